@@ -19,7 +19,10 @@ func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
 		return nil, err
 	}
 	f.SetLabel(label)
-	if err := f.Savepoint(ctx); err != nil {
+	if err = f.Savepoint(ctx); err == nil {
+		err = f.Log(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Abort())
 	}
 	s.sessions.keep(f)

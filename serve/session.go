@@ -11,7 +11,7 @@ import (
 )
 
 // Session is an open session that any number of clients share by its id. Safe
-// for concurrent use. A commit or discard of one client ends the session for
+// for concurrent use. Its changes survive a kill of this process: see [txn.Session.Log]. A commit or discard of one client ends the session for
 // all: later calls are [txn.ErrSessionClosed].
 type Session struct {
 	s   *engine.Session
@@ -21,7 +21,7 @@ type Session struct {
 }
 
 // sessions are the sessions that clients have opened. They stay open without a
-// client if something was written, so that writes after the last savepoint are not lost.
+// client if something was written.
 type sessions struct {
 	mu   sync.Mutex
 	open map[txn.SessionID]*engine.Session
@@ -63,6 +63,9 @@ func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id 
 		if err := s.Savepoint(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.Log(ctx); err != nil {
+		return nil, err
 	}
 	c.add(s)
 	return s, nil
@@ -107,8 +110,11 @@ type BeginOptions struct {
 	// Label describes the session.
 	Label string
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
-	// process is killed before the first one, the session is gone.
+	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
+	// Once says that the session is for one request, and that nobody knows its id: nothing
+	// is left of it if this process is killed.
+	Once bool
 	// ID and Base are those of an unsaved session of a process that was killed; zero is
 	// a new id, and the head of the branch.
 	ID   txn.SessionID
@@ -144,10 +150,14 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 		return nil, err
 	}
 	es.SetLabel(o.Label)
-	if !o.Unsaved {
-		if err := es.Savepoint(ctx); err != nil {
-			return nil, errors.Join(err, es.Abort())
-		}
+	if !o.Unsaved && !o.Once {
+		err = es.Savepoint(ctx)
+	}
+	if err == nil && !o.Once {
+		err = es.Log(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, es.Abort())
 	}
 	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil

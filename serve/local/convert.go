@@ -27,14 +27,14 @@ func commitIn(c *wire.Commit) *txn.Commit {
 
 func sessionOut(s txn.SessionInfo) *wire.Session {
 	return &wire.Session{
-		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
+		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used, Logged: s.Logged,
 	}
 }
 
 func sessionIn(s *wire.Session) txn.SessionInfo {
 	id, _ := txn.ParseSessionID(s.ID) // zero if invalid
 	return txn.SessionInfo{
-		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
+		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used, Logged: s.Logged,
 	}
 }
 

@@ -66,70 +66,80 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// When a holder is killed, a session that was saved goes on, and one that was not is
-// lost by name.
+// When a holder is killed, every session goes on with all that was acknowledged, by its
+// client and by others: one that was saved, one that was not, and one without a write.
 func TestKilledHolder(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	hold(t, dir, nil).end()
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
-	saved, unsaved, clean := begin(t, c), begin(t, c), begin(t, c)
-	for _, s := range []*Session{saved, unsaved} {
-		if err := s.Set(bg, "k", []byte(s.ID().String())); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Savepoint(bg); err != nil {
-			t.Fatal(err)
-		}
+	saved, unsaved, clean, shared := begin(t, c), begin(t, c), begin(t, c), begin(t, c)
+	other := joinSession(t, joinDir(t, dir), shared.ID())
+	if !unsaved.Info().Saved.IsZero() {
+		t.Error("the session was saved when it began")
 	}
-	if err := unsaved.Set(bg, "k", []byte("lost")); err != nil {
+	if err := saved.Set(bg, "gone", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	child.kill(t)
-	startHolder(t, dir)
-	wantValue(t, saved, "k", []byte(saved.ID().String()))
-	if err := clean.Set(bg, "k", []byte("clean")); err != nil {
-		t.Error(err)
+	if err := saved.Savepoint(bg); err != nil {
+		t.Fatal(err)
 	}
-	var lost *SessionLostError
-	for range 2 {
-		if _, err := kv.Get(bg, unsaved, "k"); !errors.As(err, &lost) || lost.ID != unsaved.ID() || !lost.Saved.Equal(unsaved.Info().Saved) || lost.Committing ||
-			!errors.Is(err, txn.ErrLost) || !errors.Is(err, ErrGone) {
-			t.Fatalf("%#v", err)
+	large := random(3, 200<<10)
+	for _, s := range []*Session{saved, unsaved, other} {
+		for _, err := range []error{s.Set(bg, "k", []byte(s.ID().String())), s.Set(bg, "large", large), s.Delete(bg, "gone"), s.Guard(bg, "g")} {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	again := joinSession(t, c, unsaved.ID())
-	wantValue(t, again, "k", []byte(unsaved.ID().String()))
+	for range 2 {
+		child.kill(t)
+		child = startHolder(t, dir)
+		for _, s := range []*Session{saved, unsaved, shared, other, joinSession(t, joinDir(t, dir), unsaved.ID())} {
+			wantValue(t, s, "k", []byte(s.ID().String()))
+			wantValue(t, s, "large", large)
+			if _, err := kv.Get(bg, s, "gone"); !errors.Is(err, kv.ErrNotFound) {
+				t.Errorf("a key that was deleted: %v", err)
+			}
+		}
+		if err := clean.Set(bg, "k", []byte("clean")); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range []*Session{clean, shared} {
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil && s == clean {
+			t.Error(err)
+		}
+	}
 }
 
-// A session that was never saved is lost with a killed holder if it was written to, and
-// stored as soon as a second client knows it.
-func TestKilledUnsaved(t *testing.T) {
+// A holder of an earlier version has no logs. If it is killed, what was written to a
+// session after its savepoint is lost, and the session says so.
+func TestKilledEarlierHolder(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	hold(t, dir, nil).end()
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
-	written, shared := begin(t, c), begin(t, c)
-	if !written.Info().Saved.IsZero() {
-		t.Error("the session was saved when it began")
-	}
-	joinSession(t, joinDir(t, dir), shared.ID())
-	if err := written.Set(bg, "k", []byte("lost")); err != nil {
+	saved, unsaved := begin(t, c), begin(t, c)
+	if err := saved.Savepoint(bg); err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range []*Session{saved, unsaved} {
+		s.info.Logged = false
+		if err := s.Set(bg, "k", []byte("lost")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	child.kill(t)
 	startHolder(t, dir)
-	var lost *SessionLostError
-	if _, err := kv.Get(bg, written, "k"); !errors.As(err, &lost) || !lost.Saved.IsZero() || !strings.Contains(lost.Error(), "no savepoint") {
-		t.Errorf("%v", err)
-	}
-	if _, err := c.Session(bg, "", written.ID()); !errors.Is(err, txn.ErrNoRef) {
-		t.Errorf("the lost session: %v", err)
-	}
-	if s := joinSession(t, c, shared.ID()); s.Info().Saved.IsZero() {
-		t.Error("the shared session was not saved")
+	for _, s := range []*Session{saved, unsaved, saved} {
+		var lost *SessionLostError
+		if _, err := kv.Get(bg, s, "k"); !errors.As(err, &lost) || lost.ID != s.ID() || !lost.Saved.Equal(s.Info().Saved) || lost.Committing ||
+			!errors.Is(err, txn.ErrLost) || !errors.Is(err, ErrGone) || strings.Contains(lost.Error(), "no savepoint") != (s == unsaved) {
+			t.Fatalf("%#v", err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -22,9 +23,10 @@ import (
 // *[engine.ChangedError]. A key that was never read is written without a
 // condition.
 //
-// When the server ends, the session continues on the next one from its last
-// savepoint if no write is lost. Otherwise every call fails with a
-// *[SessionLostError].
+// When the server ends or is killed, the session continues on the next one with
+// everything that was acknowledged. If the server cannot do that, as one of an earlier
+// version that is killed, every call fails with a *[SessionLostError] once something is
+// lost.
 type Session struct {
 	c  *Client
 	db string
@@ -54,7 +56,7 @@ var (
 const maxSeen = 1 << 20
 
 // Begin opens a new session on a branch; "" is main. It is stored by the first
-// Savepoint, and when the server ends in order.
+// Savepoint, and when the server ends.
 func (c *Client) Begin(ctx context.Context, db, branch, label string) (*Session, error) {
 	return c.askSession(ctx, db, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
 }
@@ -111,9 +113,12 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 	if s.l.savedBefore(s.id.String()) {
 		s.dirty = 0
 	}
-	if s.dirty > 0 {
+	lost := func() (*link, uint32, error) {
 		s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Err: s.l.why()}
 		return nil, 0, s.lost
+	}
+	if s.dirty > 0 && !s.info.Logged {
+		return lost()
 	}
 	l, err := s.c.link(ctx)
 	if err != nil {
@@ -121,6 +126,9 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 	}
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
 	if errors.Is(err, txn.ErrNoRef) && s.info.Saved.IsZero() {
+		if s.dirty > 0 {
+			return lost()
+		}
 		again := wire.Begin{
 			Database: s.db, Branch: s.info.Branch, Label: s.info.Label, Unsaved: true,
 			ID: s.id.String(), Base: s.info.Base.String(),
@@ -220,16 +228,23 @@ func (s *Session) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// write sends a write. It is repeated on a new connection if the session there
-// has the state on which the write was made.
+// write sends a write, and repeats it on a new connection. If the value is then another
+// one than expected, this write or one of another client has taken place: the error is
+// [ErrUnknown].
 func (s *Session) write(ctx context.Context, op wire.Op, key string, value []byte) (id kv.ID, err error) {
 	in := wire.Set{Key: key}
 	e, want := s.condition(key)
 	in.Expect, in.ID = e, want
+	unknown := false
 	err = s.read(ctx, func(l *link, handle uint32) error {
 		in.View = handle
 		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: in.Append(nil), Body: value}, false)
+		var changed *engine.ChangedError
+		if unknown && errors.As(err, &changed) {
+			return fmt.Errorf("%w: whether %s was written is not known: read it again", ErrUnknown, key)
+		}
 		if err != nil {
+			unknown = unknown || errors.Is(err, ErrUnknown)
 			return err
 		}
 		defer f.Close()

@@ -73,7 +73,7 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, who *serve.Princ
 
 // commitOne makes one write a commit of a branch.
 func (h *handler) commitOne(w http.ResponseWriter, r *http.Request, who *serve.Principal, p place, body []byte, message string) error {
-	s, err := h.t.Begin(r.Context(), who, p.db, serve.BeginOptions{Branch: p.rev, Unsaved: true})
+	s, err := h.t.Begin(r.Context(), who, p.db, serve.BeginOptions{Branch: p.rev, Once: true})
 	if err != nil {
 		return err
 	}

@@ -167,6 +167,9 @@ type Session struct {
 	Saved   time.Time `json:"saved"`
 	Open    bool      `json:"open"`
 	Label   string    `json:"label,omitempty"`
+	Used    time.Time `json:"used,omitzero"`
+	// Logged says that acknowledged changes survive when the server is killed.
+	Logged bool `json:"logged,omitempty"`
 }
 
 // Sessions lists sessions.

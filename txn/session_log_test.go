@@ -1,0 +1,348 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// killed opens what is left of a database on a file system: percent of what was written
+// and not synced. After a kill of the process that is all of it.
+func killed(t *testing.T, mem *vfs.MemFS, percent int) *DB {
+	t.Helper()
+	fs := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))})
+	db, err := Open("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func random(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for i := range b {
+		b[i] = byte(rnd.Uint32())
+	}
+	return b
+}
+
+func logged(t *testing.T, db *DB) *Session {
+	t.Helper()
+	s, err := db.Begin(bg, "")
+	if err == nil {
+		err = s.Log(bg)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// loggedSteps is every kind of change that a session may make.
+func loggedSteps(t *testing.T, db *DB) []struct {
+	name string
+	do   func(s *Session) error
+} {
+	large, small := random(7, 100<<10), random(8, 3000)
+	return []struct {
+		name string
+		do   func(s *Session) error
+	}{
+		{"small", func(s *Session) error { return s.Set(bg, "g/small", []byte("1")) }},
+		{"in a buffer", func(s *Session) error { return s.Set(bg, "g/packed", small) }},
+		{"large", func(s *Session) error { return s.Set(bg, "g/large", large) }},
+		{"of the base", func(s *Session) error { return s.Set(bg, "base", []byte("1")) }},
+		{"virtual", func(s *Session) error {
+			return s.SetVirtual(bg, "g/v", tree.Source{URL: "file:///a\xff", Validator: "v"}, 3, 4)
+		}},
+		{"guard", func(s *Session) error { return s.Guard("base", "g") }},
+		{"move", func(s *Session) error { return s.Move(bg, "g", "h") }},
+		{"delete", func(s *Session) error { return s.Delete(bg, "h/small") }},
+		{"nothing", func(s *Session) error { return s.Delete(bg, "h/small") }},
+		{"copy", func(s *Session) error { return s.Copy(bg, nil, "h", "i") }},
+		{"after a savepoint", func(s *Session) error { return s.Set(bg, "i/large", small) }},
+		{"move again", func(s *Session) error { return s.Move(bg, "i", "g") }},
+		{"prefix", func(s *Session) error { return s.DeletePrefix(bg, "h/") }},
+		{"rebase", func(s *Session) error {
+			say(t, db, "", "other", setAll("other", "1"))
+			return s.Refresh(bg)
+		}},
+		{"large again", func(s *Session) error { return s.Set(bg, "g/large", large[1:]) }},
+		{"savepoint", func(s *Session) error { return s.Savepoint(bg) }},
+		{"last", func(s *Session) error { return s.Set(bg, "last", small) }},
+	}
+}
+
+// After a kill, a session has every change that was acknowledged, whatever it was, and the
+// database is sound also when garbage is collected before the session goes on.
+func TestLogAfterKill(t *testing.T) {
+	for _, saved := range []bool{false, true} {
+		t.Run(fmt.Sprint("saved=", saved), func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			db := openTest(t, testOptions(mem))
+			say(t, db, "", "base", setAll("base", "0", "gone", "0"))
+			s := logged(t, db)
+			if saved {
+				if err := s.Savepoint(bg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, step := range loggedSteps(t, db) {
+				if err := step.do(s); err != nil {
+					t.Fatalf("%s: %v", step.name, err)
+				}
+				wantTakenUp(t, step.name, mem, s)
+			}
+			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := mem.List("db/sessions"); err != nil || len(names) > 0 {
+				t.Errorf("left after the commit: %q, %v", names, err)
+			}
+		})
+	}
+}
+
+func wantTakenUp(t *testing.T, step string, mem *vfs.MemFS, s *Session) {
+	t.Helper()
+	db := killed(t, mem, 100)
+	defer closeChecked(t, db)
+	mustBeSound(t, db)
+	if _, err := db.GC(bg, GCOptions{}); err != nil {
+		t.Fatalf("%s: %v", step, err)
+	}
+	again, err := db.Resume(bg, s.ID())
+	if err != nil {
+		t.Fatalf("%s: %v", step, err)
+	}
+	if got, want := rawContents(t, again), rawContents(t, s); !maps.Equal(got, want) {
+		t.Errorf("%s: %d keys are there, want %d: %v", step, len(got), len(want), slices.Sorted(maps.Keys(got)))
+	}
+	if got, want := again.guarded(), s.guarded(); !slices.Equal(got, want) {
+		t.Errorf("%s: guards %q, want %q", step, got, want)
+	}
+	if again.Base() != s.Base() || again.Branch() != s.Branch() {
+		t.Errorf("%s: another base or branch", step)
+	}
+	if _, err := again.Commit(bg, CommitOptions{AllowEmpty: true}); err != nil {
+		t.Errorf("%s: %v", step, err)
+	}
+}
+
+// rawContents are the values of a session by key, virtual ones as their sources.
+func rawContents(t *testing.T, s *Session) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for v, err := range s.Values(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[v.Key] = fmt.Sprint(v)
+		if v.Kind != "virtual" {
+			b, err := kv.Get(bg, s, v.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[v.Key] = string(b)
+		}
+	}
+	return all
+}
+
+// A session that ended in any way does not come back, and neither does a change that a
+// Close has forgotten.
+func TestLogOfEndedSession(t *testing.T) {
+	for _, saved := range []bool{false, true} {
+		for name, end := range map[string]func(*Session) error{
+			"commit": func(s *Session) error { _, err := s.Commit(bg, CommitOptions{}); return err },
+			"abort":  (*Session).Abort,
+			"close":  (*Session).Close,
+			"the log stays after the commit": func(s *Session) error {
+				fs, path := s.db.opts.FS, s.db.logPath(s.id)
+				if err := vfs.LinkOrCopy(fs, path, "copy"); err != nil {
+					return err
+				}
+				_, err := s.Commit(bg, CommitOptions{})
+				return errors.Join(err, fs.Rename("copy", path))
+			},
+		} {
+			t.Run(fmt.Sprint(name, " saved=", saved), func(t *testing.T) {
+				mem := vfs.NewCrashableMem()
+				db := openTest(t, testOptions(mem))
+				s := logged(t, db)
+				if saved {
+					if err := s.Savepoint(bg); err != nil {
+						t.Fatal(err)
+					}
+				}
+				set(t, s, map[string]string{"k": strings.Repeat("1", 2000)})
+				if err := end(s); err != nil {
+					t.Fatal(err)
+				}
+				db = killed(t, mem, 100)
+				defer closeChecked(t, db)
+				list, err := db.Sessions(bg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name != "close" || !saved {
+					if len(list) > 0 {
+						t.Errorf("the session is there: %v", list)
+					}
+					return
+				}
+				again, err := db.Resume(bg, s.ID())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := contents(t, again); len(got) > 0 {
+					t.Errorf("the session holds %v", got)
+				}
+			})
+		}
+	}
+}
+
+// After a power loss the session is as it was at its savepoint, or after some of the
+// changes since, in order; and the database is sound.
+func TestLogAfterPowerLoss(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db := openTest(t, testOptions(mem))
+	s := logged(t, db)
+	states := map[string]bool{}
+	note := func(s *Session) string { return fmt.Sprint(contents(t, s)) }
+	for i := range 12 {
+		set(t, s, map[string]string{"k": strings.Repeat(fmt.Sprint(i), 1+i%3*1500), fmt.Sprint("n", i): "1"})
+		if i == 3 {
+			if err := s.Savepoint(bg); err != nil {
+				t.Fatal(err)
+			}
+			clear(states)
+		}
+		states[note(s)] = true
+		if i < 3 {
+			continue
+		}
+		for percent := range 10 {
+			db := killed(t, mem, 10*percent)
+			again, err := db.Resume(bg, s.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := note(again); !states[got] && !between(contents(t, again), i) {
+				t.Errorf("step %d, %d %%: %s", i, 10*percent, got)
+			}
+			closeChecked(t, db)
+		}
+	}
+}
+
+// between reports whether a session of the test above is within a step: the two keys of a
+// step are set one by one.
+func between(got map[string]string, last int) bool {
+	n := 0
+	for got[fmt.Sprint("n", n)] != "" {
+		n++
+	}
+	extra := 0
+	if _, ok := got["k"]; ok {
+		extra = 1
+	}
+	return n <= last+1 && len(got) == n+extra
+}
+
+// A write whose log cannot be written is not acknowledged and has not happened; the
+// session goes on when there is space again.
+func TestLogCannotBeWritten(t *testing.T) {
+	mem, full := vfs.NewCrashableMem(), false
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full && strings.Contains(op.Path, logSuffix) && op.Kind != errorfs.OpRemove {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	db := openTest(t, testOptions(fs))
+	s := logged(t, db)
+	set(t, s, map[string]string{"a": "1"})
+	full = true
+	if err := s.Set(bg, "b", []byte("1")); !errors.Is(err, pack.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Guard("g"); !errors.Is(err, pack.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Move(bg, "a", "moved"); !errors.Is(err, pack.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	full = false
+	set(t, s, map[string]string{"c": "1"})
+	want := map[string]string{"a": "1", "c": "1"}
+	if got := contents(t, s); !maps.Equal(got, want) || len(s.guarded()) > 0 {
+		t.Errorf("the session holds %v, guards %v", got, s.guarded())
+	}
+	wantTakenUp(t, "after the failure", mem, s)
+}
+
+// A log that cannot be applied when the database is opened is kept, keeps what it needs
+// from being collected, and is applied when the session is opened and there is space.
+func TestLogIsAppliedLater(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db := openTest(t, testOptions(mem))
+	s, other := logged(t, db), logged(t, db)
+	want := string(random(1, 3000))
+	set(t, s, map[string]string{"k": want})
+	set(t, other, map[string]string{"k": want})
+
+	full := true
+	left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
+	fs := errorfs.Wrap(left, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full && strings.HasSuffix(op.Path, ".pack") && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt || op.Kind == errorfs.OpFilePreallocate || op.Kind == errorfs.OpFileSyncData) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	db, err := Open("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, pack.ErrFull) && !errors.Is(err, ErrLost) {
+		t.Errorf("resume: %v", err)
+	}
+	if _, err := db.GC(bg, GCOptions{}); err == nil {
+		t.Error("a collection does not know what the log names")
+	}
+	full = false
+	again, err := db.Resume(bg, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, again)["k"]; got != want {
+		t.Errorf("the session holds %d bytes", len(got))
+	}
+	if err := db.AbortSession(again.ID()); !errors.Is(err, ErrSessionBusy) {
+		t.Errorf("abort of a session that is open: %v", err)
+	}
+	if err := db.AbortSession(other.ID()); err != nil {
+		t.Error(err)
+	}
+	if err := db.AbortSession(other.ID()); !errors.Is(err, ErrNoRef) {
+		t.Errorf("abort of a session that has ended: %v", err)
+	}
+	if _, err := db.GC(bg, GCOptions{}); err != nil {
+		t.Error(err)
+	}
+}
