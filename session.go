@@ -132,13 +132,14 @@ func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Sessi
 	if err != nil {
 		return nil, err
 	}
-	if err := fn(s); err != nil {
-		_ = s.Abort(context.WithoutCancel(ctx)) // its record goes with the next collection
-		return nil, err
-	}
-	c, err := s.Commit(ctx, CommitOptions{Message: message})
-	if err != nil {
-		_ = s.Abort(context.WithoutCancel(ctx))
+	var c *txn.Commit
+	defer func() { // also if fn panics
+		if c == nil {
+			_ = s.Abort(context.WithoutCancel(ctx))
+		}
+	}()
+	if err = fn(s); err == nil {
+		c, err = s.Commit(ctx, CommitOptions{Message: message})
 	}
 	return c, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
@@ -117,6 +118,53 @@ func (s *Session) Abort() error {
 		s.left.Do(func() { s.db.shared.end(s.ID()) })
 	}
 	return err
+}
+
+// AbortSession ends a session and discards its changes, for everybody who uses it in this
+// process. It need not be possible to resume it. The error is ErrNotFound if there is none.
+func (db *DB) AbortSession(id txn.SessionID) error {
+	_, err := db.abortSession(id, time.Time{})
+	return err
+}
+
+// AbortSessions ends all sessions that were last used before a time, and returns them; see
+// [txn.SessionInfo].Used. After an error it goes on with the others.
+func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []SessionInfo, err error) {
+	list, err := db.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, i := range list {
+		if !i.Used.Before(before) {
+			continue
+		}
+		switch done, err := db.abortSession(i.ID, before); {
+		case errors.Is(err, txn.ErrNoRef): // it has ended since
+		case err != nil:
+			errs = append(errs, err)
+		case done:
+			ended = append(ended, i)
+		}
+	}
+	return ended, errors.Join(errs...)
+}
+
+// abortSession ends a session, unless it was used after a time that is not zero.
+func (db *DB) abortSession(id txn.SessionID, before time.Time) (ended bool, err error) {
+	db.shared.opening.Lock()
+	defer db.shared.opening.Unlock()
+	s := db.shared.share(id)
+	if s == nil {
+		return true, db.store.AbortSession(id)
+	}
+	if !before.IsZero() && !s.Info().Used.Before(before) {
+		return false, s.Close()
+	}
+	if err := s.Abort(); err != nil {
+		return false, errors.Join(err, s.Close())
+	}
+	return true, nil
 }
 
 // Handle returns another DB for the database that db has open. Author and Follow

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -41,6 +42,18 @@ func (v *View) In(format zarr.Version) (*View, error) {
 	out := *v
 	out.ReadLister, out.document = converted, nil
 	return &out, nil
+}
+
+// Modified returns when the value of a key was written: the time of the version's commit,
+// or what [txn.Session.Modified] says of a session. It is zero where that is not known.
+func (v *View) Modified(ctx context.Context, key string) (time.Time, error) {
+	switch {
+	case v.Commit != nil:
+		return v.Commit.Time.UTC(), nil
+	case v.Session != nil:
+		return v.Session.s.Modified(ctx, key)
+	}
+	return time.Time{}, nil
 }
 
 // Release gives the view back.

@@ -54,7 +54,8 @@ type Session struct {
 	guards   map[string]struct{}
 	held     []func() // release roots that nothing names yet
 	used     time.Time
-	log      sessionLog // see session_log.go
+	times    map[string]time.Time // when keys were written; see Modified
+	log      sessionLog           // see session_log.go
 	// recovering says that a log is applied: its savepoint stays until all of it is.
 	recovering bool
 }

@@ -29,6 +29,10 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	old, err := s.lookup(ctx, key)
 	switch {
 	case err == nil && old.Kind != tree.KindVirtual && old.ContentSum() == sum:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.used = time.Now().UTC()
+		s.noteTime(key, false)
 		return nil
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err
@@ -109,6 +113,7 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 		return err
 	}
 	s.used = time.Now().UTC()
+	s.noteTime(e.Key, e.Delete)
 	s.buf[e.Key] = e
 	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
 	s.noteDirs(e.Key)

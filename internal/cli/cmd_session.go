@@ -88,16 +88,52 @@ the conflicts are listed (exit code 3) and the session stays open.`,
 }
 
 func sessionAbort() *cobra.Command {
-	return &cobra.Command{
-		Use:     "abort DB ID",
-		Short:   "Forget a session",
-		Long:    "End a session and discard its changes.",
-		Example: `  zarrdb session abort weather.zdb $id`,
-		Args:    argCount(2, 2),
+	var older string
+	cmd := &cobra.Command{
+		Use:   "abort DB [ID]",
+		Short: "Forget sessions",
+		Long: `End a session and discard its changes, or with --older-than all that were last used
+before that: begun, opened, written to or saved. An age is a number with s, m, h, d or
+w, or a date. Programs that still use such a session get an error.`,
+		Example: `  zarrdb session abort weather.zdb $id
+  zarrdb session abort weather.zdb --older-than 7d`,
+		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onSession(cmd, args, func(s *engine.Session) error { return s.Abort() })
+			if (len(args) == 2) == (older != "") {
+				return usagef("session abort: an ID or --older-than must be given, and not both")
+			}
+			if older == "" {
+				id, err := txn.ParseSessionID(args[1])
+				if err != nil {
+					return err
+				}
+				return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error { return db.AbortSession(id) })
+			}
+			before, err := parseAge(older, time.Now())
+			if err != nil {
+				return usagef("--older-than: %w", err)
+			}
+			return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
+				ended, err := db.AbortSessions(cmd.Context(), before)
+				for _, s := range ended {
+					say(cmd, "aborted %s", sessionLine(cmd, s))
+				}
+				return err
+			})
 		},
 	}
+	cmd.Flags().StringVar(&older, "older-than", "", "all sessions last used before: age, such as 7d or 12h, or a date")
+	return cmd
+}
+
+// sessionLine describes a session on one line.
+func sessionLine(cmd *cobra.Command, s engine.SessionInfo) string {
+	at := func(t time.Time) string { return t.In(here(cmd).zone()).Format(time.DateTime) }
+	saved := "not saved"
+	if !s.Saved.IsZero() {
+		saved = "saved " + at(s.Saved)
+	}
+	return strings.TrimRight(fmt.Sprintf("%v %s from %s, %s, used %s %s", s.ID, s.Branch, s.Base.Short(), saved, at(s.Used), s.Label), " ")
 }
 
 func sessionList() *cobra.Command {
@@ -105,7 +141,7 @@ func sessionList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list DB",
 		Short:   "List open sessions",
-		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included.",
+		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included, and when each was used last.",
 		Example: `  zarrdb session list weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,17 +152,19 @@ func sessionList() *cobra.Command {
 				}
 				for _, s := range list {
 					if asJSON {
-						err := printJSONLine(cmd, map[string]any{
+						fields := map[string]any{
 							"id": s.ID.String(), "branch": s.Branch, "base": s.Base.String(), "label": s.Label,
-							"created": s.Created, "saved": s.Saved,
-						})
-						if err != nil {
+							"created": s.Created, "used": s.Used,
+						}
+						if !s.Saved.IsZero() {
+							fields["saved"] = s.Saved
+						}
+						if err := printJSONLine(cmd, fields); err != nil {
 							return err
 						}
 						continue
 					}
-					line := fmt.Sprintf("%v %s from %s, saved %s %s", s.ID, s.Branch, s.Base.Short(), s.Saved.In(here(cmd).zone()).Format(time.DateTime), s.Label)
-					say(cmd, "%s", strings.TrimRight(line, " "))
+					say(cmd, "%s", sessionLine(cmd, s))
 				}
 				return nil
 			})

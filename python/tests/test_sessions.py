@@ -111,27 +111,38 @@ def test_move(repo: zarrdb.Repository) -> None:
     assert sorted(zarr.open_group(repo.at("main").store, mode="r")) == ["g"]
 
 
-def test_lost_session_cannot_be_merged(repo: zarrdb.Repository, path: Path) -> None:
+def test_sessions_and_forks_go_on_after_a_kill(repo: zarrdb.Repository, path: Path) -> None:
     s = repo.writable_session()
+    s.set("before", b"1")
     f = s.fork()
+    pickled = pickle.dumps(f)
     f.set("k", b"1")
+    f.set("before", b"2")
     s.set("k2", b"1")
-    s.savepoint()
     pid = holder(path)
     assert pid
     os.kill(pid, signal.SIGKILL)
     for p in _client._started:
         if p.pid == pid:
             p.wait()
-    with pytest.raises(zarrdb.SessionLostError) as e:
-        f.get("k")
-    assert e.value.session == f.id
-    with pytest.raises(zarrdb.SessionLostError):
-        s.merge(f)
+    assert f.get("k") == b"1"
+    assert pickle.loads(pickled).get("k") == b"1"
     assert s.get("k2") == b"1"
-    s.merge(repo.session(f.id))  # from its savepoint, which has nothing
-    s.commit("what is left")
-    assert repo.at("main").get("k") is None
+    s.merge(f)
+    s.commit("everything")
+    now = repo.at("main")
+    assert (now.get("k"), now.get("k2"), now.get("before")) == (b"1", b"1", b"2")
+
+
+def test_commit_of_a_fork_leaves_out_its_parent(repo: zarrdb.Repository) -> None:
+    s = repo.writable_session()
+    s.set("mine", b"1")
+    f = s.fork()
+    f.set("forked", b"1")
+    f.commit("fork")
+    assert (repo.at("main").get("mine"), repo.at("main").get("forked")) == (None, b"1")
+    s.commit("parent")
+    assert (repo.at("main").get("mine"), repo.at("main").get("forked")) == (b"1", b"1")
 
 
 def test_values_in_diff(repo: zarrdb.Repository) -> None:

@@ -60,7 +60,8 @@ class SessionClosedError(ZarrdbError):
 
 
 class SessionLostError(ZarrdbError):
-    """What was written to a session after its last savepoint is lost.
+    """What was written to a session after its last savepoint is lost, since a server of an
+    earlier version was killed, or it is not known whether a commit has taken place.
 
     `session` is its id, `saved` the time of the savepoint. `committing` says that a
     commit was under way: it is in the log of the branch, or it is not.

@@ -194,7 +194,7 @@ class Repository:
 
     def writable_session(self, branch: str = "main", label: str = "") -> Session:
         """A transaction on a branch. It pickles: any number of processes may share it. It is stored by
-        its first savepoint, and when the server ends in order or another process opens it.
+        its first savepoint or write, and when the server ends in order or another process opens it.
 
         >>> s = repo.writable_session()
         >>> s.array("t2m")[0] = 281
@@ -204,7 +204,7 @@ class Repository:
         return Session(self._client, w.BEGIN, {"branch": branch, "label": label, "unsaved": True})
 
     def session(self, id: str) -> Session:
-        """The session with that id, from where it is or from its last savepoint."""
+        """The session with that id, with everything that was acknowledged. After a power loss: from its last savepoint."""
         return Session(self._client, w.OPEN, {"rev": "~" + id.removeprefix("~")})
 
     def sessions(self) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from ._changes import Changes, Commit, all_pages, parse_time
 from ._client import Client
 from ._errors import (
     ChangedError,
+    ConflictError,
     ConnectionLostError,
     InvalidError,
     NotFoundError,
@@ -64,13 +65,14 @@ class Session(View):
         self._info: dict[str, Any] = out["session"]
         self._seen = Seen()
         self._dirty, self._shared, self._ended = 0, False, False
+        self._committing = False  # a commit was sent and not answered
         self._lost: SessionLostError | None = None
         self._server = _server_of(link)
         self._keys = [threading.Lock() for _ in range(64)]
         if was is not None:
             self._shared = True
             saved = self.saved
-            if was["server"] != self._server and (was["saved"] is None or saved is None or saved <= was["saved"]):
+            if was["server"] != self._server and not was["logged"] and (was["saved"] is None or saved is None or saved <= was["saved"]):
                 self._lost = self._is_lost("it has ended")
 
     def _forked(self) -> None:
@@ -140,7 +142,7 @@ class Session(View):
                 self.savepoint()  # else it ends with this client, which may be before another one opens it
             except ZarrdbError:
                 pass  # the one that opens it gets the error
-        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved})
+        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved, "logged": self._logged})
 
     # --- connections
 
@@ -151,7 +153,8 @@ class Session(View):
         saved = self.id in self._link.saved
         link = self._client.link()
         server = _server_of(link)
-        if server != self._server and not saved and (self._dirty or self._shared):
+        written = server != self._server and not saved and (self._dirty or self._shared)
+        if written and not self._logged:
             self._lost = self._is_lost(str(self._link.over))
             raise self._lost
         try:
@@ -159,6 +162,9 @@ class Session(View):
         except NotFoundError as e:
             if e.code != "no_ref" or self.saved is not None:
                 raise
+            if written and self._dirty or self._committing:
+                self._lost = self._is_lost(str(self._link.over))
+                raise self._lost from e
             # The server was killed before it stored the session, in which nothing was written.
             again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
             out = link.ask(w.BEGIN, again)
@@ -166,6 +172,11 @@ class Session(View):
             self._dirty, self._server = 0, server
         self._info = out["session"]
         return link, out["view"]
+
+    @property
+    def _logged(self) -> bool:
+        """Whether what was acknowledged survives when the server is killed. One of an earlier version says nothing."""
+        return bool(self._info.get("logged"))
 
     def _is_lost(self, why: str) -> SessionLostError:
         return SessionLostError(
@@ -400,17 +411,25 @@ class Session(View):
         choices = _choices(decide)
         link, handle = self._at()
         ask = {
-            "view": handle, "message": message, "author": author, "properties": metadata or {},
+            "message": message, "author": author, "properties": metadata or {},
             "allow_empty": allow_empty, "dry_run": dry_run, "choices": choices,
         }  # fmt: skip
         try:
-            out = link.ask(w.COMMIT, ask)
+            out = link.ask(w.COMMIT, ask | {"view": handle})
         except ConnectionLostError as e:
-            self._lost = SessionLostError(
-                f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
-                self.id, self.saved, True,
-            )  # fmt: skip
-            raise self._lost from e
+            try:  # a session that is still there was not committed
+                self._committing = True
+                link, handle = self._at()
+                out = link.ask(w.COMMIT, ask | {"view": handle})
+            except ConflictError:
+                self._committing = False
+                raise
+            except ZarrdbError:
+                self._lost = SessionLostError(
+                    f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
+                    self.id, self.saved, True,
+                )  # fmt: skip
+                raise self._lost from e
         if not dry_run:
             self._ended, self._handle = True, 0  # the server has closed it
         return Commit._of(out)

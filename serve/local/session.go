@@ -38,6 +38,8 @@ type Session struct {
 	seen  map[string]kv.ID // the value read last; zero is no value
 	dirty int              // writes since the last savepoint that were acknowledged
 	lost  *SessionLostError
+	// committing says that a commit was sent and not answered.
+	committing bool
 
 	// Reads and writes of a key exclude each other, so that the last value read
 	// is known.
@@ -126,7 +128,7 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 	}
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
 	if errors.Is(err, txn.ErrNoRef) && s.info.Saved.IsZero() {
-		if s.dirty > 0 {
+		if s.dirty > 0 || s.committing {
 			return lost()
 		}
 		again := wire.Begin{
@@ -346,9 +348,9 @@ type CommitOptions struct {
 	Choices []txn.PathChoice
 }
 
-// Commit publishes the session; see [txn.Session.Commit]. If the server is killed
-// meanwhile, the error is a *[SessionLostError] with Committing; one that ends in order
-// leaves the session to the next one.
+// Commit publishes the session; see [txn.Session.Commit]. If the server ends meanwhile,
+// the next one makes the commit if the session is still there. If it is not, the commit
+// may have taken place: the error is a *[SessionLostError] with Committing.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
 	in := wire.Publish{
 		Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun, Choices: choicesOut(o.Choices),
@@ -357,21 +359,35 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	err := s.read(ctx, func(l *link, handle uint32) (err error) {
 		in.View = handle
 		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
-		if errors.Is(err, ErrUnknown) { // it may have taken place
-			s.state.Lock()
-			defer s.state.Unlock()
-			s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Committing: true, Err: err}
-			return s.lost
-		}
+		s.setCommitting(errors.Is(err, ErrUnknown))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.unlessCommitting(err)
 	}
 	if !o.DryRun {
 		s.end(txn.ErrSessionClosed)
 	}
 	return commitIn(&out), nil
+}
+
+func (s *Session) setCommitting(unknown bool) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.committing = s.committing || unknown
+}
+
+// unlessCommitting returns the error of a commit, or if that was sent before and not
+// answered, the error that says so. A conflict answers for both.
+func (s *Session) unlessCommitting(err error) error {
+	s.state.Lock()
+	defer s.state.Unlock()
+	if !s.committing || errors.Is(err, txn.ErrConflict) {
+		s.committing = false
+		return err
+	}
+	s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Committing: true, Err: err}
+	return s.lost
 }
 
 func choicesOut(list []txn.PathChoice) (out []wire.Choice) {

@@ -129,16 +129,22 @@ func (b backend) object(ctx context.Context, bucket, name string) (*gofakes3.Obj
 		v.Release()
 		return nil, nil, nil, err
 	}
-	meta := map[string]string{"Last-Modified": b.modified(v).Format(http.TimeFormat), "Content-Type": serve.ContentType(key)}
+	var at time.Time
+	if at, err = b.modified(ctx, v, key); err != nil {
+		v.Release()
+		return nil, nil, nil, err
+	}
+	meta := map[string]string{"Last-Modified": at.Format(http.TimeFormat), "Content-Type": serve.ContentType(key)}
 	return &gofakes3.Object{Name: name, Metadata: meta, Size: val.Size(), Hash: id[:]}, val, v, nil
 }
 
-// modified returns the time of a version's commit.
-func (b backend) modified(v *serve.View) time.Time {
-	if v.Commit != nil {
-		return v.Commit.Time.UTC()
+// modified returns the time of an object.
+func (backend) modified(ctx context.Context, v *serve.View, key string) (time.Time, error) {
+	at, err := v.Modified(ctx, key)
+	if at.IsZero() {
+		at = time.Now() // a target can change at any time
 	}
-	return time.Now().UTC() // it can change at any time
+	return at.UTC(), err
 }
 
 func (b backend) HeadObject(ctx context.Context, bucket, name string) (*gofakes3.Object, error) {

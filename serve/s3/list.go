@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rclone/gofakes3"
 
@@ -204,10 +205,14 @@ func (l *lister) content(v *serve.View, name, key string) error {
 	if err == nil {
 		id, err = serve.ContentID(l.ctx, val)
 	}
+	var at time.Time
+	if err == nil {
+		at, err = l.b.modified(l.ctx, v, key)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	l.out.Add(&gofakes3.Content{Key: name, Size: val.Size(), ETag: quoted(id),
-		LastModified: gofakes3.NewContentTime(l.b.modified(v)), StorageClass: gofakes3.StorageStandard})
+		LastModified: gofakes3.NewContentTime(at), StorageClass: gofakes3.StorageStandard})
 	return nil
 }

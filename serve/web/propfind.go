@@ -40,13 +40,22 @@ type davKind struct {
 
 // propfind answers PROPFIND below a version.
 func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
-	modified := h.started
-	if v.Commit != nil {
-		modified = v.Commit.Time
+	started := h.started
+	switch {
+	case v.Commit != nil:
+		started = v.Commit.Time
+	case v.Session != nil:
+		started = v.Session.Engine().Info().Created
 	}
 	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(p.rev) + "/"
 	response := func(e entry, key string) davResponse {
 		out := davResponse{Href: base + escape(key), Status: "HTTP/1.1 200 OK"}
+		modified := started
+		if e.Size != nil && v.Session != nil {
+			if at, err := v.Modified(r.Context(), key); err == nil { // else it is a key of another format
+				modified = at
+			}
+		}
 		out.Prop = davProp{Modified: modified.UTC().Format(http.TimeFormat), Length: e.Size, ETag: e.ETag}
 		if e.Size == nil {
 			out.Prop.Kind.Collection = &struct{}{}

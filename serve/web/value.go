@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -17,6 +18,11 @@ const maxRanges = 64 // a request for more gets the whole value
 // value answers GET and HEAD of a key.
 func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
 	val, err := v.Value(r.Context(), p.key)
+	if errors.Is(err, kv.ErrNotFound) && (v.Commit != nil || v.Session != nil) { // in a target the search may take requests
+		if dir, dirErr := kv.Any(r.Context(), v, p.key+"/"); dir && dirErr == nil {
+			return toDirectory(w, r)
+		}
+	}
 	if err != nil {
 		return err
 	}

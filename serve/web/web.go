@@ -228,7 +228,12 @@ func describe(w http.ResponseWriter, v *serve.View, rev string) {
 
 // toDirectory redirects to the same path with a slash behind it.
 func toDirectory(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Location", r.URL.EscapedPath()+"/")
+	path := r.URL.EscapedPath()
+	to := "./" + path[strings.LastIndexByte(path, '/')+1:] + "/" // relative, for proxies that serve it elsewhere
+	if r.URL.RawQuery != "" {
+		to += "?" + r.URL.RawQuery
+	}
+	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusMovedPermanently)
 	return nil
 }

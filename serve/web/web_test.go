@@ -303,8 +303,14 @@ func TestListings(t *testing.T) {
 	}
 	for path, status := range map[string]int{
 		"/w/v/main/none/": 404, "/w/v/main/keys/?limit=0": 400, "/w/v/main/keys/?limit=x": 400, "/none/v/": 404, "/w/v/main": 301, "/w": 301, "/w/v": 301,
+		"/w/v/main/keys/dir": 200, "/w/v/main/keys/none": 404, "/w/v/main?x=1&y=%2F": 301, "/w/v/main/keys?recursive": 301, "/w/v2/main/a": 301,
 	} {
-		if r := s.do("GET", path); r.StatusCode != status || status == 301 && r.Header.Get("Location") != path+"/" {
+		before, query, _ := strings.Cut(path, "?")
+		want := "." + before[strings.LastIndexByte(before, '/'):] + "/"
+		if query != "" {
+			want += "?" + query
+		}
+		if r := s.do("GET", path); r.StatusCode != status || status == 301 && r.Header.Get("Location") != want {
 			t.Errorf("%s: status %d, want %d; %q", path, r.StatusCode, status, r.Header.Get("Location"))
 		}
 	}
