@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -464,6 +465,39 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 					t.Errorf("nodes %v, consolidated metadata %s (%v)", paths, doc, err)
 				}
 			})
+		}
+	}
+}
+
+// Update leaves no session open, however the function ends.
+func TestUpdateThatPanics(t *testing.T) {
+	db, err := zarrdb.Open(bg, filepath.Join(t.TempDir(), "p.zdb"), &zarrdb.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	wrong := errors.New("wrong")
+	for name, end := range map[string]func() error{
+		"panic": func() error { panic(wrong) },
+		"exit":  func() error { runtime.Goexit(); return nil },
+		"error": func() error { return wrong },
+	} {
+		done := make(chan any, 1)
+		go func() {
+			defer func() { done <- recover() }()
+			_, err := db.Update(bg, "main", "", func(s *zarrdb.Session) error {
+				if err := s.Set(bg, "k", []byte("1")); err != nil {
+					return err
+				}
+				return end()
+			})
+			panic(err)
+		}()
+		if got := <-done; name != "exit" && got != wrong {
+			t.Errorf("%s: %v", name, got)
+		}
+		if list, err := db.Engine().Sessions(bg); err != nil || len(list) > 0 {
+			t.Errorf("%s: sessions that are open: %v, %v", name, list, err)
 		}
 	}
 }

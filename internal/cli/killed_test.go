@@ -259,6 +259,9 @@ func TestKilledAtEveryRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if list, err := runProcess("session", "list", s.db); err != nil || strings.Contains(list, "not saved") != (name == "socket") || strings.Contains(list, "0001-") {
+				t.Errorf("session list: %s, %v", list, err)
+			}
 			want := map[string]string{}
 			check := func(unsure string) {
 				t.Helper()

@@ -352,6 +352,52 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// An object of a session has the time of the base until it is written, and then that of
+// the write, in listings too. Programs that copy what is newer rely on both.
+func TestTimesOfSessions(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.client("writer", writerSecret)
+	_, in := s.begin()
+	base, err := s.db.Lookup(bg, s.first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(key string) (at time.Time) {
+		t.Helper()
+		at, err := time.Parse(http.TimeFormat, c.do("HEAD", in+key, "", "").head.Get("Last-Modified"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, ok := strings.Cut(c.do("GET", "", "list-type=2&prefix="+url.QueryEscape(in+key), "").body, "<LastModified>")
+		text, _, _ = strings.Cut(text, "<")
+		if listed, err := time.Parse(time.RFC3339, text); !ok || err != nil || !listed.Truncate(time.Second).Equal(at) {
+			t.Errorf("%s: %v, listed %s, %v", key, at, text, err)
+		}
+		return at
+	}
+	unchanged := base.Time.Truncate(time.Second)
+	for _, key := range []string{"a/zarr.json", "a/c/0/0", "empty"} {
+		if got := at(key); !got.Equal(unchanged) {
+			t.Errorf("%s, which was not written: %v, want %v", key, got, unchanged)
+		}
+	}
+	for _, value := range []string{"value of a/c/0/0", "other", "value of a/c/0/0"} { // the first is what the base has
+		before := time.Now().Truncate(time.Second)
+		c.do("PUT", in+"a/c/0/0", "", value)
+		first := at("a/c/0/0")
+		if first.Before(before) || first.After(time.Now()) {
+			t.Errorf("%q was written at %v, not before %v", value, first, before)
+		}
+		c.do("PUT", in+"a/c/0/1", "", value+value)
+		if again := at("a/c/0/0"); !again.Equal(first) {
+			t.Errorf("the time of %q changed from %v to %v", value, first, again)
+		}
+	}
+	if got := at("a/zarr.json"); !got.Equal(unchanged) {
+		t.Errorf("after writes of others: %v", got)
+	}
+}
+
 func TestWriting(t *testing.T) {
 	s := newSite(t, nil)
 	c := s.client("writer", writerSecret)
