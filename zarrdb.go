@@ -7,7 +7,7 @@
 //
 // Two programs share a database without knowing of each other. When the one that has
 // it open ends, the next one that needs it takes its place: snapshots go on, and a
-// session goes on from what was saved of it.
+// session goes on with everything that was acknowledged.
 //
 // A [Snapshot] is one version, a [Session] a transaction. Both are views of keys
 // (package kv) and hierarchies of arrays and groups (package zarr), wherever the

@@ -322,7 +322,8 @@ class Session(View):
 
     def fork(self, label: str = "") -> Session:
         """A session that begins with everything that this one has written. Neither sees what
-        the other writes from then on, until `merge`. It pickles like any session.
+        the other writes from then on, until `merge`. Its changes are those that it makes itself: its
+        own `commit` leaves out what this session wrote. It pickles like any session.
 
         >>> s = repo.writable_session()
         >>> forks = [s.fork() for _ in range(2)]
