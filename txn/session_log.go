@@ -61,10 +61,10 @@ func (s *Session) Log(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.log.on:
+		return nil // also while a commit is under way
 	case s.state != sessionOpen:
 		return ErrSessionClosed
-	case s.log.on:
-		return nil
 	}
 	if len(s.buf) > 0 || s.work != s.log.saved || len(s.guards) != s.log.guards {
 		if err := s.savepoint(ctx); err != nil {
@@ -84,6 +84,11 @@ func (db *DB) logPath(id SessionID) string {
 func (s *Session) note(e *catalog.Entry) error {
 	if !s.log.on {
 		return nil
+	}
+	// After a write of the index that failed, nobody knows which record the session has,
+	// and a log that goes on from another one is void.
+	if err := s.db.idx.Writable(); err != nil {
+		return err
 	}
 	var b []byte
 	if s.log.size == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -345,4 +346,42 @@ func TestLogIsAppliedLater(t *testing.T) {
 	if _, err := db.GC(bg, GCOptions{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// When the index does not say whether it took a savepoint, nothing more is acknowledged:
+// the log may be void. What was acknowledged before is there.
+func TestLogAfterFailedIndex(t *testing.T) {
+	mem, fail := vfs.NewCrashableMem(), false
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail && strings.Contains(op.Path, indexDir) && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo) {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := logged(t, db)
+	set(t, s, map[string]string{"a": "1"})
+	fail = true
+	if err := s.Savepoint(bg); !errors.Is(err, index.ErrFailed) {
+		t.Fatalf("savepoint: %v", err)
+	}
+	if err := s.Set(bg, "b", []byte("1")); !errors.Is(err, index.ErrFailed) {
+		t.Errorf("set: %v", err)
+	}
+	for _, percent := range []int{0, 100} {
+		left := killed(t, mem, percent)
+		again, err := left.Resume(bg, s.ID())
+		switch {
+		case percent == 0 && errors.Is(err, ErrNoRef): // the power went before a savepoint
+		case err != nil:
+			t.Fatal(err)
+		case contents(t, again)["a"] != "1":
+			t.Errorf("%d %%: the session holds %v", percent, contents(t, again))
+		}
+		closeChecked(t, left)
+	}
+	_ = db.Close() // it has failed
 }

@@ -334,6 +334,16 @@ func (x *Index) enterWrite() error {
 	return nil
 }
 
+// Writable returns the error that a batch would be refused with before it is looked at:
+// kv.ErrReadOnly, kv.ErrClosed or [ErrFailed].
+func (x *Index) Writable() error {
+	err := x.enterWrite()
+	if err == nil {
+		x.use.leave()
+	}
+	return err
+}
+
 // usage counts running calls so that Close can wait for them.
 type usage struct {
 	state atomic.Int64 // calls, plus closedBit
