@@ -103,14 +103,14 @@ func (db *DB) AbortSession(id SessionID) (err error) {
 	if err := db.writable(); err != nil {
 		return err
 	}
-	// While it is registered nobody else resumes it.
-	s := &Session{db: db, id: id}
-	if err := db.register(s); err != nil {
-		return err
-	}
-	defer db.unregister(s)
 	db.applying.Lock()
 	defer db.applying.Unlock()
+	// Whoever resumes the session registers it, and looks for the record after that.
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.sessions[id] != nil {
+		return ErrSessionBusy
+	}
 	stored, err := catalog.Sessions.Has(db.idx, id)
 	if _, waits := db.unapplied[id]; err == nil && !stored && !waits {
 		err = ErrNoRef

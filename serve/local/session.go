@@ -58,7 +58,7 @@ var (
 const maxSeen = 1 << 20
 
 // Begin opens a new session on a branch; "" is main. It is stored by the first
-// Savepoint, and when the server ends.
+// Savepoint or change, and when the server ends in order.
 func (c *Client) Begin(ctx context.Context, db, branch, label string) (*Session, error) {
 	return c.askSession(ctx, db, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
 }
@@ -359,7 +359,7 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	err := s.read(ctx, func(l *link, handle uint32) (err error) {
 		in.View = handle
 		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
-		s.setCommitting(errors.Is(err, ErrUnknown))
+		s.answered(err)
 		return err
 	})
 	if err != nil {
@@ -371,10 +371,16 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	return commitIn(&out), nil
 }
 
-func (s *Session) setCommitting(unknown bool) {
+// answered notes whether a commit was answered.
+func (s *Session) answered(err error) {
 	s.state.Lock()
 	defer s.state.Unlock()
-	s.committing = s.committing || unknown
+	switch {
+	case err == nil:
+		s.committing = false
+	case errors.Is(err, ErrUnknown):
+		s.committing = true
+	}
 }
 
 // unlessCommitting returns the error of a commit, or if that was sent before and not
