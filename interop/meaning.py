@@ -274,8 +274,10 @@ class Run:
 
     def export(self, what, source, dest, format, *more):
         p = self.zarrdb("export", source, dest, "--format", format, *more, check=False)
-        if p.returncode:
+        if p.returncode == 1 and "cannot be converted" in p.stderr:
             self.refused.append(f"{what}: {p.stderr.strip()}")
+        elif p.returncode:
+            self.failed.append(f"{what}: {p.stderr.strip()}")
         return p.returncode == 0
 
     def source(self, name, path):

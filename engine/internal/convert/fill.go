@@ -43,8 +43,10 @@ func convertFill(c, m *zarr.Meta) error {
 		elem, has = cf.MissingElement(m)
 	}
 	if c.Version == zarr.V3 {
-		if text := fillAttributeV3(c.Type, elem); has && text != nil {
-			return c.Attributes.Set(cf.FillAttribute, text)
+		if has {
+			if text := fillAttributeV3(c.Type, elem); text != nil {
+				return c.Attributes.Set(cf.FillAttribute, text)
+			}
 		}
 		c.Attributes.Delete(cf.FillAttribute) // xarray does not open an array with another one
 		return nil

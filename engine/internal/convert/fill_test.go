@@ -75,6 +75,8 @@ func TestConvertFill(t *testing.T) {
 		{"v3", "<f4", "null", `"NaN"`, "0.0", nan},
 		{"v3", "<f4", "null", "NaN", "0.0", nan},
 		{"v3", "<f4", "null", `"x"`, "0.0", ""},
+		{"v3", "<c8", "[0.0, 1.0]", "", "[0.0,1.0]", `["AAAAAAAAAAA=","AAAAAAAA8D8="]`},
+		{"v3", "<c8", "null", "", "[0.0,0.0]", ""},
 		{"v3", "|b1", "false", "", "false", "false"},
 		{"v3", "|S2", `"YWI="`, "", `"YWI="`, ""},
 		{"v3", "<U2", `"ab"`, "", `"ab"`, ""},
@@ -90,6 +92,8 @@ func TestConvertFill(t *testing.T) {
 		{"v2", "float32", "7.0", "7", "7.0", ""},
 		{"v2", "int16", "0", "0", "0", ""},
 		{"v2", "int16", "0", "5", "null", "5"},
+		{"v2", "complex64", `[0.0, "NaN"]`, "", `[0.0,"NaN"]`, ""},
+		{"v2", "complex64", "[0.0, 0.0]", `["AAAAAAAAAAA=","AAAAAAAAAAA="]`, "[0.0,0.0]", ""},
 		{"v2", "bool", "false", "", "null", ""},
 	} {
 		doc, convert := `{"zarr_format":2,"shape":[],"chunks":[],"dtype":"`+c.dataType+`","compressor":null,"filters":null,"order":"C","fill_value":`+c.fill+`}`, zarr.V3
@@ -125,7 +129,7 @@ func TestConvertFill(t *testing.T) {
 		if cf.FillIsMissing(again) {
 			after, ok2 = again.Fill, true
 		}
-		if isNaN(m.Type, m.Fill) && !ok || isNaN(m.Type, before) && !ok2 || m.Type.Kind() == dtype.FixedBytes || m.Type.Kind() == dtype.FixedUTF32 {
+		if isNaN(m.Type, m.Fill) && !ok || ok && isNaN(m.Type, before) && !ok2 || m.Type.Kind() == dtype.FixedBytes || m.Type.Kind() == dtype.FixedUTF32 {
 			continue // no value is missing, or v3 cannot say it
 		}
 		if ok != ok2 || !bytes.Equal(before, after) {
