@@ -51,7 +51,7 @@ func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 		return readConverted[T](ctx, a, sel, nil, err)
 	}
 	if a.Type().Variable() {
-		v, err := a.readVar(ctx, sel)
+		v, err := a.readVar(ctx, sel, a.opts.MaxResultBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func ReadInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 	if !a.Type().Variable() {
 		return a.fail("read", readInto(ctx, a, sel, dst))
 	}
-	v, err := a.readVar(ctx, sel)
+	v, err := a.readVar(ctx, sel, a.opts.MaxResultBytes)
 	if err == nil && v.Len() != len(dst) {
 		err = fmt.Errorf("%w: memory for %d elements, the selection has %d", ErrSelection, len(dst), v.Len())
 	}

@@ -141,7 +141,7 @@ func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T,
 	}
 	var at func(i int) []byte
 	if t.Variable() {
-		v, err := a.readVar(ctx, sel)
+		v, err := a.readVar(ctx, sel, a.opts.MaxResultBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -18,11 +18,17 @@ import (
 // fill value. A result over [OpenOptions].MaxResultBytes, or over the 4 GiB of
 // the offsets, is [ErrTooLarge].
 func (a *Array) ReadVar(ctx context.Context, sel Selection) (dtype.Variable, error) {
-	v, err := a.readVar(ctx, sel)
+	return a.ReadVarAtMost(ctx, sel, a.opts.MaxResultBytes)
+}
+
+// ReadVarAtMost is ReadVar with a limit on the bytes of this result, offsets included, in
+// place of MaxResultBytes.
+func (a *Array) ReadVarAtMost(ctx context.Context, sel Selection, limit int64) (dtype.Variable, error) {
+	v, err := a.readVar(ctx, sel, limit)
 	return v, a.fail("read", err)
 }
 
-func (a *Array) readVar(ctx context.Context, sel Selection) (dtype.Variable, error) {
+func (a *Array) readVar(ctx context.Context, sel Selection, limit int64) (dtype.Variable, error) {
 	j, err := a.begin(ctx, sel, true)
 	if err != nil {
 		return dtype.Variable{}, err
@@ -31,7 +37,7 @@ func (a *Array) readVar(ctx context.Context, sel Selection) (dtype.Variable, err
 	if !j.st.meta.Type.Variable() {
 		return dtype.Variable{}, fmt.Errorf("%w: elements of type %v have a fixed size", ErrType, j.st.meta.Type)
 	}
-	c := collector{limit: a.opts.MaxResultBytes}
+	c := collector{limit: limit}
 	if err := c.reset(j.total); err != nil {
 		return dtype.Variable{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -172,8 +173,14 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
 		return errors.Join(form(ctx, w), w.Flush())
 	}
+	path := here(cmd).path(out)
+	if fi, err := os.Stat(path); err != nil || fi.Mode().IsRegular() {
+		if err := r.fits(path, r.leastSize(strings.ToLower(filepath.Ext(out)))); err != nil {
+			return err
+		}
+	}
 	bar := newProgress(cmd, "reading", "elements")
-	err := writeFile(here(cmd).path(out), func(w io.Writer) error {
+	err := writeFile(path, func(w io.Writer) error {
 		written := countWriter{w: w}
 		r.done = func(elements int64) {
 			bar.update(engine.Progress{Keys: elements, TotalKeys: product(r.shape), Bytes: written.n})

@@ -132,3 +132,9 @@ func (g *diskGuard) release() uint64 {
 	}
 	return uint64(g.reserve)
 }
+
+// DiskFree returns the free bytes of the disk of a directory, as this user may use them.
+func DiskFree(dir string) (uint64, error) {
+	u, err := vfs.Default.GetDiskUsage(dir)
+	return u.AvailBytes, err
+}

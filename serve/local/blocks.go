@@ -137,7 +137,7 @@ func (k *block) span(off, n int64) ([]byte, error) {
 
 // forget takes note that a client has closed a file, or gives up a block.
 func (c *conn) forget(f *wire.Frame) {
-	f.Close()
+	c.drop(f)
 	var in wire.Forget
 	if wire.ParseJSON(f.Op, f.Meta, &in) != nil {
 		return // a file stays known, and the client will ask for bytes

@@ -40,11 +40,14 @@ type conn struct {
 	last    uint32 // handle
 	copies  []*txn.IndexCopy
 
-	bodies budget
-	leases leases
-	blocks blocks
-	here   here
-	over   chan error // how loop ended in another goroutine than that of serve
+	metas   share // of requests
+	bodies  share // of requests and replies
+	greeted bool
+	timed   bool // the frame that is being received has a deadline
+	leases  leases
+	blocks  blocks
+	here    here
+	over    chan error // how loop ended in another goroutine than that of serve
 }
 
 // A client has so long to say hello, and its sessions to be saved when the server
@@ -60,9 +63,9 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 		w:       wire.NewConn(u, wire.Limits{Body: s.o.MaxBody}, s.o.WriteTimeout),
 		running: map[uint32]context.CancelFunc{}, views: map[uint32]*view{},
 	}
-	c.bodies.free = int64(s.o.MaxBody)
+	c.metas, c.bodies = share{b: &s.metas, user: who.Name}, share{b: &s.bodies, user: who.Name}
+	c.w.Admit = c.admit
 	c.blocks.limit = maxBlockBytes(who)
-	c.bodies.cond.L = &c.bodies.mu
 	c.idle = make(chan struct{})
 	c.rest = sync.OnceFunc(func() { close(c.idle) })
 	c.over = make(chan error, 1)
@@ -92,6 +95,8 @@ func (c *conn) serve() {
 	}
 	c.cancel(nil)
 	c.wg.Wait()
+	c.metas.close()
+	c.bodies.close()
 	c.blocks.close()
 	for _, v := range c.views {
 		v.View.Release()
@@ -147,9 +152,9 @@ func (c *conn) greet() error {
 	if err != nil {
 		return err
 	}
-	f.Close()
 	var theirs wire.Hello
 	err = wire.ParseJSON(f.Op, f.Meta, &theirs)
+	c.drop(f)
 	if err == nil && f.Op != wire.OpHello {
 		err = fmt.Errorf("%w: %v before hello", wire.ErrProtocol, f.Op)
 	}
@@ -161,7 +166,7 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
-	c.version = theirs.Version
+	c.version, c.greeted = theirs.Version, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	if err := c.answer(f, ours); err != nil {
 		return err
@@ -197,6 +202,10 @@ func (c *conn) loop() (passed bool, err error) {
 			}
 			return false, err
 		}
+		if c.timed {
+			c.readUntil(time.Time{})
+			c.timed = false
+		}
 		switch f.Op {
 		case wire.OpCancel:
 			c.stop(f)
@@ -207,13 +216,12 @@ func (c *conn) loop() (passed bool, err error) {
 		}
 		ctx, cancel, alone, err := c.start(f)
 		if err != nil {
-			f.Close()
+			c.drop(f)
 			if err := c.fail(f, err); err != nil {
 				return false, err
 			}
 			continue
 		}
-		c.bodies.take(int64(len(f.Body)))
 		// The client sends its next request behind a close, without waiting.
 		if f.Op != wire.OpClose && !c.here.answers(f.Op, alone && !c.w.Buffered()) {
 			c.wg.Go(func() { c.respond(ctx, cancel, f) })
@@ -232,11 +240,51 @@ func (c *conn) loop() (passed bool, err error) {
 
 // respond answers a request that start has noted.
 func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame) {
-	defer c.bodies.give(int64(len(f.Body)))
-	defer f.Close()
+	defer c.drop(f)
 	defer cancel()
 	if err := c.handle(ctx, f); err != nil {
 		_ = c.fail(f, err) // then the connection is closed
+	}
+}
+
+// bodyRate is how many bytes of a request have to arrive in a second, at least. Parts that
+// arrive slower would hold the memory of others.
+var bodyRate int64 = 1 << 20 // tests change it
+
+// admit waits for the memory of a frame that arrives. Meanwhile no other frame of this
+// connection is read.
+func (c *conn) admit(h wire.Header) error {
+	meta, body := int64(h.Meta), int64(h.Body)
+	if !c.greeted && meta+body > memoryFirst {
+		return fmt.Errorf("%w: %v with %d bytes before hello", wire.ErrProtocol, h.Op, meta+body)
+	}
+	if err := c.metas.take(c.ctx, meta); err != nil {
+		return err
+	}
+	if err := c.bodies.take(c.ctx, body); err != nil {
+		return err
+	}
+	if c.greeted && meta+body > memorySmall {
+		c.timed = true
+		c.readUntil(time.Now().Add(c.s.o.WriteTimeout + time.Duration((meta+body)/bodyRate)*time.Second))
+	}
+	return nil
+}
+
+// drop ends the use of a request.
+func (c *conn) drop(f *wire.Frame) {
+	f.Close()
+	c.metas.give(int64(len(f.Meta)))
+	c.bodies.give(int64(len(f.Body)))
+}
+
+// readUntil sets the deadline for the frame that is being received, unless the server ends:
+// then the deadline has passed.
+func (c *conn) readUntil(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.left {
+		_ = c.u.SetReadDeadline(t) // a connection without a deadline ends with its client
 	}
 }
 
@@ -267,7 +315,7 @@ func (c *conn) start(f *wire.Frame) (ctx context.Context, cancel context.CancelF
 
 // stop cancels a request.
 func (c *conn) stop(f *wire.Frame) {
-	f.Close()
+	c.drop(f)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cancel := c.running[f.ID]; cancel != nil {
@@ -303,6 +351,8 @@ func (c *conn) answer(f *wire.Frame, v any) error {
 	if err != nil {
 		return err
 	}
+	c.bodies.change(0, int64(len(b)))
+	defer c.bodies.give(int64(len(b)))
 	if len(b) > c.s.o.maxMeta && f.Op != wire.OpHello {
 		return c.send(f, &wire.Frame{Body: b})
 	}
@@ -338,34 +388,4 @@ func (c *conn) sayBye() {
 		}
 	}
 	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // a client that does not get it asks the next server
-}
-
-// budget bounds the memory of bodies that are under way. A request takes once, so that
-// requests that wait do not wait for each other.
-type budget struct {
-	mu   sync.Mutex
-	cond sync.Cond
-	free int64
-}
-
-func (b *budget) take(n int64) {
-	if n == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.free < n {
-		b.cond.Wait()
-	}
-	b.free -= n
-}
-
-func (b *budget) give(n int64) {
-	if n == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free += n
-	b.cond.Broadcast()
 }

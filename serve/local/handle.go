@@ -68,7 +68,17 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 		if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
 			return err
 		}
+		reply := int64(memoryFirst)
+		switch f.Op {
+		case wire.OpLog, wire.OpDiff, wire.OpChanges, wire.OpSessions, wire.OpRefs:
+			reply = min(pageMemory, c.s.o.Memory/memoryLarge)
+		}
+		h, err := c.hold(ctx, reply)
+		if err != nil {
+			return err
+		}
 		out, err := fn(c, ctx, &in)
+		h.free() // answer counts the bytes
 		if err != nil {
 			return err
 		}

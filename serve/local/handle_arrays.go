@@ -170,7 +170,7 @@ func (c *conn) tooLong(n int64) error {
 // buffer is memory for n bytes of elements: that of a block. Otherwise it is memory of
 // this process, which deliver writes to the file of the client: a file that is cut off
 // while it is mapped would end the process.
-func (c *conn) buffer(to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
+func (c *conn) buffer(ctx context.Context, to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
 	if d.Block != 0 {
 		k, err := c.blocks.use(d.Block, to)
 		if err != nil {
@@ -185,7 +185,10 @@ func (c *conn) buffer(to *os.File, d wire.Destination, n int64) (b []byte, deliv
 	if n > int64(c.s.o.MaxBody) {
 		return nil, nil, nil, c.tooLong(n)
 	}
-	c.bodies.take(n)
+	h, err := c.hold(ctx, n)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	b = make([]byte, n)
 	return b, func() ([]byte, error) {
 		if to == nil {
@@ -195,7 +198,7 @@ func (c *conn) buffer(to *os.File, d wire.Destination, n int64) (b []byte, deliv
 			return nil, fmt.Errorf("write the elements to the client: %w", err)
 		}
 		return nil, nil
-	}, func() { c.bodies.give(n) }, nil
+	}, h.free, nil
 }
 
 // readElements sends decoded elements, or writes them to memory of the client.
@@ -218,7 +221,7 @@ func (c *conn) readElements(ctx context.Context, f *wire.Frame, v *view, in wire
 		}
 		return c.readVariable(ctx, f, e)
 	}
-	b, deliver, free, err := c.buffer(to, in.Destination, e.bytes)
+	b, deliver, free, err := c.buffer(ctx, to, in.Destination, e.bytes)
 	if err != nil {
 		return err
 	}
@@ -257,7 +260,13 @@ func (c *conn) fetch(b []byte, from *os.File, d wire.Destination) error {
 
 // readVariable sends elements of variable length.
 func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) error {
-	got, err := e.a.ReadVar(ctx, e.sel)
+	limit := c.s.o.Memory / 16     // their length is known when they are read
+	h, err := c.hold(ctx, 2*limit) // they are copied once
+	if err != nil {
+		return err
+	}
+	defer h.free()
+	got, err := e.a.ReadVarAtMost(ctx, e.sel, limit)
 	if err != nil {
 		return err
 	}
@@ -268,8 +277,6 @@ func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) err
 	if size > int64(c.s.o.MaxBody) {
 		return c.tooLong(size)
 	}
-	c.bodies.take(size)
-	defer c.bodies.give(size)
 	b, err := dtype.NewBuilder(make([]byte, 0, size), got.Len())
 	if err != nil {
 		return err
@@ -287,6 +294,7 @@ func (c *conn) readVariable(ctx context.Context, f *wire.Frame, e *elements) err
 	if err != nil {
 		return err
 	}
+	h.set(size)
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
@@ -333,8 +341,14 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 		if e.bytes > int64(c.s.o.MaxBody) {
 			return c.tooLong(e.bytes)
 		}
-		c.bodies.take(e.bytes)
-		defer c.bodies.give(e.bytes)
+		if len(f.Body) > 0 {
+			return fmt.Errorf("%w: a body beside a file or a block", ErrRequest)
+		}
+		h, err := c.hold(ctx, e.bytes)
+		if err != nil {
+			return err
+		}
+		defer h.free()
 		own := copies.Get().(*[]byte)
 		*own = slices.Grow((*own)[:0], int(e.bytes))
 		b = (*own)[:e.bytes]

@@ -64,7 +64,7 @@ func (c *conn) readMany(ctx context.Context, f *wire.Frame, v *view, in wire.Arr
 		out.Shapes[i], offs[i] = parts[i].shape, n
 		n += parts[i].bytes
 	}
-	b, deliver, free, err := c.buffer(to, in.Destination, n)
+	b, deliver, free, err := c.buffer(ctx, to, in.Destination, n)
 	if err != nil {
 		return err
 	}

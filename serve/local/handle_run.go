@@ -32,6 +32,9 @@ func (c *conn) run(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
+	n := int64(len(out.b) + len(messages.b))
+	c.bodies.change(0, n)
+	defer c.bodies.give(n)
 	meta, err := json.Marshal(wire.Exit{Code: code, Stdout: len(out.b)})
 	if err != nil {
 		return err

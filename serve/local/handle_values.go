@@ -69,6 +69,11 @@ func (c *conn) sendValue(ctx context.Context, f *wire.Frame, v *view, value kv.V
 	if n > int64(c.s.o.MaxBody) {
 		return fmt.Errorf("%w: %d bytes at once, where %d are sent; read it in parts", kv.ErrTooLarge, n, c.s.o.MaxBody)
 	}
+	h, err := c.hold(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer h.free()
 	var buf [32]byte
 	meta := found.Append(buf[:0])
 	return value.View(ctx, kv.Span(off, n), func(b []byte) error {
@@ -123,7 +128,7 @@ func (c *conn) delete(ctx context.Context, f *wire.Frame, v *view, in wire.Set) 
 
 func (c *conn) getMany(ctx context.Context, f *wire.Frame, v *view, in wire.GetMany) error {
 	out := wire.Sizes{Sizes: make([]int64, len(in.Items))}
-	var body []byte
+	values, size := make([]kv.Value, len(in.Items)), int64(0)
 	for i, item := range in.Items {
 		value, err := kv.Locate(ctx, v, item.Key)
 		if errors.Is(err, kv.ErrNotFound) {
@@ -135,19 +140,36 @@ func (c *conn) getMany(ctx context.Context, f *wire.Frame, v *view, in wire.GetM
 		}
 		rng := rangeIn(wire.Range{Kind: wire.RangeKind(item.Kind), Off: item.Off, N: item.Bytes})
 		_, n, err := rng.Resolve(value.Size())
-		if err == nil && n > int64(c.s.o.MaxBody)-int64(len(body)) {
+		if err == nil && n > int64(c.s.o.MaxBody)-size {
 			err = fmt.Errorf("%w: together they have more than %d bytes; ask for fewer", kv.ErrTooLarge, c.s.o.MaxBody)
-		}
-		if err == nil {
-			err = value.View(ctx, rng, func(b []byte) error {
-				body = append(body, b...)
-				return nil
-			})
 		}
 		if err != nil {
 			return fmt.Errorf("get %s: %w", item.Key, err)
 		}
-		out.Sizes[i] = n
+		values[i], out.Sizes[i] = value, n
+		size += n
+	}
+	h, err := c.hold(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer h.free()
+	body := make([]byte, 0, size)
+	for i, item := range in.Items {
+		if values[i] == nil {
+			continue
+		}
+		rng := rangeIn(wire.Range{Kind: wire.RangeKind(item.Kind), Off: item.Off, N: item.Bytes})
+		err := values[i].View(ctx, rng, func(b []byte) error {
+			if int64(len(b)) != out.Sizes[i] {
+				return kv.ErrChanged
+			}
+			body = append(body, b...)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("get %s: %w", item.Key, err)
+		}
 	}
 	meta, err := json.Marshal(out)
 	if err != nil {
@@ -161,6 +183,8 @@ const (
 	defaultPage = 1000
 	maxPage     = 10_000
 	maxPageSize = 2 << 20
+	// pageMemory is held while a page is made.
+	pageMemory = 2 * maxPageSize
 )
 
 func pageLimit(n int) int {
@@ -171,7 +195,7 @@ func pageLimit(n int) int {
 }
 
 func (c *conn) list(ctx context.Context, f *wire.Frame, v *view, in wire.List) error {
-	return c.sendPage(f, in, func(add func(name string) bool) error {
+	return c.sendPage(ctx, f, in, func(add func(name string) bool) error {
 		for key, err := range v.List(ctx, kv.ListOptions{Prefix: in.Prefix, After: in.After}) {
 			if err != nil {
 				return err
@@ -185,7 +209,7 @@ func (c *conn) list(ctx context.Context, f *wire.Frame, v *view, in wire.List) e
 }
 
 func (c *conn) listDir(ctx context.Context, f *wire.Frame, v *view, in wire.List) error {
-	return c.sendPage(f, in, func(add func(name string) bool) error {
+	return c.sendPage(ctx, f, in, func(add func(name string) bool) error {
 		for e, err := range kv.ListDir(ctx, v, in.Prefix) {
 			if err != nil {
 				return err
@@ -206,10 +230,15 @@ func (c *conn) listDir(ctx context.Context, f *wire.Frame, v *view, in wire.List
 }
 
 // sendPage sends a page of names. list calls add with each until that returns false.
-func (c *conn) sendPage(f *wire.Frame, in wire.List, list func(add func(name string) bool) error) error {
+func (c *conn) sendPage(ctx context.Context, f *wire.Frame, in wire.List, list func(add func(name string) bool) error) error {
+	h, err := c.hold(ctx, min(pageMemory, c.s.o.Memory/memoryLarge))
+	if err != nil {
+		return err
+	}
+	defer h.free()
 	var out wire.Page
 	limit, size := pageLimit(int(min(in.Limit, maxPage))), 0
-	err := list(func(name string) bool {
+	err = list(func(name string) bool {
 		if len(out.Names) >= limit || size > maxPageSize {
 			out.More = true
 			return false
@@ -220,5 +249,6 @@ func (c *conn) sendPage(f *wire.Frame, in wire.List, list func(add func(name str
 	if err != nil {
 		return err
 	}
+	h.set(int64(size))
 	return c.send(f, out.Frame())
 }

@@ -126,6 +126,11 @@ func (c *conn) report(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
+	h, err := c.hold(ctx, serve.MaxReport)
+	if err != nil {
+		return err
+	}
+	defer h.free()
 	answer, _, err := c.s.t.Report(ctx, name, serve.Report{Kind: in.Kind, Rev: in.Rev, To: in.To, Path: in.Path, Number: in.Number, Values: in.Values})
 	if errors.Is(err, serve.ErrReport) {
 		err = fmt.Errorf("%w: %w", ErrRequest, err)
@@ -133,6 +138,7 @@ func (c *conn) report(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
+	h.set(int64(len(answer)))
 	return c.send(f, &wire.Frame{Body: answer})
 }
 

@@ -47,6 +47,7 @@ type holder struct {
 	db    *engine.DB
 	table *serve.Table
 	l     *Listener
+	s     *server
 	end   func() error // ends the server in order
 }
 
@@ -70,7 +71,8 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 	}
 	ctx, cancel := context.WithCancel(bg)
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, h.l, h.table, o) }()
+	h.s = newServer(h.l, h.table, o)
+	go func() { done <- h.s.serve(ctx) }()
 	ended := false
 	h.end = func() error {
 		if ended {

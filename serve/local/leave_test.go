@@ -27,8 +27,7 @@ func TestLeaveAfterHello(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: h.table, l: h.l, conns: map[*conn]struct{}{}}
-	s.o = (&Options{Database: "t"}).withDefaults()
+	s := newServer(h.l, h.table, &Options{Database: "t"})
 	c := newConn(s, here, serve.Owner("x"))
 	c.leave()
 	go c.serve()

@@ -33,12 +33,15 @@ type Options struct {
 	// Views bounds the open views of a connection, sessions included; default
 	// 1024.
 	Views int
+	// Memory bounds the requests and replies of all clients that are under way, in bytes:
+	// also replies that clients have not read yet. Clients whose requests need more wait.
+	// Default 256 MiB, at least 16 MiB.
+	Memory int64
 	// MaxBody is the longest value, or selection of an array, that is sent or taken
-	// in one piece; default and maximum [wire.MaxBody]. The bodies that a
-	// connection has under way take as much memory at most.
+	// in one piece; default and maximum half of Memory, at most [wire.MaxBody].
 	MaxBody uint32
-	// WriteTimeout bounds the time in which a client reads a reply; default 30
-	// s.
+	// WriteTimeout bounds the time in which a client reads a reply, and, beside a second
+	// for each MiB, the time in which a request arrives; default 30 s.
 	WriteTimeout time.Duration
 	// NoFiles sends all values as bytes.
 	NoFiles bool
@@ -74,8 +77,12 @@ func (o *Options) withDefaults() Options {
 	if c.Views <= 0 {
 		c.Views = 1024
 	}
-	if c.MaxBody == 0 || c.MaxBody > wire.MaxBody {
-		c.MaxBody = wire.MaxBody
+	if c.Memory <= 0 {
+		c.Memory = 256 << 20
+	}
+	c.Memory = max(c.Memory, 16<<20)
+	if most := uint32(min(c.Memory/2, wire.MaxBody)); c.MaxBody == 0 || c.MaxBody > most {
+		c.MaxBody = most
 	}
 	if c.WriteTimeout <= 0 {
 		c.WriteTimeout = 30 * time.Second
@@ -125,6 +132,8 @@ type server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	wg     sync.WaitGroup
+	metas  budget
+	bodies budget
 	copies atomic.Int64 // of indexes, for clients
 	idle   *time.Timer  // nil if the server does not end by itself
 
@@ -135,22 +144,32 @@ type server struct {
 // it takes no more requests, waits for those under way, leaves the sessions of its
 // clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
 func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
-	s := &server{t: t, o: o.withDefaults(), l: l, conns: map[*conn]struct{}{}}
+	return newServer(l, t, o).serve(ctx)
+}
+
+func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if s.o.Idle > 0 {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
 		defer s.idle.Stop()
 	}
-	stop := context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, func() { _ = s.l.SetDeadline(time.Now()) })
 	defer stop()
 	err := s.accept(ctx)
-	err = errors.Join(err, l.Close())
+	err = errors.Join(err, s.l.Close())
 	s.finish()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
 		err = errors.Join(ErrIdle, err)
 	}
 	return err
+}
+
+func newServer(l *Listener, t *serve.Table, o *Options) *server {
+	s := &server{t: t, o: o.withDefaults(), l: l, conns: map[*conn]struct{}{}}
+	s.bodies = budget{limit: s.o.Memory, users: map[string]*account{}}
+	s.metas = budget{limit: max(s.o.Memory/8, 2*wire.MaxMeta), users: map[string]*account{}}
+	return s
 }
 
 // accept takes connections until ctx is done.

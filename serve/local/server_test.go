@@ -176,8 +176,7 @@ func TestReaders(t *testing.T) {
 	if err := h.table.AddDatabase("u", other.db); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: h.table, l: h.l, conns: map[*conn]struct{}{}}
-	s.o = (&Options{Database: "t"}).withDefaults()
+	s := newServer(h.l, h.table, &Options{Database: "t"})
 	socket := filepath.Join(shortDir(t), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {

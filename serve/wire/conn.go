@@ -38,6 +38,10 @@ func (f *Frame) Close() {
 // Conn sends and receives frames. Receive is for one goroutine at a time, Send for
 // any number.
 type Conn struct {
+	// Admit, if set, is called by Receive with the header of a frame before memory for
+	// its parts is reserved. Receive fails with its error.
+	Admit func(h Header) error
+
 	c       net.Conn
 	limits  Limits
 	sends   Limits
@@ -115,7 +119,13 @@ func (c *Conn) Receive() (*Frame, error) {
 		f.Files = append(f.Files, c.files[:h.Files]...)
 		c.files = append(c.files[:0], c.files[h.Files:]...)
 	}
-	if f.Meta, err = c.next(int(h.Meta)); err == nil {
+	if c.Admit != nil {
+		err = c.Admit(h)
+	}
+	if err == nil {
+		f.Meta, err = c.next(int(h.Meta))
+	}
+	if err == nil {
 		f.Body, err = c.next(int(h.Body))
 	}
 	if err != nil {

@@ -1,0 +1,6 @@
+package engine
+
+import "github.com/zarrdb/zarrdb/kv/index"
+
+// DiskFree returns the free bytes of the disk of a directory, as this user may use them.
+func DiskFree(dir string) (uint64, error) { return index.DiskFree(dir) }
