@@ -3,8 +3,6 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,24 +95,17 @@ func putCmd() *cobra.Command {
 		Use:   "put TARGET KEY [FILE]",
 		Short: "Store bytes under a key",
 		Long: `Store the bytes of FILE, or of standard input, under KEY below the target's path,
-as one commit. Any key may be set; what Zarr programs make of it is up to them.`,
+as one commit. Any key may be set; what Zarr programs make of it is up to them.
+A value may have 1 TiB, and takes twice its length on the disk while it is stored.`,
 		Example: `  zarrdb put weather.zdb notes/readme.md README.md -m "say what this is"
   echo '{"zarr_format":3,"node_type":"group"}' | zarrdb put weather.zdb:g zarr.json`,
 		Args: argCount(2, 3),
 	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
 		key := strings.TrimPrefix(t.path+"/"+args[1], "/")
 		return "put " + key, func(_ *engine.DB, s *engine.Session) error {
-			var value []byte
-			var err error
-			if name := optional(args, 2); name == "" || name == "-" {
-				value, err = io.ReadAll(cmd.InOrStdin())
-			} else {
-				value, err = os.ReadFile(here(cmd).path(name))
-			}
-			if err != nil {
-				return err
-			}
-			return s.Set(cmd.Context(), key, value)
+			return withInput(cmd, optional(args, 2), here(cmd).path(t.db), func(value []byte) error {
+				return s.Set(cmd.Context(), key, value)
+			})
 		}, nil
 	})
 }

@@ -151,24 +151,12 @@ func (f *file) bytes(fn func([]byte) error) error {
 	if f.name == "" {
 		return fn(f.b)
 	}
-	if !mmap.Supported || f.size == 0 {
-		b, err := os.ReadFile(f.name)
-		if err != nil {
-			return err
-		}
-		return fn(b)
-	}
 	temp, err := os.Open(f.name)
 	if err != nil {
 		return err
 	}
 	defer temp.Close()
-	b, err := mmap.File(temp.Fd(), f.size)
-	if err != nil {
-		return fmt.Errorf("map a temporary file: %w", err)
-	}
-	defer func() { _ = mmap.Unmap(b) }()
-	return fn(b)
+	return mmap.With(temp, f.size, fn)
 }
 
 // close removes the body. Calling it twice is fine.
