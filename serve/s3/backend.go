@@ -147,10 +147,28 @@ func (backend) modified(ctx context.Context, v *serve.View, key string) (time.Ti
 	return at.UTC(), err
 }
 
+// failRead is fail for an object that is read. The answer says why the file of a linked
+// object cannot be read.
+func (b backend) failRead(ctx context.Context, bucket, key string, err error) error {
+	if _, _, _, ok := linked(err); !ok {
+		return b.fail(bucket, key, err)
+	}
+	return b.unread(ctx, bucket, key, err)
+}
+
+// unread notes an error of reading the bytes of an object. Errors of sending are left out.
+func (b backend) unread(ctx context.Context, bucket, key string, err error) error {
+	if w, ok := ctx.Value(answerKey{}).(*noOrigin); ok && !w.lost {
+		b.h.o.Log.ErrorContext(ctx, "request failed", "database", bucket, "key", key, "error", err.Error())
+		w.failed = err
+	}
+	return gofakes3.ErrInternal
+}
+
 func (b backend) HeadObject(ctx context.Context, bucket, name string) (*gofakes3.Object, error) {
 	o, _, v, err := b.object(ctx, bucket, name)
 	if err != nil {
-		return nil, b.fail(bucket, name, err)
+		return nil, b.failRead(ctx, bucket, name, err)
 	}
 	v.Release()
 	o.Contents = http.NoBody
@@ -160,7 +178,7 @@ func (b backend) HeadObject(ctx context.Context, bucket, name string) (*gofakes3
 func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofakes3.ObjectRangeRequest) (*gofakes3.Object, error) {
 	o, val, v, err := b.object(ctx, bucket, name)
 	if err != nil {
-		return nil, b.fail(bucket, name, err)
+		return nil, b.failRead(ctx, bucket, name, err)
 	}
 	at, size := int64(0), o.Size
 	if part != nil {
@@ -177,7 +195,8 @@ func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofak
 		}
 		at, size = o.Range.Start, o.Range.Length
 	}
-	o.Contents = &contents{serve.NewContent(ctx, val, at, size), v.Release}
+	fail := func(err error) error { return b.unread(ctx, bucket, name, err) }
+	o.Contents = &contents{serve.NewContent(ctx, val, at, size), v.Release, fail}
 	return o, nil
 }
 
@@ -185,6 +204,16 @@ func (b backend) GetObject(ctx context.Context, bucket, name string, part *gofak
 type contents struct {
 	*serve.Content
 	release func()
+	fail    func(err error) error
+}
+
+// WriteTo implements [io.WriterTo], which gofakes3 copies with.
+func (c *contents) WriteTo(w io.Writer) (int64, error) {
+	n, err := c.Content.WriteTo(w)
+	if err != nil {
+		err = c.fail(err)
+	}
+	return n, err
 }
 
 func (c *contents) Close() error {

@@ -29,10 +29,13 @@ import (
 	"github.com/rclone/gofakes3"
 	"github.com/rclone/gofakes3/signature"
 
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/auth"
 	"github.com/zarrdb/zarrdb/serve/metrics"
 	"github.com/zarrdb/zarrdb/serve/pace"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Options configure [New].
@@ -152,7 +155,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("X-Amz-Copy-Source-" + name)
 	}
 	h.checkPayload(r)
-	h.inner.ServeHTTP(&noOrigin{ResponseWriter: w}, r)
+	n := &noOrigin{ResponseWriter: w}
+	h.inner.ServeHTTP(n, r.WithContext(context.WithValue(r.Context(), answerKey{}, n)))
+	n.end(r)
 }
 
 // authenticate returns the principal that signed a request, or answers the
@@ -300,17 +305,74 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// noOrigin removes the header that allows web pages of every origin to read.
-type noOrigin struct{ http.ResponseWriter }
+// noOrigin removes the header that allows web pages of every origin to read, and answers
+// with why an object could not be read. The status waits for the first byte, since an
+// object is read after its header was made.
+type noOrigin struct {
+	http.ResponseWriter
+	status int
+	sent   bool
+	lost   bool  // the client takes nothing more
+	failed error // why the bytes of an object cannot be read
+}
+
+type answerKey struct{}
 
 func (w *noOrigin) WriteHeader(status int) {
-	w.clean()
-	w.ResponseWriter.WriteHeader(status)
+	if w.status == 0 {
+		w.status = status
+	}
 }
 
 func (w *noOrigin) Write(b []byte) (int, error) {
+	if w.failed != nil && !w.sent {
+		return len(b), nil // end answers
+	}
+	w.send()
+	n, err := w.ResponseWriter.Write(b)
+	w.lost = w.lost || err != nil
+	return n, err
+}
+
+func (w *noOrigin) send() {
+	if w.sent {
+		return
+	}
+	w.sent = true
 	w.clean()
-	return w.ResponseWriter.Write(b)
+	if w.status != 0 {
+		w.ResponseWriter.WriteHeader(w.status)
+	}
+}
+
+// end sends what has not been sent.
+func (w *noOrigin) end(r *http.Request) {
+	if w.failed == nil {
+		w.send()
+		return
+	}
+	if w.sent {
+		panic(http.ErrAbortHandler) // so that the client notices the missing bytes
+	}
+	w.clean()
+	for _, name := range []string{"Content-Length", "Content-Range", "Etag", "Last-Modified", "Accept-Ranges"} {
+		w.Header().Del(name)
+	}
+	status, code, why, _ := linked(w.failed)
+	refuse(w.ResponseWriter, r, status, code, why)
+}
+
+// linked describes the error of an object whose bytes lie in a file outside the database.
+func linked(err error) (status int, code, why string, ok bool) {
+	switch {
+	case errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
+		return http.StatusForbidden, "AccessDenied", "the object is linked to a file that this server may not read", true
+	case errors.Is(err, kv.ErrChanged):
+		return http.StatusConflict, "LinkedFileChanged", "the object is linked to a file that has changed since; import it again", true
+	case errors.Is(err, engine.ErrUnreachable):
+		return http.StatusBadGateway, "LinkedFileUnreachable", "the object is linked to a file that is missing or cannot be read; the server's log has details", true
+	}
+	return http.StatusInternalServerError, "InternalError", "the server failed; its log has details", false
 }
 
 func (w *noOrigin) clean() {

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -135,6 +136,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 type client struct {
 	s            *site
 	name, secret string
+	bucket       string              // default w
 	change       func(*http.Request) // after it was signed
 }
 
@@ -156,7 +158,7 @@ func (c *client) do(method, object, query, body string, headers ...string) answe
 	if err != nil {
 		c.s.t.Fatal(err)
 	}
-	r.URL.Path, r.URL.RawQuery = "/w", query
+	r.URL.Path, r.URL.RawQuery = "/"+cmp.Or(c.bucket, "w"), query
 	if object != "" {
 		r.URL.Path += "/" + object
 	}

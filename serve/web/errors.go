@@ -70,7 +70,7 @@ func statusOf(err error) int {
 // they may name its files.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	text := err.Error()
+	text := serve.OneLine(err)
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		h.o.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		switch {

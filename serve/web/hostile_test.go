@@ -44,7 +44,7 @@ func raw(t *testing.T, server *httptest.Server, request string) string {
 }
 
 func TestHostileRequests(t *testing.T) {
-	s := newSite(t, Options{})
+	s := newSite(t, Options{Authenticate: named, Anonymous: reader})
 	server := s.listen(nil)
 	hasty := s.listen(func(c *http.Server) { c.ReadHeaderTimeout = 50 * time.Millisecond })
 	get := func(target string, more ...string) string {
@@ -70,6 +70,9 @@ func TestHostileRequests(t *testing.T) {
 		{"a long path", get("/w/v/main/" + strings.Repeat("k", 8000)), "HTTP/1.1 400"},
 		{"two lengths", "PUT /w/v/main/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400"},
 		{"a line break in a header", get("/w/v/main/keys/small", "Range: bytes=0-1\r\n X: y\r\n"), "HTTP/1.1 416"},
+		{"a bad chunk", "PUT /w/v/main/x?commit=x HTTP/1.1\r\nHost: x\r\n" + asWriter + "\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n", "HTTP/1.1 400"},
+		{"a chunk that is too long", "PUT /w/v/main/x?commit=x HTTP/1.1\r\nHost: x\r\n" + asWriter + "\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcdef\r\n", "HTTP/1.1 400"},
+		{"a bad trailer", "PUT /w/v/main/x?commit=x HTTP/1.1\r\nHost: x\r\n" + asWriter + "\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nbad trailer\r\n\r\n", "HTTP/1.1 400"},
 		{"no host", "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
 		{"nonsense", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "HTTP/1.1 400"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -99,7 +100,11 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 		if errors.As(err, &tooLong) {
 			return err
 		}
-		return httpError{http.StatusBadRequest, fmt.Errorf("the body is not the expected JSON: %w", err)}
+		why := strings.TrimPrefix(err.Error(), "json: ")
+		if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
+			why = fmt.Sprintf("%s cannot be a JSON %s", strings.TrimPrefix(typed.Field, "."), typed.Value)
+		}
+		return httpError{http.StatusBadRequest, fmt.Errorf("the body is not the expected JSON: %s", why)}
 	}
 	return nil
 }

@@ -111,11 +111,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = pace.Body(w, r.Body)
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	h.allowOrigin(w, r)
 	if err := h.checkHost(r); err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	h.allowOrigin(w, r)
 	if r.Method == http.MethodOptions {
 		h.options(w)
 		return

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -215,8 +216,12 @@ func (h *handler) body(w http.ResponseWriter, r *http.Request) (b []byte, releas
 		if errors.Is(err, io.EOF) && n < grow {
 			return out.Bytes(), giveBack, nil
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		var tooLong *http.MaxBytesError
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
 			err = httpError{http.StatusBadRequest, errors.New("the body ends early")}
+		case err != nil && !errors.As(err, &tooLong) && !errors.Is(err, os.ErrDeadlineExceeded):
+			err = httpError{http.StatusBadRequest, errors.New("the body cannot be read: its framing is wrong, or the connection ended")}
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the body: %w", err)
