@@ -22,6 +22,8 @@ type ask struct {
 	cut bool
 	// limit, if positive, is the length above which a value is not read.
 	limit int64
+	// measure asks for the size of the value alone.
+	measure bool
 }
 
 // answer is the received part.
@@ -199,6 +201,9 @@ func (o *Objects) readWhole(resp *http.Response, a ask, dst []byte, got *answer)
 	if a.limit > 0 && got.size > a.limit {
 		return nil
 	}
+	if a.measure {
+		return nil
+	}
 	off, n, err := a.resolve(got.size)
 	if err != nil {
 		return err
@@ -223,6 +228,15 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 		limit = min(limit, a.off+a.n)
 	} else if a.limit > 0 {
 		limit = min(limit, a.limit)
+	} else if a.size >= 0 {
+		limit = min(limit, a.size)
+	}
+	if a.measure {
+		n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, limit+1))
+		if got.size = n; err == nil && n > limit {
+			err = unsized(resp, limit)
+		}
+		return err
 	}
 	b, err := readUpTo(resp, limit+1)
 	if err != nil {
@@ -238,7 +252,7 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	} else if limit == a.limit {
 		return errNoSize // over the limit, and of unknown length
 	} else if limit == o.c.o.MaxUnsized {
-		return wrong(resp, fmt.Errorf("%w: more than %d bytes, and the server does not say how many", ErrAnswer, limit))
+		return unsized(resp, limit)
 	}
 	off, n, err := a.resolve(int64(len(b)))
 	if err != nil {
@@ -246,6 +260,11 @@ func (o *Objects) readUnsized(resp *http.Response, a ask, got *answer) error {
 	}
 	got.bytes = b[off : off+n : off+n]
 	return nil
+}
+
+// unsized is the error of an answer that may have no end.
+func unsized(resp *http.Response, limit int64) error {
+	return wrong(resp, fmt.Errorf("%w: more than %d bytes, and the server does not say how many", ErrAnswer, limit))
 }
 
 // readExactly reads n bytes, after which the body must end.

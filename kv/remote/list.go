@@ -142,9 +142,24 @@ func (l Listing) dir(ctx context.Context, prefix string) ([]kv.DirEntry, error) 
 		return nil, nil // no key is below it
 	}
 	var entries []kv.DirEntry
+	last := "" // in byte order
 	for p, err := range l.pages(ctx, Query{Prefix: prefix, Delimited: true}) {
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return nil, err
+		}
+		if names := slices.Concat(p.Keys, p.Prefixes); len(names) > 0 {
+			// A server that sends pages again would do so for ever.
+			most := slices.Max(names)
+			if most <= last {
+				return nil, fmt.Errorf("list %s: %w: a page up to %.200q after one up to %.200q", l.Name, ErrAnswer, most, last)
+			}
+			last = most
+		}
+		if len(entries) > maxDir {
+			return nil, fmt.Errorf("list %s: %w: directory %.200q has more than %d entries", l.Name, kv.ErrTooLarge, prefix, maxDir)
 		}
 		for _, key := range p.Keys {
 			if name, ok := strings.CutPrefix(key, prefix); ok && !strings.Contains(name, "/") && l.Valid(key) == nil {
@@ -162,6 +177,9 @@ func (l Listing) dir(ctx context.Context, prefix string) ([]kv.DirEntry, error) 
 	})
 	return slices.Compact(entries), nil
 }
+
+// maxDir bounds the entries of a directory, which are held.
+var maxDir = 16 << 20 // tests make it small
 
 // rank orders a key before a prefix of the same name.
 func rank(e kv.DirEntry) int {

@@ -123,8 +123,8 @@ func (o *Objects) probe(ctx context.Context, key string) (Info, error) {
 		return got.info(), nil
 	case err == nil:
 		// The length is known only after reading everything.
-		got, err = o.fetch(ctx, key, ask{off: 0, n: -1, size: -1}, nil)
-		return Info{int64(len(got.bytes)), got.version, got.stamp}, err
+		got, err = o.fetch(ctx, key, ask{off: 0, n: -1, size: -1, measure: true}, nil)
+		return got.info(), err
 	case errors.Is(err, kv.ErrRange):
 		return Info{0, got.version, got.stamp}, nil // no first byte
 	}
