@@ -344,6 +344,27 @@ def test_labels_of_spans(repo: zarrdb.Repository) -> None:
     assert w.sel(lat=slice(45.1, 45.2)).tolist() == [1, 2] and w.sel(lat=np.float32(45.2)) == 2
 
 
+def test_what_cannot_be_in_memory(repo: zarrdb.Repository) -> None:
+    huge = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [2**62],
+        "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1000]}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": 7,
+        "codecs": [{"name": "bytes"}],
+    }
+    s = repo.writable_session()
+    s.set("huge/zarr.json", json.dumps(huge).encode())
+    s.commit("an array without chunks")
+    a = repo.at("main").array("huge")
+    for read in (lambda: a[:], lambda: a[:: 2**10], lambda: a.read_many([slice(0, 2**50), slice(2**50, 2**51)])):
+        with pytest.raises(zarrdb.InvalidError, match="bytes of memory; select less"):
+            read()
+    assert a[-3:].tolist() == [7, 7, 7] and a[:: 2**61].tolist() == [7, 7]
+
+
 def test_labels(repo: zarrdb.Repository) -> None:
     with repo.transaction() as store:
         g = zarr.create_group(store)

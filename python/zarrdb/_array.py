@@ -7,6 +7,8 @@ import datetime
 import functools
 import json
 import math
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,6 +73,15 @@ def element_type(numpy: str) -> np.dtype[Any]:
     """The type that the server names."""
     named: np.dtype[Any] = np.dtype(ast.literal_eval(numpy))
     return named
+
+
+@functools.cache
+def _memory() -> int:
+    """The bytes of memory of this machine, or of the address space where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return sys.maxsize
 
 
 class Array:
@@ -227,6 +238,8 @@ class Array:
         shape = (len(found), *final)
         if out is not None and out.shape != shape:
             raise InvalidError(f"/{self.path}: the selections have shape {shape}, out has {out.shape}")
+        if out is None:
+            self._check(shape)
         if not found:
             got = np.empty(shape, self.dtype)
         elif self._elements is None or math.prod(final) * self.dtype.itemsize > PART:
@@ -277,7 +290,14 @@ class Array:
             return np.take(self.sel(**labels), np.empty(0, int), axis=axis)
         return np.stack([self.sel(**labels, **{name: v}) for v in values], axis=axis)
 
+    def _check(self, shape: Sequence[int]) -> None:
+        """Refuse a result that cannot be in memory: a selection of an array without chunks can have any size."""
+        n, most = math.prod(shape) * self.dtype.itemsize, _memory()
+        if n > most:
+            raise InvalidError(f"/{self.path}: a selection of shape {tuple(shape)} takes {n} bytes, and this machine has {most} bytes of memory; select less", "too_large")
+
     def _read(self, sel: Selection) -> Numbers:
+        self._check(sel.shape)
         return self._read_variable(sel) if self._elements is None else self._elements.read(sel)
 
     def _same(self, o: dict[str, Any]) -> None:

@@ -23,7 +23,8 @@ const (
 	memorySmall = 4 << 10
 	// memoryFirst is the size up to which a connection that holds nothing never waits.
 	memoryFirst = 64 << 10
-	// A body of more than 1/memoryLarge of the budget leaves a quarter of the budget to others.
+	// A body of more than 1/memoryLarge of the budget leaves a quarter of the budget to others,
+	// unless it is alone.
 	memoryLarge = 64
 	// restFrom is how many bytes must have been held so that the heap is given back to the
 	// system restAfter later.
@@ -134,7 +135,7 @@ type held struct {
 
 // hold waits for memory for a reply of up to n bytes.
 func (c *conn) hold(ctx context.Context, n int64) (*held, error) {
-	n = min(n, c.s.o.Memory/2)
+	n = min(n, c.s.o.Memory)
 	if err := c.bodies.take(ctx, n); err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (b *budget) fits(s *share, n int64) bool {
 	switch {
 	case s.held == 0 && n <= memoryFirst:
 		return true
-	case n > b.limit/memoryLarge && b.used+n > b.limit/4*3:
+	case n > b.limit/memoryLarge && b.used+n > b.limit/4*3 && b.used > 0:
 		return false
 	case s.held > 0 && b.used+n > b.limit/8*7:
 		return false

@@ -38,7 +38,7 @@ type Options struct {
 	// Default 256 MiB, at least 16 MiB.
 	Memory int64
 	// MaxBody is the longest value, or selection of an array, that is sent or taken
-	// in one piece; default and maximum half of Memory, at most [wire.MaxBody].
+	// in one piece; default and maximum Memory, at most [wire.MaxBody].
 	MaxBody uint32
 	// WriteTimeout bounds the time in which a client reads a reply, and, beside a second
 	// for each MiB, the time in which a request arrives; default 30 s.
@@ -81,7 +81,7 @@ func (o *Options) withDefaults() Options {
 		c.Memory = 256 << 20
 	}
 	c.Memory = max(c.Memory, 16<<20)
-	if most := uint32(min(c.Memory/2, wire.MaxBody)); c.MaxBody == 0 || c.MaxBody > most {
+	if most := uint32(min(c.Memory, wire.MaxBody)); c.MaxBody == 0 || c.MaxBody > most {
 		c.MaxBody = most
 	}
 	if c.WriteTimeout <= 0 {

@@ -28,6 +28,8 @@ type part struct {
 	shape []int64
 	dec   *cf.Decoder // nil for raw values
 	count int64       // elements
+	size  int64       // about the bytes of the result
+	limit int64       // of the bytes
 }
 
 // textBytes is the assumed size of an element of variable length, or of one as
@@ -48,6 +50,10 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !h.memory.reserve(p.size) { // until the client has read it
+		return errMemory
+	}
+	defer h.memory.left.Add(p.size)
 	describe(w, v, q.Get("rev"))
 	shape, _ := json.Marshal(p.shape)
 	w.Header().Set("Zarrdb-Shape", string(shape))
@@ -108,7 +114,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 		}
 	}
 	p.shape = append([]int64{}, p.shape...) // not nil, so that JSON has an empty list
-	p.count = 1
+	p.count, p.limit = 1, h.o.ReadBytes
 	fit := h.o.ReadBytes / size
 	for _, n := range p.shape {
 		if n > 0 {
@@ -119,6 +125,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 	if fit == 0 && !slices.Contains(p.shape, 0) {
 		return nil, httpError{http.StatusRequestEntityTooLarge, fmt.Errorf("a result of shape %v is longer than %d bytes: select less", p.shape, h.o.ReadBytes)}
 	}
+	p.size = p.count * size
 	return p, nil
 }
 
@@ -185,7 +192,7 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if t.Variable() {
-		v, err := p.a.ReadVar(r.Context(), p.sel)
+		v, err := p.a.ReadVarAtMost(r.Context(), p.sel, p.limit)
 		if err != nil {
 			return err
 		}

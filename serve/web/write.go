@@ -23,7 +23,7 @@ const commitHeader = "Zarrdb-Commit"
 
 var (
 	errNeedsSession = httpError{http.StatusForbidden, errors.New("a branch is written through a session (POST /-/api/sessions), or with ?commit=MESSAGE for a commit of this one write")}
-	errMemory       = httpError{http.StatusServiceUnavailable, errors.New("too many large values are being written; try again")}
+	errMemory       = httpError{http.StatusServiceUnavailable, errors.New("too many large values are under way; try again")}
 	errReadOnly     = httpError{http.StatusForbidden, errors.New("this server is read-only")}
 )
 
