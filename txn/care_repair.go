@@ -39,6 +39,9 @@ type RepairReport struct {
 //     of the index. Their names are hashes, so they are the right ones.
 //   - A branch that cannot be opened is not moved. Its newest version that can
 //     be is put on the branch "repair/NAME".
+//   - Where entries of a reflog are missing, an entry "expired" says where the branch
+//     was before and after. Earlier versions of this program let such entries expire
+//     if the clock of the machine had gone back.
 //
 // Damaged payloads stay where they are and reading them stays an error; history
 // is never rewritten. What is damaged, and in which arrays, chunks and versions,
@@ -61,9 +64,7 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	}
 	r.After, o.Found = r.Before, nil
 	if r.Before.Found > 0 {
-		if err = p.heal(ctx); err == nil {
-			err = p.branches(ctx)
-		}
+		err = inTurn(ctx, p.heal, p.branches, p.reflogs)
 		if err == nil && len(r.Done) > 0 {
 			r.After, err = db.Check(ctx, o)
 		}
@@ -207,6 +208,35 @@ func (p *repairer) branches(ctx context.Context) error {
 		p.done("branch %s cannot be opened and stays as it is; branch %s is its newest version that can be, %s", ref.Name, name, id.Short())
 	}
 	return nil
+}
+
+// reflogs joins the ends of a reflog where entries between are missing. Entries that
+// follow one another without a gap in their numbers are left as they are.
+func (p *repairer) reflogs(ctx context.Context) error {
+	db := p.db
+	db.commit.lock()
+	defer db.commit.unlock()
+	if err := db.writePending(ctx); err != nil {
+		return err
+	}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	var last RefMove
+	for m, err := range catalog.Moves.All(db.idx) {
+		if err != nil {
+			last = RefMove{} // damage, which the check reports
+			continue
+		}
+		if m.Ref == last.Ref && m.Old != last.New && m.Seq > last.Seq+1 {
+			catalog.Moves.Put(batch, RefMove{Ref: m.Ref, Seq: m.Seq - 1, Old: last.New, New: m.Old, Time: m.Time, Author: db.opts.Author, Op: "expired"})
+			p.done("reflog of %s: moves %d to %d are missing, and one entry stands for them", m.Ref, last.Seq+1, m.Seq-1)
+		}
+		last = m
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return batch.Commit(true)
 }
 
 // opens reports whether a version can be looked into.

@@ -214,7 +214,7 @@ func (c *checker) refs(context.Context) error {
 
 // reflogs checks that moves follow one another and end where the refs are.
 func (c *checker) reflogs(context.Context) error {
-	ends := map[string]CommitID{}
+	ends, next := map[string]CommitID{}, map[string]uint64{}
 	for rec, err := range c.snap.Scan(index.SpaceReflog, nil, nil, false) {
 		if err != nil {
 			return c.unreadable(err, ProblemReflog, "reflogs")
@@ -226,10 +226,14 @@ func (c *checker) reflogs(context.Context) error {
 		}
 		what := fmt.Sprintf("reflog of %s, move %d", m.Ref, m.Seq)
 		if last, ok := ends[m.Ref]; ok && last != m.Old {
+			hint := ""
+			if m.Seq > next[m.Ref] {
+				hint = ` (moves between them are missing; "zarrdb fsck --repair" notes that)`
+			}
 			c.note(Problem{Kind: ProblemReflog, What: what,
-				Err: corrupt("begins at %v, but the move before ends at %v", m.Old, last)})
+				Err: corrupt("begins at %v, but the move before ends at %v%s", m.Old, last, hint)})
 		}
-		ends[m.Ref] = m.New
+		ends[m.Ref], next[m.Ref] = m.New, m.Seq+1
 		for _, id := range []CommitID{m.Old, m.New} {
 			if !id.IsZero() {
 				c.reach(id, what)

@@ -18,7 +18,7 @@ type CommitOptions struct {
 	Message string
 	// Author defaults to Options.Author.
 	Author string
-	// Time defaults to now.
+	// Time defaults to now. It must be between 1678 and 2262.
 	Time time.Time
 	// Properties are free metadata.
 	Properties map[string]string
@@ -83,6 +83,9 @@ type commitRequest struct {
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if err := catalog.CheckTime(o.Time); !o.Time.IsZero() && err != nil {
+		return nil, fmt.Errorf("commit: %w", err)
 	}
 	req := &commitRequest{ctx: context.WithoutCancel(ctx), s: s, o: o, wake: make(chan bool, 1)}
 	if err := req.freeze(ctx); err != nil {

@@ -27,6 +27,8 @@ var ErrExpired = catalog.ErrExpired
 type ExpireOptions struct {
 	// Before is the age limit: versions made since then stay, and so does what
 	// a branch or tag pointed at since then, as the reflog tells. The zero time sets no limit.
+	// The order of a reflog counts more than its times: a move that follows one made
+	// since then stays, although the clock of the machine had gone back.
 	Before time.Time
 	// Keep is how many of the newest versions of each branch stay, and how many
 	// entries of each reflog.
@@ -230,9 +232,17 @@ func isHead(ref string) bool {
 	return len(ref) > len(catalog.HeadPrefix) && ref[:len(catalog.HeadPrefix)] == catalog.HeadPrefix
 }
 
-// reflogs decides about the entries of all reflogs, newest first.
+// reflogs decides about the entries of all reflogs, newest first. The oldest entries of
+// a reflog are dropped, up to the first one that stays.
 func (e *expiry) reflogs(ctx context.Context) error {
 	last, n := "", 0
+	var old []RefMove // those that are dropped unless an older one stays
+	drop := func() {
+		for _, m := range old {
+			e.drop = append(e.drop, catalog.MoveKey{Ref: m.Ref, Seq: m.Seq})
+		}
+		old = old[:0]
+	}
 	for m, err := range catalog.MovesBackwards(e.db.idx) {
 		if err == nil {
 			err = ctx.Err()
@@ -241,6 +251,7 @@ func (e *expiry) reflogs(ctx context.Context) error {
 			return err
 		}
 		if m.Ref != last {
+			drop()
 			last, n = m.Ref, 0
 			e.seqs[m.Ref] = m.Seq + 1
 		}
@@ -249,18 +260,22 @@ func (e *expiry) reflogs(ctx context.Context) error {
 		by := holderID{HolderReflog, holderOf(m.Ref).name}
 		switch {
 		case !selected || !e.o.Before.IsZero() && !m.Time.Before(e.o.Before):
-			e.hold(m.Old, by)
-			e.hold(m.New, by)
+			for _, m := range append(old, m) {
+				e.hold(m.Old, by)
+				e.hold(m.New, by)
+			}
+			old = old[:0]
 		case n == 0 && exists || n < e.o.Keep:
 			e.hold(m.New, by)
 		default:
-			e.drop = append(e.drop, catalog.MoveKey{Ref: last, Seq: m.Seq})
+			old = append(old, m)
 		}
 		if selected && e.only != nil {
 			e.only[m.Old], e.only[m.New] = struct{}{}, struct{}{}
 		}
 		n++
 	}
+	drop()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -74,6 +75,11 @@ func (c *change) addTo(batch *index.Batch) {
 // publish makes a change visible, and durable unless commits are delayed. The caller
 // locks commits, or is the group that is written, or moves no ref.
 func (db *DB) publish(ctx context.Context, c *change) error {
+	for i := range c.moves {
+		if err := catalog.CheckTime(c.moves[i].Time); err != nil {
+			return fmt.Errorf("the clock of the machine: %w", err)
+		}
+	}
 	if db.delayed() && c.extra == nil && c.bytes < pendingBytes/2 {
 		return db.acknowledge(c)
 	}

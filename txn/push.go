@@ -29,13 +29,13 @@ type RefSpec struct {
 // source does not have, or a tag is another one, and Force is not set; ErrNoRef
 // if the source has no such branch or tag.
 func (db *DB) Push(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, db, to, "push", o)
+	return exchange(ctx, db, to, opPush, o)
 }
 
 // Pull is [DB.Push] from the other side. A branch that is ahead of the source is
 // left alone.
 func (db *DB) Pull(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, "pull", o)
+	return exchange(ctx, from, db, opPull, o)
 }
 
 // Fetch is [DB.Pull] without moves: the versions are there afterwards, for a merge
@@ -158,7 +158,7 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 	case strings.HasPrefix(name, catalog.TagPrefix):
 		return false, fmt.Errorf("%s: %w", refText(name), errOtherTag)
 	}
-	if p.op == "pull" {
+	if p.op == opPull {
 		if ahead, err := related(ctx, p.t.to, ref.id, old); ahead || err != nil {
 			return false, err
 		}

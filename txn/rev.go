@@ -20,7 +20,8 @@ const minPrefix = 4
 //	rev  = base [ "@{" when "}" ] *( "~" [N] | "^" [N] )
 //	base = branch | tag | commit id prefix of at least 4 digits | "" for main
 //	when = N moves ago | time | age: the branch or tag as the reflog saw it
-//	       then, which still knows those that were deleted
+//	       then, which still knows those that were deleted; at times before
+//	       it was copied from elsewhere, by the times of its commits
 //
 // "~N" is the N-th first parent, "^N" the N-th parent of a merge. Times are as
 // for [ParseTime], ages as for [ParseAge]. A name that is both is a branch before
@@ -172,9 +173,14 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 	} else if next == 0 {
 		ref = catalog.TagRef(branch) // never a branch of that name
 	}
+	var oldest, copied CommitID
 	for m, err := range db.reflog(ctx, ref) {
 		if err != nil {
 			return CommitID{}, err
+		}
+		oldest = m.Old
+		if (m.Op == opClone || m.Op == opPush || m.Op == opPull) && !m.New.IsZero() {
+			copied = m.New
 		}
 		if byCount && back > 0 {
 			back--
@@ -188,5 +194,27 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 		}
 		return m.New, nil
 	}
+	switch {
+	case byCount && back == 0 && !oldest.IsZero():
+		return oldest, nil // earlier entries have expired
+	case !byCount && !copied.IsZero():
+		return db.firstParentAt(ctx, rev, copied, at)
+	}
 	return CommitID{}, revError(rev, "the reflog does not reach back that far")
+}
+
+// firstParentAt answers where a branch was at a time before it was copied into this
+// database, of which the reflog knows nothing: at its newest commit, along first
+// parents, that was made by then.
+func (db *DB) firstParentAt(ctx context.Context, rev string, id CommitID, at time.Time) (CommitID, error) {
+	for {
+		c, err := db.Lookup(ctx, id)
+		if err != nil || !c.Time.After(at) {
+			return id, err
+		}
+		if len(c.Parents) == 0 {
+			return id, revError(rev, "its first commit is newer")
+		}
+		id = c.Parents[0]
+	}
 }

@@ -14,6 +14,12 @@ const (
 	opClone  = "clone"
 )
 
+// Operations of the reflog that carry versions from another database.
+const (
+	opPush = "push"
+	opPull = "pull"
+)
+
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
 // rebase or reset is left behind, a branch that was deleted is there again, one
 // that was made goes. That is a move too, so that a second undo undoes the first.

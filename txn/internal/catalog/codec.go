@@ -100,6 +100,15 @@ func (r *reader) count(size int) int {
 	return int(n)
 }
 
+// CheckTime returns an error if a time cannot be recorded: records hold nanoseconds since
+// 1970 in 64 bits.
+func CheckTime(t time.Time) error {
+	if !time.Unix(0, t.UnixNano()).Equal(t) {
+		return fmt.Errorf("time %s: it is not between 1678 and 2262", t.Format(time.RFC3339))
+	}
+	return nil
+}
+
 func (r *reader) time() time.Time { return time.Unix(0, r.varint()).UTC() }
 
 func (r *reader) id() CommitID { return CommitID(r.bytes(digest.Size)) }
