@@ -166,6 +166,12 @@ func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int
 	return db.store.Revert(ctx, branch, id, parent, o)
 }
 
+// RevertTo makes a commit on a branch that holds what another version holds. See
+// [txn.DB.RevertTo].
+func (db *DB) RevertTo(ctx context.Context, branch string, to CommitID, o CommitOptions) (*Commit, error) {
+	return db.store.RevertTo(ctx, branch, to, o)
+}
+
 // CherryPick repeats on a branch what one commit changed elsewhere; parent is as for
 // [DB.Revert].
 func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {

@@ -1,12 +1,17 @@
 package txn
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -16,27 +21,86 @@ import (
 // an ancestor of the head, nothing is done and the head returned. The error is a
 // *[ConflictError] where both changed the same and o.Choose does not decide;
 // nothing is changed then. Its cost is that of the changes on both sides.
+//
+// If the two have no common ancestor, or it has expired, every difference between
+// them is a conflict. A *[BaseError] refuses an o.Base that is no ancestor of both.
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
-	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base, theirs tree.Root, err error) {
+	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base *tree.Root, theirs tree.Root, err error) {
 		c, err := db.version(ctx, other)
 		if err != nil {
-			return base, theirs, err
+			return nil, theirs, err
 		}
 		id := o.Base
 		if id.IsZero() {
 			if id, err = db.MergeBase(ctx, head.ID, other); err == nil && id == other {
 				err = errMerged
 			}
+		} else if !o.ForceBase {
+			err = db.checkBase(ctx, id, head.ID, other)
 		}
-		if err != nil {
-			return base, theirs, err
+		var from *Commit
+		if err == nil {
+			from, err = db.version(ctx, id)
 		}
-		from, err := db.version(ctx, id)
-		if err != nil {
-			return base, theirs, err
+		switch {
+		case o.Base.IsZero() && (errors.Is(err, history.ErrNoBase) || errors.Is(err, ErrExpired)):
+			return nil, c.Root, nil
+		case err != nil:
+			return nil, theirs, err
 		}
-		return from.Root, c.Root, nil
+		return &from.Root, c.Root, nil
 	}, other)
+}
+
+// BaseError refuses a base for a merge that is no ancestor of both sides: a merge would
+// take what the base has and a side lacks as removed by that side.
+type BaseError struct {
+	Base CommitID
+	// Undone are the commits whose changes would be undone, newest first.
+	Undone []*Commit
+}
+
+func (e *BaseError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "base %s is no ancestor of both sides; the merge would undo", e.Base.Short())
+	for i, c := range e.Undone {
+		if i == 5 {
+			fmt.Fprintf(&b, ", and %d more", len(e.Undone)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%s %s %q", []string{"", ","}[min(i, 1)], c.ID.Short(), firstLine(c.Message))
+	}
+	return b.String()
+}
+
+// checkBase returns a *BaseError unless a base is an ancestor of both sides.
+func (db *DB) checkBase(ctx context.Context, base CommitID, heads ...CommitID) error {
+	lacks := map[CommitID]*Commit{}
+	for _, head := range heads {
+		has := map[CommitID]struct{}{}
+		for c, err := range db.Log(ctx, head) {
+			if err != nil {
+				return err
+			}
+			has[c.ID] = struct{}{}
+		}
+		follow := func(c *Commit) bool { _, ok := has[c.ID]; return !ok }
+		for c, err := range history.Ancestors(ctx, db.Lookup, []CommitID{base}, follow) {
+			if err != nil {
+				return err
+			}
+			if follow(c) {
+				lacks[c.ID] = c
+			}
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	list := slices.SortedFunc(maps.Values(lacks), func(a, b *Commit) int {
+		return cmp.Or(cmp.Compare(b.Generation, a.Generation), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	return &BaseError{base, list}
 }
 
 // errMerged ends a merge of what the branch has.
@@ -52,8 +116,24 @@ func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int
 	if o.Message == "" {
 		o.Message = fmt.Sprintf("revert %q\n\nThis reverts commit %v.", firstLine(c.Message), c.ID)
 	}
-	return db.combine(ctx, branch, o, "revert", func(*Commit) (tree.Root, tree.Root, error) {
-		return c.Root, p.Root, db.stillKept(ctx, c, p)
+	return db.combine(ctx, branch, o, "revert", func(*Commit) (*tree.Root, tree.Root, error) {
+		return &c.Root, p.Root, db.stillKept(ctx, c, p)
+	})
+}
+
+// RevertTo makes a commit on a branch that holds what another version holds, so that a
+// branch goes back by going forward: copies that pull it go back too. If commits were
+// made meanwhile, their changes stay, or conflict. A branch that holds the same gets no commit.
+func (db *DB) RevertTo(ctx context.Context, branch string, to CommitID, o CommitOptions) (*Commit, error) {
+	if o.Message == "" {
+		o.Message = fmt.Sprintf("revert to %s", to.Short())
+	}
+	return db.combine(ctx, branch, o, "revert", func(head *Commit) (*tree.Root, tree.Root, error) {
+		c, err := db.version(ctx, to)
+		if err != nil {
+			return nil, tree.Root{}, err
+		}
+		return &head.Root, c.Root, nil
 	})
 }
 
@@ -66,8 +146,8 @@ func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent
 	if o.Message == "" {
 		o.Message = c.Message
 	}
-	return db.combine(ctx, branch, o, "cherry-pick", func(*Commit) (tree.Root, tree.Root, error) {
-		return p.Root, c.Root, db.stillKept(ctx, c, p)
+	return db.combine(ctx, branch, o, "cherry-pick", func(*Commit) (*tree.Root, tree.Root, error) {
+		return &p.Root, c.Root, db.stillKept(ctx, c, p)
 	})
 }
 
@@ -89,7 +169,9 @@ func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int
 	case parent < 0 || parent > n:
 		return nil, nil, fmt.Errorf("%s %s: there is no parent %d", op, id.Short(), parent)
 	}
-	p, err = db.version(ctx, c.Parents[max(parent-1, 0)])
+	if p, err = db.version(ctx, c.Parents[max(parent-1, 0)]); err != nil {
+		err = fmt.Errorf("%s %s: the version before it: %w", op, id.Short(), err)
+	}
 	return c, p, err
 }
 
@@ -105,8 +187,8 @@ func (db *DB) stillKept(ctx context.Context, versions ...*Commit) error {
 }
 
 // combine makes a commit on a branch by a three-way merge of its head with a
-// change from elsewhere.
-func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op string, pick func(head *Commit) (base, theirs tree.Root, err error), parents ...CommitID) (*Commit, error) {
+// change from elsewhere, or without a base if pick returns none.
+func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op string, pick func(head *Commit) (base *tree.Root, theirs tree.Root, err error), parents ...CommitID) (*Commit, error) {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
@@ -119,7 +201,9 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	db.keeping.RLock()
 	base, theirs, err := pick(head)
 	if err == nil {
-		s.hold(base)
+		if base != nil {
+			s.hold(*base)
+		}
 		s.hold(theirs)
 	}
 	db.keeping.RUnlock()
@@ -130,9 +214,18 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
-		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Choose: o.Choose})
+		merge := s.space.MergeWithoutBase
+		if base != nil {
+			merge = func(ctx context.Context, work, theirs tree.Root, o namespace.MergeOptions) (tree.Root, []Conflict, error) {
+				return s.space.Merge(ctx, *base, work, theirs, o)
+			}
+		}
+		root, conflicts, err := merge(ctx, work, theirs, namespace.MergeOptions{Choose: o.Choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
+			if base == nil {
+				err = fmt.Errorf("the two have no common version that is kept, so each difference is a conflict: %w", err)
+			}
 		}
 		return root, err
 	})

@@ -34,8 +34,10 @@ type CommitOptions struct {
 	// commits wait for it, so it must not use the database. See [ChooseByPath].
 	Choose func(Conflict) Choice
 	// Base is what [DB.Merge] compares both sides with; zero is their one best
-	// common ancestor. Others ignore it.
-	Base CommitID
+	// common ancestor. ForceBase admits one that is no ancestor of both: what it has and
+	// a side lacks is then undone. Others ignore them.
+	Base      CommitID
+	ForceBase bool
 	// DryRun does everything but publish: the error tells the conflicts, the
 	// session stays open, and the commit is returned that would have been made,
 	// which cannot be opened.

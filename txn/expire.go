@@ -36,6 +36,9 @@ type ExpireOptions struct {
 	// Branches limits what may go to the versions of these branches; what other
 	// refs reach stays. nil is everything, also what no ref reaches.
 	Branches []string
+	// DropBases lets merge bases go too. Otherwise the best common ancestors of all
+	// branches and tags stay, so that the branches can still be merged and rebased.
+	DropBases bool
 	// DryRun only counts.
 	DryRun bool
 }
@@ -48,13 +51,14 @@ type ExpireReport struct {
 	// Reflog is how many entries of reflogs were dropped.
 	Reflog int64
 	// Holders are what keeps the versions that stay, each counted for the first
-	// of its reasons: branches and tags, reflogs, pins, sessions, the age limit.
+	// of its reasons: branches and tags, reflogs, pins, sessions, the age limit. A merge
+	// base is a holder of its own, named after two refs that it is the base of.
 	Holders []Holder
 }
 
 // Expire marks the versions that the options let go. Heads, tags, pins, bases
-// of sessions and what their reflogs still name always stay; a snapshot that is
-// open reads on. With both limits, what either keeps stays.
+// of sessions and what their reflogs still name always stay, and so do the merge bases
+// of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	check := db.writable
 	if o.DryRun {
@@ -98,6 +102,7 @@ type expiry struct {
 	// after refs.
 	stays map[CommitID]struct{}
 	tips  map[string]CommitID // refs that were looked at, and where they pointed
+	moved bool                // some are new or moved since bases looked at them
 	seqs  map[string]uint64   // of reflogs: number after the newest that was looked at
 	drop  []catalog.MoveKey   // of the reflog
 	mark  []CommitID
@@ -125,7 +130,7 @@ func (e *expiry) look(ctx context.Context) error {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
-	return inTurn(ctx, e.refs, e.reflogs, e.pinsAndSessions, e.commits)
+	return inTurn(ctx, e.refs, e.bases, e.reflogs, e.pinsAndSessions, e.commits)
 }
 
 // expire lets go what nothing came to hold since look. Refs stand still, so that
@@ -136,7 +141,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	if err := e.db.writePending(ctx); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, e.refs, e.moves, e.pinsAndSessions); err != nil {
+	if err := inTurn(ctx, e.refs, e.bases, e.moves, e.pinsAndSessions); err != nil {
 		return err
 	}
 	e.recheck()
@@ -179,7 +184,7 @@ func (e *expiry) refs(ctx context.Context) error {
 		if was, ok := e.tips[ref.Name]; ok && was == ref.Commit {
 			continue
 		}
-		e.tips[ref.Name] = ref.Commit
+		e.tips[ref.Name], e.moved = ref.Commit, true
 		by := holderOf(ref.Name)
 		e.hold(ref.Commit, by)
 		keep := 0 // how many stay
@@ -204,6 +209,39 @@ func (e *expiry) refs(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// bases holds the merge bases of all refs, if a ref is new or moved since it was called
+// last.
+func (e *expiry) bases(ctx context.Context) error {
+	if e.o.DropBases || !e.moved {
+		return nil
+	}
+	e.moved = false
+	bases, err := e.db.mergeBases(ctx, e.db.heads.list(""))
+	for id, by := range bases {
+		e.hold(id, by)
+	}
+	return err
+}
+
+// mergeBases returns the best common ancestors of all pairs of refs, as holders that
+// name two of the refs.
+func (db *DB) mergeBases(ctx context.Context, refs []Ref) (map[CommitID]holderID, error) {
+	var tips []CommitID
+	names := map[CommitID]string{}
+	for _, r := range refs {
+		if _, ok := names[r.Commit]; !ok {
+			names[r.Commit] = holderOf(r.Name).name
+			tips = append(tips, r.Commit)
+		}
+	}
+	bases, err := history.MergeBases(ctx, db.Lookup, tips)
+	by := map[CommitID]holderID{}
+	for _, b := range bases {
+		by[b.Commit] = holderID{HolderBase, fmt.Sprintf("%s of %s and %s", b.Commit.Short(), names[b.A], names[b.B])}
+	}
+	return by, err
 }
 
 // reach calls fn with a commit and its ancestors, newest first, and puts them into

@@ -264,3 +264,113 @@ func reflogEnds(t *testing.T, db *DB, selected []string, keep int) map[CommitID]
 	delete(out, CommitID{})
 	return out
 }
+
+// Two branches stay mergeable whatever expires, unless their base is let go: then they
+// merge by deciding every difference.
+func TestExpireKeepsMergeBases(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		db := openTest(t, nil)
+		base := update(t, db, "main", map[string]string{"a": "0", "b": "0", "gone": "x"})
+		if err := db.CreateBranch(bg, "f", base.ID); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 1), "gone": ""})
+			update(t, db, "f", map[string]string{"b": fmt.Sprint(i + 1)})
+		}
+		o := ExpireOptions{Keep: 1, DropBases: drop, DryRun: true}
+		r, err := db.Expire(bg, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := slices.ContainsFunc(r.Holders, func(h Holder) bool { return h.Kind == HolderBase && h.Versions == 1 })
+		if named == drop {
+			t.Errorf("drop %v: holders %v", drop, r.Holders)
+		}
+		o.DryRun = false
+		mustExpire(t, db, o)
+		mustGC(t, db)
+		other := mustResolve(t, db, "f")
+		_, err = db.Merge(bg, "main", other, CommitOptions{})
+		if drop {
+			var conflict *ConflictError
+			if !errors.As(err, &conflict) || len(conflict.Conflicts) != 3 {
+				t.Fatalf("without a base: %v", err)
+			}
+			_, err = db.Merge(bg, "main", other, CommitOptions{Choose: ChooseByPath(PathChoice{"", Ours}, PathChoice{"b", Theirs})})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at(t, db, "main"); len(got) != 2 || got["a"] != "3" || got["b"] != "3" {
+			t.Errorf("drop %v: %v", drop, got)
+		}
+	}
+}
+
+// A version that refs come to share while expiry looks at the rest stays.
+func TestExpireKeepsBasesThatCameMeanwhile(t *testing.T) {
+	db := openTest(t, nil)
+	base := update(t, db, "main", map[string]string{"a": "1"})
+	fork := update(t, db, "main", map[string]string{"a": "2"})
+	if err := db.CreateBranch(bg, "side", fork.ID); err != nil {
+		t.Fatal(err)
+	}
+	side := update(t, db, "side", map[string]string{"s": "1"})
+	if err := db.DeleteBranch("side"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 3)})
+	}
+	e := newExpiry(db, ExpireOptions{Keep: 1})
+	if err := e.look(bg); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(e.mark, fork.ID) || !slices.Contains(e.mark, side.ID) {
+		t.Fatalf("%v are not chosen: %v", fork.ID, e.mark)
+	}
+	if err := db.CreateBranch(bg, "side", side.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.expire(bg); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[CommitID]bool{base.ID: true, fork.ID: false} {
+		if gone, err := db.Expired(bg, id); err != nil || gone != want {
+			t.Errorf("%v has expired: %v, %v", id, gone, err)
+		}
+	}
+}
+
+// A base that is no ancestor of a side is refused, with what it would undo.
+func TestMergeRefusesABaseOfOneSide(t *testing.T) {
+	db, _ := forked(t)
+	main, side := mustResolve(t, db, "main"), mustResolve(t, db, "side")
+	var undone *BaseError
+	if _, err := db.Merge(bg, "main", side, CommitOptions{Base: main}); !errors.As(err, &undone) || len(undone.Undone) != 2 || undone.Undone[0].Message != "u2" {
+		t.Fatalf("%v", err)
+	}
+	if _, err := db.Merge(bg, "main", side, CommitOptions{Base: main, ForceBase: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, db, "main"); got["x"] != "0" {
+		t.Errorf("%v", got)
+	}
+}
+
+// RevertTo goes back by going forward.
+func TestRevertTo(t *testing.T) {
+	db, base := forked(t)
+	before := mustHead(t, db)
+	c, err := db.RevertTo(bg, "main", base, CommitOptions{})
+	if err != nil || len(c.Parents) != 1 || c.Parents[0] != before {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if got := at(t, db, "main"); len(got) != 2 || got["x"] != "0" || got["y"] != "0" {
+		t.Errorf("%v", got)
+	}
+	if again, err := db.RevertTo(bg, "main", base, CommitOptions{}); err != nil || again.ID != c.ID {
+		t.Errorf("a second time: %v, %v", again, err)
+	}
+}

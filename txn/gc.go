@@ -165,6 +165,7 @@ const (
 	HolderHistory  = "history" // versions that no branch or tag points at
 	HolderReflog   = "reflog"  // of a branch or tag; for Expire only
 	HolderAge      = "age"     // versions within the age limit; for Expire only
+	HolderBase     = "merge base"
 )
 
 // holderOf is a branch or tag.
@@ -225,6 +226,12 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		want(h.Commit)
 	}
+	var bases map[CommitID]holderID
+	if g.o.Explain {
+		if bases, err = db.mergeBases(ctx, heads); err != nil {
+			return err
+		}
+	}
 	for rec, err := range catalog.StoredCommits(ctx, snap, nil) {
 		if err != nil {
 			return err
@@ -241,6 +248,8 @@ func (g *collector) findRoots(ctx context.Context) error {
 		}
 		if named {
 			commits[id] = c.Root
+		} else if by, ok := bases[id]; ok {
+			g.add(c.Root, by.kind, by.name)
 		} else {
 			g.add(c.Root, HolderHistory, "")
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // Holder is something that keeps versions: a branch or tag by its head, a pin,
-// a session, an open snapshot, or the history, which is all other versions that
-// have not expired.
+// a session, an open snapshot, a merge base of branches, or the history, which is
+// all other versions that have not expired.
 type Holder struct {
 	Kind, Name string
 	// Versions is how many roots it holds.

@@ -218,7 +218,7 @@ func TestExpiredIsRefused(t *testing.T) {
 	update(t, db, "side", map[string]string{"s": "1"})
 	update(t, db, "main", map[string]string{"k": "2"})
 	update(t, db, "main", map[string]string{"k": "3"})
-	mustExpire(t, db, ExpireOptions{Keep: 1})
+	mustExpire(t, db, ExpireOptions{Keep: 1, DropBases: true})
 	mustGC(t, db)
 	for what, err := range map[string]error{
 		"snapshot":    second(db.Snapshot(bg, old.ID)),
@@ -227,7 +227,7 @@ func TestExpiredIsRefused(t *testing.T) {
 		"pin":         db.CreatePin(bg, "p", old.ID, ""),
 		"reset":       second(db.Reset(bg, "main", old.ID)),
 		"cherry-pick": second(db.CherryPick(bg, "main", old.ID, 0, CommitOptions{})),
-		"merge":       second(db.Merge(bg, "main", mustResolve(t, db, "side"), CommitOptions{})),
+		"rebase":      second(db.Rebase(bg, "side", mustHead(t, db), RebaseOptions{})),
 		"REV~1":       second(db.Resolve(bg, "main~1")),
 	} {
 		if !errors.Is(err, ErrExpired) {
@@ -508,7 +508,10 @@ func TestGCExplain(t *testing.T) {
 	for _, h := range r.Holders {
 		got[h.Kind+" "+h.Name] = h.OnlyBytes
 	}
-	want := map[string]int64{"branch main": 20_000, "branch side": 10_000, "history ": 10_000}
+	want := map[string]int64{
+		"branch main": 20_000, "branch side": 10_000, "history ": 0,
+		"merge base " + base.ID.Short() + " of side and main": 10_000,
+	}
 	for name, n := range want {
 		// Headers between payloads may count.
 		if got[name] < n || got[name] > n+500 || len(got) != len(want) {

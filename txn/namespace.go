@@ -45,7 +45,8 @@ const (
 	// ConflictDocument: both sides changed a document, or a field of it.
 	ConflictDocument = namespace.ConflictDocument
 	// ConflictCreate: both sides created something at a path. Of two arrays with
-	// the same metadata it names the chunks that only one of them has.
+	// the same metadata it names the chunks that only one of them has. Without a
+	// common ancestor, it names what one side has and the other lacks, too.
 	ConflictCreate = namespace.ConflictCreate
 	// ConflictGone: one side removed or moved away what the other changed.
 	ConflictGone = namespace.ConflictGone

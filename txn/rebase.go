@@ -27,7 +27,8 @@ type RebaseOptions struct {
 // Rebase takes the commits of a branch that upstream has not, repeats them one
 // by one on top of upstream, or Onto, and moves the branch to the last. Message,
 // author, time and properties stay. What changes nothing any more is left out,
-// and a merge becomes one commit of all that it brought in. All of it happens,
+// and a merge becomes one commit of all that it brought in. A commit whose version has
+// expired is not repeated by itself: the next one brings its changes. All of it happens,
 // durably, or nothing: a conflict is a *[ConflictError] that names its commit,
 // as is a branch that moved meanwhile. The head is returned.
 //
@@ -96,7 +97,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 	defer stop()
 	has := map[CommitID]struct{}{}
 	oldest := uint64(math.MaxUint64) // generation that has is complete above
-	c, err := db.version(ctx, head)
+	c, err := db.Lookup(ctx, head)
 	for err == nil {
 		for oldest >= c.Generation {
 			u, err, ok := next()
@@ -110,13 +111,20 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 		}
 		if _, ok := has[c.ID]; ok {
 			slices.Reverse(line)
-			return line, c, nil
+			if base, err = db.version(ctx, c.ID); err != nil {
+				err = fmt.Errorf("the version that both sides come from is not there, but they can be merged: %w", err)
+			}
+			return line, base, err
 		}
 		if len(c.Parents) == 0 {
-			return nil, nil, fmt.Errorf("%s and %s: no common ancestor: %w", head.Short(), upstream.Short(), ErrNoRef)
+			return nil, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
 		}
-		line = append(line, c)
-		c, err = db.version(ctx, c.Parents[0])
+		if gone, _, err := db.expired(c.ID); err != nil {
+			return nil, nil, err
+		} else if !gone {
+			line = append(line, c)
+		}
+		c, err = db.Lookup(ctx, c.Parents[0])
 	}
 	return nil, nil, err
 }

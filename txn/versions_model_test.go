@@ -186,10 +186,15 @@ type model struct {
 
 // expire takes over which commits are gone, and forgets all but the newest moves
 // of refs.
-func (m *model) expire(gone func(CommitID) (bool, error), keep int) error {
+func (m *model) expire(gone func(CommitID) (bool, error), keep int, dropBases bool) error {
 	must := map[CommitID]bool{}
 	for _, id := range m.refs {
 		must[id] = true
+		for _, other := range m.refs {
+			for _, base := range m.bases(id, other) {
+				must[base] = !dropBases && !m.expired[base] || must[base]
+			}
+		}
 	}
 	for ref, moves := range m.moves {
 		m.moves[ref] = moves[max(0, len(moves)-keep):]
@@ -252,6 +257,15 @@ var errModelBases = errors.New("several bases")
 
 // base finds the best common ancestor.
 func (m *model) base(a, b CommitID) (CommitID, error) {
+	best := m.bases(a, b)
+	if len(best) != 1 {
+		return CommitID{}, errModelBases
+	}
+	return best[0], nil
+}
+
+// bases finds all best common ancestors.
+func (m *model) bases(a, b CommitID) []CommitID {
 	inA, inB := m.ancestors(a), m.ancestors(b)
 	var best []CommitID
 	for id := range inA {
@@ -263,8 +277,5 @@ func (m *model) base(a, b CommitID) (CommitID, error) {
 	best = slices.DeleteFunc(best, func(id CommitID) bool {
 		return slices.ContainsFunc(all, func(other CommitID) bool { return other != id && m.ancestors(other)[id] })
 	})
-	if len(best) != 1 {
-		return CommitID{}, errModelBases
-	}
-	return best[0], nil
+	return best
 }

@@ -46,8 +46,16 @@ func (r *versionsRun) merge(s step) error {
 		want = ErrNoRef
 	} else if base, err := r.m.base(head, other); err != nil {
 		want = ErrManyBases
-	} else if r.m.expired[base] && base != head && base != other {
-		want = ErrExpired
+	} else if r.m.expired[base] {
+		ours, theirs := r.m.commits[head].content, r.m.commits[other].content
+		merged = ours
+		switch {
+		case maps.Equal(ours.keys, theirs.keys):
+		case choice == Theirs:
+			merged = theirs
+		case choice == Refuse:
+			want = ErrConflict
+		}
 	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, mergeRule{choose: choice}); !ok {
 		want = ErrConflict
 	}
@@ -109,9 +117,12 @@ func (r *versionsRun) rebase(s step) error {
 	var line []CommitID
 	base := head
 	for ; !has[base]; base = r.m.commits[base].parents[0] {
-		if line = append(line, base); r.m.expired[r.m.commits[base].parents[0]] {
-			return expect(err, ErrExpired)
+		if !r.m.expired[base] {
+			line = append(line, base)
 		}
+	}
+	if r.m.expired[base] {
+		return expect(err, ErrExpired)
 	}
 	if base == upstream {
 		if err == nil && c.ID != head {
@@ -192,8 +203,8 @@ func (r *versionsRun) expire(s step) error {
 	if len(r.m.refs) == 0 {
 		return nil // nothing would stay
 	}
-	keep := 1 + s.a%6
-	if _, err := r.db.Expire(bg, ExpireOptions{Keep: keep}); err != nil {
+	keep, drop := 1+s.a%6, s.b%2 == 0
+	if _, err := r.db.Expire(bg, ExpireOptions{Keep: keep, DropBases: drop}); err != nil {
 		return err
 	}
 	for _, m := range r.sessions {
@@ -201,7 +212,7 @@ func (r *versionsRun) expire(s step) error {
 			return fmt.Errorf("the base of a session: %v, %w", gone, err)
 		}
 	}
-	return r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, keep)
+	return r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, keep, drop)
 }
 
 func (r *versionsRun) gc(s step) error {

@@ -20,7 +20,9 @@ func expireCmd() *cobra.Command {
 		Short: "Let old versions go",
 		Long: `Mark old versions, so that "zarrdb gc" can free what only they hold. What
 --older-than or --keep says stays, and so do heads, tags, pins and bases of
-sessions. The log keeps its entries; a version that has expired cannot be
+sessions, and the merge bases of branches and tags, which merges and rebases
+need. --drop-bases lets merge bases go: a merge then has to decide every
+difference. The log keeps its entries; a version that has expired cannot be
 opened any more. An age is a number with s, m, h, d or w, or a date.`,
 		Example: `  zarrdb expire weather.zdb --older-than 30d
   zarrdb expire weather.zdb --keep 10 --branch main --dry-run`,
@@ -62,6 +64,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 	cmd.Flags().StringVar(&older, "older-than", "", "age, such as 30d or 12h, or a date")
 	cmd.Flags().IntVar(&o.Keep, "keep", 0, "number of the newest versions of each branch to keep")
 	cmd.Flags().StringSliceVar(&o.Branches, "branch", nil, "only versions of this branch; may be repeated")
+	cmd.Flags().BoolVar(&o.DropBases, "drop-bases", false, "let merge bases of branches go too")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only count")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

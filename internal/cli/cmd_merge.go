@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,15 +48,21 @@ func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice,
 	return txn.ChooseByPath(rules...), nil
 }
 
-// merges completes a command that brings the version of its second argument to the branch
-// of its first one. run does it.
-func (f *choiceFlags) merges(cmd *cobra.Command, run func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error)) *cobra.Command {
+// merges completes a command that brings the version of its second argument, or of rev,
+// to the branch of its first one. run does it.
+func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error)) *cobra.Command {
 	f.register(cmd)
-	cmd.Args = argCount(2, 2)
+	cmd.Args = argCount(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		choose, err := f.choose(cmd)
 		if err != nil {
 			return err
+		}
+		args = append(args, *rev)
+		if len(args) == 3 && *rev != "" {
+			return usagef("%s: one of REV and --to", cmd.CommandPath())
+		} else if args[1] == "" {
+			return argCount(2, 2)(cmd, args[:1])
 		}
 		return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 			id, err := db.Resolve(cmd.Context(), args[1])
@@ -73,30 +80,41 @@ func (f *choiceFlags) merges(cmd *cobra.Command, run func(db *engine.DB, branch 
 	return cmd
 }
 
-// pickCmd is revert and cherry-pick, which differ in direction.
-func pickCmd(pick func(*engine.DB, context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error), cmd *cobra.Command) *cobra.Command {
+// pickCmd is revert and cherry-pick, which differ in direction. to is the version that
+// --to names.
+func pickCmd(to *string, pick func(*engine.DB, context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error), cmd *cobra.Command) *cobra.Command {
 	var o txn.CommitOptions
 	var flags choiceFlags
 	var parent int
 	commitFlags(cmd, &o.Message, &o.Author)
 	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
-	return flags.merges(cmd, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error) {
+	return flags.merges(cmd, to, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error) {
 		o.Choose, o.DryRun = choose, flags.dryRun
+		if *to != "" {
+			return db.RevertTo(cmd.Context(), branch, id, o)
+		}
 		return pick(db, cmd.Context(), branch, id, parent, o)
 	})
 }
 
 func revertCmd() *cobra.Command {
-	return pickCmd((*engine.DB).Revert, &cobra.Command{
-		Use: "revert DB[@BRANCH] REV", Short: "Undo one commit by a new one",
-		Long: "Undo the changes of commit REV, on top of all later commits.",
+	var to string
+	cmd := &cobra.Command{
+		Use: "revert DB[@BRANCH] REV", Short: "Undo one commit, or all after a version, by a new commit",
+		Long: `Undo the changes of commit REV, on top of all later commits. With --to REV, make a
+new commit that holds what version REV held. The branch goes forward, so that pulls
+and pushes pass the undoing on; after "reset" or "undo", a pull would bring the
+commits back.`,
 		Example: `  zarrdb revert weather.zdb main~2
-  zarrdb revert weather.zdb main~2 --ours temp`,
-	})
+  zarrdb revert weather.zdb main~2 --ours temp
+  zarrdb revert weather.zdb --to v1.0 -m "back to the release"`,
+	}
+	cmd.Flags().StringVar(&to, "to", "", "go back to version `REV` as a whole")
+	return pickCmd(&to, (*engine.DB).Revert, cmd)
 }
 
 func cherryPickCmd() *cobra.Command {
-	return pickCmd((*engine.DB).CherryPick, &cobra.Command{
+	return pickCmd(new(string), (*engine.DB).CherryPick, &cobra.Command{
 		Use: "cherry-pick DB[@BRANCH] REV", Short: "Repeat one commit on another branch",
 		Long:    "Make the change of commit REV again, on top of a branch (default main).",
 		Example: `  zarrdb cherry-pick weather.zdb experiment~1`,
@@ -107,20 +125,23 @@ func mergeCmd() *cobra.Command {
 	var o txn.CommitOptions
 	var flags choiceFlags
 	var base string
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "merge DB[@BRANCH] REV",
 		Short: "Bring another branch's changes in",
 		Long: `Merge version REV into a branch (default main). Changes that do not touch each
 other are combined; where both sides changed the same chunk or the same field,
 nothing is done and every conflict is listed (exit code 3), unless --ours or
---theirs say for its path what to take. The longest path decides.`,
+--theirs say for its path what to take. The longest path decides. Without a common
+ancestor that is kept, every difference is such a conflict.`,
 		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"
   zarrdb merge weather.zdb experiment --dry-run
   zarrdb merge weather.zdb experiment --theirs temp --ours temp/qc`,
 	}
 	commitFlags(cmd, &o.Message, &o.Author)
 	cmd.Flags().StringVar(&base, "base", "", "compare both sides with this `REV` (default their best common ancestor)")
-	return flags.merges(cmd, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
+	cmd.Flags().BoolVar(&force, "force", false, "let --base be no ancestor of both sides, and undo what a side lacks of it")
+	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
 		o.Choose, o.DryRun = choose, flags.dryRun
 		if base != "" {
 			if o.Base, err = db.Resolve(cmd.Context(), base); err != nil {
@@ -130,7 +151,18 @@ nothing is done and every conflict is listed (exit code 3), unless --ours or
 		if o.Message == "" {
 			o.Message = fmt.Sprintf("merge %s into %s", cmd.Flags().Arg(1), orMain(branch))
 		}
-		return db.Merge(cmd.Context(), branch, id, o)
+		c, err = db.Merge(cmd.Context(), branch, id, o)
+		var undone *txn.BaseError
+		switch {
+		case !errors.As(err, &undone):
+		case force:
+			warn(cmd, undone.Error())
+			o.ForceBase = true
+			return db.Merge(cmd.Context(), branch, id, o)
+		default:
+			err = fmt.Errorf("%w (--force does it)", err)
+		}
+		return c, err
 	})
 }
 
@@ -148,7 +180,7 @@ nothing (exit code 3). "zarrdb undo" goes back.`,
   zarrdb rebase weather.zdb@experiment main~2 --onto main`,
 	}
 	cmd.Flags().StringVar(&onto, "onto", "", "where the commits go: a `REV` (default UPSTREAM)")
-	return flags.merges(cmd, func(db *engine.DB, branch string, upstream txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
+	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, upstream txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
 		o := txn.RebaseOptions{Choose: choose, DryRun: flags.dryRun}
 		if onto != "" {
 			if o.Onto, err = db.Resolve(cmd.Context(), onto); err != nil {

@@ -197,3 +197,88 @@ func TestMergeBase(t *testing.T) {
 		}
 	}
 }
+
+// The merge bases of many tips are those of all their pairs, and the history is read once,
+// down to where the last lines meet.
+func TestMergeBases(t *testing.T) {
+	rnd, _ := toy.Rand(t)
+	more := 0
+	for range 300 {
+		g := graph{}
+		ids := []commitID{g.add()}
+		for range 2 + rnd.IntN(14) {
+			parents := []commitID{ids[rnd.IntN(len(ids))]}
+			if b := ids[rnd.IntN(len(ids))]; b != parents[0] && rnd.IntN(3) == 0 {
+				parents = append(parents, b)
+			}
+			if rnd.IntN(20) == 0 {
+				parents = nil // another first commit
+			}
+			ids = append(ids, g.add(parents...))
+		}
+		tips := map[commitID]bool{}
+		for range 1 + rnd.IntN(5) {
+			tips[ids[rnd.IntN(len(ids))]] = true
+		}
+		list := slices.Collect(maps.Keys(tips))
+		got, err := MergeBases(t.Context(), g.get, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := func(old, head commitID) bool {
+			ok, err := IsAncestor(t.Context(), g.get, old, head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		}
+		want := map[commitID]bool{}
+		for i, a := range list {
+			for _, b := range list[:i] {
+				common := slices.DeleteFunc(slices.Clone(ids), func(id commitID) bool { return !is(id, a) || !is(id, b) })
+				for _, id := range common {
+					if !slices.ContainsFunc(common, func(other commitID) bool { return other != id && is(id, other) }) {
+						want[id] = true
+					}
+				}
+			}
+		}
+		for _, b := range got {
+			if !is(b.Commit, b.A) || !is(b.Commit, b.B) || b.A == b.B {
+				t.Fatalf("%v is no common ancestor of %v and %v", b.Commit, b.A, b.B)
+			}
+			if !want[b.Commit] {
+				more++
+			}
+			delete(want, b.Commit)
+		}
+		if len(want) > 0 {
+			t.Fatalf("bases %v are missing of tips %v", want, list)
+		}
+	}
+	if more > 30 {
+		t.Errorf("%d bases too many in 300 histories", more)
+	}
+}
+
+// Many branches cost one reading of the history above the oldest fork.
+func TestMergeBasesAreReadOnce(t *testing.T) {
+	g := graph{}
+	last := g.add()
+	for range 1000 {
+		last = g.add(last)
+	}
+	var tips []commitID
+	for range 2000 {
+		last = g.add(last)
+		tips = append(tips, g.add(last))
+	}
+	reads := 0
+	got, err := MergeBases(t.Context(), func(ctx context.Context, id commitID) (*commit, error) {
+		reads++
+		return g.get(ctx, id)
+	}, append(tips, last))
+	if err != nil || len(got) != 2000 || reads > 4100 {
+		t.Errorf("%d bases in %d reads, %v", len(got), reads, err)
+	}
+}
