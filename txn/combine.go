@@ -1,13 +1,9 @@
 package txn
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -61,46 +57,40 @@ type BaseError struct {
 }
 
 func (e *BaseError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "base %s is no ancestor of both sides; the merge would undo", e.Base.Short())
-	for i, c := range e.Undone {
-		if i == 5 {
-			fmt.Fprintf(&b, ", and %d more", len(e.Undone)-i)
-			break
-		}
-		fmt.Fprintf(&b, "%s %s %q", []string{"", ","}[min(i, 1)], c.ID.Short(), firstLine(c.Message))
+	var list []string
+	for _, c := range e.Undone[:min(len(e.Undone), 5)] {
+		list = append(list, fmt.Sprintf("%s %q", c.ID.Short(), firstLine(c.Message)))
 	}
-	return b.String()
+	if n := len(e.Undone) - len(list); n > 0 {
+		list = append(list, fmt.Sprintf("and %d more", n))
+	}
+	return fmt.Sprintf("base %s is no ancestor of both sides; the merge would undo %s", e.Base.Short(), strings.Join(list, ", "))
 }
 
 // checkBase returns a *BaseError unless a base is an ancestor of both sides.
-func (db *DB) checkBase(ctx context.Context, base CommitID, heads ...CommitID) error {
-	lacks := map[CommitID]*Commit{}
-	for _, head := range heads {
-		has := map[CommitID]struct{}{}
+func (db *DB) checkBase(ctx context.Context, base CommitID, ours, theirs CommitID) error {
+	both := map[CommitID]int{}
+	for _, head := range []CommitID{ours, theirs} {
 		for c, err := range db.Log(ctx, head) {
 			if err != nil {
 				return err
 			}
-			has[c.ID] = struct{}{}
-		}
-		follow := func(c *Commit) bool { _, ok := has[c.ID]; return !ok }
-		for c, err := range history.Ancestors(ctx, db.Lookup, []CommitID{base}, follow) {
-			if err != nil {
-				return err
-			}
-			if follow(c) {
-				lacks[c.ID] = c
-			}
+			both[c.ID]++
 		}
 	}
-	if len(lacks) == 0 {
+	refused := &BaseError{Base: base}
+	for c, err := range history.Ancestors(ctx, db.Lookup, []CommitID{base}, func(c *Commit) bool { return both[c.ID] < 2 }) {
+		if err != nil {
+			return err
+		}
+		if both[c.ID] < 2 {
+			refused.Undone = append(refused.Undone, c)
+		}
+	}
+	if len(refused.Undone) == 0 {
 		return nil
 	}
-	list := slices.SortedFunc(maps.Values(lacks), func(a, b *Commit) int {
-		return cmp.Or(cmp.Compare(b.Generation, a.Generation), bytes.Compare(a.ID[:], b.ID[:]))
-	})
-	return &BaseError{base, list}
+	return refused
 }
 
 // errMerged ends a merge of what the branch has.
@@ -214,13 +204,13 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
-		merge := s.space.MergeWithoutBase
-		if base != nil {
-			merge = func(ctx context.Context, work, theirs tree.Root, o namespace.MergeOptions) (tree.Root, []Conflict, error) {
-				return s.space.Merge(ctx, *base, work, theirs, o)
-			}
+		var root tree.Root
+		var conflicts []Conflict
+		if base == nil {
+			root, conflicts, err = s.space.MergeWithoutBase(ctx, work, theirs, namespace.MergeOptions{Choose: o.Choose})
+		} else {
+			root, conflicts, err = s.space.Merge(ctx, *base, work, theirs, namespace.MergeOptions{Choose: o.Choose})
 		}
-		root, conflicts, err := merge(ctx, work, theirs, namespace.MergeOptions{Choose: o.Choose})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
 			if base == nil {

@@ -52,7 +52,7 @@ type ExpireReport struct {
 	Reflog int64
 	// Holders are what keeps the versions that stay, each counted for the first
 	// of its reasons: branches and tags, reflogs, pins, sessions, the age limit. A merge
-	// base is a holder of its own, named after two refs that it is the base of.
+	// base is a holder of its own, named by its id.
 	Holders []Holder
 }
 
@@ -219,29 +219,19 @@ func (e *expiry) bases(ctx context.Context) error {
 	}
 	e.moved = false
 	bases, err := e.db.mergeBases(ctx, e.db.heads.list(""))
-	for id, by := range bases {
-		e.hold(id, by)
+	for _, id := range bases {
+		e.hold(id, holderID{HolderBase, id.Short()})
 	}
 	return err
 }
 
-// mergeBases returns the best common ancestors of all pairs of refs, as holders that
-// name two of the refs.
-func (db *DB) mergeBases(ctx context.Context, refs []Ref) (map[CommitID]holderID, error) {
-	var tips []CommitID
-	names := map[CommitID]string{}
-	for _, r := range refs {
-		if _, ok := names[r.Commit]; !ok {
-			names[r.Commit] = holderOf(r.Name).name
-			tips = append(tips, r.Commit)
-		}
+// mergeBases returns the best common ancestors of all pairs of refs.
+func (db *DB) mergeBases(ctx context.Context, refs []Ref) ([]CommitID, error) {
+	tips := make([]CommitID, len(refs))
+	for i, r := range refs {
+		tips[i] = r.Commit
 	}
-	bases, err := history.MergeBases(ctx, db.Lookup, tips)
-	by := map[CommitID]holderID{}
-	for _, b := range bases {
-		by[b.Commit] = holderID{HolderBase, fmt.Sprintf("%s of %s and %s", b.Commit.Short(), names[b.A], names[b.B])}
-	}
-	return by, err
+	return history.MergeBases(ctx, db.Lookup, tips)
 }
 
 // reach calls fn with a commit and its ancestors, newest first, and puts them into

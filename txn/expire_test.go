@@ -297,7 +297,7 @@ func TestExpireKeepsMergeBases(t *testing.T) {
 			if !errors.As(err, &conflict) || len(conflict.Conflicts) != 3 {
 				t.Fatalf("without a base: %v", err)
 			}
-			_, err = db.Merge(bg, "main", other, CommitOptions{Choose: ChooseByPath(PathChoice{"", Ours}, PathChoice{"b", Theirs})})
+			_, err = db.Merge(bg, "main", other, CommitOptions{Choose: ChooseByPath(PathChoice{Choice: Ours}, PathChoice{Path: "b", Choice: Theirs})})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -162,10 +162,10 @@ const (
 	HolderPin      = "pin"
 	HolderSession  = "session"
 	HolderSnapshot = "open snapshot"
-	HolderHistory  = "history" // versions that no branch or tag points at
-	HolderReflog   = "reflog"  // of a branch or tag; for Expire only
-	HolderAge      = "age"     // versions within the age limit; for Expire only
-	HolderBase     = "merge base"
+	HolderHistory  = "history"    // versions that no branch or tag points at
+	HolderReflog   = "reflog"     // of a branch or tag; for Expire only
+	HolderAge      = "age"        // versions within the age limit; for Expire only
+	HolderBase     = "merge base" // of branches and tags
 )
 
 // holderOf is a branch or tag.
@@ -226,10 +226,14 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		want(h.Commit)
 	}
-	var bases map[CommitID]holderID
+	bases := map[CommitID]struct{}{}
 	if g.o.Explain {
-		if bases, err = db.mergeBases(ctx, heads); err != nil {
+		list, err := db.mergeBases(ctx, heads)
+		if err != nil {
 			return err
+		}
+		for _, id := range list {
+			bases[id] = struct{}{}
 		}
 	}
 	for rec, err := range catalog.StoredCommits(ctx, snap, nil) {
@@ -248,8 +252,8 @@ func (g *collector) findRoots(ctx context.Context) error {
 		}
 		if named {
 			commits[id] = c.Root
-		} else if by, ok := bases[id]; ok {
-			g.add(c.Root, by.kind, by.name)
+		} else if _, ok := bases[id]; ok {
+			g.add(c.Root, HolderBase, id.Short())
 		} else {
 			g.add(c.Root, HolderHistory, "")
 		}

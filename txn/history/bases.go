@@ -19,39 +19,26 @@ var ErrNoBase = fmt.Errorf("%w: no common ancestor", catalog.ErrNoRef)
 // several, none of which is an ancestor of another, the error lists them; without any it
 // is ErrNoBase.
 func MergeBase(ctx context.Context, get Get, a, b catalog.CommitID) (catalog.CommitID, error) {
-	if a == b {
-		return a, nil
-	}
 	bases, err := MergeBases(ctx, get, []catalog.CommitID{a, b})
 	switch {
 	case err != nil:
 		return catalog.CommitID{}, err
 	case len(bases) == 0:
 		return catalog.CommitID{}, fmt.Errorf("merge base of %s and %s: %w", a.Short(), b.Short(), ErrNoBase)
-	case len(bases) == 1:
-		return bases[0].Commit, nil
+	case len(bases) > 1:
+		return catalog.CommitID{}, fmt.Errorf("merge base of %s and %s: %w: there are %d: %v", a.Short(), b.Short(), ErrManyBases, len(bases), bases)
 	}
-	ids := make([]catalog.CommitID, len(bases))
-	for i := range bases {
-		ids[i] = bases[i].Commit
-	}
-	return catalog.CommitID{}, fmt.Errorf("merge base of %s and %s: %w: there are %d: %v", a.Short(), b.Short(), ErrManyBases, len(ids), ids)
+	return bases[0], nil
 }
 
-// Base is a best common ancestor of two tips, and perhaps of more.
-type Base struct {
-	Commit catalog.CommitID
-	A, B   catalog.CommitID // two of the tips
-}
-
-// MergeBases returns the best common ancestors of all pairs of tips, newest first. Tips
-// are given once each. The history is read once for all pairs, down to where their lines
-// have met. If there are more than two tips, a common ancestor that is not the best may
-// be among the results where three lines merged one another.
+// MergeBases returns the best common ancestors of all pairs of tips, newest first. The
+// history is read once for all pairs, down to where their lines have met. If there
+// are more than two tips, a common ancestor that is not the best may be among the
+// results where three lines merged one another.
 //
 // A commit is a best common ancestor of two tips if both reach it, and no child of it
 // is reached by both.
-func MergeBases(ctx context.Context, get Get, tips []catalog.CommitID) (bases []Base, err error) {
+func MergeBases(ctx context.Context, get Get, tips []catalog.CommitID) (bases []catalog.CommitID, err error) {
 	var q queue
 	reached := map[catalog.CommitID]*reach{} // of the queue
 	open := 0                                // those that no child with all tips leads to
@@ -70,7 +57,8 @@ func MergeBases(ctx context.Context, get Get, tips []catalog.CommitID) (bases []
 		if r.most < len(tips) && len(set) == len(tips) {
 			open--
 		}
-		r.join(set)
+		r.most = max(r.most, len(set))
+		r.tips = union(r.tips, set)
 		return ctx.Err()
 	}
 	for i, id := range tips {
@@ -86,7 +74,7 @@ func MergeBases(ctx context.Context, get Get, tips []catalog.CommitID) (bases []
 			open--
 		}
 		if r.most < len(r.tips) {
-			bases = append(bases, Base{c.ID, tips[r.a], tips[r.b]})
+			bases = append(bases, c.ID)
 		}
 		if len(q) == 0 {
 			break // everything below is reached through this commit
@@ -100,44 +88,36 @@ func MergeBases(ctx context.Context, get Get, tips []catalog.CommitID) (bases []
 	return bases, nil
 }
 
-// reach is what reaches a commit: numbers of tips in order, the largest number of them
-// through one child, and two that come through different children.
+// reach is what reaches a commit: numbers of tips in order, and the largest number of
+// them through one child.
 type reach struct {
 	tips []int32
 	most int
-	a, b int32
 }
 
-// join adds the tips of a child. Lines that meet again share one set.
-func (r *reach) join(set []int32) {
-	r.most = max(r.most, len(set))
-	if len(r.tips) == 0 || len(r.tips) == len(set) && &r.tips[0] == &set[0] {
-		r.tips = set
-		return
+// union merges two ordered sets. It returns one of them if that has all, so that lines
+// that meet again share one set.
+func union(a, b []int32) []int32 {
+	if len(a) == 0 || len(a) == len(b) && &a[0] == &b[0] {
+		return b
 	}
-	have, a, b := r.tips, int32(-1), int32(-1)
-	all := make([]int32, 0, len(have)+len(set))
+	all := make([]int32, 0, len(a)+len(b))
 	i, j := 0, 0
-	for i < len(have) || j < len(set) {
+	for i < len(a) || j < len(b) {
 		switch {
-		case j == len(set) || i < len(have) && have[i] < set[j]:
-			a = have[i]
-			all, i = append(all, have[i]), i+1
-		case i == len(have) || have[i] > set[j]:
-			b = set[j]
-			all, j = append(all, set[j]), j+1
+		case j == len(b) || i < len(a) && a[i] < b[j]:
+			all, i = append(all, a[i]), i+1
+		case i == len(a) || a[i] > b[j]:
+			all, j = append(all, b[j]), j+1
 		default:
-			all, i, j = append(all, have[i]), i+1, j+1
+			all, i, j = append(all, a[i]), i+1, j+1
 		}
 	}
-	if a >= 0 && b >= 0 {
-		r.a, r.b = a, b
-	}
 	switch len(all) {
-	case len(have):
-	case len(set):
-		r.tips = set
-	default:
-		r.tips = all
+	case len(a):
+		return a
+	case len(b):
+		return b
 	}
+	return all
 }
