@@ -98,12 +98,12 @@ func everything(ctx context.Context, t *transfer) error {
 		if err != nil {
 			return err
 		}
-		expired, _, err := t.from.expired(c.ID)
+		expired, at, err := t.from.expired(c.ID)
 		if err != nil {
 			return err
 		}
 		if !has || gone && !expired {
-			t.add(c, !expired, has)
+			t.add(c, !expired, has, at)
 		}
 	}
 	return nil

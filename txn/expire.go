@@ -22,6 +22,10 @@ import (
 // ErrExpired means that a version was removed by [DB.Expire]. It is ErrNoRef too.
 var ErrExpired = catalog.ErrExpired
 
+// ErrShallow means that a shallow copy has no content of a version; a pull with
+// [TransferOptions] Deepen or Unshallow fetches it. It is ErrExpired too.
+var ErrShallow error = catalog.ErrShallow
+
 // ExpireOptions say which versions may go. At least one of Before and Keep must
 // be set.
 type ExpireOptions struct {
@@ -442,7 +446,11 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 		return c, nil
 	}
 	gone, at, err := db.expired(id)
-	if err == nil && gone {
+	switch {
+	case err != nil || !gone:
+	case at.Equal(catalog.NotCopied):
+		err = fmt.Errorf("commit %s: %w", id.Short(), ErrShallow)
+	default:
 		err = fmt.Errorf("commit %s: %w on %s", id.Short(), ErrExpired, at.Format(time.DateOnly))
 	}
 	if err != nil {

@@ -23,7 +23,8 @@ type RefSpec struct {
 
 // Push carries the versions of branches and tags that the destination lacks, and
 // moves its refs of these names, which are made if they are not there: all of
-// them or, with an error, none. Both databases are open, and may be in use.
+// them or, with an error, none. A branch that has only the empty first commit of a new
+// database counts as missing. Both databases are open, and may be in use.
 //
 // Errors: [ErrDiverged] if a branch of the destination has versions that the
 // source does not have, or a tag is another one, and Force is not set; ErrNoRef
@@ -54,7 +55,7 @@ type pushing struct {
 }
 
 type pushedRef struct {
-	id     CommitID
+	id     CommitID // zero deletes it
 	force  bool
 	expect CommitID // what the destination had, when it was looked at
 }
@@ -75,12 +76,20 @@ func (p *pushing) plan(ctx context.Context, t *transfer) error {
 	var refused error
 	for _, name := range slices.Sorted(maps.Keys(p.refs)) {
 		ref := p.refs[name]
-		t.r.Refs = append(t.r.Refs, Ref{Name: name, Commit: ref.id})
 		ref.expect, _ = t.to.heads.get(name)
-		if ok, err := p.may(ctx, name, ref.expect); err != nil {
-			refused = errors.Join(refused, err)
-		} else if ok {
+		ok, err := p.may(ctx, name, ref.expect)
+		refused = errors.Join(refused, err)
+		if ok {
 			p.move[name] = ref.id
+			if t.o.DryRun {
+				t.r.Moves = append(t.r.Moves, RefMove{Ref: name, Old: ref.expect, New: ref.id, Op: p.op})
+			}
+		}
+		if ref.id.IsZero() {
+			continue
+		}
+		t.r.Refs = append(t.r.Refs, Ref{Name: name, Commit: ref.id})
+		if ok || t.o.Deepen > 0 || t.o.Unshallow {
 			tips = append(tips, ref.id)
 		}
 	}
@@ -124,6 +133,18 @@ func (p *pushing) choose() error {
 			}
 		}
 	}
+	if !o.Prune {
+		return nil
+	}
+	if !o.AllBranches && !o.AllTags {
+		return errors.New("prune: neither all branches nor all tags are pushed")
+	}
+	for _, r := range p.t.to.heads.list("") {
+		_, here := p.t.heads[r.Name]
+		if all := isHead(r.Name) && o.AllBranches || !isHead(r.Name) && o.AllTags; all && !here && p.refs[r.Name] == nil && r.Name != catalog.HeadRef(MainBranch) {
+			p.refs[r.Name] = &pushedRef{force: o.Force}
+		}
+	}
 	return nil
 }
 
@@ -155,6 +176,12 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 		return false, nil
 	case old.IsZero(), ref.force, p.op == "fetch":
 		return true, nil
+	case ref.id.IsZero():
+		_, err := p.t.from.version(ctx, old)
+		if errors.Is(err, ErrNoRef) {
+			err = fmt.Errorf("%s: %w", refText(name), ErrDiverged)
+		}
+		return err == nil, err
 	case strings.HasPrefix(name, catalog.TagPrefix):
 		return false, fmt.Errorf("%s: %w", refText(name), errOtherTag)
 	}
@@ -165,6 +192,11 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 	}
 	behind, err := related(ctx, p.t.from, old, ref.id)
 	if err == nil && !behind {
+		// The empty first commit of a new database is no version to lose.
+		var c *Commit
+		if c, err = p.t.to.Lookup(ctx, old); err != nil || len(c.Parents) == 0 && c.Root.Empty() {
+			return err == nil, err
+		}
 		err = fmt.Errorf("%s: %w", refText(name), ErrDiverged)
 	}
 	return behind, err

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // refsOf are the refs of a database by stored name.
@@ -467,5 +470,113 @@ func TestPushBesideExpireThere(t *testing.T) {
 	mustGC(t, to)
 	if got, want := at(t, to, "old"), at(t, db, "old"); !maps.Equal(got, want) {
 		t.Errorf("got %d keys, want %d", len(got), len(want))
+	}
+}
+
+// A database that was just made is empty for the first push and pull.
+func TestPushIntoANewDatabase(t *testing.T) {
+	for _, op := range []string{"push", "pull"} {
+		fs := vfs.NewMem()
+		db := openTest(t, testOptions(fs))
+		update(t, db, "main", map[string]string{"a": "1"})
+		to, err := Create("new", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeChecked(t, to)
+		carry := func() error {
+			if op == "push" {
+				return second(db.Push(bg, to, TransferOptions{}))
+			}
+			return second(to.Pull(bg, db, TransferOptions{}))
+		}
+		if err := carry(); err != nil || mustHead(t, to) != mustHead(t, db) {
+			t.Errorf("%s: %v", op, err)
+		}
+		// One with a commit is not.
+		other, err := Create("other", testOptions(fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeChecked(t, other)
+		update(t, other, "main", map[string]string{"b": "1"})
+		to = other
+		if err := carry(); !errors.Is(err, ErrDiverged) {
+			t.Errorf("%s into a database with a commit: %v", op, err)
+		}
+	}
+}
+
+// A push with Prune deletes what the source does not have, but never main, and no
+// version that only the destination has.
+func TestPushPrunes(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	c := update(t, db, "main", map[string]string{"a": "1"})
+	if err := errors.Join(db.CreateBranch(bg, "old", c.ID), db.CreateTag(bg, "v0", c.ID), db.CreateBranch(bg, "kept", c.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "copy")
+	if err := errors.Join(db.DeleteBranch("old"), db.DeleteTag("v0"), to.CreateBranch(bg, "own", c.ID)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, to, "own", map[string]string{"b": "1"})
+	names := func() string {
+		var out []string
+		for _, r := range to.heads.list("") {
+			out = append(out, r.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	before := names()
+	push := func(o TransferOptions) (*TransferReport, error) { return db.Push(bg, to, o) }
+	if _, err := push(TransferOptions{Prune: true}); err == nil || names() != before {
+		t.Errorf("without a kind of refs: %v, %s", err, names())
+	}
+	if _, err := push(TransferOptions{AllBranches: true, Prune: true}); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), `"own"`) || names() != before {
+		t.Errorf("with a version of its own: %v, %s", err, names())
+	}
+	if r, err := push(TransferOptions{AllBranches: true, AllTags: true, Prune: true, Force: true, DryRun: true}); err != nil || len(r.Moves) != 3 || names() != before {
+		t.Errorf("dry run: %+v, %v, %s", r, err, names())
+	}
+	if r, err := push(TransferOptions{AllTags: true, Prune: true}); err != nil || len(r.Moves) != 1 || names() != "heads/kept heads/main heads/old heads/own" {
+		t.Errorf("tags: %+v, %v, %s", r, err, names())
+	}
+	if err := db.DeleteBranch("main"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := push(TransferOptions{AllBranches: true, Prune: true, Force: true}); err != nil || len(r.Moves) != 2 || names() != "heads/kept heads/main" {
+		t.Errorf("branches: %+v, %v, %s", r, err, names())
+	}
+	if m, err := to.UndoBranch(bg, "own"); err != nil || m.New.IsZero() {
+		t.Errorf("undo: %+v, %v", m, err)
+	}
+}
+
+// A missing pack of the source is damage of the source.
+func TestPushNamesAMissingPack(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	update(t, db, "main", map[string]string{"a": big("a", 5000)})
+	remove(t, fs, packFiles(t, fs)...)
+	to, err := Create("new", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, to)
+	for what, err := range map[string]error{
+		"push":  second(db.Push(bg, to, TransferOptions{})),
+		"clone": second(db.Clone(bg, "copy", TransferOptions{})),
+	} {
+		if !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "fsck of db") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -54,8 +57,18 @@ type TransferOptions struct {
 	// their contents, counted from each branch and tag. Older ones are in the
 	// log, and expired.
 	Depth int
-	// Force is that of every RefSpec.
+	// Deepen, if positive, also copies the contents of so many generations below what
+	// the destination has, and Unshallow those of all versions that the source still has.
+	Deepen    int
+	Unshallow bool
+	// Force is that of every RefSpec, and of Prune.
 	Force bool
+	// Prune lets a push delete branches, with AllBranches, and tags, with AllTags, that
+	// the source does not have. It is refused where the source lacks the version that
+	// one points at, unless forced. The branch main stays in any case.
+	Prune bool
+	// DryRun reports the moves of a push, pull or fetch, and copies nothing.
+	DryRun bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(TransferProgress)
@@ -113,6 +126,7 @@ type transfer struct {
 type transferRecord struct {
 	c       *Commit
 	content bool           // with everything below its root
+	mark    time.Time      // without: when it expired in the source, or NotCopied
 	old     bool           // the record is there, and marked as expired
 	bases   []transferBase // what its pages are compared with; walk sets it
 }
@@ -126,8 +140,10 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	if err != nil {
 		return t.r, err
 	}
+	if err := t.begin(ctx, plan); err != nil || o.DryRun {
+		return t.r, err
+	}
 	return t.r, inTurn(ctx,
-		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
 }
@@ -198,8 +214,8 @@ func (t *transfer) known(id CommitID) (has, gone bool, err error) {
 }
 
 // add plans a commit.
-func (t *transfer) add(c *Commit, content, old bool) {
-	t.records = append(t.records, transferRecord{c: c, content: content, old: old})
+func (t *transfer) add(c *Commit, content, old bool, mark time.Time) {
+	t.records = append(t.records, transferRecord{c: c, content: content, old: old, mark: mark})
 	if !content {
 		t.r.Records++
 		return
@@ -208,43 +224,52 @@ func (t *transfer) add(c *Commit, content, old bool) {
 	t.release = append(t.release, t.from.hold(c.Root))
 }
 
-// commits plans what is missing of the history of tips, generation by
-// generation.
+// commits plans what is missing of the history of tips. left counts the generations
+// from a commit on that are copied with contents.
 func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
-	seen := map[CommitID]struct{}{}
-	level := tips
-	for distance := 0; len(level) > 0; distance++ {
-		var parents []CommitID
-		for _, id := range level {
-			if _, ok := seen[id]; ok {
-				continue
-			}
-			seen[id] = struct{}{}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			has, gone, err := t.known(id)
-			if err != nil {
-				return err
-			}
-			if has && (!gone || distance > 0) {
-				continue // else it was let go there, or was below the depth
-			}
-			c, err := t.from.Lookup(ctx, id)
-			if distance == 0 {
-				c, err = t.from.version(ctx, id)
-			}
-			if err != nil {
-				return err
-			}
-			expired, _, err := t.from.expired(id)
-			if err != nil {
-				return err
-			}
-			t.add(c, !expired && (t.o.Depth <= 0 || distance < t.o.Depth), has)
-			parents = append(parents, c.Parents...)
+	depth, deepen := t.o.Depth, t.o.Deepen
+	if depth <= 0 {
+		depth = math.MaxInt
+	}
+	if t.o.Unshallow {
+		deepen = math.MaxInt - 1
+	}
+	left := map[CommitID]int{}
+	for _, id := range tips {
+		left[id] = depth
+	}
+	more := false
+	for c, err := range history.Ancestors(ctx, t.from.Lookup, tips, func(*Commit) bool { return more }) {
+		if err != nil {
+			return err
 		}
-		level = parents
+		has, gone, err := t.known(c.ID)
+		if err != nil {
+			return err
+		}
+		expired, at, err := t.from.expired(c.ID)
+		if err != nil {
+			return err
+		}
+		n := left[c.ID]
+		delete(left, c.ID)
+		switch {
+		case has && !gone:
+			more, n = deepen > 0, deepen+1
+		case has && deepen <= 0 && !slices.Contains(tips, c.ID), has && n <= 0:
+			more = false // it was let go there, or was below the depth
+		default:
+			more = true
+			if !expired {
+				at = catalog.NotCopied
+			}
+			if content := !expired && n > 0; content || !has {
+				t.add(c, content, has, at)
+			}
+		}
+		for _, id := range c.Parents {
+			left[id] = max(left[id], n-1)
+		}
 	}
 	return nil
 }

@@ -71,6 +71,9 @@ func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 	if errors.Is(err, pack.ErrFixed) {
 		err = fmt.Errorf("%w: the destination has pins, such as %q", err, pins[0].Name)
 	}
+	if errors.As(err, new(*pack.CorruptError)) {
+		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.from.dir)
+	}
 	return info, n, err
 }
 
@@ -133,7 +136,6 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 		}
 		catalog.Packs.Put(c.extra, i)
 	}
-	now := to.opts.Now()
 	for _, r := range t.records {
 		id := r.c.ID
 		if r.old && r.content {
@@ -141,7 +143,7 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 		}
 		if !r.old {
 			if !r.content {
-				catalog.Expired.Put(c.extra, catalog.Expiry{Commit: id, Time: now})
+				catalog.Expired.Put(c.extra, catalog.Expiry{Commit: id, Time: r.mark})
 			}
 			catalog.Commits.Put(c.extra, r.c)
 		}

@@ -168,6 +168,64 @@ func TestShallowAndSingleBranchClone(t *testing.T) {
 	}
 }
 
+// A shallow copy says what it lacks, and gets it by pulls that go deeper.
+func TestDeepenAShallowCopy(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 10, 0)
+	if _, err := db.Clone(bg, "shallow", TransferOptions{Depth: 2}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "shallow")
+	has := func(n int) {
+		t.Helper()
+		mustBeSound(t, to)
+		for back := range 10 {
+			rev := fmt.Sprintf("main~%d", back)
+			_, err := to.Resolve(bg, rev)
+			if back < n && (err != nil || !maps.Equal(at(t, to, rev), at(t, db, rev))) {
+				t.Errorf("%s is not right: %v", rev, err)
+			}
+			if back >= n && (!errors.Is(err, ErrShallow) || !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), "not in this shallow copy")) {
+				t.Errorf("%s: %v", rev, err)
+			}
+		}
+	}
+	has(2)
+	pull := func(o TransferOptions, commits int64) {
+		t.Helper()
+		if r, err := to.Pull(bg, db, o); err != nil || r.Commits != commits || r.Records != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		mustGC(t, to)
+	}
+	pull(TransferOptions{}, 0)
+	has(2)
+	pull(TransferOptions{Deepen: 3}, 3)
+	has(5)
+	grow(t, db, 1, 10)
+	pull(TransferOptions{Deepen: 1}, 2)
+	has(7)
+	pull(TransferOptions{Unshallow: true}, 5) // with the first, empty one
+	has(11)
+	pull(TransferOptions{Unshallow: true}, 0)
+	// A copy of a shallow copy is shallow too, and knows what expired from what was not copied.
+	if _, err := db.Clone(bg, "second", TransferOptions{Depth: 4}); err != nil {
+		t.Fatal(err)
+	}
+	from := openCopy(t, fs, "second")
+	mustExpire(t, from, ExpireOptions{Keep: 2})
+	if _, err := from.Clone(bg, "third", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to = openCopy(t, fs, "third")
+	for rev, shallow := range map[string]bool{"main~3": false, "main~4": true} {
+		if _, err := to.Resolve(bg, rev); !errors.Is(err, ErrExpired) || errors.Is(err, ErrShallow) != shallow {
+			t.Errorf("%s: %v", rev, err)
+		}
+	}
+}
+
 func TestPushIsFastForward(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))

@@ -19,6 +19,7 @@ func (f *transferFlags) register(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&f.o.AllTags, "tags", false, "all tags, in addition to the REFs")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
 	cmd.Flags().BoolVar(&f.o.Force, "force", false, "drop versions that only the ref which is moved has")
+	cmd.Flags().BoolVar(&f.o.DryRun, "dry-run", false, "only print which refs would move")
 	return f.add(cmd)
 }
 
@@ -49,7 +50,7 @@ func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) erro
 
 func pushCmd() *cobra.Command {
 	var f transferFlags
-	return f.register(&cobra.Command{
+	cmd := f.register(&cobra.Command{
 		Use:   "push DB OTHER [REF…]",
 		Short: "Bring another database's branches and tags up to date",
 		Long: `Copy the versions of branches and tags (default: the branch main) that OTHER
@@ -59,13 +60,22 @@ read back and compared.
 
 If a branch of OTHER has versions that DB does not have, or a tag is another one,
 nothing is moved and the exit code is 3: pull and merge first, or drop them with
---force, or +NAME for one; the reflog still has them.`,
+--force, or +NAME for one; the reflog still has them. A branch of OTHER that has
+only the empty first commit of "zarrdb init" counts as missing.
+
+--prune also deletes branches of OTHER, with --all, and tags, with --tags, that DB
+does not have. It is refused in the same way if DB lacks the version that one
+points at, and never deletes main.`,
 		Example: `  zarrdb push weather.zdb /mnt/shared/weather.zdb
   zarrdb push weather.zdb /mnt/shared/weather.zdb trial v1.0 main:mine
-  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags`,
+  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags
+  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags --prune --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
 				return err
+			}
+			if f.o.Prune && !f.o.AllBranches && !f.o.AllTags {
+				return usagef("%s: --prune needs --all, --tags or both", cmd.CommandPath())
 			}
 			return both(cmd, args[0], args[1], func(src, dst *engine.DB) error {
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
@@ -75,6 +85,8 @@ nothing is moved and the exit code is 3: pull and merge first, or drop them with
 			})
 		},
 	})
+	cmd.Flags().BoolVar(&f.o.Prune, "prune", false, "delete branches and tags that DB does not have")
+	return cmd
 }
 
 func pullCmd() *cobra.Command {
@@ -91,7 +103,10 @@ is left alone.
 If a branch and that of OTHER have both gone on, nothing is moved and the exit
 code is 3, unless --merge makes a commit of both, or --rebase repeats what is new
 here on top of what is new there; conflicts of values are those of "zarrdb merge",
-and change nothing.`,
+and change nothing.
+
+A shallow clone gets the contents of N more generations of versions with --deepen N,
+and of all that OTHER has with --unshallow.`,
 		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
   zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --merge
   zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags`,
@@ -99,7 +114,10 @@ and change nothing.`,
 			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
 				return err
 			}
-			if merge && rebase || (merge || rebase) && (f.o.AllBranches || f.o.AllTags || f.o.Force || len(args) > 3) {
+			if f.o.Deepen < 0 || cmd.Flags().Changed("deepen") && f.o.Deepen == 0 || f.o.Deepen > 0 && f.o.Unshallow {
+				return usagef("%s: one of --deepen, with 1 or more, and --unshallow", cmd.CommandPath())
+			}
+			if merge && rebase || (merge || rebase) && (f.o.AllBranches || f.o.AllTags || f.o.Force || f.o.DryRun || len(args) > 3) {
 				return usagef("%s: one of --merge and --rebase, for one branch", cmd.CommandPath())
 			}
 			return both(cmd, args[1], args[0], func(src, dst *engine.DB) error {
@@ -118,6 +136,8 @@ and change nothing.`,
 			})
 		},
 	})
+	cmd.Flags().IntVar(&f.o.Deepen, "deepen", 0, "copy the contents of so many more generations of older versions")
+	cmd.Flags().BoolVar(&f.o.Unshallow, "unshallow", false, "copy the contents of all older versions")
 	cmd.Flags().BoolVar(&merge, "merge", false, "merge if both sides have gone on")
 	cmd.Flags().BoolVar(&rebase, "rebase", false, "rebase if both sides have gone on")
 	return cmd
@@ -133,7 +153,11 @@ func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferRepo
 	if f.json {
 		return printJSON(cmd, toTransferJSON(r))
 	}
-	printTransfer(cmd, did, r)
+	if f.o.DryRun {
+		say(cmd, "would have %s %s", did, count(r.Commits, "version"))
+	} else {
+		printTransfer(cmd, did, r)
+	}
 	for _, m := range r.Moves {
 		name := strings.TrimPrefix(m.Ref, "heads/")
 		if tag, ok := strings.CutPrefix(m.Ref, "tags/"); ok {

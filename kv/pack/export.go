@@ -29,7 +29,7 @@ func (s *Store) export(ctx context.Context, id ID, need []Extent, w io.Writer, p
 		return info, &CorruptError{Pack: id, Reason: "there is no such pack"}
 	}
 	r := reclaimer{ctx: ctx, s: s, p: p}
-	if r.f, err = s.fs.Open(s.path(id)); err != nil {
+	if r.f, err = s.openPack(id); err != nil {
 		return info, err
 	}
 	defer func() { err = errors.Join(err, r.f.Close()) }()

@@ -130,14 +130,22 @@ func (a *handles) mapLength(p *pack, end uint64) int64 {
 	return int64(length)
 }
 
-func (a *handles) openFile(p *pack, length int64) (*handle, error) {
-	path := a.s.path(p.id)
-	f, err := a.s.fs.Open(path)
+// openPack opens the file of a pack for reading. One that is missing is a [CorruptError].
+func (s *Store) openPack(id ID) (vfs.File, error) {
+	f, err := s.fs.Open(s.path(id))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, p.corrupt(0, 0, "the file is missing")
+		return nil, &CorruptError{Pack: id, Reason: "the file is missing"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return f, nil
+}
+
+func (a *handles) openFile(p *pack, length int64) (*handle, error) {
+	f, err := a.s.openPack(p.id)
+	if err != nil {
+		return nil, err
 	}
 	lay, err := p.checkFile(f)
 	if err == nil && lay != nil {

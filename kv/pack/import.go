@@ -83,7 +83,7 @@ func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
 		return info, &CorruptError{Pack: m.id, Reason: "there is no such pack"}
 	}
 	m.src = reclaimer{ctx: m.ctx, s: from, p: p}
-	if m.src.f, err = from.fs.Open(from.path(m.id)); err != nil {
+	if m.src.f, err = from.openPack(m.id); err != nil {
 		return info, err
 	}
 	defer func() { err = errors.Join(err, m.src.f.Close()) }()

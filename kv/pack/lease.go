@@ -66,9 +66,9 @@ func (s *Store) File(a Address) (*File, error) {
 		return nil, err
 	}
 	h.unref()
-	f, err := s.fs.Open(s.path(a.Pack))
+	f, err := s.openPack(a.Pack)
 	if err != nil {
-		return nil, fmt.Errorf("pack: %w", err)
+		return nil, err
 	}
 	place, err := r.leased(f)
 	if err != nil {

@@ -35,9 +35,9 @@ func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Recor
 			yield(Record{}, &CorruptError{Pack: id, Reason: "there is no such pack"})
 			return
 		}
-		f, err := s.fs.Open(s.path(id))
+		f, err := s.openPack(id)
 		if err != nil {
-			yield(Record{}, fmt.Errorf("pack: %w", err))
+			yield(Record{}, err)
 			return
 		}
 		defer f.Close()

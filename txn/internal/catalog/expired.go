@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,12 +12,25 @@ import (
 // ErrExpired means that a version has expired. It is ErrNoRef too.
 var ErrExpired = fmt.Errorf("%w: it has expired", ErrNoRef)
 
+// ErrShallow means that a version was not copied into a shallow copy. It is ErrExpired too.
+var ErrShallow = shallowError{}
+
+type shallowError struct{}
+
+func (shallowError) Error() string {
+	return ErrNoRef.Error() + ": it is not in this shallow copy; a pull with --deepen or --unshallow fetches it"
+}
+func (shallowError) Is(target error) bool { return errors.Is(ErrExpired, target) }
+
 // Expiry marks a version that has expired: its commit stays, and what it holds may
 // be collected.
 type Expiry struct {
 	Commit CommitID
-	Time   time.Time // when it expired
+	Time   time.Time // when it expired, or NotCopied
 }
+
+// NotCopied marks versions below the depth of a shallow copy.
+var NotCopied = time.Unix(0, 0).UTC()
 
 // Expired is the table of versions that have expired.
 var Expired = Table[CommitID, Expiry]{
