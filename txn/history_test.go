@@ -217,3 +217,44 @@ func TestBlameModel(t *testing.T) {
 		}
 	}
 }
+
+// Versions that have expired do not make the commits after them changes of a path.
+func TestHistoryAfterExpiry(t *testing.T) {
+	db := openTest(t, nil)
+	made := map[string]CommitID{}
+	for _, values := range []string{"a1", "b1", "b2", "b3", "a2", "b4", "b5", "b6"} {
+		made[values] = update(t, db, "main", map[string]string{values[:1]: values}).ID
+	}
+	for _, kept := range []string{"b1", "b3"} {
+		if err := db.CreateTag(bg, kept, made[kept]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustExpire(t, db, ExpireOptions{Keep: 2}) // stays: b1, b3, b5, b6
+	mustGC(t, db)
+	for path, want := range map[string]string{"a": "b5? b1?", "b": "b6 b5? b3? b1?", "c": ""} {
+		var got []string
+		for c, err := range db.History(bg, mustHead(t, db), path, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := ""
+			for n, id := range made {
+				if id == c.ID {
+					name = n
+				}
+			}
+			if c.OrExpired {
+				name += "?"
+			}
+			got = append(got, name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", path, got, want)
+		}
+	}
+	blamed, err := db.Blame(bg, mustHead(t, db), "", []string{"a", "b"})
+	if err != nil || blamed[0].ID != made["b5"] || blamed[1].ID != made["b6"] {
+		t.Errorf("blame: %v, %v", blamed, err)
+	}
+}

@@ -58,6 +58,7 @@ type commitJSON struct {
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Path       string            `json:"path,omitempty"` // of a history that follows renames
+	OrExpired  bool              `json:"or_expired,omitempty"`
 }
 
 func toJSON(c *txn.Commit) commitJSON {
@@ -135,14 +136,23 @@ func (f *logFlags) print(cmd *cobra.Command, names map[txn.CommitID]string, comm
 			if f.followed {
 				out.Path = c.Path
 			}
+			out.OrExpired = c.OrExpired
 			return printJSONLine(cmd, out)
 		case f.oneline:
-			say(cmd, "%s %s%s", c.ID.Short(), names[c.ID], firstLine(c.Message))
+			say(cmd, "%s %s%s%s", c.ID.Short(), names[c.ID], firstLine(c.Message), orExpired(c))
 		default:
-			printCommit(cmd, c.Commit, names[c.ID])
+			printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c)))
 		}
 		return nil
 	})
+}
+
+// orExpired marks a commit whose change may be that of an earlier one.
+func orExpired(c txn.PathCommit) string {
+	if c.OrExpired {
+		return " (or one before it that has expired)"
+	}
+	return ""
 }
 
 // first calls fn with the first n elements of a sequence.

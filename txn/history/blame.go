@@ -3,7 +3,6 @@ package history
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -87,16 +86,13 @@ func (b *blamer) visit(ctx context.Context, c *catalog.Commit, step *blameStep) 
 		return err
 	}
 	left := step.keys
-	for _, id := range c.Parents {
+	before, _, err := b.v.before(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, p := range before {
 		if len(left) == 0 {
 			break
-		}
-		p, err := b.v.Kept(ctx, id)
-		if errors.Is(err, catalog.ErrExpired) {
-			continue // this is the oldest commit that is known to have it
-		}
-		if err != nil {
-			return err
 		}
 		was, ok, err := b.pathIn(ctx, p.Root, c.Root, step.path)
 		if err != nil {
@@ -116,7 +112,7 @@ func (b *blamer) visit(ctx context.Context, c *catalog.Commit, step *blameStep) 
 		for i := range changed {
 			delete(left, i)
 		}
-		if err := b.push(ctx, id, was, left); err != nil {
+		if err := b.push(ctx, p.ID, was, left); err != nil {
 			return err
 		}
 		left = changed
