@@ -181,9 +181,9 @@ func TestDryRunsAndChoices(t *testing.T) {
 	if _, err := db.Lookup(bg, c.ID); !errors.Is(err, ErrNoRef) {
 		t.Errorf("the commit of a dry run: %v", err)
 	}
-	// Both sides are older than what they are compared with: nothing of ours
+	// Both sides are older than what they are compared with, if that is forced: nothing of ours
 	// is left to conflict with.
-	if _, err := db.Merge(bg, "", side, CommitOptions{Base: head}); err != nil {
+	if _, err := db.Merge(bg, "", side, CommitOptions{Base: head, ForceBase: true}); err != nil {
 		t.Errorf("with a base that was chosen: %v", err)
 	}
 	if got := at(t, db, ""); got["y"] != "a" {

@@ -256,3 +256,40 @@ def test_trees(repo: zarrdb.Repository, path: Path) -> None:
     assert "ended" in s._repr_html_()
     html = _html.table([[str(i)] for i in range(300)])
     assert "200 more" in html and ">99<" in html and ">100<" not in html
+
+
+def test_retention_and_copies(repo: zarrdb.Repository, path: Path) -> None:
+    for i in range(4):
+        with repo.transaction(message=f"v{i}") as store:
+            zarr.open_array(store, path="a", mode="a", shape=(4,), chunks=(1,), dtype="i4")[0] = i + 1
+    repo.create_branch("f")
+    for branch, at in (("main", 1), ("f", 2)):
+        for i in range(2):
+            s = repo.writable_session(branch)
+            s.array("a")[at] = i + 5
+            s.commit(f"{branch} {i}")
+    out = repo.expire(keep=1)
+    assert any(h["kind"] == "merge base" for h in out["holders"])
+    repo.gc()
+    repo.merge("f")
+    assert repo.at("main").array("a")[:].tolist() == [4, 5 + 1, 6, 0]
+    repo.revert_to("f", message="as f")
+    assert repo.at("main").array("a")[:].tolist() == [4, 0, 6, 0]
+
+    shared = path.parent / "shared.zdb"
+    repo.run("init", str(shared))
+    repo.push(shared, all=True)
+    repo.delete_branch("f")
+    moves = repo.push(shared, all=True, prune=True, dry_run=True)["moves"]
+    assert [m["ref"] for m in moves] == ["heads/f"] and "new" not in moves[0]
+    repo.push(shared, all=True, prune=True)
+    assert list(zarrdb.open(shared).list_branches()) == ["main"]
+
+    shallow = path.parent / "shallow.zdb"
+    repo.run("clone", str(path), str(shallow), "--depth", "1")
+    copy = zarrdb.open(shallow)
+    with pytest.raises(zarrdb.NotFoundError, match="not in this shallow copy"):
+        copy.at("main~1")
+    copy.pull(path, deepen=1)
+    assert copy.at("main~1").array("a")[:].tolist() == [4, 6, 6, 0]
+    copy.pull(path, unshallow=True)

@@ -424,18 +424,36 @@ class Repository:
         """
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
 
+    def revert_to(self, rev: Rev, branch: str = "main", message: str = "") -> dict[str, Any]:
+        """Make a commit on a branch that holds what a version holds. The branch goes forward, so that copies which
+        pull it go back too; after `undo` or `reset_branch`, a pull would bring the later commits back.
+
+        >>> s = repo.writable_session()
+        >>> s.array("t2m")[:] = 0
+        >>> c = s.commit("a mistake")
+        >>> out = repo.revert_to("main~1")
+        >>> repo.at("main").array("t2m")[0, 0].item() != 0
+        True
+        """
+        args = ["revert", f"{self.path}@{branch}", "--to", _rev(rev)] + (["-m", message] if message else [])
+        out: dict[str, Any] = self._json(*args)
+        return out
+
     def gc(self, *, dry_run: bool = False) -> Any:
         """Free what no version needs any more."""
         return self._json("gc", self.path, *["--dry-run"] * dry_run)
 
-    def expire(self, older_than: str | timedelta | None = None, *, keep: int | None = None, dry_run: bool = False) -> Any:
+    def expire(
+        self, older_than: str | timedelta | None = None, *, keep: int | None = None, drop_bases: bool = False, dry_run: bool = False
+    ) -> Any:
         """Let old versions go, so that `gc` can free what only they hold: those older than an age, such as "90d",
-        or all but the newest `keep` of each branch."""
+        or all but the newest `keep` of each branch. The versions that branches come from stay, so that the branches
+        can be merged; `drop_bases` lets them go too."""
         if isinstance(older_than, timedelta):
             older_than = f"{older_than.total_seconds():.0f}s"
         args = ["--older-than", older_than] if older_than else []
         args += ["--keep", str(keep)] if keep is not None else []
-        return self._json("expire", self.path, *args, *["--dry-run"] * dry_run)
+        return self._json("expire", self.path, *args, *["--drop-bases"] * drop_bases, *["--dry-run"] * dry_run)
 
     def fsck(self, *, full: bool = False) -> Any:
         """Verify the database. Damage is in `problems` of the result."""
@@ -507,19 +525,34 @@ class Repository:
         """Make a backup, or bring one up to date."""
         return self._json("backup", self.path, _place(dest))
 
-    def push(self, other: Place, *refs: str, all: bool = False, tags: bool = False) -> Any:
-        """Bring branches and tags of another database, a backup or clone of this one, up to date.
+    def push(
+        self, other: Place, *refs: str, all: bool = False, tags: bool = False, prune: bool = False, dry_run: bool = False
+    ) -> Any:
+        """Bring branches and tags of another database, a backup or clone of this one, up to date. `prune` deletes
+        branches there, with `all`, and tags, with `tags`, that this one does not have.
 
         >>> out = repo.backup("copy.zdb")
         >>> repo.create_tag("v1")
         >>> [move["ref"] for move in repo.push("copy.zdb", tags=True)["moves"]]
         ['tags/v1']
         """
-        return self._with(other, "push", *refs, *["--all"] * all, *["--tags"] * tags)
+        options = ["--all"] * all + ["--tags"] * tags + ["--prune"] * prune + ["--dry-run"] * dry_run
+        return self._with(other, "push", *refs, *options)
 
-    def pull(self, other: Place, *refs: str, all: bool = False, tags: bool = False, merge: bool = False) -> Any:
-        """Bring branches and tags up to date from another database, a backup or clone of this one."""
-        return self._with(other, "pull", *refs, *["--all"] * all, *["--tags"] * tags, *["--merge"] * merge)
+    def pull(
+        self,
+        other: Place,
+        *refs: str,
+        all: bool = False,
+        tags: bool = False,
+        merge: bool = False,
+        deepen: int = 0,
+        unshallow: bool = False,
+    ) -> Any:
+        """Bring branches and tags up to date from another database, a backup or clone of this one. A shallow clone
+        gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
+        options = ["--all"] * all + ["--tags"] * tags + ["--merge"] * merge + ["--unshallow"] * unshallow
+        return self._with(other, "pull", *refs, *options, *(["--deepen", str(deepen)] if deepen else []))
 
     def _with(self, other: Place, command: str, *args: str) -> Any:
         """A command that needs both databases in one process. If this program has started one for the
