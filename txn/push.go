@@ -63,8 +63,15 @@ type pushedRef struct {
 func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (_ *TransferReport, err error) {
 	defer wrap(&err, "%s", op)
 	p := &pushing{op: op, refs: map[string]*pushedRef{}, move: map[string]CommitID{}}
-	return transferred(ctx, from, to, o, p.plan, p.publish)
+	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
+	if err == errPlanned {
+		err = nil
+	}
+	return r, err
 }
+
+// errPlanned ends a dry run.
+var errPlanned = errors.New("txn: it was planned")
 
 // plan finds the refs and which of them move.
 func (p *pushing) plan(ctx context.Context, t *transfer) error {
@@ -96,7 +103,11 @@ func (p *pushing) plan(ctx context.Context, t *transfer) error {
 	if refused != nil {
 		return refused
 	}
-	return t.commits(ctx, tips)
+	err := t.commits(ctx, tips)
+	if err == nil && t.o.DryRun {
+		err = errPlanned
+	}
+	return err
 }
 
 // choose resolves what the options name; nothing is the main branch.

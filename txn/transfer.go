@@ -67,7 +67,7 @@ type TransferOptions struct {
 	// the source does not have. It is refused where the source lacks the version that
 	// one points at, unless forced. The branch main stays in any case.
 	Prune bool
-	// DryRun reports the moves of a push, pull or fetch, and copies nothing.
+	// DryRun reports the moves of a push or pull, and copies nothing. Others ignore it.
 	DryRun bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
@@ -140,10 +140,8 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	if err != nil {
 		return t.r, err
 	}
-	if err := t.begin(ctx, plan); err != nil || o.DryRun {
-		return t.r, err
-	}
 	return t.r, inTurn(ctx,
+		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
 }
