@@ -213,7 +213,7 @@ func (db *DB) firstParentAt(ctx context.Context, rev string, id CommitID, at tim
 			return id, err
 		}
 		if len(c.Parents) == 0 {
-			return id, revError(rev, "its first commit is newer")
+			return id, revError(rev, "the reflog does not reach back that far, and the first commit is newer")
 		}
 		id = c.Parents[0]
 	}
