@@ -44,6 +44,7 @@ var (
 	ErrLocked   = engine.ErrLocked   // another process has the database open, and does not serve it
 	ErrReadOnly = engine.ErrReadOnly // a write to what was opened to read
 	ErrClosed   = engine.ErrClosed   // use after Close
+	ErrMoved    = engine.ErrMoved    // the directory was moved, removed or replaced while it was open; open it again
 	ErrGone     = local.ErrGone      // the process that has the database open has ended, and none took its place
 )
 
@@ -76,11 +77,13 @@ type DB struct {
 	socket string        // where this process serves it
 	client *local.Client // through the process that has it open, if this one had not
 	closed bool
+	id     txn.Identity // of the database since it was opened first
 }
 
-// Open opens the database in a directory, or joins the process that has it open.
-// Errors: [ErrNotFound] if dir holds no database and Create is not set, [ErrLocked],
-// [engine.ErrName] if Create is set and dir is a URL or names a place in a database.
+// Open opens the database in a directory, or joins the process that has it open, which
+// may be this one. Errors: [ErrNotFound] if dir holds no database and Create is not set,
+// [ErrLocked], [engine.ErrName] if Create is set and dir is a URL or names a place in a
+// database.
 func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	db := &DB{dir: dir}
 	if o != nil {
@@ -95,7 +98,8 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 			return db, nil
 		}
 		if err == nil {
-			if db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Redial: db.redial}); err == nil {
+			if db.client, err = local.NewClient(ctx, conn, &local.DialOptions{Dir: dir, Redial: db.redial}); err == nil {
+				db.id = db.client.Identity()
 				return db, nil
 			}
 			err = fmt.Errorf("open %s: %w (%v)", dir, err, locked)
@@ -114,13 +118,17 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 func (db *DB) join(ctx context.Context) (conn net.Conn, locked *engine.LockedError, err error) {
 	held, err := engine.Open(ctx, db.dir, db.options())
 	if err == nil {
-		db.held = held
+		if db.id.Differs(held.Identity()) {
+			err := fmt.Errorf("%w: another database is at %s; open it again", ErrMoved, db.dir)
+			return nil, nil, errors.Join(err, held.Close())
+		}
+		db.held, db.id = held, held.Identity()
 		return nil, nil, nil
 	}
 	if !errors.As(err, &locked) {
 		return nil, nil, err
 	}
-	if local.Reachable(locked) {
+	if local.Reachable(locked) || locked.Own && locked.Holder.Socket != "" {
 		conn, failed := local.Connect(ctx, locked.Holder.Socket)
 		if failed == nil {
 			return conn, locked, nil
@@ -151,7 +159,7 @@ func (db *DB) redial(ctx context.Context) (net.Conn, error) {
 // options are those for opening the database in this process.
 func (db *DB) options() *engine.Options {
 	o := db.o.Engine
-	o.Create, o.ReadOnly = db.o.Create, db.o.ReadOnly
+	o.Create, o.ReadOnly = db.o.Create && db.id == (txn.Identity{}), db.o.ReadOnly
 	if !db.o.Private {
 		o.Serve = func(dir string) (*engine.Serving, error) {
 			s, err := cli.Serving(nil, nil)(dir)

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Errors of every layer are one of these where they are of the kind, however deep
@@ -23,6 +24,9 @@ var (
 	// ErrLocked means that another process has the database open. The error is a
 	// *[LockedError], which names it.
 	ErrLocked = fault.ErrLocked
+	// ErrMoved means that the directory of the database was moved, removed or replaced
+	// while it was open: see [txn.ErrMoved].
+	ErrMoved = txn.ErrMoved
 	// ErrReadOnly means a write to a database or view opened for reading.
 	ErrReadOnly = fault.ErrReadOnly
 	// ErrClosed means the use of a database after Close, or of a session after

@@ -32,6 +32,12 @@ type (
 // Dir returns the directory that the database was opened in.
 func (db *DB) Dir() string { return db.store.Dir() }
 
+// Here is [txn.DB.Here].
+func (db *DB) Here() error { return db.store.Here() }
+
+// Identity is [txn.DB.Identity].
+func (db *DB) Identity() txn.Identity { return db.store.Identity() }
+
 // Resolve turns a revision into a commit: a branch, a tag, a prefix of at least
 // 4 digits of a commit id, or "" for the branch main; REV~N is the N-th first
 // parent, REV^N the N-th parent of a merge, REV@{when} the entry of the reflog

@@ -170,7 +170,7 @@ func (t *Table) Versions(name string, tags bool) ([]string, error) {
 
 // Database returns the database of that name, for requests about its versions:
 // branches, tags, log, diff. Its sessions are to be had from the table. Errors:
-// ErrNoDatabase, errors.ErrUnsupported for a target that is no database.
+// ErrNoDatabase, [engine.ErrMoved], errors.ErrUnsupported for a target that is no database.
 func (t *Table) Database(name string) (*engine.DB, error) {
 	s, err := t.find(name)
 	if err != nil {
@@ -195,6 +195,8 @@ func (t *Table) find(name string) (*served, error) {
 		return nil, os.ErrClosed
 	case s == nil:
 		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
+	case s.db != nil:
+		return s, s.db.Here()
 	}
 	return s, nil
 }

@@ -3,8 +3,10 @@ package txn
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +35,7 @@ type DB struct {
 	opts  Options
 	dir   string
 	idx   *index.Index
+	fs    index.FS // that of the options; opts.FS is it while the directory is in its place
 	packs *pack.Store
 	space *namespace.Space // over committed pages only
 
@@ -132,7 +135,7 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	if err == nil {
 		// The format file comes last: a directory without it is no database yet.
-		err = writeFormat(fs, dir)
+		err = writeFormat(db.opts.FS, dir)
 	}
 	if err == nil {
 		return db, nil
@@ -165,8 +168,9 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 			err = errors.Join(err, idx.Close())
 		}
 	}()
+	opts.FS = idx.FS()
 	db := &DB{
-		opts: opts, dir: dir, idx: idx,
+		opts: opts, dir: dir, idx: idx, fs: fs,
 		sessions: map[SessionID]*Session{},
 		roots:    map[tree.Root]int{},
 	}
@@ -184,7 +188,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		table = append(table, info)
 	}
 	db.packs, err = pack.Open(fs.PathJoin(dir, packDir), &pack.Options{
-		FS: fs, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
+		FS: opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
 	})
 	if err != nil {
 		return nil, err
@@ -230,6 +234,35 @@ func openIndex(path string, o *index.Options, locked func(*index.LockedError, ti
 // Incarnation is the random name under which this directory writes packs. A
 // copy that was restored has another one.
 func (db *DB) Incarnation() [8]byte { return db.incarnation }
+
+// Identity tells a database from others.
+type Identity struct {
+	// Name is random, and made with the database; a copy of the directory has it too.
+	Name string
+	// File is that of [FileOf], "" if it is unknown.
+	File string
+}
+
+// Differs reports whether two identities are those of different databases. What one of
+// them does not know is not compared.
+func (i Identity) Differs(o Identity) bool {
+	differ := func(a, b string) bool { return a != b && a != "" && b != "" }
+	return differ(i.Name, o.Name) || differ(i.File, o.File)
+}
+
+// Identity returns the identity of the open database.
+func (db *DB) Identity() Identity {
+	return Identity{Name: hex.EncodeToString(db.incarnation[:]), File: db.idx.LockFile()}
+}
+
+// FileOf tells the database in a directory of this machine from its copies, and from
+// others at the same path. A moved directory keeps it. It is "" if there is no database,
+// or if the system does not tell. It opens no file.
+func FileOf(dir string) string { return index.LockFile(filepath.Join(dir, indexDir)) }
+
+// Here returns nil while the directory of the database is at the path at which it was
+// opened, else [ErrMoved]. Commits and savepoints look for it themselves.
+func (db *DB) Here() error { return db.idx.Here() }
 
 // readIncarnation reads or makes that name.
 func (db *DB) readIncarnation(create bool) (id [8]byte, err error) {

@@ -29,7 +29,7 @@ func (db *DB) Discard() (removed bool, err error) {
 	db.commit.lock()
 	defer db.commit.unlock()
 	db.stopCheckpoints()
-	fs, gone := db.opts.FS, db.dir+".removed"
+	fs, gone := db.fs, db.dir+".removed"
 	// Renamed while the lock is held: no other process can open it meanwhile.
 	if !db.untouched() || exists(fs, gone) || fs.Rename(db.dir, gone) != nil {
 		return false, db.shut()

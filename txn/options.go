@@ -53,6 +53,11 @@ var (
 	// ErrExists means that a path of a move, copy or new database is taken.
 	ErrExists = namespace.ErrExists
 
+	// ErrMoved means that the directory of the database was moved, removed or replaced
+	// while it was open. Nothing is acknowledged any more, and no file is made or removed
+	// under the old path. Close the database, and open it at its new path.
+	ErrMoved = index.ErrMoved
+
 	// ErrClosed is returned by every operation on a closed database.
 	ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
 )

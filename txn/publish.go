@@ -81,6 +81,9 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 		}
 	}
 	if db.delayed() && c.extra == nil && c.bytes < pendingBytes/2 {
+		if err := db.Here(); err != nil {
+			return err
+		}
 		return db.acknowledge(c)
 	}
 	if c.ahead && c.bytes >= db.opts.aheadPages {

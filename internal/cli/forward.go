@@ -224,7 +224,7 @@ const slowAnswer = 3 * time.Second
 // takes long to answer. The directory and the environment are those of the caller.
 func forward(ctx context.Context, held *engine.LockedError, cmd local.Command, slow func()) (int, error) {
 	waiting := time.AfterFunc(slowAnswer, slow)
-	c, err := local.Dial(ctx, held.Holder.Socket, nil)
+	c, err := local.Dial(ctx, held.Holder.Socket, &local.DialOptions{Dir: filepath.Dir(held.Dir)})
 	waiting.Stop()
 	if err != nil {
 		return 0, errors.Join(local.ErrGone, err)
@@ -232,6 +232,9 @@ func forward(ctx context.Context, held *engine.LockedError, cmd local.Command, s
 	defer c.Close()
 	cmd.Dir, cmd.Env = callerOf(ctx).dir, callerOf(ctx).env
 	code, err := c.Run(ctx, cmd)
+	if errors.Is(err, engine.ErrMoved) { // it did not begin, and ends
+		err = errors.Join(local.ErrGone, err)
+	}
 	if err == nil && code == serve.RunElsewhere {
 		err = held
 	}

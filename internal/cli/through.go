@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ type joined struct {
 
 // to connects to the process that has a database open.
 func (j *joined) to(ctx context.Context, held *engine.LockedError) (*local.Client, error) {
-	c, err := local.Dial(ctx, held.Holder.Socket, nil)
+	c, err := local.Dial(ctx, held.Holder.Socket, &local.DialOptions{Dir: filepath.Dir(held.Dir)})
 	if err != nil {
 		return nil, err
 	}

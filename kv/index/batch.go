@@ -116,8 +116,9 @@ func (b *Batch) Len() int64 {
 // together with all later ones. Readers may see it a moment before Commit
 // returns.
 //
-// Errors: [ErrFull] and [ErrTooLarge] leave everything as it was. After
-// [ErrFailed] readers of this process may or may not see the batch, and it may
+// Errors: [ErrFull] and [ErrTooLarge] leave everything as it was. [ErrMoved] means that
+// the directory is not at its path any more: it is looked for before and after the write.
+// After [ErrFailed] readers of this process may or may not see the batch, and it may
 // or may not be there after the next Open. A batch can be committed once.
 func (b *Batch) Commit(sync bool) error {
 	if b.err != nil {
@@ -150,6 +151,9 @@ func (b *Batch) apply(sync bool) error {
 		return err
 	}
 	defer x.use.leave()
+	if err := x.Here(); err != nil {
+		return err
+	}
 	size := int64(b.b.Len())
 	if err := x.disk.enter("write", size, b.sets == 0 || b.makesRoom); err != nil {
 		return err
@@ -174,6 +178,9 @@ func (b *Batch) apply(sync bool) error {
 	}
 	// Pebble sees a successful write of its log even after a failure: the guard
 	// has the error.
+	if err := x.Here(); err != nil {
+		return err
+	}
 	if failed := x.guard.err(); failed != nil {
 		return failed
 	}

@@ -63,6 +63,9 @@ type failure struct {
 }
 
 func (f *failure) Error() string {
+	if moved, ok := f.err.(*MovedError); ok {
+		return moved.Error()
+	}
 	if f.path == "" {
 		return fmt.Sprintf("%v: %s: %v", ErrFailed, f.op, f.err)
 	}

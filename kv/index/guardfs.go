@@ -33,9 +33,13 @@ import (
 // Errors of table files are no failure, Pebble tries again with a new file.
 // The guard adds the back-off that Pebble lacks, and gives up after
 // maxTableErrors in a row.
+//
+// A directory that was moved, removed or replaced is such a failure too. It is looked for
+// before a file is made, renamed or removed: the path may lead to another index by then.
 type guardFS struct {
 	vfs.FS        // the real file system
 	dir    string // the directory that Pebble owns
+	lock   fileID // of its lock file, zero if unknown
 	mem    *vfs.MemFS
 	pause  time.Duration // first back-off
 
@@ -96,6 +100,10 @@ func (g *guardFS) err() error {
 }
 
 func (g *guardFS) isFailed() bool { return g.err() != nil }
+
+// mayNot reports whether no file below dir may be made, renamed or removed: the index is
+// failed, or its directory is somewhere else.
+func (g *guardFS) mayNot() bool { return g.isFailed() || g.here() != nil }
 
 // opened ends the phase in which Open waits for compactions.
 func (g *guardFS) opened() {
@@ -201,7 +209,7 @@ func (g *guardFS) end() {
 }
 
 func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {
-	if !g.isFailed() {
+	if !g.mayNot() {
 		f, err := create()
 		if err == nil {
 			return &logFile{File: f, g: g, name: name, named: !isList(g.FS.PathBase(name))}, nil
@@ -213,7 +221,7 @@ func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.F
 
 func (g *guardFS) createTable(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	g.backOff()
-	if g.isFailed() {
+	if g.mayNot() {
 		if category == "pebble-memtable-flush" {
 			return g.mem.Create(g.FS.PathBase(name), category)
 		}
@@ -280,8 +288,8 @@ func (g *guardFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opt
 }
 
 func (g *guardFS) Link(oldname, newname string) error {
-	if err := g.err(); err != nil && g.inside(newname) {
-		return err
+	if g.inside(newname) && g.mayNot() {
+		return g.err()
 	}
 	return g.FS.Link(oldname, newname)
 }
@@ -289,7 +297,7 @@ func (g *guardFS) Link(oldname, newname string) error {
 // Remove implements vfs.FS. A file that could not be removed is garbage and no
 // failure.
 func (g *guardFS) Remove(name string) error {
-	if g.inside(name) && g.isFailed() {
+	if g.inside(name) && g.mayNot() {
 		if isTable(name) {
 			_ = g.mem.Remove(g.FS.PathBase(name))
 		}
@@ -299,7 +307,7 @@ func (g *guardFS) Remove(name string) error {
 }
 
 func (g *guardFS) RemoveAll(name string) error {
-	if (g.inside(name) || name == g.dir) && g.isFailed() {
+	if (g.inside(name) || name == g.dir) && g.mayNot() {
 		return nil
 	}
 	return g.FS.RemoveAll(name)
@@ -311,7 +319,7 @@ func (g *guardFS) Rename(oldname, newname string) error {
 	if !g.inside(newname) {
 		return g.FS.Rename(oldname, newname)
 	}
-	if g.isFailed() {
+	if g.mayNot() {
 		return nil
 	}
 	if err := g.FS.Rename(oldname, newname); err != nil {
@@ -321,8 +329,11 @@ func (g *guardFS) Rename(oldname, newname string) error {
 }
 
 func (g *guardFS) MkdirAll(dir string, perm os.FileMode) error {
-	if dir == g.dir && g.isFailed() {
+	if dir == g.dir && g.mayNot() {
 		return nil
+	}
+	if err := g.here(); err != nil { // a checkpoint in a removed database
+		return err
 	}
 	return g.FS.MkdirAll(dir, perm)
 }

@@ -34,11 +34,15 @@ type LockedError struct {
 	// Holder is zero if the holder did not get to describe itself. Of a reader
 	// that may not write, Since is not known.
 	Holder Holder
+	// Own means that this process itself has the index open.
+	Own bool
 }
 
 func (e *LockedError) Error() string {
 	h := e.Holder
 	switch {
+	case e.Own:
+		return fmt.Sprintf("index: %s is open in this process (%d) already; share what is open, or close it first", e.Dir, os.Getpid())
 	case h.PID == 0:
 		return fmt.Sprintf("index: %s is in use by another process", e.Dir)
 	case h.Since.IsZero():
@@ -58,6 +62,7 @@ type dirLock struct {
 	*pebble.Lock
 	fs   vfs.FS
 	path string // of the description, "" without one
+	file fileID // of the locked file
 }
 
 // lock takes the lock of dir. The description is best effort: opening works on a
@@ -73,7 +78,12 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 	var l *pebble.Lock
 	err := error(syscall.EAGAIN)
 	_, reading := shared.locks[fs.PathJoin(dir, lockFile)]
-	if !reading {
+	var file fileID
+	if vfs.Root(fs) == vfs.Default {
+		file = lockFileID(fs.PathJoin(dir, lockFile))
+	}
+	own := shared.own[file]
+	if !reading && !own {
 		l, err = pebble.LockDirectory(dir, fs)
 	}
 	// A lock that is held gives a bare error number or a bare text; what could not
@@ -87,7 +97,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 			l, err = pebble.LockDirectory(dir, sharedFS{fs})
 		}
 		if err == nil {
-			return &dirLock{Lock: l, fs: fs}, nil
+			return &dirLock{Lock: l, fs: fs, file: file}, nil
 		}
 		outside = errors.As(err, &pe)
 	}
@@ -100,9 +110,12 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		return nil, err
 	}
 	if err != nil {
-		locked := &LockedError{Dir: dir}
+		var no syscall.Errno
+		locked := &LockedError{Dir: dir, Own: own || reading || !errors.As(err, &no)}
 		pid := os.Getpid()
-		if !reading {
+		if locked.Own && !reading {
+			pid = 0
+		} else if !reading {
 			pid = sharedBy(fs, fs.PathJoin(dir, lockFile), err)
 		}
 		if pid != 0 {
@@ -111,6 +124,12 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 			_ = json.Unmarshal(b, &locked.Holder)
 		}
 		return nil, locked
+	}
+	if file != (fileID{}) {
+		if now, _ := identify(fs.PathJoin(dir, lockFile)); now != file { // replaced at this moment
+			return nil, errors.Join(&LockedError{Dir: dir}, l.Close())
+		}
+		shared.own[file] = true
 	}
 	b, err := json.Marshal(Holder{
 		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second), Socket: socket,
@@ -122,7 +141,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 			describeToReaders(fs, dir, path)
 		}
 	}
-	return &dirLock{Lock: l, fs: fs, path: path}, nil
+	return &dirLock{Lock: l, fs: fs, path: path, file: file}, nil
 }
 
 // describeToReaders lets the users who may list the directory read the description in
@@ -150,7 +169,11 @@ func (l *dirLock) Close() error {
 	if l.path != "" {
 		_ = l.fs.Remove(l.path)
 	}
-	return l.Lock.Close()
+	err := l.Lock.Close()
+	shared.Lock()
+	defer shared.Unlock()
+	delete(shared.own, l.file)
+	return err
 }
 
 // canonical names dir in one way, because the lock against a second Open in

@@ -39,7 +39,7 @@ const MaxKeyBytes = 64 << 10
 type Index struct {
 	reads
 	dir   string
-	fs    vfs.FS // as it was given
+	fs    hereFS // the one that was given
 	opts  *pebble.Options
 	ro    bool
 	guard *guardFS
@@ -141,11 +141,14 @@ func notThere(fs vfs.FS, dir string) error {
 
 func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err error) {
 	x := &Index{
-		dir: dir, fs: o.FS, ro: o.ReadOnly, lock: l,
+		dir: dir, ro: o.ReadOnly, lock: l,
 		guard:     newGuardFS(o.FS, dir, o.tablePause),
-		disk:      newDiskGuard(dir, o),
 		snapshots: map[*Snapshot]struct{}{},
 	}
+	x.guard.lock = l.file
+	x.fs = hereFS{o.FS, x.guard}
+	x.disk = newDiskGuard(dir, o)
+	x.disk.fs = x.fs
 	x.use.init()
 	x.gate.init(x.guard)
 	x.guard.onFull = func() { x.disk.release() }
@@ -260,13 +263,21 @@ func (x *Index) flushForOpen() {
 // Close waits for calls that are running, a Scan being one until its loop
 // ends, and closes the index. Open snapshots end. After a failure it returns
 // ErrFailed, with everything released. A second Close returns kv.ErrClosed.
+// Nothing is written or removed under the path of an index whose directory was moved,
+// removed or replaced, and that is no error.
 func (x *Index) Close() error {
+	if x.Here() != nil {
+		x.lock.path = ""
+	}
 	x.flushForOpen()
 	if !x.use.close() {
 		return kv.ErrClosed
 	}
 	failed, err := x.shut()
 	err = errors.Join(err, x.lock.Close())
+	if errors.Is(failed, ErrMoved) {
+		return nil
+	}
 	if failed != nil {
 		return failed
 	}
@@ -279,12 +290,8 @@ func (x *Index) Close() error {
 // Abandon is Close for an index whose directory was renamed: nothing is written or removed
 // under the old name, where another process may make an index meanwhile.
 func (x *Index) Abandon() error {
-	x.guard.fail("abandon", x.dir, kv.ErrClosed)
-	x.lock.path = ""
-	if err := x.Close(); !errors.Is(err, ErrFailed) {
-		return err
-	}
-	return nil
+	x.guard.fail("abandon", x.dir, &MovedError{Dir: x.dir})
+	return x.Close()
 }
 
 // shut waits for calls that are running and releases everything but the lock.

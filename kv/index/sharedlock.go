@@ -16,12 +16,15 @@ import (
 // Such locks are those of a process. Closing any descriptor of the file releases
 // all of them, so the openers of one process share one descriptor.
 
-// shared are the locks for reading that this process has, by the name of the file.
+// shared are the locks for reading that this process has, by the name of the file. own
+// are the files that this process has locked for itself: the operating system would give
+// it such a lock again, under the new name of a directory that was moved.
 // Its mutex is held while any lock of an index is taken or a shared one given up.
 var shared = struct {
 	sync.Mutex
 	locks map[string]*sharedLock
-}{locks: map[string]*sharedLock{}}
+	own   map[fileID]bool
+}{locks: map[string]*sharedLock{}, own: map[fileID]bool{}}
 
 type sharedLock struct {
 	name string

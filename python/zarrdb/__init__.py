@@ -30,6 +30,7 @@ from ._errors import (
     ExistsError,
     InvalidError,
     LockedError,
+    MovedError,
     NotFoundError,
     SessionClosedError,
     SessionLostError,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError", "ConnectionLostError",
-    "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "NotFoundError", "Ours", "Repository", "Session",
+    "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError", "NotFoundError", "Ours", "Repository", "Session",
     "SessionClosedError", "SessionLostError", "Snapshot", "Theirs", "UnsupportedError", "Values", "VersionError", "ZarrdbError",
     "array", "open",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from ._errors import (
     DeniedError,
     InvalidError,
     LockedError,
+    MovedError,
     NotFoundError,
     UnsupportedError,
     VersionError,
@@ -214,6 +215,15 @@ def is_database(dir: str) -> bool:
     return os.path.isdir(os.path.join(dir, "index"))
 
 
+def _lock_file(dir: str) -> str:
+    """What tells the database in a directory from its copies, as `lock` of the server's hello."""
+    try:
+        st = os.stat(os.path.join(dir, "index", "LOCK"))
+    except OSError:
+        return ""
+    return f"{st.st_dev}:{st.st_ino}"
+
+
 class Client:
     """A database, reached through the process that has it open.
 
@@ -224,20 +234,69 @@ class Client:
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
+        self.identity: tuple[str, str] | None = None  # of the database since the first connection
+        self.users: set[int] = set()  # the id() of each Repository that is not closed
         self.views: weakref.WeakValueDictionary[int, View] = weakref.WeakValueDictionary()  # by id()
         _clients.add(self)
 
     @staticmethod
     def of(path: str | os.PathLike[str], wait: float | None = None) -> Client:
-        """The client for a directory; the same one for the same directory."""
+        """The client for a directory; the same one for the same database."""
         dir = os.path.realpath(path)
         with _shared_lock:
             c = _shared.get(dir)
+        if c is not None and not c._is_here():
+            c = None
+        with _shared_lock:
             if c is None:
                 c = _shared[dir] = Client(dir, wait)
             elif wait is not None:
                 c.wait = wait
             return c
+
+    def _is_here(self) -> bool:
+        """Whether the database that the client was opened for is still the one at its path."""
+        if self.identity is None:
+            return True
+        if self.identity[1] and _lock_file(self.dir) != self.identity[1]:
+            return False
+        try:
+            self.query(w.DATABASES, {})  # an inode number may be used again after the process has ended
+        except (MovedError, NotFoundError):
+            return False
+        return True
+
+    def _identify(self, link: w.Link) -> bool:
+        """Whether the server has the database open that is at the path. An error if that is another
+        one than before."""
+        got = link.hello.get("identity", ""), link.hello.get("lock", "")
+        here = _lock_file(self.dir)
+        if got[1] and here and got[1] != here:
+            return False
+        if self.identity is None:
+            self.identity = got
+        elif any(a and b and a != b for a, b in zip(self.identity, got, strict=True)):
+            raise MovedError(f"{self.dir}: another database is there than the one that was opened; open it again", "moved")
+        return True
+
+    def leave(self, user: int) -> None:
+        """A Repository is closed. After the last one, a process that this program has started ends,
+        unless other programs use it."""
+        with self._lock:
+            self.users.discard(user)
+            link = self._link
+            if self.users or link is None or link.over is not None or link.pid != os.getpid():
+                return
+            self._link = None
+        ends = False
+        started = next((p for p in _started if p.pid == link.hello.get("pid")), None)
+        if started is not None:
+            with suppress(ZarrdbError):
+                ends = link.ask(w.LEAVE, {}).get("ends", False)
+        if started is not None and ends:
+            link.drain()
+            started.wait()
+        link.close()
 
     def link(self) -> w.Link:
         """The connection, or a new one where it has ended."""
@@ -263,12 +322,20 @@ class Client:
             for sock in _dial(self.dir):
                 if sock is not None:
                     try:
-                        return w.Link(sock, version, not _bridged)
-                    except ConnectionLostError:
+                        link = w.Link(sock, version, not _bridged)
+                    except (ConnectionLostError, MovedError):
                         sock.close()  # it was about to end
+                        continue
                     except BaseException:
                         sock.close()
                         raise
+                    try:
+                        if self._identify(link):
+                            return link
+                    except MovedError:
+                        link.close()
+                        raise
+                    link.close()
             late = time.monotonic() > deadline
             if started is None:
                 if not is_database(self.dir):

@@ -45,6 +45,10 @@ class LockedError(ZarrdbError):
     """Another process has the database open and does not serve it."""
 
 
+class MovedError(ZarrdbError):
+    """The directory of the database was moved, removed or replaced while it was open. Open it again."""
+
+
 class VersionError(ZarrdbError):
     """The process that has the database open speaks another protocol."""
 
@@ -130,6 +134,7 @@ _kinds: dict[str, type[ZarrdbError]] = {
     ),
     "unsupported": UnsupportedError,
     "version": VersionError,
+    "moved": MovedError,
     "gone": ConnectionLostError,
     "session_closed": SessionClosedError,
 }

@@ -126,7 +126,30 @@ class Repository:
         if create_ and not is_database(dir):
             create(dir)
         self._client = Client.of(dir, seconds(wait))
+        self._client.users.add(id(self))
         self._client.link()
+
+    def close(self) -> None:
+        """Leave the database. If this program has started the process that has it open, and nobody
+        else uses it, the process ends first, so that the directory can be removed. A repository that is
+        used after that connects again.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as tmp, zarrdb.open(f"{tmp}/new.zdb", create=True) as new:
+        ...     new.list_branches()
+        ['main']
+        """
+        self._client.leave(id(self))
+
+    def __enter__(self) -> Repository:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if client := getattr(self, "_client", None):
+            client.users.discard(id(self))
 
     @property
     def path(self) -> str:

@@ -27,6 +27,7 @@ HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, MOVE_REF, LOG, DIFF, SESSIONS = range(11, 21)
 BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE, RUN = range(21, 32)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
+LEAVE = 42
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -308,6 +309,10 @@ class Link:
             with self._lock:
                 self._reading = False
                 self._end(e)
+
+    def drain(self) -> None:
+        """Read what the server says last, after it was told to end."""
+        self._drain(ConnectionError("the server was left"), ENDING)
 
     def _end(self, e: BaseException) -> None:
         if self.over is None:

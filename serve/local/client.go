@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -21,6 +22,9 @@ type DialOptions struct {
 	Version string
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
+	// Dir is the directory of the database. A server that has another database open, such
+	// as one that was moved there or away, is [ErrGone]. Default "": any will do.
+	Dir string
 	// Redial connects to the process that has the database open after the one
 	// before has ended. It makes one try; [Handover] says when the next one follows.
 	// nil connects to the same socket again.
@@ -71,7 +75,12 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 // DialDir connects to the process that serves the database in dir. os.ErrNotExist
 // if none does.
 func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
-	return serverOf(dir, func(socket string) (*Client, error) { return Dial(ctx, socket, o) })
+	var c DialOptions
+	if o != nil {
+		c = *o
+	}
+	c.Dir = dir
+	return serverOf(dir, func(socket string) (*Client, error) { return Dial(ctx, socket, &c) })
 }
 
 // serverOf returns what dial gives for the first socket of dir at which a process listens.
@@ -142,6 +151,9 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 			c.l = l
 			return l, nil
 		}
+		if errors.Is(err, engine.ErrMoved) {
+			return nil, err
+		}
 		if err := h.Again(ctx, err); err != nil {
 			return nil, errors.Join(c.l.why(), err)
 		}
@@ -154,7 +166,19 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLink(ctx, conn, &c.o)
+	l, err := newLink(ctx, conn, &c.o)
+	if err == nil && l.identity().Differs(c.l.identity()) {
+		err = fmt.Errorf("%w: process %d has another database open at %s; open it again", engine.ErrMoved, l.hello.PID, l.hello.Dir)
+		l.close(err)
+	}
+	return l, err
+}
+
+// Identity returns the identity of the database that the client was opened for.
+func (c *Client) Identity() txn.Identity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.l.identity()
 }
 
 // reconnects bounds how often a request is repeated on a new connection.

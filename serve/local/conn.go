@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -159,6 +160,11 @@ func (c *conn) greet() error {
 		err = fmt.Errorf("%w: %v before hello", wire.ErrProtocol, f.Op)
 	}
 	ours := c.s.hello(c.who)
+	if err == nil {
+		var id txn.Identity
+		id, err = c.s.identity()
+		ours.Identity, ours.Lock = id.Name, id.File
+	}
 	if err == nil && theirs.Protocol != wire.Protocol {
 		err = fmt.Errorf("%w: process %d (%s, version %s) serves the database with protocol %d, the client has protocol %d and version %s; use the same version, or end that process",
 			ErrVersion, ours.PID, ours.Program, ours.Version, wire.Protocol, theirs.Protocol, theirs.Version)
@@ -364,6 +370,9 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 	var sent sendError
 	if errors.As(err, &sent) {
 		return err
+	}
+	if errors.Is(err, engine.ErrMoved) {
+		c.s.lookAround()
 	}
 	out := failure(err)
 	meta, err := json.Marshal(out)

@@ -43,6 +43,7 @@ var codes = []struct {
 	code string
 	err  error
 }{
+	{"moved", engine.ErrMoved},
 	{"no_database", serve.ErrNoDatabase},
 	{"not_found", kv.ErrNotFound},
 	{"expired", txn.ErrExpired},

@@ -29,6 +29,7 @@ var handlers = map[wire.Op]handler{
 	wire.OpOpen:      object((*conn).open),
 	wire.OpClose:     object((*conn).closeView),
 	wire.OpDatabases: object((*conn).databases),
+	wire.OpLeave:     object((*conn).leaves),
 
 	wire.OpResolve:   object((*conn).resolve),
 	wire.OpRefs:      object((*conn).refs),
@@ -222,7 +223,18 @@ func (c *conn) session(handle uint32) (*view, error) {
 		c.done(v)
 		return nil, fmt.Errorf("%w: view %d is no session and cannot be written", ErrRequest, handle)
 	}
+	if err == nil {
+		if _, err = c.s.t.Database(v.db); err != nil { // it was moved: nothing is acknowledged
+			c.done(v)
+		}
+	}
 	return v, err
+}
+
+// leaves is for a client that needs the server no more. A server that ends when it is
+// idle ends at once if that was its last client.
+func (c *conn) leaves(context.Context, *none) (wire.Left, error) {
+	return wire.Left{Ends: c.who.Admin && c.s.endAfter(c)}, nil
 }
 
 func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {

@@ -28,6 +28,9 @@ func (c *conn) run(ctx context.Context, f *wire.Frame) error {
 	default:
 		return fmt.Errorf("%w: a command comes with 3 descriptors or none, not %d", ErrRequest, len(f.Files))
 	}
+	if _, err := c.s.identity(); err != nil {
+		return err
+	}
 	code, err := c.s.t.Run(ctx, c.who, cmd)
 	if err != nil {
 		return err

@@ -78,10 +78,14 @@ func (h *Handover) limit(err error) time.Duration {
 	switch {
 	case errors.Is(err, serve.ErrDenied):
 		return 0
-	case errors.As(err, &held) && held.Holder.PID == 0:
+	case errors.As(err, &held) && held.Holder.PID == 0 && !held.Own:
 		return max(h.Wait, waitUnnamed)
 	case errors.As(err, &held) && Reachable(held):
 		return max(h.Wait, waitServing)
+	case held != nil && held.Own && held.Holder.Socket != "": // it is about to be served, or was closed
+		return waitUnnamed
+	case held != nil && held.Own: // this process would wait for itself
+		return 0
 	case held != nil:
 		return h.Wait
 	case errors.Is(err, ErrGone):

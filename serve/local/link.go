@@ -11,9 +11,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // link is one connection of a client. Requests of many goroutines are under way on
@@ -96,7 +98,10 @@ func (l *link) greet(o *DialOptions) error {
 	f.Close()
 	switch {
 	case f.Flags&wire.FlagError != 0:
-		return remote(f.Meta)
+		if err = remote(f.Meta); errors.Is(err, engine.ErrMoved) {
+			err = gone(err) // it is ending
+		}
+		return err
 	case f.Op == wire.OpBye:
 		return gone(errors.New("it is ending"))
 	case f.Op != wire.OpHello:
@@ -108,7 +113,18 @@ func (l *link) greet(o *DialOptions) error {
 	if l.hello.Protocol != wire.Protocol {
 		return fmt.Errorf("%w: process %d (version %s) speaks protocol %d, this one %d", ErrVersion, l.hello.PID, l.hello.Version, l.hello.Protocol, wire.Protocol)
 	}
+	if o.Dir == "" || l.hello.Lock == "" {
+		return nil
+	}
+	if file := txn.FileOf(o.Dir); file != "" && file != l.hello.Lock {
+		return gone(fmt.Errorf("process %d has another database open than the one that is at %s now", l.hello.PID, o.Dir))
+	}
 	return nil
+}
+
+// identity is that of the database of the server, zero if the server does not tell.
+func (l *link) identity() txn.Identity {
+	return txn.Identity{Name: l.hello.Identity, File: l.hello.Lock}
 }
 
 // goneError is an [ErrGone] with what the connection said.

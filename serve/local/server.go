@@ -16,9 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Options configure a server. nil and the zero value work.
@@ -136,6 +138,7 @@ type server struct {
 	bodies budget
 	copies atomic.Int64 // of indexes, for clients
 	idle   *time.Timer  // nil if the server does not end by itself
+	end    context.CancelCauseFunc
 
 	verified verified
 }
@@ -143,6 +146,8 @@ type server struct {
 // Serve answers the clients that connect to l, until ctx is done or l fails. Then
 // it takes no more requests, waits for those under way, leaves the sessions of its
 // clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
+// It ends with [engine.ErrMoved] when the directory of its database was moved, removed or
+// replaced.
 func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
 	return newServer(l, t, o).serve(ctx)
 }
@@ -150,6 +155,8 @@ func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	s.end = cancel
+	go s.watch(ctx)
 	if s.o.Idle > 0 {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
 		defer s.idle.Stop()
@@ -159,8 +166,8 @@ func (s *server) serve(ctx context.Context) error {
 	err := s.accept(ctx)
 	err = errors.Join(err, s.l.Close())
 	s.finish()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
-		err = errors.Join(ErrIdle, err)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) {
+		err = errors.Join(cause, err)
 	}
 	return err
 }
@@ -170,6 +177,59 @@ func newServer(l *Listener, t *serve.Table, o *Options) *server {
 	s.bodies = budget{limit: s.o.Memory, users: map[string]*account{}}
 	s.metas = budget{limit: max(s.o.Memory/8, 2*wire.MaxMeta), users: map[string]*account{}}
 	return s
+}
+
+// watchPause is the time between two looks at the directory of the database.
+const watchPause = time.Second
+
+// watch ends the server soon after the directory of its database was moved, removed or
+// replaced, so that the database can be opened at its new path. Clients of that path may
+// not find the socket of this server, which has the name of the old one.
+func (s *server) watch(ctx context.Context) {
+	t := time.NewTicker(watchPause)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			s.lookAround()
+		}
+	}
+}
+
+// lookAround ends the server if the directory of its database is not in its place.
+func (s *server) lookAround() {
+	if _, err := s.identity(); errors.Is(err, engine.ErrMoved) {
+		s.end(err)
+	}
+}
+
+// identity returns the identity of the database of the socket, zero if what is served is
+// not one database. [engine.ErrMoved] if it is not in its place.
+func (s *server) identity() (id txn.Identity, err error) {
+	name, err := s.database("")
+	if err != nil {
+		return id, nil
+	}
+	db, err := s.t.Database(name)
+	if err == nil {
+		id = db.Identity()
+	} else if !errors.Is(err, engine.ErrMoved) {
+		err = nil
+	}
+	return id, err
+}
+
+// endAfter ends a server that would end when it is idle, if c is its only connection.
+func (s *server) endAfter(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.conns[c]; !there || s.idle == nil || len(s.conns) > 1 {
+		return false
+	}
+	s.end(ErrIdle)
+	return true
 }
 
 // accept takes connections until ctx is done.

@@ -22,6 +22,7 @@ type Listener struct {
 
 	mode fs.FileMode // of the socket
 	gid  int
+	file fs.FileInfo // of the socket; nil if unknown
 }
 
 // Listen makes the socket of the database in dir. Only the process that has the
@@ -63,7 +64,8 @@ func (a at) listen() (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", a.dir, err)
 	}
-	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0, mode: a.mode, gid: a.gid}, nil
+	file, _ := os.Lstat(a.path)
+	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0, mode: a.mode, gid: a.gid, file: file}, nil
 }
 
 // listen makes a socket under a name of its own, gives it its mode, and puts it in
@@ -92,9 +94,14 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 // Path is where the socket is.
 func (l *Listener) Path() string { return socketIn(filepath.Dir(l.Addr().String()), l.Dir) }
 
-// Close removes the socket. Connections go on.
+// Close removes the socket, unless the one of another process is in its place, which has
+// a database at the same path. Connections go on.
 func (l *Listener) Close() error {
-	err := os.Remove(l.Path())
+	var err error
+	now, gone := os.Lstat(l.Path())
+	if gone != nil || l.file == nil || os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime()) {
+		err = os.Remove(l.Path())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -98,6 +98,7 @@ const (
 	OpReport                     // Report, JSON as the body
 	OpCopyIndex                  // Database, Copy
 	OpMerge                      // Merge, Commit
+	OpLeave                      // none, Left
 	numOps
 )
 
@@ -105,7 +106,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave",
 }
 
 func (o Op) String() string {

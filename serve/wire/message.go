@@ -22,11 +22,15 @@ type Hello struct {
 	Database  string   `json:"database,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
 	Write     bool     `json:"write,omitempty"`
-	MaxMeta   uint32   `json:"max_meta,omitempty"`
-	MaxBody   uint32   `json:"max_body,omitempty"`
-	MaxBlocks int64    `json:"max_blocks,omitempty"` // bytes in blocks
-	Requests  int      `json:"requests,omitempty"`   // in flight
-	Views     int      `json:"views,omitempty"`
+	// Identity is the random name of that database, and Lock the identity of its lock file
+	// on this machine: device and inode.
+	Identity  string `json:"identity,omitempty"`
+	Lock      string `json:"lock,omitempty"`
+	MaxMeta   uint32 `json:"max_meta,omitempty"`
+	MaxBody   uint32 `json:"max_body,omitempty"`
+	MaxBlocks int64  `json:"max_blocks,omitempty"` // bytes in blocks
+	Requests  int    `json:"requests,omitempty"`   // in flight
+	Views     int    `json:"views,omitempty"`
 }
 
 // CapFiles means that a side receives and sends file descriptors.
@@ -36,6 +40,12 @@ const CapFiles = "files"
 type Bye struct {
 	// Saved are the sessions of this connection, each stored at a savepoint.
 	Saved []string `json:"saved,omitempty"`
+}
+
+// Left answers a client that leaves.
+type Left struct {
+	// Ends says that the server ends now, since it has no other client.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // Failure is the meta of a reply with FlagError.

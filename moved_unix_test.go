@@ -1,0 +1,186 @@
+//go:build unix
+
+package zarrdb_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// put commits a value.
+func put(db *zarrdb.DB, value string) error {
+	_, err := db.Update(bg, "", value, func(s *zarrdb.Session) error { return s.Set(bg, "notes", []byte(value)) })
+	return err
+}
+
+func wantNotes(t *testing.T, db *zarrdb.DB, want string) {
+	t.Helper()
+	s := at(t, db, "main")
+	got, err := s.Get(bg, "notes", kv.Range{})
+	if err != nil || string(got) != want {
+		t.Errorf("notes of %v: %q, %v, want %q", s.Commit().ID, got, err, want)
+	}
+}
+
+// A process has a database open that is moved, and another database is made at the old path.
+// Each program gets the database that is at its path, and no write goes to the other one.
+func TestMovedDatabase(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "weather.zdb")
+	backup := filepath.Join(filepath.Dir(dir), "backup.zdb")
+	first := open(t, dir, &zarrdb.Options{Create: true})
+	if err := put(first, "ORIGINAL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, end := holder(t, dir)
+	client := open(t, dir, nil) // of that process
+	wantNotes(t, client, "ORIGINAL")
+	old := at(t, client, "main")
+
+	if err := os.Rename(dir, backup); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(client, "lost"); !errors.Is(err, zarrdb.ErrMoved) && !errors.Is(err, zarrdb.ErrNotFound) {
+		t.Errorf("a commit after the move: %v", err)
+	}
+	fresh := open(t, dir, &zarrdb.Options{Create: true})
+	if err := put(fresh, "FRESH"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(client, "lost"); !errors.Is(err, zarrdb.ErrMoved) {
+		t.Errorf("a commit beside another database: %v", err)
+	}
+	if _, err := client.Resolve(bg, "main"); !errors.Is(err, zarrdb.ErrMoved) {
+		t.Errorf("a look-up beside another database: %v", err)
+	}
+	if _, err := old.Get(bg, "notes", kv.Range{}); !errors.Is(err, zarrdb.ErrMoved) {
+		t.Errorf("a read beside another database: %v", err)
+	}
+	wantNotes(t, fresh, "FRESH")
+	end() // a program that is no helper keeps the database until it closes it
+
+	moved := open(t, backup, &zarrdb.Options{Wait: time.Minute})
+	wantNotes(t, moved, "ORIGINAL")
+	if err := put(moved, "more"); err != nil {
+		t.Error(err)
+	}
+	wantNotes(t, fresh, "FRESH")
+}
+
+// The database of this process is removed, and made again.
+func TestRemovedDatabase(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "w.zdb")
+	for n := range 3 {
+		db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range n * 40 {
+			if err := put(db, "old"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = os.RemoveAll(dir)
+		for err != nil && errors.Is(err, syscall.ENOTEMPTY) { // a checkpoint was being made
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := put(db, "ghost"); n > 0 && !errors.Is(err, zarrdb.ErrMoved) {
+			t.Errorf("a commit after the removal: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after %d commits Close makes the directory again: %v", n*40, err)
+		}
+	}
+}
+
+// A handle that has lost its process does not go on with another database at the path.
+func TestReplacedBeforeReconnect(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	for name, replace := range map[string]func(t *testing.T, dir string){
+		"made anew": func(t *testing.T, dir string) {
+			db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a copy": func(t *testing.T, dir string) {
+			if err := os.CopyFS(dir, os.DirFS(dir+".away")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := counterDB(t)
+			_, end := holder(t, dir)
+			client := open(t, dir, nil)
+			wantEngine := client.Engine() == nil
+			end()
+			if err := os.Rename(dir, dir+".away"); err != nil {
+				t.Fatal(err)
+			}
+			replace(t, dir)
+			if err := increment(client); !wantEngine || !errors.Is(err, zarrdb.ErrMoved) {
+				t.Errorf("a commit: %v", err)
+			}
+			again := open(t, dir, nil)
+			if name == "a copy" {
+				if err := increment(again); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A second Open of one process joins the first, and never waits for itself.
+func TestSecondOpen(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "w.zdb")
+	first := open(t, dir, &zarrdb.Options{Create: true})
+	second := open(t, dir, &zarrdb.Options{Wait: time.Hour})
+	if err := put(second, "by the second"); err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, first, "by the second")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(second, "alone"); err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, second, "alone")
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	private := open(t, dir, &zarrdb.Options{Private: true})
+	_, err := zarrdb.Open(bg, dir, &zarrdb.Options{Wait: time.Hour})
+	var locked *engine.LockedError
+	if !errors.Is(err, zarrdb.ErrLocked) || !errors.As(err, &locked) || !locked.Own {
+		t.Errorf("beside a private one of this process: %v", err)
+	}
+	if err := private.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
