@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -25,7 +26,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts, "older": holdAsOlder})
+	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts, "older": holdAsOlder, "alone": holdAlone})
+}
+
+// holdAlone has the database open that it is given until standard input ends, and serves
+// it to nobody.
+func holdAlone() {
+	db, err := engine.Open(context.Background(), os.Args[1], nil)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := db.Close(); err != nil {
+		panic(err)
+	}
 }
 
 // holdAsOlder has the database open that it is given, as another version of the

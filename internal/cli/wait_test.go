@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,7 +18,18 @@ import (
 func TestLockedDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
 	db, err := engine.Create(context.Background(), dir, nil)
-	if err != nil {
+	if err == nil {
+		err = db.Close()
+	}
+	alone := exec.Command("alone", dir)
+	in, err2 := alone.StdinPipe()
+	out, err3 := alone.StdoutPipe()
+	if err := errors.Join(err, err2, err3, alone.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Wait()
+	defer in.Close()
+	if _, err := out.Read(make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
 	try := func(ctx context.Context, args ...string) (int, string) {
@@ -55,7 +68,7 @@ func TestLockedDatabase(t *testing.T) {
 		code, text := try(t.Context(), "log", dir, "--wait", "1h")
 		done <- result{code, text}
 	}()
-	if err := db.Close(); err != nil {
+	if err := in.Close(); err != nil {
 		t.Error(err)
 	}
 	if r := <-done; r.code != exitOK || r.text != "" {

@@ -266,7 +266,8 @@ func (x *Index) flushForOpen() {
 // Nothing is written or removed under the path of an index whose directory was moved,
 // removed or replaced, and that is no error.
 func (x *Index) Close() error {
-	if x.Here() != nil {
+	moved := x.Here() != nil
+	if moved {
 		x.lock.path = ""
 	}
 	x.flushForOpen()
@@ -275,7 +276,7 @@ func (x *Index) Close() error {
 	}
 	failed, err := x.shut()
 	err = errors.Join(err, x.lock.Close())
-	if errors.Is(failed, ErrMoved) {
+	if moved || errors.Is(failed, ErrMoved) {
 		return nil
 	}
 	if failed != nil {

@@ -3,7 +3,9 @@ package index
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,7 +25,18 @@ type reads struct {
 		enter() error
 		leave()
 		isClosed() bool
+		Here() error
 	}
+}
+
+// failed is readError of a read from an index that may be removed.
+func (r *reads) failed(op string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		if moved := r.of.Here(); moved != nil {
+			return moved
+		}
+	}
+	return readError(op, err)
 }
 
 // Get returns the value of key, which the caller owns. A key without a value
@@ -47,7 +60,7 @@ func (r *reads) View(s Space, key []byte, fn func(value []byte) error) error {
 	k = append(append(k, byte(s.check())), key...)
 	v, c, err := r.from.Get(k)
 	if err != nil {
-		return readError("get", err)
+		return r.failed("get", err)
 	}
 	defer c.Close()
 	return fn(v)
@@ -73,7 +86,7 @@ func (r *reads) Scan(s Space, from, to []byte, reverse bool) iter.Seq2[Record, e
 			return
 		}
 		defer r.of.leave()
-		scan(r.from, s, from, to, reverse, r.of.isClosed, yield)
+		r.scan(s, from, to, reverse, yield)
 	}
 }
 
@@ -122,6 +135,9 @@ func (s *Snapshot) leave() {
 	s.x.use.leave()
 }
 
+// Here is [Index.Here].
+func (s *Snapshot) Here() error { return s.x.Here() }
+
 func (s *Snapshot) isClosed() bool { return s.use.closed() || s.x.use.closed() }
 
 // Close waits for running reads and releases the snapshot. A second Close does
@@ -139,14 +155,14 @@ func (s *Snapshot) Close() {
 	}
 }
 
-func scan(r pebble.Reader, s Space, from, to []byte, reverse bool, closed func() bool, yield func(Record, error) bool) {
+func (r *reads) scan(s Space, from, to []byte, reverse bool, yield func(Record, error) bool) {
 	lo, hi := appendBounds(nil, nil, s, from, to)
 	if bytes.Compare(lo, hi) >= 0 {
 		return
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := r.from.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
-		yield(Record{}, readError("scan", err))
+		yield(Record{}, r.failed("scan", err))
 		return
 	}
 	defer it.Close()
@@ -156,13 +172,13 @@ func scan(r pebble.Reader, s Space, from, to []byte, reverse bool, closed func()
 	}
 	for ok := first(); ok; ok = next() {
 		// Close waits for this loop; it need not wait for its end.
-		if closed() {
+		if r.of.isClosed() {
 			yield(Record{}, kv.ErrClosed)
 			return
 		}
 		v, err := it.ValueAndErr()
 		if err != nil {
-			yield(Record{}, readError("scan", err))
+			yield(Record{}, r.failed("scan", err))
 			return
 		}
 		if !yield(Record{Key: it.Key()[1:], Value: v}, nil) {
@@ -170,6 +186,6 @@ func scan(r pebble.Reader, s Space, from, to []byte, reverse bool, closed func()
 		}
 	}
 	if err := it.Error(); err != nil {
-		yield(Record{}, readError("scan", err))
+		yield(Record{}, r.failed("scan", err))
 	}
 }
