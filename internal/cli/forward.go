@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
@@ -128,7 +129,7 @@ func RunFor(ctx context.Context, c *serve.Command) int {
 		fmt.Fprintln(c.Stderr, "zarrdb:", err)
 		return exitFailed
 	}
-	ctx = context.WithValue(ctx, callerKey{}, from)
+	ctx = source.OnFollow(context.WithValue(ctx, callerKey{}, from), from.unlikeReference)
 	a := attempt(ctx, c.Args, c.Stdin, c.Stdout, c.Stderr)
 	var locked *engine.LockedError
 	if errors.As(a.err, &locked) && locked.Holder.PID == os.Getpid() && !a.out.wrote {

@@ -11,63 +11,82 @@ import (
 
 // A process has one environment: a command that it runs for another process
 // could use other servers, keys or time zones than the process in which it was
-// typed. A command that depends on a variable is refused if the two processes
-// have different values.
+// typed. A command that depends on a variable, or follows a reference to another machine
+// that does, is refused if the two processes have different values.
 
-// remoteArgument matches a URL of another machine, zonelessArgument a time of day or
-// date without a zone.
+// remoteURL finds URLs of other machines, zonelessArgument a time of day or date without
+// a zone.
 var (
-	remoteArgument   = regexp.MustCompile(`(?i)(?:s3|gs|https?)://`)
+	remoteURL        = regexp.MustCompile(`(?i)\b(s3|gs|https?)://`)
 	zonelessArgument = regexp.MustCompile(`(?:^|[={])\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?(?:}|$)`)
 )
 
-// remoteVariables are read by clients of other machines, and so are those that begin
-// with one of remotePrefixes.
+// The variables that clients of other machines read; a star stands for any end of a
+// name. Files of settings and keys are those that the variables name, or lie below HOME.
 var (
-	remoteVariables = []string{
-		"HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-		"NO_GCE_CHECK", "SSL_CERT_DIR", "SSL_CERT_FILE", "STORAGE_EMULATOR_HOST",
+	networkVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+	schemeVariables  = map[string][]string{
+		"s3":    {"HOME", "AWS_*"},
+		"gs":    {"HOME", "APPDATA", "GCE_*", "GOOGLE_*", "CLOUDSDK_*", "NO_GCE_CHECK", "STORAGE_EMULATOR_HOST"},
+		"http":  nil,
+		"https": nil,
 	}
-	remotePrefixes = []string{"AWS_", "GCE_", "GOOGLE_", "CLOUDSDK_"}
+	// grantVariables say where a user's allowed prefixes of references are.
+	grantVariables = []string{"HOME", "XDG_CONFIG_HOME", "AppData"}
 )
 
 // unlike returns an error if a command depends on a variable that has another value
-// in this process than where the command was typed.
+// in this process than where the command was typed. References that the command follows
+// are compared when they are opened; see [caller.unlikeReference].
 func (c caller) unlike(args []string) error {
+	var names []string
+	for _, arg := range args {
+		for _, found := range remoteURL.FindAllStringSubmatch(arg, -1) {
+			names = slices.Concat(names, networkVariables, schemeVariables[strings.ToLower(found[1])])
+		}
+		if zonelessArgument.MatchString(arg) {
+			names = append(names, "TZ")
+		}
+	}
+	return c.differing("run this command", names)
+}
+
+// unlikeReference is unlike for a URL that a reference leads to. Files of this machine
+// depend on no variable.
+func (c caller) unlikeReference(url string) error {
+	found := remoteURL.FindStringSubmatchIndex(url)
+	if found == nil || found[0] != 0 {
+		return nil
+	}
+	return c.differing("follow this reference", slices.Concat(networkVariables, schemeVariables[strings.ToLower(url[:found[3]])], grantVariables))
+}
+
+// differing returns an error if one of the named variables has another value here.
+func (c caller) differing(what string, names []string) error {
 	if c.env == nil {
 		return nil
 	}
-	has := func(matches *regexp.Regexp) bool { return slices.ContainsFunc(args, matches.MatchString) }
 	var differs []string
 	ours, theirs := variables(os.Environ()), variables(c.env)
-	note := func(name string) {
-		a, inOurs := ours[name]
-		b, inTheirs := theirs[name]
-		if (a != b || inOurs != inTheirs) && !slices.Contains(differs, name) {
-			differs = append(differs, name)
-		}
-	}
-	if has(remoteArgument) {
-		for _, name := range remoteVariables {
-			note(name)
-		}
-		for _, all := range []map[string]string{ours, theirs} {
-			for name := range all {
-				if slices.ContainsFunc(remotePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-					note(name)
-				}
+	for _, env := range []map[string]string{ours, theirs} {
+		for name := range env {
+			named := slices.ContainsFunc(names, func(n string) bool {
+				prefix, open := strings.CutSuffix(n, "*")
+				return n == name || open && strings.HasPrefix(name, prefix)
+			})
+			a, inOurs := ours[name]
+			b, inTheirs := theirs[name]
+			if named && (a != b || inOurs != inTheirs) {
+				differs = append(differs, name)
 			}
 		}
-	}
-	if has(zonelessArgument) {
-		note("TZ")
 	}
 	if len(differs) == 0 {
 		return nil
 	}
 	slices.Sort(differs)
-	return fmt.Errorf("process %d has the database open and would run this command, but has other values of %s; end that process first, or use the same values",
-		os.Getpid(), strings.Join(differs, ", "))
+	return fmt.Errorf("process %d has the database open and would %s, but has other values of %s; end that process first, or use the same values",
+		os.Getpid(), what, strings.Join(slices.Compact(differs), ", "))
 }
 
 // variables are those of an environment.

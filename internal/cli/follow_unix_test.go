@@ -1,0 +1,102 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+)
+
+// objects starts a server like S3 whose object bkt/f has the given text, and which takes
+// requests with one access key only.
+func objects(t *testing.T, text, key string) (endpoint string) {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backend.PutObject("bkt", "f", nil, strings.NewReader(text), int64(len(text)), nil); err != nil {
+		t.Fatal(err)
+	}
+	fake := gofakes3.New(backend).Server()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// A command that another process runs does not follow references with the endpoint, the
+// key or the allowed prefixes of that process where those of the caller differ.
+func TestForwardedReferences(t *testing.T) {
+	dir := t.TempDir()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "f", time.Unix(1, 0), strings.NewReader("web-file"))
+	}))
+	t.Cleanup(web.Close)
+	theirs := objects(t, "holders-", "HOLDER")
+	mine := objects(t, "callers-", "CALLER")
+	for name, value := range map[string]string{
+		"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config"),
+		"AWS_ENDPOINT_URL_S3": theirs, "AWS_ACCESS_KEY_ID": "HOLDER", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
+	} {
+		t.Setenv(name, value)
+	}
+	set := filepath.Join(dir, "refs.json")
+	document := `"{\"zarr_format\":2,\"shape\":[8],\"chunks\":[8],\"dtype\":\"|u1\",\"compressor\":null,\"filters\":null,\"fill_value\":0,\"order\":\"C\"}"`
+	text := `{"version":1,"refs":{".zgroup":"{\"zarr_format\":2}","s3/.zarray":` + document + `,"web/.zarray":` + document + `,"file/.zarray":` + document +
+		`,"s3/0":["s3://bkt/f",0,8],"web/0":["` + web.URL + `/f",0,8],"file/0":["` + filepath.Join(dir, "f") + `",0,8]}}`
+	for name, text := range map[string]string{set: text, filepath.Join(dir, "f"): "the file"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := filepath.Join(dir, "w.zdb")
+	if _, err := runProcess("import", db, set, "--link", "--allow", "s3://bkt/", "--allow", web.URL+"/", "--validate", "none"); err != nil {
+		t.Fatal(err)
+	}
+	holding(t, db)
+	read := func(array string, env ...string) (int, string) {
+		c := exec.Command("zarrdb", "read", db+":"+array, "-o", "-")
+		c.Env = append(os.Environ(), env...)
+		var out bytes.Buffer
+		c.Stdout, c.Stderr = &out, &out
+		_ = c.Run()
+		return c.ProcessState.ExitCode(), out.String()
+	}
+	caller := []string{"AWS_ENDPOINT_URL_S3=" + mine, "AWS_ACCESS_KEY_ID=CALLER", "AWS_SESSION_TOKEN="}
+	for _, c := range []struct {
+		array string
+		env   []string
+		code  int
+		want  string
+	}{
+		{"s3", caller, exitFailed, "other values of AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, AWS_SESSION_TOKEN;"},
+		{"s3", []string{"AWS_CONFIG_FILE=" + dir}, exitFailed, "other values of AWS_CONFIG_FILE;"},
+		{"s3", []string{"XDG_CONFIG_HOME=" + dir}, exitFailed, "other values of XDG_CONFIG_HOME;"},
+		{"web", []string{"XDG_CONFIG_HOME=" + dir}, exitFailed, "other values of XDG_CONFIG_HOME;"},
+		{"web", []string{"https_proxy=" + mine}, exitFailed, "other values of https_proxy;"},
+		{"web", caller, exitOK, "web-file"},
+		{"file", append(caller, "HOME=/", "XDG_CONFIG_HOME="+dir), exitOK, "the file"},
+		{"s3", []string{"TZ=Asia/Tokyo"}, exitOK, "holders-"},
+		{"s3", caller, exitFailed, "AWS_ENDPOINT_URL_S3"}, // when the chunk is cached there
+	} {
+		if code, out := read(c.array, c.env...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s with %q: exit code %d: %s", c.array, c.env, code, out)
+		}
+	}
+}
