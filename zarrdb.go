@@ -201,7 +201,7 @@ func (db *DB) at() (*engine.DB, *local.Client, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
-		return nil, nil, ErrClosed
+		return nil, nil, fmt.Errorf("database %s: %w", db.dir, ErrClosed)
 	}
 	return db.held, db.client, nil
 }

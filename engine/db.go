@@ -68,7 +68,7 @@ func createStore(dir string, o *txn.Options) (*txn.DB, error) {
 
 func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, Options) (*txn.DB, error)) (*DB, error) {
 	opts := o.withDefaults()
-	if err := opts.Follow.Check(); err != nil {
+	if err := opts.check(); err != nil {
 		return nil, err
 	}
 	env := opts.env()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/user"
@@ -102,6 +103,22 @@ func (o *Options) withDefaults() Options {
 		c.Adapters = DefaultAdapters()
 	}
 	return c
+}
+
+const (
+	maxCacheBytes = 1 << 44
+	maxWorkers    = 1 << 20
+)
+
+// check reports an option that has no sense.
+func (o *Options) check() error {
+	switch {
+	case o.CacheBytes > maxCacheBytes:
+		return fmt.Errorf("engine: Options.CacheBytes is %d, the most is %d; 0 is a part of the memory", o.CacheBytes, int64(maxCacheBytes))
+	case o.Workers > maxWorkers:
+		return fmt.Errorf("engine: Options.Workers is %d, the most is %d; 0 is the number of processors", o.Workers, maxWorkers)
+	}
+	return o.Follow.Check()
 }
 
 // defaultAuthor returns the user of the process.

@@ -133,7 +133,8 @@ func newSource(o *SourceOptions) (*Source, error) {
 		c = *o
 	}
 	base := (&Options{Codecs: c.Codecs, Adapters: c.Adapters, Workers: c.Workers, CacheBytes: max(c.CacheBytes, 0)}).withDefaults()
-	if err := c.Follow.Check(); err != nil {
+	base.Follow = c.Follow
+	if err := base.check(); err != nil {
 		return nil, err
 	}
 	s := &Source{pool: transfer.NewPool(base.Workers), openDB: c.Open}

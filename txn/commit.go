@@ -117,7 +117,7 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	if s.work == s.start && 0 < len(s.buf) && len(s.buf) <= maxPoints && len(s.guards) == 0 {
 		r.edits = s.buffered()

@@ -116,6 +116,9 @@ func exists(fs index.FS, path string) bool {
 // what is left of one or of a copy that was interrupted, the error is ErrExists.
 func Create(dir string, o *Options) (*DB, error) {
 	opts := o.withDefaults()
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
 	fs := opts.FS
 	made, err := prepareDir(fs, dir)
 	if err != nil {
@@ -156,6 +159,9 @@ func (db *DB) takenUp() error {
 
 // open opens the database in dir with the index at path.
 func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
 	fs := opts.FS
 	idx, err := openIndex(path, &index.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket,
@@ -351,7 +357,7 @@ func (db *DB) Dir() string { return db.dir }
 
 func (db *DB) check() error {
 	if db.closed.Load() {
-		return ErrClosed
+		return fmt.Errorf("%w: %s", ErrClosed, db.dir)
 	}
 	return nil
 }

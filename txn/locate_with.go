@@ -12,7 +12,7 @@ func (s *Snapshot) LocateWith(ctx context.Context, key string, r Resolver) (kv.V
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locate(ctx, v, readBy{key, s.commit.ID}, r)
+	return s.db.locate(ctx, v, readBy{key, s.commit.ID, s}, r)
 }
 
 // LocateWith is Locate with virtual values located by r.
@@ -21,14 +21,14 @@ func (s *Session) LocateWith(ctx context.Context, key string, r Resolver) (kv.Va
 	if err != nil {
 		return nil, err
 	}
-	return s.db.locate(ctx, v, readBy{key, s.Base()}, r)
+	return s.db.locate(ctx, v, readBy{key: key, version: s.Base()}, r)
 }
 
 // VirtualBeside reports whether there may be virtual values beside key: among
 // the chunks of its array, or, if it is no chunk, anywhere below its directory.
 // It costs what finding the key does.
 func (s *Snapshot) VirtualBeside(ctx context.Context, key string) (bool, error) {
-	if err := s.db.check(); err != nil {
+	if err := s.check(); err != nil {
 		return false, err
 	}
 	return s.db.space.VirtualBeside(ctx, s.commit.Root, key)
@@ -41,7 +41,7 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 	root, state := s.work, s.state
 	s.mu.RUnlock()
 	if state == sessionClosed {
-		return false, ErrSessionClosed
+		return false, s.errClosed()
 	}
 	return s.space.VirtualBeside(ctx, root, key)
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
@@ -125,6 +126,30 @@ type Options struct {
 	// Now is the clock for commit and reflog times, safe for concurrent use;
 	// default [time.Now].
 	Now func() time.Time
+}
+
+const (
+	maxBudget        = 1 << 44 // of memory
+	maxMemTableBytes = 1 << 30
+)
+
+// check reports an option that has no sense. It is called before anything is made.
+func (o *Options) check() error {
+	for _, n := range []struct {
+		name      string
+		have, max int64
+	}{
+		{"PageCacheBytes", o.PageCacheBytes, maxBudget}, {"SessionBytes", o.SessionBytes, maxBudget},
+		{"MemTableBytes", int64(o.MemTableBytes), maxMemTableBytes}, {"Durability", int64(o.Durability), int64(DurabilityNone)},
+	} {
+		if n.have > n.max {
+			return fmt.Errorf("txn: Options.%s is %d, the most is %d", n.name, n.have, n.max)
+		}
+	}
+	if o.MemTableBytes < 0 || o.SessionBytes < 0 {
+		return fmt.Errorf("txn: Options.MemTableBytes (%d) or Options.SessionBytes (%d) is negative", o.MemTableBytes, o.SessionBytes)
+	}
+	return nil
 }
 
 func (o *Options) withDefaults() Options {

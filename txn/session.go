@@ -219,6 +219,8 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 // ID names the session for [DB.Resume].
 func (s *Session) ID() SessionID { return s.id }
 
+func (s *Session) errClosed() error { return fmt.Errorf("%w: %v", ErrSessionClosed, s.id) }
+
 // Branch is the branch that Commit moves.
 func (s *Session) Branch() string { return s.branch }
 
@@ -252,7 +254,7 @@ func (s *Session) Guard(paths ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { _, ok := s.guards[path]; return ok })
 	if len(paths) == 0 {
@@ -291,7 +293,7 @@ func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return s.db.read(ctx, v, rng, readBy{key, s.Base()})
+	return s.db.read(ctx, v, rng, readBy{key: key, version: s.Base()})
 }
 
 // Locate implements [kv.Locator].
@@ -306,7 +308,7 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 	s.mu.RLock()
 	if s.state == sessionClosed {
 		s.mu.RUnlock()
-		return tree.Value{}, ErrSessionClosed
+		return tree.Value{}, s.errClosed()
 	}
 	e, buffered := s.buf[key]
 	root := s.work

@@ -18,7 +18,7 @@ func (s *Session) Savepoint(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	return s.savepoint(ctx)
 }
@@ -82,7 +82,7 @@ func (s *Session) Abort() error {
 	case sessionClosed:
 		return nil
 	case sessionCommitting:
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	if s.stored {
 		batch := s.db.idx.NewBatch()

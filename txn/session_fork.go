@@ -20,7 +20,7 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return nil, ErrSessionClosed
+		return nil, s.errClosed()
 	}
 	// The fork reads the pages of s from the index, and its payloads from the packs.
 	if err := s.savepoint(ctx); err != nil {
@@ -78,7 +78,7 @@ func (s *Session) frozen(ctx context.Context) (start, work tree.Root, guards []s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return start, work, nil, nil, ErrSessionClosed
+		return start, work, nil, nil, s.errClosed()
 	}
 	if err := s.savepoint(ctx); err != nil {
 		return start, work, nil, nil, err

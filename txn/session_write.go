@@ -100,7 +100,7 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	if base != nil && *base != s.start {
 		return errOtherBase
@@ -217,7 +217,7 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
-		return start, work, ErrSessionClosed
+		return start, work, s.errClosed()
 	}
 	err = s.flush(ctx)
 	return s.start, s.work, err
@@ -229,7 +229,7 @@ func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
-		return ErrSessionClosed
+		return s.errClosed()
 	}
 	if err := s.logRoom(ctx); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.state != sessionOpen {
-		return false, ErrSessionClosed
+		return false, s.errClosed()
 	}
 	if s.buffers(prefix) {
 		return false, nil

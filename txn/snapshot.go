@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -19,8 +20,8 @@ type Snapshot struct {
 	commit *Commit
 	close  func()
 
-	mu     sync.Mutex
-	closed bool
+	mu     sync.Mutex // beside Close
+	closed atomic.Bool
 }
 
 var (
@@ -71,9 +72,44 @@ func (s *Snapshot) Commit() *Commit { return s.commit }
 func (s *Snapshot) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	s.close()
 	return nil
+}
+
+// check is [DB.check] for a snapshot.
+func (s *Snapshot) check() error {
+	if err := s.db.check(); err != nil {
+		return err
+	}
+	return s.failed(nil)
+}
+
+// failed returns the error of a read. What a closed snapshot read may be collected, which
+// is no damage: then it is kv.ErrClosed.
+func (s *Snapshot) failed(err error) error {
+	if s != nil && s.closed.Load() {
+		return fmt.Errorf("snapshot of %s: %w", s.commit.ID.Short(), kv.ErrClosed)
+	}
+	return err
+}
+
+// whileOpen yields what items yields, with the errors of a snapshot that may be closed.
+func whileOpen[T any](s *Snapshot, items iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		if err := s.check(); err != nil {
+			failed[T](err)(yield)
+			return
+		}
+		for it, err := range items {
+			if err != nil {
+				err = s.failed(err)
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
 }
 
 // keep holds the version beyond Close, until release is called. A snapshot that is
@@ -81,8 +117,8 @@ func (s *Snapshot) Close() error {
 func (s *Snapshot) keep() (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("snapshot of %s: %w", s.commit.ID.Short(), kv.ErrClosed)
+	if err := s.failed(nil); err != nil {
+		return nil, err
 	}
 	return s.db.hold(s.commit.Root), nil
 }
@@ -93,7 +129,7 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	return s.db.read(ctx, v, rng, readBy{key, s.commit.ID})
+	return s.db.read(ctx, v, rng, readBy{key, s.commit.ID, s})
 }
 
 // Locate implements [kv.Locator].
@@ -102,7 +138,7 @@ func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
 }
 
 func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
-	if err := s.db.check(); err != nil {
+	if err := s.check(); err != nil {
 		return tree.Value{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -110,22 +146,22 @@ func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
 	}
 	v, ok, err := s.db.space.Get(ctx, s.commit.Root, key)
 	if err == nil && !ok {
-		err = kv.ErrNotFound
+		return v, kv.ErrNotFound
+	}
+	if err != nil {
+		err = s.failed(err)
 	}
 	return v, err
 }
 
 // List implements [kv.Lister].
 func (s *Snapshot) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
-	return listKeys(s.db.check(), s.db.space.List(ctx, s.commit.Root, o.Prefix, o.After))
+	return whileOpen(s, s.db.space.List(ctx, s.commit.Root, o.Prefix, o.After))
 }
 
 // ListDir implements [kv.DirLister].
 func (s *Snapshot) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
-	if err := s.db.check(); err != nil {
-		return failed[kv.DirEntry](err)
-	}
-	return s.db.space.ListDir(ctx, s.commit.Root, prefix)
+	return whileOpen(s, s.db.space.ListDir(ctx, s.commit.Root, prefix))
 }
 
 // Value returns where the bytes of a key are. [kv.ErrNotFound] if it has none.
@@ -140,13 +176,13 @@ func (s *Snapshot) Value(ctx context.Context, key string) (KeyValue, error) {
 // Values yields every key below prefix with where its bytes are, in an order
 // that is fast rather than sorted.
 func (s *Snapshot) Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
-	return keyValues(s.db, s.db.space.Scan(ctx, s.commit.Root, prefix))
+	return whileOpen(s, keyValues(s.db, s.db.space.Scan(ctx, s.commit.Root, prefix)))
 }
 
 // Documents is Values without the chunks of arrays: metadata, and keys that no
 // metadata explains. It does not take longer where there are millions of chunks.
 func (s *Snapshot) Documents(ctx context.Context, prefix string) iter.Seq2[KeyValue, error] {
-	return keyValues(s.db, s.db.space.ScanDocuments(ctx, s.commit.Root, prefix))
+	return whileOpen(s, keyValues(s.db, s.db.space.ScanDocuments(ctx, s.commit.Root, prefix)))
 }
 
 // KeyValue is a key and where its bytes are.

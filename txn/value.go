@@ -24,7 +24,8 @@ type located struct {
 // readBy is what a value was found under, for errors.
 type readBy struct {
 	key     string
-	version CommitID // of a snapshot, the base of a session
+	version CommitID  // of a snapshot, the base of a session
+	at      *Snapshot // nil for a session
 }
 
 // ReadError says that the stored bytes of a key cannot be read or are not what
@@ -69,6 +70,9 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	a := addressOf(l.v)
 	err = l.db.packs.View(ctx, a, uint64(off), uint64(n), fn)
 	var damage *pack.CorruptError
+	if errors.As(err, &damage) {
+		err = l.by.at.failed(err)
+	}
 	if l.by.key != "" && errors.As(err, &damage) && damage.Pack == a.Pack {
 		err = &ReadError{Key: l.by.key, Version: l.by.version, Err: err}
 	}

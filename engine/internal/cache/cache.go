@@ -67,8 +67,9 @@ func New(budget int64) (*Cache, error) {
 	}
 	c, err := ristretto.NewCache(&ristretto.Config[[]byte, []byte]{
 		MaxCost: budget,
-		// Ten counters for each chunk that may be there, if chunks are 64 KiB.
-		NumCounters:        max(budget>>16, 1<<10) * 10,
+		// Ten counters for each chunk that may be there, if chunks are 64 KiB. A large cache
+		// has fewer: they take memory that it may never use.
+		NumCounters:        max(min(budget, 64<<30)>>16, 1<<10) * 10,
 		BufferItems:        64,
 		IgnoreInternalCost: true, // chunks are large, its own 56 bytes are not
 		KeyToHash:          hashKey,
