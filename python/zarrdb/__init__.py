@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from ._array import Array
 
 __all__ = [
-    "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError", "ConnectionLostError",
-    "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError", "NotFoundError", "Ours", "Repository", "Session",
-    "SessionClosedError", "SessionLostError", "Snapshot", "Theirs", "UnsupportedError", "Values", "VersionError", "ZarrdbError",
+    "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError",
+    "ConnectionLostError", "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError",
+    "NotFoundError", "Ours", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
+    "UnsupportedError", "Values", "VersionError", "ZarrdbError",
     "array", "open",
 ]  # fmt: skip
 
