@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // identify returns the identity of a file without opening it.
@@ -25,6 +27,7 @@ func lockFileID(path string) fileID {
 		return id
 	}
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+		osfs.Give(f.Fd(), path)
 		_ = f.Close()
 	}
 	id, _ = identify(path)

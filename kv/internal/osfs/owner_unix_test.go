@@ -1,0 +1,65 @@
+//go:build !windows
+
+package osfs
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// What root makes in the directory of another user is that user's; what was there, or
+// lies where a link leads, is not given away.
+func TestOwnerOfTheDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const user, group = 12345, 12346
+	dir := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	for _, name := range []string{secret, filepath.Join(dir, "kept")} {
+		if err := os.WriteFile(name, []byte("root's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, user, group); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"created", "HOLDER"} {
+		f, err := FS.Create(filepath.Join(dir, name), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	for _, name := range []string{"opened", "kept", "link"} {
+		f, err := FS.OpenReadWrite(filepath.Join(dir, name), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	if err := FS.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]uint32{
+		"created": user, "opened": user, "a": user, "a/b": user, "HOLDER": 0, "kept": 0, "../" + filepath.Base(dir): user,
+	} {
+		fi, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := fi.Sys().(*syscall.Stat_t); st.Uid != want || want == user && st.Gid != group {
+			t.Errorf("%s belongs to %d:%d, want %d", name, st.Uid, st.Gid, want)
+		}
+	}
+	if fi, err := os.Stat(secret); err != nil || fi.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("what a link leads to: %v, %v", fi, err)
+	}
+}
