@@ -23,7 +23,8 @@ type Options struct {
 	// Create makes the database if the directory holds none.
 	Create bool
 	// LockWait bounds the wait for another process that has the database open;
-	// default 0. Then opening fails with a *[LockedError].
+	// default 0. Then opening fails with a *[LockedError]. It fails at once if this process
+	// itself has the database open and Locked is not set.
 	LockWait time.Duration
 	// Locked, if set, is called during that wait each time that the database is
 	// found locked. An error ends the wait, and is that of opening.

@@ -14,11 +14,11 @@ const (
 // waitLocked waits for the process that has a database open, until ctx ends or
 // o.LockWait has passed since the database was first found locked: then the
 // *[LockedError] is the error of opening. A database that this process itself has open
-// is not waited for.
+// is not waited for, unless o.Locked decides.
 func (o *Options) waitLocked(ctx context.Context) func(*LockedError, time.Duration) error {
 	limit, tell := o.LockWait, o.Locked
 	return func(held *LockedError, waited time.Duration) error {
-		if held.Own { // the wait would be for this process itself
+		if held.Own && tell == nil { // the wait would be for this process itself
 			return held
 		}
 		if tell != nil && waited < limit {

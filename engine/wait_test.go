@@ -41,6 +41,15 @@ func TestOpenLocked(t *testing.T) {
 	if !errors.Is(err, enough) {
 		t.Errorf("a source: %v", err)
 	}
+	if _, err := Open(bg, dir, &Options{LockWait: time.Hour}); !errors.Is(err, ErrLocked) {
+		t.Errorf("a wait for this process itself: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "hold", dir)
+	defer c.kill(t)
+	c.line(t)
 	begun := time.Now()
 	if _, err := Open(bg, dir, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("without time to wait: %v", err)
