@@ -89,7 +89,7 @@ type Changes struct {
 // Consolidated metadata, which copies other documents, is left out. The cost is
 // that of the changes.
 func Nodes(ctx context.Context, older, newer View, c Changes) ([]NodeChange, error) {
-	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}}
+	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}, from: map[string]string{}}
 	g.rename(ctx, c.Renames)
 	for c, err := range c.Keys {
 		if err != nil {
@@ -120,6 +120,7 @@ type gathering struct {
 	nodes        map[string]*NodeChange
 	owners       map[string]owner // by directory of a key
 	renames      []txn.Rename
+	from         map[string]string // old path of each renamed array, by its new one
 	replaced     []NodeChange // old nodes at the new paths of renamed ones
 }
 

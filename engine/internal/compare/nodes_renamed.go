@@ -19,6 +19,7 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) {
 		left[r.From] = true
 		n := g.node(r.To)
 		n.Kind, n.From = "renamed", r.From
+		g.from[r.To] = r.From
 	}
 	for _, r := range renames {
 		if left[r.To] {
@@ -32,13 +33,12 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) {
 
 // oldKey returns the name of a newer version's key in the older one.
 func (g *gathering) oldKey(key string) string {
-	old, longest := key, -1
-	for _, r := range g.renames {
-		if rest, ok := strings.CutPrefix(key, names.Dir(r.To)); ok && len(r.To) > longest {
-			old, longest = names.Dir(r.From)+rest, len(r.To)
+	for at := strings.LastIndexByte(key, '/'); at >= 0; at = strings.LastIndexByte(key[:at], '/') {
+		if from, ok := g.from[key[:at]]; ok {
+			return names.Dir(from) + key[at+1:]
 		}
 	}
-	return old
+	return key
 }
 
 // renameGroups makes one change of a group that went and one that came if an

@@ -23,7 +23,7 @@ type Change struct {
 // then its chunks in the order of their coordinates.
 func (s *Space) Diff(ctx context.Context, a, b tree.Root, prefix string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		d := differ{s: s, ctx: ctx, a: a, b: b}
+		d := differ{s: s, ctx: ctx, a: a, b: b, moved: map[string][]Form{}}
 		d.emit = func(it Change) error {
 			if !yield(it, nil) {
 				return errStop
@@ -45,7 +45,7 @@ type differ struct {
 	ctx   context.Context
 	a, b  tree.Root
 	emit  func(Change) error
-	moved []formAt
+	moved map[string][]Form // by directory
 }
 
 // dir compares the directories at path, for keys that go on with rel.
@@ -107,7 +107,7 @@ func (d *differ) findMoved(at formAt, inA, inB bool) error {
 	}
 	any, err := d.s.captures(d.ctx, other, at)
 	if any {
-		d.moved = append(d.moved, at)
+		d.moved[at.dir] = append(d.moved[at.dir], at.Form)
 	}
 	return err
 }
@@ -159,13 +159,16 @@ func (d *differ) change(it Change) error {
 }
 
 func (d *differ) isMoved(key string) bool {
-	return slices.ContainsFunc(d.moved, func(at formAt) bool {
-		if !strings.HasPrefix(key, at.dir) {
-			return false
+	for at := len(key); at > 0 && len(d.moved) > 0; {
+		at = strings.LastIndexByte(key[:at], '/')
+		if slices.ContainsFunc(d.moved[key[:at+1]], func(f Form) bool {
+			_, ok := f.parse(nil, key[at+1:])
+			return ok
+		}) {
+			return true
 		}
-		_, ok := at.parse(nil, key[len(at.dir):])
-		return ok
-	})
+	}
+	return false
 }
 
 // unionForms returns the forms of several states, each once.

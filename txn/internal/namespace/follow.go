@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -54,17 +55,17 @@ func (m *merger) follow(r *sides) error {
 	if err := m.dropCycles(&accepted); err != nil {
 		return err
 	}
-	if err := m.moveArrays(r, both, sideOurs, []int{sideBase}, [][]rename{nil}); err != nil {
+	if err := m.moveArrays(r, both, sideOurs, []int{sideBase}, []renameIndex{nil}); err != nil {
 		return err
 	}
 	// A new path is one of its own side. Where the other side has moved what
 	// is around it, it is a path there too; and in the base, when it has made
 	// the moves of the other side.
 	ours, theirs := accepted[sideOurs], accepted[sideTheirs]
-	if err := m.moveArrays(r, ours, sideOurs, []int{sideBase, sideTheirs}, [][]rename{nil, theirs}); err != nil {
+	if err := m.moveArrays(r, ours, sideOurs, []int{sideBase, sideTheirs}, []renameIndex{nil, indexRenames(theirs)}); err != nil {
 		return err
 	}
-	return m.moveArrays(r, theirs, sideTheirs, []int{sideBase, sideOurs}, [][]rename{ours, ours})
+	return m.moveArrays(r, theirs, sideTheirs, []int{sideBase, sideOurs}, []renameIndex{indexRenames(ours), indexRenames(ours)})
 }
 
 // refuseTwice reports arrays that the base lacks and the sides have at different
@@ -122,44 +123,35 @@ func (m *merger) followed(r *sides, mv rename, side int, moves *arrayMoves) (boo
 // dropCycles reports pairs of renames in which each side moves an array into the one
 // that the other moves.
 func (m *merger) dropCycles(accepted *[3][]rename) error {
-	into := func(mv rename, others []rename) bool { return movedAlong(mv.To, others) != mv.To }
-	var cycle []rename
+	theirs := indexRenames(accepted[sideTheirs])
+	cycle := map[rename]bool{}
 	for _, mv := range accepted[sideOurs] {
-		for _, other := range accepted[sideTheirs] {
-			if into(mv, []rename{other}) && into(other, []rename{mv}) {
-				cycle = append(cycle, mv, other)
-				c := Conflict{Kind: ConflictRename, Path: min(mv.From, other.From), Base: "arrays"}
-				c.set(sideOurs, mv.From+" renamed to "+mv.To)
-				c.set(sideTheirs, other.From+" renamed to "+other.To)
-				if err := m.add(c); err != nil {
-					return err
-				}
+		for other, ok := theirs.around(mv.To); ok; other, ok = theirs.around(other.From) {
+			if !strings.HasPrefix(other.To, DirPath(mv.From)) {
+				continue
+			}
+			cycle[mv], cycle[other] = true, true
+			c := Conflict{Kind: ConflictRename, Path: min(mv.From, other.From), Base: "arrays"}
+			c.set(sideOurs, mv.From+" renamed to "+mv.To)
+			c.set(sideTheirs, other.From+" renamed to "+other.To)
+			if err := m.add(c); err != nil {
+				return err
 			}
 		}
 	}
 	for side := range accepted {
-		accepted[side] = slices.DeleteFunc(accepted[side], func(mv rename) bool { return slices.Contains(cycle, mv) })
+		accepted[side] = slices.DeleteFunc(accepted[side], func(mv rename) bool { return cycle[mv] })
 	}
 	return nil
 }
 
-// movedAlong returns where a path is when the arrays around it have moved.
-func movedAlong(path string, moves []rename) string {
-	out, longest := path, -1
-	for _, mv := range moves {
-		if rest, ok := strings.CutPrefix(path, DirPath(mv.From)); ok && len(mv.From) > longest {
-			out, longest = DirPath(mv.To)+rest, len(mv.From)
-		}
-	}
-	return out
-}
-
 // moveArrays makes the renames of one side in other roots, to paths that have
 // moved along with others there.
-func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along [][]rename) error {
+func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []renameIndex) error {
 	var moves []rename // without those that follow from another
+	index := indexRenames(all)
 	for _, mv := range all {
-		if movedAlong(mv.From, all) != mv.To {
+		if index.along(mv.From) != mv.To {
 			moves = append(moves, mv)
 		}
 	}
@@ -172,13 +164,17 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 	}
 	// Outer ones first, so that inner ones find them.
 	slices.SortFunc(moves, func(a, b rename) int { return strings.Compare(a.To, b.To) })
+	replacers := make([]replacer, len(in))
+	for i, at := range in {
+		replacers[i] = replacer{s: m.s, root: r[at]}
+	}
 	for _, mv := range moves {
 		// What lies at the new place made room on the side of the rename. So
 		// it goes here too, unless the other side changed it.
 		var there [2]tree.Root
 		for i, at := range in {
 			var err error
-			if _, there[i], err = m.s.dirAt(m.ctx, r[at], DirPath(movedAlong(mv.To, along[i]))); err != nil {
+			if _, there[i], err = m.s.dirAt(m.ctx, r[at], DirPath(along[i].along(mv.To))); err != nil {
 				return err
 			}
 		}
@@ -192,18 +188,21 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 			continue
 		}
 		for i, at := range in {
-			to := movedAlong(mv.To, along[i])
+			to := along[i].along(mv.To)
 			if m.moved[DirPath(to)] = side; len(in) == 1 {
 				m.moved[DirPath(to)] = sideBase
 			}
-			var err error
-			if r[at], err = m.s.DeletePrefix(m.ctx, r[at], DirPath(to)); err != nil {
+			if err := replacers[i].put(m.ctx, grafts[i][mv.id], to); err != nil {
 				return err
 			}
-			if r[at], err = m.s.graft(m.ctx, r[at], grafts[i][mv.id], to); err != nil {
-				return err
-			}
+			r[at] = replacers[i].root
 		}
+	}
+	for i, at := range in {
+		if err := replacers[i].flush(m.ctx); err != nil {
+			return err
+		}
+		r[at] = replacers[i].root
 	}
 	return nil
 }
@@ -253,16 +252,91 @@ func parentDir(dir string) (up string, ok bool) {
 // them by identity.
 func (m *merger) detachAll(root tree.Root, moves []rename) (tree.Root, map[[16]byte]graft, error) {
 	grafts := map[[16]byte]graft{}
+	p := replacer{s: m.s, root: root}
 	for _, mv := range slices.Backward(moves) { // ascending: what is inside comes later
-		g := graft{src: root, from: mv.From}
+		g := graft{from: mv.From}
 		var err error
-		if _, g.dir, err = m.s.dirAt(m.ctx, root, DirPath(mv.From)); err != nil {
+		if g.plain, err = p.enter(m.ctx, mv.From); err != nil {
+			return tree.Root{}, nil, err
+		}
+		g.src = p.root
+		if _, g.dir, err = m.s.dirAt(m.ctx, p.root, DirPath(mv.From)); err != nil {
 			return tree.Root{}, nil, err
 		}
 		grafts[mv.id] = g
-		if root, err = m.s.DeletePrefix(m.ctx, root, DirPath(mv.From)); err != nil {
+		if err := p.put(m.ctx, graft{plain: true}, mv.From); err != nil {
 			return tree.Root{}, nil, err
 		}
 	}
-	return root, grafts, nil
+	err := p.flush(m.ctx)
+	return p.root, grafts, err
+}
+
+// replacer replaces nodes of a root. Nodes of one directory that follow each other are
+// replaced at once, so that moving many arrays costs the pages of their directory once.
+type replacer struct {
+	s     *Space
+	root  tree.Root // without the edits that wait
+	dir   string    // of the edits
+	known bool      // dir is set
+	plain bool      // no form at or above dir matches keys below it
+	edits []tree.Edit
+}
+
+// enter prepares for a node. It reports whether no chunk map above the node can hold
+// its keys.
+func (p *replacer) enter(ctx context.Context, path string) (plain bool, err error) {
+	dir, _ := SplitKey(path)
+	if p.known && dir == p.dir {
+		return p.plain, nil
+	}
+	if err := p.flush(ctx); err != nil {
+		return false, err
+	}
+	frames, err := p.s.walk(ctx, p.root, dir)
+	if err != nil {
+		return false, err
+	}
+	p.dir, p.known = dir, true
+	p.plain = !slices.ContainsFunc(frames, func(fr dirFrame) bool { return len(fr.info.forms) > 0 })
+	return p.plain, nil
+}
+
+// put replaces what is at a path. An empty graft removes it.
+func (p *replacer) put(ctx context.Context, g graft, path string) error {
+	plain, err := p.enter(ctx, path)
+	if err != nil {
+		return err
+	}
+	if plain && g.plain {
+		_, name := SplitKey(path)
+		p.edits = append(p.edits, subEdit([]byte(name+"/"), g.dir))
+		return nil
+	}
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	if p.root, err = p.s.DeletePrefix(ctx, p.root, DirPath(path)); err != nil || g.src.Entries == 0 {
+		return err
+	}
+	p.root, err = p.s.graft(ctx, p.root, g, path)
+	return err
+}
+
+// flush makes the edits that wait.
+func (p *replacer) flush(ctx context.Context) error {
+	p.known = false
+	if len(p.edits) == 0 {
+		return nil
+	}
+	sortEdits(p.edits)
+	_, dir, err := p.s.dirAt(ctx, p.root, p.dir)
+	if err == nil {
+		dir, err = p.s.Tree.Apply(ctx, dir, p.edits)
+	}
+	if err == nil {
+		p.root, err = p.s.setDir(ctx, p.root, p.dir, dir)
+	}
+	p.edits = nil
+	return err
 }

@@ -128,6 +128,8 @@ type graft struct {
 	from string
 	doc  *tree.Value // at from
 	dir  tree.Root   // below it; chunks of directories above are in src only
+
+	plain bool // no directory above can have its chunks
 }
 
 // nodeAt finds a node.

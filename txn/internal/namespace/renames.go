@@ -14,6 +14,35 @@ type rename struct {
 	From, To string // node paths
 }
 
+// renameIndex finds the renames around a path. Keys are old directories.
+type renameIndex map[string]rename
+
+func indexRenames(moves []rename) renameIndex {
+	x := make(renameIndex, len(moves))
+	for _, mv := range moves {
+		x[DirPath(mv.From)] = mv
+	}
+	return x
+}
+
+// around returns the rename of the innermost array that a path is inside of.
+func (x renameIndex) around(path string) (rename, bool) {
+	for at := strings.LastIndexByte(path, '/'); at >= 0; at = strings.LastIndexByte(path[:at], '/') {
+		if mv, ok := x[path[:at+1]]; ok {
+			return mv, true
+		}
+	}
+	return rename{}, false
+}
+
+// along returns where a path is when the arrays around it have moved.
+func (x renameIndex) along(path string) string {
+	if mv, ok := x.around(path); ok {
+		return DirPath(mv.To) + path[len(DirPath(mv.From)):]
+	}
+	return path
+}
+
 // Renames returns the arrays that moved between two roots, by their old paths.
 // It visits changed directories only.
 func (s *Space) Renames(ctx context.Context, a, b tree.Root) ([]rename, error) {
@@ -94,6 +123,6 @@ func (s *Space) CameFrom(ctx context.Context, a, b tree.Root, path string) (from
 func (s *Space) ApplyRenames(ctx context.Context, root tree.Root, moves []rename) (tree.Root, error) {
 	m := newMerger(ctx, s, MergeOptions{})
 	r := sides{sideBase: root}
-	err := m.moveArrays(&r, moves, sideOurs, []int{sideBase}, [][]rename{nil})
+	err := m.moveArrays(&r, moves, sideOurs, []int{sideBase}, []renameIndex{nil})
 	return r[sideBase], err
 }
