@@ -171,6 +171,10 @@ func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
 // early v3 draft.
 func (s *Session) Rename(ctx context.Context, from, to string) error {
 	from, to = names.Clean(from), names.Clean(to)
+	if from == to { // nothing changes
+		_, _, err := opened(s.nodes.Node(ctx, from))
+		return err
+	}
 	if err := s.place(ctx, "rename", s.nodes, from, to); err != nil {
 		return err
 	}

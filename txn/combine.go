@@ -231,7 +231,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 func (s *Session) Refresh(ctx context.Context) error { return s.RefreshChoosing(ctx, nil) }
 
 // RefreshChoosing is Refresh with conflicts decided by choose: Ours takes what the
-// branch has, Theirs keeps what the session wrote. Guards are never decided.
+// branch has, Theirs keeps what the session wrote.
 func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Choice) error {
 	id, err := s.db.Head(s.branch)
 	if err != nil {

@@ -25,10 +25,10 @@ type CommitOptions struct {
 	// AllowEmpty makes a commit even if nothing changed. Otherwise the head
 	// is returned as it is.
 	AllowEmpty bool
-	// Choose decides conflicts; nil refuses them all. It is asked once for a
-	// document or chunk, and once for a whole node where the conflict is about
-	// more than its bytes; a side is then taken with all that is below. Guards,
-	// renames and rewound branches are never asked. Ours is what the branch
+	// Choose decides conflicts; nil refuses them all. It is asked about conflicts of
+	// every kind but a rewound branch, and may be asked about one several times.
+	// docs/design/versions.md lists what a choice does: of the side that loses, the change
+	// that conflicts is undone, and all its other changes stay. Ours is what the branch
 	// has, Theirs what comes to it: the session's changes, the other branch, the
 	// commit that is repeated, the undoing of the one that is reverted. It is called while
 	// commits wait for it, so it must not use the database. See [ChooseByPath].

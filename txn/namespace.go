@@ -74,6 +74,6 @@ const (
 )
 
 // ChooseByPath makes a function for merges out of rules: the one with the
-// longest path that a conflict is at or below decides. Without a rule the conflict
-// is refused.
+// longest path that a conflict is at or below, with any of its paths, decides. Without
+// a rule the conflict is refused. A rule for everything does not decide guards.
 func ChooseByPath(rules ...PathChoice) func(Conflict) Choice { return namespace.ChooseByPath(rules...) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,28 @@ import (
 type choiceFlags struct {
 	ours, theirs []string
 	dryRun, json bool
+
+	decided []decision
 }
+
+// decision is a conflict that the flags decided.
+type decision struct {
+	Take string `json:"take"` // ours or theirs
+	txn.Conflict
+}
+
+// note records that a choice was made. A conflict may be asked about several times.
+func (f *choiceFlags) note(c txn.Conflict, choice txn.Choice) txn.Choice {
+	d := decision{map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[choice], c}
+	same := func(o decision) bool { return o.Kind == c.Kind && o.Path == c.Path }
+	if choice != txn.Refuse && len(f.decided) < maxDecided && !slices.ContainsFunc(f.decided, same) {
+		f.decided = append(f.decided, d)
+	}
+	return choice
+}
+
+// maxDecided bounds the decisions that are listed.
+const maxDecided = 1000
 
 func (f *choiceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.ours, "ours", nil, "where both sides changed `PATH` or below (/ for all), keep what the branch has")
@@ -45,7 +67,8 @@ func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice,
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	return txn.ChooseByPath(rules...), nil
+	choose := txn.ChooseByPath(rules...)
+	return func(c txn.Conflict) txn.Choice { return f.note(c, choose(c)) }, nil
 }
 
 // merges completes a command that brings the version of its second argument, or of rev,
@@ -132,8 +155,9 @@ func mergeCmd() *cobra.Command {
 		Long: `Merge version REV into a branch (default main). Changes that do not touch each
 other are combined; where both sides changed the same chunk or the same field,
 nothing is done and every conflict is listed (exit code 3), unless --ours or
---theirs say for its path what to take. The longest path decides. Without a common
-ancestor that is kept, every difference is such a conflict.`,
+--theirs say for its path what to take. The longest path decides. Each conflict
+that was decided is printed; what one side alone changed stays. Without a common
+ancestor that is kept, every difference is a conflict.`,
 		Example: `  zarrdb merge weather.zdb experiment -m "take the new calibration"
   zarrdb merge weather.zdb experiment --dry-run
   zarrdb merge weather.zdb experiment --theirs temp --ours temp/qc`,

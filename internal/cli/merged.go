@@ -15,6 +15,7 @@ type mergedJSON struct {
 	DryRun    bool           `json:"dry_run,omitempty"` // Changed has the changes that would be made
 	Commit    *commitJSON    `json:"commit,omitempty"`  // the branch's head now
 	Conflicts []txn.Conflict `json:"conflicts"`
+	Decided   []decision     `json:"decided,omitempty"` // conflicts that --ours and --theirs decided
 }
 
 // listedError is a conflict whose parts were printed by the command.
@@ -33,7 +34,7 @@ func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, e
 	case err != nil:
 		return nil
 	default:
-		out.Changed = c.ID != base
+		out.Changed, out.Decided = c.ID != base, f.decided
 		if !f.dryRun {
 			now := toJSON(c)
 			out.Commit = &now
@@ -51,10 +52,23 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 		return listed(err, printJSON(cmd, out))
 	case err != nil:
 		return err
-	case f.dryRun && out.Changed:
-		say(cmd, "no conflicts")
 	default:
-		report(cmd, c, base)
+		for i, d := range f.decided {
+			if i == 20 {
+				say(cmd, "and %d more; --json lists them", len(f.decided)-i)
+				break
+			}
+			took := d.Take + " taken"
+			if d.Kind == txn.ConflictAncestor && (d.Take == "ours" && d.Theirs == "put" || d.Take == "theirs" && d.Ours == "put") {
+				took = "left out"
+			}
+			say(cmd, "%s: %v", took, d.Conflict)
+		}
+		if f.dryRun && out.Changed {
+			say(cmd, "no conflicts")
+		} else {
+			report(cmd, c, base)
+		}
 	}
 	return nil
 }

@@ -103,3 +103,34 @@ def test_conflict_names_the_chunk(repo: zarrdb.Repository, path: Path) -> None:
     with pytest.raises(zarrdb.ConflictError) as e:
         b.commit("b")
     assert [(c.path, c.chunk, c.kind) for c in e.value.conflicts] == [("a/c/1/1", (1, 1), "chunk")]
+
+
+def test_a_choice_brings_nothing_back(repo: zarrdb.Repository) -> None:
+    """main renames a group, a branch makes an array in it: the array goes into the renamed group."""
+    with repo.transaction() as store:
+        zarr.create_group(store, path="g")
+        zarr.create_array(store, name="g/b", data=np.ones(4, "i4"))
+    repo.create_branch("f", "main")
+    s = repo.writable_session()
+    s.move("g", "h")
+    s.commit("rename")
+    with repo.transaction("f") as store:
+        zarr.create_array(store, name="g/n", data=np.ones(2, "i1"))
+    with pytest.raises(zarrdb.ConflictError) as e:
+        repo.merge("f")
+    assert [(c.kind, c.path, c.also) for c in e.value.conflicts] == [("ancestor", "g/n", ("h/n",))]
+    repo.merge("f", theirs=["h/n"])
+    keys = list(repo.at("main").keys())
+    assert "h/n/zarr.json" in keys and sum(k.endswith("/b/zarr.json") for k in keys) == 1
+    assert not any(k.startswith("g/") for k in keys)
+
+
+def test_blame_of_a_huge_grid(repo: zarrdb.Repository) -> None:
+    with repo.transaction() as store:
+        zarr.create_array(store, name="a", shape=(2**40,), chunks=(1,), dtype="i1")
+    s = repo.writable_session()
+    s.array("a")[5] = 1
+    s.commit("five")
+    assert [(b["chunk"], b["chunks"], b["message"] == "five") for b in repo.blame("a")] == [
+        ([0], [5], False), ([5], [1], True), ([6], [2**40 - 6], False),
+    ]  # fmt: skip

@@ -91,6 +91,8 @@ class Conflict:
     ours: str = ""
     theirs: str = ""
     same: bool = False
+    also: tuple[str, ...] = ()
+    """Other paths of the same thing; a choice for any of them decides the conflict."""
 
     @classmethod
     def _of(cls, o: dict[str, Any]) -> Conflict:
@@ -98,6 +100,7 @@ class Conflict:
         return cls(
             o["kind"], o["path"], None if chunk is None else tuple(chunk), o.get("field", ""),
             o.get("base", ""), o.get("ours", ""), o.get("theirs", ""), o.get("same", False),
+            tuple(o.get("also") or ()),
         )  # fmt: skip
 
 

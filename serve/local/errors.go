@@ -105,7 +105,7 @@ func failure(err error) *wire.Failure {
 		f.Branch, f.Base, f.Head = conflict.Branch, conflict.Base.String(), conflict.Head.String()
 		for _, c := range conflict.Conflicts {
 			f.Conflicts = append(f.Conflicts, wire.Conflict{
-				Kind: c.Kind.String(), Path: c.Path, Chunk: c.Coords, Field: c.Field,
+				Kind: c.Kind.String(), Path: c.Path, Also: c.Also, Chunk: c.Coords, Field: c.Field,
 				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
 			})
 		}
@@ -152,7 +152,7 @@ func remote(meta []byte) error {
 		e := &txn.ConflictError{Branch: f.Branch, Base: commitID(f.Base), Head: commitID(f.Head)}
 		for _, c := range f.Conflicts {
 			e.Conflicts = append(e.Conflicts, txn.Conflict{
-				Kind: conflictKind(c.Kind), Path: c.Path, Coords: c.Chunk, Field: c.Field,
+				Kind: conflictKind(c.Kind), Path: c.Path, Also: c.Also, Coords: c.Chunk, Field: c.Field,
 				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
 			})
 		}

@@ -68,14 +68,15 @@ type Failure struct {
 
 // Conflict is one reason why a commit is refused.
 type Conflict struct {
-	Kind   string  `json:"kind"`
-	Path   string  `json:"path"`
-	Chunk  []int64 `json:"chunk,omitempty"`
-	Field  string  `json:"field,omitempty"`
-	Base   string  `json:"base,omitempty"`
-	Ours   string  `json:"ours,omitempty"`
-	Theirs string  `json:"theirs,omitempty"`
-	Same   bool    `json:"same,omitempty"`
+	Kind   string   `json:"kind"`
+	Path   string   `json:"path"`
+	Also   []string `json:"also,omitempty"`
+	Chunk  []int64  `json:"chunk,omitempty"`
+	Field  string   `json:"field,omitempty"`
+	Base   string   `json:"base,omitempty"`
+	Ours   string   `json:"ours,omitempty"`
+	Theirs string   `json:"theirs,omitempty"`
+	Same   bool     `json:"same,omitempty"`
 }
 
 // Handle names a view that the connection has open.

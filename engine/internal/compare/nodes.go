@@ -121,7 +121,7 @@ type gathering struct {
 	owners       map[string]owner // by directory of a key
 	renames      []txn.Rename
 	from         map[string]string // old path of each renamed array, by its new one
-	replaced     []NodeChange // old nodes at the new paths of renamed ones
+	replaced     []NodeChange      // old nodes at the new paths of renamed ones
 }
 
 // owner is the node that a key belongs to.

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
@@ -120,6 +121,30 @@ func gridShape(name string, o *Object) []int64 {
 		}
 	}
 	return counts
+}
+
+// WithAttributes implements [txn.Policy]. Other members than those that describe the
+// array count as attributes.
+func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
+	out, err := ParseObject(doc)
+	if err != nil {
+		return nil
+	}
+	from, err := ParseObject(attributes)
+	if err != nil {
+		return nil
+	}
+	isAttribute := func(k string) bool { return k != "shape" && !slices.Contains(structural[name], k) }
+	for _, k := range UnionKeys(out, from) {
+		if v, ok := from.Values[k]; !isAttribute(k) {
+			continue
+		} else if ok {
+			out.Set(k, v)
+		} else {
+			out.Remove(k)
+		}
+	}
+	return out.Print()
 }
 
 // Metadata implements [txn.Policy].

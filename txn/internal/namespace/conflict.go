@@ -45,6 +45,9 @@ type Conflict struct {
 	Kind ConflictKind `json:"kind"`
 	// Path is the key of a chunk or document, or the path of a node.
 	Path string `json:"path"`
+	// Also are other paths of the same thing: where a side has renamed an array to, or
+	// where it was. A choice for any of the paths decides the conflict.
+	Also []string `json:"also,omitempty"`
 	// Coords are a chunk's coordinates in its array, nil for anything else.
 	Coords []int64 `json:"coords,omitempty"`
 	// Field is the part of a document, "" for all of it.
@@ -96,24 +99,36 @@ const (
 	Theirs
 )
 
-// PathChoice is a choice for all conflicts at and below a path.
+// PathChoice is a choice for all conflicts at and below a path. A choice for everything
+// does not decide guards: those are decided by a path.
 type PathChoice struct {
 	Path   string // "" is everything
 	Choice Choice
 }
 
 // ChooseByPath makes a function for merges out of rules: the one with the
-// longest path that a conflict is at or below decides, without one it is
-// refused.
+// longest path that a conflict is at or below, with any of its paths, decides. Without
+// one the conflict is refused.
 func ChooseByPath(rules ...PathChoice) func(Conflict) Choice {
 	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b PathChoice) int { return cmp.Compare(len(b.Path), len(a.Path)) })
 	return func(c Conflict) Choice {
+		found := PathChoice{}
 		for _, r := range rules {
-			if r.Path == "" || c.Path == r.Path || strings.HasPrefix(c.Path, r.Path+"/") {
+			switch {
+			case found.Choice != Refuse && len(r.Path) < len(found.Path):
+				return found.Choice
+			case r.covers(c.Path), r.Path == "" && c.Kind != ConflictGuard:
 				return r.Choice
+			case found.Choice == Refuse && slices.ContainsFunc(c.Also, r.covers):
+				found = r // unless a path as long covers the first
 			}
 		}
-		return Refuse
+		return found.Choice
 	}
+}
+
+// covers reports whether a path is that of the choice or below it.
+func (r PathChoice) covers(path string) bool {
+	return r.Path != "" && (path == r.Path || strings.HasPrefix(path, r.Path+"/"))
 }

@@ -79,15 +79,9 @@ func (c *copyCheck) dir(path string, r sides, merged tree.Root) error {
 }
 
 func (c *copyCheck) sub(path, name string, r sides, merged tree.Root) error {
-	var below sides
-	for side, root := range r {
-		info, err := c.m.s.readDir(c.m.ctx, root)
-		if err != nil {
-			return err
-		}
-		if below[side], _, err = c.m.s.subDir(c.m.ctx, root, info, name); err != nil {
-			return err
-		}
+	below, err := c.m.childrenOf(r, name)
+	if err != nil {
+		return err
 	}
 	return c.dir(path+name, below, merged)
 }

@@ -28,7 +28,7 @@
 //	write     apply.go, home.go (keys that change their home), builder.go (bulk)
 //	nodes     move.go (move, copy, delete), adopt.go, cut.go
 //	compare   diff.go, renames.go
-//	merge     merge.go → follow.go → align.go → mergedir.go, guard.go → copies.go;
+//	merge     merge.go → decide.go → follow.go → align.go → mergedir.go, guard.go → copies.go;
 //	          conflict.go; points.go (few edits without a merge)
 //	check     entry.go (pages one by one)
 package namespace

@@ -2,7 +2,6 @@ package namespace
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,42 +17,32 @@ import (
 //	ours    a  a/b   (b renamed)  ──▶  z  z/b
 //	theirs  z  b     (a renamed)       z  z/b
 func (m *merger) follow(r *sides) error {
-	var moves [3]arrayMoves
-	for side := sideOurs; side <= sideTheirs; side++ {
-		var err error
-		if moves[side], err = m.s.arrayMoves(m.ctx, r[sideBase], r[side]); err != nil {
-			return err
-		}
+	moves, err := m.decideRenames(r)
+	if err != nil {
+		return err
 	}
-	if err := m.refuseTwice(moves); err != nil {
+	if err := m.intoRenamed(r, &moves); err != nil {
 		return err
 	}
 	var accepted [3][]rename
 	var both []rename
 	for side := sideOurs; side <= sideTheirs; side++ {
-		other := sideOurs + sideTheirs - side
+		other := otherSide(side)
 		for _, mv := range moves[side].renames() {
-			if slices.Equal(moves[other].came[mv.id], []string{mv.To}) {
-				if side == sideTheirs {
-					continue
-				}
-				both = append(both, mv)
-				if err := m.renamedTwice(mv); err != nil {
+			switch {
+			case m.refused[mv.id]:
+			case len(moves[other].left[mv.id]) == 0:
+				ok, err := m.followed(r, mv, other)
+				if err != nil {
 					return err
 				}
-				continue
-			}
-			ok, err := m.followed(r, mv, side, &moves[other])
-			if err != nil {
-				return err
-			}
-			if ok {
-				accepted[side] = append(accepted[side], mv)
+				if ok {
+					accepted[side] = append(accepted[side], mv)
+				}
+			case side == sideOurs && slices.Equal(moves[other].came[mv.id], []string{mv.To}):
+				both = append(both, mv)
 			}
 		}
-	}
-	if err := m.dropCycles(&accepted); err != nil {
-		return err
 	}
 	if err := m.moveArrays(r, both, sideOurs, []int{sideBase}, []renameIndex{nil}); err != nil {
 		return err
@@ -68,81 +57,23 @@ func (m *merger) follow(r *sides) error {
 	return m.moveArrays(r, theirs, sideTheirs, []int{sideBase, sideOurs}, []renameIndex{indexRenames(ours), indexRenames(ours)})
 }
 
-// refuseTwice reports arrays that the base lacks and the sides have at different
-// paths, as when a commit that made one is picked into a branch that has renamed
-// it since. An array has one path.
-func (m *merger) refuseTwice(moves [3]arrayMoves) error {
-	ours, theirs := &moves[sideOurs], &moves[sideTheirs]
-	for id, at := range ours.came {
-		other := theirs.came[id]
-		if len(other) == 0 || len(ours.left[id])+len(theirs.left[id]) > 0 || slices.Equal(at, other) {
-			continue
-		}
-		err := m.add(Conflict{Kind: ConflictRename, Path: at[0], Ours: "put at " + at[0], Theirs: "put at " + other[0]})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// renamedTwice reports a rename that both sides made, to the same path, if the merge
-// is strict.
-func (m *merger) renamedTwice(mv rename) error {
-	c := Conflict{Kind: ConflictRename, Path: mv.From, Base: "array", Ours: "renamed to " + mv.To, Theirs: "renamed to " + mv.To, Same: true}
-	if !m.o.Strict || m.ask(c) != Refuse {
-		return nil
-	}
-	return m.add(c)
-}
-
-// followed decides whether a rename by one side is followed on the other. It is
-// not if the other left the array as it was, and cannot be if the other moved
-// or removed it.
-func (m *merger) followed(r *sides, mv rename, side int, moves *arrayMoves) (bool, error) {
-	other := sideOurs + sideTheirs - side
-	c := Conflict{Kind: ConflictRename, Path: mv.From, Base: "array"}
-	c.set(side, "renamed to "+mv.To)
-	if to := moves.came[mv.id]; len(to) > 0 {
-		c.set(other, "renamed to "+strings.Join(to, ", "))
-		return false, m.add(c)
-	}
-	if len(moves.left[mv.id]) > 0 {
-		c.Kind = ConflictGone
-		c.set(other, "removed")
-		return false, m.add(c)
-	}
-	_, was, err := m.s.dirAt(m.ctx, r[sideBase], DirPath(mv.From))
+// followed reports whether a rename is followed on the other side: not if that side
+// left the array as it was.
+func (m *merger) followed(r *sides, mv rename, other int) (bool, error) {
+	frames, err := m.s.walk(m.ctx, r[sideBase], DirPath(mv.From))
 	if err != nil {
 		return false, err
 	}
 	_, is, err := m.s.dirAt(m.ctx, r[other], DirPath(mv.From))
-	return was != is, err
-}
-
-// dropCycles reports pairs of renames in which each side moves an array into the one
-// that the other moves.
-func (m *merger) dropCycles(accepted *[3][]rename) error {
-	theirs := indexRenames(accepted[sideTheirs])
-	cycle := map[rename]bool{}
-	for _, mv := range accepted[sideOurs] {
-		for other, ok := theirs.around(mv.To); ok; other, ok = theirs.around(other.From) {
-			if !strings.HasPrefix(other.To, DirPath(mv.From)) {
-				continue
-			}
-			cycle[mv], cycle[other] = true, true
-			c := Conflict{Kind: ConflictRename, Path: min(mv.From, other.From), Base: "arrays"}
-			c.set(sideOurs, mv.From+" renamed to "+mv.To)
-			c.set(sideTheirs, other.From+" renamed to "+other.To)
-			if err := m.add(c); err != nil {
-				return err
-			}
-		}
+	if err != nil || frames[len(frames)-1].root != is {
+		return true, err
 	}
-	for side := range accepted {
-		accepted[side] = slices.DeleteFunc(accepted[side], func(mv rename) bool { return cycle[mv] })
+	// Chunk maps above may have keys below it.
+	if !slices.ContainsFunc(frames[:len(frames)-1], func(fr dirFrame) bool { return len(fr.info.forms) > 0 }) {
+		return false, nil
 	}
-	return nil
+	c, err := m.s.FirstChange(m.ctx, r[sideBase], r[other], mv.From)
+	return c != nil, err
 }
 
 // moveArrays makes the renames of one side in other roots, to paths that have
@@ -178,10 +109,10 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 				return err
 			}
 		}
-		if len(in) > 1 && there[0] != there[1] {
+		if len(in) > 1 && there[0] != there[1] && there[1].Entries > 0 {
 			c := Conflict{Kind: ConflictRename, Path: mv.To}
 			c.set(side, "renamed from "+mv.From)
-			c.set(sideOurs+sideTheirs-side, "put something else")
+			c.set(otherSide(side), "put something else")
 			if err := m.add(c); err != nil {
 				return err
 			}
@@ -205,47 +136,6 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 		r[at] = replacers[i].root
 	}
 	return nil
-}
-
-// intoRemoved refuses that one side moved an array below a group that the other
-// removed, or made an array of. It cannot be seen where the directories meet: the
-// array was followed to there on all sides.
-func (m *merger) intoRemoved(r sides) error {
-	for _, path := range slices.Sorted(maps.Keys(m.moved)) {
-		y := m.moved[path]
-		if y == sideBase {
-			continue
-		}
-		x := sideOurs + sideTheirs - y
-		for up, more := parentDir(path); more; up, more = parentDir(up) {
-			var kinds [3]nodeKind
-			for side, root := range r {
-				info, _, err := m.s.dirAt(m.ctx, root, up)
-				if err != nil {
-					return err
-				}
-				if info != nil {
-					kinds[side] = info.kind()
-				}
-			}
-			if kinds[sideBase] != groupNode || kinds[y] != groupNode || kinds[x] == groupNode {
-				continue
-			}
-			c := Conflict{Kind: ConflictRename, Path: NodePath(path)}
-			c.set(x, "above it: "+orNone(nodeNames[kinds[x]]))
-			c.set(y, "renamed to it")
-			if err := m.add(c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// parentDir returns the directory that one is in; the root is in none.
-func parentDir(dir string) (up string, ok bool) {
-	path := NodePath(dir)
-	return path[:strings.LastIndexByte(path, '/')+1], path != ""
 }
 
 // detachAll removes the arrays of renames from a root, inner ones first, and returns

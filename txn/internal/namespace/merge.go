@@ -34,10 +34,11 @@ type MergeOptions struct {
 	// Guards are node paths that theirs relies on: it is a conflict if ours
 	// changed anything at or below them.
 	Guards []string
-	// Choose decides conflicts, if not nil. It is asked once for a document or
-	// chunk, and once for a whole node where the conflict is about more than
-	// its bytes; the answer then holds for all that is below. Guards and
-	// renames are never asked.
+	// Choose decides conflicts, if not nil. It is asked about every kind of
+	// conflict, and may be asked about one several times. Conflicts that can only be
+	// decided together, such as chunks of an array whose structure the other side
+	// changed, need one answer for all of them. The side that loses is merged as if it
+	// had not made the change that conflicts; its other changes stay.
 	Choose func(Conflict) Choice
 	// Limit bounds how many conflicts are returned; default 1000.
 	Limit int
@@ -69,16 +70,19 @@ type merger struct {
 	o         MergeOptions
 	conflicts []Conflict
 	reported  map[conflictID]struct{}
-	docs      []Edit         // merged documents that are put again at the end
-	moved     map[string]int // directories of arrays that were followed: the side that moved them, sideBase for both
-	chose     bool           // more than the bytes of chunks was decided by choose
+	docs      []Edit            // merged documents that are put again at the end
+	moved     map[string]int    // directories of arrays that were followed: the side that moved them, sideBase for both
+	came      [3][]string       // directories that a side renamed arrays to, sorted
+	refused   map[[16]byte]bool // arrays that the sides move into each other
+	placed    map[[16]byte]bool // arrays whose path was decided
+	chose     bool              // more than the bytes of chunks was decided by choose
 }
 
 func newMerger(ctx context.Context, s *Space, o MergeOptions) *merger {
 	if o.Limit <= 0 {
 		o.Limit = defaultConflicts
 	}
-	return &merger{s: s, ctx: ctx, o: o, reported: map[conflictID]struct{}{}, moved: map[string]int{}}
+	return &merger{s: s, ctx: ctx, o: o, reported: map[conflictID]struct{}{}, moved: map[string]int{}, refused: map[[16]byte]bool{}, placed: map[[16]byte]bool{}}
 }
 
 type conflictID struct {
@@ -124,11 +128,7 @@ func (m *merger) mergeValue(base, ours, theirs *tree.Value) (*tree.Value, bool) 
 
 func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 	for _, path := range m.o.Guards {
-		c, err := m.s.FirstChange(m.ctx, base, ours, path)
-		if err == nil && c != nil {
-			err = m.add(Conflict{Kind: ConflictGuard, Path: c.Key, Coords: c.Coords, Base: brief(c.Old), Ours: brief(c.New)})
-		}
-		if err != nil {
+		if err := m.guarded(base, ours, path); err != nil {
 			return tree.Root{}, err
 		}
 	}
@@ -143,17 +143,79 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 	if err := m.align(&r); err != nil {
 		return tree.Root{}, err
 	}
-	if err := m.intoRemoved(r); err != nil {
-		return tree.Root{}, err
-	}
 	root, err := m.dir("", r)
 	if err != nil || len(m.conflicts) > 0 {
 		return root, err
+	}
+	if m.chose {
+		if root, err = m.rehomed(r[sideOurs], root); err != nil {
+			return root, err
+		}
 	}
 	if root, err = m.s.Apply(m.ctx, root, sortedEdits(m.docs)); err != nil {
 		return root, err
 	}
 	return m.dropStale(was, root)
+}
+
+// rehomed moves documents that choices left beside a form that matches them into its
+// chunk map.
+func (m *merger) rehomed(ours, root tree.Root) (tree.Root, error) {
+	var found []Edit
+	err := m.s.changedDirs(m.ctx, "", ours, root, func(path string, _, info *dirInfo) error {
+		for _, f := range info.forms {
+			_, dir, err := m.s.dirAt(m.ctx, root, path)
+			if err == nil {
+				err = m.s.matchingDocs(m.ctx, dir, path, "", &f.Form, func(key string, v tree.Value) error {
+					found = append(found, Edit{Key: key, Value: v})
+					return nil
+				})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, e := range found {
+		path, name := SplitKey(e.Key)
+		_, dir, dirErr := m.s.dirAt(m.ctx, root, path)
+		if err = errors.Join(err, dirErr); err == nil {
+			dir, err = m.s.Tree.Apply(m.ctx, dir, []tree.Edit{{Key: keyBytes(name), Delete: true}})
+		}
+		if err == nil {
+			root, err = m.s.setDir(m.ctx, root, path, dir)
+		}
+		if err == nil {
+			root, err = m.s.Apply(m.ctx, root, []Edit{e})
+		}
+	}
+	return root, err
+}
+
+// guarded asks about what changed at and below a path that theirs relies on. The first
+// change that is not decided is recorded.
+func (m *merger) guarded(base, ours tree.Root, path string) error {
+	refuse := func(c *Change) (bool, error) {
+		choice, err := m.askOrAdd(Conflict{Kind: ConflictGuard, Path: c.Key, Also: []string{path}, Coords: c.Coords, Base: brief(c.Old), Ours: brief(c.New)})
+		return choice == Refuse, err
+	}
+	c, err := m.s.FirstChange(m.ctx, base, ours, path)
+	if err != nil || c == nil {
+		return err
+	}
+	if refused, err := refuse(c); refused || err != nil {
+		return err
+	}
+	for c, err := range m.s.Diff(m.ctx, base, ours, DirPath(path)) {
+		if err != nil {
+			return err
+		}
+		if refused, err := refuse(&c); refused || err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add records a conflict that was not decided. One that is found from both sides is
@@ -178,7 +240,7 @@ func (m *merger) ask(c Conflict) Choice {
 		return Refuse
 	}
 	choice := m.o.Choose(c)
-	m.chose = m.chose || choice != Refuse && c.Kind != ConflictChunk
+	m.chose = m.chose || choice != Refuse && c.Kind != ConflictChunk && c.Kind != ConflictGuard
 	return choice
 }
 

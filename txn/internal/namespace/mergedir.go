@@ -25,27 +25,47 @@ func (m *merger) dir(path string, r sides) (tree.Root, error) {
 	if err := CheckPath(m.ctx, path); err != nil {
 		return tree.Root{}, err
 	}
+	if _, refused := m.reported[conflictID{ConflictRename, NodePath(path), ""}]; refused {
+		return tree.Root{}, nil // the two do not belong together
+	}
 	d := &dirMerge{m: m, path: path, r: r}
 	for side := range r {
-		var err error
-		if d.infos[side], err = m.s.readDir(m.ctx, r[side]); err != nil {
+		if err := d.set(side, r[side]); err != nil {
 			return tree.Root{}, err
 		}
 	}
-	switch choice, err := d.guard(); {
-	case err != nil:
-		return tree.Root{}, err
-	case choice == Ours:
-		return r[sideOurs], nil
-	case choice == Theirs:
-		return r[sideTheirs], nil
-	}
 	before := len(m.conflicts)
-	root, err := m.s.Tree.Merge(m.ctx, r[sideBase], r[sideOurs], r[sideTheirs], d.entry)
+	if err := d.guard(); err != nil {
+		return tree.Root{}, err
+	}
+	if root, ok := m.trivial(d.r); ok {
+		return root, nil
+	}
+	root, err := m.s.Tree.Merge(m.ctx, d.r[sideBase], d.r[sideOurs], d.r[sideTheirs], d.entry)
 	if err != nil || len(m.conflicts) > before {
 		return tree.Root{}, err // the root is not used
 	}
 	return d.writeReserved(root)
+}
+
+// set replaces the directory of a side.
+func (d *dirMerge) set(side int, root tree.Root) (err error) {
+	d.r[side] = root
+	d.infos[side], err = d.m.s.readDir(d.m.ctx, root)
+	return err
+}
+
+// undo makes the node of a side what it is in the base.
+func (d *dirMerge) undo(side int) error {
+	if _, moved := slices.BinarySearch(d.m.came[side], d.path); moved {
+		// The array came from elsewhere and would be lost: the choices contradict.
+		return d.m.add(Conflict{Kind: ConflictRename, Path: NodePath(d.path)})
+	}
+	root, err := d.m.s.takeOwn(d.m.ctx, d.r[side], d.r[sideBase], d.m.s.isMetadata)
+	if err != nil {
+		return err
+	}
+	return d.set(side, root)
 }
 
 // entry resolves an entry that both sides changed.
@@ -300,11 +320,8 @@ func (d *dirMerge) writeReserved(root tree.Root) (tree.Root, error) {
 		}
 		state.nodes = setNode(state.nodes, name, doc)
 	}
-	ours, theirs := d.infos[sideOurs], d.infos[sideTheirs]
-	if ours.isArray() && theirs.isArray() && !state.isArray() {
-		// Of two metadata documents each side left another.
-		c := Conflict{Kind: ConflictStructure, Path: NodePath(d.path), Base: "array", Ours: "array", Theirs: "array"}
-		if err := d.m.add(c); err != nil {
+	if d.infos[sideOurs].isArray() && d.infos[sideTheirs].isArray() && !state.isArray() {
+		if err := d.m.add(Conflict{Kind: ConflictStructure, Path: NodePath(d.path), Base: "array", Ours: "array", Theirs: "array"}); err != nil {
 			return tree.Root{}, err
 		}
 	}

@@ -184,10 +184,12 @@ func (h *history) moveOrCopy(move bool) {
 		}
 	}
 	switch {
-	case move && (from == to || strings.HasPrefix(to, from+"/")):
+	case move && strings.HasPrefix(to, from+"/"):
 		wantErr = kv.ErrInvalidKey
 	case len(moved) == 0:
 		wantErr = kv.ErrNotFound
+	case move && from == to:
+		wantErr = nil
 	}
 	var root tree.Root
 	var err error

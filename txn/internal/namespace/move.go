@@ -76,16 +76,20 @@ func (s *Space) eraseChunks(ctx context.Context, d *dirState, prefix string) (di
 }
 
 // Move renames a node: the document at from and all that is below it. Errors:
-// kv.ErrNotFound if there is nothing, ErrExists if there is something at to.
+// kv.ErrNotFound if there is nothing, ErrExists if there is something at to, but for
+// the node itself, which then stays.
 // Arrays keep their identity. It costs a handful of pages, except for keys
 // whose home changes because a form above from or to matches them.
 func (s *Space) Move(ctx context.Context, root tree.Root, from, to string) (tree.Root, error) {
-	if from == to || strings.HasPrefix(to, DirPath(from)) {
+	if from != to && strings.HasPrefix(to, DirPath(from)) {
 		return tree.Root{}, fmt.Errorf("txn: move %q to %q: %w", from, to, errInside)
 	}
 	g, err := s.nodeAt(ctx, root, from)
 	if err != nil {
 		return tree.Root{}, err
+	}
+	if from == to {
+		return root, nil
 	}
 	if err := s.checkFree(ctx, root, to); err != nil {
 		return tree.Root{}, err
@@ -102,7 +106,7 @@ func (s *Space) Move(ctx context.Context, root tree.Root, from, to string) (tree
 }
 
 // errInside means that a node would be moved into itself.
-var errInside = fmt.Errorf("%w: the destination is the node itself or inside it", kv.ErrInvalidKey)
+var errInside = fmt.Errorf("%w: the destination is inside the node", kv.ErrInvalidKey)
 
 // Copy puts a copy of the node from of src at to of dst. Errors are those of
 // move. Arrays get fresh identities, which costs a page for each directory;

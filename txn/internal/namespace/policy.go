@@ -23,6 +23,10 @@ type Policy interface {
 	// that of Array.
 	Structure(name string, doc []byte) (s Structure, ok bool)
 
+	// WithAttributes returns a node document with the attributes of another document of
+	// the same name, or nil if one of them cannot be read.
+	WithAttributes(name string, doc, attributes []byte) []byte
+
 	// MergeDocument merges three states of a metadata document field by field;
 	// nil stands for absent. Fields that both sides changed differently are
 	// returned as conflicts, and merged then holds ours for them. A document
@@ -82,13 +86,14 @@ type FieldConflict struct {
 // NoPolicy knows no documents.
 type NoPolicy struct{}
 
-func (NoPolicy) Node(string) bool                            { return false }
-func (NoPolicy) Forms(string, []byte) []Form                 { return nil }
-func (NoPolicy) Array(string, []byte) bool                   { return false }
-func (NoPolicy) Structure(string, []byte) (Structure, bool)  { return Structure{}, false }
-func (NoPolicy) Metadata(string) bool                        { return false }
-func (NoPolicy) Copies(string, []byte) (copies, rest []byte) { return nil, nil }
-func (NoPolicy) Derived(string) bool                         { return false }
+func (NoPolicy) Node(string) bool                             { return false }
+func (NoPolicy) Forms(string, []byte) []Form                  { return nil }
+func (NoPolicy) Array(string, []byte) bool                    { return false }
+func (NoPolicy) Structure(string, []byte) (Structure, bool)   { return Structure{}, false }
+func (NoPolicy) WithAttributes(string, []byte, []byte) []byte { return nil }
+func (NoPolicy) Metadata(string) bool                         { return false }
+func (NoPolicy) Copies(string, []byte) (copies, rest []byte)  { return nil, nil }
+func (NoPolicy) Derived(string) bool                          { return false }
 func (NoPolicy) MergeDocument(string, []byte, []byte, []byte, bool) ([]byte, []FieldConflict, error) {
 	return nil, []FieldConflict{{}}, nil
 }

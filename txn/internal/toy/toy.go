@@ -88,6 +88,20 @@ func (p Policy[F, S, C]) Structure(name string, doc []byte) (S, bool) {
 	return S(s), ok
 }
 
+func (p Policy[F, S, C]) WithAttributes(_ string, doc, attributes []byte) []byte {
+	isAttribute := func(field string) bool {
+		key, _, _ := strings.Cut(field, "=")
+		return !slices.Contains([]string{"array", "group", "f", "sep", "rank", "k", "g"}, key)
+	}
+	out := slices.DeleteFunc(strings.Fields(string(doc)), isAttribute)
+	for _, field := range strings.Fields(string(attributes)) {
+		if isAttribute(field) {
+			out = append(out, field)
+		}
+	}
+	return []byte(strings.Join(out, " "))
+}
+
 // MergeDocument merges fields; g by axis. What makes a group is a field without
 // a value.
 func (p Policy[F, S, C]) MergeDocument(name string, base, ours, theirs []byte, strict bool) ([]byte, []C, error) {
