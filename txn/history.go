@@ -10,6 +10,8 @@ import (
 type (
 	// PathCommit is a commit that changed what is at and below a path.
 	PathCommit = history.PathCommit
+	// ChunkRun is consecutive chunks that one commit last changed.
+	ChunkRun = history.ChunkRun
 	// Bisection finds the first bad commit between good ones and a bad one with as few
 	// tests as possible.
 	Bisection = history.Bisection
@@ -55,6 +57,12 @@ func (db *DB) History(ctx context.Context, from CommitID, path string, follow bo
 // through renames; result i belongs to keys[i]. See [history.Versions.Blame].
 func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string) ([]*Commit, error) {
 	return db.versions().Blame(ctx, at, path, keys)
+}
+
+// BlameRuns finds for places of keys the commits that last changed them. See
+// [history.Versions.BlameRuns].
+func (db *DB) BlameRuns(ctx context.Context, at CommitID, path string, n int64, place func(key string) (int64, bool), fn func(ChunkRun) bool) error {
+	return db.versions().BlameRuns(ctx, at, path, n, place, fn)
 }
 
 // Bisect begins a search for the first bad commit. Every good commit must be an

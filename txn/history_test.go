@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -202,6 +204,31 @@ func TestBlameModel(t *testing.T) {
 		}
 	}
 	head, _ := db.Head("")
+	// As runs, with windows of few keys, over a grid that has no end.
+	v := db.versions()
+	for _, most := range []int{4, 50, 0} {
+		v.BlameKeys = most
+		next, runs := int64(0), 0
+		last := CommitID{}
+		err := v.BlameRuns(bg, head, path, math.MaxInt64, func(key string) (int64, bool) {
+			i, err := strconv.ParseInt(strings.TrimPrefix(key, "c/"), 10, 64)
+			return i, err == nil
+		}, func(r ChunkRun) bool {
+			if runs++; r.From != next || r.To <= r.From || r.Commit.ID == last {
+				t.Fatalf("run %v to %v after %d", r.From, r.To, next)
+			}
+			for i := r.From; i < min(r.To, chunks); i++ {
+				if r.Commit.ID != writer[keys[i]] {
+					t.Fatalf("windows of %d keys: chunk %d was last changed by %q", most, i, r.Commit.Message)
+				}
+			}
+			next, last = r.To, r.Commit.ID
+			return true
+		})
+		if err != nil || next != math.MaxInt64 || runs > 2*chunks {
+			t.Errorf("%d runs end at %d: %v", runs, next, err)
+		}
+	}
 	for _, n := range []int{1, 7, chunks} {
 		some := slices.Clone(keys)
 		rnd.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })

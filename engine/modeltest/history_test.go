@@ -104,18 +104,23 @@ func stepBlame(r *run) {
 		return
 	}
 	r.note("%s: blame of /%s of %s", d.name, p, v.name)
-	chunks, err := d.db.Blame(bg, v.id, p, r.region(n.array, false).zarr())
-	r.must(err, "blame")
 	up := r.ancestors(v.id)
-	for _, c := range chunks {
-		var at coords
-		copy(at[:], c.Coords)
+	for c, err := range d.db.Blame(bg, v.id, p, r.region(n.array, false).zarr()) {
+		r.must(err, "blame")
 		by := r.versions[c.Commit.ID]
 		if by == nil || !up[by.id] {
 			r.fail("blame: %s is no ancestor of %s", c.Commit.ID.Short(), v.name)
 		}
-		if err := r.blamed(d, by, n, at); err != nil {
-			r.fail("blame: chunk %v of /%s of %s: %s %w", at, p, v.name, by.name, err)
+		for i := range product(c.Counts) {
+			var at coords
+			copy(at[:], c.Coords)
+			for dim := len(c.Counts) - 1; dim >= 0; dim-- {
+				at[dim] += i % c.Counts[dim]
+				i /= c.Counts[dim]
+			}
+			if err := r.blamed(d, by, n, at); err != nil {
+				r.fail("blame: chunk %v of /%s of %s: %s %w", at, p, v.name, by.name, err)
+			}
 		}
 	}
 }

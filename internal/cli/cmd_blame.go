@@ -17,10 +17,12 @@ func blameCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "blame DB[@REV]:PATH",
 		Short: "Show which commit wrote each chunk of an array",
-		Long: `Print a line for each chunk that the selection touches (default the whole array):
-the commit that last changed it, its time and author, the part of the array that the chunk
-holds, and the message. A chunk that is not stored is the commit's that removed
-it or made the array. Renames are followed.`,
+		Long: `Print which commit last changed the chunks that the selection touches (default the
+whole array): the commit, its time and author, the part of the array that the chunks
+hold, and the message. Neighbouring chunks of one commit are one line, or a few
+where they do not fill rows of the grid. A chunk that is not stored is the commit's
+that removed it or made the array. Renames are followed. With --json, "chunk" and
+"key" are those of the first chunk, and "chunks" counts the chunks of each dimension.`,
 		Example: `  zarrdb blame weather.zdb:temp --select '0,100:200'
   zarrdb blame weather.zdb@v1.0:temp --json`,
 		Args: argCount(1, 1),
@@ -39,11 +41,10 @@ it or made the array. Renames are followed.`,
 				if err != nil {
 					return err
 				}
-				chunks, err := db.Blame(ctx, at, t.path, selection)
-				if err != nil {
-					return err
-				}
-				for _, c := range chunks {
+				for c, err := range db.Blame(ctx, at, t.path, selection) {
+					if err != nil {
+						return err
+					}
 					if err := printBlame(cmd, c, asJSON); err != nil {
 						return err
 					}
@@ -71,11 +72,11 @@ func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.
 	return parseSelection(cmd, sel, a, engine.Beside(s, t.path))
 }
 
-func printBlame(cmd *cobra.Command, c engine.BlamedChunk, asJSON bool) error {
+func printBlame(cmd *cobra.Command, c engine.BlamedChunks, asJSON bool) error {
 	if asJSON {
 		return printJSONLine(cmd, map[string]any{
 			"commit": c.Commit.ID.String(), "author": c.Commit.Author, "time": c.Commit.Time, "message": c.Commit.Message,
-			"chunk": c.Coords, "key": c.Key, "start": c.Start, "shape": c.Shape,
+			"chunk": c.Coords, "chunks": c.Counts, "key": c.Key, "start": c.Start, "shape": c.Shape,
 		})
 	}
 	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.In(here(cmd).zone()).Format(time.DateTime), c.Commit.Author,

@@ -426,7 +426,8 @@ class Repository:
         return out
 
     def blame(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
-        """Which commit wrote each chunk of an array; `select` is as on the command line.
+        """Which commit wrote the chunks of an array; `select` is as on the command line. Neighbouring chunks of
+        one commit are one item: `chunk` is the first, `chunks` counts them along each dimension.
 
         >>> [(b["chunk"], b["message"]) for b in repo.blame("t2m", select="0,:")]
         [([0, 0], 'first')]

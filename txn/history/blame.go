@@ -21,26 +21,34 @@ import (
 // in the array and of the keys still in question; nothing if the commit left the
 // array alone.
 func (v *Versions) Blame(ctx context.Context, at catalog.CommitID, path string, keys []string) ([]*catalog.Commit, error) {
+	result := make([]*catalog.Commit, len(keys))
+	err := v.blame(ctx, at, path, keys, &blameWindow{result: result})
+	return result, err
+}
+
+// blame is Blame, and of the places of a window if it has any. Results are in the window.
+func (v *Versions) blame(ctx context.Context, at catalog.CommitID, path string, keys []string, w *blameWindow) error {
 	path = strings.Trim(path, "/")
-	b := blamer{v: v, keys: keys, index: map[string]int{}, result: make([]*catalog.Commit, len(keys)), waiting: map[catalog.CommitID]*blameStep{}}
+	b := blamer{v: v, keys: keys, index: map[string]int{}, result: w.result, window: w, waiting: map[catalog.CommitID]*blameStep{}}
 	all := map[int]struct{}{}
 	for i, k := range keys {
 		if _, ok := b.index[k]; ok {
-			return nil, fmt.Errorf("blame /%s: key %q is named twice", path, k)
+			return fmt.Errorf("blame /%s: key %q is named twice", path, k)
 		}
 		b.index[k], all[i] = i, struct{}{}
 	}
-	if err := b.push(ctx, at, path, all); err != nil {
-		return nil, fmt.Errorf("blame /%s: %w", path, err)
+	if err := b.push(ctx, at, path, all, w.place != nil); err != nil {
+		return fmt.Errorf("blame /%s: %w", path, err)
 	}
 	for len(b.queue) > 0 {
 		c := heap.Pop(&b.queue).(*catalog.Commit)
 		if err := b.visit(ctx, c, b.waiting[c.ID]); err != nil {
-			return nil, fmt.Errorf("blame /%s at %s: %w", path, c.ID.Short(), err)
+			return fmt.Errorf("blame /%s at %s: %w", path, c.ID.Short(), err)
 		}
 		delete(b.waiting, c.ID)
 	}
-	return b.result, nil
+	w.result = b.result
+	return nil
 }
 
 type blamer struct {
@@ -50,20 +58,23 @@ type blamer struct {
 	queue   queue
 	waiting map[catalog.CommitID]*blameStep
 	result  []*catalog.Commit
+	window  *blameWindow
 }
 
 // blameStep is what is still in question at a commit.
 type blameStep struct {
 	path string
 	keys map[int]struct{}
+	rest bool // and all places of the window that are not listed
 }
 
 // push hands keys on to a commit. The map is the step's from now on.
-func (b *blamer) push(ctx context.Context, id catalog.CommitID, path string, keys map[int]struct{}) error {
-	if len(keys) == 0 {
+func (b *blamer) push(ctx context.Context, id catalog.CommitID, path string, keys map[int]struct{}, rest bool) error {
+	if len(keys) == 0 && !rest {
 		return nil
 	}
 	if step := b.waiting[id]; step != nil {
+		step.rest = step.rest || rest
 		for i := range keys {
 			step.keys[i] = struct{}{}
 		}
@@ -73,7 +84,7 @@ func (b *blamer) push(ctx context.Context, id catalog.CommitID, path string, key
 	if err != nil {
 		return err
 	}
-	b.waiting[id] = &blameStep{path, keys}
+	b.waiting[id] = &blameStep{path, keys, rest}
 	heap.Push(&b.queue, c)
 	return nil
 }
@@ -85,13 +96,13 @@ func (b *blamer) visit(ctx context.Context, c *catalog.Commit, step *blameStep) 
 	if err != nil {
 		return err
 	}
-	left := step.keys
+	left, rest := step.keys, step.rest
 	before, _, err := b.v.before(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, p := range before {
-		if len(left) == 0 {
+		if len(left) == 0 && !rest {
 			break
 		}
 		was, ok, err := b.pathIn(ctx, p.Root, c.Root, step.path)
@@ -105,17 +116,20 @@ func (b *blamer) visit(ctx context.Context, c *catalog.Commit, step *blameStep) 
 		if err != nil {
 			return err
 		}
-		changed, err := b.changed(ctx, there, here, left)
+		changed, err := b.changed(ctx, there, here, left, rest)
 		if err != nil {
 			return err
 		}
 		for i := range changed {
 			delete(left, i)
 		}
-		if err := b.push(ctx, p.ID, was, left); err != nil {
+		if err := b.push(ctx, p.ID, was, left, rest); err != nil {
 			return err
 		}
-		left = changed
+		left, rest = changed, false
+	}
+	if rest {
+		b.window.rest = c
 	}
 	for i := range left {
 		b.result[i] = c
@@ -150,8 +164,9 @@ func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string
 	return "", false, err
 }
 
-// changed returns those of some keys whose bytes differ between two directories.
-func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
+// changed returns those of some keys whose bytes differ between two directories, and with
+// rest those that it lists.
+func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[int]struct{}, rest bool) (map[int]struct{}, error) {
 	out := map[int]struct{}{}
 	// Many changes to few keys: ask for the keys.
 	budget := 4*len(keys) + 64
@@ -159,12 +174,16 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := b.index[it.Key]; ok {
-			if _, ok := keys[i]; ok {
-				out[i] = struct{}{}
-			}
+		i, known := b.index[it.Key]
+		if known {
+			_, known = keys[i]
+		} else if rest {
+			i, known = b.window.list(b, it.Key)
 		}
-		if budget--; budget < 0 {
+		if known {
+			out[i] = struct{}{}
+		}
+		if budget--; budget < 0 && !rest {
 			return b.changedOneByOne(ctx, there, here, keys)
 		}
 	}
@@ -174,6 +193,9 @@ func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[in
 func (b *blamer) changedOneByOne(ctx context.Context, there, here tree.Root, keys map[int]struct{}) (map[int]struct{}, error) {
 	out := map[int]struct{}{}
 	for i := range keys {
+		if b.keys[i] == "" {
+			continue // of a later window
+		}
 		was, inOld, err := b.v.Space.Get(ctx, there, b.keys[i])
 		if err != nil {
 			return nil, err

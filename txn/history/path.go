@@ -17,6 +17,8 @@ type Versions struct {
 	Commit Get // of any commit
 	Kept   Get // of a commit whose content is kept; catalog.ErrExpired if it is not
 	Space  *namespace.Space
+	// BlameKeys bounds the keys that BlameRuns holds; 0 is the default.
+	BlameKeys int
 }
 
 // PathCommit is a commit that changed what is at and below a path.
