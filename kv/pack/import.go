@@ -24,13 +24,13 @@ type Imported struct {
 
 // Import copies the records whose payloads overlap need, which ascend, from a
 // pack of another store to the same offsets of the pack of the same ID here. The
-// file is made if it is not there, and has holes for all else. Bytes that are
-// there and equal are not written, so that an Import that was interrupted can be
-// run again.
+// file is made if it is not there, and has holes for all else. A record that is there
+// and sound is not written, so that an Import that was interrupted can be run again,
+// and damage of the source does not spread.
 //
 // Copied payloads are durable when Import returns; the Info is for the index, in
 // or before the batch that names the payloads. A crash leaves unreferenced
-// bytes. A pack that grows here is only compared: it has its own payloads.
+// bytes. A pack that grows here is not written: it has its own payloads.
 // Damaged ranges of the source are left out; reading such a payload is an error.
 //
 // fixed means that others may read this store's file by its own offsets: the
@@ -46,15 +46,20 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, f
 	}
 	s.reclaim.RLock()
 	defer s.reclaim.RUnlock()
-	one, _ := s.importing.LoadOrStore(id, new(sync.Mutex))
-	one.(*sync.Mutex).Lock()
-	defer one.(*sync.Mutex).Unlock()
+	defer s.lockImport(id)()
 	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
 	info, err := m.run(from, need)
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
 	}
 	return info, m.out, nil
+}
+
+// lockImport waits until no other Import or Heal writes to a pack.
+func (s *Store) lockImport(id ID) (unlock func()) {
+	one, _ := s.importing.LoadOrStore(id, new(sync.Mutex))
+	one.(*sync.Mutex).Lock()
+	return one.(*sync.Mutex).Unlock
 }
 
 // importBytes is the number of bytes compared and copied at a time.
@@ -68,7 +73,7 @@ type importer struct {
 	f        vfs.File  // of this store
 	size     uint64    // of f
 	fixed    bool      // bytes of f must not move
-	grows    bool      // f is only compared
+	grows    bool      // f is not written
 	fresh    bool      // f is new in the directory
 	buf, old []byte
 	head     []byte // of the scanners
@@ -262,6 +267,15 @@ func (m *importer) extent(e Extent) error {
 				return false
 			}
 			end := rec.Offset + rec.Length
+			var has bool
+			if has, err = m.has(rec); has {
+				err = flush()
+				m.runs = append(m.runs, Extent{rec.Header, end})
+				m.out.Equal += end - rec.Header
+			}
+			if has || err != nil || m.grows {
+				return err == nil && end < e.To
+			}
 			if run.To == 0 || rec.Header != roundUp(run.To, smallAlign) {
 				if err = flush(); err != nil {
 					return false
@@ -298,19 +312,10 @@ func (m *importer) copy(r Extent, shift uint64) error {
 		if _, err := readAt(m.src.f, b, off+shift); err != nil {
 			return err
 		}
-		switch same, err := m.has(b, off); {
-		case err != nil:
+		if _, err := m.f.WriteAt(b, int64(off)); err != nil {
 			return err
-		case same:
-			m.out.Equal += uint64(len(b))
-		case m.grows:
-			return &CorruptError{Pack: m.id, Offset: off, Length: uint64(len(b)), Reason: "the database that writes this pack has other bytes there"}
-		default:
-			if _, err := m.f.WriteAt(b, int64(off)); err != nil {
-				return err
-			}
-			m.out.Written += uint64(len(b))
 		}
+		m.out.Written += uint64(len(b))
 		off += uint64(len(b))
 		m.size = max(m.size, off)
 		if m.progress != nil {
@@ -321,16 +326,33 @@ func (m *importer) copy(r Extent, shift uint64) error {
 	return nil
 }
 
-// has reports whether the file has these bytes.
-func (m *importer) has(b []byte, off uint64) (bool, error) {
-	if off+uint64(len(b)) > m.size {
+// has reports whether the file has a sound record already. Such a record is not written
+// over, because that of the source may be damaged.
+func (m *importer) has(rec Record) (bool, error) {
+	if rec.Offset+rec.Length > m.size {
 		return false, nil
 	}
-	old := m.old[:len(b)]
-	if _, err := readAt(m.f, old, off); err != nil {
+	sc := scanner{ctx: m.ctx, p: m.src.p, f: m.f, size: m.size, step: headerBytes, buf: m.old[:0]}
+	h, ok, err := parseHeader(sc.read, rec.Header, m.size, m.src.p.salt)
+	if !ok || err != nil || h.skip || h.payload != rec.Offset || h.length != rec.Length {
 		return false, err
 	}
-	return bytes.Equal(b, old), nil
+	sums := make([]byte, sumSize*blocks(rec.Length))
+	if _, err := readAt(m.f, sums, rec.Offset-backSize-uint64(len(sums))); err != nil {
+		return false, err
+	}
+	r := part{p: m.src.p, a: rec.Address}
+	for off := uint64(0); off < rec.Length; {
+		b := m.old[:min(uint64(len(m.old)), rec.Length-off)]
+		if _, err := readAt(m.f, b, rec.Offset+off); err != nil {
+			return false, err
+		}
+		if r.checkAll(b, off, sums[sumSize*(off/blockSize):]) != nil {
+			return false, nil
+		}
+		off += uint64(len(b))
+	}
+	return true, nil
 }
 
 // publish makes copied payloads visible to readers.

@@ -155,9 +155,10 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 	if _, err := own.Sync(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := own.Import(context.Background(), from, a.Pack, []Extent{extentOf(a)}, false, nil); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("over a pack that grows: %v", err)
+	if n := mustImport(t, own, from, a); n.Written != 0 {
+		t.Errorf("over a pack that grows: %+v", n)
 	}
+	checkPayload(t, own, a, make([]byte, 100_000))
 	if _, _, err := own.Import(context.Background(), from, ID{9}, nil, false, nil); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("of a pack that is not there: %v", err)
 	}
