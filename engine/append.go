@@ -434,5 +434,5 @@ func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) err
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
 	c, err := j.o.finish(ctx, s)
-	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load()}, err
+	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Healed: s.Healed()}, err
 }

@@ -40,8 +40,12 @@ func (db *DB) Check(ctx context.Context, o txn.CheckOptions) (*txn.CheckReport, 
 // Repair makes a damaged database as usable as it can be without losing anything
 // that may still be of use. The error is about the repair; damage that is left is
 // in the report. See [txn.DB.Repair].
-func (db *DB) Repair(ctx context.Context, o txn.CheckOptions) (*txn.RepairReport, error) {
-	return db.store.Repair(ctx, o)
+func (db *DB) Repair(ctx context.Context, o txn.CheckOptions, from ...*DB) (*txn.RepairReport, error) {
+	stores := make([]*txn.DB, len(from))
+	for i := range from {
+		stores[i] = from[i].store
+	}
+	return db.store.Repair(ctx, o, stores...)
 }
 
 // Checkpoint copies the index now, so that [Salvage] can restore everything up to

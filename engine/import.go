@@ -69,6 +69,9 @@ type ImportResult struct {
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
+	// Healed is how many damaged payloads of the destination were stored again, because
+	// the source had their bytes.
+	Healed int64
 	// Unknown has the errors of some of the arrays with unknown codecs, which
 	// cannot be opened. They were imported too.
 	Unknown []error
@@ -370,7 +373,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.Healed(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a

@@ -24,6 +24,9 @@ const stagedSuffix = ".staged"
 // zip cannot take what is new.
 func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ *TransferReport, err error) {
 	fs := db.opts.FS
+	if o.SkipDamaged {
+		return nil, fmt.Errorf("backup to %s: a zip file cannot leave out damaged chunks: make the backup in a directory: %w", file, errors.ErrUnsupported)
+	}
 	if _, err := fs.Stat(file); err == nil {
 		return nil, fmt.Errorf("backup to %s: %w", file, ErrExists)
 	}

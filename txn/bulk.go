@@ -129,7 +129,12 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 			break
 		}
 		old, ok, err := b.space.Get(ctx, root, full)
-		if err != nil || ok && old.Kind == tree.KindNative && old.Sum == sum {
+		if err == nil && ok && old.Kind == tree.KindNative && old.Sum == sum {
+			ok, err = b.s.keeps(ctx, old, value)
+		} else {
+			ok = false
+		}
+		if ok || err != nil {
 			return old, err
 		}
 	}

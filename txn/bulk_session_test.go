@@ -353,7 +353,7 @@ func TestPayloadOfFormerBaseIsStoredAgain(t *testing.T) {
 	update(t, db, "main", map[string]string{"k": payload("v")})
 	s := mustBegin(t, db)
 	set(t, s, map[string]string{"k": "", "mine": "1"})
-	v, base, err := s.atBase(bg, "k", digest.Of([]byte(payload("v"))))
+	v, base, err := s.atBase(bg, "k", digest.Of([]byte(payload("v"))), []byte(payload("v")))
 	if err != nil || base == nil {
 		t.Fatalf("base has %v: %v", base, err)
 	}

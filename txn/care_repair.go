@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -37,26 +39,34 @@ type RepairReport struct {
 //
 //   - Pages and commits that are damaged or gone are restored from checkpoints
 //     of the index. Their names are hashes, so they are the right ones.
+//   - Payloads that are damaged or gone are written again if this database or one of
+//     from has the same bytes, under whatever key. All payloads are read if from is given.
+//     Payloads that stay damaged are known holes: every check and transfer looks at them.
 //   - A branch that cannot be opened is not moved. Its newest version that can
 //     be is put on the branch "repair/NAME".
 //   - Where entries of a reflog are missing, an entry "expired" says where the branch
 //     was before and after. Earlier versions of this program let such entries expire
 //     if the clock of the machine had gone back.
 //
-// Damaged payloads stay where they are and reading them stays an error; history
-// is never rewritten. What is damaged, and in which arrays, chunks and versions,
+// Pages come from the databases of from too. Payloads that nothing has stay damaged and
+// reading them stays an error; history is never rewritten. What is damaged, and in which arrays, chunks and versions,
 // is written to a file in the quarantine. The error is about the repair; damage
 // that is left is in the report: [Salvage] goes back to a sound checkpoint.
-func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error) {
+func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairReport, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
+	if !db.collecting.TryLock() {
+		return nil, ErrCollecting
+	}
+	defer db.collecting.Unlock()
+	o.Payloads = o.Payloads || len(from) > 0
 	// What is in the index counts, before and after.
 	db.forgetCommits()
 	defer db.forgetCommits()
 	found := o.Found
 	r := &RepairReport{}
-	p := repairer{db: db, r: r, lost: map[indexKey]struct{}{}}
+	p := repairer{db: db, from: from, payloads: o.Payloads, r: r, lost: map[indexKey]struct{}{}, bad: map[pack.Address]digest.Sum{}}
 	o.Found = p.note
 	var err error
 	if r.Before, err = db.Check(ctx, o); err != nil {
@@ -64,7 +74,7 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 	}
 	r.After, o.Found = r.Before, nil
 	if r.Before.Found > 0 {
-		err = inTurn(ctx, p.heal, p.branches, p.reflogs)
+		err = inTurn(ctx, p.heal, p.healPayloads, p.branches, p.reflogs)
 		if err == nil && len(r.Done) > 0 {
 			r.After, err = db.Check(ctx, o)
 		}
@@ -75,6 +85,9 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 			return r, fmt.Errorf("repair: %w", err)
 		}
 	}
+	if err := db.putHoles(p.bad); err != nil {
+		return r, fmt.Errorf("repair: %w", err)
+	}
 	if found != nil {
 		for _, problem := range r.After.Problems {
 			found(problem)
@@ -84,9 +97,12 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions) (*RepairReport, error)
 }
 
 type repairer struct {
-	db   *DB
-	r    *RepairReport
-	lost map[indexKey]struct{}
+	db       *DB
+	from     []*DB
+	payloads bool // are read
+	r        *RepairReport
+	lost     map[indexKey]struct{}
+	bad      map[pack.Address]digest.Sum
 }
 
 // indexKey is the place of a page or commit in the index.
@@ -96,9 +112,11 @@ type indexKey struct {
 }
 
 // note takes each problem of a check, also of those that its report has no room
-// for, and keeps the damaged pages and commits.
+// for, and keeps the damaged pages, commits and payloads.
 func (p *repairer) note(problem Problem) {
 	switch {
+	case problem.Kind == ProblemPayload:
+		p.bad[problem.Address] = problem.sum
 	case problem.Kind == ProblemPage && len(problem.Page) == 2*digest.Size:
 		var name digest.Sum
 		if _, err := hex.Decode(name[:], []byte(problem.Page)); err == nil {
@@ -123,7 +141,12 @@ func (p *repairer) heal(ctx context.Context) error {
 	for {
 		done := len(p.r.Done)
 		for i := len(list) - 1; i >= 0 && len(p.lost) > 0; i-- {
-			if err := p.healFrom(ctx, list[i].Name); err != nil {
+			if err := p.healFromCheckpoint(ctx, list[i].Name); err != nil {
+				return err
+			}
+		}
+		for _, src := range p.from {
+			if err := p.healFrom(ctx, src.idx, src.dir); err != nil {
 				return err
 			}
 		}
@@ -131,15 +154,59 @@ func (p *repairer) heal(ctx context.Context) error {
 			return nil
 		}
 		clear(p.lost)
-		if _, err := p.db.Check(ctx, CheckOptions{Found: p.note}); err != nil {
+		if _, err := p.db.Check(ctx, CheckOptions{Found: p.note, Payloads: p.payloads}); err != nil {
 			return err
 		}
 	}
 }
 
-// healFrom takes what it can from one checkpoint. One that cannot be opened
+// healPayloads takes payloads from this database, where the same bytes may be stored
+// twice, and from others.
+func (p *repairer) healPayloads(ctx context.Context) error {
+	for _, src := range slices.Insert(slices.Clone(p.from), 0, p.db) {
+		wanted, found := map[digest.Sum]bool{}, map[digest.Sum]pack.Address{}
+		for _, sum := range p.bad {
+			wanted[sum] = true
+		}
+		if len(wanted) == 0 {
+			return nil
+		}
+		var mu sync.Mutex
+		_, err := src.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
+			mu.Lock()
+			_, has := found[v.Sum]
+			mu.Unlock()
+			if !wanted[v.Sum] || has || src.verifyPayload(ctx, addressOf(v), v.Sum, nil) != nil {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[v.Sum] = addressOf(v)
+			return nil
+		}})
+		if err != nil {
+			return err
+		}
+		healed, err := p.db.healFrom(ctx, src, p.bad, func(h hole) (pack.Address, bool) {
+			a, ok := found[h.Sum]
+			return a, ok
+		})
+		if err != nil {
+			return err
+		}
+		for a := range healed {
+			delete(p.bad, a)
+		}
+		if n := len(healed); n > 0 {
+			p.done("%d damaged payloads restored from %s", n, src.dir)
+		}
+	}
+	return nil
+}
+
+// healFromCheckpoint takes what it can from one checkpoint. One that cannot be opened
 // heals nothing.
-func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) {
+func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (err error) {
 	fs := p.db.opts.FS
 	path := fs.PathJoin(p.db.dir, checkpointDir, checkpoint)
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
@@ -147,6 +214,11 @@ func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) 
 		return nil
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
+	return p.healFrom(ctx, idx, "checkpoint "+checkpoint)
+}
+
+// healFrom takes pages and commits from another index.
+func (p *repairer) healFrom(ctx context.Context, idx *index.Index, name string) error {
 	batch := p.db.idx.NewBatch()
 	defer func() { batch.Close() }()
 	kinds := map[index.Space]string{index.SpacePage: ProblemPage, index.SpaceCommit: ProblemCommit}
@@ -165,7 +237,7 @@ func (p *repairer) healFrom(ctx context.Context, checkpoint string) (err error) 
 			continue
 		}
 		batch.Set(at.space, at.name[:], b)
-		p.done("%s %v restored from checkpoint %s", kinds[at.space], at.name, checkpoint)
+		p.done("%s %v restored from %s", kinds[at.space], at.name, name)
 		delete(p.lost, at)
 		if batch.Len() >= healBatch {
 			if err := batch.Commit(true); err != nil {

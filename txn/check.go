@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // CheckOptions say how much [DB.Check] looks at.
 type CheckOptions struct {
 	// Payloads reads every payload and compares it with its checksums, its hash
-	// and its header. Otherwise only the index is read, and payloads must lie
-	// inside packs that are there and long enough.
+	// and its header. Otherwise only the index is read, payloads must lie
+	// inside packs that are there and long enough, and known holes are read.
 	Payloads bool
 	// Found is called with each problem once the versions that it affects are
 	// known; nil collects them in the report only. Calls do not overlap.
@@ -27,6 +29,8 @@ type CheckOptions struct {
 	// gone says that packs may have been removed since, because the index is a
 	// checkpoint: that one is missing matters where a payload lies in it.
 	gone bool
+	// payload replaces the look at a payload; it may be called side by side.
+	payload func(ctx context.Context, v tree.Value) error
 }
 
 // CheckProgress is how far a check is.
@@ -71,6 +75,10 @@ type Problem struct {
 	// Address of a payload; Page is the name of a page.
 	Address pack.Address
 	Page    string
+
+	// Hole says that the payload is known to be damaged: see [TransferOptions].SkipDamaged.
+	Hole bool
+	sum  digest.Sum // of the payload
 }
 
 // MaxProblemCommits bounds Problem.Commits.
@@ -146,7 +154,7 @@ func (db *DB) checked(ctx context.Context, o CheckOptions) (*checker, error) {
 	defer db.care.RUnlock()
 	c := newChecker(db, o)
 	defer c.snap.Close()
-	return c, inTurn(ctx, c.packs, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
+	return c, inTurn(ctx, c.packs, c.known, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
 }
 
 // inTurn takes steps up to the first error.
@@ -190,6 +198,14 @@ func (c *checker) packs(context.Context) error {
 			continue
 		}
 		c.note(Problem{Kind: ProblemPack, What: fmt.Sprintf("pack %v", i.ID), Err: err, Address: pack.Address{Pack: i.ID}})
+	}
+	return nil
+}
+
+// known reads the known holes.
+func (c *checker) known(context.Context) (err error) {
+	if c.holes, err = holes(c.snap); err != nil {
+		return c.unreadable(err, ProblemPack, "known holes")
 	}
 	return nil
 }

@@ -118,10 +118,13 @@ func (db *DB) begunBy(ctx context.Context, to *DB) error {
 // sound is a check of the index; payloads were compared as they were copied.
 func (db *DB) sound(ctx context.Context) error {
 	r, err := db.Check(ctx, CheckOptions{})
-	if err == nil && len(r.Problems) > 0 {
-		err = r.Problems[0]
+	if err != nil {
+		return err
 	}
-	return err
+	if i := slices.IndexFunc(r.Problems, func(p Problem) bool { return !p.Hole }); i >= 0 {
+		return r.Problems[i]
+	}
+	return nil
 }
 
 // copyOptions are those of a copy that is open only to be written.

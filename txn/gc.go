@@ -112,7 +112,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 			g.snap.Close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.reclaim, g.explain} {
+	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.reclaim, g.explain} {
 		if err := step(ctx); err != nil {
 			return g.r, fmt.Errorf("gc: %w", err)
 		}

@@ -2,7 +2,11 @@ package txn
 
 import (
 	"context"
+	"maps"
+	"math"
+	"sort"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -13,6 +17,25 @@ const (
 	sealFrom  = 64 << 10
 	sealShare = 10
 )
+
+// dropHoles forgets known holes that nothing names any more.
+func (g *collector) dropHoles(context.Context) error {
+	known, err := holes(g.db.idx)
+	if err != nil || len(known) == 0 || g.o.DryRun {
+		return err
+	}
+	live := map[pack.ID][]pack.Extent{}
+	maps.DeleteFunc(known, func(a pack.Address, _ digest.Sum) bool {
+		list, ok := live[a.Pack]
+		if !ok {
+			list, _ = g.marks.Live.Of(a.Pack, math.MaxUint64)
+			live[a.Pack] = list
+		}
+		i := sort.Search(len(list), func(i int) bool { return list[i].To > a.Offset })
+		return i == len(list) || list[i].From > a.Offset
+	})
+	return g.db.putHoles(known)
+}
 
 // reclaim gives the space of payloads back that nothing names any more. The
 // deletes are durable by now, and the checkpoint that is made before the first

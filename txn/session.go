@@ -47,6 +47,7 @@ type Session struct {
 	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
 	bufSize  int64
 	newNodes bool  // buf has node documents, so that work does not know all arrays
+	healed   atomic.Int64 // payloads
 	fresh    fresh // payloads since the last savepoint
 	stored   bool  // a record of it is in the index
 	saved    time.Time

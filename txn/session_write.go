@@ -22,25 +22,36 @@ import (
 const maxBuffered = 1 << 16
 
 // Set implements [kv.Writer]. Setting the bytes that a key has already is no
-// write at all. Bytes that the session's base has at the key are not stored
+// write at all, unless the stored ones are damaged: then these take their place, in every
+// version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	sum := digest.Of(value)
 	old, err := s.lookup(ctx, key)
+	var damaged bool
 	switch {
 	case err == nil && old.Kind != tree.KindVirtual && old.ContentSum() == sum:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.used = time.Now().UTC()
-		s.noteTime(key, false)
-		return nil
+		keeps, err := s.keeps(ctx, old, value)
+		if err != nil {
+			return err
+		}
+		if keeps {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.used = time.Now().UTC()
+			s.noteTime(key, false)
+			return nil
+		}
+		damaged = true
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err
 	}
 	if v, ok := inlineValue(key, value); ok {
 		return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 	}
-	if v, base, err := s.atBase(ctx, key, sum); err != nil {
+	if damaged {
+		// The base has the same payload, or one that was not looked for.
+	} else if v, base, err := s.atBase(ctx, key, sum, value); err != nil {
 		return err
 	} else if base != nil {
 		err := s.put(ctx, namespace.Edit{Key: key, Value: v}, base)
@@ -61,7 +72,7 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 
 // atBase returns the stored bytes that the session's base has at a key, and the
 // root of the base, if their hash is sum; else base is nil.
-func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum) (v tree.Value, base *tree.Root, err error) {
+func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum, value []byte) (v tree.Value, base *tree.Root, err error) {
 	s.mu.RLock()
 	root, changed := s.start, s.work != s.start || len(s.buf) > 0
 	s.mu.RUnlock()
@@ -70,6 +81,9 @@ func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum) (v tre
 	}
 	v, ok, err := s.space.Get(ctx, root, key)
 	if err != nil || !ok || v.Kind != tree.KindNative || v.Sum != sum {
+		return tree.Value{}, nil, err
+	}
+	if keeps, err := s.keeps(ctx, v, value); !keeps || err != nil {
 		return tree.Value{}, nil, err
 	}
 	return v, &root, nil

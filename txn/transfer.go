@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -44,7 +46,7 @@ func (otherTagError) Error() string {
 func (otherTagError) Is(target error) bool { return errors.Is(ErrDiverged, target) }
 
 // TransferOptions of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
-// [Restore]. Backups hold everything and know no options but Progress.
+// [Restore]. Backups hold everything and know no options but SkipDamaged and Progress.
 type TransferOptions struct {
 	// Branch is the only branch that is cloned, with the tags among its
 	// versions; "" is all branches and tags.
@@ -69,6 +71,11 @@ type TransferOptions struct {
 	Prune bool
 	// DryRun reports the moves of a push or pull, and copies nothing. Others ignore it.
 	DryRun bool
+	// SkipDamaged makes a copy without payloads that are damaged in the source.
+	// Otherwise one of them is a *[DamageError], and nothing moves. In the copy they are
+	// known holes: reading one is kv.ErrCorrupt, [DB.Check] names them, and a later
+	// transfer from a source that has them fills them, as a write and [DB.Repair] do.
+	SkipDamaged bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(TransferProgress)
@@ -96,6 +103,11 @@ type TransferReport struct {
 	// compared by hash: those that its new versions name, and which no version that
 	// it had before names.
 	Verified int64
+	// Filled is how many known holes of the destination got their bytes, and Holes
+	// how many it has now. Skipped are the first 1000 new ones: what is damaged in the
+	// source, with its keys and versions there.
+	Filled, Holes int64
+	Skipped       []Problem
 	// Moves are the refs that moved.
 	Moves []RefMove
 	// Refs are what a push, pull or fetch was about: stored names in the
@@ -118,8 +130,18 @@ type transfer struct {
 
 	found *transferWalk // what is to be copied
 	packs []pack.Info
+
+	mu  sync.Mutex // guards packs and bad in verify
+	bad map[pack.Address]badPayload
+
 	phase string    // of the last report of progress
 	next  time.Time // of the next one
+}
+
+// badPayload is a payload that is damaged in the source.
+type badPayload struct {
+	sum digest.Sum
+	err error
 }
 
 // transferRecord is a commit that the destination is to know.
@@ -142,14 +164,14 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	}
 	return t.r, inTurn(ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
-		t.walk, t.copyPacks, t.copyPages, t.verify,
+		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
 }
 
 // newTransfer keeps the destination from being collected until the transfer is
 // closed, which it is to be in any case.
 func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
-	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}}
+	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, bad: map[pack.Address]badPayload{}}
 	if from == to {
 		return t, errors.New("txn: source and destination are the same")
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -54,8 +56,29 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 			t.r.Packs++
 		}
 		t.packs[i] = info
+		if err != nil && errors.Is(err, kv.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
+			return t.damagedPack(ctx, ids[i], err)
+		}
 		return err
 	})
+}
+
+// damagedPack deals with a pack of the source that cannot be read. What can be read of it
+// is copied payload by payload when the copy is verified.
+func (t *transfer) damagedPack(ctx context.Context, id pack.ID, err error) error {
+	if t.o.SkipDamaged {
+		return nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = &pack.CorruptError{Pack: id, Reason: "the file is missing"}
+	}
+	problems, more := t.from.problemsOf(ctx, func(v tree.Value) error {
+		if addressOf(v).Pack == id {
+			return err
+		}
+		return nil
+	})
+	return errors.Join(&DamageError{problems, err}, more)
 }
 
 // importPack copies what is needed of one pack. Files are not rewritten if there
@@ -130,7 +153,13 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 	c := newChange(0)
 	c.noPayloads, c.extra = true, to.idx.NewBatch()
 	defer func() { c.extra.Close() }()
+	for a, b := range t.bad {
+		catalog.Holes.Put(c.extra, hole{Address: a, Sum: b.sum})
+	}
 	for _, i := range t.packs {
+		if i.ID == (pack.ID{}) {
+			continue // it cannot be read
+		}
 		if i.ID.Incarnation() == to.incarnation && !i.Sealed {
 			continue // it is recorded as it grows
 		}
@@ -168,6 +197,11 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 		return err
 	}
 	t.r.Moves = c.moves
+	known, err := holes(to.idx)
+	if err != nil {
+		return err
+	}
+	t.r.Holes = int64(len(known))
 	to.packs.Recorded(t.packs)
 	return nil
 }

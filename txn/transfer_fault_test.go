@@ -82,7 +82,7 @@ func transferCrashes(t *testing.T, kind carrying, seed uint64, over func(n int) 
 func TestTransferIsTakenUpAgain(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
-	const values, size = 20, 300_000
+	const values, size = 20, 100_000
 	all := map[string]string{}
 	for i := range values {
 		all[fmt.Sprintf("a/c/%d", i)] = big(fmt.Sprint("v", i), size)
@@ -107,8 +107,8 @@ func TestTransferIsTakenUpAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.PresentBytes != r.PayloadBytes || next.PayloadBytes+r.PayloadBytes < values*size ||
-		next.PayloadBytes+r.PayloadBytes > values*(size+8192) {
+	if next.PresentBytes == 0 || next.PresentBytes < r.PayloadBytes-size-8192 || next.PayloadBytes+next.PresentBytes < values*size ||
+		next.PayloadBytes+next.PresentBytes > values*(size+8192) {
 		t.Errorf("first %+v, then %+v", *r, *next)
 	}
 	sameVersions(t, db, openCopy(t, fs, "copy"))

@@ -2,12 +2,13 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -29,6 +30,9 @@ func (t *transfer) verify(ctx context.Context) error {
 	err := w.run(ctx)
 	if err == nil {
 		err = w.payloads(ctx, &done)
+	}
+	if len(t.bad) > 0 && (err == nil || errors.Is(err, errDamaged)) {
+		err = t.damaged(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("verify the copy: %w", err)
@@ -62,14 +66,77 @@ func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *rea
 		}
 		n++
 		size += int64(v.Length)
-		return w.t.to.packs.Verify(ctx, addressOf(v), func(b []byte) error {
-			if sum := digest.Of(b); sum != v.Sum {
-				return corrupt("pack %v at %d: payload hashes to %v, not %v", addressOf(v).Pack, v.Offset, sum, v.Sum)
-			}
-			return nil
-		})
+		return w.t.verifyPayload(ctx, v)
 	})
 	return n, size, err
+}
+
+// errDamaged ends the verification of a copy at a payload that is damaged in the source.
+var errDamaged = errors.New("txn: damaged in the source")
+
+// verifyPayload verifies a payload of the copy. One that did not arrive is written again.
+func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
+	a := addressOf(v)
+	err := t.to.verifyPayload(ctx, a, v.Sum, nil)
+	if !errors.Is(err, kv.ErrCorrupt) {
+		return err
+	}
+	var right []byte
+	source := t.from.verifyPayload(ctx, a, v.Sum, func(b []byte) { right = append([]byte{}, b...) })
+	var damage *pack.CorruptError
+	switch {
+	case source == nil && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.incarnation && !t.to.opts.ReadOnly:
+		info, _, err := t.to.packs.Heal(ctx, a.Pack, []pack.Address{a}, true, func(int) ([]byte, error) { return right, nil })
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		t.packs = append(t.packs, info)
+		t.mu.Unlock()
+		return t.to.verifyPayload(ctx, a, v.Sum, nil)
+	case source == nil && a.Pack.Incarnation() == t.to.incarnation:
+		return fmt.Errorf("%w: the destination wrote this payload itself, and has other bytes there: if it is damaged, \"zarrdb fsck --full --repair --from COPY\" heals it", err)
+	case source == nil:
+		return err
+	case !errors.Is(source, kv.ErrCorrupt):
+		return source
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bad[a] = badPayload{v.Sum, source}
+	if !t.o.SkipDamaged {
+		return errDamaged
+	}
+	return nil
+}
+
+// damaged finds out where the payloads are that are damaged in the source, and is the error
+// about them unless they are to be skipped.
+func (t *transfer) damaged(ctx context.Context) error {
+	var first error
+	problems, err := t.from.problemsOf(ctx, func(v tree.Value) error {
+		return t.bad[addressOf(v)].err
+	})
+	for _, bad := range t.bad {
+		first = bad.err
+	}
+	if t.o.SkipDamaged && err == nil {
+		t.r.Skipped = problems
+		t.r.Verified -= int64(len(t.bad))
+		return nil
+	}
+	return errors.Join(&DamageError{problems, first}, err)
+}
+
+// fill heals known holes of the destination with what the source has at their places.
+func (t *transfer) fill(ctx context.Context) error {
+	known, err := holes(t.to.idx)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	healed, err := t.to.healFrom(ctx, t.from, known, func(h hole) (pack.Address, bool) { return h.Address, true })
+	t.r.Filled = int64(len(healed))
+	return err
 }
 
 // needs reports whether a payload is among those that the walk found.

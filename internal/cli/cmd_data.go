@@ -384,7 +384,7 @@ func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []s
 // imported prints what an import did.
 func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn.CommitID) {
 	if res.Commit != nil {
-		report(cmd, res.Commit, base)
+		report(cmd, res.Commit, base, res.Healed)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
 	for _, err := range res.Unknown {

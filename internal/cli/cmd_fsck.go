@@ -17,7 +17,7 @@ import (
 func fsckCmd() *cobra.Command {
 	var o txn.CheckOptions
 	var asJSON, salvage, repair bool
-	var to string
+	var to, from string
 	cmd := &cobra.Command{
 		Use:   "fsck DB",
 		Short: "Verify a database",
@@ -32,9 +32,13 @@ of each array are damaged. The exit code is 5.
 
 --repair makes a damaged database as usable as it can be and takes nothing away:
 index pages and commits come back from checkpoints, and a branch that does not
-open gets its newest sound version on branch repair/NAME. Damaged chunks stay,
-and reading them stays an error; no branch is moved. DB/quarantine gets a record
-of what is affected.
+open gets its newest sound version on branch repair/NAME. Damaged chunks that DB
+has no second time stay, and reading them stays an error; no branch is moved.
+DB/quarantine gets a record of what is affected.
+
+--from COPY takes damaged and missing chunks, and index pages, from another
+database, such as a clone or a backup, in whatever place it has them. They are
+right in every version then. --from reads every chunk, as --full does.
 
 --salvage makes a database with a lost or damaged index one that opens again,
 in place or with --to as a new one. The newest sound checkpoint of the index is
@@ -43,6 +47,7 @@ is kept in DB/quarantine.`,
 		Example: `  zarrdb fsck weather.zdb
   zarrdb fsck weather.zdb --full
   zarrdb fsck weather.zdb --full --repair
+  zarrdb fsck weather.zdb --repair --from /mnt/disk/weather.zdb
   zarrdb fsck --salvage weather.zdb --to rescued.zdb`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,6 +57,9 @@ is kept in DB/quarantine.`,
 			if salvage {
 				return salvageDB(cmd, args[0], to)
 			}
+			if from != "" && !repair {
+				return usagef("%s: --from goes with --repair", cmd.CommandPath())
+			}
 			if to != "" {
 				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
 			}
@@ -60,16 +68,23 @@ is kept in DB/quarantine.`,
 				open = nil
 			}
 			return withOnlyDB(cmd, args[0], open, func(db *engine.DB) error {
-				r, err := fsck(cmd, db, o, repair, asJSON)
-				if err != nil {
-					return err
+				check := func(from ...*engine.DB) error {
+					r, err := fsck(cmd, db, o, repair, asJSON, from...)
+					if err != nil {
+						return err
+					}
+					return damaged(args[0], r)
 				}
-				return damaged(args[0], r)
+				if from == "" {
+					return check()
+				}
+				return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error { return check(src) })
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&o.Payloads, "full", false, "read every payload")
 	cmd.Flags().BoolVar(&repair, "repair", false, "restore what checkpoints of the index have")
+	cmd.Flags().StringVar(&from, "from", "", "database `COPY` that chunks and pages are taken from")
 	cmd.Flags().BoolVar(&salvage, "salvage", false, "restore a lost or damaged index")
 	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
@@ -121,7 +136,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 }
 
 // fsck checks a database, repairs it with --repair, and prints the problems.
-func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool) (*txn.CheckReport, error) {
+func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON bool, from ...*engine.DB) (*txn.CheckReport, error) {
 	arrays := map[string]int64{} // number of damaged chunks of each
 	if !asJSON {
 		o.Found = func(p txn.Problem) {
@@ -137,7 +152,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	var fixed *txn.RepairReport
 	var err error
 	if repair {
-		fixed, err = db.Repair(cmd.Context(), o)
+		fixed, err = db.Repair(cmd.Context(), o, from...)
 	} else {
 		r, err = db.Check(cmd.Context(), o)
 	}
@@ -175,7 +190,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	}
 	switch {
 	case len(r.Problems) > 0:
-	case o.Payloads:
+	case o.Payloads || len(from) > 0:
 		say(cmd, "no problems found")
 	default:
 		say(cmd, "no problems found; --full reads the payloads too")

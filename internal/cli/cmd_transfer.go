@@ -19,6 +19,7 @@ type transferFlags struct {
 }
 
 func (f *transferFlags) add(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&f.o.SkipDamaged, "skip-damaged", false, "copy all but damaged chunks, which are then known holes")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }
@@ -65,8 +66,17 @@ type againError struct{ error }
 func (e againError) Unwrap() error { return e.error }
 
 func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
+	for _, p := range r.Skipped {
+		say(cmd, "left out: %s", oneLine(p))
+	}
 	say(cmd, "%s %s: %s of index, %s of payloads; %s verified; %s moved", did, count(r.Commits, "version"),
 		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))
+	if r.Filled > 0 {
+		say(cmd, "%s filled", count(r.Filled, "known hole"))
+	}
+	if r.Holes > 0 {
+		note(cmd, "zarrdb: the destination has %s, which \"zarrdb fsck\" names: the same command fills them from a source that has the chunks", count(r.Holes, "known hole"))
+	}
 }
 
 // transferJSON is a report as --json prints it.
@@ -79,6 +89,8 @@ type transferJSON struct {
 	PayloadBytes int64      `json:"payload_bytes"`
 	PresentBytes int64      `json:"present_bytes"` // were there from a transfer that was interrupted
 	Verified     int64      `json:"verified"`      // payloads
+	Filled       int64      `json:"filled"`        // known holes
+	Holes        int64      `json:"holes"`         // that are left
 	Moves        []moveJSON `json:"moves"`
 
 	Merged *mergedJSON `json:"merged,omitempty"` // by pull --merge or --rebase
@@ -93,7 +105,8 @@ type moveJSON struct {
 func toTransferJSON(r *txn.TransferReport) transferJSON {
 	out := transferJSON{
 		Commits: r.Commits, Records: r.Records, Pages: r.Pages, PageBytes: r.PageBytes, Packs: r.Packs,
-		PayloadBytes: r.PayloadBytes, PresentBytes: r.PresentBytes, Verified: r.Verified, Moves: []moveJSON{},
+		PayloadBytes: r.PayloadBytes, PresentBytes: r.PresentBytes, Verified: r.Verified,
+		Filled: r.Filled, Holes: r.Holes, Moves: []moveJSON{},
 	}
 	text := func(id txn.CommitID) string {
 		if id.IsZero() {

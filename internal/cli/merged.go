@@ -67,7 +67,7 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 		if f.dryRun && out.Changed {
 			say(cmd, "no conflicts")
 		} else {
-			report(cmd, c, base)
+			report(cmd, c, base, 0)
 		}
 	}
 	return nil

@@ -379,7 +379,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 	if err != nil {
 		return err
 	}
-	report(cmd, c, base)
+	report(cmd, c, base, s.Healed())
 	return nil
 }
 
@@ -413,10 +413,15 @@ func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn 
 	return s.Detach(ctx)
 }
 
-// report prints the commit of a writing command.
-func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID) {
+// report prints the commit of a writing command, and how many damaged chunks it healed.
+func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID, healed int64) {
+	if healed > 0 {
+		say(cmd, "%s healed: the bytes are stored again", count(healed, "damaged chunk"))
+	}
 	if c.ID == base {
-		say(cmd, "nothing changed")
+		if healed == 0 {
+			say(cmd, "nothing changed")
+		}
 		return
 	}
 	say(cmd, "%s %s", c.ID.Short(), firstLine(c.Message))

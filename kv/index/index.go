@@ -30,6 +30,7 @@ const (
 	SpacePin     Space = 'n'
 	SpaceMeta    Space = 'm'
 	SpaceExpired Space = 'x'
+	SpaceHole    Space = 'h'
 )
 
 // MaxKeyBytes bounds a key without its space.

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,7 +17,7 @@ import (
 
 // Heal writes payloads of one pack again, where they were stored. payload returns the
 // bytes of the payload at at[i], which must be those that were stored there, or nil to
-// leave it out. A sound block with other bytes is an error, because it belongs to another
+// leave it out; one that cannot be written is left out too, and is the error. A sound block with other bytes is an error, because it belongs to another
 // payload. Only blocks that differ are written, so a crash leaves the damage or the
 // right bytes. Written payloads are durable when Heal returns their number; the Info is
 // for the index. A header that is damaged is replaced by one without an owner.
@@ -74,6 +75,7 @@ func (h *healer) run(ctx context.Context, at []Address, payload func(i int) ([]b
 		return info, err
 	}
 	defer func() { err = errors.Join(err, h.f.Close()) }()
+	var damage *CorruptError // of the first payload that cannot be written
 	for i, a := range at {
 		b, err := payload(i)
 		if err == nil {
@@ -81,6 +83,9 @@ func (h *healer) run(ctx context.Context, at []Address, payload func(i int) ([]b
 		}
 		if err == nil && b != nil {
 			err = h.one(a, b)
+			if e := (*CorruptError)(nil); errors.As(err, &e) {
+				damage, err = cmp.Or(damage, e), nil
+			}
 		}
 		if err != nil {
 			return info, err
@@ -102,7 +107,10 @@ func (h *healer) run(ctx context.Context, at []Address, payload func(i int) ([]b
 			return info, err
 		}
 	}
-	return h.publish(), nil
+	if info = h.publish(); damage != nil {
+		return info, damage
+	}
+	return info, nil
 }
 
 func (h *healer) open(at []Address) (err error) {

@@ -417,6 +417,17 @@ func (s *Store) Durable(a Address) bool {
 	return a.Length <= p.durable && a.Offset <= p.durable-a.Length
 }
 
+// Pending reports whether the payload at a waits for the next Sync.
+func (s *Store) Pending(a Address) bool {
+	p := s.lookup(a.Pack)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.sealed && p.failure == nil && a.Offset+a.Length > p.durable
+}
+
 // fail marks the store failed because of a pack. Locks of packs are not held.
 func (s *Store) fail(err error) {
 	s.mu.Lock()

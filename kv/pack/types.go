@@ -138,5 +138,12 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%v: pack %v at %d, %d bytes: %s", kv.ErrCorrupt, e.Pack, e.Offset, e.Length, e.Reason)
 }
 
+// Unreadable reports whether err says that nothing of a pack can be read, because the header
+// of its file or its extent table is damaged.
+func Unreadable(err error) bool {
+	var e *CorruptError
+	return errors.As(err, &e) && e.Offset == 0 && e.Length == fileHeaderSize
+}
+
 // Is reports that a CorruptError is kv.ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return fault.Matches(kv.ErrCorrupt, target) }

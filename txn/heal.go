@@ -1,0 +1,206 @@
+package txn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// A damaged payload is healed by its right bytes, in its place, so that every version
+// that names it is healed. docs/design/packs.md has the reasons.
+//
+//	a write of the bytes that a key has  ─▶ keeps ──────┐
+//	[DB.Repair], from the database and its copies ──────┤─▶ pack.Store.Heal
+//	a transfer, from its source: known holes, ──────────┘
+//	    and what did not arrive
+
+// keeps reports whether the payload of v, whose content hash is that of value, can stand
+// for value: it is read, and healed if it is damaged. Otherwise value must be stored anew.
+func (s *Session) keeps(ctx context.Context, v tree.Value, value []byte) (bool, error) {
+	packs, a := s.db.packs, addressOf(v)
+	if v.Kind != tree.KindNative || packs.Pending(a) {
+		return true, nil // this process has just written it
+	}
+	check := func() error {
+		return packs.Verify(ctx, a, func(b []byte) error {
+			if !bytes.Equal(b, value) {
+				return corrupt("pack %v at %d: other bytes than their hash says", a.Pack, a.Offset)
+			}
+			return nil
+		})
+	}
+	err := check()
+	if err == nil || errors.Is(err, pack.ErrFailed) { // the commit says that it is lost
+		return true, nil
+	}
+	if !errors.Is(err, kv.ErrCorrupt) {
+		return false, err
+	}
+	_, _, err = packs.Heal(ctx, a.Pack, []pack.Address{a}, false, func(int) ([]byte, error) { return value, nil })
+	if err == nil {
+		err = check()
+	}
+	s.healed.Add(1)
+	return err == nil, ctx.Err()
+}
+
+// Healed is how many damaged payloads the session has met where a write had the right
+// bytes, which were written anew.
+func (s *Session) Healed() int64 { return s.healed.Load() }
+
+// verifyPayload reads a payload and compares it with its hash.
+func (db *DB) verifyPayload(ctx context.Context, a pack.Address, sum digest.Sum, fn func([]byte)) error {
+	return db.packs.Verify(ctx, a, func(b []byte) error {
+		if got := digest.Of(b); got != sum {
+			return corrupt("pack %v at %d: payload hashes to %v, not %v", a.Pack, a.Offset, got, sum)
+		}
+		if fn != nil {
+			fn(b)
+		}
+		return nil
+	})
+}
+
+// Hole is a payload that is known to be damaged.
+type hole = catalog.Hole
+
+// holes reads the known holes.
+func holes(in catalog.Scanner) (map[pack.Address]digest.Sum, error) {
+	out := map[pack.Address]digest.Sum{}
+	for h, err := range catalog.Holes.All(in) {
+		if err != nil {
+			return nil, err
+		}
+		out[h.Address] = h.Sum
+	}
+	return out, nil
+}
+
+// healFrom heals payloads with the bytes that another database has at other addresses, or
+// that this one has elsewhere. It returns those that are sound now; their records as holes
+// are gone. A pack that cannot be read at all is set aside and made anew.
+func (db *DB) healFrom(ctx context.Context, src *DB, bad map[pack.Address]digest.Sum, at func(hole) (pack.Address, bool)) (map[pack.Address]digest.Sum, error) {
+	byPack := map[pack.ID][]pack.Address{}
+	for a, sum := range bad {
+		if _, ok := at(hole{Address: a, Sum: sum}); ok {
+			byPack[a.Pack] = append(byPack[a.Pack], a)
+		}
+	}
+	healed := map[pack.Address]digest.Sum{}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	for _, id := range slices.SortedFunc(maps.Keys(byPack), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) }) {
+		list := byPack[id]
+		slices.SortFunc(list, func(a, b pack.Address) int { return cmp.Compare(a.Offset, b.Offset) })
+		found := false
+		read := func(i int) (out []byte, err error) {
+			from, _ := at(hole{Address: list[i], Sum: bad[list[i]]})
+			err = src.verifyPayload(ctx, from, bad[list[i]], func(b []byte) { out, found = append([]byte{}, b...), true })
+			if errors.Is(err, kv.ErrCorrupt) {
+				err = nil
+			}
+			return out, err
+		}
+		for i := 0; i < len(list) && !found; i++ {
+			if _, err := read(i); err != nil {
+				return healed, err
+			}
+		}
+		if !found {
+			continue
+		}
+		info, _, err := db.packs.Heal(ctx, id, list, true, read)
+		if pack.Unreadable(err) {
+			fs := db.opts.FS
+			if _, err = setAside(fs, db.dir, fs.PathJoin(db.dir, packDir, pack.FileName(id)), db.opts.Now()); err == nil {
+				info, _, err = db.packs.Heal(ctx, id, list, true, read)
+			}
+		}
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			return healed, err
+		}
+		for _, a := range list {
+			err := db.verifyPayload(ctx, a, bad[a], nil)
+			if err == nil {
+				healed[a] = bad[a]
+				catalog.Holes.Delete(batch, a)
+			} else if !errors.Is(err, kv.ErrCorrupt) {
+				return healed, err
+			}
+		}
+		if info.Sealed {
+			catalog.Packs.Put(batch, info)
+		}
+	}
+	if len(healed) == 0 {
+		return healed, nil
+	}
+	db.ends.Lock()
+	defer db.ends.Unlock()
+	return healed, batch.Commit(true)
+}
+
+// putHoles makes the known holes those of bad.
+func (db *DB) putHoles(bad map[pack.Address]digest.Sum) error {
+	known, err := holes(db.idx)
+	if err != nil {
+		return err
+	}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	for a := range known {
+		if _, ok := bad[a]; !ok {
+			catalog.Holes.Delete(batch, a)
+		}
+	}
+	for a, sum := range bad {
+		if known[a] != sum {
+			catalog.Holes.Put(batch, hole{Address: a, Sum: sum})
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return batch.Commit(true)
+}
+
+// DamageError says that payloads are damaged, and where they are. It is kv.ErrCorrupt.
+type DamageError struct {
+	// Problems are the payloads, one for each key that one is found under, with the
+	// versions that have it.
+	Problems []Problem
+	Err      error
+}
+
+// Error implements error.
+func (e *DamageError) Error() string {
+	if len(e.Problems) == 0 {
+		return e.Err.Error()
+	}
+	return e.Problems[0].Error() +
+		"; with --skip-damaged, the copy has all but damaged chunks; \"zarrdb fsck --full --repair --from COPY\" heals them from a copy that has them"
+}
+
+// Unwrap returns what is wrong with the first of them.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// problemsOf finds the keys and versions of payloads for which damage returns an error.
+func (db *DB) problemsOf(ctx context.Context, damage func(tree.Value) error) ([]Problem, error) {
+	c, err := db.checked(ctx, CheckOptions{payload: func(_ context.Context, v tree.Value) error { return damage(v) }})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(c.report().Problems, func(p Problem) bool { return p.Kind != ProblemPayload }), nil
+}
+
+var _ catalog.Scanner = (*index.Index)(nil)
