@@ -119,11 +119,16 @@ func (b *Bulk) Set(ctx context.Context, key string, value []byte) error {
 // stored is the value of bytes that go to a pack, unless the key has them already:
 // in this bulk write, in the session, or in its base.
 func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value, error) {
+	full := b.path + key
+	if b.s.repeats.Load() {
+		if old, ok, err := b.space.Get(ctx, b.began, full); err == nil && ok && b.s.repeated(ctx, old, value) {
+			return old, nil
+		}
+	}
 	sum := digest.Of(value)
 	if v, ok := b.node.PendingAt(key); ok && v.Kind == tree.KindNative && v.Sum == sum {
 		return v, nil
 	}
-	full := b.path + key
 	for i, root := range []tree.Root{b.began, b.base} {
 		if i > 0 && root == b.began {
 			break

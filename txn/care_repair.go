@@ -176,7 +176,10 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 			mu.Lock()
 			_, has := found[v.Sum]
 			mu.Unlock()
-			if !wanted[v.Sum] || has || src.verifyPayload(ctx, addressOf(v), v.Sum, nil) != nil {
+			if !wanted[v.Sum] || has {
+				return nil
+			}
+			if _, err := src.rightPayload(ctx, addressOf(v), v.Sum); err != nil {
 				return nil
 			}
 			mu.Lock()
@@ -198,7 +201,7 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 			delete(p.bad, a)
 		}
 		if n := len(healed); n > 0 {
-			p.done("%d damaged payloads restored from %s", n, src.dir)
+			p.done("damaged payloads: %d restored from %s", n, src.dir)
 		}
 	}
 	return nil

@@ -308,7 +308,7 @@ func (c *checker) payload(ctx context.Context, v tree.Value) error {
 		return nil
 	}
 	if err == nil {
-		err = c.db.verifyPayload(ctx, a, v.Sum, nil)
+		err = c.db.verifyPayload(ctx, a, v.Sum)
 	}
 	if err != nil && hole {
 		err = holeError{err}

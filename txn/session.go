@@ -48,6 +48,7 @@ type Session struct {
 	bufSize  int64
 	newNodes bool  // buf has node documents, so that work does not know all arrays
 	healed   atomic.Int64 // payloads
+	repeats  atomic.Bool  // the last payload was there already
 	fresh    fresh // payloads since the last savepoint
 	stored   bool  // a record of it is in the index
 	saved    time.Time

@@ -26,9 +26,11 @@ const maxBuffered = 1 << 16
 // version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
-	sum := digest.Of(value)
 	old, err := s.lookup(ctx, key)
-	var damaged bool
+	if err == nil && s.repeated(ctx, old, value) {
+		return nil
+	}
+	sum, damaged := digest.Of(value), false
 	switch {
 	case err == nil && old.Kind != tree.KindVirtual && old.ContentSum() == sum:
 		keeps, err := s.keeps(ctx, old, value)

@@ -77,12 +77,11 @@ var errDamaged = errors.New("txn: damaged in the source")
 // verifyPayload verifies a payload of the copy. One that did not arrive is written again.
 func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 	a := addressOf(v)
-	err := t.to.verifyPayload(ctx, a, v.Sum, nil)
+	err := t.to.verifyPayload(ctx, a, v.Sum)
 	if !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
-	var right []byte
-	source := t.from.verifyPayload(ctx, a, v.Sum, func(b []byte) { right = append([]byte{}, b...) })
+	right, source := t.from.rightPayload(ctx, a, v.Sum)
 	var damage *pack.CorruptError
 	switch {
 	case source == nil && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.incarnation && !t.to.opts.ReadOnly:
@@ -93,7 +92,7 @@ func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 		t.mu.Lock()
 		t.packs = append(t.packs, info)
 		t.mu.Unlock()
-		return t.to.verifyPayload(ctx, a, v.Sum, nil)
+		return t.to.verifyPayload(ctx, a, v.Sum)
 	case source == nil && a.Pack.Incarnation() == t.to.incarnation:
 		return fmt.Errorf("%w: the destination wrote this payload itself, and has other bytes there: if it is damaged, \"zarrdb fsck --full --repair --from COPY\" heals it", err)
 	case source == nil:

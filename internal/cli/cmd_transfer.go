@@ -75,7 +75,7 @@ func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
 		say(cmd, "%s filled", count(r.Filled, "known hole"))
 	}
 	if r.Holes > 0 {
-		note(cmd, "zarrdb: the destination has %s, which \"zarrdb fsck\" names: the same command fills them from a source that has the chunks", count(r.Holes, "known hole"))
+		say(cmd, "the destination has %s, which \"zarrdb fsck\" names; the same command fills them from a source that has the chunks", count(r.Holes, "known hole"))
 	}
 }
 

@@ -1,0 +1,455 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// sharedHistory is a database with a payload that several versions, arrays and keys name,
+// and the contents of its versions.
+func sharedHistory(t *testing.T, fs vfs.FS) (*DB, map[string]map[string]string) {
+	t.Helper()
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	values := map[string]string{"a/zarr.json": "array f=c/:/:1", "doc": payload("doc")}
+	for i := range 6 {
+		values[fmt.Sprintf("a/c/%d", i)] = big(fmt.Sprint("chunk ", i), 700+i*40_000)
+	}
+	update(t, db, "main", values)
+	s := mustBegin(t, db)
+	if err := s.Copy(bg, nil, "a", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"a/c/0": big("other", 900)})
+	return db, versionsOf(t, db)
+}
+
+// versionsOf reads everything at the branch main, the tag v1 and the version before it.
+func versionsOf(t *testing.T, db *DB) map[string]map[string]string {
+	t.Helper()
+	out := map[string]map[string]string{}
+	for _, rev := range []string{"main", "v1", "v1~1"} {
+		out[rev] = at(t, db, rev)
+	}
+	return out
+}
+
+func sameContents(t *testing.T, db *DB, want map[string]map[string]string) {
+	t.Helper()
+	mustBeSound(t, db)
+	for rev, got := range versionsOf(t, db) {
+		if !maps.Equal(got, want[rev]) {
+			t.Errorf("%s has other contents", rev)
+		}
+	}
+}
+
+// A write of the bytes that a key has heals them in every version and array, by each way to
+// write, and says so. Sound bytes are no change.
+func TestWriteHealsDamage(t *testing.T) {
+	for name, write := range map[string]func(s *Session, key, value string) error{
+		"set":   func(s *Session, key, value string) error { return s.Set(bg, key, []byte(value)) },
+		"twice": func(s *Session, key, value string) error { return errors.Join(s.Set(bg, key, []byte("1")), s.Set(bg, key, []byte(value))) },
+		"after equal ones": func(s *Session, key, value string) error {
+			return errors.Join(s.Set(bg, "doc", []byte(payload("doc"))), s.Set(bg, key, []byte(value)))
+		},
+		"bulk": func(s *Session, key, value string) error {
+			b, err := s.Bulk(bg, "", true)
+			if err == nil {
+				err = errors.Join(b.Set(bg, "doc", []byte(payload("doc"))), b.Set(bg, key, []byte(value)), b.Finish(bg))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, want := sharedHistory(t, fs)
+			base := mustHead(t, db)
+			for _, damage := range []bool{true, false} {
+				if damage {
+					damageOf(t, db, fs, "main", "a/c/4")
+				}
+				s := mustBegin(t, db)
+				if err := write(s, "a/c/4", want["main"]["a/c/4"]); err != nil {
+					t.Fatal(err)
+				}
+				c, err := s.Commit(bg, CommitOptions{})
+				if err != nil || c.ID != base || (s.Healed() == 1) != damage {
+					t.Errorf("commit %v of %v, %d healed, %v", c, base, s.Healed(), err)
+				}
+				sameContents(t, db, want)
+			}
+		})
+	}
+}
+
+// Where the pack is gone, a write stores the bytes once more, and a repair heals the other
+// versions from there.
+func TestWriteWithoutPack(t *testing.T) {
+	fs := vfs.NewMem()
+	db, want := sharedHistory(t, fs)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range packFiles(t, fs) {
+		if err := fs.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db = openCopy(t, fs, "db")
+	s := mustBegin(t, db)
+	set(t, s, want["main"])
+	set(t, s, map[string]string{"old": want["v1"]["a/c/0"]})
+	c, err := s.Commit(bg, CommitOptions{})
+	if err != nil || len(c.Parents) == 0 {
+		t.Fatal(err)
+	}
+	r, err := db.Repair(bg, CheckOptions{})
+	if err != nil || r.After.Found != 0 {
+		t.Fatalf("%q, left %v, %v", r.Done, r.After.Problems, err)
+	}
+	sameContents(t, db, map[string]map[string]string{"main": at(t, db, "main"), "v1": want["v1"], "v1~1": want["v1~1"]})
+}
+
+// A backup, clone or push of a damaged database names the chunk and its versions. With
+// SkipDamaged it has all else, the copy knows its holes, copies of it too, and a later run
+// or a repair fills them.
+func TestSkipDamaged(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		t.Run(fmt.Sprint("missing=", missing), func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, want := sharedHistory(t, fs)
+			if _, err := db.Clone(bg, "good", TransferOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if missing {
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := fs.Remove(packFiles(t, fs)[0]); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if db, err = Open("db", &Options{FS: fs, Policy: toyPolicy{}, CheckpointCommits: -1}); err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+			} else {
+				damageOf(t, db, fs, "main", "a/c/5")
+			}
+			var damage *DamageError
+			if _, err := db.Backup(bg, "backup", TransferOptions{}); !errors.As(err, &damage) || !errors.Is(err, kv.ErrCorrupt) ||
+				!missing && !strings.Contains(err.Error(), `of array "a"`) || !strings.Contains(err.Error(), "(main, v1, ") {
+				t.Fatalf("backup: %v", err)
+			}
+			if _, err := db.BackupZip(bg, "b.zip", TransferOptions{SkipDamaged: true}); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("zip: %v", err)
+			}
+			r, err := db.Backup(bg, "backup", TransferOptions{SkipDamaged: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Skipped) == 0 || r.Holes == 0 || !missing && (r.Holes != 1 || len(r.Skipped) != 2) {
+				t.Errorf("%d holes, skipped %v", r.Holes, r.Skipped)
+			}
+			if again, err := db.Backup(bg, "backup", TransferOptions{}); err != nil || again.Holes != r.Holes {
+				t.Errorf("second backup: %+v, %v", again, err)
+			}
+			from, err := Open("backup", &Options{FS: fs, ReadOnly: true, Policy: toyPolicy{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := from.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("clone of the copy: %v", err)
+			}
+			if _, err := from.Clone(bg, "copy", TransferOptions{SkipDamaged: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := from.Close(); err != nil {
+				t.Fatal(err)
+			}
+			good := openCopy(t, fs, "good")
+			for i, dir := range []string{"backup", "copy"} {
+				o := testOptions(fs)
+				o.Policy = toyPolicy{}
+				to, err := Open(dir, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer to.Close()
+				mustGC(t, to)
+				found := checkReport(t, to, CheckOptions{}).Problems
+				if len(found) != len(r.Skipped) || !found[0].Hole || !missing && found[0].Array != "a" || found[0].Versions < 2 {
+					t.Errorf("%s: found %v", dir, found)
+				}
+				snap, err := to.At(bg, "main")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := snap.Get(bg, "a/c/5", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
+					t.Errorf("%s: a hole reads: %v", dir, err)
+				}
+				snap.Close()
+				if i == 0 {
+					fill, err := to.Pull(bg, good, TransferOptions{})
+					if err != nil || fill.Filled != r.Holes || fill.Holes != 0 {
+						t.Errorf("pull: %+v, %v", fill, err)
+					}
+				} else if r, err := to.Repair(bg, CheckOptions{}, good); err != nil || r.After.Found != 0 {
+					t.Errorf("repair: %+v, %v", r, err)
+				}
+				mustBeSound(t, to)
+				if got := at(t, to, "main"); !maps.Equal(got, want["main"]) {
+					t.Errorf("%s: other contents", dir)
+				}
+			}
+		})
+	}
+}
+
+// What a version named alone is no known hole any more when it has expired.
+func TestGCForgetsHoles(t *testing.T) {
+	fs := vfs.NewMem()
+	db, _ := sharedHistory(t, fs)
+	damageOf(t, db, fs, "v1", "a/c/0")
+	r, err := db.Clone(bg, "copy", TransferOptions{SkipDamaged: true})
+	if err != nil || r.Holes != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	to := openCopy(t, fs, "copy")
+	update(t, to, "main", map[string]string{"b/c/0": ""})
+	if err := to.DeleteTag("v1"); err != nil {
+		t.Fatal(err)
+	}
+	mustExpire(t, to, ExpireOptions{Keep: 1})
+	mustGC(t, to)
+	if known, err := holes(to.idx); err != nil || len(known) != 0 {
+		t.Errorf("%v, %v", known, err)
+	}
+}
+
+// A pack is damaged at random places, cut off or removed, and payloads are healed by writes,
+// a repair from a copy, or a pull after a repair that found nothing.
+func TestHealModel(t *testing.T) {
+	rounds := 40
+	if testing.Short() {
+		rounds = 12
+	}
+	for range rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			fs := vfs.NewMem()
+			db, want := sharedHistory(t, fs)
+			if _, err := db.Clone(bg, "good", TransferOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			good := openCopy(t, fs, "good")
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			path := packFiles(t, fs)[0]
+			whole := readFile(t, fs, path)
+			switch rng.IntN(5) {
+			case 0:
+				if err := fs.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Write([]byte(whole[:rng.IntN(len(whole))])); err != nil {
+					t.Fatal(err)
+				}
+				f.Close()
+			default:
+				for range 1 + rng.IntN(8) {
+					flipByte(t, fs, path, rng.Int64N(int64(len(whole))))
+				}
+			}
+			o := testOptions(fs)
+			o.Policy = toyPolicy{}
+			db, err := Open("db", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			for range rng.IntN(3) { // writes of right bytes heal, or store them elsewhere
+				values := map[string]string{}
+				for k, v := range want["main"] {
+					if rng.IntN(2) == 0 {
+						values[k] = v
+					}
+				}
+				update(t, db, "main", values)
+			}
+			if rng.IntN(2) == 0 {
+				if _, err := db.Repair(bg, CheckOptions{Payloads: true}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := db.Pull(bg, good, TransferOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := db.Repair(bg, CheckOptions{}, good); err != nil {
+				t.Fatal(err)
+			}
+			sameContents(t, db, want)
+		})
+	}
+}
+
+// The power is cut, or the disk fails, at every write of a session that heals: every version
+// reads its bytes or says that they are damaged, and the same session heals afterwards.
+func TestHealSurvivesCrashes(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db, want := sharedHistory(t, mem)
+	damageOf(t, db, mem, "main", "a/c/5")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	image := all(mem)
+	heal := func(fs vfs.FS) error {
+		o := testOptions(fs)
+		o.Policy = toyPolicy{}
+		db, err := Open("db", o)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		s, err := db.Begin(bg, "main")
+		if err != nil {
+			return err
+		}
+		if err := s.Set(bg, "a/c/5", []byte(want["main"]["a/c/5"])); err != nil {
+			return err
+		}
+		_, err = s.Commit(bg, CommitOptions{})
+		return err
+	}
+	var images []*vfs.MemFS
+	disk := all(image)
+	if err := heal(crashFS(disk, func(op errorfs.Op) error {
+		if strings.Contains(op.Path, "packs") {
+			images = append(images, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: len(images) * 29 % 101, RNG: rand.New(rand.NewPCG(uint64(len(images)), 0))}))
+		}
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) < 2 {
+		t.Fatalf("%d writes", len(images))
+	}
+	for stop := range len(images) { // the disk fails: the payload is stored elsewhere, or the error is told
+		disk, n := all(image), 0
+		_ = heal(faultFS(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.Contains(op.Path, "packs") {
+				return nil
+			}
+			if n++; n-1 == stop {
+				return errorfs.ErrInjected
+			}
+			return nil
+		})))
+		images = append(images, disk)
+	}
+	for i, fs := range images {
+		db := openCopyPlain(t, fs, "db")
+		for rev, values := range want {
+			s, err := db.At(bg, rev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range values {
+				b, err := s.Get(bg, k, kv.All())
+				if err == nil && string(b) != v || err != nil && (!errors.Is(err, kv.ErrCorrupt) || !strings.HasSuffix(k, "/c/5")) {
+					t.Errorf("image %d: %s of %s: %v", i, k, rev, err)
+				}
+			}
+			s.Close()
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := heal(fs); err != nil {
+			t.Fatal(err)
+		}
+		db = openCopyPlain(t, fs, "db")
+		if _, err := db.Repair(bg, CheckOptions{Payloads: true}); err != nil { // where it was stored elsewhere
+			t.Fatal(err)
+		}
+		sameContents(t, db, want)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func openCopyPlain(t *testing.T, fs vfs.FS, dir string) *DB {
+	t.Helper()
+	o := testOptions(fs)
+	o.Policy = toyPolicy{}
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// A damaged payload of the source is not written over a sound one of the destination.
+func TestTransferDoesNotSpreadDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	db, want := sharedHistory(t, fs)
+	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := mustBegin(t, db) // names the old payload again, as something new
+	v1, err := db.At(bg, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v1.Close()
+	if err := s.Copy(bg, v1, "a/c/0", "again/c/0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(bg, "b/c/0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	v := damageOf(t, db, fs, "v1", "a/c/0")
+	to := openCopyPlain(t, fs, "copy")
+	defer to.Close()
+	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
+		t.Errorf("push of what the destination has: %v", err)
+	}
+	if err := to.verifyPayload(bg, pack.Address(addressOf(v)), v.Sum); err != nil {
+		t.Error(err)
+	}
+	if got := at(t, to, "v1"); !maps.Equal(got, want["v1"]) {
+		t.Error("the destination has other contents")
+	}
+}
