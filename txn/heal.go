@@ -11,7 +11,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -91,7 +90,7 @@ func compareSum(a pack.Address, b []byte, sum digest.Sum) error {
 	return nil
 }
 
-// Hole is a payload that is known to be damaged.
+// hole is a payload that is known to be damaged.
 type hole = catalog.Hole
 
 // holes reads the known holes.
@@ -227,5 +226,3 @@ func (db *DB) problemsOf(ctx context.Context, damage func(tree.Value) error) ([]
 	}
 	return slices.DeleteFunc(c.report().Problems, func(p Problem) bool { return p.Kind != ProblemPayload }), nil
 }
-
-var _ catalog.Scanner = (*index.Index)(nil)
