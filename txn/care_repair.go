@@ -49,8 +49,9 @@ type RepairReport struct {
 //     if the clock of the machine had gone back.
 //
 // Pages come from the databases of from too. Payloads that nothing has stay damaged and
-// reading them stays an error; history is never rewritten. What is damaged, and in which arrays, chunks and versions,
-// is written to a file in the quarantine. The error is about the repair; damage
+// reading them stays an error; history is never rewritten. What is damaged, and in which
+// arrays, chunks and versions, is written to a file in the quarantine. The error is about
+// the repair, [ErrCollecting] beside a collection or a transfer into the database; damage
 // that is left is in the report: [Salvage] goes back to a sound checkpoint.
 func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairReport, error) {
 	if err := db.writable(); err != nil {

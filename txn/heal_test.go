@@ -69,8 +69,10 @@ func sameContents(t *testing.T, db *DB, want map[string]map[string]string) {
 // write, and says so. Sound bytes are no change.
 func TestWriteHealsDamage(t *testing.T) {
 	for name, write := range map[string]func(s *Session, key, value string) error{
-		"set":   func(s *Session, key, value string) error { return s.Set(bg, key, []byte(value)) },
-		"twice": func(s *Session, key, value string) error { return errors.Join(s.Set(bg, key, []byte("1")), s.Set(bg, key, []byte(value))) },
+		"set": func(s *Session, key, value string) error { return s.Set(bg, key, []byte(value)) },
+		"twice": func(s *Session, key, value string) error {
+			return errors.Join(s.Set(bg, key, []byte("1")), s.Set(bg, key, []byte(value)))
+		},
 		"after equal ones": func(s *Session, key, value string) error {
 			return errors.Join(s.Set(bg, "doc", []byte(payload("doc"))), s.Set(bg, key, []byte(value)))
 		},

@@ -46,11 +46,11 @@ type Session struct {
 	buf      map[string]namespace.Edit
 	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
 	bufSize  int64
-	newNodes bool  // buf has node documents, so that work does not know all arrays
+	newNodes bool         // buf has node documents, so that work does not know all arrays
 	healed   atomic.Int64 // payloads
 	repeats  atomic.Bool  // the last payload was there already
-	fresh    fresh // payloads since the last savepoint
-	stored   bool  // a record of it is in the index
+	fresh    fresh        // payloads since the last savepoint
+	stored   bool         // a record of it is in the index
 	saved    time.Time
 	label    string
 	guards   map[string]struct{}
