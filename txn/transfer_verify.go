@@ -74,7 +74,8 @@ func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *rea
 // errDamaged ends the verification of a copy at a payload that is damaged in the source.
 var errDamaged = errors.New("txn: damaged in the source")
 
-// verifyPayload verifies a payload of the copy. One that did not arrive is written again.
+// verifyPayload verifies a payload of the copy. With SkipDamaged, one that did not arrive
+// because something near it cannot be read in the source is written now.
 func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 	a := addressOf(v)
 	err := t.to.verifyPayload(ctx, a, v.Sum)
@@ -84,7 +85,7 @@ func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 	right, source := t.from.rightPayload(ctx, a, v.Sum)
 	var damage *pack.CorruptError
 	switch {
-	case source == nil && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.incarnation && !t.to.opts.ReadOnly:
+	case source == nil && t.o.SkipDamaged && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.incarnation:
 		info, _, err := t.to.packs.Heal(ctx, a.Pack, []pack.Address{a}, true, func(int) ([]byte, error) { return right, nil })
 		if err != nil {
 			return err
