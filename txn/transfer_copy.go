@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -56,7 +57,7 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 			t.r.Packs++
 		}
 		t.packs[i] = info
-		if err != nil && errors.Is(err, kv.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EIO) {
 			return t.damagedPack(ctx, ids[i], err)
 		}
 		return err
