@@ -18,6 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -348,7 +349,8 @@ func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bo
 	return nil
 }
 
-// link makes a hard link to a pack and returns its URL.
+// link makes a hard link to a pack, or a copy where there are no links, and returns its
+// URL.
 func (ex *refExporter) link(file string) (string, error) {
 	if url, ok := ex.linked[file]; ok {
 		return url, nil
@@ -360,7 +362,11 @@ func (ex *refExporter) link(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.Link(file, name); err != nil {
+	err = os.Link(file, name)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		err = index.LinkOrCopy(index.DefaultFS, file, name)
+	}
+	if err != nil {
 		return "", fmt.Errorf("%w (the destination must be on the file system of the database, or values in the set)", err)
 	}
 	url := "file://" + slashed(name)

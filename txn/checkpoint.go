@@ -56,8 +56,7 @@ type checkpointer struct {
 	bytes atomic.Int64 // of batches since the last checkpoint
 	last  atomic.Uint64
 
-	mu  sync.Mutex // one at a time
-	err error      // of the last attempt
+	mu sync.Mutex // one at a time
 
 	behind  sync.Mutex    // never held for long
 	running chan struct{} // closed when the copy behind commits is done; or nil
@@ -77,6 +76,9 @@ func (c *checkpointer) load(db *DB) error {
 	list, err := listCheckpoints(db.opts.FS, db.dir)
 	if err == nil && len(list) > 0 {
 		c.last.Store(list[len(list)-1].Moves)
+	}
+	if err == nil {
+		err = db.loadCareErrors()
 	}
 	return err
 }
@@ -105,8 +107,8 @@ func (c *checkpointer) due() bool {
 }
 
 // checkpointIfDue is called after commits and begins a copy if it is time. The
-// commit does not wait for it, and that it failed does not concern the commit:
-// it is tried again when it is due the next time, and [DB.Checkpoints] tells.
+// commit does not wait for it, and does not fail with it: a failed copy is tried
+// again when it is due the next time, and [DB.CareErrors] has the error.
 func (db *DB) checkpointIfDue() {
 	c := &db.checkpoints
 	if !c.due() {
@@ -136,7 +138,7 @@ func (db *DB) checkpointBehind() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.due() {
-		c.err = db.checkpoint()
+		db.noteCheckpoint(db.checkpoint())
 	}
 }
 
@@ -173,8 +175,9 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	if err := db.check(); err != nil {
 		return err
 	}
-	c.err = db.checkpoint()
-	return c.err
+	err := db.checkpoint()
+	db.noteCheckpoint(err)
+	return err
 }
 
 // Checkpoints lists the copies of the index, oldest first, after the one that
@@ -188,25 +191,48 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list, err := listCheckpoints(db.opts.FS, db.dir)
-	return list, errors.Join(err, c.err)
+	for _, e := range db.CareErrors() {
+		if e.Work == careCheckpoint {
+			err = errors.Join(err, e.Err)
+		}
+	}
+	return list, err
 }
 
 // checkpointForReclaim is what has to happen between the synced delete of
 // pages and the reclaim of the payloads that only they named: afterwards no
 // checkpoint reaches such a payload. If no new one can be made, the old ones
-// go all the same, because space may be what is missing.
+// go all the same, because space may be what is missing. As many are made as are
+// kept, so that one of them may get lost.
 func (db *DB) checkpointForReclaim() error {
 	c := &db.checkpoints
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep := 1
-	if c.err = db.checkpoint(); c.err != nil {
-		keep = 0
+	made, err := 0, error(nil)
+	for err == nil && made < keptCheckpoints {
+		if err = db.checkpoint(); err == nil {
+			made++
+		}
 	}
-	if err := db.dropCheckpoints(keep); err != nil {
-		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(err, c.err))
+	db.noteCheckpoint(err)
+	if derr := db.dropCheckpoints(made); derr != nil {
+		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(derr, err))
 	}
 	return nil
+}
+
+// staleCheckpoints returns the bytes of the checkpoints that new ones would share with
+// the index, or not have.
+func (db *DB) staleCheckpoints() (n int64, err error) {
+	c := &db.checkpoints
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list, err := listCheckpoints(db.opts.FS, db.dir)
+	for _, p := range list {
+		stale, serr := db.idx.Stale(db.opts.FS.PathJoin(db.dir, checkpointDir, p.Name))
+		n, err = n+stale, errors.Join(err, serr)
+	}
+	return n, err
 }
 
 // checkpoint makes and verifies a copy and removes old ones. c.mu is held.

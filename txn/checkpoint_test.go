@@ -3,10 +3,13 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -137,7 +140,7 @@ func TestCheckpointBehindCommits(t *testing.T) {
 	}
 }
 
-// What gc calls leaves one copy, which is newer than everything before it.
+// What gc calls leaves two copies, which are newer than everything before them.
 func TestCheckpointForReclaim(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
@@ -161,11 +164,11 @@ func TestCheckpointForReclaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := checkpointNames(t, db)
-	if len(after) != 1 || after[0] <= before[1] {
+	if len(after) != 2 || after[0] <= before[1] {
 		t.Errorf("%v, before %v", after, before)
 	}
 	all, err := fs.List("db/checkpoints")
-	if err != nil || len(all) != 1 {
+	if err != nil || len(all) != 2 {
 		t.Errorf("%v %v", all, err)
 	}
 	// A collection that gives payloads back calls it.
@@ -178,7 +181,7 @@ func TestCheckpointForReclaim(t *testing.T) {
 	if r := mustGC(t, db); r.FreedBytes == 0 {
 		t.Fatalf("%+v", r)
 	}
-	if list := checkpointNames(t, db); len(list) != 1 {
+	if list := checkpointNames(t, db); len(list) != 2 {
 		t.Errorf("%v", list)
 	}
 	checkpointsAreSound(t, testOptions(fs))
@@ -235,5 +238,175 @@ func TestCheckpointIsVerified(t *testing.T) {
 	list, err := listCheckpoints(fs, "db")
 	if err != nil || len(list) != 2 || len(before) != 2 || list[0].Name != before[0] || list[1].Name != before[1] {
 		t.Errorf("%v, %v, before %v", list, err, before)
+	}
+}
+
+// noLinksFS has no hard links, as FAT and exFAT.
+type noLinksFS struct{ vfs.FS }
+
+func (noLinksFS) Link(oldname, newname string) error {
+	return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: syscall.EPERM}
+}
+
+// Without hard links checkpoints are copies, and a lost index comes back from them.
+func TestCheckpointWithoutLinks(t *testing.T) {
+	fs := noLinksFS{vfs.NewMem()}
+	o := testOptions(fs)
+	o.CheckpointCommits = 1
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
+		checkpointNames(t, db) // waits for one that is made behind the commit
+	}
+	if c, err := db.CopyIndex(bg); err != nil {
+		t.Error(err)
+	} else if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	closeChecked(t, db)
+	checkpointsAreSound(t, o)
+	if list, err := listCheckpoints(fs, "db"); err != nil || len(list) != keptCheckpoints {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if err := fs.RemoveAll("db/" + indexDir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	if got := at(t, db, "main"); got["k"] != "3" {
+		t.Errorf("%v", got)
+	}
+}
+
+// That a checkpoint could not be made is told at once, and in later processes, until one
+// is made.
+func TestCareErrors(t *testing.T) {
+	mem := vfs.NewMem()
+	var on atomic.Bool
+	on.Store(true)
+	o := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})))
+	var mu sync.Mutex
+	var told []string
+	o.CareFailed = func(e CareError) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, e.Work)
+	}
+	o.CheckpointCommits = 1
+	db, err := Create("db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"k": "1"})
+	closeChecked(t, db)
+	if len(told) == 0 || told[0] != "checkpoint" {
+		t.Errorf("told: %q", told)
+	}
+	fails := func(db *DB, want int) {
+		t.Helper()
+		if errs := db.CareErrors(); len(errs) != want || want > 0 && !strings.Contains(errs[0].Error(), errorfs.ErrInjected.Error()) {
+			t.Errorf("%v, want %d", errs, want)
+		}
+	}
+	fails(db, 1)
+	ro := *o
+	ro.ReadOnly = true
+	told = nil
+	if db, err = Open("db", &ro); err != nil {
+		t.Fatal(err)
+	}
+	fails(db, 1)
+	closeChecked(t, db)
+	on.Store(false)
+	if db, err = Open("db", o); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", map[string]string{"k": "2"})
+	if names := checkpointNames(t, db); len(names) != 1 { // waits for it
+		t.Errorf("%q", names)
+	}
+	fails(db, 0)
+	closeChecked(t, db)
+	if len(told) == 0 {
+		t.Error("what is remembered is not told")
+	}
+	if db, err = Open("db", &ro); err != nil {
+		t.Fatal(err)
+	}
+	fails(db, 0)
+	closeChecked(t, db)
+}
+
+// A collection gives back the space of old tables, of checkpoints and of logs, while the
+// database is open, and DiskUse counts every file.
+func TestGCIndexSpace(t *testing.T) {
+	o := testOptions(nil)
+	o.CheckpointCommits = 200
+	dir := t.TempDir() + "/db"
+	db, err := Create(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	const keys = 400
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 3 {
+		for range 500 {
+			s := mustBegin(t, db)
+			for range 4 {
+				b := make([]byte, 256)
+				for i := range b {
+					b[i] = byte(rng.Uint32())
+				}
+				if err := s.Set(bg, fmt.Sprint("c/", rng.IntN(keys)), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := allocated(t, dir)
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		r := mustGC(t, db)
+		const reserve = 4 << 20
+		most := 2*r.PageBytes + 3<<20 + reserve
+		n := allocated(t, dir)
+		for range 2000 { // old tables are removed behind the compaction
+			if n <= most {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+			n = allocated(t, dir)
+		}
+		t.Logf("%d bytes on disk, %d before, pages %d", n, before, r.PageBytes)
+		if n > most {
+			t.Errorf("%d bytes on disk, at most %d", n, most)
+		}
+		use := db.DiskUse()
+		if total := use.Total(); total != n {
+			t.Errorf("%+v: %d bytes, %d on disk", use, total, n)
+		}
+		if list := checkpointNames(t, db); len(list) != keptCheckpoints {
+			t.Errorf("checkpoints %q", list)
+		}
+	}
+	for _, name := range checkpointNames(t, db) {
+		if err := verifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
+			t.Error(err)
+		}
 	}
 }

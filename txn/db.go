@@ -66,7 +66,8 @@ type DB struct {
 	copying sync.Mutex
 	// care is held shared by code that relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
-	care sync.RWMutex
+	care       sync.RWMutex
+	careErrors careErrors
 
 	applying  sync.Mutex
 	unapplied map[SessionID]error // logs of sessions that could not be applied
@@ -74,6 +75,7 @@ type DB struct {
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process
 	roots    map[tree.Root]int      // of open snapshots, for gc
+	caches   []func()               // see Cache
 
 	created bool     // by this DB
 	made    []string // directories that Create made, the innermost first
@@ -141,6 +143,7 @@ func Create(dir string, o *Options) (*DB, error) {
 		err = writeFormat(db.opts.FS, dir)
 	}
 	if err == nil {
+		db.idx.Created()
 		return db, nil
 	}
 	db.closed.Store(true)
@@ -163,8 +166,9 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	fs := opts.FS
+	db := &DB{opts: opts, dir: dir, fs: fs, sessions: map[SessionID]*Session{}, roots: map[tree.Root]int{}}
 	idx, err := openIndex(path, &index.Options{
-		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket,
+		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket, Note: func(work string, err error) { db.note(work, err) },
 	}, opts.Locked)
 	if err != nil {
 		return nil, err
@@ -174,12 +178,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 			err = errors.Join(err, idx.Close())
 		}
 	}()
-	opts.FS = idx.FS()
-	db := &DB{
-		opts: opts, dir: dir, idx: idx, fs: fs,
-		sessions: map[SessionID]*Session{},
-		roots:    map[tree.Root]int{},
-	}
+	db.idx = idx
+	db.opts.FS = idx.FS()
 	incarnation, err := db.readIncarnation(create)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		table = append(table, info)
 	}
 	db.packs, err = pack.Open(fs.PathJoin(dir, packDir), &pack.Options{
-		FS: opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
+		FS: db.opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
+		NotRemoved: func(err error) { db.note(careFiles, err) },
 	})
 	if err != nil {
 		return nil, err
@@ -327,30 +328,6 @@ func (db *DB) shut() error {
 
 // Closed reports whether Close was called.
 func (db *DB) Closed() bool { return db.closed.Load() }
-
-// DiskUse says how much room the database takes.
-type DiskUse struct {
-	// IndexBytes and PackBytes are the sizes of the files; Packs is how many
-	// packs there are.
-	IndexBytes, PackBytes int64
-	Packs                 int
-	// IndexWritten is what was written to the log of the index since it was
-	// opened.
-	IndexWritten int64
-}
-
-// DiskUse returns the present sizes.
-func (db *DB) DiskUse() DiskUse {
-	m := db.idx.Metrics()
-	use := DiskUse{IndexBytes: int64(m.DiskBytes), IndexWritten: int64(m.LogBytes)}
-	for _, i := range db.packs.Infos() {
-		if !i.Missing {
-			use.PackBytes += int64(i.Size)
-			use.Packs++
-		}
-	}
-	return use
-}
 
 // Dir returns the directory that the database was opened in.
 func (db *DB) Dir() string { return db.dir }

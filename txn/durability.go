@@ -212,8 +212,9 @@ func (db *DB) startPending(after func(time.Duration) <-chan time.Time) {
 			case <-p.quit:
 				return
 			}
-			// The next commit and Sync tell what went wrong.
-			if db.writePending(context.Background()) != nil {
+			err := db.writePending(context.Background())
+			db.note(careDelayed, err)
+			if err != nil {
 				select {
 				case p.wake <- struct{}{}: // again after the interval
 				default:

@@ -82,6 +82,7 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	if err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}
+	db.letGo()
 	return e.r, nil
 }
 

@@ -17,9 +17,9 @@ import (
 // The collector removes what no kept version, session, snapshot or pin reaches.
 // docs/design/gc.md says why it is right beside readers and writers.
 //
-//	sweep begins ─▶ roots ─▶ mark ─▶ delete pages ─▶ checkpoint ─▶ reclaim packs
-//	 (puts are       (under    (index     (in small      (of the     (holes, rewriting,
-//	  spared)         a lock)   pages      batches)       index)      removal)
+//	sweep begins ─▶ roots ─▶ mark ─▶ delete pages ─▶ tidy ─▶ checkpoint ─▶ reclaim packs
+//	 (puts are       (under    (index     (in small      (tables,  (of the     (holes, rewriting,
+//	  spared)         a lock)   pages      batches)       logs)     index)      removal)
 //	                            only)
 
 // ErrCollecting means that another collection, or a transfer into the database,
@@ -66,8 +66,9 @@ type GCReport struct {
 	// Stopped says that a pin or a copy of the index was made meanwhile, so that the rest of the packs
 	// is left to the next collection.
 	Stopped bool
-	// Holders are what keeps payloads, with Explain.
+	// Holders are what keeps payloads, and Disk is what the directory takes, with Explain.
 	Holders []Holder
+	Disk    DiskUse
 }
 
 // GC removes pages and payloads that nothing reaches: no commit that has not
@@ -90,6 +91,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
+	db.letGo()
 	if o.deadNames == 0 {
 		o.deadNames = maxDead
 	}
@@ -112,7 +114,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 			g.snap.Close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.reclaim, g.explain} {
+	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.tidy, g.reclaim, g.explain} {
 		if err := step(ctx); err != nil {
 			return g.r, fmt.Errorf("gc: %w", err)
 		}
@@ -141,6 +143,8 @@ type collector struct {
 	mu   sync.Mutex
 	dead []tree.Name // pages to delete
 	more bool        // there are others
+
+	renewed bool // the checkpoints, since the pages were deleted
 }
 
 // uncached are the options of a tree whose pages must come from the index: a

@@ -48,7 +48,7 @@ func (g *collector) explain(ctx context.Context) error {
 	}
 	e.sum()
 	slices.SortStableFunc(e.holders, func(a, b Holder) int { return cmp.Compare(b.OnlyBytes, a.OnlyBytes) })
-	g.r.Holders = e.holders
+	g.r.Holders, g.r.Disk = e.holders, g.db.DiskUse()
 	return nil
 }
 

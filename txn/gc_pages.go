@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -134,13 +135,40 @@ func (g *collector) deletePages(ctx context.Context) error {
 		}
 	}
 	g.dead = nil
-	if err := g.sync(); err != nil {
+	return g.sync()
+}
+
+// pageOverhead is about what a page takes in a table beside its bytes.
+const pageOverhead = 100
+
+// tidy gives back what the index and its checkpoints take beyond the pages that stay.
+// Files that only checkpoints hold go with them, after new ones were made.
+func (g *collector) tidy(ctx context.Context) error {
+	if g.o.DryRun {
+		return nil
+	}
+	want := g.r.PageBytes + pageOverhead*g.r.Pages
+	err := g.db.idx.Tidy(ctx, want)
+	if ctx.Err() != nil || errors.Is(err, index.ErrFailed) {
 		return err
 	}
-	if n := g.r.DeletedPageBytes; n >= 1<<20 && n >= g.r.PageBytes/4 {
-		return g.db.idx.Compact(ctx)
+	// A disk may be too full to compact the index: then the space of payloads helps.
+	g.db.note(careTables, err)
+	if stale, err := g.db.staleCheckpoints(); err != nil || stale <= max(want/4, 1<<20) {
+		return err
 	}
-	return nil
+	return g.renewCheckpoints()
+}
+
+// renewCheckpoints makes new checkpoints, unless this collection has made some: those
+// reach nothing that it deleted.
+func (g *collector) renewCheckpoints() error {
+	if g.renewed {
+		return nil
+	}
+	err := g.db.checkpointForReclaim()
+	g.renewed = err == nil
+	return err
 }
 
 // findMore finds dead pages that the scan before had no room for.

@@ -43,7 +43,6 @@ func (g *collector) dropHoles(context.Context) error {
 func (g *collector) reclaim(ctx context.Context) error {
 	db := g.db
 	p := progress{g: g, phase: "reclaim"}
-	ready := false
 	for _, info := range db.packs.Infos() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -69,11 +68,8 @@ func (g *collector) reclaim(ctx context.Context) error {
 			g.count(out)
 			continue
 		}
-		if !ready {
-			if err := db.checkpointForReclaim(); err != nil {
-				return err
-			}
-			ready = true
+		if err := g.renewCheckpoints(); err != nil {
+			return err
 		}
 		if stop, err := g.reclaimPack(ctx, work); stop || err != nil {
 			g.r.Stopped = stop

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -63,6 +64,24 @@ func (db *DB) hold(root tree.Root) (release func()) {
 			delete(db.roots, root)
 		}
 	})
+}
+
+// Cache registers a function that closes snapshots which are kept only to be opened
+// again. [DB.GC] and [DB.Expire] call it, so that such a snapshot holds nothing.
+func (db *DB) Cache(letGo func()) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.caches = append(db.caches, letGo)
+}
+
+// letGo closes snapshots that are kept only to be opened again.
+func (db *DB) letGo() {
+	db.mu.Lock()
+	caches := slices.Clone(db.caches)
+	db.mu.Unlock()
+	for _, letGo := range caches {
+		letGo()
+	}
 }
 
 // Commit returns the commit that this is the version of; it must not be changed.

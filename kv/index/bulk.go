@@ -47,7 +47,7 @@ func (x *Index) Ingest(pages iter.Seq2[Page, error]) error {
 		err = x.ingestFrom(dir, pages)
 	}
 	// The rest is garbage that the next Ingest or Open removes.
-	_ = x.fs.RemoveAll(dir)
+	x.notRemoved(x.fs.RemoveAll(dir))
 	if failed := x.guard.err(); failed != nil {
 		return failed
 	}

@@ -22,7 +22,29 @@ const WriteCategory = vfs.WriteCategoryUnspecified
 
 // LinkOrCopy makes to a second name of the file from, or a synced copy of it
 // where the file system has no links.
-func LinkOrCopy(fs FS, from, to string) error { return vfs.LinkOrCopy(fs, from, to) }
+func LinkOrCopy(fs FS, from, to string) error { return vfs.LinkOrCopy(linkFS{fs}, from, to) }
+
+// linkFS is a file system without permission errors of Link: FAT and exFAT answer
+// EPERM because they have no links, and [vfs.LinkOrCopy] copies after other errors only.
+type linkFS struct{ vfs.FS }
+
+func (fs linkFS) Link(oldname, newname string) error {
+	err := fs.FS.Link(oldname, newname)
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("link %s: %w", newname, errors.ErrUnsupported)
+	}
+	return err
+}
+
+// FileKey tells files apart: device and number. Zero is an unknown file.
+type FileKey struct{ Device, Number uint64 }
+
+// OnDisk returns which file this is, and the bytes of its blocks on disk; its size where
+// the system tells no blocks.
+func OnDisk(fi os.FileInfo) (FileKey, int64) {
+	device, number, bytes := osfs.OnDisk(fi)
+	return FileKey{device, number}, bytes
+}
 
 // Clone makes a second index of one that is not open, such as a checkpoint.
 // Tables, which never change, are linked where that is possible, all else is

@@ -1,6 +1,9 @@
 package index
 
 import (
+	"context"
+	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -59,12 +62,36 @@ func (g *gate) pass(sublevels func() int, closed func() bool) {
 // listener connects Pebble's events. They are called with its locks held.
 func (x *Index) listener() *pebble.EventListener {
 	return &pebble.EventListener{
-		FlushEnd:        func(pebble.FlushInfo) { x.gate.check.Store(true) },
-		CompactionEnd:   func(pebble.CompactionInfo) { x.gate.wake() },
+		FlushEnd: func(i pebble.FlushInfo) {
+			x.gate.check.Store(true)
+			x.noteTables(i.Err)
+		},
+		CompactionEnd: func(i pebble.CompactionInfo) {
+			x.gate.wake()
+			x.noteTables(i.Err)
+		},
 		ManifestCreated: func(pebble.ManifestCreateInfo) { x.lists.Add(1) },
+		ManifestDeleted: func(i pebble.ManifestDeleteInfo) { x.notRemoved(i.Err) },
+		TableDeleted:    func(i pebble.TableDeleteInfo) { x.notRemoved(i.Err) },
+		WALDeleted:      func(i pebble.WALDeleteInfo) { x.notRemoved(i.Err) },
 		// The default exits the process. The read that met the damage
 		// returns kv.ErrCorrupt, and that is enough.
 		DataCorruption: func(pebble.DataCorruptionInfo) {},
+	}
+}
+
+// noteTables takes the outcome of a flush or compaction. Close and a cancelled context
+// end them too.
+func (x *Index) noteTables(err error) {
+	if !x.use.closed() && !errors.Is(err, pebble.ErrCancelledCompaction) && !errors.Is(err, context.Canceled) {
+		x.noted(WorkTables, err)
+	}
+}
+
+// notRemoved takes the error of a removal, if it is one.
+func (x *Index) notRemoved(err error) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		x.noted(WorkFiles, err)
 	}
 }
 

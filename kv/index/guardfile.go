@@ -2,7 +2,9 @@ package index
 
 import (
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -14,6 +16,9 @@ type logFile struct {
 	g     *guardFS
 	name  string
 	named bool // its name is on disk, or need not be
+
+	written atomic.Int64
+	closed  bool // g.logMu is held
 }
 
 // do runs op unless the index is failed, and turns its error into the failure.
@@ -31,10 +36,24 @@ func (f *logFile) do(name string, op func() error) {
 
 func (f *logFile) Write(p []byte) (int, error) {
 	f.do("write", func() error {
-		_, err := f.File.Write(p)
+		n, err := f.File.Write(p)
+		f.written.Add(int64(n))
 		return err
 	})
 	return len(p), nil
+}
+
+// logPart is a log that is copied to a checkpoint: its own bytes, without those of the
+// old log that it is written over.
+type logPart struct {
+	vfs.File
+	left int64
+}
+
+func (f *logPart) Read(p []byte) (int, error) {
+	n, err := (&io.LimitedReader{R: f.File, N: f.left}).Read(p)
+	f.left -= int64(n)
+	return n, err
 }
 
 // Sync makes the file durable, and the name of a list of tables too: a marker may
@@ -82,6 +101,9 @@ func (f *logFile) Preallocate(offset, length int64) error { return nil }
 func (f *logFile) Close() error {
 	err := f.File.Close()
 	f.do("close", func() error { return err })
+	f.g.logMu.Lock()
+	f.closed = true
+	f.g.logMu.Unlock()
 	if strings.HasPrefix(f.g.FS.PathBase(f.name), "marker.") { // the one before is removed then
 		f.do("sync directory of", func() error { return SyncDir(f.g.FS, f.g.dir) })
 	}

@@ -3,7 +3,9 @@ package index
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,9 +54,12 @@ type guardFS struct {
 
 	overOld atomic.Bool // the last log is written over a large old one
 
+	logMu sync.Mutex
+	logs  map[string]*logFile // logs on disk that Pebble made since Open, by path
+	fresh bool                // new logs are not written over old ones
+
 	mu        sync.Mutex
 	opening   bool // compactions do not wait, Open waits for them
-	ending    bool // logs are not written over old ones
 	failure   *failure
 	tableErrs int   // table files in a row that could not be written
 	outside   error // first error of a directory sync outside dir
@@ -66,7 +71,7 @@ const maxTableErrors = 11
 func newGuardFS(base vfs.FS, dir string, pause time.Duration) *guardFS {
 	return &guardFS{
 		FS: base, dir: dir, mem: vfs.NewMem(), pause: pause,
-		onFull: func() {}, onFail: func() {},
+		onFull: func() {}, onFail: func() {}, logs: map[string]*logFile{},
 		failed: make(chan struct{}), closing: make(chan struct{}),
 		opening: true,
 	}
@@ -181,17 +186,22 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 	return g.createLog(name, func() (vfs.File, error) { return g.FS.Create(name, category) })
 }
 
-// ReuseForWrite implements vfs.FS. Pebble uses it for logs only.
+// ReuseForWrite implements vfs.FS. Pebble uses it for logs only. The old file may
+// have been removed by trim.
 func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.createLog(newname, func() (vfs.File, error) {
-		g.mu.Lock()
-		ending := g.ending
-		g.mu.Unlock()
-		if ending {
+		g.logMu.Lock()
+		defer g.logMu.Unlock()
+		delete(g.logs, oldname)
+		g.overOld.Store(false)
+		if g.fresh {
 			_ = g.FS.Remove(oldname) // garbage, as Pebble knows
 			return g.FS.Create(newname, category)
 		}
 		f, err := g.FS.ReuseForWrite(oldname, newname, category)
+		if errors.Is(err, os.ErrNotExist) {
+			return g.FS.Create(newname, category)
+		}
 		if err == nil {
 			old, err := f.Stat()
 			g.overOld.Store(err != nil || old.Size() > flushAtClose)
@@ -200,19 +210,46 @@ func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteC
 	})
 }
 
-// end makes the next log the last one: it is written to a new file, which the
-// next Open reads in no time. An old one may have the size of a memtable.
-func (g *guardFS) end() {
-	g.mu.Lock()
-	g.ending = true
-	g.mu.Unlock()
+// newLogs sets whether the next logs get files of their own. An old one may have the
+// size of a memtable: the next Open would read it, and it takes space.
+func (g *guardFS) newLogs(fresh bool) {
+	g.logMu.Lock()
+	g.fresh = fresh
+	g.logMu.Unlock()
+}
+
+// logPaths returns the paths of the logs that Pebble made since Open.
+func (g *guardFS) logPaths() []string {
+	g.logMu.Lock()
+	defer g.logMu.Unlock()
+	return slices.Collect(maps.Keys(g.logs))
+}
+
+// trim removes those of some logs that Pebble has closed: what was in their memtables
+// must be in tables. Pebble keeps such files to write later logs over them.
+func (g *guardFS) trim(paths []string) (err error) {
+	g.logMu.Lock()
+	defer g.logMu.Unlock()
+	for _, path := range paths {
+		if f := g.logs[path]; f != nil && f.closed && !g.isFailed() {
+			delete(g.logs, path)
+			err = errors.Join(err, g.FS.Remove(path))
+		}
+	}
+	return err
 }
 
 func (g *guardFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {
 	if !g.mayNot() {
 		f, err := create()
 		if err == nil {
-			return &logFile{File: f, g: g, name: name, named: !isList(g.FS.PathBase(name))}, nil
+			file := &logFile{File: f, g: g, name: name, named: !isList(g.FS.PathBase(name))}
+			if strings.HasSuffix(name, ".log") {
+				g.logMu.Lock()
+				g.logs[name] = file
+				g.logMu.Unlock()
+			}
+			return file, nil
 		}
 		g.fail("create", name, err)
 	}
@@ -247,7 +284,13 @@ func (g *guardFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 			return f, nil
 		}
 	}
-	return g.FS.Open(name, opts...)
+	f, err := g.FS.Open(name, opts...)
+	g.logMu.Lock()
+	defer g.logMu.Unlock()
+	if log := g.logs[name]; log != nil && err == nil {
+		return &logPart{f, log.written.Load()}, nil
+	}
+	return f, err
 }
 
 func (g *guardFS) Stat(name string) (vfs.FileInfo, error) {
@@ -293,7 +336,7 @@ func (g *guardFS) Link(oldname, newname string) error {
 	if g.inside(newname) && g.mayNot() {
 		return g.err()
 	}
-	return g.FS.Link(oldname, newname)
+	return linkFS{g.FS}.Link(oldname, newname)
 }
 
 // Remove implements vfs.FS. A file that could not be removed is garbage and no
@@ -305,6 +348,9 @@ func (g *guardFS) Remove(name string) error {
 		}
 		return nil
 	}
+	g.logMu.Lock()
+	delete(g.logs, name)
+	g.logMu.Unlock()
 	return g.FS.Remove(name)
 }
 

@@ -273,7 +273,7 @@ func TestLastLogIsNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.last {
-			g.end()
+			g.newLogs(true)
 		}
 		log, err := g.ReuseForWrite("d/1.log", "d/2.log", "")
 		if err != nil {

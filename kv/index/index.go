@@ -63,7 +63,8 @@ type Index struct {
 	logged atomic.Int64 // bytes of batches
 	wrote  atomic.Bool  // anything, since Open
 
-	use usage
+	use   usage
+	noted func(work string, err error)
 
 	mu        sync.Mutex
 	snapshots map[*Snapshot]struct{}
@@ -142,7 +143,7 @@ func notThere(fs vfs.FS, dir string) error {
 
 func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err error) {
 	x := &Index{
-		dir: dir, ro: o.ReadOnly, lock: l,
+		dir: dir, ro: o.ReadOnly, lock: l, noted: o.Note,
 		guard:     newGuardFS(o.FS, dir, o.tablePause),
 		snapshots: map[*Snapshot]struct{}{},
 	}
@@ -150,6 +151,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	x.fs = hereFS{o.FS, x.guard}
 	x.disk = newDiskGuard(dir, o)
 	x.disk.fs = x.fs
+	x.disk.creating.Store(o.Create)
 	x.use.init()
 	x.gate.init(x.guard)
 	x.guard.onFull = func() { x.disk.release() }
@@ -252,7 +254,7 @@ const flushAtClose = 4 << 20
 // log, or in the file that the log overwrites. The new log has a file of its
 // own.
 func (x *Index) flushForOpen() {
-	x.guard.end()
+	x.guard.newLogs(true)
 	if x.ro || x.Metrics().LogLiveBytes <= flushAtClose && !x.guard.overOld.Load() {
 		return
 	}
@@ -288,6 +290,10 @@ func (x *Index) Close() error {
 	}
 	return nil
 }
+
+// Created ends the creation that [Options.Create] began. Until then a full disk gets
+// advice for a new database.
+func (x *Index) Created() { x.disk.creating.Store(false) }
 
 // Abandon is Close for an index whose directory was renamed: nothing is written or removed
 // under the old name, where another process may make an index meanwhile.

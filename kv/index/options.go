@@ -54,6 +54,10 @@ type Options struct {
 	// that number is treated as large enough.
 	DiskFree func() (uint64, error)
 
+	// Note, if set, is called with the outcome of background work, nil included: work is
+	// [WorkTables] or [WorkFiles]. Calls may overlap, and must not use the index.
+	Note func(work string, err error)
+
 	// tablePause is the first back-off after a table could not be written.
 	tablePause time.Duration
 }
@@ -68,6 +72,12 @@ const (
 	// stopSublevels is the number of overlapping young tables at which writers
 	// wait. Pebble's own threshold is never reached, see gate.
 	stopSublevels = 20
+)
+
+// Kinds of background work, for [Options.Note].
+const (
+	WorkTables = "tables of the index"
+	WorkFiles  = "remove files"
 )
 
 func (o *Options) withDefaults() Options {
@@ -95,6 +105,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.ReserveBytes == 0 {
 		c.ReserveBytes = 4 << 20
+	}
+	if c.Note == nil {
+		c.Note = func(string, error) {}
 	}
 	if c.tablePause == 0 {
 		c.tablePause = time.Millisecond

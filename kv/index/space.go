@@ -20,6 +20,7 @@ type diskGuard struct {
 	free     func() (uint64, error)
 	min      uint64
 	reserve  int64
+	creating atomic.Bool  // see Index.Created
 	inflight atomic.Int64 // bytes of batches that are being committed
 
 	mu   sync.Mutex
@@ -87,7 +88,10 @@ func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 	}
 	g.leave(size)
 	hint := ""
-	if !makesRoom {
+	switch {
+	case g.creating.Load():
+		hint = "; a new database needs this much room: remove other files, or choose another disk"
+	case !makesRoom:
 		hint = "; gc frees what failed writes left"
 	}
 	return fmt.Errorf("index: %s: %w: %.1f MiB free for %s, %.1f MiB wanted%s", op, ErrFull, mebi(free), g.dir, mebi(need), hint)

@@ -87,19 +87,32 @@ func (w *Sweep) Close() {
 	}
 }
 
-// Compact rewrites the tables of pages, which frees the space of deleted ones.
-// It runs beside readers and writers, and ends early with ctx, a failure or
-// Close.
-func (x *Index) Compact(ctx context.Context) error {
+// Tidy gives back what the index takes on disk beyond its contents, beside readers and
+// writers: memtables become tables, the files of old logs are removed, and the tables of
+// pages are compacted if they are a quarter and 1 MiB larger than pageBytes, which are
+// those of all pages. Compaction ends early with ctx, a failure or Close.
+func (x *Index) Tidy(ctx context.Context, pageBytes int64) error {
 	if err := x.enterWrite(); err != nil {
 		return err
 	}
 	defer x.use.leave()
+	logs := x.guard.logPaths()
+	x.guard.newLogs(true)
+	err := x.Flush()
+	x.guard.newLogs(false)
+	if err != nil {
+		return err
+	}
+	x.notRemoved(x.guard.trim(logs))
+	lo, hi := appendBounds(nil, nil, SpacePage, nil, nil)
+	tables, err := x.db.EstimateDiskUsage(lo, hi)
+	if err != nil || int64(tables) <= pageBytes+pageBytes/4+slack {
+		return readError("estimate the size of tables", err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.life, cancel)()
-	lo, hi := appendBounds(nil, nil, SpacePage, nil, nil)
-	err := x.db.Compact(ctx, lo, hi, false)
+	err = x.db.Compact(ctx, lo, hi, false)
 	switch failed := x.guard.err(); {
 	case failed != nil:
 		return failed
@@ -109,4 +122,33 @@ func (x *Index) Compact(ctx context.Context) error {
 		return fmt.Errorf("index: compact: %w", err)
 	}
 	return nil
+}
+
+// slack is how many bytes of tables are not worth a compaction.
+const slack = 1 << 20
+
+// Stale returns the bytes of files in dir, a checkpoint, that the index would not share
+// with a new one.
+func (x *Index) Stale(dir string) (n int64, err error) {
+	if err := x.enter(); err != nil {
+		return 0, err
+	}
+	defer x.use.leave()
+	levels, err := x.db.SSTables()
+	if err != nil {
+		return 0, readError("list the tables", err)
+	}
+	live := map[string]bool{}
+	for _, tables := range levels {
+		for _, t := range tables {
+			live[fmt.Sprintf("%06d.sst", t.BackingSSTNum)] = true
+		}
+	}
+	names, err := x.fs.List(dir)
+	for _, name := range names {
+		if fi, serr := x.fs.Stat(x.fs.PathJoin(dir, name)); serr == nil && !live[name] && !isList(name) {
+			n += fi.Size()
+		}
+	}
+	return n, err
 }

@@ -82,7 +82,7 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 		t.Errorf("deleted %d, %v; want 13", n, err)
 	}
 	w.Close()
-	if err := x.Compact(t.Context()); err != nil {
+	if err := x.Tidy(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 	for range 2 {

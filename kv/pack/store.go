@@ -37,6 +37,9 @@ type Options struct {
 	// space of all packs on disk, at least 16 MiB and at most 4 GiB. A larger
 	// payload gets a pack of its own.
 	MaxPackBytes uint64
+	// NotRemoved, if set, is called with the error if a file could not be removed that is
+	// of no use any more.
+	NotRemoved func(error)
 	// Writers bounds the packs that grow at one time; 0 is the number of
 	// processors, at most 4. A second one is begun only while the first is
 	// busy with a large write: writes to one file wait for each other in the
@@ -152,7 +155,7 @@ func (s *Store) load() error {
 	var gone []ID
 	for _, name := range names {
 		if strings.HasSuffix(name, rewriteSuffix) && !s.o.ReadOnly {
-			_ = s.fs.Remove(s.fs.PathJoin(s.dir, name)) // of a process that crashed
+			s.discard(s.fs.PathJoin(s.dir, name)) // of a process that crashed
 		}
 		id, suffix, ok := parseName(name)
 		if !ok || suffix != packSuffix && suffix != goneSuffix {
@@ -215,10 +218,17 @@ func (s *Store) load() error {
 	for _, id := range gone {
 		// A mark below the last number is of no use any more.
 		if !s.o.ReadOnly && id.Incarnation() == s.o.Incarnation && id.Counter()+1 < s.counter {
-			_ = s.fs.Remove(s.goneMark(id))
+			s.discard(s.goneMark(id))
 		}
 	}
 	return nil
+}
+
+// discard removes a file that is of no use any more.
+func (s *Store) discard(path string) {
+	if err := s.fs.Remove(path); err != nil && s.o.NotRemoved != nil {
+		s.o.NotRemoved(err)
+	}
 }
 
 // rewritten reports whether the file is one that was rewritten, and takes the

@@ -1,0 +1,103 @@
+package txn
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// Kinds of background work, for [CareError].
+const (
+	careCheckpoint = "checkpoint"
+	careDelayed    = "delayed write"
+	careTables     = index.WorkTables
+	careFiles      = index.WorkFiles
+)
+
+// CareError is the error of work that a database does by itself, which fails no
+// operation of a user.
+type CareError struct {
+	// Work is "checkpoint", "delayed write", "tables of the index" or "remove files".
+	Work string
+	Err  error
+}
+
+// Error implements error.
+func (e CareError) Error() string { return "background work failed: " + e.Work + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e CareError) Unwrap() error { return e.Err }
+
+// careErrorFile in the directory of checkpoints has the error of the last attempt to make
+// one, for later processes.
+const careErrorFile = "ERROR"
+
+// careErrors are the last errors by their work.
+type careErrors struct {
+	mu   sync.Mutex
+	last map[string]CareError
+}
+
+// CareErrors returns the errors of background work that has not succeeded since. Those of
+// checkpoints are remembered by the directory. It works after Close too.
+func (db *DB) CareErrors() []CareError {
+	c := &db.careErrors
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) })
+}
+
+// note takes the outcome of background work, and reports whether it is news. It may be
+// called with locks of the index held.
+func (db *DB) note(work string, err error) (news bool) {
+	c := &db.careErrors
+	c.mu.Lock()
+	old, failed := c.last[work]
+	if err == nil {
+		delete(c.last, work)
+		c.mu.Unlock()
+		return failed
+	}
+	news = !failed || old.Err.Error() != err.Error()
+	if c.last == nil {
+		c.last = map[string]CareError{}
+	}
+	c.last[work] = CareError{work, err}
+	c.mu.Unlock()
+	if news && db.opts.CareFailed != nil {
+		db.opts.CareFailed(CareError{work, err})
+	}
+	return news
+}
+
+// noteCheckpoint takes the outcome of an attempt to make a checkpoint. Where the error
+// cannot be stored, later processes do not know of it.
+func (db *DB) noteCheckpoint(err error) {
+	if !db.note(careCheckpoint, err) || errors.Is(err, index.ErrFailed) {
+		return
+	}
+	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, checkpointDir)
+	if err == nil {
+		_ = fs.Remove(fs.PathJoin(dir, careErrorFile))
+	} else if index.MakeDir(fs, dir) == nil {
+		_ = index.ReplaceSmall(fs, dir, careErrorFile, []byte(strings.ReplaceAll(err.Error(), "\n", " ")))
+	}
+}
+
+// loadCareErrors notes the error that an earlier process stored.
+func (db *DB) loadCareErrors() error {
+	text, err := index.ReadSmall(db.opts.FS, db.opts.FS.PathJoin(db.dir, checkpointDir, careErrorFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		db.note(careCheckpoint, errors.New(string(text)))
+	}
+	return err
+}
