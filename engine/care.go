@@ -27,6 +27,14 @@ func (db *DB) GC(ctx context.Context, o txn.GCOptions) (*txn.GCReport, error) {
 	return db.store.GC(ctx, o)
 }
 
+// Cache registers a function that closes snapshots which are kept only to be opened
+// again, for GC and Expire.
+func (db *DB) Cache(letGo func()) { db.store.Cache(letGo) }
+
+// CareErrors returns the errors of work that the database does by itself and that has not
+// succeeded since, such as checkpoints. It works after Close too.
+func (db *DB) CareErrors() []txn.CareError { return db.store.CareErrors() }
+
 // DiskUse returns the present sizes.
 func (db *DB) DiskUse() txn.DiskUse { return db.store.DiskUse() }
 

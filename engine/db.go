@@ -113,7 +113,7 @@ func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options 
 		FS: o.FS, ReadOnly: o.ReadOnly || o.IndexCopy != "", IndexCopy: o.IndexCopy, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
-		Durability: o.Durability, SyncInterval: o.SyncInterval,
+		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,
 	}
 }
 

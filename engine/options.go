@@ -64,6 +64,10 @@ type Options struct {
 	// the database open made; see [DB.CopyIndex]. The database is read as of that moment,
 	// without its lock, and not served.
 	IndexCopy string
+	// CareFailed, if set, is called with each new error of work that the database does by
+	// itself, such as checkpoints; see [DB.CareErrors]. Calls may overlap, and must not use
+	// the database.
+	CareFailed func(txn.CareError)
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
 	// Now is the clock for commit times, safe for concurrent use; default

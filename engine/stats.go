@@ -29,10 +29,14 @@ type Stats struct {
 	Virtual    int64 `json:"virtual"`
 	Bytes      int64 `json:"bytes"`
 
-	// Of the whole directory.
-	IndexBytes int64 `json:"index_bytes"`
-	PackBytes  int64 `json:"pack_bytes"`
-	Packs      int   `json:"packs"`
+	// Of the whole directory, as blocks on disk; DiskBytes is all of it.
+	IndexBytes      int64 `json:"index_bytes"`
+	PackBytes       int64 `json:"pack_bytes"`
+	Packs           int   `json:"packs"`
+	CheckpointBytes int64 `json:"checkpoint_bytes"`
+	DiskBytes       int64 `json:"disk_bytes"`
+	// CareErrors are those of background work that has not succeeded since.
+	CareErrors []string `json:"care_errors,omitempty"`
 }
 
 // Stats counts the contents of a version and of the database directory. It reads
@@ -80,6 +84,10 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	}
 	use := db.DiskUse()
 	out.IndexBytes, out.PackBytes, out.Packs = use.IndexBytes, use.PackBytes, use.Packs
+	out.CheckpointBytes, out.DiskBytes = use.CheckpointBytes, use.Total()
+	for _, e := range db.CareErrors() {
+		out.CareErrors = append(out.CareErrors, e.Error())
+	}
 	return out, nil
 }
 

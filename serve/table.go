@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // ErrNoDatabase means that the server has nothing of that name.
@@ -88,6 +89,19 @@ func (t *Table) Caches() map[string]engine.CacheStats {
 	return stats
 }
 
+// CareErrors returns the errors of background work of the databases, by name.
+func (t *Table) CareErrors() map[string][]txn.CareError {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	errs := map[string][]txn.CareError{}
+	for name, s := range t.served {
+		if s.db != nil {
+			errs[name] = s.db.CareErrors()
+		}
+	}
+	return errs
+}
+
 // Counts is what clients did since the table was made.
 type Counts struct{ Commits, Conflicts int64 }
 
@@ -136,6 +150,9 @@ func (t *Table) add(s *served) error {
 	}
 	s.views.limit, s.views.documents = t.o.Views, newDocuments()
 	t.served[s.name] = s
+	if s.db != nil {
+		s.db.Cache(s.views.letGo)
+	}
 	return nil
 }
 

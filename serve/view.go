@@ -215,6 +215,16 @@ func (v *views) shrink() {
 	}
 }
 
+// letGo closes versions that are not in use.
+func (v *views) letGo() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	limit := v.limit
+	v.limit = 0
+	v.shrink()
+	v.limit = limit
+}
+
 // close closes versions that are not in use, and the others when they are released.
 func (v *views) close() {
 	v.mu.Lock()

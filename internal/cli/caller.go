@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // caller is the process in which a command was typed. A process that has
@@ -102,10 +103,21 @@ func (c caller) database(dir string) *engine.DB {
 // openDB opens the database that a command was given, or another handle of it if
 // this process has it open. While it is open it is served to other processes.
 func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
+	failed := func(e txn.CareError) { warn(cmd, e.Error()) }
 	if db := here(cmd).database(dir); db != nil {
-		return db.Handle(o)
+		h, err := db.Handle(o)
+		if err == nil && (o == nil || !o.ReadOnly) {
+			for _, e := range db.CareErrors() {
+				failed(e)
+			}
+		}
+		return h, err
 	}
-	db, err := engine.Open(cmd.Context(), here(cmd).path(dir), shared(cmd, o))
+	to := shared(cmd, o)
+	if !to.ReadOnly && to.CareFailed == nil {
+		to.CareFailed = failed
+	}
+	db, err := engine.Open(cmd.Context(), here(cmd).path(dir), to)
 	if held := here(cmd).through(err); held != nil && o != nil && o.ReadOnly {
 		return openCopy(cmd, dir, held, o)
 	}

@@ -29,7 +29,11 @@ func statsCmd() *cobra.Command {
 				}
 				say(cmd, "keys %d: %d inline, %d native, %d virtual", st.Keys, st.Inline, st.Native, st.Virtual)
 				say(cmd, "stored bytes of this version: %s", size(st.Bytes))
-				say(cmd, "on disk: index %s, packs %s in %s", size(st.IndexBytes), size(st.PackBytes), count(int64(st.Packs), "file"))
+				say(cmd, "on disk: %s: index %s, packs %s in %s, checkpoints %s, other files %s", size(st.DiskBytes), size(st.IndexBytes), size(st.PackBytes),
+					count(int64(st.Packs), "file"), size(st.CheckpointBytes), size(st.DiskBytes-st.IndexBytes-st.PackBytes-st.CheckpointBytes))
+				for _, e := range st.CareErrors {
+					warn(cmd, e)
+				}
 				return nil
 			})
 		},

@@ -163,8 +163,13 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	if repair {
 		r = fixed.After
 	}
+	care := []string{}
+	for _, e := range db.CareErrors() {
+		care = append(care, e.Error())
+	}
 	if asJSON {
 		out := fsckJSON(r)
+		out["care_errors"] = care
 		if repair {
 			out["repaired"], out["record"] = fixed.Done, fixed.Record
 		}
@@ -187,6 +192,9 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
 	if r.OrphanPages > 0 {
 		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
+	}
+	for _, text := range care {
+		warn(cmd, text)
 	}
 	switch {
 	case len(r.Problems) > 0:

@@ -142,6 +142,11 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 	for _, h := range r.Holders {
 		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
 	}
+	if u := &r.Disk; r.Holders != nil {
+		say(cmd, "on disk: %s: index %s, packs %s in %s", size(u.Total()), size(u.IndexBytes), size(u.PackBytes), count(int64(u.Packs), "file"))
+		say(cmd, "checkpoints take %s: old tables of the index, which fsck --salvage may need; gc replaces checkpoints with many", size(u.CheckpointBytes))
+		say(cmd, "other files take %s: copies of the index that other processes read, and quarantine, which only you may remove", size(u.OtherBytes))
+	}
 }
 
 func gcJSON(r *txn.GCReport) map[string]any {
@@ -152,6 +157,7 @@ func gcJSON(r *txn.GCReport) map[string]any {
 	}
 	if r.Holders != nil {
 		out["holders"] = holdersJSON(r.Holders)
+		out["index_bytes"], out["pack_bytes"], out["checkpoint_bytes"], out["disk_bytes"] = r.Disk.IndexBytes, r.Disk.PackBytes, r.Disk.CheckpointBytes, r.Disk.Total()
 	}
 	return out
 }

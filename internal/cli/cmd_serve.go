@@ -27,6 +27,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve/metrics"
 	"github.com/zarrdb/zarrdb/serve/s3"
 	"github.com/zarrdb/zarrdb/serve/web"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // serveFlags are the flags of the serve command.
@@ -127,7 +128,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		so.Anonymous = o.Anonymous
 	}
 	table := serve.New(serve.Options{Run: RunFor, Log: log})
-	opened, err := f.openAll(cmd, args, table)
+	opened, err := f.openAll(cmd, args, table, log)
 	defer func() {
 		for _, c := range opened {
 			_ = c.Close()
@@ -229,7 +230,7 @@ func (f *serveFlags) tls(from caller) (*tls.Config, error) {
 }
 
 // openAll opens the arguments and adds them to the table.
-func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table) (opened []io.Closer, err error) {
+func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table, log *slog.Logger) (opened []io.Closer, err error) {
 	for _, arg := range args {
 		name, target := splitName(here(cmd), arg)
 		t := parseTarget(here(cmd), target)
@@ -250,7 +251,7 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 			return opened, usagef("serve: %s: every version of a database is served; leave out what is behind %s", arg, t.db)
 		}
 		for _, dir := range dirs {
-			db, err := openToServe(cmd, dir)
+			db, err := openToServe(cmd, dir, log)
 			if err != nil {
 				return opened, err
 			}
@@ -264,8 +265,10 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 }
 
 // openToServe opens a database, to read only where this user may not write.
-func openToServe(cmd *cobra.Command, dir string) (*engine.DB, error) {
-	db, err := openDB(cmd, dir, nil)
+func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
+	db, err := openDB(cmd, dir, &engine.Options{CareFailed: func(e txn.CareError) {
+		log.Warn("background work", "database", dir, "work", e.Work, "error", e.Err.Error())
+	}})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		db, err = openDB(cmd, dir, readOnly)
 	}

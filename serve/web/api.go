@@ -109,6 +109,13 @@ func routeOf(r *http.Request) string {
 func (h *handler) metrics(w http.ResponseWriter, _ *http.Request) error {
 	c := h.t.Counts()
 	values := h.cacheValues()
+	care := h.t.CareErrors()
+	for _, name := range slices.Sorted(maps.Keys(care)) {
+		values = append(values, metrics.Value{
+			Name: "zarrdb_care_errors", Help: "Kinds of background work that failed and have not succeeded since.", Type: "gauge",
+			Labels: []string{"database", name}, Value: float64(len(care[name])),
+		})
+	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	return h.o.Metrics.Print(w, append(values, []metrics.Value{
 		{Name: "zarrdb_commits_total", Help: "Commits of clients.", Type: "counter", Value: float64(c.Commits)},
