@@ -64,9 +64,9 @@ type Options struct {
 	// the database open made; see [DB.CopyIndex]. The database is read as of that moment,
 	// without its lock, and not served.
 	IndexCopy string
-	// CareFailed, if set, is called with each new error of work that the database does by
-	// itself, such as checkpoints; see [DB.CareErrors]. Calls may overlap, and must not use
-	// the database.
+	// CareFailed, if set, is called when work fails that the database does by itself, such
+	// as checkpoints, and that did not fail before; see [DB.CareErrors]. Calls may overlap,
+	// and must not use the database.
 	CareFailed func(txn.CareError)
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS

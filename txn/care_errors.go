@@ -53,27 +53,25 @@ func (db *DB) CareErrors() []CareError {
 	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) })
 }
 
-// note takes the outcome of background work, and reports whether it is news. It may be
-// called with locks of the index held.
-func (db *DB) note(work string, err error) (news bool) {
+// note takes the outcome of background work, and reports whether it failed after a
+// success, or the other way. It may be called with locks of the index held.
+func (db *DB) note(work string, err error) (changed bool) {
 	c := &db.careErrors
 	c.mu.Lock()
-	old, failed := c.last[work]
+	_, failed := c.last[work]
 	if err == nil {
 		delete(c.last, work)
-		c.mu.Unlock()
-		return failed
+	} else {
+		if c.last == nil {
+			c.last = map[string]CareError{}
+		}
+		c.last[work] = CareError{work, err}
 	}
-	news = !failed || old.Err.Error() != err.Error()
-	if c.last == nil {
-		c.last = map[string]CareError{}
-	}
-	c.last[work] = CareError{work, err}
 	c.mu.Unlock()
-	if news && db.opts.CareFailed != nil {
+	if err != nil && !failed && db.opts.CareFailed != nil {
 		db.opts.CareFailed(CareError{work, err})
 	}
-	return news
+	return failed != (err != nil)
 }
 
 // noteCheckpoint takes the outcome of an attempt to make a checkpoint. Where the error

@@ -303,6 +303,26 @@ func TestDelayedDiskFull(t *testing.T) {
 	}
 }
 
+// A delayed write that fails on a full disk is reported until it succeeds.
+func TestDelayedDiskFullIsReported(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(1 << 40)
+	o := delayedOptions(freeFS{vfs.NewMem(), &free}, DurabilityAsync)
+	told := make(chan CareError, 1)
+	o.CareFailed = func(e CareError) { told <- e }
+	o.SyncInterval = time.Millisecond
+	db := openTest(t, o)
+	free.Store(1 << 10)
+	update(t, db, "main", map[string]string{"a": "1"})
+	if e := <-told; e.Work != careDelayed || !errors.Is(e, index.ErrFull) || len(db.CareErrors()) != 1 {
+		t.Errorf("%v, %v", e, db.CareErrors())
+	}
+	free.Store(1 << 40)
+	for len(db.CareErrors()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // freeFS says how much is free.
 type freeFS struct {
 	vfs.FS

@@ -121,9 +121,9 @@ type Options struct {
 	checkpointsRest   bool            // CheckpointCommits is the default
 	transferFault     func(*transfer) // tests break what a transfer from here found to copy
 	aheadPages        int64           // how many bytes of pages a commit puts in batches of their own; default 4 MiB
-	// CareFailed, if set, is called with each new error of background work, see
-	// [DB.CareErrors]; when the database is opened, with one that it remembers. Calls may
-	// overlap, and must not use the database.
+	// CareFailed, if set, is called when background work fails that did not fail before,
+	// see [DB.CareErrors], and when a database is opened that remembers an error. Calls
+	// may overlap, and must not use the database.
 	CareFailed func(CareError)
 	// Author is recorded in commits that name none; default "unknown".
 	Author string

@@ -79,7 +79,8 @@ func gcCmd() *cobra.Command {
 		Long: `Remove index pages and payloads that nothing reaches: no version that has not
 expired, no session, no pin. Space goes back to the file system, by holes in
 files where it can. It can be interrupted at any moment and run again.
---explain lists what holds the rest, with the bytes that nothing else holds.`,
+--explain lists what holds the rest, with the bytes that nothing else holds, and
+what all files of the database take on disk.`,
 		Example: `  zarrdb gc weather.zdb
   zarrdb gc weather.zdb --dry-run --explain`,
 		Args: argCount(1, 1),
