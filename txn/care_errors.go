@@ -95,7 +95,7 @@ func (db *DB) loadCareErrors() error {
 		return nil
 	}
 	if err == nil {
-		db.note(careCheckpoint, errors.New(string(text)))
+		db.note(careCheckpoint, errors.New(strings.TrimSpace(string(text))))
 	}
 	return err
 }

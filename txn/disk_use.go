@@ -50,7 +50,7 @@ func (db *DB) DiskUse() DiskUse {
 		if to == nil {
 			to = &use.OtherBytes
 		}
-		*to += db.diskUse(db.opts.FS.PathJoin(db.dir, name), seen)
+		db.diskUse(db.opts.FS.PathJoin(db.dir, name), to, &use.OtherBytes, seen)
 	}
 	if fi, err := db.opts.FS.Stat(db.dir); err == nil {
 		_, n := index.OnDisk(fi)
@@ -59,23 +59,24 @@ func (db *DB) DiskUse() DiskUse {
 	return use
 }
 
-// diskUse adds up a file, or a directory with all below it, without what was seen.
-func (db *DB) diskUse(path string, seen map[index.FileKey]bool) int64 {
+// diskUse adds a file to files, or all files below a directory, but those that were seen.
+// Directories are added to dirs.
+func (db *DB) diskUse(path string, files, dirs *int64, seen map[index.FileKey]bool) {
 	fs := db.opts.FS
 	fi, err := fs.Stat(path)
 	if err != nil {
-		return 0
+		return
 	}
 	key, n := index.OnDisk(fi)
-	if seen[key] {
-		return 0
-	}
-	seen[key] = key != index.FileKey{}
-	if fi.IsDir() {
+	switch {
+	case fi.IsDir():
+		*dirs += n
 		names, _ := fs.List(path)
 		for _, name := range names {
-			n += db.diskUse(fs.PathJoin(path, name), seen)
+			db.diskUse(fs.PathJoin(path, name), files, dirs, seen)
 		}
+	case !seen[key]:
+		*files += n
+		seen[key] = key != index.FileKey{}
 	}
-	return n
 }

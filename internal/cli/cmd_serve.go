@@ -357,7 +357,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	o := shared(cmd, nil)
+	o := shared(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
 	o.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
 	db, err := engine.Open(cmd.Context(), here(cmd).path(t.db), o)
 	var locked *engine.LockedError

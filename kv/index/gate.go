@@ -1,7 +1,6 @@
 package index
 
 import (
-	"context"
 	"errors"
 	"os"
 	"sync"
@@ -64,11 +63,16 @@ func (x *Index) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(i pebble.FlushInfo) {
 			x.gate.check.Store(true)
-			x.noteTables(i.Err)
+			x.wroteTables(i.Err)
 		},
 		CompactionEnd: func(i pebble.CompactionInfo) {
 			x.gate.wake()
-			x.noteTables(i.Err)
+			x.wroteTables(i.Err)
+		},
+		BackgroundError: func(err error) {
+			if !x.use.closed() {
+				x.noted(WorkTables, err)
+			}
 		},
 		ManifestCreated: func(pebble.ManifestCreateInfo) { x.lists.Add(1) },
 		ManifestDeleted: func(i pebble.ManifestDeleteInfo) { x.notRemoved(i.Err) },
@@ -80,11 +84,11 @@ func (x *Index) listener() *pebble.EventListener {
 	}
 }
 
-// noteTables takes the outcome of a flush or compaction. Close and a cancelled context
-// end them too.
-func (x *Index) noteTables(err error) {
-	if !x.use.closed() && !errors.Is(err, pebble.ErrCancelledCompaction) && !errors.Is(err, context.Canceled) {
-		x.noted(WorkTables, err)
+// wroteTables takes the end of a flush or compaction. Errors that matter come to
+// BackgroundError.
+func (x *Index) wroteTables(err error) {
+	if err == nil {
+		x.noted(WorkTables, nil)
 	}
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -433,6 +434,8 @@ class Session(View):
                 raise self._lost from e
         if not dry_run:
             self._ended, self._handle = True, 0  # the server has closed it
+        for text in out.get("warnings", ()):
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         return Commit._of(out)
 
     def discard_changes(self) -> None:

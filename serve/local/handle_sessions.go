@@ -53,12 +53,21 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 		return nil, err
 	}
 	o.Choose = decide
+	db, err := c.s.t.Database(v.db)
+	if err != nil {
+		return nil, err
+	}
+	failed := db.CareErrors()
 	commit, err := v.Session.Commit(ctx, o)
 	c.closeEnded(v)
 	if err != nil {
 		return nil, err
 	}
-	return commitOut(commit), nil
+	out := commitOut(commit)
+	for _, e := range failed {
+		out.Warnings = append(out.Warnings, e.Error())
+	}
+	return out, nil
 }
 
 func (c *conn) discard(ctx context.Context, v *view, _ *wire.Handle) (none, error) {

@@ -3,7 +3,10 @@ package local
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -239,4 +242,36 @@ func notFound(err error) error {
 		return nil
 	}
 	return fmt.Errorf("found, or %w", err)
+}
+
+// The reply to a commit warns of background work that failed before.
+func TestCommitWarns(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
+	if err == nil {
+		err = db.Close()
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "checkpoints", "ERROR"), []byte("no room"), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := join(t, hold(t, dir, nil), nil)
+	s := begin(t, c)
+	if err := s.Set(bg, "k", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	var out wire.Commit
+	err = s.read(bg, func(l *link, handle uint32) (err error) {
+		out, err = ask[wire.Commit](bg, l, wire.OpCommit, wire.Publish{Handle: wire.Handle{View: handle}})
+		return err
+	})
+	if err != nil || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "checkpoint: no room") {
+		t.Errorf("%q, %v", out.Warnings, err)
+	}
 }

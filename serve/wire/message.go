@@ -129,6 +129,8 @@ type Commit struct {
 	Time       time.Time         `json:"time"`
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
+	// Warnings of a commit that was just made: background work that failed before.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Commits is a page of a log.
