@@ -202,23 +202,29 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 // checkpointForReclaim is what has to happen between the synced delete of
 // pages and the reclaim of the payloads that only they named: afterwards no
 // checkpoint reaches such a payload. If no new one can be made, the old ones
-// go all the same, because space may be what is missing. As many are made as are
-// kept, so that one of them may get lost.
+// go all the same, because space may be what is missing.
 func (db *DB) checkpointForReclaim() error {
-	c := &db.checkpoints
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	made, err := 0, error(nil)
+	made, err := db.renewCheckpoints()
+	db.checkpoints.mu.Lock()
+	defer db.checkpoints.mu.Unlock()
+	if derr := db.dropCheckpoints(made); derr != nil {
+		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(derr, err))
+	}
+	return nil
+}
+
+// renewCheckpoints replaces the checkpoints, by as many as are kept, and returns how many
+// it made. After an error the old ones stay.
+func (db *DB) renewCheckpoints() (made int, err error) {
+	db.checkpoints.mu.Lock()
+	defer db.checkpoints.mu.Unlock()
 	for err == nil && made < keptCheckpoints {
 		if err = db.checkpoint(); err == nil {
 			made++
 		}
 	}
 	db.noteCheckpoint(err)
-	if derr := db.dropCheckpoints(made); derr != nil {
-		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(derr, err))
-	}
-	return nil
+	return made, err
 }
 
 // staleCheckpoints returns the bytes of the checkpoints that new ones would share with

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -408,5 +409,45 @@ func TestGCIndexSpace(t *testing.T) {
 		if err := verifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A collection that only wants to renew checkpoints keeps the old ones if it cannot.
+func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
+	var on atomic.Bool
+	db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))))
+	for i := range 2 {
+		s := mustBegin(t, db)
+		for k := range 5000 {
+			if err := s.Set(bg, fmt.Sprint("c/", k), bytes.Repeat([]byte{byte(i + k)}, 500)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := checkpointNames(t, db)
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	on.Store(true)
+	mustGC(t, db)
+	if errs := db.CareErrors(); len(errs) != 1 {
+		t.Errorf("%v: no renewal was tried", errs)
+	}
+	on.Store(false)
+	if list, err := listCheckpoints(db.opts.FS, "db"); err != nil || len(list) != 2 || list[1].Name != before[1] {
+		t.Errorf("%v, %v, before %q", list, err, before)
+	}
+	mustGC(t, db)
+	if after := checkpointNames(t, db); len(after) != 2 || after[0] <= before[1] {
+		t.Errorf("%q after a renewal, before %q", after, before)
 	}
 }

@@ -157,18 +157,9 @@ func (g *collector) tidy(ctx context.Context) error {
 	if stale, err := g.db.staleCheckpoints(); err != nil || stale <= max(want/4, 1<<20) {
 		return err
 	}
-	return g.renewCheckpoints()
-}
-
-// renewCheckpoints makes new checkpoints, unless this collection has made some: those
-// reach nothing that it deleted.
-func (g *collector) renewCheckpoints() error {
-	if g.renewed {
-		return nil
-	}
-	err := g.db.checkpointForReclaim()
+	_, err = g.db.renewCheckpoints()
 	g.renewed = err == nil
-	return err
+	return nil // after an error, which is noted, the old ones stay
 }
 
 // findMore finds dead pages that the scan before had no room for.

@@ -68,8 +68,11 @@ func (g *collector) reclaim(ctx context.Context) error {
 			g.count(out)
 			continue
 		}
-		if err := g.renewCheckpoints(); err != nil {
-			return err
+		if !g.renewed {
+			if err := db.checkpointForReclaim(); err != nil {
+				return err
+			}
+			g.renewed = true
 		}
 		if stop, err := g.reclaimPack(ctx, work); stop || err != nil {
 			g.r.Stopped = stop
