@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // guardFS stands between Pebble and the file system because Pebble cannot
@@ -383,7 +385,16 @@ func (g *guardFS) MkdirAll(dir string, perm os.FileMode) error {
 	if err := g.here(); err != nil { // a checkpoint in a removed database
 		return err
 	}
-	return g.FS.MkdirAll(dir, perm)
+	return g.mkdirAll(dir, perm)
+}
+
+// mkdirAll is MkdirAll that does not make the directory of the database again if somebody
+// removes it meanwhile.
+func (g *guardFS) mkdirAll(dir string, perm os.FileMode) error {
+	if g.lock == (fileID{}) {
+		return g.FS.MkdirAll(dir, perm)
+	}
+	return osfs.MkdirBelow(g.FS, g.FS.PathDir(g.dir), dir, perm)
 }
 
 func (g *guardFS) Unwrap() vfs.FS { return g.FS }

@@ -121,7 +121,7 @@ func (f hereFS) Rename(from, to string) error {
 }
 
 func (f hereFS) MkdirAll(dir string, perm os.FileMode) error {
-	return f.do(func() error { return f.FS.MkdirAll(dir, perm) })
+	return f.do(func() error { return f.g.mkdirAll(dir, perm) })
 }
 
 func (f hereFS) Remove(name string) error { return f.do(func() error { return f.FS.Remove(name) }) }

@@ -52,12 +52,16 @@ func (f ownerFS) MkdirAll(dir string, perm os.FileMode) error {
 	}
 	err := f.FS.MkdirAll(dir, perm)
 	for _, d := range slices.Backward(made) {
-		if fd, err := unix.Open(d, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
-			Give(uintptr(fd), d)
-			_ = unix.Close(fd)
-		}
+		giveDir(d)
 	}
 	return err
+}
+
+func giveDir(dir string) {
+	if fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
+		Give(uintptr(fd), dir)
+		_ = unix.Close(fd)
+	}
 }
 
 // holder is the file that tells others by its owner which user serves a database.
