@@ -31,6 +31,37 @@ func tryLink(t testing.TB, db *DB, url string, f Follow, o ImportOptions) (*Impo
 	return db.Import(bg, src, o)
 }
 
+// A linked chunk at the edge of a smaller shape is copied in with the elements that
+// stay. If it cannot be read, the error names it and the shape stays.
+func TestResizeOfLinkedChunk(t *testing.T) {
+	base := folder(t, map[string]string{"x": "abcdefgh", "set.json": `{".zgroup":{"zarr_format":2},"t/.zarray":{"zarr_format":2,"shape":[8],"chunks":[4],` +
+		`"dtype":"|u1","compressor":null,"filters":null,"fill_value":45,"order":"C"},"t/0":["x",0,4],"t/1":["x",4,4]}`})
+	db := openDB(t, linkOptions(t, t.TempDir()))
+	linkSet(t, db, base+"/set.json", Follow{}, ImportOptions{})
+	commit(t, db, "main", "resize", func(s *Session) error {
+		a := array(t, s, "t")
+		return errors.Join(a.Resize(bg, []int64{6}, zarr.ResizeOptions{}), a.Resize(bg, []int64{8}, zarr.ResizeOptions{}))
+	})
+	if got, err := values(t, at(t, db, "")); string(got) != "abcdef--" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	s, err := db.Begin(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := os.Remove(filepath.Join(base, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Get(bg, "t/1", kv.All()); string(got) != "ef--" || err != nil {
+		t.Errorf("the chunk at the edge is %q, %v", got, err)
+	}
+	err = array(t, s, "t").Resize(bg, []int64{2}, zarr.ResizeOptions{})
+	if err == nil || !strings.Contains(err.Error(), "resize t: chunk t/0: ") || array(t, s, "t").Shape()[0] != 8 {
+		t.Errorf("a chunk that is gone: %v", err)
+	}
+}
+
 // A set goes to a path of which the groups are made as the set has them, and a
 // part of a set is linked alone.
 func TestLinkPlaces(t *testing.T) {

@@ -102,6 +102,11 @@ func (a *Array) refresh(ctx context.Context) error {
 	if a.locks.shapes(a.loc) == a.st.Load().shapes {
 		return nil
 	}
+	return a.reload(ctx)
+}
+
+// reload is refresh whoever changed the shape.
+func (a *Array) reload(ctx context.Context) error {
 	lock := a.locks.of(a.loc.docs)
 	lock.Lock()
 	defer lock.Unlock()

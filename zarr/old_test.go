@@ -227,7 +227,6 @@ func runOld(t *testing.T, seed uint64) {
 			for d := range shape {
 				shape[d] = r.Int64N(10)
 			}
-			reset(t, a, shape)
 			if err := a.Resize(ctx, shape, ResizeOptions{}); err != nil {
 				t.Fatalf("%s: resize to %v: %v", name, shape, err)
 			}

@@ -10,20 +10,21 @@ import (
 
 // ResizeOptions control the elements that a shrunk array loses.
 //
-// By default chunks outside the new shape are deleted, and chunks at its edge
-// are not changed: their elements outside are hidden, and come back if the array
-// grows again, unless [Array.WriteFill] reset them before. zarr-python and
-// tensorstore do the same.
+// By default they are gone: chunks outside the new shape are deleted, and in chunks
+// at its edge the elements outside are reset to the fill value. zarr-python and
+// tensorstore leave the chunks at the edge as they are.
 type ResizeOptions struct {
-	// KeepChunks changes nothing but the metadata: whole chunks come back too
-	// when the array grows again.
+	// KeepChunks changes nothing but the metadata: the elements come back when the
+	// array grows again.
 	KeepChunks bool
 }
 
 // Resize changes the shape of the array; the number of dimensions stays. New
 // elements hold the fill value, unless a chunk has them from before (see
-// [ResizeOptions]). The metadata is written first: if deleting chunks fails
-// afterwards, those that are left are out of sight.
+// [ResizeOptions]). The chunks at the new edge are rewritten first, virtual ones as
+// stored ones: if that fails, the shape stays, and some of the elements that were to
+// be cut off hold the fill value. Then the metadata is written: if deleting chunks
+// fails afterwards, those that are left are out of sight.
 //
 // The grid of chunks stays the same, so a rectilinear one bounds the shape. Where
 // another handle changed the shape in the meantime, axes that keep the length that
@@ -42,6 +43,11 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 	if len(shape) != len(base) {
 		return fmt.Errorf("%w: shape %v for an array of %d dimensions", ErrSelection, shape, len(base))
 	}
+	if !o.KeepChunks {
+		if err := a.resetEdges(ctx, base, shape); err != nil {
+			return err
+		}
+	}
 	was, err := a.reshape(ctx, func(m *Meta) error {
 		m.Shape = mergeShape(base, shape, m.Shape)
 		return m.Validate()
@@ -50,6 +56,41 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 		return err
 	}
 	return a.deleteOutside(ctx, was, a.st.Load().meta.Shape)
+}
+
+// resetEdges resets the elements that a change of the shape from base to shape cuts
+// off, in chunks that keep others.
+func (a *Array) resetEdges(ctx context.Context, base, shape []int64) error {
+	if err := a.reload(ctx); err != nil {
+		return err
+	}
+	m := a.st.Load().meta
+	resized := m.Clone()
+	resized.Shape = mergeShape(base, shape, m.Shape)
+	if err := resized.Validate(); err != nil {
+		return err
+	}
+	next := resized.Shape
+	box := make([]Index, len(next)) // of the chunks that keep elements
+	ends := make([]int64, len(next))
+	for d, n := range next {
+		ends[d] = m.Shape[d]
+		if n < m.Shape[d] {
+			ends[d] = min(m.Grid.Start(d, m.Grid.Count(d, n)), m.Shape[d])
+		}
+		box[d] = Slice(0, ends[d], 1)
+	}
+	for d, n := range next {
+		if n >= ends[d] {
+			continue
+		}
+		box[d] = Slice(n, ends[d], 1)
+		if err := a.writeFill(ctx, Sel(box...), true); err != nil {
+			return err
+		}
+		box[d] = Slice(0, n, 1)
+	}
+	return nil
 }
 
 // deleteOutside deletes the chunks of the old shape that hold no element of

@@ -67,10 +67,11 @@ func (a *Array) fillBytes(ctx context.Context, sel Selection, elem []byte) error
 // many chunks, only those that are stored cost anything, if the view is a
 // [kv.Lister].
 func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
-	return a.fail("write", a.writeFill(ctx, sel))
+	return a.fail("write", a.writeFill(ctx, sel, !a.opts.WriteEmptyChunks))
 }
 
-func (a *Array) writeFill(ctx context.Context, sel Selection) error {
+// writeFill is WriteFill; with stored, chunks that are missing may stay missing.
+func (a *Array) writeFill(ctx context.Context, sel Selection, stored bool) error {
 	if a.readOnly != nil {
 		return a.readOnly
 	}
@@ -83,7 +84,7 @@ func (a *Array) writeFill(ctx context.Context, sel Selection) error {
 		return err
 	}
 	list, ok := a.view.(kv.Lister)
-	if ok && p.straight && p.chunks > tune.few && !a.opts.WriteEmptyChunks {
+	if ok && p.straight && p.chunks > tune.few && stored {
 		return a.eachListed(ctx, list, st, func(_ string, coords []int64) error {
 			return a.writeFillChunk(ctx, st, &p, coords)
 		})
@@ -104,7 +105,7 @@ func (a *Array) writeFillChunk(ctx context.Context, st *arrayState, p *plan, coo
 		}
 		index[d] = Slice(lo, hi, 1)
 	}
-	return a.writeFill(ctx, Sel(index...))
+	return a.writeFill(ctx, Sel(index...), true)
 }
 
 func (j *job) write(ctx context.Context) error {

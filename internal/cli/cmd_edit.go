@@ -107,8 +107,9 @@ func resizeCmd() *cobra.Command {
 		Use:   "resize TARGET --shape N,…",
 		Short: "Change the shape of an array",
 		Long: `Change the shape of an array. Growing adds elements that hold the fill value.
-Shrinking deletes what lies outside, unless --keep-chunks leaves the chunks
-where they are, to appear again when the array grows.`,
+Shrinking deletes what lies outside: chunks at the new edge are rewritten, and
+linked ones copied in. With --keep-chunks, chunks stay as they are, and the
+elements appear again when the array grows.`,
 		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440`,
 		Args:    argCount(1, 1),
 	}, func(cmd *cobra.Command, t target, _ []string) (string, change, error) {
@@ -124,7 +125,7 @@ where they are, to appear again when the array grows.`,
 		}, nil
 	})
 	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,...`")
-	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "do not delete chunks outside the new shape")
+	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "change no chunks")
 	return cmd
 }
 
