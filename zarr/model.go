@@ -1,6 +1,9 @@
 package zarr
 
-import "github.com/zarrdb/zarrdb/zarr/meta"
+import (
+	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
+	"github.com/zarrdb/zarrdb/zarr/meta"
+)
 
 // The metadata of nodes, which package meta parses and prints.
 type (
@@ -32,3 +35,13 @@ const MaxRank = meta.MaxRank
 
 // ParseAttributes parses the text of a JSON object; see [meta.ParseAttributes].
 func ParseAttributes(text []byte) (Attributes, error) { return meta.ParseAttributes(text) }
+
+// StrictJSON returns a metadata document with bare NaN, Infinity and -Infinity, which
+// Python writes, as strings: encoding/json refuses them. The slice is the caller's again
+// afterwards.
+func StrictJSON(doc []byte) ([]byte, error) {
+	if err := jsontext.Check(doc); err != nil {
+		return nil, err
+	}
+	return jsontext.AppendStrict(nil, doc), nil
+}

@@ -1,6 +1,7 @@
 package zarr
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -307,7 +308,7 @@ func names(right []string, wrong ...string) func(*testing.T) {
 			}
 		}
 		for _, name := range wrong {
-			if err := meta.CheckName(name); !errors.Is(err, ErrPath) {
+			if err := cmp.Or(meta.CheckName(name), meta.CheckNewPath(V3, name)); !errors.Is(err, ErrPath) {
 				t.Errorf("%q: %v", name, err)
 			}
 			if strings.Contains(name, "/") {

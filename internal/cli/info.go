@@ -48,7 +48,13 @@ func nodeInfo(n *zarr.Node) (info, error) {
 	}
 	for _, doc := range docs {
 		var members map[string]json.RawMessage
-		if json.Unmarshal(doc, &members) != nil || members["shape"] == nil {
+		if doc, err = zarr.StrictJSON(doc); err == nil {
+			err = json.Unmarshal(doc, &members)
+		}
+		if err != nil {
+			return out, err
+		}
+		if members["shape"] == nil || members["zarr_format"] == nil {
 			continue // attributes
 		}
 		out.FillValue = members["fill_value"]

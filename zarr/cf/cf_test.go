@@ -68,6 +68,7 @@ func TestDecode(t *testing.T) {
 		{"int16", `{"scale_factor":0.5,"add_offset":10,"_FillValue":-1}`, "-1 0 3", `"NaN" 10.0 11.5`},
 		{"int16", `{"scale_factor":[0.5]}`, "3", "1.5"},
 		{"int32", `{"missing_value":[7,8]}`, "7 8 9", `"NaN" "NaN" 9.0`},
+		{"float32", `{"missing_value":[NaN,7]}`, "7 8", `"NaN" 8.0`},
 		{"int32", `{"_FillValue":null,"long_name":"x"}`, "7 8", "7 8"},
 		{"int8", `{"_Unsigned":"true","_FillValue":-1}`, "-1 -2 3", `"NaN" 254.0 3.0`},
 		{"int8", `{"_Unsigned":"true","_FillValue":255}`, "-1 -2", `"NaN" 254.0`},

@@ -202,7 +202,7 @@ func (d *Decoder) addAttribute(a attributes, name string) error {
 		return nil
 	}
 	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
+	if strict, err := zarr.StrictJSON(raw); err != nil || json.Unmarshal(strict, &list) != nil {
 		list = []json.RawMessage{raw}
 	}
 	for _, raw := range list {

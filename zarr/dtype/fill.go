@@ -53,6 +53,25 @@ func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 	return elem, nil
 }
 
+// ReadFillV3 is [Type.ParseFillV3] for stored documents. It takes what zarr-python 3
+// takes besides: an integer written as 7.0, numbers in strings such as "7", and
+// numbers for bool.
+func (t Type) ReadFillV3(raw json.RawMessage) ([]byte, error) {
+	raw = bytes.TrimSpace(raw)
+	switch t.kind {
+	case Bool:
+		if isNumber(raw) {
+			digits, _, _ := bytes.Cut(bytes.ToLower(raw), []byte{'e'})
+			raw = strconv.AppendBool(nil, bytes.ContainsAny(digits, "123456789"))
+		}
+	case Int, Uint:
+		raw = integral(unquoted(raw))
+	case Float:
+		raw = unquoted(raw)
+	}
+	return t.ParseFillV3(raw)
+}
+
 // IsBase64 reports whether a v3 fill value gives the elements of a Struct as
 // base64 of their bytes.
 func (t Type) IsBase64(fill json.RawMessage) bool {

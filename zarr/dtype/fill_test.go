@@ -666,3 +666,24 @@ func ExampleType_AppendJSON() {
 	fmt.Println(string(line))
 	// Output: {"name":"base64:YWI=","at":1,"pos":[1.0,"NaN"]}
 }
+
+// Fill values of stored v3 documents, as zarr-python 3 reads them.
+func TestReadFillV3(t *testing.T) {
+	for _, c := range []fillRow{
+		{`"int16"`, `0.0`, "0000", ""}, {`"int16"`, `5.0`, "0500", ""}, {`"int16"`, `1e2`, "6400", ""}, {`"uint8"`, `"7"`, "07", ""},
+		{`"int16"`, `1.5`, "", ""}, {`"int16"`, `"0x5"`, "", ""}, {`"int16"`, `40000`, "", ""}, {`"int16"`, `null`, "", ""},
+		{`"bool"`, `0`, "00", ""}, {`"bool"`, `1`, "01", ""}, {`"bool"`, `0.0`, "00", ""}, {`"bool"`, `0.5`, "01", ""}, {`"bool"`, `0e5`, "00", ""},
+		{`"bool"`, `true`, "01", ""}, {`"bool"`, `"x"`, "", ""},
+		{`"float32"`, `"0"`, "00000000", ""}, {`"float32"`, `"1e3"`, "00007a44", ""}, {`"float32"`, `NaN`, "0000c07f", ""},
+		{`"float32"`, `"0x00"`, "", ""}, {`"float32"`, `"abc"`, "", ""}, {`"complex64"`, `0`, "", ""},
+	} {
+		typ, err := ParseV3(json.RawMessage(c.typ))
+		if err != nil {
+			t.Fatal(err)
+		}
+		elem, err := typ.ReadFillV3(json.RawMessage(c.fill))
+		if got := hex.EncodeToString(elem); got != c.elem || (err == nil) != (c.elem != "") || err != nil && !errors.Is(err, ErrValue) {
+			t.Errorf("%s %s: %s, %v; want %s", c.typ, c.fill, got, err, c.elem)
+		}
+	}
+}

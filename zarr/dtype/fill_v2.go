@@ -91,9 +91,7 @@ func (t Type) variableV2(raw []byte) ([]byte, error) {
 func (t Type) fillV2(elem, raw []byte) error {
 	switch t.kind {
 	case Bool, Int, Uint, Float, Complex, Datetime, Timedelta:
-		if s, ok := asString(raw); ok && isNumber([]byte(s)) {
-			raw = []byte(s)
-		}
+		raw = unquoted(raw)
 	}
 	switch t.kind {
 	case Bool:
@@ -126,6 +124,14 @@ func (t Type) fillV2(elem, raw []byte) error {
 		return nil
 	}
 	return t.fillV3(elem, raw)
+}
+
+// unquoted returns the number in a string like "7", and other text unchanged.
+func unquoted(raw []byte) []byte {
+	if s, ok := asString(raw); ok && isNumber([]byte(s)) {
+		return []byte(s)
+	}
+	return raw
 }
 
 // integral returns the integer of a number like 7.0 or 1e3, and other text

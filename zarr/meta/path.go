@@ -6,19 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// CheckName reports whether a Zarr v3 node may have the name: not empty, no
-// slash, not only periods, not beginning with the reserved "__", UTF-8. Errors
-// are ErrPath. (Zarr v3 core, Node names.)
+// CheckName reports whether a stored Zarr v3 node may have the name: not empty, no
+// slash, not "." or "..", UTF-8. Errors are ErrPath. Other writers use names that Zarr
+// v3 reserves, such as __xarray_dataarray_variable__: see [CheckNewPath].
 func CheckName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: a node name is not empty", ErrPath)
 	case strings.Contains(name, "/"):
 		return fmt.Errorf("%w: %q contains a slash", ErrPath, name)
-	case strings.Trim(name, ".") == "":
+	case name == ".", name == "..":
 		return fmt.Errorf("%w: %q consists of periods", ErrPath, name)
-	case strings.HasPrefix(name, "__"):
-		return fmt.Errorf("%w: %q begins with the reserved __", ErrPath, name)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%w: %q is not UTF-8", ErrPath, name)
 	}
@@ -57,14 +55,21 @@ func CleanPath(path string) (string, error) {
 }
 
 // CheckNewPath reports whether a node may be made at a clean path in a format,
-// in addition to the rules for names: no name may be that of a metadata document
-// of Zarr v2 or v3, or of v1 in v1. Its keys would be mistaken for, or collide
-// with, the metadata of the group above. Existing nodes with such names are
-// opened and copied like others. Errors are ErrPath. It is stricter than Zarr
-// v3, Node names, and Zarr v2, Logical storage paths, which do not mention these
-// names.
+// in addition to the rules for stored names. In v3 no name consists of periods or
+// begins with the reserved "__" (Zarr v3 core, Node names). No name may be that of a
+// metadata document of Zarr v2 or v3, or of v1 in v1, which the specifications do not
+// mention: its keys would be mistaken for, or collide with, the metadata of the group
+// above. Existing nodes with such names are opened and copied like others. Errors are
+// ErrPath.
 func CheckNewPath(v Version, path string) error {
 	for name := range strings.SplitSeq(path, "/") {
+		switch {
+		case v != V3 || name == "":
+		case strings.Trim(name, ".") == "":
+			return fmt.Errorf("%w: %q consists of periods", ErrPath, name)
+		case strings.HasPrefix(name, "__"):
+			return fmt.Errorf("%w: %q begins with the reserved __", ErrPath, name)
+		}
 		switch name {
 		case DocArrayV1, DocAttrsV1:
 			if v != V1 {

@@ -10,12 +10,12 @@ import (
 
 // Zarr v3 core, Node names.
 func TestCheckName(t *testing.T) {
-	for _, ok := range []string{"a", "foo.bar", ".a", "a.", "_a", "a__", "Ünï", "漢字", " ", "zarr.json", "c", "..a"} {
+	for _, ok := range []string{"a", "foo.bar", ".a", "a.", "_a", "a__", "Ünï", "漢字", " ", "zarr.json", "c", "..a", "...", "__", "__a"} {
 		if err := CheckName(ok); err != nil {
 			t.Errorf("%q: %v", ok, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "__", "__zarr", "__a", "\xff"} {
+	for _, bad := range []string{"", ".", "..", "a/b", "/", "\xff"} {
 		if err := CheckName(bad); !errors.Is(err, ErrPath) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -28,7 +28,7 @@ func TestCleanPath(t *testing.T) {
 			t.Errorf("%q: %q, %v", in, got, err)
 		}
 	}
-	for _, bad := range []string{"//", "a/", "a//b", "//a", "a/../b", "a/.", "a/__b", "..."} {
+	for _, bad := range []string{"//", "a/", "a//b", "//a", "a/../b", "a/.", ".."} {
 		if got, err := CleanPath(bad); !errors.Is(err, ErrPath) {
 			t.Errorf("%q: %q, %v", bad, got, err)
 		}
@@ -87,6 +87,11 @@ func TestCheckNewPath(t *testing.T) {
 		for _, ok := range []string{"", "a", "a/zarr.json2", ".zarrays/zarr", "metadata/c/0", "Meta"} {
 			if err := CheckNewPath(v, ok); err != nil {
 				t.Errorf("%v: %s: %v", v, ok, err)
+			}
+		}
+		for _, reserved := range []string{"...", "__", "__zarr", "a/__b/c"} {
+			if err := CheckNewPath(v, reserved); (v == V3) != errors.Is(err, ErrPath) {
+				t.Errorf("%v: %s: %v", v, reserved, err)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ var specV3 = []metatest.Row{
 	array("fill_value", "mandatory", "fill_value", "fill_value", ""),
 	array("fill_value", "null is no value of a core type", "fill_value", "fill_value", `null`),
 	array("fill_value", "within the range", "fill_value", "fill_value", `32768`),
-	array("fill_value", "no fraction", "fill_value", "fill_value", `1.0`),
+	array("fill_value", "no fraction", "fill_value", "fill_value", `1.5`),
 
 	array("codecs", "mandatory", "", "codecs", `["bytes"]`, "data_type", `"int8"`),
 	array("codecs", "mandatory", "codecs", "codecs", ""),

@@ -179,7 +179,7 @@ func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	if err := p.room(m.Type); err != nil {
 		return err
 	}
-	if m.Fill, err = m.Type.ParseFillV3(raw); err != nil {
+	if m.Fill, err = m.Type.ReadFillV3(raw); err != nil {
 		return p.fail("fill_value", err)
 	}
 	if m.Type.IsBase64(raw) && m.Codecs.Endian() == dtype.Big {

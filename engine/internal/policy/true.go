@@ -113,6 +113,10 @@ func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Ver
 
 // decodeNumbers keeps the text of numbers: large integers have no float64.
 func decodeNumbers(doc []byte, v any) error {
+	doc, err := zarr.StrictJSON(doc)
+	if err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	return d.Decode(v)
