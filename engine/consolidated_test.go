@@ -437,6 +437,20 @@ func TestConsolidatedBesideOldHandles(t *testing.T) {
 	}
 }
 
+// A bare NaN, which Python writes, makes no copy untrue.
+func TestTrueDocumentWithNaN(t *testing.T) {
+	array, attrs := arrayV2(), `{"missing_value": NaN}`
+	copied := `{"zarr_consolidated_format":1,"metadata":{"x/.zattrs":` + attrs + `,"x/.zarray":` + array + `,".zgroup":{"zarr_format":2}}}`
+	db := openDB(t, nil)
+	src := openURL(t, memoryURL(t, map[string]string{".zgroup": `{"zarr_format":2}`, "x/.zarray": array, "x/.zattrs": attrs, ".zmetadata": copied}))
+	if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := at(t, db, "").TrueDocument(bg, ".zmetadata", []byte(copied)); string(got) != copied || err != nil {
+		t.Errorf("a true copy became %s, %v", got, err)
+	}
+}
+
 // A copy that single keys left behind is not what readers of a served version get.
 func TestTrueDocument(t *testing.T) {
 	for v, key := range map[zarr.Version]string{zarr.V2: ".zmetadata", zarr.V3: "zarr.json"} {

@@ -62,6 +62,10 @@ type ExportResult struct {
 	Keys, Bytes int64
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
+	// Texts name the first few attributes in which a bare NaN or infinity became a text,
+	// since other JSON readers of the format refuse it; AllTexts counts all.
+	Texts    []string
+	AllTexts int64
 	// Versions were written and Expired ones, without contents, left out, with
 	// [ForeignOptions].History. Keys then counts their changes.
 	Versions, Expired int64
@@ -155,7 +159,11 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		return nil, err
 	}
-	return &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}, nil
+	res := &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}
+	if ex.plan != nil {
+		res.Texts, res.AllTexts = ex.plan.Texts, ex.plan.AllTexts
+	}
+	return res, nil
 }
 
 // writtenMissing bounds the missing chunks of an array that an export writes, since v2

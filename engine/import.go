@@ -72,9 +72,10 @@ type ImportResult struct {
 	// Healed is how many damaged payloads of the destination were stored again, because
 	// the source had their bytes.
 	Healed int64
-	// Unknown has the errors of some of the arrays with unknown codecs, which
-	// cannot be opened. They were imported too.
-	Unknown []error
+	// Unreadable has the errors of the first few of the arrays that cannot be opened,
+	// see [zarr.Unreadable]; AllUnreadable counts all. They were imported too.
+	Unreadable    []error
+	AllUnreadable int64
 	// Strange is an error if the group above has another format and does not
 	// show the imported node; else nil.
 	Strange *OtherFormatError
@@ -91,8 +92,8 @@ type ImportResult struct {
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
 // bytes unchanged, as one commit. All metadata is parsed before values are
-// copied, so a hierarchy with nodes that cannot be opened is not imported;
-// arrays with unknown codecs are. If ctx ends, the branch is unchanged, and the
+// copied, so a hierarchy with groups that cannot be opened is not imported;
+// arrays that cannot be opened are, see [zarr.Unreadable]. If ctx ends, the branch is unchanged, and the
 // error is ErrResumable. Databases below the source, such as db itself, are left
 // out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
@@ -124,9 +125,10 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 type Survey struct {
 	// Nodes is the number of nodes.
 	Nodes int64
-	// Unknown has the errors of the first few arrays with unknown codecs, which
-	// cannot be opened.
-	Unknown []error
+	// Unreadable has the errors of the first few arrays that cannot be opened, see
+	// [zarr.Unreadable]; AllUnreadable counts all.
+	Unreadable    []error
+	AllUnreadable int64
 
 	view      kv.ReadLister
 	prefix    string       // of the keys to copy
@@ -160,9 +162,13 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
 			err = listing.ErrNone
 		}
+		unread := err
 		path, m, err := sv.opened(n, err)
 		if err == nil {
 			err = wholeDraft(m, at)
+		}
+		if err == nil && path == at.Path && !m.HasDocuments() && m.Version != zarr.Draft3 {
+			err = unread // nothing at all is known of what the source names
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
@@ -184,28 +190,30 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	return sv, nil
 }
 
-// maxUnknown bounds the reported arrays with unknown codecs.
-const maxUnknown = 8
+// maxUnreadable bounds the reported arrays that cannot be opened.
+const maxUnreadable = 8
 
 // opened counts the nodes of a walk and returns their paths and metadata.
 func (sv *Survey) opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
 	path, m, failed = opened(n, err)
 	if failed == nil {
 		sv.Nodes++
-		if err != nil && len(sv.Unknown) < maxUnknown {
-			sv.Unknown = append(sv.Unknown, err)
+		if err != nil {
+			if sv.AllUnreadable++; len(sv.Unreadable) < maxUnreadable {
+				sv.Unreadable = append(sv.Unreadable, err)
+			}
 		}
 	}
 	return path, m, failed
 }
 
 // opened returns path and metadata of a node that was opened, or of an array that
-// was not because a codec is unknown.
+// cannot be.
 func opened(n *zarr.Node, err error) (path string, m *zarr.Meta, failed error) {
 	if err == nil {
 		return n.Path(), n.Meta(), nil
 	}
-	path, m, ok := zarr.UnknownCodec(err)
+	path, m, ok := zarr.Unreadable(err)
 	if !ok {
 		return "", nil, err
 	}
@@ -373,7 +381,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.Healed(), Unknown: im.Unknown, Strange: strange, LeftOut: im.src.leftOut()}, nil
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.Healed(), Unreadable: im.Unreadable, AllUnreadable: im.AllUnreadable, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a

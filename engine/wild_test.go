@@ -51,10 +51,10 @@ func TestUnknownCodecsAreCopied(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if len(res.Unknown) != c.unknown {
-			t.Errorf("%s: %d arrays are unknown, want %d: %v", name, len(res.Unknown), c.unknown, res.Unknown)
+		if len(res.Unreadable) != c.unknown {
+			t.Errorf("%s: %d arrays are unknown, want %d: %v", name, len(res.Unreadable), c.unknown, res.Unreadable)
 		}
-		for _, err := range res.Unknown {
+		for _, err := range res.Unreadable {
 			if !errors.Is(err, codecs.ErrUnknown) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -106,4 +106,72 @@ func TestCopyOfMetadataAlone(t *testing.T) {
 		}
 		sameContents(t, exported(t, dest), want)
 	}
+}
+
+// An array whose metadata cannot be used is copied with its neighbours.
+func TestUnreadableArraysAreCopied(t *testing.T) {
+	group := `{"zarr_format":3,"node_type":"group"}`
+	for name, odd := range map[string]string{
+		"fill value":   arrayV3(`"fill_value":0`, `"fill_value":"zero"`),
+		"data type":    arrayV3(`"int32"`, `"int128"`),
+		"chunk grid":   arrayV3(`"name":"regular"`, `"name":"hexagonal"`),
+		"chunk length": arrayV3(`"chunk_shape":[4,5]`, `"chunk_shape":[4,0]`),
+		"chunk keys":   arrayV3(`"chunk_key_encoding":{"name":"default"`, `"chunk_key_encoding":{"name":"hilbert"`),
+		"member":       arrayV3(`"fill_value"`, `"tiles":{"a":[1]},"fill_value"`),
+		"names":        arrayV3(`"fill_value"`, `"dimension_names":["x"],"fill_value"`),
+		"attributes":   arrayV3(`"attributes":{"a":1,"b":2}`, `"attributes":[]`),
+		"codec":        arrayV3(`"little"`, `"middle"`),
+		"format":       arrayV3(`"zarr_format":3`, `"zarr_format":4`),
+		"no format":    `{"a":1}`,
+		"truncated":    arrayV3()[:100],
+		"empty":        "",
+	} {
+		keys := map[string]string{"zarr.json": group, "good/zarr.json": arrayV3(), "odd/zarr.json": odd, "odd/c/0/1": "chunk", "odd/other": "x"}
+		if name != "truncated" && name != "empty" {
+			keys["zarr.json"] = strings.TrimSuffix(group, "}") + `,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"good":` + arrayV3() + `,"odd":` + odd + `}}}`
+		}
+		checkUnreadable(t, name, keys)
+	}
+	for name, odd := range map[string][2]string{
+		"v2 data type":  {arrayV2(`"<i4"`, `"<i16"`), "{}"},
+		"v2 fill value": {arrayV2(`"fill_value":0`, `"fill_value":[]`), "{}"},
+		"v2 chunks":     {arrayV2(`"chunks":[4,5]`, `"chunks":[0,5]`), "{}"},
+		"v2 truncated":  {arrayV2()[:60], "{}"},
+		"v2 attributes": {arrayV2(), `{"a":`},
+	} {
+		checkUnreadable(t, name, map[string]string{".zgroup": `{"zarr_format":2}`, "good/.zarray": arrayV2(), "odd/.zarray": odd[0], "odd/.zattrs": odd[1], "odd/0.1": "chunk"})
+	}
+}
+
+// checkUnreadable imports and exports a store with the arrays good and odd.
+func checkUnreadable(t *testing.T, name string, keys map[string]string) {
+	t.Helper()
+	db := openDB(t, nil)
+	res, err := db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	if len(res.Unreadable) != 1 || res.AllUnreadable != 1 || res.Nodes != 3 || !strings.HasPrefix(res.Unreadable[0].Error(), "open odd: ") {
+		t.Errorf("%s: %+v", name, res)
+	}
+	s := at(t, db, "")
+	sameContents(t, contents(t, s), keys)
+	array(t, s, "good")
+	var members []string
+	for m, err := range s.Members(bg, "") {
+		if _, _, ok := zarr.Unreadable(err); ok != (m.Name == "odd") {
+			t.Errorf("%s: %s: %v", name, m.Name, err)
+		}
+		members = append(members, m.Name)
+	}
+	if !slices.Equal(members, []string{"good", "odd"}) {
+		t.Errorf("%s: members %q", name, members)
+	}
+	dest := filepath.Join(t.TempDir(), "x.zarr")
+	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), dest, ExportOptions{}); err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	sameContents(t, exported(t, dest), keys)
 }

@@ -61,16 +61,16 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// UnknownCodec returns path and metadata of the array that err, from [Open] or
-// [Walk], is about if it cannot be opened because a codec of it is not known, and
-// only for that as far as can be seen: the documents as they are, shape, chunk grid
-// and chunk keys, and the data type unless that codec tells it; no codecs. Its
-// chunks can be copied.
-func UnknownCodec(err error) (path string, m *Meta, ok bool) {
+// Unreadable returns path and metadata of the array that err, from [Open] or [Walk], is
+// about if it cannot be opened because of its metadata: a codec, data type, fill value,
+// chunk grid or chunk keys that are not known, or a damaged document. Its keys can be
+// copied. The metadata is what was understood: the grid may be nil, and the documents
+// are missing if they are not JSON. A zarr.json that is not JSON counts as an array.
+func Unreadable(err error) (path string, m *Meta, ok bool) {
 	var at *Error
 	var e *FieldError
-	if !errors.As(err, &at) || !errors.As(at.Err, &e) || e.Unknown == nil {
+	if !errors.As(err, &at) || !errors.As(at.Err, &e) || e.Array == nil {
 		return "", nil, false
 	}
-	return at.Path, e.Unknown, true
+	return at.Path, e.Array, true
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -370,7 +371,7 @@ func (w *walk) inside(e entry) bool {
 // path with the group, as .zmetadata (v2) or inside zarr.json (v3), for readers
 // of stores that are slow to list. What is stored is a copy: after a
 // change of a node below, consolidate again. A node that cannot be opened is the error, but for an
-// array with an unknown codec.
+// array with an unknown codec: readers of a copy with another one open none of its nodes.
 func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
 	opts := o.withDefaults()
 	opts.Consolidated = false
@@ -380,11 +381,11 @@ func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOption
 	}
 	nodes := make(map[string]*Meta)
 	for n, err := range Walk(ctx, view, path, &opts) {
-		found, m, ok := UnknownCodec(err)
+		found, m, ok := Unreadable(err)
 		switch {
 		case err == nil:
 			found, m = n.loc.path, n.Meta()
-		case !ok:
+		case !ok || !errors.Is(err, codecs.ErrUnknown):
 			return err
 		}
 		if found != group.loc.path && m.Version == group.loc.version {
@@ -409,12 +410,12 @@ func UpdateConsolidated(ctx context.Context, view kv.Reader, path string, earlie
 	nodes := make(map[string]*Meta)
 	for at, below := range changed {
 		for n, err := range Walk(ctx, view, strings.TrimSuffix(joinPath(group.loc.path, at), "/"), &opts) {
-			found, m, ok := UnknownCodec(err)
+			found, m, ok := Unreadable(err)
 			switch {
 			case errors.Is(err, ErrNotFound):
 			case err == nil:
 				found, m, ok = n.loc.path, n.Meta(), true
-			case !ok:
+			case !ok || !errors.Is(err, codecs.ErrUnknown):
 				return err
 			}
 			if ok && m.Version == group.loc.version && (found != group.loc.path || m.Version == V2) {

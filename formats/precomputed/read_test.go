@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 		if !errors.Is(err, codecs.ErrUnknown) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want ErrUnknown with %q", scale, err, says)
 		}
-		if path, m, ok := zarr.UnknownCodec(err); !ok || path != name {
+		if path, m, ok := zarr.Unreadable(err); !ok || path != name {
 			t.Errorf("%s: %v is not the error of an unknown codec", scale, err)
 		} else if _, err := kv.Get(t.Context(), v, name+"/0/0/0/0"); err != nil && !strings.Contains(scale, "sharding") && name == "bad" {
 			t.Errorf("%s: chunk of %v: %v", scale, m.Shape, err)

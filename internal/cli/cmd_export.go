@@ -240,6 +240,12 @@ func (e *exportFlags) run(cmd *cobra.Command, target, unit string, export func(*
 		return err
 	}
 	leftOut(cmd, res.LeftOut)
+	for _, name := range res.Texts {
+		say(cmd, "NaN or infinity became text: %s", name)
+	}
+	if more := res.AllTexts - int64(len(res.Texts)); more > 0 {
+		say(cmd, "NaN or infinity became text: %s more", count(more, "attribute"))
+	}
 	if res.Expired > 0 {
 		say(cmd, "left out: %s without contents", count(res.Expired, "expired version"))
 	}

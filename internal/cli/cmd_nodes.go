@@ -19,15 +19,15 @@ func lsCmd() *cobra.Command {
 		Use:   "ls TARGET",
 		Short: "List the members of a group",
 		Long: `List what lies right below a group: arrays by their names, groups (and plain
-directories, in which there is something else) with a slash behind. An array with
-an unknown codec is listed with the reason why it cannot be read.`,
+directories, in which there is something else) with a slash behind. An array that
+cannot be read is listed with the reason.`,
 		Example: `  zarrdb ls weather.zdb
   zarrdb ls -l weather.zdb@v1.0:surface`,
 		Args: argCount(1, 1),
 	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
-		show := func(m engine.Member, unknown error) error {
-			if unknown != nil {
-				return printUnknown(cmd, m.Name, unknown, asJSON)
+		show := func(m engine.Member, unread error) error {
+			if unread != nil {
+				return printUnreadable(cmd, m.Name, unread, asJSON)
 			}
 			return printMember(cmd, m.Name, m.Node, long, asJSON)
 		}
@@ -45,16 +45,16 @@ an unknown codec is listed with the reason why it cannot be read.`,
 	return cmd
 }
 
-// eachMember calls fn for every direct child of a path; unknown is the error of
-// an array with an unknown codec. A node that cannot be opened for another
+// eachMember calls fn for every direct child of a path; unread is the error of an
+// array that cannot be opened, see [zarr.Unreadable]. A node that cannot be opened for another
 // reason is skipped, and its error is returned at the end.
-func eachMember(ctx context.Context, s *engine.Source, path string, fn func(m engine.Member, unknown error) error) error {
+func eachMember(ctx context.Context, s *engine.Source, path string, fn func(m engine.Member, unread error) error) error {
 	var failed error
 	for m, err := range s.Members(ctx, path) {
 		switch {
 		case err == nil:
 			err = fn(m, nil)
-		case isUnknown(err):
+		case isUnreadable(err):
 			err = fn(m, err)
 		}
 		if failed == nil {
@@ -64,8 +64,8 @@ func eachMember(ctx context.Context, s *engine.Source, path string, fn func(m en
 	return failed
 }
 
-func isUnknown(err error) bool {
-	_, _, ok := zarr.UnknownCodec(err)
+func isUnreadable(err error) bool {
+	_, _, ok := zarr.Unreadable(err)
 	return ok
 }
 
@@ -78,13 +78,13 @@ func reason(err error) string {
 	return oneLine(err)
 }
 
-// printUnknown prints an array with an unknown codec.
-func printUnknown(cmd *cobra.Command, name string, err error, asJSON bool) error {
+// printUnreadable prints an array that cannot be opened.
+func printUnreadable(cmd *cobra.Command, name string, err error, asJSON bool) error {
 	if !asJSON {
 		say(cmd, "%s (%s)", name, reason(err))
 		return nil
 	}
-	path, m, _ := zarr.UnknownCodec(err)
+	path, m, _ := zarr.Unreadable(err)
 	return printJSONLine(cmd, struct {
 		NodeType   string  `json:"node_type"`
 		ZarrFormat int     `json:"zarr_format"`
@@ -154,9 +154,9 @@ func treeCmd() *cobra.Command {
 }
 
 func printTree(cmd *cobra.Command, s *engine.Source, path, indent string, asJSON bool) error {
-	return eachMember(cmd.Context(), s, path, func(m engine.Member, unknown error) error {
-		if unknown != nil {
-			return printUnknown(cmd, indent+m.Name, unknown, asJSON)
+	return eachMember(cmd.Context(), s, path, func(m engine.Member, unread error) error {
+		if unread != nil {
+			return printUnreadable(cmd, indent+m.Name, unread, asJSON)
 		}
 		if err := printMember(cmd, indent+m.Name, m.Node, true, asJSON); err != nil || isArray(m.Node) {
 			return err

@@ -25,9 +25,9 @@ type FieldError struct {
 	Field string
 	Err   error
 
-	// Unknown, if not nil, is the metadata of an array that cannot be opened
-	// because a codec is not known, without the codecs.
-	Unknown *Meta
+	// Array, if not nil, is the metadata of an array that cannot be opened, as far as
+	// it was understood.
+	Array *Meta
 }
 
 // Error returns "document: field: cause".

@@ -44,15 +44,13 @@ func (p *parser) fail(field string, err error) error {
 	return &FieldError{Doc: p.doc, Field: field, Err: err}
 }
 
-// unknown returns m with an error that carries it if err is about a codec that is
-// not known, and otherwise no metadata.
-func unknown(m *Meta, err error) (*Meta, error) {
+// unreadable makes an error carry the metadata of an array as far as it was understood.
+func unreadable(m *Meta, err error) error {
 	var e *FieldError
-	if !errors.Is(err, codecs.ErrUnknown) || !errors.As(err, &e) {
-		return nil, err
+	if errors.As(err, &e) {
+		e.Array = m
 	}
-	e.Unknown = m
-	return m, err
+	return err
 }
 
 // read checks a document that is an object and returns a copy of its text with

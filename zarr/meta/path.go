@@ -66,9 +66,9 @@ func CheckNewPath(v Version, path string) error {
 		switch {
 		case v != V3 || name == "":
 		case strings.Trim(name, ".") == "":
-			return fmt.Errorf("%w: %q consists of periods", ErrPath, name)
+			return fmt.Errorf("%w: %q consists of periods in path %q", ErrPath, name, path)
 		case strings.HasPrefix(name, "__"):
-			return fmt.Errorf("%w: %q begins with the reserved __", ErrPath, name)
+			return fmt.Errorf("%w: %q begins with the reserved __ in path %q", ErrPath, name, path)
 		}
 		switch name {
 		case DocArrayV1, DocAttrsV1:

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,49 +25,40 @@ var arrayV1 = []string{"chunks", "compression", "compression_opts", "dtype", "fi
 // afterwards. v1 has no groups. Errors are [FieldError]. (Zarr v1, Metadata.)
 func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 	p := &parser{doc: DocArrayV1, reg: reg}
+	m := &Meta{Version: V1, Array: true}
 	d, obj, err := p.read(meta)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(m, err)
 	}
-	if err := p.version(obj, 1); err != nil {
-		return nil, err
-	}
-	m := &Meta{Version: V1, Array: true}
 	m.keep(obj, arrayV1...)
-	if m.Shape, err = p.shape(obj); err != nil {
-		return nil, err
+	failed := cmp.Or(p.version(obj, 1), p.membersV1(m, obj))
+	if err := p.attributed(m, d, DocAttrsV1, attrs); failed != nil || err != nil {
+		return nil, unreadable(m, cmp.Or(failed, err))
 	}
-	if err := p.chunksV2(m, obj); err != nil {
-		return nil, err
+	return m, nil
+}
+
+// membersV1 parses the members of meta: first those that tell the keys of chunks.
+func (p *parser) membersV1(m *Meta, obj jsontext.Object) error {
+	var err error
+	if m.Shape, err = p.shape(obj); err != nil {
+		return err
 	}
 	m.Keys = V2Keys('.', len(m.Shape))
+	if err := p.chunksV2(m, obj); err != nil {
+		return err
+	}
 	if err := p.typeV2(m, obj, dtype.Type{}); err != nil {
-		return nil, err
+		return err
 	}
 	compressor, err := p.compressionV1(obj)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	failed := p.renameV1(p.chainV2(m, obj, nil, compressor))
-	if failed != nil && !errors.Is(failed, codecs.ErrUnknown) {
-		return nil, failed
+	if err := cmp.Or(p.renameV1(p.chainV2(m, obj, nil, compressor)), p.fillV2(m, obj, m.Type.ParseFillV1)); err != nil {
+		return err
 	}
-	if err := p.fillV2(m, obj, m.Type.ParseFillV1); err != nil {
-		return nil, err
-	}
-	if failed == nil {
-		if err := p.check(m, "chunks"); err != nil {
-			return nil, p.renameV1(err)
-		}
-	}
-	if err := p.attributed(m, d, DocAttrsV1, attrs); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		_, err := unknown(m, failed)
-		return nil, err
-	}
-	return m, nil
+	return p.renameV1(p.check(m, "chunks"))
 }
 
 // renameV1 makes an error about the compressor name the members of v1.

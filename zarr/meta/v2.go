@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,17 +43,11 @@ func ParseV2Array(zarray, zattrs []byte, reg *codecs.Registry) (*Meta, error) {
 	p := &parser{doc: DocArrayV2, reg: reg}
 	d, obj, err := p.read(zarray)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(&Meta{Version: V2, Array: true}, err)
 	}
 	m, failed := p.arrayV2(obj)
-	if m == nil {
-		return nil, failed
-	}
-	if err := p.attributed(m, d, DocAttrsV2, zattrs); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		return nil, failed
+	if err := p.attributed(m, d, DocAttrsV2, zattrs); failed != nil || err != nil {
+		return nil, unreadable(m, cmp.Or(failed, err))
 	}
 	return m, nil
 }
@@ -97,57 +92,49 @@ func (m *Meta) keep(obj jsontext.Object, known ...string) {
 	}
 }
 
-// arrayV2 parses .zarray. Of an array with an unknown codec it returns the error and
-// the rest of the metadata.
+// arrayV2 parses .zarray. Of an array that cannot be opened it returns the error and the
+// rest of the metadata.
 func (p *parser) arrayV2(obj jsontext.Object) (*Meta, error) {
-	if err := p.version(obj, 2); err != nil {
-		return nil, err
-	}
 	m := &Meta{Version: V2, Array: true}
 	m.keep(obj, arrayV2...)
+	if err := cmp.Or(p.version(obj, 2), p.membersV2(m, obj)); err != nil {
+		return m, unreadable(m, err)
+	}
+	return m, nil
+}
+
+// membersV2 parses the members of .zarray: first those that tell the keys of chunks.
+func (p *parser) membersV2(m *Meta, obj jsontext.Object) error {
 	var err error
 	if m.Shape, err = p.shape(obj); err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.chunksV2(m, obj); err != nil {
-		return nil, err
-	}
-	if err := p.keysV2(m, obj); err != nil {
-		return nil, err
+	if err := cmp.Or(p.chunksV2(m, obj), p.keysV2(m, obj)); err != nil {
+		return err
 	}
 	filters, err := p.need(obj, "filters")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	objType, err := p.filtersV2(filters)
 	if err != nil {
-		return unknown(m, err)
+		return err
 	}
 	compressor, err := p.need(obj, "compressor")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.typeV2(m, obj, objType); err != nil {
 		// A filter that is not known may be the one that encodes objects.
 		if other := p.chainV2(&Meta{Shape: m.Shape, Type: dtype.NewJSON()}, obj, filters, compressor); errors.Is(other, codecs.ErrUnknown) {
 			err = other
 		}
-		return unknown(m, err)
+		return err
 	}
-	failed := p.chainV2(m, obj, filters, compressor)
-	if failed != nil && !errors.Is(failed, codecs.ErrUnknown) {
-		return nil, failed
+	if err := cmp.Or(p.chainV2(m, obj, filters, compressor), p.fillV2(m, obj, m.Type.ParseFillV2)); err != nil {
+		return err
 	}
-	if err := p.fillV2(m, obj, m.Type.ParseFillV2); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		return unknown(m, failed)
-	}
-	if err := p.check(m, "chunks"); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return p.check(m, "chunks")
 }
 
 func (p *parser) chunksV2(m *Meta, obj jsontext.Object) error {

@@ -36,7 +36,7 @@ func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 	p := &parser{doc: DocV3, reg: reg}
 	d, obj, err := p.read(doc)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(&Meta{Version: V3, Array: true}, err)
 	}
 	m, failed := p.nodeV3(obj)
 	if m == nil {
@@ -52,62 +52,56 @@ func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 	return m, nil
 }
 
-// nodeV3 parses everything but consolidated metadata. Of an array with an unknown
-// codec it returns the error and the rest of the metadata.
+// nodeV3 parses everything but consolidated metadata. Of an array that cannot be opened
+// it returns the error and the rest of the metadata. What is not said to be a group
+// counts as one.
 func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
-	if err := p.version(obj, 3); err != nil {
-		return nil, err
-	}
+	failed := p.version(obj, 3)
+	m := &Meta{Version: V3, Array: true}
+	known := arrayV3
 	raw, err := p.need(obj, "node_type")
-	if err != nil {
-		return nil, err
+	switch kind, _ := jsontext.String(raw); {
+	case kind == "group":
+		m.Array = false
+		known = groupV3
+	case kind != "array" && err == nil:
+		err = p.fail("node_type", fmt.Errorf(`%s is neither "array" nor "group"`, jsontext.Show(raw)))
 	}
-	m := &Meta{Version: V3}
-	known := groupV3
-	switch kind, _ := jsontext.String(raw); kind {
-	case "array":
-		m.Array = true
-		known = arrayV3
-	case "group":
-	default:
-		return nil, p.fail("node_type", fmt.Errorf(`%s is neither "array" nor "group"`, jsontext.Show(raw)))
-	}
-	if m.Attributes, err = p.attributes(obj); err != nil {
-		return nil, err
-	}
-	if m.extra, err = p.extraV3(obj, known); err != nil {
-		return nil, err
-	}
-	if m.Array {
-		if err := p.arrayV3(m, obj); err != nil {
-			return unknown(m, err)
+	failed = cmp.Or(failed, err)
+	m.Attributes, err = p.attributes(obj)
+	failed = cmp.Or(failed, err)
+	m.extra, err = p.extraV3(obj, known)
+	failed = cmp.Or(failed, err)
+	switch {
+	case m.Array:
+		if failed = cmp.Or(failed, p.arrayV3(m, obj)); failed != nil {
+			return m, unreadable(m, failed)
 		}
+	case failed != nil:
+		return nil, failed
 	}
 	return m, nil
 }
 
 // extraV3 collects the members that are not known, which must say that they
 // need not be understood. Storage transformers are among them: none is known.
-func (p *parser) extraV3(obj jsontext.Object, known []string) (map[string]json.RawMessage, error) {
-	var extra map[string]json.RawMessage
+func (p *parser) extraV3(obj jsontext.Object, known []string) (extra map[string]json.RawMessage, failed error) {
 	for _, x := range obj {
 		name, raw := x.Name, x.Value
 		if slices.Contains(known, name) {
 			continue
 		}
 		if name == "storage_transformers" && slices.Contains(known, "shape") {
-			if err := p.transformers(raw); err != nil {
-				return nil, err
-			}
+			failed = cmp.Or(failed, p.transformers(raw))
 		} else if !ignorable(raw) {
-			return nil, p.fail(jsontext.FieldName(name), errors.New(`unknown member that does not say "must_understand": false`))
+			failed = cmp.Or(failed, p.fail(jsontext.FieldName(name), errors.New(`unknown member that does not say "must_understand": false`)))
 		}
 		if extra == nil {
 			extra = make(map[string]json.RawMessage)
 		}
 		extra[name] = raw
 	}
-	return extra, nil
+	return extra, failed
 }
 
 // ignorable reports whether raw says that it need not be understood.
@@ -139,38 +133,45 @@ func (p *parser) transformers(raw json.RawMessage) error {
 	return nil
 }
 
+// arrayV3 parses the members of an array. After a member that is wrong it goes on with
+// those that do not depend on it, and returns the first error.
 func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
-	var err error
-	if m.Shape, err = p.shape(obj); err != nil {
-		return err
+	var failed error
+	if m.Shape, failed = p.shape(obj); failed != nil {
+		return failed
 	}
 	raw, err := p.need(obj, "data_type")
-	if err != nil {
-		return err
+	if err == nil {
+		if m.Type, err = dtype.ParseV3(raw); err != nil {
+			err = p.fail("data_type", err)
+		}
 	}
-	if m.Type, err = dtype.ParseV3(raw); err != nil {
-		return p.fail("data_type", err)
-	}
-	if err := p.gridV3(m, obj); err != nil {
-		return err
-	}
-	if err := p.keysV3(m, obj); err != nil {
-		return err
-	}
-	if raw, err = p.need(obj, "codecs"); err != nil {
-		return err
-	}
-	first := isFirstV3(raw)
+	typed := err == nil
+	failed = cmp.Or(err, p.gridV3(m, obj), p.keysV3(m, obj))
+	raw, err = p.need(obj, "codecs")
+	first := err == nil && isFirstV3(raw)
 	if first {
 		raw = codecsFirstV3(raw, len(m.Shape))
 	}
-	var failed error
-	if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
-		if failed = p.fail("codecs", err); !errors.Is(failed, codecs.ErrUnknown) {
-			return failed
+	if err == nil {
+		if m.Codecs, err = p.reg.ParseV3(raw); err != nil {
+			err = p.fail("codecs", err)
 		}
 	}
-	if raw, err = p.need(obj, "fill_value"); err != nil {
+	failed = cmp.Or(failed, err)
+	if typed {
+		failed = cmp.Or(failed, p.fillV3(m, obj, first))
+	}
+	if failed = cmp.Or(failed, p.namesV3(m, obj)); failed != nil {
+		return failed
+	}
+	return p.check(m, "chunk_grid.configuration")
+}
+
+// fillV3 parses the fill value; first says that the array is of the first form of v3.
+func (p *parser) fillV3(m *Meta, obj jsontext.Object, first bool) error {
+	raw, err := p.need(obj, "fill_value")
+	if err != nil {
 		return err
 	}
 	if first {
@@ -185,10 +186,7 @@ func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	if m.Type.IsBase64(raw) && m.Codecs.Endian() == dtype.Big {
 		m.Type.Swap(m.Fill)
 	}
-	if err := p.namesV3(m, obj); err != nil || failed != nil {
-		return cmp.Or(err, failed)
-	}
-	return p.check(m, "chunk_grid.configuration")
+	return nil
 }
 
 // extension reads the name and the configuration of a chunk grid or a chunk

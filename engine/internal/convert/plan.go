@@ -31,6 +31,10 @@ type Plan struct {
 	Documents *kv.Mem
 	// Arrays are the arrays whose chunks are brought over.
 	Arrays []Array
+	// Texts name the first few attributes in which a bare NaN or infinity became a
+	// text; AllTexts counts all.
+	Texts    []string
+	AllTexts int64
 
 	view     kv.ReadLister
 	registry *codecs.Registry
@@ -99,6 +103,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	}
 	m, err := convertMeta(n.Meta(), c.format, c.registry)
 	if err == nil {
+		c.noteTexts(path, n.Meta(), m)
 		if err = c.put(ctx, path, m); err != nil {
 			return err
 		}
@@ -126,12 +131,30 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	if err != nil {
 		return bare(err)
 	}
+	c.noteTexts(path, n.Meta(), made.Meta())
 	missing, err := c.findMissing(ctx, a, made.Meta())
 	if err != nil {
 		return err
 	}
 	c.Arrays = append(c.Arrays, Array{From: a, path: path, keys: made.Meta().Keys, recode: true, missing: missing, all: needsChunks(made.Meta(), a.Meta())})
 	return nil
+}
+
+// maxTexts bounds the attributes that are named.
+const maxTexts = 8
+
+// noteTexts notes attributes in which a bare NaN or infinity became a text.
+func (c *Plan) noteTexts(path string, from, to *zarr.Meta) {
+	for name, was := range from.Attributes.All() {
+		strict, err := zarr.StrictJSON(was)
+		now, _ := to.Attributes.Get(name)
+		if err != nil || string(strict) == string(was) || string(strict) != string(now) {
+			continue
+		}
+		if c.AllTexts++; len(c.Texts) < maxTexts {
+			c.Texts = append(c.Texts, fmt.Sprintf("attribute %q of /%s", name, path))
+		}
+	}
 }
 
 // bare leaves out where in the plan an error happened.

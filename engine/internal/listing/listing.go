@@ -56,6 +56,9 @@ func New(view kv.Reader, nodes []Node) (*View, error) {
 			return nil, fmt.Errorf("the early v3 draft: %w", ErrNone)
 		}
 		keys := uint64(1)
+		if m.Array && m.Grid == nil {
+			return nil, fmt.Errorf("array /%s: its metadata does not tell the keys of its chunks: %w", names.Clean(n.Dir), ErrNone)
+		}
 		if m.Array {
 			for _, count := range m.ChunkCounts() {
 				hi, lo := bits.Mul64(keys, uint64(count))
