@@ -206,7 +206,6 @@ func TestConvertRefuses(t *testing.T) {
 		{"shards", map[string]string{"zarr.json": group, "a/zarr.json": v3Array("uint8", shard)}, zarr.V2, []string{"/a:", "codecs[0]", "sharding_indexed", "anew"}},
 		{"two", map[string]string{"zarr.json": group, "a/zarr.json": v3Array("uint8", shard), "b/zarr.json": v3Array("uint8", shard)}, zarr.V2, []string{"/a:", "and 1 more"}},
 		{"name", map[string]string{".zgroup": `{"zarr_format":2}`, "zarr.json/.zgroup": `{"zarr_format":2}`}, zarr.V3, []string{"/zarr.json:", "name"}},
-		{"reserved", map[string]string{".zgroup": `{"zarr_format":2}`, "__x/.zgroup": `{"zarr_format":2}`}, zarr.V3, []string{"/__x:"}},
 		{"filter", map[string]string{".zarray": `{"zarr_format":2,"shape":[4],"chunks":[4],"dtype":">i4","compressor":null,"order":"C","fill_value":0,` +
 			`"filters":[{"id":"delta","dtype":">i4"}]}`}, zarr.V3, []string{"filters[0].dtype", "anew"}},
 	} {

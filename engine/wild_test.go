@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -140,6 +141,41 @@ func TestUnreadableArraysAreCopied(t *testing.T) {
 		"v2 attributes": {arrayV2(), `{"a":`},
 	} {
 		checkUnreadable(t, name, map[string]string{".zgroup": `{"zarr_format":2}`, "good/.zarray": arrayV2(), "odd/.zarray": odd[0], "odd/.zattrs": odd[1], "odd/0.1": "chunk"})
+	}
+}
+
+// Nodes that stand in consolidated metadata alone, of a store that cannot be listed, are
+// imported and exported with documents. A document beside others is not made up.
+func TestNodesOfConsolidatedMetadataAlone(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		keys, stray := webStore(t, v)
+		delete(keys, stray)
+		want := maps.Clone(keys)
+		for key := range keys {
+			if strings.HasPrefix(key, "g/b/") && names.IsDocument(key) {
+				delete(keys, key)
+			}
+		}
+		db := openDB(t, nil)
+		res, err := db.Import(bg, openURL(t, web(t, keys)), ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dest := filepath.Join(t.TempDir(), "x.zarr")
+		if _, err := Export(bg, openURL(t, web(t, keys)), dest, ExportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []map[string]string{contents(t, at(t, db, "")), exported(t, dest)} {
+			for key, text := range want {
+				if text, ok := got[key], sameDocument([]byte(got[key]), []byte(text)); !ok && (names.IsDocument(key) || text == "") {
+					t.Errorf("%v: %s is %.200q", v, key, text)
+				}
+			}
+		}
+		array(t, at(t, db, ""), "g/b")
+		if res.Nodes != 4 {
+			t.Errorf("%v: %d nodes", v, res.Nodes)
+		}
 	}
 }
 

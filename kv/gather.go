@@ -87,6 +87,37 @@ func Gather(ctx context.Context, r Reader, wants []Want, g Gathering) error {
 	return nil
 }
 
+// GatherApart gathers the wants that apart names one by one with locate, and then the
+// others with r.
+func GatherApart(ctx context.Context, r Reader, wants []Want, g Gathering, apart func(key string) bool, locate func(ctx context.Context, key string) (Value, error)) error {
+	var rest []Want
+	var at []int
+	for i, w := range wants {
+		if !apart(w.Key) {
+			rest, at = append(rest, w), append(at, i)
+			continue
+		}
+		v, err := locate(ctx, w.Key)
+		if errors.Is(err, ErrNotFound) {
+			v, err = nil, nil
+		}
+		if err == nil {
+			err = g.Take(ctx, i, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(rest) == len(wants) {
+		return Gather(ctx, r, wants, g)
+	}
+	inner := Gathering{Run: g.Run, Take: func(ctx context.Context, i int, v Value) error { return g.Take(ctx, at[i], v) }}
+	if g.Has != nil {
+		inner.Has = func(i int, v Value) bool { return g.Has(at[i], v) }
+	}
+	return Gather(ctx, r, rest, inner)
+}
+
 // RangeLocator is an optional interface of a Reader that can locate a value and
 // read a part of it in one request; use [LocateRange].
 type RangeLocator interface {

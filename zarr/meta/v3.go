@@ -149,8 +149,7 @@ func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	typed := err == nil
 	failed = cmp.Or(err, p.gridV3(m, obj), p.keysV3(m, obj))
 	raw, err = p.need(obj, "codecs")
-	first := err == nil && isFirstV3(raw)
-	if first {
+	if err == nil && isFirstV3(raw) {
 		raw = codecsFirstV3(raw, len(m.Shape))
 	}
 	if err == nil {
@@ -160,7 +159,7 @@ func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	}
 	failed = cmp.Or(failed, err)
 	if typed {
-		failed = cmp.Or(failed, p.fillV3(m, obj, first))
+		failed = cmp.Or(failed, p.fillV3(m, obj))
 	}
 	if failed = cmp.Or(failed, p.namesV3(m, obj)); failed != nil {
 		return failed
@@ -168,14 +167,11 @@ func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	return p.check(m, "chunk_grid.configuration")
 }
 
-// fillV3 parses the fill value; first says that the array is of the first form of v3.
-func (p *parser) fillV3(m *Meta, obj jsontext.Object, first bool) error {
+// fillV3 parses the fill value.
+func (p *parser) fillV3(m *Meta, obj jsontext.Object) error {
 	raw, err := p.need(obj, "fill_value")
 	if err != nil {
 		return err
-	}
-	if first {
-		raw = fillFirstV3(m.Type, raw)
 	}
 	if err := p.room(m.Type); err != nil {
 		return err

@@ -5,13 +5,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 )
 
 // The first accepted text of Zarr v3 had a codec "endian", now "bytes", let transpose
-// name an order "C" or "F", and its writers stored 0 as the fill value of bool. A
-// document is of that text if it has the codec.
+// name an order "C" or "F". A document is of that text if it has the codec.
 
 // isFirstV3 reports whether a list of codecs, or one inside a shard, has "endian".
 func isFirstV3(list json.RawMessage) bool {
@@ -75,17 +73,4 @@ func axes(rank int, reverse bool) json.RawMessage {
 		dst = strconv.AppendInt(dst, int64(d), 10)
 	}
 	return append(dst, ']')
-}
-
-// fillFirstV3 returns a fill value as it is written now.
-func fillFirstV3(t dtype.Type, raw json.RawMessage) json.RawMessage {
-	if t.Kind() == dtype.Bool {
-		switch string(raw) {
-		case "0":
-			return json.RawMessage("false")
-		case "1":
-			return json.RawMessage("true")
-		}
-	}
-	return raw
 }

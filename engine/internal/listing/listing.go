@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // View adds a listing to a view that cannot be listed, such as that of a
 // web server. The listing is computed from metadata: the possible documents of
 // nodes, and the possible keys of chunks. Only reading shows which of them
-// exist.
+// exist. Documents of a node that stands in consolidated metadata alone are made of that.
 type View struct {
 	kv.Reader
 	nodes []Node // ordered by key of the directory
@@ -75,18 +76,74 @@ func New(view kv.Reader, nodes []Node) (*View, error) {
 	return c, nil
 }
 
+// told returns a document that only consolidated metadata tells, or kv.ErrNotFound.
+// Where the store has one document of a node, it has all.
+func (c *View) told(ctx context.Context, key string) (kv.Value, error) {
+	dir := key[:strings.LastIndexByte(key, '/')+1]
+	i, ok := slices.BinarySearchFunc(c.nodes, dir, func(n Node, dir string) int { return strings.Compare(n.Dir, dir) })
+	if !ok || !names.IsDocument(key) {
+		return nil, kv.ErrNotFound
+	}
+	docs, err := c.nodes[i].Meta.Print()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	doc, ok := docs[key[len(dir):]]
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	for name := range docs {
+		if in, err := kv.Exists(ctx, c.Reader, dir+name); in || err != nil {
+			return nil, cmp.Or(err, kv.ErrNotFound)
+		}
+	}
+	return kv.Bytes(doc), nil
+}
+
+// Get implements [kv.Reader].
+func (c *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	b, err := c.Reader.Get(ctx, key, rng)
+	if errors.Is(err, kv.ErrNotFound) {
+		var v kv.Value
+		if v, err = c.told(ctx, key); err == nil {
+			return kv.ReadValue(ctx, v, rng)
+		}
+	}
+	return b, err
+}
+
 // Locate implements [kv.Locator].
 func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
-	return kv.Locate(ctx, c.Reader, key)
+	v, err := kv.Locate(ctx, c.Reader, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return c.told(ctx, key)
+	}
+	return v, err
 }
 
 // GetMany implements [kv.BatchReader].
 func (c *View) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
-	return kv.GetMany(ctx, c.Reader, reqs)
+	out, err := kv.GetMany(ctx, c.Reader, reqs)
+	for i := 0; i < len(out) && err == nil; i++ {
+		if out[i] != nil {
+			continue
+		}
+		var v kv.Value
+		if v, err = c.told(ctx, reqs[i].Key); err == nil {
+			out[i], err = kv.ReadValue(ctx, v, reqs[i].Range)
+		} else if errors.Is(err, kv.ErrNotFound) {
+			err = nil
+		}
+	}
+	return out, err
 }
 
 // LocateRange implements [kv.RangeLocator].
 func (c *View) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	if names.IsDocument(key) {
+		v, err := c.Locate(ctx, key)
+		return v, nil, err
+	}
 	return kv.LocateRange(ctx, c.Reader, key, rng, limit)
 }
 
@@ -95,9 +152,9 @@ func (c *View) Gathers(ctx context.Context, key string) bool {
 	return kv.Gathers(ctx, c.Reader, key)
 }
 
-// Gather implements [kv.Gatherer].
+// Gather implements [kv.Gatherer]. Documents are read one by one.
 func (c *View) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return kv.Gather(ctx, c.Reader, wants, g)
+	return kv.GatherApart(ctx, c.Reader, wants, g, names.IsDocument, c.Locate)
 }
 
 // Locate finds a key that view listed. It is nil without an error for a

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"path"
-	"slices"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
@@ -200,33 +199,8 @@ func (d documents) Gathers(ctx context.Context, key string) bool {
 
 // Gather implements [kv.Gatherer]. Documents are read one by one.
 func (d documents) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	ours := func(w kv.Want) bool { return hasSeparators(w.Key) || d.own(ctx, w.Key) }
-	if !slices.ContainsFunc(wants, ours) {
-		return kv.Gather(ctx, d.Reader, wants, g)
-	}
-	var rest []kv.Want
-	var at []int
-	for i, w := range wants {
-		if !ours(w) {
-			rest, at = append(rest, w), append(at, i)
-			continue
-		}
-		v, err := d.Locate(ctx, w.Key)
-		if errors.Is(err, kv.ErrNotFound) {
-			v, err = nil, nil
-		}
-		if err == nil {
-			err = g.Take(ctx, i, v)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	inner := kv.Gathering{Run: g.Run, Take: func(ctx context.Context, i int, v kv.Value) error { return g.Take(ctx, at[i], v) }}
-	if g.Has != nil {
-		inner.Has = func(i int, v kv.Value) bool { return g.Has(at[i], v) }
-	}
-	return kv.Gather(ctx, d.Reader, rest, inner)
+	ours := func(key string) bool { return hasSeparators(key) || d.own(ctx, key) }
+	return kv.GatherApart(ctx, d.Reader, wants, g, ours, d.Locate)
 }
 
 // Spacing implements [kv.Spacer].
