@@ -173,6 +173,17 @@ func TestNodesOfConsolidatedMetadataAlone(t *testing.T) {
 			}
 		}
 		array(t, at(t, db, ""), "g/b")
+		// A store that can be listed shows the documents that there are. Nodes of copies
+		// alone are named if they have keys.
+		for key := range keys {
+			if strings.HasPrefix(key, "a/") {
+				delete(keys, key)
+			}
+		}
+		listed, err := openDB(t, nil).Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{})
+		if err != nil || !slices.Equal(listed.OnlyCopied, []string{"g/b"}) {
+			t.Errorf("%v: %+v, %v", v, listed, err)
+		}
 		if res.Nodes != 4 {
 			t.Errorf("%v: %d nodes", v, res.Nodes)
 		}

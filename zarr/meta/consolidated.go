@@ -97,13 +97,15 @@ func (p *parser) childV3(raw json.RawMessage) (*Meta, error) {
 		return nil, p.fail("", err)
 	}
 	p.zeroChunks = false
-	m, err := p.nodeV3(obj)
-	if err != nil {
-		return nil, err
+	m, failed := p.nodeV3(obj)
+	if m != nil {
+		d.text = nil
+		// No private copy: there may be very many nodes.
+		m.src = &source{docs: []sourceDoc{d}, model: m, zeroChunks: p.zeroChunks}
 	}
-	d.text = nil
-	// No private copy: there may be very many nodes.
-	m.src = &source{docs: []sourceDoc{d}, model: m, zeroChunks: p.zeroChunks}
+	if failed != nil {
+		return nil, failed
+	}
 	return m, nil
 }
 
@@ -272,9 +274,10 @@ func (p *parser) childV2(name string, x jsontext.Member, attrs json.RawMessage) 
 	} else {
 		m, err = p.groupV2(obj)
 	}
-	if err != nil {
+	if m == nil {
 		return nil, err
 	}
+	failed := err
 	d.text = nil
 	docs := []sourceDoc{d}
 	if attrs != nil {
@@ -286,6 +289,9 @@ func (p *parser) childV2(name string, x jsontext.Member, attrs json.RawMessage) 
 		m.setAttributesV2(Attributes{a.members})
 	}
 	m.src = &source{docs: docs, model: m, zeroChunks: p.zeroChunks}
+	if failed != nil {
+		return nil, failed
+	}
 	return m, nil
 }
 
