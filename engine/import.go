@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -98,7 +99,8 @@ type ImportResult struct {
 // Import copies the Zarr hierarchy that src names into the database, keys and
 // bytes unchanged, as one commit. All metadata is parsed before values are
 // copied, so a hierarchy with groups that cannot be opened is not imported;
-// arrays that cannot be opened are, see [zarr.Unreadable]. If ctx ends, the branch is unchanged, and the
+// arrays that cannot be opened are, see [zarr.Unreadable], but alone only those with
+// unknown codecs. If ctx ends, the branch is unchanged, and the
 // error is ErrResumable. Databases below the source, such as db itself, are left
 // out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
@@ -176,8 +178,8 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 		if err == nil {
 			err = wholeDraft(m, at)
 		}
-		if err == nil && path == at.Path && !m.HasDocuments() && m.Version != zarr.Draft3 {
-			err = unread // nothing at all is known of what the source names
+		if err == nil && path == at.Path && !errors.Is(unread, codecs.ErrUnknown) {
+			err = unread // there are no neighbours
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)

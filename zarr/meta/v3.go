@@ -53,8 +53,8 @@ func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 }
 
 // nodeV3 parses everything but consolidated metadata. Of an array that cannot be opened
-// it returns the error and the rest of the metadata. What is not said to be a group
-// counts as one.
+// it returns the error and the rest of the metadata. A document that does not say that
+// it is of a group counts as that of an array.
 func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
 	failed := p.version(obj, 3)
 	m := &Meta{Version: V3, Array: true}
