@@ -271,3 +271,12 @@ def test_dask_processes_write_one_commit(repo: zarrdb.Repository) -> None:
     np.testing.assert_array_equal(got.x, values)
     np.testing.assert_array_equal(got.y, values * 2)
     assert repo.fsck(full=True)["problems"] == []
+
+
+def test_array_without_a_name(repo: zarrdb.Repository) -> None:
+    """xarray gives it a name that Zarr v3 reserves."""
+    s = repo.writable_session()
+    xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("y", "x")).to_zarr(s.store, group="unnamed", zarr_format=3, consolidated=False)
+    assert s.array("unnamed/__xarray_dataarray_variable__")[1].tolist() == [3.0, 4.0, 5.0]
+    s.commit("unnamed")
+    assert xr.open_dataarray(repo.at("main").store, group="unnamed", engine="zarr", consolidated=False)[1, 2] == 5
