@@ -42,11 +42,14 @@ func (s *Session) keeps(ctx context.Context, v tree.Value, value []byte) (bool, 
 	if !errors.Is(err, kv.ErrCorrupt) {
 		return false, err
 	}
-	_, _, err = packs.Heal(ctx, a.Pack, []pack.Address{a}, false, func(int) ([]byte, error) { return value, nil })
+	_, n, err := packs.Heal(ctx, a.Pack, []pack.Address{a}, false, func(int) ([]byte, error) { return value, nil })
 	if err == nil {
 		err = check()
 	}
-	s.healed.Add(1)
+	if err != nil {
+		n = 1 // value is stored anew
+	}
+	s.healed.Add(int64(n)) // 0 if another write healed it meanwhile
 	return err == nil, ctx.Err()
 }
 
