@@ -55,9 +55,11 @@ func (j *joined) Delete(ctx context.Context, key string) error {
 }
 
 func (j *joined) DeletePrefix(ctx context.Context, prefix string) error {
-	if err := j.copies.Above(ctx, strings.Trim(prefix, "/")); err != nil {
+	node := strings.Trim(prefix, "/")
+	if err := j.copies.Above(ctx, node); err != nil {
 		return err
 	}
+	j.copies.Gone(node)
 	return j.Session.DeletePrefix(ctx, prefix)
 }
 

@@ -514,3 +514,84 @@ func canonical(o *policy.Object) string {
 	b, _ := json.Marshal(v)
 	return string(b)
 }
+
+// Copies that were dropped are made again from what the session holds when they are made,
+// whoever wrote it.
+func TestConsolidatedMetadataOfOthersChanges(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		for name, change := range map[string]func(t *testing.T, db *DB, s *Session){
+			"a commit of others that the session takes": func(t *testing.T, db *DB, s *Session) {
+				commit(t, db, "", "others", func(o *Session) error {
+					spec := line(6, 2)
+					spec.Version = v
+					return errors.Join(setAttr(o, "g/y", "b", 2), create(o, "g/new", spec))
+				})
+				if err := s.Refresh(bg); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"single keys": func(t *testing.T, db *DB, s *Session) {
+				key := names.V3
+				if v == zarr.V2 {
+					key = names.V2Array
+				}
+				doc, err := kv.Get(bg, s, "x/"+key)
+				if err == nil {
+					err = s.Set(bg, "g/single/"+key, doc)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			"single keys with a condition": func(t *testing.T, db *DB, s *Session) {
+				for _, key := range names.Documents(v) {
+					if _, err := s.Locate(bg, "g/h/z/"+key); err != nil {
+						continue
+					}
+					if err := s.DeleteIf(bg, "g/h/z/"+key, Expect{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+		} {
+			t.Run(fmt.Sprint(v, " ", name), func(t *testing.T) {
+				db := openDB(t, nil)
+				consolidatedStore(t, db, v)
+				s, err := db.Begin(bg, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Abort()
+				if err := setAttr(s, "x", "a", 1); err != nil {
+					t.Fatal(err)
+				}
+				change(t, db, s)
+				if err := setAttr(s, "x", "a", 2); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Commit(bg, txn.CommitOptions{Message: "session"}); err != nil {
+					t.Fatal(err)
+				}
+				sameNodes(t, at(t, db, ""), "")
+			})
+		}
+	}
+}
+
+// A group that is made anew in the place of another has none of its copies.
+func TestConsolidatedMetadataOfAReplacedGroup(t *testing.T) {
+	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
+		db := openDB(t, nil)
+		consolidatedStore(t, db, v)
+		commit(t, db, "", "replace", func(s *Session) error {
+			spec := line(6, 2)
+			spec.Version = v
+			err := setAttr(s, "g/y", "a", 1)
+			if err == nil {
+				_, err = s.ReplaceGroup(bg, "g", v, zarr.Attributes{})
+			}
+			return errors.Join(err, create(s, "g/other", spec))
+		})
+		wantCopies(t, at(t, db, ""), "")
+	}
+}

@@ -50,7 +50,7 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expe
 	if err := s.expect(ctx, key, want); err != nil {
 		return kv.ID{}, err
 	}
-	if err := s.Session.Set(ctx, key, value); err != nil {
+	if err := s.Set(ctx, key, value); err != nil {
 		return kv.ID{}, err
 	}
 	v, err := s.Session.Locate(ctx, key)
@@ -66,7 +66,7 @@ func (s *Session) DeleteIf(ctx context.Context, key string, want Expect) error {
 	if err := s.expect(ctx, key, want); err != nil {
 		return err
 	}
-	return s.Session.Delete(ctx, key)
+	return s.Delete(ctx, key)
 }
 
 func (s *Session) expect(ctx context.Context, key string, want Expect) error {

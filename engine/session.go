@@ -230,6 +230,36 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	return nil
 }
 
+// Set is [txn.Session.Set].
+func (s *Session) Set(ctx context.Context, key string, value []byte) error {
+	s.noteKey(key)
+	return s.Session.Set(ctx, key, value)
+}
+
+// Delete is [txn.Session.Delete].
+func (s *Session) Delete(ctx context.Context, key string) error {
+	s.noteKey(key)
+	return s.Session.Delete(ctx, key)
+}
+
+// noteKey notes that a single key is set or deleted.
+func (s *Session) noteKey(key string) {
+	if names.IsDocument(key) {
+		s.copies.Untracked()
+	}
+}
+
+// Refresh is [txn.Session.Refresh].
+func (s *Session) Refresh(ctx context.Context) error { return s.RefreshChoosing(ctx, nil) }
+
+// RefreshChoosing is [txn.Session.RefreshChoosing].
+func (s *Session) RefreshChoosing(ctx context.Context, choose func(txn.Conflict) txn.Choice) error {
+	if err := s.copies.Refresh(ctx); err != nil {
+		return err
+	}
+	return s.Session.RefreshChoosing(ctx, choose)
+}
+
 // Move is [txn.Session.Move]; [Session.Rename] checks what nodes need.
 func (s *Session) Move(ctx context.Context, from, to string) error {
 	err := s.copies.Above(ctx, names.Clean(from))
@@ -240,6 +270,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 		err = s.Session.Move(ctx, from, to)
 	}
 	if err == nil {
+		s.copies.Gone(names.Clean(to))
 		s.copies.Transferred(names.Clean(from), names.Clean(to), true)
 	}
 	return err
@@ -251,6 +282,9 @@ func (s *Session) Copy(ctx context.Context, src *txn.Snapshot, from, to string) 
 	err := s.copies.Above(ctx, names.Clean(to))
 	if err == nil {
 		err = s.Session.Copy(ctx, src, from, to)
+	}
+	if err == nil {
+		s.copies.Gone(names.Clean(to))
 	}
 	if err == nil && src == nil {
 		s.copies.Transferred(names.Clean(from), names.Clean(to), false)

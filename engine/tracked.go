@@ -17,7 +17,12 @@ type Copies = policy.Copies
 // NewCopies returns what keeps consolidated metadata of a session up to date that is not
 // a [Session]: Key is called before a key changes through an array or group, Above
 // before a node comes or goes with everything below it, and Refresh before a commit.
-func NewCopies(s kv.Store) *Copies { return policy.NewCopies(s, &zarr.OpenOptions{}) }
+// Others may write to the session too, so copies are made again from all nodes.
+func NewCopies(s kv.Store) *Copies {
+	c := policy.NewCopies(s, &zarr.OpenOptions{})
+	c.Untracked()
+	return c
+}
 
 // tracked is a session as arrays and groups write to it.
 type tracked struct {
@@ -49,5 +54,6 @@ func (t tracked) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := t.copies.Above(ctx, names.Clean(prefix)); err != nil {
 		return err
 	}
+	t.copies.Gone(names.Clean(prefix))
 	return t.Session.DeletePrefix(ctx, prefix)
 }

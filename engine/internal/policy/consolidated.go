@@ -33,6 +33,8 @@ type Copies struct {
 
 	mu    sync.Mutex
 	stale map[string]*staleCopy // by path of the group
+	// untracked says that documents changed, or may change, without a call of Key.
+	untracked bool
 }
 
 // staleCopy is consolidated metadata that was dropped.
@@ -50,7 +52,7 @@ const maxChanged = 1000
 
 func (c *staleCopy) note(at string, below bool) {
 	if c.earlier == nil {
-		return
+		return // all nodes are read
 	}
 	if len(c.changed) == maxChanged {
 		c.earlier, c.changed = nil, nil
@@ -126,7 +128,35 @@ func (c *Copies) note(path string, v zarr.Version, earlier []byte) {
 	if c.stale == nil {
 		c.stale = map[string]*staleCopy{}
 	}
-	c.stale[path] = &staleCopy{version: v, earlier: slices.Clone(earlier), changed: map[string]bool{}}
+	copy := &staleCopy{version: v}
+	if !c.untracked {
+		copy.earlier, copy.changed = slices.Clone(earlier), map[string]bool{}
+	}
+	c.stale[path] = copy
+}
+
+// Untracked notes that documents change without a call of Key, by single keys or by
+// another program: from now on copies are made again from all nodes.
+func (c *Copies) Untracked() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.untracked = true
+	for _, copy := range c.stale {
+		copy.earlier, copy.changed = nil, nil
+	}
+}
+
+// Gone notes that a node is about to go with everything below it: also the copies that
+// were dropped there, which a new group of that name does not have. [Copies.Above] is
+// called too.
+func (c *Copies) Gone(node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path := range c.stale {
+		if path == node || strings.HasPrefix(path, names.Dir(node)) {
+			delete(c.stale, path)
+		}
+	}
 }
 
 // Transferred notes that a node was moved or copied with those below it: copies
