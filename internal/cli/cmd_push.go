@@ -106,7 +106,11 @@ here on top of what is new there; conflicts of values are those of "zarrdb merge
 and change nothing.
 
 A shallow clone gets the contents of N more generations of versions with --deepen N,
-and of all that OTHER has with --unshallow.`,
+and of all that OTHER has with --unshallow.
+
+Chunks that are damaged here and sound in OTHER are known after "zarrdb fsck DB --full
+--repair"; each later pull heals them, as "zarrdb fsck DB --repair --from OTHER" does at
+once. A pull alone does not read what DB has.`,
 		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
   zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --merge
   zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags`,
