@@ -92,12 +92,15 @@ func (h *healer) run(ctx context.Context, at []Address, payload func(i int) ([]b
 		}
 	}
 	if h.grow && h.lay == nil && h.p != nil {
-		if end := h.p.info().End; h.size < end { // the table of the index has this length
-			if _, err := h.f.WriteAt([]byte{0}, int64(end-1)); err != nil {
-				return info, err
-			}
-			h.size = end
+		end := h.p.info().End      // the table of the index has this length
+		size, err := fileSize(h.f) // after End: appends and Sync go on meanwhile
+		if err == nil && uint64(size) < end {
+			_, err = h.f.WriteAt([]byte{0}, int64(end-1))
 		}
+		if err != nil {
+			return info, err
+		}
+		h.size = max(h.size, uint64(size), end)
 	}
 	if err := h.f.Sync(); err != nil {
 		return info, err
@@ -133,7 +136,8 @@ func (h *healer) open(at []Address) (err error) {
 	}
 	switch {
 	case errors.Is(err, ErrFormat):
-	case h.size < fileHeaderSize && h.grow, err != nil && slices.ContainsFunc(at, h.plain):
+	case h.size < fileHeaderSize && h.grow, err != nil && (h.p != nil && h.p.inUse() || slices.ContainsFunc(at, h.plain)):
+		// Only sealed packs are rewritten, so that a pack in use has the plain header.
 		h.lay = nil
 		_, err = h.f.WriteAt(appendFileHeader(nil, h.id), 0)
 		h.size = max(h.size, fileHeaderSize)
@@ -255,7 +259,7 @@ func (h *healer) publish() Info {
 	}
 	if !p.inUse() {
 		p.mu.Lock()
-		if h.lay == nil {
+		if h.lay == nil && p.failure == nil { // what a failed pack has behind its end stays lost
 			p.setTail(max(p.tail, h.size))
 			p.durable = max(p.durable, h.size)
 		}

@@ -288,3 +288,55 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		}
 	}
 }
+
+// A pack that grows gets payloads while an earlier one is healed: these stay whole.
+func TestHealBesideAppends(t *testing.T) {
+	s := mustOpen(t, "p", &Options{FS: vfs.NewMem(), Incarnation: [8]byte{1}, Writers: 1})
+	defer mustClose(t, s)
+	want := bytes.Repeat([]byte{1}, 3000)
+	a := mustAppend(t, s, want)
+	if _, err := s.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var later Address
+	_, _, err := s.Heal(context.Background(), a.Pack, []Address{a}, true, func(int) ([]byte, error) {
+		later = mustAppend(t, s, bytes.Repeat([]byte{2}, 3000))
+		_, err := s.Sync(context.Background())
+		return want, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPayload(t, s, a, want)
+	checkPayload(t, s, later, bytes.Repeat([]byte{2}, 3000))
+}
+
+// A pack that grows gets its header back in place, also if no payload shows that the file
+// was not rewritten: [Unreadable] would have the file replaced below its writer.
+func TestHealHeaderOfGrowingPack(t *testing.T) {
+	fs := vfs.NewMem()
+	s := mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
+	all := []Address{mustAppend(t, s, bytes.Repeat([]byte{1}, 3000)), mustAppend(t, s, bytes.Repeat([]byte{2}, 3000))}
+	if _, err := s.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, fs, "p", all[0].Pack, 3, 30)
+	flip(t, fs, "p", all[0].Pack, fileHeaderSize, all[0].Offset+10)
+	if _, err := healed(s, all[0], bytes.Repeat([]byte{1}, 3000), true); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, mustAppend(t, s, bytes.Repeat([]byte{3}, 3000)))
+	table, err := s.Sync(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Table: table})
+	defer mustClose(t, s)
+	for i, a := range all {
+		checkPayload(t, s, a, bytes.Repeat([]byte{byte(i + 1)}, 3000))
+		if err := s.Verify(context.Background(), a, nothing); err != nil {
+			t.Error(err)
+		}
+	}
+}
