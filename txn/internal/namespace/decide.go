@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -32,10 +33,10 @@ func (m *merger) decideRenames(r *sides) (moves [3]arrayMoves, err error) {
 			m.o.Choose = nil
 		}
 		d := &renameDecision{m: m, r: r, groups: map[string][3]nodeKind{}}
+		if d.moves, err = m.movesOf(r); err != nil {
+			return moves, err
+		}
 		for side := sideOurs; side <= sideTheirs; side++ {
-			if d.moves[side], err = m.s.arrayMoves(m.ctx, r[sideBase], r[side]); err != nil {
-				return moves, err
-			}
 			d.renames[side] = d.moves[side].renames()
 			d.index[side] = indexRenames(d.renames[side])
 			d.byTo[side], d.to[side], d.dropped[side] = map[string]rename{}, map[[16]byte]string{}, map[string]bool{}
@@ -53,15 +54,30 @@ func (m *merger) decideRenames(r *sides) (moves [3]arrayMoves, err error) {
 			}
 		}
 		if err != nil || !changed {
-			for side := range m.came {
-				m.came[side] = nil
-				for _, mv := range d.renames[side] {
-					m.came[side] = append(m.came[side], DirPath(mv.To))
-				}
-				slices.Sort(m.came[side])
-			}
+			m.noteCame(&d.moves)
 			return d.moves, err
 		}
+	}
+}
+
+// movesOf returns the moves of each side since the base.
+func (m *merger) movesOf(r *sides) (moves [3]arrayMoves, err error) {
+	for side := sideOurs; side <= sideTheirs; side++ {
+		if moves[side], err = m.s.arrayMoves(m.ctx, r[sideBase], r[side]); err != nil {
+			return moves, err
+		}
+	}
+	return moves, nil
+}
+
+// noteCame notes for movedIn where the sides renamed arrays to.
+func (m *merger) noteCame(moves *[3]arrayMoves) {
+	for side := range m.came {
+		m.came[side] = nil
+		for _, mv := range moves[side].renames() {
+			m.came[side] = append(m.came[side], DirPath(mv.To))
+		}
+		slices.Sort(m.came[side])
 	}
 }
 
@@ -715,8 +731,10 @@ func groupMoves(moves []rename) map[string]string {
 func parentPath(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // intoRenamed finds what one side put into a group that the other renamed. If it is
-// chosen, it goes into the renamed group, as the arrays of the group do.
-func (m *merger) intoRenamed(r *sides, moves *[3]arrayMoves) error {
+// chosen, it goes into the renamed group, as the arrays of the group do. moves become
+// those of the sides afterwards.
+func (m *merger) intoRenamed(r *sides, moves *[3]arrayMoves) (err error) {
+	before := *r
 	for x := sideOurs; x <= sideTheirs; x++ {
 		groups := groupMoves(moves[x].renames())
 		for _, from := range slices.Sorted(maps.Keys(groups)) {
@@ -730,7 +748,12 @@ func (m *merger) intoRenamed(r *sides, moves *[3]arrayMoves) error {
 			}
 		}
 	}
-	return nil
+	if *r != before {
+		if *moves, err = m.movesOf(r); err == nil {
+			m.noteCame(moves)
+		}
+	}
+	return err
 }
 
 func (m *merger) newInRenamed(r *sides, x int, from, to string) error {
@@ -782,7 +805,15 @@ func (m *merger) putInRenamed(r *sides, x int, from, to string, put *tree.Change
 	case winner == x && put.Old != nil:
 		r[y], err = m.s.Apply(m.ctx, r[y], []Edit{{Key: from, Value: *put.Old}})
 	case winner == x && isSub(put.Key):
+		home, err := m.sentHome(r, y, from)
+		if err != nil {
+			return err
+		}
+		if !home {
+			return m.add(c) // the arrays would be lost
+		}
 		r[y], err = m.s.DeletePrefix(m.ctx, r[y], from)
+		return err
 	case winner == x:
 		r[y], err = m.s.Apply(m.ctx, r[y], []Edit{{Key: from, Delete: true}})
 	case isSub(put.Key):
@@ -804,4 +835,25 @@ func (m *merger) putInRenamed(r *sides, x int, from, to string, put *tree.Change
 		}
 	}
 	return err
+}
+
+// sentHome moves the arrays that a side renamed into a directory back to where the base has
+// them. It reports whether there is room for all.
+func (m *merger) sentHome(r *sides, side int, dir string) (bool, error) {
+	if !m.movedIn(side, dir) {
+		return true, nil
+	}
+	moves, err := m.s.Renames(m.ctx, r[sideBase], r[side])
+	for _, mv := range moves {
+		if err != nil {
+			break
+		}
+		if strings.HasPrefix(DirPath(mv.To), dir) {
+			r[side], err = m.s.Move(m.ctx, r[side], mv.To, mv.From)
+		}
+	}
+	if errors.Is(err, ErrExists) || errors.Is(err, errInside) || errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
