@@ -201,10 +201,13 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 
 // checkpointForReclaim is what has to happen between the synced delete of
 // pages and the reclaim of the payloads that only they named: afterwards no
-// checkpoint reaches such a payload. If no new one can be made, the old ones
-// go all the same, because space may be what is missing.
+// checkpoint reaches such a payload. If the disk is too full for a new one, the old
+// ones go all the same. After another error they stay, and nothing is reclaimed.
 func (db *DB) checkpointForReclaim() error {
 	made, err := db.renewCheckpoints()
+	if err != nil && !diskFull(err) {
+		return fmt.Errorf("checkpoint before reclaim: %w", err)
+	}
 	db.checkpoints.mu.Lock()
 	defer db.checkpoints.mu.Unlock()
 	if derr := db.dropCheckpoints(made); derr != nil {

@@ -451,3 +451,47 @@ func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
 		t.Errorf("%q after a renewal, before %q", after, before)
 	}
 }
+
+// A collection that cannot make checkpoints keeps the old ones and what they reach. Only on a
+// full disk the old ones go.
+func TestFailedCheckpointBeforeReclaim(t *testing.T) {
+	for _, fault := range []error{errorfs.ErrInjected, syscall.ENOSPC} {
+		var on atomic.Bool
+		db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
+				return fault
+			}
+			return nil
+		}))))
+		update(t, db, "main", map[string]string{"large": strings.Repeat("large", 50_000)})
+		for _, info := range db.packs.Infos() {
+			if err := db.sealPack(info.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Checkpoint(bg); err != nil {
+			t.Fatal(err)
+		}
+		update(t, db, "main", map[string]string{"large": ""})
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		on.Store(true)
+		r, err := db.GC(bg, GCOptions{})
+		on.Store(false)
+		list, lerr := listCheckpoints(db.opts.FS, "db")
+		if lerr != nil {
+			t.Fatal(lerr)
+		}
+		if fault == syscall.ENOSPC {
+			if err != nil || r.FreedBytes == 0 || len(list) > 0 {
+				t.Errorf("full disk: %+v, %v, checkpoints %v", r, err, list)
+			}
+			continue
+		}
+		if !errors.Is(err, fault) || r.FreedBytes > 0 || len(list) != 1 {
+			t.Errorf("%+v, %v, checkpoints %v", r, err, list)
+		}
+		if r := mustGC(t, db); r.FreedBytes == 0 {
+			t.Errorf("after the fault: %+v", r)
+		}
+	}
+}

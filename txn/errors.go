@@ -1,10 +1,19 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
+
+// diskFull reports whether err means that there is no space on a disk.
+func diskFull(err error) bool {
+	return errors.Is(err, index.ErrFull) || errors.Is(err, pack.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // corrupt is an error about stored bytes.
 func corrupt(format string, args ...any) error {
