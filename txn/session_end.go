@@ -57,7 +57,8 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	}
 	s.pages.drop(written)
 	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
-	s.dropLog()
+	_ = s.dropLog()
+	s.log.size = 0
 	s.log.stored, s.log.saved, s.log.guards = digest.Of(rec.Encode()), rec.Work, len(rec.Guards)
 	return nil
 }
@@ -74,7 +75,7 @@ func (s *Session) record(work tree.Root) *catalog.Session {
 	return rec
 }
 
-// Abort ends the session and forgets what it wrote.
+// Abort ends the session and forgets what it wrote. After an error the session stays open.
 func (s *Session) Abort() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,6 +92,8 @@ func (s *Session) Abort() error {
 		if err := batch.Commit(true); err != nil {
 			return fmt.Errorf("abort session %v: %w", s.id, err)
 		}
+	} else if err := s.dropLog(); err != nil {
+		return fmt.Errorf("abort session %v: %w", s.id, err) // no record tells that it has ended
 	}
 	s.end()
 	return nil
@@ -124,16 +127,17 @@ func (db *DB) AbortSession(id SessionID) (err error) {
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
-	delete(db.unapplied, id)
-	if err := db.opts.FS.Remove(db.logPath(id)); !errors.Is(err, os.ErrNotExist) {
+	if err := db.opts.FS.Remove(db.logPath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	delete(db.unapplied, id)
 	return nil
 }
 
 // end closes the session; the caller holds mu.
 func (s *Session) end() {
-	s.dropLog()
+	_ = s.dropLog()
+	s.log.size = 0
 	s.state = sessionClosed
 	s.live.Store(nil)
 	s.buf, s.bufDirs = nil, nil

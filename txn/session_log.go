@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
-	"syscall"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -19,7 +19,7 @@ import (
 )
 
 // A session that other programs find by its id has a log, sessions/ID.log: what was done
-// since the last savepoint, written before each call returns and never synced. So it is
+// since the last savepoint, written before each call returns and not synced. So it is
 // there after the process was killed; after a power loss the last savepoint counts.
 //
 //	Set ──▶ payload to its pack ──▶ entry with its address and hash to the log ──▶ buffer
@@ -29,7 +29,7 @@ import (
 // The log names the savepoint that it goes on from by the hash of its record. If there is
 // another record, the log is older than that and has nothing more; if there is none, the
 // session was committed or aborted. A session without a savepoint has no record that its
-// commit could remove, so its log names the commit before that is made.
+// commit could remove, so its log names the commit before that is made, and is synced then.
 //
 // An entry names a payload behind the recorded end of its pack. Nothing overwrites such
 // bytes, but they are no part of the pack. So Open compares them with their hash, and
@@ -95,8 +95,8 @@ func (s *Session) note(e *catalog.Entry) error {
 		b = catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
 	}
 	b = catalog.AppendEntry(b, e)
-	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if err := s.db.writeLog(s.id, b, s.log.size, e.Kind == catalog.EntryCommit); err != nil {
+		if diskFull(err) {
 			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
 		}
 		return fmt.Errorf("log of session %v: %w", s.id, err)
@@ -121,8 +121,9 @@ func (s *Session) noteEdit(e *namespace.Edit) error {
 	return s.note(entry)
 }
 
-// noteCommit adds the commit that is about to be made to a log that has entries. The
-// session takes no writes meanwhile.
+// noteCommit adds the commit that is about to be made to a log that has entries, and syncs
+// the log: after a power loss nothing else tells that the session has ended. The session
+// takes no writes meanwhile.
 func (s *Session) noteCommit(id CommitID) error {
 	if s.log.size == 0 {
 		return nil
@@ -132,11 +133,12 @@ func (s *Session) noteCommit(id CommitID) error {
 
 // writeLog writes to the log of a session at an offset, or a new one at 0. No file is
 // kept open, however many sessions there are.
-func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
+func (db *DB) writeLog(id SessionID, b []byte, at int64, sync bool) error {
 	fs, path := db.opts.FS, db.logPath(id)
 	var f interface {
 		io.WriterAt
 		io.Closer
+		Sync() error
 	}
 	var err error
 	if at > 0 {
@@ -147,7 +149,9 @@ func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(b, at)
+	if _, err = f.WriteAt(b, at); err == nil && sync {
+		err = f.Sync()
+	}
 	return errors.Join(err, f.Close())
 }
 
@@ -160,12 +164,16 @@ func (s *Session) logRoom(ctx context.Context) error {
 }
 
 // dropLog removes the log: a savepoint has what it has, or the session has ended. If the
-// file cannot be removed, the record of the session tells that. The caller holds mu.
-func (s *Session) dropLog() {
+// file cannot be removed, the record of the session tells that, if there is one or was one.
+// The caller holds mu.
+func (s *Session) dropLog() error {
 	if s.log.size > 0 {
-		_ = s.db.opts.FS.Remove(s.db.logPath(s.id))
+		if err := s.db.opts.FS.Remove(s.db.logPath(s.id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	s.log.size = 0
+	return nil
 }
 
 // recoverLogs applies the logs that a killed process left. Those that cannot be applied now, as
@@ -207,7 +215,10 @@ func (db *DB) unappliedLog() error {
 	db.applying.Lock()
 	defer db.applying.Unlock()
 	for id, err := range db.unapplied {
-		return fmt.Errorf("%w; free space and open the session again, or abort session %v", err, id)
+		if diskFull(err) {
+			return fmt.Errorf("%w; free space and open the session again, or abort session %v", err, id)
+		}
+		return fmt.Errorf("%w; abort session %v to go on without its changes", err, id)
 	}
 	return nil
 }

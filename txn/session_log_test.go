@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -17,6 +20,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // killed opens what is left of a database on a file system: percent of what was written
@@ -384,4 +388,153 @@ func TestLogAfterFailedIndex(t *testing.T) {
 		closeChecked(t, left)
 	}
 	_ = db.Close() // it has failed
+}
+
+// A session without a savepoint that was committed does not come back after a power loss,
+// also if all of its log but the name of the commit is on disk.
+func TestCommittedLogAfterPowerLoss(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db := openTest(t, testOptions(mem))
+	s := logged(t, db)
+	set(t, s, map[string]string{"k": "1"})
+	for _, open := range []func() (vfs.File, error){
+		func() (vfs.File, error) { return mem.OpenReadWrite(db.logPath(s.ID()), vfs.WriteCategoryUnspecified) },
+		func() (vfs.File, error) { return mem.OpenDir("db/sessions") },
+		func() (vfs.File, error) { return mem.OpenDir("db") },
+	} {
+		f, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left := killed(t, mem, 0)
+	defer closeChecked(t, left)
+	if list, err := left.Sessions(bg); err != nil || len(list) > 0 {
+		t.Errorf("sessions %v, %v", list, err)
+	}
+	if got := at(t, left, "main")["k"]; got != "1" {
+		t.Errorf("the branch has %q", got)
+	}
+}
+
+// A session whose log cannot be removed is not aborted without a word, and can be aborted
+// again, also if it is not open.
+func TestLogCannotBeRemoved(t *testing.T) {
+	mem, fail := vfs.NewCrashableMem(), true
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail && strings.Contains(op.Path, logSuffix) && op.Kind == errorfs.OpRemove {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	db, err := Create("db", testOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := logged(t, db)
+	set(t, s, map[string]string{"k": "1"})
+	if err := s.Abort(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("abort: %v", err)
+	}
+	fail = false
+	if err := s.Abort(); err != nil {
+		t.Error(err)
+	}
+
+	s = logged(t, db)
+	id := s.ID()
+	if err := errors.Join(s.Abort(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := mem.Create("db/sessions/"+id.String()+logSuffix, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write([]byte(strings.Replace(catalog.LogHeader, "1", "2", 1)))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open("db", testOptions(fs)); err != nil {
+		t.Fatal(err)
+	}
+	defer closeChecked(t, db)
+	if _, err := db.GC(bg, GCOptions{}); err == nil || strings.Contains(err.Error(), "free space") || !strings.Contains(err.Error(), "abort session "+id.String()) {
+		t.Errorf("gc: %v", err)
+	}
+	fail = true
+	if err := db.AbortSession(id); !errors.Is(err, syscall.EIO) {
+		t.Errorf("abort: %v", err)
+	}
+	if _, err := db.GC(bg, GCOptions{}); err == nil {
+		t.Error("a collection runs beside the log")
+	}
+	fail = false
+	if err := db.AbortSession(id); err != nil {
+		t.Error(err)
+	}
+	mustGC(t, db)
+}
+
+// A log that cannot be written fails the commit of its session, and no other of the group.
+func TestLogFailsOneCommit(t *testing.T) {
+	var broken SessionID
+	fail := false
+	db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail && strings.Contains(op.Path, broken.String()) && op.Kind == errorfs.OpFileWriteAt {
+			return syscall.EIO
+		}
+		return nil
+	}))))
+	sessions := []*Session{logged(t, db), logged(t, db), logged(t, db)}
+	for i, s := range sessions {
+		set(t, s, map[string]string{fmt.Sprint("k", i): "1"})
+	}
+	broken, fail = sessions[1].ID(), true
+	db.commit.mu.Lock()
+	errs := make([]error, len(sessions))
+	var wg sync.WaitGroup
+	for i, s := range sessions {
+		wg.Go(func() { _, errs[i] = s.Commit(bg, CommitOptions{}) })
+	}
+	for waiting := 0; waiting < len(sessions); {
+		runtime.Gosched()
+		db.commit.qmu.Lock()
+		waiting = len(db.commit.queue)
+		db.commit.qmu.Unlock()
+	}
+	db.commit.mu.Unlock()
+	wg.Wait()
+	fail = false
+	if errs[0] != nil || !errors.Is(errs[1], syscall.EIO) || errs[2] != nil {
+		t.Errorf("%v", errs)
+	}
+	if got := at(t, db, "main"); len(got) != 2 {
+		t.Errorf("the branch has %v", got)
+	}
+	if _, err := sessions[1].Commit(bg, CommitOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A write of the bytes that a key has is a use of the session, whether they were hashed or
+// compared.
+func TestEqualWritesAreUse(t *testing.T) {
+	db := openTest(t, nil)
+	update(t, db, "main", map[string]string{"k": payload("k")})
+	s := mustBegin(t, db)
+	for i := range 3 {
+		s.used = time.Time{}
+		if set(t, s, map[string]string{"k": payload("k")}); s.used.IsZero() {
+			t.Errorf("write %d is no use", i)
+		}
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
 }

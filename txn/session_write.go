@@ -28,6 +28,7 @@ const maxBuffered = 1 << 16
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	old, err := s.lookup(ctx, key)
 	if err == nil && s.repeated(ctx, old, value) {
+		s.noteSame(key)
 		return nil
 	}
 	sum, damaged := digest.Of(value), false
@@ -38,10 +39,7 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 			return err
 		}
 		if keeps {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.used = time.Now().UTC()
-			s.noteTime(key, false)
+			s.noteSame(key)
 			return nil
 		}
 		damaged = true
@@ -70,6 +68,14 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 		return fmt.Errorf("set %s: %w", key, err)
 	}
 	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+}
+
+// noteSame notes a write of the bytes that a key has.
+func (s *Session) noteSame(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now().UTC()
+	s.noteTime(key, false)
 }
 
 // atBase returns the stored bytes that the session's base has at a key, and the
