@@ -100,7 +100,7 @@ func (h *healer) run(ctx context.Context, at []Address, payload func(i int) ([]b
 		if err != nil {
 			return info, err
 		}
-		h.size = max(h.size, uint64(size), end)
+		h.size = max(h.size, end)
 	}
 	if err := h.f.Sync(); err != nil {
 		return info, err

@@ -340,3 +340,35 @@ func TestHealHeaderOfGrowingPack(t *testing.T) {
 		}
 	}
 }
+
+// What a failed pack has behind its durable end stays lost when an earlier payload is healed.
+func TestHealFailedPack(t *testing.T) {
+	fail := false
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail && op.Kind == errorfs.OpFileSyncData {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	s := mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
+	defer s.Close()
+	want := bytes.Repeat([]byte{1}, 3000)
+	a := mustAppend(t, s, want)
+	if _, err := s.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	lost := mustAppend(t, s, want)
+	fail = true
+	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrFailed) {
+		t.Fatalf("sync: %v", err)
+	}
+	fail = false
+	s.Resume()
+	before := s.lookup(a.Pack).info()
+	flip(t, fs, "p", a.Pack, a.Offset, a.Offset+10)
+	info, n, err := s.Heal(context.Background(), a.Pack, []Address{a}, true, func(int) ([]byte, error) { return want, nil })
+	if err != nil || n != 1 || info.End != before.End || s.Durable(lost) {
+		t.Errorf("%+v, before %+v, %d, %v", info, before, n, err)
+	}
+	checkPayload(t, s, a, want)
+}
