@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -13,8 +16,11 @@ import (
 // missing are the chunks of an array that are not stored and must be written.
 type missing struct {
 	counts []int64
-	stored []uint64 // a bit for each chunk in C order, set if it is stored
+	stored []uint64 // a bit for each chunk in C order, set if it is listed
 	chunk  []byte   // what each holds, encoded
+	// left is how many bytes may be written for chunks that are listed and not stored, as
+	// those of a [listing.View] may be.
+	left atomic.Int64
 }
 
 // mostChunks bounds the chunks of an array of which missing ones are written.
@@ -52,7 +58,7 @@ func (c *Plan) findMissing(ctx context.Context, a *zarr.Array, to *zarr.Meta) (*
 			left--
 		}
 	}
-	if left == 0 {
+	if _, unsure := c.view.(*listing.View); left == 0 && !unsure {
 		return nil, nil
 	}
 	var err error
@@ -62,7 +68,20 @@ func (c *Plan) findMissing(ctx context.Context, a *zarr.Array, to *zarr.Meta) (*
 	if size := int64(len(miss.chunk)); left > c.o.Written/max(size, 1) {
 		return nil, fmt.Errorf("fill_value: %w: v2 needs null there, and %d missing chunks of %d bytes would have to be written, which is over the bound of %d bytes: export to v3, or select less", zarr.ErrNoForm, left, size, c.o.Written)
 	}
+	miss.left.Store(c.o.Written - left*int64(len(miss.chunk)))
 	return miss, nil
+}
+
+// absent returns the value to write for a chunk that is listed and not stored, nil if
+// missing chunks need none.
+func (m *missing) absent() (kv.Value, error) {
+	if m == nil {
+		return nil, nil
+	}
+	if m.left.Add(-int64(len(m.chunk))) < 0 {
+		return nil, fmt.Errorf("fill_value: %w: v2 needs null there, and the missing chunks of %d bytes that would have to be written are over the bound of bytes: export to v3, or select less", zarr.ErrNoForm, len(m.chunk))
+	}
+	return kv.Bytes(m.chunk), nil
 }
 
 // fillChunk returns an encoded chunk of fill values.
@@ -119,12 +138,21 @@ func (s *Array) Missing() iter.Seq2[string, []byte] {
 }
 
 // writeMissing writes the missing chunks to a store.
-func (s *Array) writeMissing(ctx context.Context, out kv.Writer, report func(int64)) error {
-	for key, chunk := range s.Missing() {
-		if err := out.Set(ctx, key, chunk); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+func (s *Array) writeMissing(ctx context.Context, out kv.Writer, workers *transfer.Pool, report func(int64)) error {
+	keys := func(yield func(string, error) bool) {
+		for key := range s.Missing() {
+			if !yield(key, nil) {
+				return
+			}
 		}
-		report(int64(len(chunk)))
 	}
-	return nil
+	return transfer.Batches(keys, func(batch []string) error {
+		return workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
+			if err := out.Set(ctx, batch[i], s.missing.chunk); err != nil {
+				return fmt.Errorf("%s: %w", batch[i], err)
+			}
+			report(int64(len(s.missing.chunk)))
+			return nil
+		})
+	})
 }

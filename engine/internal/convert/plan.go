@@ -301,7 +301,7 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 		}
 		err := move(ctx, c, out, workers, report)
 		if err == nil && !a.recode {
-			err = a.writeMissing(ctx, out, report)
+			err = a.writeMissing(ctx, out, workers, report)
 		}
 		if err != nil {
 			return fmt.Errorf("/%s: %w", a.path, err)
@@ -383,7 +383,10 @@ func (s *Array) copyChunks(ctx context.Context, c *Plan, out kv.Writer, workers 
 		return workers.Run(ctx, len(batch), func(ctx context.Context, i int) error {
 			from := batch[i].key
 			v, err := listing.Locate(ctx, c.view, from)
-			if v == nil {
+			if v == nil && err == nil {
+				v, err = s.missing.absent()
+			}
+			if v == nil || err != nil {
 				return err
 			}
 			if err := transfer.SetValue(ctx, out, s.Key(batch[i].coords), v); err != nil {
