@@ -303,12 +303,15 @@ func (l *Labels) parse(label string, exact bool) (query, error) {
 		}
 		return query{span: span, side: l.sideOfTime(first, end)}, nil
 	case l.dec.Type().Kind() == dtype.Timedelta:
-		first, end, err := l.dec.parseSpan(label)
+		first, end, whole, err := l.dec.parseSpan(label)
 		if err != nil {
 			return query{}, fmt.Errorf("%w: %w", ErrLabel, err)
 		}
-		if exact {
+		switch {
+		case exact && whole:
 			end = first + 1
+		case exact: // no count is equal to the span
+			end = first
 		}
 		return query{side: l.sideOfTime(first, end)}, nil
 	}

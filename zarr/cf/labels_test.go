@@ -145,6 +145,9 @@ func TestLabelsBeyondXarray(t *testing.T) {
 		{"int64", `{}`, raw("9007199254740992", "9007199254740993", "9007199254740994"), "9007199254740993", "9007199254740993", 1, 2},
 		{"uint64", `{}`, raw("1", "9223372036854775808", "18446744073709551615"), "9223372036854775808", "-", 1, 3},
 		{"uint64", `{}`, raw("0", "18446744073709551615"), "-1", "1.5", 0, 1},
+		// Spans between two counts, which pandas cuts to whole ones at the lower end.
+		{"int32", `{"units":"seconds","dtype":"timedelta64[s]"}`, raw("0", "1", "2", "3"), "1500ms", "2500ms", 2, 3},
+		{`{"name":"numpy.timedelta64","configuration":{"unit":"h","scale_factor":1}}`, `{}`, raw("0", "1", "2", "3"), "90m", "150m", 2, 3},
 	} {
 		end := func(s string) *string {
 			if s == "-" {
@@ -156,6 +159,15 @@ func TestLabelsBeyondXarray(t *testing.T) {
 		if err != nil || lo != c.lo || hi != c.hi {
 			t.Errorf("%s %s, %q to %q: %d to %d, %v", c.dataType, c.values, c.first, c.last, lo, hi, err)
 		}
+	}
+	hours := labels(t, `{"name":"numpy.timedelta64","configuration":{"unit":"h","scale_factor":1}}`, `{}`, raw("0", "1", "2", "36")...)
+	for _, label := range []string{"90m", "35h30m", "-30m", "1ns"} {
+		if lo, hi, _, err := hours.Find(label); !errors.Is(err, zarr.ErrNotFound) {
+			t.Errorf("%s among hours: %d to %d, %v", label, lo, hi, err)
+		}
+	}
+	if lo, hi, _, err := hours.Find("1.5D"); err != nil || lo != 3 || hi != 4 {
+		t.Errorf("1.5D among hours: %d to %d, %v", lo, hi, err)
 	}
 	// A label that is not the only one of its grain names a range.
 	for label, want := range map[string]bool{"2020-01": false, "2020-02-01": true, "2020-02-01T00": true} {

@@ -21,15 +21,16 @@ var errSpan = errors.New("cf: not a span of time")
 // parseSpan reads a span of time such as 6h, '1 day 12 hours' or 06:30:00, with the
 // units of time that files use. It means the counts of decoded spans from first up to,
 // but not including, end: the longest of a day, hour, minute, second or shorter unit that
-// divides the span, as pandas has it.
-func (d *Decoder) parseSpan(text string) (first, end int64, err error) {
+// divides the span, as pandas has it. whole reports whether the span itself is the count
+// first.
+func (d *Decoder) parseSpan(text string) (first, end int64, whole bool, err error) {
 	nanos, err := parseSpan(text)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	res := d.resolution()
 	if res == 0 {
-		return 0, 0, fmt.Errorf("spans of %v: %w", d.out, errors.ErrUnsupported)
+		return 0, 0, false, fmt.Errorf("spans of %v: %w", d.out, errors.ErrUnsupported)
 	}
 	width := int64(1)
 	for _, unit := range []int64{day, 3600e9, 60e9, 1e9, 1e6, 1e3} {
@@ -39,10 +40,10 @@ func (d *Decoder) parseSpan(text string) (first, end int64, err error) {
 		}
 	}
 	if nanos > math.MaxInt64-width {
-		return 0, 0, fmt.Errorf("%w that fits %v: %q", errSpan, d.out, text)
+		return 0, 0, false, fmt.Errorf("%w that fits %v: %q", errSpan, d.out, text)
 	}
 	ceil := func(n int64) int64 { return -floor(-n, res) }
-	return ceil(nanos), max(ceil(nanos+width), ceil(nanos)+1), nil
+	return ceil(nanos), ceil(nanos + width), nanos%res == 0, nil
 }
 
 // parseSpan returns a span in nanoseconds.

@@ -104,6 +104,9 @@ for dtype in ["float32", "float64"]:
     texts = ["45", "45.1", "45.2", "45.3", "45.5", "45.7", "46", "45.15"]
     add([45.0, 45.1, 45.2, 45.3, 45.5, 45.7], dtype, {"missing_value": 1e20}, pairs(texts, 12), float)
     add([45.7, 45.5, 45.3, 45.2, 45.1, 45.0], dtype, {"_FillValue": -999.0}, pairs(texts, 12), float)
+# Spans between two counts.
+add([0, 1, 2, 3, 4], "int32", {"units": "seconds", "dtype": "timedelta64[s]"}, ["2s", "1500ms", "2000ms", "2500us", "1.5s", (None, "1500ms")])
+add([0, 1, 2, 3, 4], "int32", {"units": "days", "dtype": "timedelta64[s]"}, ["1D", "36h", "500ms", ("36h", "84h")])
 
 print(json.dumps({
     "made_with": {m.__name__: m.__version__ for m in (xr, pd, np, cftime)},
