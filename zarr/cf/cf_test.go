@@ -78,9 +78,9 @@ func TestDecode(t *testing.T) {
 		{"float16", `{"scale_factor":2}`, `1.5 -0.25 "-Infinity" "NaN" 6e-8`, `3.0 -0.5 "-Infinity" "NaN" 1.1920928955078125e-07`},
 		{"float64", `{"units":"K"}`, "1.5", "1.5"},
 		{"int64", `{"_FillValue":9007199254740993}`, "9007199254740993 9007199254740992", `"NaN" 9007199254740992.0`},
-		// No int16 is -99999, and none is taken for it.
-		{"int16", `{"missing_value":-99999}`, "31073 1", "31073 1"},
-		{"int16", `{"missing_value":[-99999,65535,1e30]}`, "31073 -1", `31073.0 "NaN"`},
+		// No int16 is -99999 or 65535, and none is taken for one.
+		{"int16", `{"missing_value":-99999}`, "31073 1", "31073.0 1.0"},
+		{"int16", `{"missing_value":[-99999,65535,1e30,7]}`, "31073 -1 7", `31073.0 -1.0 "NaN"`},
 		// xarray's NaT.
 		{"int64", `{"units":"days since 2020-01-01","_FillValue":-9223372036854775808}`, "-9223372036854775808 1", "NaT 2020-01-02T00:00:00"},
 		{"int64", `{"units":"days since 2020-01-01","_FillValue":-9.223372036854775808e18}`, "-9223372036854775808 1", "NaT 2020-01-02T00:00:00"},

@@ -25,6 +25,8 @@ type Decoder struct {
 	plain    bool     // elements are what they are stored as
 	complex  []byte   // of complex numbers, the missing one
 	unsigned bool     // integers count as unsigned
+	flipped  bool     // _Unsigned gives integers the other sign
+	masked   bool     // an attribute or the fill value names missing values, of the type or not
 	missing  []uint64 // bits of missing values, as integers or float64
 	scaled   bool
 	scale    float64
@@ -58,7 +60,6 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 	d := &Decoder{in: m.Type, out: m.Type, plain: true, scale: 1}
 	switch m.Type.Kind() {
 	case dtype.Int, dtype.Uint:
-		d.unsigned = m.Type.Kind() == dtype.Uint
 	case dtype.Float:
 		if m.Type.Format() != "" {
 			return d, nil
@@ -72,15 +73,8 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		return d, nil
 	}
 	a := attributes{m.Attributes, m.Version == zarr.V3}
-	if text, ok := a.text("_Unsigned"); ok && m.Type.Kind() != dtype.Float {
-		switch strings.ToLower(text) {
-		case "true":
-			d.unsigned = true
-		case "false":
-			d.unsigned = false
-		default:
-			return nil, fmt.Errorf("%w: _Unsigned: %q is neither true nor false", ErrAttribute, text)
-		}
+	if err := d.setSign(a); err != nil {
+		return nil, err
 	}
 	for name, to := range map[string]*float64{"scale_factor": &d.scale, "add_offset": &d.offset} {
 		has, err := a.number(name, to)
@@ -93,6 +87,26 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		return nil, err
 	}
 	return d, d.setType(a)
+}
+
+// setSign reads the sign of integers from their type and the attribute _Unsigned.
+func (d *Decoder) setSign(a attributes) error {
+	stored := d.in.Kind() == dtype.Uint
+	d.unsigned = stored
+	text, ok := a.text("_Unsigned")
+	if !ok || d.in.Kind() == dtype.Float {
+		return nil
+	}
+	switch strings.ToLower(text) {
+	case "true":
+		d.unsigned = true
+	case "false":
+		d.unsigned = false
+	default:
+		return fmt.Errorf("%w: _Unsigned: %q is neither true nor false", ErrAttribute, text)
+	}
+	d.flipped = d.unsigned != stored
+	return nil
 }
 
 // setType sets the type of decoded elements.
@@ -132,9 +146,9 @@ func (d *Decoder) setType(a attributes) error {
 		d.out, err = dtype.NewTimedelta(unit, 1)
 	case kind == "bool":
 		d.out = dtype.NewBool()
-	case d.scaled, len(d.missing) > 0 && d.in.Kind() != dtype.Float && d.in.Size() > 2:
+	case d.scaled, d.masked && d.in.Kind() != dtype.Float && d.in.Size() > 2:
 		d.out = dtype.NewFloat(64)
-	case len(d.missing) > 0 && d.in.Kind() != dtype.Float:
+	case d.masked && d.in.Kind() != dtype.Float:
 		d.out = dtype.NewFloat(32)
 	case len(d.missing) > 0:
 	case d.in.Kind() == dtype.Int && d.unsigned:
@@ -156,6 +170,7 @@ var spanUnits = map[string]string{
 // setMissing collects the missing values.
 func (d *Decoder) setMissing(m *zarr.Meta, a attributes) error {
 	if FillIsMissing(m) {
+		d.masked = true
 		d.addMissing(d.raw(m.Fill))
 	} else if err := d.addAttribute(a, FillAttribute); err != nil {
 		return err
@@ -205,8 +220,10 @@ func (d *Decoder) addAttribute(a attributes, name string) error {
 	if strict, err := zarr.StrictJSON(raw); err != nil || json.Unmarshal(strict, &list) != nil {
 		list = []json.RawMessage{raw}
 	}
+	d.masked = d.masked || len(list) > 0
 	for _, raw := range list {
-		switch bits, err := d.bits(raw, name == FillAttribute && a.v3); {
+		fill := name == FillAttribute
+		switch bits, err := d.bits(raw, fill && a.v3, fill && d.flipped); {
 		case err == nil:
 			d.addMissing(bits)
 		case err != errBeyond: // no element is equal to one beyond the type
@@ -247,7 +264,8 @@ func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 		return elem, err == nil && !null
 	}
 	d := &Decoder{in: m.Type}
-	bits, err := d.bits(raw, m.Version == zarr.V3)
+	_ = d.setSign(attributes{m.Attributes, m.Version == zarr.V3}) // decoding says what is wrong
+	bits, err := d.bits(raw, m.Version == zarr.V3, d.flipped)
 	if err != nil {
 		return nil, false
 	}
@@ -290,8 +308,10 @@ var errBeyond = errors.New("out of range")
 
 // bits reads a value of an attribute in the form that raw gives. A float in base64, as
 // xarray stores it in v3, and one in text is compared as a float64, so that 1e20 is no
-// float32; rounded rounds one in text, which xarray does not read.
-func (d *Decoder) bits(text json.RawMessage, rounded bool) (uint64, error) {
+// float32; rounded rounds one in text, which xarray does not read. An integer is compared
+// with decoded elements, so that -1 is no uint8; with either, it may have the sign that
+// elements are stored with as well.
+func (d *Decoder) bits(text json.RawMessage, rounded, either bool) (uint64, error) {
 	var s string
 	if json.Unmarshal(text, &s) == nil && d.in.Kind() != dtype.Float && s != "" {
 		text = json.RawMessage(s)
@@ -320,8 +340,15 @@ func (d *Decoder) bits(text json.RawMessage, rounded bool) (uint64, error) {
 	}
 	width := 8 * d.in.Size()
 	mask := uint64(math.MaxUint64) >> (64 - width)
+	least, most := int64(math.MinInt64)>>(64-width), mask
+	if d.unsigned && !either {
+		least = 0
+	}
+	if !d.unsigned && !either {
+		most = mask >> 1
+	}
 	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		if n > mask {
+		if n > most {
 			return 0, errBeyond
 		}
 		return n, nil
@@ -337,8 +364,7 @@ func (d *Decoder) bits(text json.RawMessage, rounded bool) (uint64, error) {
 		}
 		n = int64(f)
 	}
-	// The value may be signed or unsigned.
-	if n < math.MinInt64>>(64-width) || n > 0 && uint64(n) > mask {
+	if n < least || n > 0 && uint64(n) > most {
 		return 0, errBeyond
 	}
 	return uint64(n) & mask, nil

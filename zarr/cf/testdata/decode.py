@@ -88,6 +88,11 @@ for version in (2, 3):
     for unsigned, dtype in [("true", "int8"), ("true", "int16"), ("false", "uint8")]:
         add([0, 1, 127, -1 if dtype[0] == "i" else 255], dtype, {"_Unsigned": unsigned}, None, version)
         add([0, 1, 127, -1 if dtype[0] == "i" else 255], dtype, {"_Unsigned": unsigned, "_FillValue": missing(1, dtype, version)}, None, version)
+    for dtype, sign, name, v in itertools.product(["int8", "int16", "uint8", "uint16", "int32", "uint32"], [None, "true", "false"], ["_FillValue", "missing_value"], [-1, 255, 65535, -99999, [-1, 100]]):
+        if name == "_FillValue" and isinstance(v, list):
+            continue
+        greatest = np.iinfo(dtype).max
+        add([0, 1, 100, greatest if dtype[0] == "u" else -1], dtype, {name: v} | ({"_Unsigned": sign} if sign else {}), None, version)
     for calendar in [None, "standard", "gregorian", "proleptic_gregorian", "noleap", "365_day", "360_day", "julian", "all_leap", "366_day"]:
         extra = {} if calendar is None else {"calendar": calendar}
         for units in ["days since 2001-02-27", "hours since 1900-1-1 00:00:0.0", "days since 0001-01-01", "seconds since 1970-01-01T06:00"]:
