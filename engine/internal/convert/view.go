@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -18,8 +19,9 @@ import (
 // are made when they are read, and chunks are those of the source under other
 // keys. An array or group that has no form in the format is not listed, and
 // [ErrConvert] when one of its keys is read. View metadata is not
-// consolidated. Keys that belong to no node are left out. Safe for concurrent
-// use.
+// consolidated. Keys that belong to no node are left out. Missing chunks that the
+// documents do not describe are read as chunks of fill values, but List and ListDir
+// yield stored chunks only. Safe for concurrent use.
 type View struct {
 	view   kv.Reader
 	open   *zarr.OpenOptions
@@ -41,13 +43,17 @@ type convertedNode struct {
 	docs  map[string][]byte
 	array *zarr.Array // nil for a group
 	keys  zarr.ChunkKeys
-	fill  []byte // what missing chunks hold, if the documents do not say it
+	needs bool // the documents do not say what missing chunks hold
 	err   error
+
+	mu   sync.Mutex
+	fill []byte // what missing chunks hold, once one was read, up to keptFill
 }
 
 // Bounds of a converted view.
 const (
 	keptSteps       = 10_000
+	keptFill        = 1 << 20   // bytes of a chunk of fill values that a node keeps
 	convertedListed = 1_000_000 // keys that one listing holds
 )
 
@@ -105,14 +111,23 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 		return failed(err)
 	}
 	if a, ok := n.Array(); ok {
-		out.array, out.keys = a, m.Keys
-		if needsChunks(m, a.Meta()) {
-			if out.fill, err = fillChunk(ctx, a.Meta(), c.open.Registry); err != nil {
-				return failed(err)
-			}
-		}
+		out.array, out.keys, out.needs = a, m.Keys, needsChunks(m, a.Meta())
 	}
 	return out, nil
+}
+
+// missingChunk returns what missing chunks of an array hold. It must not be changed.
+func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fill != nil {
+		return n.fill, nil
+	}
+	chunk, err := fillChunk(ctx, n.array.Meta(), reg)
+	if err == nil && len(chunk) <= keptFill {
+		n.fill = chunk
+	}
+	return chunk, err
 }
 
 // Locate implements [kv.Locator].
@@ -147,10 +162,14 @@ func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 		return nil, kv.ErrNotFound
 	}
 	v, err := kv.Locate(ctx, c.view, n.array.ChunkKey(coords))
-	if n.fill != nil && errors.Is(err, kv.ErrNotFound) {
-		return kv.Bytes(n.fill), nil
+	if !n.needs || !errors.Is(err, kv.ErrNotFound) {
+		return v, err
 	}
-	return v, err
+	chunk, err := n.missingChunk(ctx, c.open.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("/%s: %w to Zarr v%v: chunk of fill values: %w", key, ErrConvert, c.format, err)
+	}
+	return kv.Bytes(chunk), nil
 }
 
 // arrayAbove returns the array that a key could be a chunk of, nil without one.
