@@ -78,6 +78,7 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 		if err != nil {
 			return err
 		}
+		defer h.free() // after a panic too
 		out, err := fn(c, ctx, &in)
 		h.free() // answer counts the bytes
 		if err != nil {

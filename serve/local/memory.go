@@ -24,7 +24,7 @@ const (
 	// memoryFirst is the size up to which a connection that holds nothing never waits.
 	memoryFirst = 64 << 10
 	// A body of more than 1/memoryLarge of the budget leaves a quarter of the budget to others,
-	// unless it is alone.
+	// unless it is alone. What a connection holds up to memoryFirst does not count beside it.
 	memoryLarge = 64
 	// restFrom is how many bytes must have been held so that the heap is given back to the
 	// system restAfter later.
@@ -32,12 +32,18 @@ const (
 	restAfter = time.Second
 )
 
+// patience is how long a waiting body of more than three quarters of the budget keeps others
+// than those of up to memoryFirst from being admitted before it. Clients that do not read would
+// hold up all others for longer.
+var patience = 5 * time.Second // tests change it
+
 // budget is memory that connections share.
 type budget struct {
 	limit int64
 
 	mu    sync.Mutex
 	used  int64
+	above int64 // of used, what shares hold above memoryFirst each
 	peak  int64 // since memory was given back last
 	most  int64 // since the start
 	users map[string]*account
@@ -48,6 +54,7 @@ type budget struct {
 // account is the part of a user. It is kept while a share of the user is active.
 type account struct {
 	held   int64
+	above  int64 // of held, what shares hold above memoryFirst each
 	shares int64 // that are active
 }
 
@@ -64,6 +71,13 @@ type claim struct {
 	s     *share
 	n     int64
 	ready chan struct{} // closed when s holds the memory
+	until time.Time     // the end of its patience, the zero time for bodies that have none
+}
+
+// leads reports whether a claim of n bytes has to wait for c, which is older. A claim that
+// waits for its own connection leads none.
+func (c *claim) leads(n int64) bool {
+	return n > memoryFirst && c.s.held <= memoryFirst && time.Now().Before(c.until)
 }
 
 // take waits until n bytes are free for s, or ctx ends.
@@ -73,12 +87,20 @@ func (s *share) take(ctx context.Context, n int64) error {
 	}
 	b := s.b
 	b.mu.Lock()
-	if b.fits(s, n) {
+	if b.fits(s, n) && !slices.ContainsFunc(b.queue, func(c *claim) bool { return c.leads(n) }) {
 		b.note(s, n, 0)
 		b.mu.Unlock()
 		return nil
 	}
-	c := &claim{s, n, make(chan struct{})}
+	c := &claim{s: s, n: n, ready: make(chan struct{})}
+	if n > b.limit/4*3 && n <= b.limit {
+		c.until = time.Now().Add(patience)
+		defer time.AfterFunc(patience, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.admit()
+		}).Stop()
+	}
 	b.queue = append(b.queue, c)
 	b.note(s, 0, 1)
 	b.mu.Unlock()
@@ -157,23 +179,36 @@ func (b *budget) fits(s *share, n int64) bool {
 		u = &account{}
 	}
 	part := b.limit / max(int64(len(b.users)), 1)
-	switch {
-	case s.held == 0 && n <= memoryFirst:
+	if s.held == 0 && n <= memoryFirst {
 		return true
-	case n > b.limit/memoryLarge && b.used+n > b.limit/4*3 && b.used > 0:
+	}
+	used, ofUser, own := b.used, u.held, s.held
+	if n > b.limit/memoryLarge {
+		used, ofUser, own = b.above, u.above, max(s.held-memoryFirst, 0)
+		if used == 0 {
+			return n <= b.limit
+		}
+		if used+n > b.limit/4*3 {
+			return false
+		}
+	}
+	switch {
+	case own > 0 && used+n > b.limit/8*7:
 		return false
-	case s.held > 0 && b.used+n > b.limit/8*7:
-		return false
-	case u.held > 0 && u.held+n > part, s.held > 0 && s.held+n > part/max(u.shares, 1):
+	case ofUser > 0 && ofUser+n > part, own > 0 && own+n > part/max(u.shares, 1):
 		return false
 	}
-	return b.used+n <= b.limit
+	return used+n <= b.limit
 }
 
 // admit hands out memory that is free to those who wait. b.mu is held.
 func (b *budget) admit() {
+	var first *claim
 	b.queue = slices.DeleteFunc(b.queue, func(c *claim) bool {
-		if !b.fits(c.s, c.n) {
+		if first != nil && first.leads(c.n) || !b.fits(c.s, c.n) {
+			if first == nil && c.leads(b.limit) {
+				first = c
+			}
 			return false
 		}
 		b.note(c.s, c.n, -1)
@@ -189,9 +224,10 @@ func (b *budget) note(s *share, held int64, waiting int) {
 		u = &account{}
 		b.users[s.user] = u
 	}
-	b.used += held
+	above := max(s.held+held-memoryFirst, 0) - max(s.held-memoryFirst, 0)
+	b.used, b.above = b.used+held, b.above+above
+	u.held, u.above = u.held+held, u.above+above
 	s.held += held
-	u.held += held
 	s.waiting += waiting
 	switch after := s.held > 0 || s.waiting > 0; {
 	case after && !before:

@@ -86,6 +86,70 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A body of almost the whole budget waits neither for what connections may always hold nor
+// for claims that come after it.
+func TestBudgetOfLongBody(t *testing.T) {
+	const mib = 1 << 20
+	now, cancel := context.WithCancel(bg)
+	cancel() // takes only what is free
+	defer func(d time.Duration) { patience = d }(patience)
+	for _, patience = range []time.Duration{time.Hour, 0} {
+		b := &budget{limit: 256 * mib, users: map[string]*account{}}
+		small, other, long := &share{b: b, user: "a"}, &share{b: b, user: "b"}, &share{b: b, user: "a"}
+		for range 2 { // with and without its own
+			if err := errors.Join(small.take(now, memoryFirst), other.take(now, memoryFirst), long.take(now, 256*mib)); err != nil {
+				t.Fatal(err)
+			}
+			long.give(256*mib - memoryFirst)
+			small.give(memoryFirst)
+			other.give(memoryFirst)
+		}
+		long.give(2 * memoryFirst)
+		if err := small.take(now, mib); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() { got <- long.take(bg, 200*mib) }()
+		eventually(t, "the long body does not wait", func() bool { _, _, n := b.state(); return n == 1 })
+		if err := other.take(now, memoryFirst); err != nil {
+			t.Error(err)
+		}
+		other.give(memoryFirst)
+		if err := other.take(now, mib); (err == nil) != (patience == 0) {
+			t.Errorf("beside a long body that waits: %v", err)
+		} else if err == nil {
+			other.give(mib)
+		}
+		small.give(mib)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		if err := other.take(now, mib); err != nil {
+			t.Error(err)
+		}
+		for _, s := range []*share{small, other, long} {
+			s.close()
+		}
+		if b.used != 0 || b.above != 0 || len(b.users) != 0 || len(b.queue) != 0 {
+			t.Errorf("%d and %d bytes of %d users are held", b.used, b.above, len(b.users))
+		}
+	}
+}
+
+// A request that panics gives its memory back.
+func TestMemoryAfterPanic(t *testing.T) {
+	was := handlers[wire.OpDatabases]
+	t.Cleanup(func() { handlers[wire.OpDatabases] = was })
+	handlers[wire.OpDatabases] = object(func(*conn, context.Context, *none) (*wire.Names, error) { panic("of a test") })
+	h, c := served(t, nil, nil)
+	if _, err := c.Databases(bg); !contains(err, "of a test") {
+		t.Error(err)
+	}
+	if used, _, _ := h.s.bodies.state(); used != 0 {
+		t.Errorf("%d bytes are held", used)
+	}
+}
+
 // greedy asks for a value again and again, and reads no reply.
 func greedy(t testing.TB, h *holder, key string, requests int) net.Conn {
 	t.Helper()

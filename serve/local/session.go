@@ -350,7 +350,8 @@ type CommitOptions struct {
 
 // Commit publishes the session; see [txn.Session.Commit]. If the server ends meanwhile,
 // the next one makes the commit if the session is still there. If it is not, the commit
-// may have taken place: the error is a *[SessionLostError] with Committing.
+// may have taken place: the error is a *[SessionLostError] with Committing. After a dry
+// run that was not answered, the session goes on.
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
 	in := wire.Publish{
 		Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun, Choices: choicesOut(o.Choices),
@@ -359,13 +360,17 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	err := s.read(ctx, func(l *link, handle uint32) (err error) {
 		in.View = handle
 		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
-		s.answered(err)
+		if !o.DryRun {
+			s.answered(err)
+		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && o.DryRun:
+		return nil, err
+	case err != nil:
 		return nil, s.unlessCommitting(err)
-	}
-	if !o.DryRun {
+	case !o.DryRun:
 		s.end(txn.ErrSessionClosed)
 	}
 	return commitIn(&out), nil

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -273,5 +274,33 @@ func TestCommitWarns(t *testing.T) {
 	})
 	if err != nil || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "checkpoint: no room") {
 		t.Errorf("%q, %v", out.Warnings, err)
+	}
+}
+
+// A session goes on after a dry run of a commit that was not answered.
+func TestUnansweredDryRun(t *testing.T) {
+	was := handlers[wire.OpCommit]
+	t.Cleanup(func() { handlers[wire.OpCommit] = was })
+	handlers[wire.OpCommit] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		var in wire.Publish
+		if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
+			return err
+		}
+		if in.DryRun {
+			return c.u.Close()
+		}
+		return was(c, ctx, f)
+	}
+	_, c := served(t, nil, nil)
+	s := begin(t, c)
+	if err := s.Set(bg, "k", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(bg, CommitOptions{DryRun: true}); !errors.Is(err, ErrUnknown) || errors.Is(err, txn.ErrLost) {
+		t.Error(err)
+	}
+	wantValue(t, s, "k", []byte("1"))
+	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+		t.Error(err)
 	}
 }
