@@ -484,3 +484,22 @@ def test_exit(repo: zarrdb.Repository, path: Path, how: str) -> None:
     p = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=False, timeout=600)
     assert (p.returncode, p.stdout, p.stderr) == (0, "", "")
     assert repo.fsck(full=True)["problems"] == []
+
+
+def test_session_goes_on_after_a_dry_run_that_was_not_answered(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = repo.writable_session()
+    s.set("a", b"1")
+    ask = _wire.Link.ask
+
+    def lost(link: _wire.Link, op: int, *args: object) -> object:
+        if op == _wire.COMMIT:
+            raise zarrdb.ConnectionLostError("of a test")
+        return ask(link, op, *args)
+
+    with monkeypatch.context() as m:
+        m.setattr(_wire.Link, "ask", lost)
+        with pytest.raises(zarrdb.ConnectionLostError):
+            s.commit("x", dry_run=True)
+    assert s.get("a") == b"1" and not s._committing
+    s.commit("x")
+    assert repo.at("main").get("a") == b"1"

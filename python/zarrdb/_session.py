@@ -420,13 +420,15 @@ class Session(View):
             out = link.ask(w.COMMIT, ask | {"view": handle})
         except ConnectionLostError as e:
             try:  # a session that is still there was not committed
-                self._committing = True
+                self._committing = not dry_run
                 link, handle = self._at()
                 out = link.ask(w.COMMIT, ask | {"view": handle})
             except ConflictError:
                 self._committing = False
                 raise
             except ZarrdbError:
+                if dry_run:
+                    raise
                 self._lost = SessionLostError(
                     f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
                     self.id, self.saved, True,
