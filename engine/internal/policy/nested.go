@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
@@ -110,6 +111,7 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 	if err != nil {
 		return nil, err
 	}
+	var unknown []string
 	for i, dir := range ask {
 		switch {
 		case !s.Listed && found[2*i] != nil:
@@ -117,10 +119,11 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 		case !s.Listed && found[2*i+1] != nil:
 			s.known.Store(dir, true)
 		default:
-			if err := s.list(ctx, dir); err != nil {
-				return nil, err
-			}
+			unknown = append(unknown, dir)
 		}
+	}
+	if err := s.listAll(ctx, unknown); err != nil {
+		return nil, err
 	}
 	changed := map[string]json.RawMessage{}
 	for dir, a := range lack {
@@ -130,6 +133,26 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 		}
 	}
 	return changed, nil
+}
+
+// listAll looks for chunks in directories, in a few at a time: each is a request of a
+// remote store.
+func (s *Separators) listAll(ctx context.Context, dirs []string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(len(dirs), 8) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(dirs)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if err := s.list(ctx, dirs[i]); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // list looks for a chunk among the first keys of a directory.
