@@ -38,7 +38,7 @@ func stepAppend(r *run) {
 		pieces = append(pieces, piece)
 		shape := slices.Clone(joined.shape)
 		shape[axis] += int64(len(values)) / layer
-		joined = joined.resize(shape, false)
+		joined = joined.resize(shape)
 		sel := whole(joined)
 		sel.lo[axis] = start
 		joined = joined.write(sel, values)

@@ -166,10 +166,9 @@ func (a *array) tidy(chunk coords) {
 	}
 }
 
-// resize returns the array in another shape. Chunks outside of it go. Elements
-// that were cut off a chunk which stays come back when the array grows again,
-// unless reset.
-func (a *array) resize(shape []int64, reset bool) *array {
+// resize returns the array in another shape. Chunks outside of it go, and elements
+// that are cut off a chunk which stays hold the fill value.
+func (a *array) resize(shape []int64) *array {
 	b := a.with()
 	b.shape = shape
 	for chunk, values := range a.chunks {
@@ -177,9 +176,6 @@ func (a *array) resize(shape []int64, reset bool) *array {
 			if !a.outside(chunk) {
 				delete(b.chunks, chunk)
 			}
-			continue
-		}
-		if !reset {
 			continue
 		}
 		values = slices.Clone(values)

@@ -249,28 +249,18 @@ func editResize(r *run, s *session) {
 func (r *run) resize(s *session, p string, d int) {
 	n := s.work[p]
 	shape := slices.Clone(n.array.shape)
-	aligned := false
 	switch r.rng.IntN(3) {
 	case 0:
 		shape[d] = r.rng.Int64N(shape[d] + 1)
 	case 1:
 		shape[d] -= shape[d] % n.array.kind.chunk[d]
-		aligned = true
 	case 2:
 		shape[d] += 1 + r.rng.Int64N(2*n.array.kind.chunk[d])
 	}
-	reset := r.chance(2) || n.array.kind.shards && !aligned
-	r.note("resize /%s from %v to %v, reset %v", p, n.array.shape, shape, reset)
+	r.note("resize /%s from %v to %v", p, n.array.shape, shape)
 	a := r.open(s, p)
-	for e, old := range n.array.shape {
-		if reset && shape[e] < old {
-			index := make([]zarr.Index, len(shape))
-			index[e] = zarr.Slice(shape[e], old, 1)
-			r.must(a.WriteFill(bg, zarr.Sel(index...)), "reset /"+p)
-		}
-	}
 	r.must(a.Resize(bg, shape, zarr.ResizeOptions{}), "resize /"+p)
-	s.work[p] = n.withArray(n.array.resize(shape, reset))
+	s.work[p] = n.withArray(n.array.resize(shape))
 }
 
 // editAppend makes an array longer by layers of values.
@@ -283,7 +273,7 @@ func editAppend(r *run, s *session) {
 	axis := r.rng.IntN(len(shape))
 	old := shape[axis]
 	shape[axis] += 1 + r.rng.Int64N(n.array.kind.chunk[axis]+2)
-	longer := n.array.resize(shape, false)
+	longer := n.array.resize(shape)
 	sel := whole(longer)
 	sel.lo[axis] = old
 	values := make([]int32, product(sel.shape()))

@@ -139,8 +139,14 @@ func (r *run) merge(d *database, branch string, other *version) {
 			r.fail("a merge of an ancestor made a commit")
 		}
 		return
-	case d.expired[base.id] && base != head:
-		r.expect(err, "merge", txn.ErrExpired)
+	case d.expired[base.id] && base != head: // each difference is a conflict
+		if !head.tree.same(other.tree) {
+			r.expect(err, "merge", txn.ErrConflict)
+			return
+		}
+		r.must(err, "merge")
+		r.committed(d, c, []txn.CommitID{head.id, other.id}, head.tree, head.raw || other.raw)
+		d.move(branch, c.ID)
 		return
 	}
 	merged, m := mergeTrees(base.tree, head.tree, other.tree, false)
@@ -200,11 +206,13 @@ func stepRebase(r *run) {
 	var line []*version
 	base := head
 	for ; !has[base.id]; base = r.versions[base.parents[0]] {
-		line = append(line, base)
-		if d.expired[base.parents[0]] {
-			r.expect(err, "rebase", txn.ErrExpired)
-			return
+		if !d.expired[base.id] { // what expired versions changed is that of the next one
+			line = append(line, base)
 		}
+	}
+	if d.expired[base.id] {
+		r.expect(err, "rebase", txn.ErrExpired)
+		return
 	}
 	if base == upstream {
 		if r.must(err, "rebase"); c.ID != head.id {
@@ -214,11 +222,11 @@ func stepRebase(r *run) {
 	}
 	now, below := upstream.tree, base.tree
 	var states []*version // after each commit
-	due, raw := &merger{}, upstream.raw
+	due, raw := &merger{}, upstream.raw || base.raw
 	for _, v := range slices.Backward(line) {
 		next, m := mergeTrees(below, now, v.tree, false)
 		due.refuse(m.verdict, m.why)
-		raw = raw || v.raw || r.versions[v.parents[0]].raw
+		raw = raw || v.raw
 		states = append(states, &version{tree: next, raw: raw})
 		now, below = next, v.tree
 	}

@@ -54,6 +54,11 @@ func (m *merger) intoRenamed(r *sides, moves *[3]arrayMoves) (err error) {
 			if up != "" && groups[up] == dest && from[len(up):] == to[len(dest):] {
 				continue // found from the outer group
 			}
+			if kinds, err := m.kinds(r, DirPath(from)); err != nil {
+				return err
+			} else if kinds[sideBase] != groupNode {
+				continue // without a document of its own there is nothing that was renamed
+			}
 			if err := m.newInRenamed(r, x, from, to); err != nil {
 				return err
 			}
