@@ -91,7 +91,7 @@ points at, and never deletes main.`,
 
 func pullCmd() *cobra.Command {
 	var f transferFlags
-	var merge, rebase bool
+	var merge, rebase, heal bool
 	cmd := f.register(&cobra.Command{
 		Use:   "pull DB OTHER [REF…]",
 		Short: "Bring branches and tags up to date from another database",
@@ -108,9 +108,8 @@ and change nothing.
 A shallow clone gets the contents of N more generations of versions with --deepen N,
 and of all that OTHER has with --unshallow.
 
-Chunks that are damaged here and sound in OTHER are known after "zarrdb fsck DB --full
---repair"; each later pull heals them, as "zarrdb fsck DB --repair --from OTHER" does at
-once. A pull alone does not read what DB has.`,
+A pull does not read what DB has. With --heal it does afterwards, and restores the
+damaged chunks that OTHER has, as "zarrdb fsck DB --repair --from OTHER" does.`,
 		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
   zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --merge
   zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags`,
@@ -124,6 +123,9 @@ once. A pull alone does not read what DB has.`,
 			if merge && rebase || (merge || rebase) && (f.o.AllBranches || f.o.AllTags || f.o.Force || f.o.DryRun || len(args) > 3) {
 				return usagef("%s: one of --merge and --rebase, for one branch", cmd.CommandPath())
 			}
+			if heal && (f.json || f.o.DryRun || merge || rebase) {
+				return usagef("%s: --heal goes without --json, --dry-run, --merge and --rebase", cmd.CommandPath())
+			}
 			return both(cmd, args[1], args[0], func(src, dst *engine.DB) error {
 				combine := false
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
@@ -134,7 +136,10 @@ once. A pull alone does not read what DB has.`,
 					return r, err
 				})
 				if err != nil || !combine {
-					return f.done(cmd, "pulled", r, err)
+					if err = f.done(cmd, "pulled", r, err); err == nil && heal {
+						_, err = fsck(cmd, dst, txn.CheckOptions{Payloads: true}, true, false, src)
+					}
+					return err
 				}
 				return f.combine(cmd, dst, r, args[1], rebase)
 			})
@@ -142,6 +147,7 @@ once. A pull alone does not read what DB has.`,
 	})
 	cmd.Flags().IntVar(&f.o.Deepen, "deepen", 0, "copy the contents of so many more generations of older versions")
 	cmd.Flags().BoolVar(&f.o.Unshallow, "unshallow", false, "copy the contents of all older versions")
+	cmd.Flags().BoolVar(&heal, "heal", false, "read all chunks of DB afterwards, and restore damaged ones from OTHER")
 	cmd.Flags().BoolVar(&merge, "merge", false, "merge if both sides have gone on")
 	cmd.Flags().BoolVar(&rebase, "rebase", false, "rebase if both sides have gone on")
 	return cmd
