@@ -54,15 +54,18 @@ func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 }
 
 // ReadFillV3 is [Type.ParseFillV3] for stored documents. It takes what zarr-python 3
-// takes besides: an integer written as 7.0, numbers in strings such as "7", and
-// numbers for bool.
+// takes besides: an integer written as 7.0, numbers in strings such as "7", and zero
+// for false. Other numbers are no bool, although zarr-python takes them for true: the
+// specification and other readers refuse them.
 func (t Type) ReadFillV3(raw json.RawMessage) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
 	switch t.kind {
 	case Bool:
 		if isNumber(raw) {
 			digits, _, _ := bytes.Cut(bytes.ToLower(raw), []byte{'e'})
-			raw = strconv.AppendBool(nil, bytes.ContainsAny(digits, "123456789"))
+			if !bytes.ContainsAny(digits, "123456789") {
+				raw = json.RawMessage("false")
+			}
 		}
 	case Int, Uint:
 		raw = integral(unquoted(raw))
