@@ -68,7 +68,7 @@ func (db *DB) blame(ctx context.Context, at txn.CommitID, path string, sel zarr.
 		})
 		return more
 	}
-	if n := chunks.Len(); n > blameEach && key.parsed(chunks.At(n-1)) {
+	if n := chunks.Len(); n > blameEach && key.readable(chunks.At(n-1)) {
 		return db.store.BlameRuns(ctx, at, key.root, n, func(k string) (int64, bool) {
 			coords, ok := key.coords(k)
 			if !ok {
@@ -125,8 +125,8 @@ func (k *chunkKeys) coords(key string) ([]int64, bool) {
 	return coords, k.a.ChunkKey(coords) == names.Dir(k.root)+key
 }
 
-// parsed reports whether keys of chunks can be read.
-func (k *chunkKeys) parsed(c zarr.Chunk) bool {
+// readable reports whether keys of chunks can be read.
+func (k *chunkKeys) readable(c zarr.Chunk) bool {
 	coords, ok := k.coords(strings.TrimPrefix(c.Key, names.Dir(k.root)))
 	return ok && slices.Equal(coords, c.Coords)
 }

@@ -230,6 +230,28 @@ func FuzzUnits(f *testing.F) {
 	})
 }
 
+// Whatever a span of time says: an error, or counts that hold it.
+func FuzzSpan(f *testing.F) {
+	for _, s := range []string{"6h", "1 day 12 hours", "-06:30:00.5", "1.5e3 us", "292 years", "1/3 s", "-106751 days 23:47:16.854775808"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		typ, err := dtype.NewTimedelta("us", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &Decoder{out: typ}
+		nanos, err := parseSpan(text)
+		if err != nil {
+			return
+		}
+		first, end, whole, err := d.parseSpan(text)
+		if err == nil && (first > end || first < nanos/1000 || first > nanos/1000+1 || whole != (first*1000 == nanos)) {
+			t.Errorf("%q, %d ns: from %d to %d us, whole %v", text, nanos, first, end, whole)
+		}
+	})
+}
+
 func mustDatetime(t *testing.T) dtype.Type {
 	typ, err := dtype.NewDatetime("us", 1)
 	if err != nil {

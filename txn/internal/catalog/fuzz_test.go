@@ -28,6 +28,7 @@ func FuzzRecords(f *testing.F) {
 	add(Moves.encode(move))
 	add(Pins.encode(pin))
 	add(Packs.encode(info))
+	add(Holes.encode(Hole{Address: pack.Address{Pack: info.ID, Offset: 1 << 33, Length: 300}, Sum: digest.Sum{2}}))
 	add(Refs.encode(Ref{"heads/main", CommitID{1}}))
 	add(Expired.encode(Expiry{CommitID{1}, at}))
 	f.Fuzz(func(t *testing.T, key, b []byte) {
@@ -46,6 +47,7 @@ func FuzzRecords(f *testing.F) {
 		checkTable(t, &Pins, key, b)
 		checkTable(t, &Packs, key, b)
 		checkTable(t, &Refs, key, b)
+		checkTable(t, &Holes, key, b)
 		if len(key) == len(CommitID{}) {
 			checkTable(t, &Expired, key, b)
 		}
