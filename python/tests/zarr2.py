@@ -87,3 +87,16 @@ def test_two_sessions(repo: zarrdb.Repository, path: Path) -> None:
     with pytest.raises(zarrdb.ConflictError) as e:
         b.commit("b")
     assert [(c.path, c.chunk, c.kind) for c in e.value.conflicts] == [("x/0", (0,), "chunk")] and holder(path)
+
+
+def test_zarr_does_not_delete_a_database(repo: zarrdb.Repository, path: Path) -> None:
+    repo.writable_session().commit("more", allow_empty=True)
+    for delete in (
+        lambda: zarr.open_group(str(path), mode="w"),
+        lambda: zarr.open_array(str(path), mode="w", shape=(2,)),
+        lambda: zarr.create((2,), store=str(path), overwrite=True),
+        lambda: zarr.DirectoryStore(str(path)).clear(),
+    ):
+        with pytest.raises(zarrdb.DeniedError, match="nothing was deleted"):
+            delete()
+    assert len(list(repo.ancestry())) == 2 and repo.fsck()["problems"] == []

@@ -38,6 +38,7 @@ from ._errors import (
     VersionError,
     ZarrdbError,
 )
+from ._guard import install as _protect
 from ._repository import Repository, open
 from ._session import Choice, Ours, Session, Theirs
 from ._views import Snapshot
@@ -52,6 +53,8 @@ __all__ = [
     "UnsupportedError", "Values", "VersionError", "ZarrdbError",
     "array", "open",
 ]  # fmt: skip
+
+_protect()
 
 
 def array(view: Session | Snapshot, path: str) -> Array:

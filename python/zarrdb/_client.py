@@ -212,7 +212,9 @@ def exit_error(code: int, message: str) -> ZarrdbError:
 
 
 def is_database(dir: str) -> bool:
-    return os.path.isdir(os.path.join(dir, "index"))
+    """Whether a directory is a database, or begins to be one. A folder named index may be an array of a store."""
+    index = os.path.join(dir, "index")
+    return os.path.isfile(os.path.join(index, "LOCK")) or os.path.isfile(os.path.join(dir, "FORMAT")) and os.path.isdir(index)
 
 
 def _lock_file(dir: str) -> str:

@@ -105,8 +105,27 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         import io
 
         if mode != "rb":
-            raise PermissionError(f"{path}: versions are read only; write in a session")
+            raise _read_only(path)
         return io.BytesIO(self.cat_file(path))
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        raise _read_only(path)
+
+    def _rm(self, path: Any) -> None:
+        raise _read_only(path)
+
+
+def _read_only(path: Any) -> PermissionError:
+    """The error of a write or deletion below a URL. It says how to write there."""
+    target = str(path).removeprefix(SCHEME)
+    try:
+        dir, rev, _ = parse(target)
+    except NotFoundError:
+        dir, rev = target, "main"
+    return PermissionError(
+        f"{target}: versions are read only. Write a dataset with zarrdb.to_zarrdb(ds, {f'{dir}@{rev}'!r}), with mode=\"w\" to replace what is there, "
+        f"or other things into zarrdb.open({dir!r}).writable_session({rev!r}).store, and commit the session"
+    )
 
 
 def _unpickled(kind: type[ZarrdbFileSystem], options: dict[str, Any], versions: dict[tuple[str, str], Snapshot], id: str) -> ZarrdbFileSystem:

@@ -21,6 +21,12 @@ def _split(text: str) -> tuple[str, str] | None:
     return None
 
 
+def is_target(text: str) -> bool:
+    """Whether a text is a URL of ours, or names a database or a place in one. Files in the folder of a database are not meant."""
+    found = _split(text)
+    return text.startswith(SCHEME) or found is not None and found[1][:1] in ("", "@", ":")
+
+
 def parse(target: str) -> tuple[str, str, str]:
     """The directory, the revision ("main" if there is none) and the path of a target. A slash
     in the name of a branch is written %2F."""

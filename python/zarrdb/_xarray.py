@@ -10,13 +10,13 @@ from xarray import Dataset, Variable
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
-from ._client import Client, is_database
+from ._client import Client
 from ._errors import InvalidError, NotFoundError
 from ._repository import Repository
 from ._repository import open as open_repository
 from ._session import Session
 from ._store import ZarrdbStore
-from ._target import SCHEME, parse
+from ._target import SCHEME, is_target, parse
 from ._views import Snapshot
 
 
@@ -96,9 +96,7 @@ class ZarrdbBackendEntrypoint(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         if isinstance(filename_or_obj, Repository | Snapshot | Session | ZarrdbStore):
             return True
-        if not isinstance(filename_or_obj, str | os.PathLike):
-            return False
-        return str(filename_or_obj).startswith(SCHEME) or is_database(os.fspath(filename_or_obj))
+        return isinstance(filename_or_obj, str | os.PathLike) and is_target(str(filename_or_obj))
 
     def _open(self, how: str, target: Any, group: str | None, options: dict[str, Any]) -> Any:
         store, path = store_of(target)
