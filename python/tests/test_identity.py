@@ -195,7 +195,6 @@ def test_close_beside_another_program(path: Path) -> None:
 
 def test_temporary_directory() -> None:
     for n in range(5):
-        with tempfile.TemporaryDirectory() as tmp:
-            with zarrdb.open(os.path.join(tmp, "w.zdb"), create=True) as repo:
-                put(repo, str(n).encode())
+        with tempfile.TemporaryDirectory() as tmp, zarrdb.open(os.path.join(tmp, "w.zdb"), create=True) as repo:
+            put(repo, str(n).encode())
         assert not os.path.exists(tmp)

@@ -372,10 +372,11 @@ def _label(v: Any) -> str:
         v = np.timedelta64(v)
     if isinstance(v, np.datetime64) and np.datetime_data(v.dtype)[0] in ("h", "m", "s", "ms"):
         v = v.astype("datetime64[us]")  # one moment, and not all that begin so
-    if hasattr(v, "hour") and hasattr(v, "isoformat"):
-        text = v.isoformat(timespec="nanoseconds" if hasattr(v, "nanosecond") else "microseconds")
+    isoformat: Any = getattr(v, "isoformat", None)
+    if isoformat and hasattr(v, "hour"):
+        text = isoformat(timespec="nanoseconds" if hasattr(v, "nanosecond") else "microseconds")
     else:
-        text = v.isoformat() if hasattr(v, "isoformat") else str(v)
+        text = isoformat() if isoformat else str(v)
     if "'" not in text:
         return f"'{text}'"
     if '"' not in text:

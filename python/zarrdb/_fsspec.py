@@ -42,7 +42,7 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return _unpickled, (type(self), self.storage_options, self._versions, self._id)
 
     @property
-    def _fs_token(self) -> str:
+    def _fs_token(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self._id
 
     def __repr__(self) -> str:  # fsspec names wrappers by this

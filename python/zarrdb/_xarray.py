@@ -10,6 +10,7 @@ from xarray import Dataset, Variable
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
+from ._append import check_append
 from ._client import Client
 from ._errors import InvalidError, NotFoundError
 from ._repository import Repository
@@ -134,11 +135,13 @@ def to_zarrdb(
     message: str = "",
     mode: str | None = None,
     compute: bool = True,
+    any_order: bool = False,
     **options: Any,
 ) -> Any:
     """Write a dataset. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
-    such as append_dim, region and encoding. With compute=False, which needs a session, what
+    such as append_dim, region and encoding. With append_dim, labels that are there already or go back (unless
+    `any_order`), other coordinates, and times that the stored unit cannot hold are refused. With compute=False, which needs a session, what
     writes the chunks is returned: dask's `Delayed`.
 
     >>> import xarray as xr, zarrdb
@@ -151,7 +154,12 @@ def to_zarrdb(
     """
     if not isinstance(target, Session | Repository):
         target, branch, group = _place_of(os.fspath(target), branch, group)
+    def check(s: Session) -> None:
+        if options.get("append_dim") is not None and mode in (None, "a", "a-"):
+            check_append(ds, s.store, group, options["append_dim"], any_order)
+
     if isinstance(target, Session):
+        check(target)
         later = ds.to_zarr(target.store, group=group, mode=mode, compute=compute, consolidated=False, **options)
         return None if compute else later
     if not compute:
@@ -159,6 +167,7 @@ def to_zarrdb(
     repo = target
     s = repo.writable_session(branch)
     try:
+        check(s)
         ds.to_zarr(s.store, group=group, mode=mode, consolidated=False, **options)
         return s.commit(message or "write a dataset")
     except BaseException:
