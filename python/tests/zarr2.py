@@ -100,3 +100,17 @@ def test_zarr_does_not_delete_a_database(repo: zarrdb.Repository, path: Path) ->
         with pytest.raises(zarrdb.DeniedError, match="nothing was deleted"):
             delete()
     assert len(list(repo.ancestry())) == 2 and repo.fsck()["problems"] == []
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_what_resize_cuts_off_is_gone(repo: zarrdb.Repository, separator: str) -> None:
+    x = np.arange(60, dtype="i4").reshape(10, 6) + 1
+    s = repo.writable_session()
+    z = zarr.group(s.mapping).create_dataset("g/x", data=x, chunks=(4, 4), fill_value=-1, dimension_separator=separator)
+    z.resize(5, 5)
+    z.resize(10, 6)
+    x[5:], x[:, 5:] = -1, -1
+    np.testing.assert_array_equal(z[:], x)
+    z.append(x)
+    s.commit("resized")
+    np.testing.assert_array_equal(repo.at("main").array("g/x")[:], np.concatenate([x, x]))

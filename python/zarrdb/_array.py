@@ -7,7 +7,9 @@ import datetime
 import functools
 import json
 import math
+import operator
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from . import _wire as w
+from ._client import exit_error
 from ._elements import PART, Elements, write_part
-from ._errors import InvalidError, NotFoundError
+from ._errors import InvalidError, NotFoundError, ZarrdbError
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._session import Session
@@ -333,9 +336,7 @@ class Array:
         >>> repo.at("main").array("t2m")[2].tolist()
         [300.0, 300.0, 300.0, 280.0, 280.0, 280.0]
         """
-        session = self.view
-        if not isinstance(session, Session):
-            raise InvalidError(f"{session!r} is a version and cannot be written; begin a session with repo.writable_session()")
+        session = _written(self.view)
         s = Selection(sel, self.shape)
         values = np.broadcast_to(np.asarray(value, self.dtype), s.final).reshape(s.shape)
         if values.size == 0:
@@ -344,9 +345,45 @@ class Array:
             self._elements.write(s, values)
         else:
             self._write_variable(session, s, values)
+        self._forget_chunks(session)
+
+    def _forget_chunks(self, session: Session) -> None:
+        """The server has written chunks: what was read of them is no condition of a write any more."""
         below = self.path + "/" if self.path else ""
         for key in [k for k in session._seen if k.startswith(below) and not k.endswith(DOCUMENTS)]:
-            session._seen.pop(key, None)  # it is another value by now
+            session._seen.pop(key, None)
+
+    def resize(self, shape: int | Sequence[int], *, keep_chunks: bool = False) -> None:
+        """Change the shape in a session. New elements hold the fill value. What is cut off is gone: when the array grows
+        again, its place holds the fill value. With `keep_chunks` chunks are left as they are, and the elements come back.
+
+        >>> s = repo.writable_session()
+        >>> a = s.array("t2m")
+        >>> a.resize((3, 4))
+        >>> a.resize((4, 6))
+        >>> a[2:, 2:].tolist()
+        [[280.0, 280.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+        """
+        session = _written(self.view)
+        lengths = ",".join(str(operator.index(n)) for n in np.atleast_1d(shape))
+        args = ["resize", f"{session._client.dir}:{self.path}", f"--shape={lengths}", "--session", session.id]
+        session._at()  # it is an error if it was committed
+        code, _, err = session._client.run(*args, *["--keep-chunks"] * keep_chunks)
+        session._dirty += 1
+        self._forget_chunks(session)
+        if code != 0:
+            raise exit_error(code, err)
+        session._seen.pop((self.path + "/" if self.path else "") + ("zarr.json" if self.format == 3 else ".zarray"), None)
+        self.refresh()
+
+    def _has_chunks_outside(self, shape: Sequence[int]) -> bool:
+        """Whether chunks are stored of which no element is in the shape. Lists the chunks."""
+        unit, below = self._info.get("unit") or self.chunks or (), self.path + "/" if self.path else ""
+        for key in self.view.keys(below):
+            at = [int(n) for n in re.findall(r"\d+", key[len(below) :])][-len(shape) :]
+            if len(at) == len(unit) and not key.endswith(DOCUMENTS) and any(i * u >= n for i, u, n in zip(at, unit, shape, strict=True)):
+                return True
+        return False
 
     def _write_variable(self, session: Session, sel: Selection, values: Numbers) -> None:
         body = packed(values, self.type, self._parts)
@@ -355,6 +392,38 @@ class Array:
             return write_part(session, self.path, sel, body)
         for part, where in sel.parts(-(-values.size // 2)):
             self._write_variable(session, part, values[where].reshape(part.shape))
+
+
+def _written(view: View) -> Session:
+    if not isinstance(view, Session):
+        raise InvalidError(f"{view!r} is a version and cannot be written; begin a session with repo.writable_session()")
+    return view
+
+
+def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
+    """Before zarr-python writes the document of an array with a shorter shape: let what is cut off be gone, as `resize` does.
+    zarr-python leaves elements outside the shape in the chunks at its edge, and shows them when the array grows again.
+    Chunks outside the shape that zarr-python has not deleted are kept on purpose, and then all are, unless `chunks_go`."""
+    path, _, name = key.rpartition("/")
+    if name not in ("zarr.json", ".zarray"):
+        return
+    try:
+        new = json.loads(bytes(value))
+        if not isinstance(new, dict) or not new.get("shape"):
+            return
+        raw, _, id = View._read(session, key)
+        old, want = json.loads(bytes(raw)), session._seen.expected(key, by_key)
+        a = session.array(path)
+    except (ValueError, ZarrdbError):  # there is no array that the server reads
+        return
+    same = all(old.get(k) == new.get(k) for k in ("chunk_grid", "chunks", "data_type", "dtype"))
+    if not same or len(new["shape"]) != a.ndim or want not in (None, id):  # if it has changed, the write is an error
+        return
+    shape = [min(n, m) for n, m in zip(new["shape"], a.shape, strict=True)]
+    if tuple(shape) == a.shape or not chunks_go and a._has_chunks_outside(shape):
+        return
+    a.resize(shape)
+    session._seen.wrote(key, View._read(session, key)[2], by_key)
 
 
 def _unpickled(view: View, path: str, info: dict[str, Any]) -> Array:

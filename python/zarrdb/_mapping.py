@@ -36,7 +36,12 @@ class Mapping(MutableMapping[str, bytes]):
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._session().set(_checked(key), value)
+        session = self._session()
+        if _checked(key).endswith(".zarray"):
+            from ._array import cut_off
+
+            cut_off(session, key, value, False, True)
+        session.set(key, value)
 
     def __delitem__(self, key: str) -> None:
         if _checked(key) not in self:

@@ -126,8 +126,13 @@ class ZarrdbStore(Store):
     def _set(self, key: str, value: Buffer) -> None:
         if not isinstance(value, Buffer):
             raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
+        data = value.as_numpy_array()
+        if key.endswith(("zarr.json", ".zarray")):
+            from ._array import cut_off
+
+            cut_off(self._writer, key, data, True, False)
         with _hint():
-            self._writer._set(key, value.as_numpy_array(), False, True)
+            self._writer._set(key, data, False, True)
 
     def set_sync(self, key: str, value: Buffer) -> None:
         self._set(key, value)
