@@ -280,3 +280,24 @@ def test_array_without_a_name(repo: zarrdb.Repository) -> None:
     assert s.array("unnamed/__xarray_dataarray_variable__")[1].tolist() == [3.0, 4.0, 5.0]
     s.commit("unnamed")
     assert xr.open_dataarray(repo.at("main").store, group="unnamed", engine="zarr", consolidated=False)[1, 2] == 5
+
+
+def test_labels_are_those_of_xarray(repo: zarrdb.Repository) -> None:
+    lat = np.arange(-45, 45.1, 0.1, "f4")
+    time, lead = dataset().time.values, (np.arange(4) * 6).astype("m8[h]").astype("m8[ns]")
+    ds = xr.Dataset({"v": (("time", "lead", "lat"), np.arange(6 * 4 * len(lat)).reshape(6, 4, len(lat)))}, {"time": time, "lead": lead, "lat": lat})
+    zarrdb.to_zarrdb(ds, repo)
+    want, got = xr.open_dataset(repo, decode_timedelta=True).v, repo.at("main").array("v")
+    labels: list[dict[str, Any]] = [
+        {"lat": lat[7]}, {"lat": lat[[3, 100, 900]]}, {"lat": list(lat[[900, 3]])}, {"lat": [float(lat[1]), lat[0]]}, {"lat": slice(lat[4], lat[8])},
+        {"lat": slice(-44.9, -44.5)}, {"lat": slice(None, float(lat[3]))}, {"time": time[2]}, {"time": time[[4, 1]]}, {"time": list(time[:2])},
+        {"time": time[3].astype("M8[s]")}, {"time": time[[1, 2]].astype("M8[D]")}, {"time": [np.datetime64("2020-01-05T00", "h")]},
+        {"time": slice(time[1], time[3])}, {"time": slice(np.datetime64("2020-01-02"), "2020-01-04")}, {"lead": lead[1]}, {"lead": lead[[3, 0]]},
+        {"lead": lead[2].astype("m8[h]")}, {"lead": list(lead[:3].astype("m8[m]"))}, {"lead": slice(lead[1], np.timedelta64(12, "h"))},
+        {"time": time[[0, 5]], "lat": lat[[8, 2]]}, {"time": time[1], "lead": [lead[1]], "lat": slice(lat[0], lat[2])},
+    ]  # fmt: skip
+    for label in labels:
+        np.testing.assert_array_equal(got.sel(**label), want.sel(label), err_msg=str(label))
+    for missing in ({"lat": np.float32(0.05)}, {"lat": [lat[0], 0.05]}, {"time": np.datetime64("2020-01-05T01", "h")}, {"lead": np.timedelta64(1, "h")}):
+        with pytest.raises(zarrdb.NotFoundError):
+            got.sel(**missing)
