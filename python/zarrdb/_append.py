@@ -10,7 +10,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from xarray import Dataset, Variable, conventions, open_zarr
+from xarray import Dataset, Variable, conventions
+from xarray.backends import ZarrStore
 
 from ._errors import InvalidError
 
@@ -19,7 +20,7 @@ def check_append(ds: Dataset, store: Any, group: str | None, dim: str, any_order
     """Raise an InvalidError with all reasons why ds does not continue the group along dim. A group without
     the dimension, or a missing one, is left to xarray."""
     try:
-        raw = dict(open_zarr(store, group=group, consolidated=False, chunks=None, decode_cf=False).variables)
+        raw = dict(ZarrStore.open_group(store, mode="r", group=group, consolidated=False).load()[0])  # values are read where they are used
     except FileNotFoundError:
         return
     if not any(dim in v.dims for v in raw.values()) or dim not in ds.dims:
@@ -65,7 +66,7 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: st
     if dim not in new.dims:
         same = stored.shape == raw.shape and Variable(raw.dims, stored.data).equals(Variable(raw.dims, raw.values))  # type: ignore[no-untyped-call]
         return [] if same else [f"it differs from what is stored, and does not have the dimension {dim}; drop it, or write it without append_dim"]
-    return [] if any_order or name != dim or new.ndim != 1 else _order(raw.values, stored.values, new.values)
+    return [] if any_order or name != dim or new.ndim != 1 else _order(raw, stored.values, new.values)
 
 
 def _holds(new: Variable, stored: Variable, raw: Variable, name: Any) -> bool:
@@ -85,21 +86,22 @@ def _holds(new: Variable, stored: Variable, raw: Variable, name: Any) -> bool:
     return bool((np.abs(decode(values) - want) <= rounding).all())
 
 
-def _order(old: Any, stored: Any, labels: Any) -> list[str]:
+def _order(old: Variable, stored: Any, labels: Any) -> list[str]:
     """Why labels do not follow the old ones: numbers and times go on in one direction, others do not repeat."""
     advice = "any_order=True appends it"
     if stored.dtype.kind not in "iufmM":
-        seen = set(old.tolist())
+        seen = set(old.values.tolist())
         for label in stored.tolist():
             if label in seen:
                 return [f"{label!r} is there already; {advice}"]
             seen.add(label)
         return []
-    every = np.concatenate([old[-1:], stored])
+    first, last = old[:1].values, old[-1:].values
+    every = np.concatenate([last, stored])
     up, down = every[1:] > every[:-1], every[1:] < every[:-1]
-    rises = old[-1] > old[0] if len(old) > 1 else up[:1].all()
+    rises = (last > first if old.size > 1 else up[:1]).all()
     ok = up if rises else down
     if ok.all():
         return []
-    at = int(np.argmin(ok)) + 1 - len(old[-1:])
-    return [f"{labels[at]} {'is there already' if stored[at] in old else 'does not follow the label before'}; {advice}"]
+    at = int(np.argmin(ok)) + 1 - len(last)
+    return [f"{labels[at]} {'is there already' if stored[at] in old.values else 'does not follow the label before'}; {advice}"]
