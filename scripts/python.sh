@@ -62,7 +62,7 @@ if [ "${1:-}" = --fast ]; then
 		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv"
 		exit 0
 	fi
-	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_docs.py
+	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py
 fi
 export ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt

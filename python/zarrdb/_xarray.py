@@ -141,8 +141,8 @@ def to_zarrdb(
     """Write a dataset. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
     such as append_dim, region and encoding. With append_dim, labels that are there already or go back (unless
-    `any_order`), other coordinates, and times that the stored unit cannot hold are refused. With compute=False, which needs a session, what
-    writes the chunks is returned: dask's `Delayed`.
+    `any_order`), other coordinates, and times that the stored unit cannot hold are refused. With compute=False,
+    which needs a session, what writes the chunks is returned: dask's `Delayed`.
 
     >>> import xarray as xr, zarrdb
     >>> repo = zarrdb.open("rain.zdb", create=True)
@@ -154,6 +154,7 @@ def to_zarrdb(
     """
     if not isinstance(target, Session | Repository):
         target, branch, group = _place_of(os.fspath(target), branch, group)
+
     def check(s: Session) -> None:
         if options.get("append_dim") is not None and mode in (None, "a", "a-"):
             check_append(ds, s.store, group, options["append_dim"], any_order)
