@@ -2,6 +2,7 @@ package zarrdb
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -78,11 +79,33 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 		}
 		return &Snapshot{s, s, s.Commit(), s.Close}, nil
 	}
-	v, err := client.View(ctx, "", rev)
+	peer, err := db.reader(client)
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{through{v}, v, v.Commit(), v.Close}, nil
+	s, err := peer.At(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{s, s, s.Commit(), s.Close}, nil
+}
+
+// reader returns what reads versions in this process while another one has the database
+// open.
+func (db *DB) reader(client *local.Client) (*engine.Peer, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, fmt.Errorf("database %s: %w", db.dir, ErrClosed)
+	}
+	if db.peer == nil {
+		peer, err := engine.OpenPeer(db.dir, db.id, client.Source(""), db.options())
+		if err != nil {
+			return nil, err
+		}
+		db.peer = peer
+	}
+	return db.peer, nil
 }
 
 // View runs fn on one version and closes it afterwards.

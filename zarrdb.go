@@ -76,6 +76,7 @@ type DB struct {
 	held   *engine.DB    // this process has it open
 	socket string        // where this process serves it
 	client *local.Client // through the process that has it open, if this one had not
+	peer   *engine.Peer  // reads versions through client; nil before the first one
 	closed bool
 	id     txn.Identity // of the database since it was opened first
 }
@@ -176,10 +177,13 @@ func (db *DB) options() *engine.Options {
 // process had it open, it waits for requests of others that are running.
 func (db *DB) Close() error {
 	db.mu.Lock()
-	held, client := db.held, db.client
-	db.closed, db.held, db.client = true, nil, nil
+	held, client, peer := db.held, db.client, db.peer
+	db.closed, db.held, db.client, db.peer = true, nil, nil, nil
 	db.mu.Unlock()
 	var errs []error
+	if peer != nil {
+		errs = append(errs, peer.Close())
+	}
 	if client != nil {
 		errs = append(errs, client.Close())
 	}

@@ -79,7 +79,7 @@ func increment(db *zarrdb.DB) error {
 }
 
 // process starts this program in another role.
-func process(t *testing.T, dir, role string) *exec.Cmd {
+func process(t testing.TB, dir, role string) *exec.Cmd {
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), "ZARRDB_ROLE="+role, "ZARRDB_DIR="+dir)
 	c.Stderr = os.Stderr
@@ -87,7 +87,7 @@ func process(t *testing.T, dir, role string) *exec.Cmd {
 }
 
 // holder starts a process that has the database open, and returns what ends it.
-func holder(t *testing.T, dir string) (c *exec.Cmd, end func()) {
+func holder(t testing.TB, dir string) (c *exec.Cmd, end func()) {
 	t.Helper()
 	c = process(t, dir, "hold")
 	in, err := c.StdinPipe()

@@ -197,9 +197,13 @@ func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
+	return db.snapshot(s), nil
+}
+
+func (db *DB) snapshot(s *txn.Snapshot) *Snapshot {
 	at := &Snapshot{Snapshot: s, db: db}
 	at.nodes = nodes{view: at, open: db.arrays()}
-	return at, nil
+	return at
 }
 
 // View runs fn on one version and closes it afterwards.

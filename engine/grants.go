@@ -40,7 +40,13 @@ type grantedMap struct {
 
 // grantsPath is the file of a database.
 func (db *DB) grantsPath() (string, error) {
-	dir := db.opts.ConfigDir
+	name := db.store.Incarnation()
+	return db.opts.grantsPath(name[:])
+}
+
+// grantsPath is the file of the database with a random name.
+func (o *Options) grantsPath(name []byte) (string, error) {
+	dir := o.ConfigDir
 	if dir == "" {
 		base, err := os.UserConfigDir()
 		if err != nil {
@@ -48,13 +54,17 @@ func (db *DB) grantsPath() (string, error) {
 		}
 		dir = filepath.Join(base, "zarrdb")
 	}
-	name := db.store.Incarnation()
-	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
+	return filepath.Join(dir, "follow", hex.EncodeToString(name)+".json"), nil
 }
 
 // Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
-func (db *DB) Granted() (f Follow, err error) {
-	path, err := db.grantsPath()
+func (db *DB) Granted() (Follow, error) {
+	name := db.store.Incarnation()
+	return db.opts.granted(name[:])
+}
+
+func (o *Options) granted(name []byte) (f Follow, err error) {
+	path, err := o.grantsPath(name)
 	if err != nil {
 		return f, nil // nothing can have been remembered
 	}

@@ -39,6 +39,8 @@ type DB struct {
 	packs *pack.Store
 	space *namespace.Space // over committed pages only
 
+	source Source // of a peer, which has no index; else nil
+
 	incarnation [8]byte
 
 	heads       refTable

@@ -20,6 +20,7 @@ type Snapshot struct {
 	db     *DB
 	commit *Commit
 	close  func()
+	kept   func() error // nil, or whether the lease of a peer holds
 
 	mu     sync.Mutex // beside Close
 	closed atomic.Bool
@@ -109,6 +110,11 @@ func (s *Snapshot) check() error {
 func (s *Snapshot) failed(err error) error {
 	if s != nil && s.closed.Load() {
 		return fmt.Errorf("snapshot of %s: %w", s.commit.ID.Short(), kv.ErrClosed)
+	}
+	if s != nil && s.kept != nil {
+		if lost := s.kept(); lost != nil {
+			return fmt.Errorf("snapshot of %s: %w", s.commit.ID.Short(), lost)
+		}
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 		return fn(nil)
 	}
 	a := addressOf(l.v)
-	err = l.db.packs.View(ctx, a, uint64(off), uint64(n), fn)
+	err = l.db.view(ctx, a, uint64(off), uint64(n), fn)
 	var damage *pack.CorruptError
 	if errors.As(err, &damage) {
 		err = l.by.at.failed(err)

@@ -105,6 +105,9 @@ func (a *handles) open(p *pack, old *handle, end uint64) error {
 	if old != nil {
 		a.evictLocked(p)
 	}
+	if a.s.o.borrow != nil {
+		return errReturned
+	}
 	length := a.mapLength(p, end)
 	a.makeRoom(length)
 	h, err := a.openFile(p, length)
@@ -155,13 +158,19 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 		_ = f.Close()
 		return nil, err
 	}
+	h := a.handleOf(f, lay, length)
+	a.count.Add(1)
+	p.handles = append(slices.DeleteFunc(p.handles, func(h *handle) bool { return h.refs.Load() == 0 }), h)
+	return h, nil
+}
+
+// handleOf makes a handle of a file, with one reference, which is mapped if there is room.
+func (a *handles) handleOf(f vfs.File, lay *layout, length int64) *handle {
 	h := &handle{f: f, lay: lay, all: a, done: make(chan struct{})}
 	if fi, err := f.Stat(); err == nil {
 		h.inode = inode(fi)
 	}
 	h.refs.Store(1)
-	a.count.Add(1)
-	p.handles = append(slices.DeleteFunc(p.handles, func(h *handle) bool { return h.refs.Load() == 0 }), h)
 	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
 		if data, err := mmap.File(fd, length); err == nil {
 			h.data, h.f = data, nil
@@ -169,7 +178,7 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 			_ = f.Close()
 		}
 	}
-	return h, nil
+	return h
 }
 
 // checkFile looks at the header of a file and returns its layout. The header of

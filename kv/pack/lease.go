@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -38,6 +39,12 @@ func (f *File) Place() kv.Place { return f.place }
 
 // Fd is the descriptor, which is the File's.
 func (f *File) Fd() uintptr { return f.f.Fd() }
+
+// ReadAt reads bytes of the file.
+func (f *File) ReadAt(b []byte, off int64) (int, error) { return f.f.ReadAt(b, off) }
+
+// Stat describes the file.
+func (f *File) Stat() (os.FileInfo, error) { return f.f.Stat() }
 
 // Close closes the descriptor. Copies of it keep the lease.
 func (f *File) Close() error { return f.f.Close() }

@@ -54,8 +54,9 @@ type Options struct {
 	// disables maps.
 	MapBytes int64
 
-	punch    func(f vfs.File, off, n int64) error // tests have file systems of their own
-	smallest uint64                               // and small stores
+	borrow   func(ctx context.Context, a Address) (Borrowed, error) // see Borrow
+	punch    func(f vfs.File, off, n int64) error                   // tests have file systems of their own
+	smallest uint64                                                 // and small stores
 }
 
 func (o *Options) withDefaults() Options {

@@ -36,12 +36,12 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // rest. ok is false if it does not begin with an ID.
 func parseName(name string) (id ID, suffix string, ok bool) {
 	stem, _, _ := strings.Cut(name, ".")
-	id, ok = parseID(stem)
+	id, ok = ParseID(stem)
 	return id, name[len(stem):], ok
 }
 
-// parseID is the inverse of String. Upper case is no ID.
-func parseID(s string) (id ID, ok bool) {
+// ParseID is the inverse of [ID.String]. Upper case is no ID.
+func ParseID(s string) (id ID, ok bool) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(id) {
 		return id, false

@@ -28,7 +28,7 @@ func (s *Store) inFile(ctx context.Context, a Address) (part, *handle, error) {
 			return r, nil, err
 		}
 	}
-	h, err := r.acquire()
+	h, err := r.acquire(ctx)
 	return r, h, err
 }
 

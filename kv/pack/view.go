@@ -38,7 +38,7 @@ func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]by
 		defer g.unref()
 		return fn(b)
 	}
-	h, err := r.acquire()
+	h, err := r.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,6 +81,12 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 		return part{}, fmt.Errorf("%w: read of %d bytes", ErrTooLarge, n)
 	}
 	p := s.lookup(a.Pack)
+	if s.o.borrow != nil && (p == nil || a.Length > p.size.Load() || a.Offset > p.size.Load()-a.Length) {
+		var err error
+		if p, err = s.borrow(ctx, a); err != nil {
+			return part{}, err
+		}
+	}
 	if p == nil {
 		return part{}, &CorruptError{Pack: a.Pack, Offset: a.Offset, Length: a.Length, Reason: "there is no such pack"}
 	}
@@ -116,8 +122,14 @@ const errGone = "the range was given back"
 
 // acquire returns a handle through which the payload can be read. While it is
 // held the payload is not given back.
-func (r *part) acquire() (*handle, error) {
-	h, err := r.p.s.files.acquire(r.p, r.a.Offset+r.a.Length)
+func (r *part) acquire(ctx context.Context) (*handle, error) {
+	s := r.p.s
+	h, err := s.files.acquire(r.p, r.a.Offset+r.a.Length)
+	for err == errReturned {
+		if _, err = s.borrow(ctx, r.a); err == nil {
+			h, err = s.files.acquire(r.p, r.a.Offset+r.a.Length)
+		}
+	}
 	if err == nil && r.p.isGone(&r.a) {
 		h.unref()
 		return nil, r.p.corrupt(r.a.Offset, r.a.Length, errGone)

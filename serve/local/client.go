@@ -41,6 +41,10 @@ type Client struct {
 	mu     sync.Mutex // held while it connects again
 	l      *link
 	closed bool
+	leases map[*lease]struct{} // renewed on each new connection
+
+	recalls sync.Mutex
+	letGo   []func() // give files of packs back
 }
 
 // Dial connects to a socket. Errors: [ErrVersion], and those of the network.
@@ -66,7 +70,7 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 		c.o.Version = Version()
 	}
 	var err error
-	if c.l, err = newLink(ctx, conn, &c.o); err != nil {
+	if c.l, err = newLink(ctx, conn, c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -147,6 +151,11 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	for {
 		l, err := c.connect(ctx)
 		if err == nil {
+			if err = c.renew(ctx, l); err != nil {
+				l.close(err)
+			}
+		}
+		if err == nil {
 			c.l.close(c.l.why())
 			c.l = l
 			return l, nil
@@ -166,7 +175,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLink(ctx, conn, &c.o)
+	l, err := newLink(ctx, conn, c)
 	if err == nil && l.identity().Differs(c.l.identity()) {
 		err = fmt.Errorf("%w: process %d has another database open at %s; open it again", engine.ErrMoved, l.hello.PID, l.hello.Dir)
 		l.close(err)

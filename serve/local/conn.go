@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -46,6 +47,8 @@ type conn struct {
 	greeted bool
 	timed   bool // the frame that is being received has a deadline
 	leases  leases
+	lent    atomic.Bool     // the client may have files of packs
+	recalls []chan struct{} // closed when it has given them back
 	blocks  blocks
 	here    here
 	over    chan error // how loop ended in another goroutine than that of serve
@@ -103,6 +106,7 @@ func (c *conn) serve() {
 		v.View.Release()
 	}
 	c.removeCopies()
+	c.returned()
 }
 
 // leave ends the connection from the side of the server: at once, or when the
@@ -218,6 +222,10 @@ func (c *conn) loop() (passed bool, err error) {
 			continue
 		case wire.OpForget:
 			c.forget(f)
+			continue
+		case wire.OpRecall:
+			f.Close()
+			c.returned()
 			continue
 		}
 		ctx, cancel, alone, err := c.start(f)

@@ -30,6 +30,10 @@ var handlers = map[wire.Op]handler{
 	wire.OpClose:     object((*conn).closeView),
 	wire.OpDatabases: object((*conn).databases),
 	wire.OpLeave:     object((*conn).leaves),
+	wire.OpLease:     object((*conn).lease),
+	wire.OpPages:     (*conn).pages,
+	wire.OpPack:      (*conn).pack,
+	wire.OpPayload:   (*conn).payload,
 
 	wire.OpResolve:   object((*conn).resolve),
 	wire.OpRefs:      object((*conn).refs),

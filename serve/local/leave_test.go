@@ -31,7 +31,7 @@ func TestLeaveAfterHello(t *testing.T) {
 	c := newConn(s, here, serve.Owner("x"))
 	c.leave()
 	go c.serve()
-	link, err := newLink(bg, there, &DialOptions{})
+	link, err := newLink(bg, there, &Client{})
 	if err != nil {
 		t.Fatal(err)
 	}

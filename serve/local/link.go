@@ -21,11 +21,12 @@ import (
 // link is one connection of a client. Requests of many goroutines are under way on
 // it, told apart by their numbers.
 type link struct {
-	w     *wire.Conn
-	hello wire.Hello // of the server
-	files fileTable
-	other bool          // the server is of another user
-	slots chan struct{} // as many as requests may be under way, also such as were given up
+	w      *wire.Conn
+	hello  wire.Hello // of the server
+	files  fileTable
+	client *Client
+	other  bool          // the server is of another user
+	slots  chan struct{} // as many as requests may be under way, also such as were given up
 
 	woken chan struct{} // it is the receiver's turn again; has room for one
 
@@ -45,9 +46,10 @@ type link struct {
 }
 
 // newLink says hello.
-func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
+func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	l := &link{
-		w: wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{},
+		client: client,
+		w:      wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{},
 		woken: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if u, ok := c.(*net.UnixConn); ok {
@@ -57,7 +59,7 @@ func newLink(ctx context.Context, c net.Conn, o *DialOptions) (*link, error) {
 	waits, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
 	stop := context.AfterFunc(waits, func() { _ = c.Close() })
-	err := l.greet(o)
+	err := l.greet(&client.o)
 	if !stop() && err == nil {
 		err = waits.Err()
 	}
@@ -198,6 +200,11 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		l.mu.Unlock()
 		f.Close()
 		return false, err
+	}
+	if f.Op == wire.OpRecall {
+		f.Close()
+		go l.recalled()
+		return false, nil
 	}
 	if err := l.files.arrived(f); err != nil {
 		return false, err

@@ -157,6 +157,11 @@ func (s *server) serve(ctx context.Context) error {
 	defer cancel(nil)
 	s.end = cancel
 	go s.watch(ctx)
+	for _, name := range s.t.Names() {
+		if db, err := s.t.Database(name); err == nil {
+			db.Cache(s.recall)
+		}
+	}
 	if s.o.Idle > 0 {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
 		defer s.idle.Stop()

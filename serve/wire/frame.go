@@ -99,6 +99,11 @@ const (
 	OpCopyIndex                  // Database, Copy
 	OpMerge                      // Merge, Commit
 	OpLeave                      // none, Left
+	OpLease                      // Open, Lease
+	OpPages                      // Pages, lengths of the pages in the body
+	OpPack                       // Pack, nothing and a descriptor
+	OpPayload                    // Pack, nothing; the bytes are the body
+	OpRecall                     // from the server, and back from the client: nothing
 	numOps
 )
 
@@ -106,7 +111,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave", "lease", "pages", "pack", "payload", "recall",
 }
 
 func (o Op) String() string {
@@ -120,7 +125,7 @@ func (o Op) String() string {
 // waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
 func (o Op) Quick() bool {
 	switch o {
-	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases:
+	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload:
 		return true
 	}
 	return false

@@ -274,3 +274,65 @@ func ParsePlace(b []byte) (Place, error) {
 func badMeta(of string, b []byte) error {
 	return fmt.Errorf("%w: malformed meta of %d bytes in a %s", ErrProtocol, len(b), of)
 }
+
+// MaxPages is the most pages that one request may ask for.
+const MaxPages = 64
+
+// Pages asks for pages of the index by their names. The answer has the first ones, in this
+// order: as many lengths of 4 bytes as pages in the body.
+//
+//	count uint8, names of 20 bytes each, database
+type Pages struct {
+	Names    [][IDSize]byte
+	Database string
+}
+
+// Append appends the meta to dst.
+func (p *Pages) Append(dst []byte) []byte {
+	dst = append(dst, byte(len(p.Names)))
+	for i := range p.Names {
+		dst = append(dst, p.Names[i][:]...)
+	}
+	return append(dst, p.Database...)
+}
+
+// ParsePages is the inverse of Append.
+func ParsePages(b []byte) (p Pages, err error) {
+	if len(b) == 0 || b[0] == 0 || b[0] > MaxPages || len(b) < 1+int(b[0])*IDSize {
+		return p, badMeta("pages", b)
+	}
+	n := int(b[0])
+	p.Names = make([][IDSize]byte, n)
+	for i := range p.Names {
+		p.Names[i] = [IDSize]byte(b[1+i*IDSize:])
+	}
+	p.Database = string(b[1+n*IDSize:])
+	return p, nil
+}
+
+// PageSizes is the meta of the answer to [Pages], with the lengths of the pages.
+func PageSizes(pages [][]byte) []byte {
+	b := make([]byte, 0, 4*len(pages))
+	for _, p := range pages {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(p)))
+	}
+	return b
+}
+
+// SplitPages cuts the body of the answer to [Pages].
+func SplitPages(meta, body []byte) (pages [][]byte, err error) {
+	if len(meta)%4 != 0 || len(meta) > 4*MaxPages {
+		return nil, badMeta("pages", meta)
+	}
+	for ; len(meta) > 0; meta = meta[4:] {
+		n := binary.LittleEndian.Uint32(meta)
+		if uint64(n) > uint64(len(body)) {
+			return nil, badMeta("pages", meta)
+		}
+		pages, body = append(pages, body[:n:n]), body[n:]
+	}
+	if len(body) > 0 {
+		return nil, badMeta("pages", meta)
+	}
+	return pages, nil
+}

@@ -114,6 +114,25 @@ type View struct {
 	Session *Session `json:"session,omitempty"`
 }
 
+// Lease is a version that is kept while the view is open.
+type Lease struct {
+	View uint32 `json:"view"`
+	// Record is that of the commit, as docs/format.md has it; its hash is the id.
+	Record []byte `json:"record"`
+	ID     string `json:"id"`
+}
+
+// Pack asks for the file of a pack, which holds a payload, or for N bytes of the payload from
+// byte Off on.
+type Pack struct {
+	Database string `json:"database,omitempty"`
+	Pack     string `json:"pack"` // in hexadecimal form
+	Offset   uint64 `json:"offset"`
+	Length   uint64 `json:"length"`
+	Off      uint64 `json:"off,omitempty"`
+	N        uint64 `json:"n,omitempty"`
+}
+
 // Rev names a version.
 type Rev struct {
 	Database string `json:"database,omitempty"`

@@ -189,6 +189,10 @@ var hot = []struct {
 		v, err := ParseFound(b)
 		return &v, err
 	}},
+	{"pages", &Pages{Names: [][IDSize]byte{{1}, {2, 3}}, Database: "db"}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
+		v, err := ParsePages(b)
+		return &v, err
+	}},
 	{"place", &Place{Found: Found{Size: 9}, File: 3, Off: 4, N: 5}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
 		v, err := ParsePlace(b)
 		return &v, err

@@ -1,0 +1,159 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A store that borrows reads the packs of another process, without its index. It asks
+// that process for the file of a pack when a payload in it is read first, and again when
+// a payload lies beyond the end that the file had:
+//
+//	View ──▶ known pack, old end ──▶ handle
+//	  └────▶ unknown, or longer ───▶ Borrow: a descriptor with a lease ──▶ new handle
+//
+// A file that was leased gets no holes, so payloads stay where they are until the handle
+// is closed.
+
+// Borrowed is the file of a pack of another process: a [File], or an *os.File that has its
+// descriptor. The store closes it.
+type Borrowed interface {
+	io.ReaderAt
+	io.Closer
+	Stat() (os.FileInfo, error)
+	Fd() uintptr
+}
+
+// ErrNotLent means that the file of a pack cannot be lent to another process.
+var ErrNotLent = errors.New("pack: the file cannot be lent")
+
+// Borrow returns a store that reads packs of another process. borrow opens the file of a
+// pack that holds the payload at an address, with a lease (see [Store.File]);
+// errors.ErrUnsupported if that cannot be. Nothing can be written to the store.
+func Borrow(borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
+	o := (&Options{ReadOnly: true}).withDefaults()
+	o.borrow = borrow
+	s := &Store{fs: o.FS, o: o, changed: map[ID]struct{}{}}
+	s.files.init(s)
+	s.packs.Store(&map[ID]*pack{})
+	return s
+}
+
+// errReturned means that the handle of a borrowed pack was closed, or is too short.
+var errReturned = errors.New("pack: the file was given back")
+
+// borrow asks for the file of a pack that holds the payload at a.
+func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
+	b, err := s.o.borrow(ctx, a)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%w: %v", ErrNotLent, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := borrowedFile{Borrowed: b}
+	h, size, err := s.borrowed(a, f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return s.files.lend(a.Pack, h, size)
+}
+
+// borrowed makes a handle of a file that holds the payload at a, and returns the logical
+// size of the pack.
+func (s *Store) borrowed(a Address, f vfs.File) (*handle, uint64, error) {
+	p := newPack(s, a.Pack, 0)
+	lay, err := p.checkFile(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	length, err := fileSize(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := uint64(length)
+	if lay != nil {
+		size = lay.size
+	}
+	if a.Length > size || a.Offset > size-a.Length {
+		return nil, 0, p.corrupt(a.Offset, a.Length, "no payload can be here")
+	}
+	return s.files.handleOf(f, lay, length), size, nil
+}
+
+// lend gives a borrowed pack a new handle.
+func (a *handles) lend(id ID, h *handle, size uint64) (*pack, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count.Add(1)
+	if err := a.s.check(context.Background()); err != nil {
+		h.unref()
+		return nil, err
+	}
+	a.s.mu.Lock()
+	p := a.s.lookup(id)
+	if p == nil {
+		p = newPack(a.s, id, 0)
+		a.s.setPack(id, p)
+	}
+	a.s.mu.Unlock()
+	if size > p.size.Load() {
+		p.mu.Lock()
+		p.setTail(size)
+		p.mu.Unlock()
+	}
+	a.evictLocked(p)
+	a.makeRoom(int64(len(h.data)))
+	p.touch.Store(true)
+	p.handle.Store(h)
+	a.ring = append(a.ring, p)
+	return p, nil
+}
+
+// Release gives all files back, after reads that began before, or when ctx is done. They
+// are borrowed again when they are needed; until then the other process may give their
+// space back.
+func (s *Store) Release(ctx context.Context) {
+	s.files.mu.Lock()
+	var open []*handle
+	for len(s.files.ring) > 0 {
+		p := s.files.ring[len(s.files.ring)-1]
+		if h := p.handle.Load(); h != nil {
+			open = append(open, h)
+		}
+		s.files.evictLocked(p)
+	}
+	s.files.mu.Unlock()
+	for _, h := range open {
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// borrowedFile is a file that is only read.
+type borrowedFile struct {
+	vfs.File // nil: the methods that write
+	Borrowed
+}
+
+func (f borrowedFile) Close() error                            { return f.Borrowed.Close() }
+func (f borrowedFile) ReadAt(b []byte, off int64) (int, error) { return f.Borrowed.ReadAt(b, off) }
+func (f borrowedFile) Fd() uintptr                             { return f.Borrowed.Fd() }
+
+func (f borrowedFile) Stat() (vfs.FileInfo, error) {
+	fi, err := f.Borrowed.Stat()
+	return borrowedInfo{fi}, err
+}
+
+type borrowedInfo struct{ os.FileInfo }
+
+func (borrowedInfo) DeviceID() (id vfs.DeviceID) { return id }

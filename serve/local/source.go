@@ -1,0 +1,184 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// source is the [txn.Source] of a client.
+type source struct {
+	c  *Client
+	db string
+}
+
+// Source returns what reads a database page by page through the process that has it
+// open, "" for the database of the socket.
+func (c *Client) Source(db string) txn.Source { return source{c, db} }
+
+// lease is a version that the server keeps for this process. Where the connection ends, the
+// next one renews it.
+type lease struct {
+	c      *Client
+	db     string
+	commit *txn.Commit
+
+	mu     sync.Mutex
+	l      *link
+	handle uint32
+	lost   error
+}
+
+// Lease implements [txn.Source].
+func (s source) Lease(ctx context.Context, rev string) (txn.Lease, error) {
+	out := &lease{c: s.c, db: s.db}
+	err := s.c.again(ctx, func(l *link) error {
+		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: s.db, Rev: rev})
+		if err != nil {
+			return err
+		}
+		if out.commit, err = txn.DecodeCommit(commitID(in.ID), in.Record); err != nil {
+			return err
+		}
+		out.l, out.handle = l, in.View
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.c.keep(out)
+	return out, nil
+}
+
+// keep notes a lease, to be renewed on the next connection.
+func (c *Client) keep(l *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leases == nil {
+		c.leases = map[*lease]struct{}{}
+	}
+	c.leases[l] = struct{}{}
+}
+
+// renew leases every version again, on a new connection, before anything else is read on
+// it. c.mu is held.
+func (c *Client) renew(ctx context.Context, l *link) error {
+	for k := range c.leases {
+		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: k.db, Rev: k.commit.ID.String()})
+		if err != nil && (errors.Is(err, ErrGone) || ctx.Err() != nil) {
+			return err
+		}
+		k.mu.Lock()
+		k.l, k.handle, k.lost = l, in.View, err
+		k.mu.Unlock()
+	}
+	return nil
+}
+
+// Commit implements [txn.Lease].
+func (l *lease) Commit() *txn.Commit { return l.commit }
+
+// Check implements [txn.Lease].
+func (l *lease) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// Release implements [txn.Lease].
+func (l *lease) Release() {
+	l.c.mu.Lock()
+	_, open := l.c.leases[l]
+	delete(l.c.leases, l)
+	l.c.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if open && l.lost == nil && !l.l.over() {
+		_, _ = ask[none](context.Background(), l.l, wire.OpClose, wire.Handle{View: l.handle}) // it ends with the connection at last
+	}
+}
+
+// Pages implements [txn.Source].
+func (s source) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte, err error) {
+	in := wire.Pages{Names: make([][wire.IDSize]byte, min(len(names), wire.MaxPages)), Database: s.db}
+	for i := range in.Names {
+		in.Names[i] = names[i]
+	}
+	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
+	err = s.c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPages, Meta: meta}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		pages, err = wire.SplitPages(f.Meta, f.Body)
+		return err
+	})
+	if err == nil && len(pages) > len(names) {
+		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), len(names))
+	}
+	return pages, err
+}
+
+// Payload implements [txn.Source].
+func (s source) Payload(ctx context.Context, a txn.PackAddress, off, n uint64) (b []byte, err error) {
+	meta, err := json.Marshal(wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length, Off: off, N: n})
+	if err != nil {
+		return nil, err
+	}
+	err = s.c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPayload, Meta: meta}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		b = f.Body
+		return nil
+	})
+	return b, err
+}
+
+// Recalled implements [txn.Source].
+func (s source) Recalled(letGo func()) {
+	s.c.recalls.Lock()
+	defer s.c.recalls.Unlock()
+	s.c.letGo = append(s.c.letGo, letGo)
+}
+
+// recalled gives the files of packs back, and says so.
+func (l *link) recalled() {
+	l.client.recalls.Lock()
+	letGo := slices.Clone(l.client.letGo)
+	l.client.recalls.Unlock()
+	for _, fn := range letGo {
+		fn()
+	}
+	_ = l.w.Send(&wire.Frame{Op: wire.OpRecall}) // if it fails the connection ends
+}
+
+// Pack implements [txn.Source].
+func (s source) Pack(ctx context.Context, a txn.PackAddress) (file txn.PackFile, err error) {
+	meta, err := json.Marshal(wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length})
+	if err != nil {
+		return nil, err
+	}
+	err = s.c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPack, Meta: meta}, false)
+		if err != nil {
+			return err
+		}
+		if len(f.Files) != 1 {
+			f.Close()
+			return fmt.Errorf("%w: %d descriptors where one was asked for", wire.ErrProtocol, len(f.Files))
+		}
+		file = f.Files[0]
+		return nil
+	})
+	return file, err
+}
