@@ -1,7 +1,6 @@
 package zarrdb_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -69,14 +68,11 @@ func BenchmarkBeside(b *testing.B) {
 	if err := db.Close(); err != nil {
 		b.Fatal(err)
 	}
-	for _, old := range []bool{false} {
-		_, end := holder(b, dir)
-		db, err := zarrdb.Open(bg, dir, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(fmt.Sprint("peer", old), func(b *testing.B) { reads(b, db) })
-		_ = db.Close()
-		end()
+	_, end := holder(b, dir)
+	defer end()
+	if db, err = zarrdb.Open(bg, dir, nil); err != nil {
+		b.Fatal(err)
 	}
+	defer db.Close()
+	b.Run("beside", func(b *testing.B) { reads(b, db) })
 }

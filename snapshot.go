@@ -22,7 +22,6 @@ type Keys interface {
 var (
 	_ Keys = (*engine.Snapshot)(nil)
 	_ Keys = (*engine.Session)(nil)
-	_ Keys = (*local.View)(nil)
 	_ Keys = (*local.Session)(nil)
 )
 

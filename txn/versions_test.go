@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -243,14 +244,14 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 	}
 	defer s.Close()
 	got := map[string]string{}
-	for kv, err := range s.Values(bg, "") {
+	for one, err := range s.Values(bg, "") {
 		if err != nil {
 			return nil, err
 		}
-		if one, err := s.Value(bg, kv.Key); err != nil || one != kv {
-			return nil, fmt.Errorf("%q is %+v on its own, %+v among all, %v", kv.Key, one, kv, err)
+		if alone, err := s.Value(bg, one.Key); err != nil || alone != one {
+			return nil, fmt.Errorf("%q is %+v on its own, %+v among all, %v", one.Key, alone, one, err)
 		}
-		v, err := s.lookup(bg, kv.Key)
+		v, err := s.lookup(bg, one.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -258,9 +259,36 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		got[kv.Key] = string(b)
+		got[one.Key] = string(b)
 	}
-	return got, nil
+	return got, r.peerReads(id, got)
+}
+
+// peerReads compares what a peer reads of a version, whose pages it may have of earlier.
+func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
+	if r.peer == nil || r.peer.src != (source{r.db}) {
+		r.peer = NewPeer("db", r.db.Source(), r.o)
+	}
+	s, err := r.peer.At(bg, id.String())
+	if err != nil {
+		return fmt.Errorf("a peer: %w", err)
+	}
+	defer s.Close()
+	got := map[string]string{}
+	for key, err := range s.List(bg, kv.ListOptions{}) {
+		var b []byte
+		if err == nil {
+			b, err = s.Get(bg, key, kv.All())
+		}
+		if err != nil {
+			return fmt.Errorf("a peer: %w", err)
+		}
+		got[key] = string(b)
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("a peer reads %v of %v, where %v is", got, id, want)
+	}
+	return nil
 }
 
 // check compares refs, a version and a session with the model.
@@ -274,14 +302,14 @@ func (r *versionsRun) check(s step) error {
 	}
 	if m := r.session(s); m != nil {
 		got := map[string]string{}
-		for kv, err := range m.s.Values(bg, "") {
+		for one, err := range m.s.Values(bg, "") {
 			if err != nil {
 				return err
 			}
-			if one, err := m.s.Value(bg, kv.Key); err != nil || one != kv {
-				return fmt.Errorf("%q is %+v on its own, %+v among all, %v", kv.Key, one, kv, err)
+			if alone, err := m.s.Value(bg, one.Key); err != nil || alone != one {
+				return fmt.Errorf("%q is %+v on its own, %+v among all, %v", one.Key, alone, one, err)
 			}
-			v, err := m.s.lookup(bg, kv.Key)
+			v, err := m.s.lookup(bg, one.Key)
 			if err != nil {
 				return err
 			}
@@ -289,7 +317,7 @@ func (r *versionsRun) check(s step) error {
 			if err != nil {
 				return err
 			}
-			got[kv.Key] = string(b)
+			got[one.Key] = string(b)
 		}
 		if !maps.Equal(got, m.work.keys) {
 			return fmt.Errorf("a session holds %v, want %v", got, m.work.keys)

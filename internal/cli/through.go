@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,19 @@ import (
 type joined struct {
 	mu      sync.Mutex
 	clients []*local.Client
+	peers   []*engine.Peer
+}
+
+// peer reads the database of a client in this process.
+func (j *joined) peer(c *local.Client, o *engine.SourceOptions) (*engine.Peer, error) {
+	p, err := c.Peer("", &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.peers = append(j.peers, p)
+	return p, nil
 }
 
 // to connects to the process that has a database open.
@@ -40,6 +54,9 @@ func (j *joined) to(ctx context.Context, held *engine.LockedError) (*local.Clien
 func (j *joined) leave(ctx context.Context, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, p := range j.peers {
+		_ = p.Close()
+	}
 	for _, c := range j.clients {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, local.ErrGone) && c.Gone(ctx) {
 			err = fmt.Errorf("%w while this command read its database; run it again: %v", local.ErrGone, err)
@@ -55,7 +72,11 @@ func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engi
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.View(cmd.Context(), "", t.rev)
+	peer, err := here(cmd).joined.peer(c, o)
+	if err != nil {
+		return nil, err
+	}
+	v, err := peer.At(cmd.Context(), t.rev)
 	if err != nil {
 		return nil, err
 	}

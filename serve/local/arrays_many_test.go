@@ -167,7 +167,7 @@ func TestManyArraysOfAVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := version(t, c, "")
+	v := handles(t, c, "")
 	for round := range 2 {
 		for i := range n {
 			if b, shape, err := v.ReadArray(bg, fmt.Sprintf("a%d", i), ""); err != nil || len(b) != i || shape[0] != int64(i) {

@@ -64,7 +64,7 @@ func TestArrays(t *testing.T) {
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	v := version(t, c, "")
+	v := handles(t, c, "")
 	got, shape, err = v.ReadArray(bg, "x", "time=10:20")
 	if err != nil || !slices.Equal(got, want[40:80]) || !slices.Equal(shape, []int64{10}) {
 		t.Errorf("%d bytes of shape %v, %v", len(got), shape, err)
@@ -138,7 +138,7 @@ func TestArraysThroughMemory(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	h, c := served(t, &Options{MaxBody: 50_000}, &DialOptions{NoFiles: true})
 	makeArray(t, h, 100_000, 100_000)
-	v := version(t, c, "")
+	v := handles(t, c, "")
 	if _, _, err := v.ReadArray(bg, "x", ""); !errors.Is(err, kv.ErrTooLarge) {
 		t.Error(err)
 	}

@@ -1,13 +1,14 @@
 package local
 
 import (
+	"github.com/zarrdb/zarrdb/engine"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 // benchView is a version with values of some sizes.
-func benchView(b *testing.B, d *DialOptions) (*holder, *View) {
+func benchView(b *testing.B, d *DialOptions) (*holder, *engine.Snapshot) {
 	h, c := served(b, nil, d)
 	put(b, h.db, map[string][]byte{"100": random(1, 100), "64K": random(2, 64<<10), "2M": random(3, 2<<20)})
 	return h, version(b, c, "")
@@ -53,7 +54,7 @@ func benchLocate(b *testing.B, key string) {
 func BenchmarkElement(b *testing.B) {
 	h, c := served(b, nil, nil)
 	makeArray(b, h, 1<<20, 1<<20)
-	v := version(b, c, "")
+	v := handles(b, c, "")
 	for b.Loop() {
 		if _, _, err := v.ReadArray(bg, "x", "500000"); err != nil {
 			b.Fatal(err)

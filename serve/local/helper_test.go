@@ -156,9 +156,21 @@ func random(seed uint64, n int) []byte {
 	return b
 }
 
-func version(t testing.TB, c *Client, rev string) *View {
+// viewOf opens a version in this process, page by page.
+func viewOf(t testing.TB, c *Client, db, rev string) (*engine.Snapshot, error) {
+	p, err := c.Peer(db, &engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		t.Cleanup(func() { _ = p.Close() })
+	}
+	return p.At(bg, rev)
+}
+
+func version(t testing.TB, c *Client, rev string) *engine.Snapshot {
 	t.Helper()
-	v, err := c.View(bg, "", rev)
+	v, err := viewOf(t, c, "", rev)
 	if err != nil {
 		t.Fatal(err)
 	}

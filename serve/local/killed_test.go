@@ -112,7 +112,7 @@ func killClients(t *testing.T, more func(round int) bool) {
 // or the one after it, whole. It returns which.
 func wantCommits(t *testing.T, c *Client, writer, acknowledged int) int {
 	t.Helper()
-	v, err := c.View(bg, "", "main")
+	v, err := viewOf(t, c, "", "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func readSomething(c *Client) error {
 			return err
 		}
 	}
-	v, err := c.View(bg, "", "main")
+	v, err := viewOf(nil, c, "", "main")
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Long values of versions come as places in files, once verified; a value that was
-// damaged is not given.
-func TestPlaces(t *testing.T) {
+// A reader maps the packs that it reads, and gives them back when it has closed its
+// versions.
+func TestPacksAreGivenBack(t *testing.T) {
 	h, c := served(t, nil, nil)
 	keys := map[string][]byte{}
 	for i := range 20 {
@@ -28,38 +28,27 @@ func TestPlaces(t *testing.T) {
 	v := version(t, c, "")
 	for key, want := range keys {
 		wantValue(t, v, key, want)
-		value, err := v.Locate(bg, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ahead := value.(*remoteValue).ahead; ahead == nil || !ahead.place {
-			t.Errorf("%s: no place: %+v", key, ahead)
-		}
 	}
-	if n := len(c.l.files.files); n != 1 {
-		t.Errorf("%d files for one pack", n)
-	}
-	// A session's values are sent.
-	s := begin(t, c)
-	if err := s.Set(bg, "x/0", keys["x/1"]); err != nil {
-		t.Fatal(err)
-	}
-	wantValue(t, s, "x/0", keys["x/1"])
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
+	small := map[string][]byte{}
+	for i := range 20 {
+		if i != 4 {
+			small[fmt.Sprintf("x/%d", i)] = []byte("small")
+		}
 	}
-	if n := len(c.l.files.files); n != 0 {
-		t.Errorf("%d files are open without a view", n)
+	put(t, h.db, small)
+	dropVersions(t, h)
+	if r := collect(t, h); r.Leased > 0 || r.FreedBytes == 0 {
+		t.Errorf("after the reader has closed its version: %+v", r)
 	}
-	// They are sent again where they are needed again.
-	wantValue(t, version(t, c, ""), "x/3", keys["x/3"])
+	// They are lent again where they are needed again.
+	wantValue(t, version(t, c, ""), "x/4", keys["x/4"])
 }
 
-// A damaged value is an error here as it is there, and no place.
-func TestPlaceOfDamage(t *testing.T) {
+// A damaged value is an error here as it is there.
+func TestDamageIsSeen(t *testing.T) {
 	h, c := served(t, nil, nil)
 	want := random(1, 200<<10)
 	put(t, h.db, map[string][]byte{"k": want})
@@ -90,9 +79,6 @@ func TestPlaceOfDamage(t *testing.T) {
 	defer damage(want[1200])
 	if _, err := kv.Get(bg, v, "k"); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("get: %v", err)
-	}
-	if _, err := v.Locate(bg, "k"); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("locate: %v", err)
 	}
 }
 
@@ -204,7 +190,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	}
 	use := func() {
 		for i, id := range commits {
-			v, err := c.View(bg, "", id.String())
+			v, err := viewOf(t, c, "", id.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +203,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := other.View(bg, "", "")
+		v, err := viewOf(t, other, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

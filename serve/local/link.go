@@ -23,7 +23,6 @@ import (
 type link struct {
 	w      *wire.Conn
 	hello  wire.Hello // of the server
-	files  fileTable
 	client *Client
 	other  bool          // the server is of another user
 	slots  chan struct{} // as many as requests may be under way, also such as were given up
@@ -76,7 +75,6 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	}
 	l.w.LimitSends(wire.Limits{Meta: l.hello.MaxMeta, Body: l.hello.MaxBody})
 	l.slots = make(chan struct{}, max(l.hello.Requests, 1))
-	l.files.l = l
 	go l.receive()
 	return l, nil
 }
@@ -206,9 +204,6 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		go l.recalled()
 		return false, nil
 	}
-	if err := l.files.arrived(f); err != nil {
-		return false, err
-	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
 	delete(l.pending, f.ID)
@@ -239,7 +234,6 @@ func (l *link) close(err error) {
 	l.mu.Unlock()
 	l.shut(true)
 	<-l.ended
-	l.files.close()
 }
 
 // piece is how much of a value is sent at a time, where its bytes are sent.

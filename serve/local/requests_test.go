@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"testing"
 
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -101,4 +102,27 @@ func (c *Client) Report(ctx context.Context, db string, r serve.Report) (answer 
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
 	return out.Names, err
+}
+
+// handleView is a version that requests name by a handle, as those of clients in other
+// languages do.
+type handleView struct{ shelf }
+
+func handles(t testing.TB, c *Client, rev string) *handleView {
+	t.Helper()
+	v := &handleView{}
+	v.reopen = func(ctx context.Context) (*link, uint32, error) {
+		l, err := c.link(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Rev: rev})
+		return l, out.View, err
+	}
+	var err error
+	if v.l, v.handle, err = v.reopen(bg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.close() })
+	return v
 }

@@ -147,7 +147,7 @@ func readForEver(args []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.View(bg, "", args[1])
+	v, err := viewOf(nil, c, "", args[1])
 	if err != nil {
 		return err
 	}

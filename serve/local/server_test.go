@@ -203,7 +203,7 @@ func TestReaders(t *testing.T) {
 	if names, err := c.Databases(bg); err != nil || len(names) != 1 || names[0] != "t" {
 		t.Errorf("%q, %v", names, err)
 	}
-	if _, err := c.View(bg, "u", ""); !errors.Is(err, serve.ErrNoDatabase) {
+	if _, err := viewOf(t, c, "u", ""); !errors.Is(err, serve.ErrNoDatabase) {
 		t.Error(err)
 	}
 	if _, err := c.Begin(bg, "", "", ""); !errors.Is(err, serve.ErrDenied) {

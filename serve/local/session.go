@@ -88,7 +88,6 @@ func (c *Client) session(db string, l *link, out *wire.View) (*Session, error) {
 	s := &Session{c: c, db: db, info: sessionIn(out.Session), seen: map[string]kv.ID{}}
 	s.id = s.info.ID
 	s.l, s.handle, s.reopen, s.note = l, out.View, s.resume, s.remember
-	l.files.hold()
 	return s, nil
 }
 

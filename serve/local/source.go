@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -21,6 +22,12 @@ type source struct {
 // Source returns what reads a database page by page through the process that has it
 // open, "" for the database of the socket.
 func (c *Client) Source(db string) txn.Source { return source{c, db} }
+
+// Peer returns what reads a database, "" for that of the socket, with the caches and
+// workers of this process. The caller closes it before the client.
+func (c *Client) Peer(db string, o *engine.Options) (*engine.Peer, error) {
+	return engine.OpenPeer(c.o.Dir, c.Identity(), c.Source(db), o)
+}
 
 // lease is a version that the server keeps for this process. Where the connection ends, the
 // next one renews it.

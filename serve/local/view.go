@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,70 +12,6 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
-
-// View is a version, read through a server. It never changes. Safe for concurrent
-// use; Close when done.
-type View struct {
-	c      *Client
-	db     string
-	commit *txn.Commit
-	shelf
-}
-
-var (
-	_ kv.ReadLister = (*View)(nil)
-	_ kv.Locator    = (*View)(nil)
-	_ kv.DirLister  = (*View)(nil)
-
-	_ kv.BatchReader = (*View)(nil)
-)
-
-// View opens a revision: a branch, a tag, a commit, or any other revision of the
-// command line. db is "" for the database of the socket.
-func (c *Client) View(ctx context.Context, db, rev string) (*View, error) {
-	v := &View{c: c, db: db}
-	err := c.again(ctx, func(l *link) error {
-		out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: db, Rev: rev})
-		if err != nil {
-			return err
-		}
-		if out.Session != nil {
-			_, _ = ask[none](ctx, l, wire.OpClose, wire.Handle{View: out.View}) // it ends with the connection at last
-			return fmt.Errorf("%w: %s is a session", ErrRequest, rev)
-		}
-		if out.Commit != nil {
-			v.commit = commitIn(out.Commit)
-		}
-		v.l, v.handle = l, out.View
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	v.shelf.reopen = v.reopen
-	v.l.files.hold()
-	return v, nil
-}
-
-// Commit is the version; nil for a target that is no database.
-func (v *View) Commit() *txn.Commit { return v.commit }
-
-// reopen opens the same version on another connection.
-func (v *View) reopen(ctx context.Context) (*link, uint32, error) {
-	l, err := v.c.link(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	rev := ""
-	if v.commit != nil {
-		rev = v.commit.ID.String()
-	}
-	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: v.db, Rev: rev})
-	return l, out.View, err
-}
-
-// Close gives the version up. Calling it twice is fine.
-func (v *View) Close() error { return v.shelf.close() }
 
 // shelf is a handle of a view on a connection: the common part of versions and
 // sessions.
@@ -105,7 +40,6 @@ func (s *shelf) at(ctx context.Context) (*link, uint32, error) {
 	l, handle, err := s.reopen(ctx)
 	if err == nil {
 		s.l, s.handle = l, handle
-		l.files.hold()
 	}
 	return l, handle, err
 }
@@ -135,7 +69,6 @@ func (s *shelf) close() error {
 		return nil
 	}
 	s.closed = kv.ErrClosed
-	s.l.files.release()
 	if s.l.over() {
 		return nil
 	}
@@ -155,7 +88,6 @@ func (s *shelf) end(err error) {
 		return
 	}
 	s.closed = err
-	s.l.files.release()
 }
 
 func (s *shelf) noted(key string, id kv.ID, err error) {
@@ -168,29 +100,9 @@ func (s *shelf) noted(key string, id kv.ID, err error) {
 type part struct {
 	size int64
 	id   kv.ID
-	// Where the bytes that were asked for are, if place; otherwise they are b.
-	place  bool
-	l      *link
-	file   uint32
-	off, n int64
-	b      []byte
+	l    *link
+	b    []byte
 }
-
-// use gives the bytes to fn. It is errFile if they are in a file that is not there
-// any more.
-func (p *part) use(fn func([]byte) error) error {
-	if !p.place {
-		return fn(p.b)
-	}
-	ok, err := p.l.files.view(p.file, p.off, p.n, fn)
-	if !ok {
-		return errFile
-	}
-	return err
-}
-
-// errFile means that the file of a reply is closed.
-var errFile = errors.New("local: the file was closed")
 
 func (s *shelf) ask(ctx context.Context, op wire.Op, flags wire.Flags, meta func(handle uint32) []byte) (p part, err error) {
 	err = s.read(ctx, func(l *link, handle uint32) error {
@@ -199,11 +111,6 @@ func (s *shelf) ask(ctx context.Context, op wire.Op, flags wire.Flags, meta func
 			return err
 		}
 		defer f.Close()
-		if f.Flags&wire.FlagPlace != 0 {
-			at, err := wire.ParsePlace(f.Meta)
-			p = part{size: at.Size, id: kv.ID(at.ID), place: true, l: l, file: at.File, off: at.Off, n: at.N}
-			return err
-		}
 		found, err := wire.ParseFound(f.Meta)
 		p = part{size: found.Size, id: kv.ID(found.ID), l: l, b: f.Body}
 		if p.b == nil {
@@ -230,10 +137,10 @@ func (s *shelf) view(ctx context.Context, key string, rng kv.Range, check func(*
 		err = check(&p)
 	}
 	if err == nil {
-		err = p.use(fn)
+		err = fn(p.b)
 	}
 	_, limited := rng.Limit()
-	if err == errFile || errors.Is(err, kv.ErrTooLarge) && !limited {
+	if errors.Is(err, kv.ErrTooLarge) && !limited {
 		return s.viewPieces(ctx, key, rng, check, fn)
 	}
 	return err
@@ -282,14 +189,11 @@ func (s *shelf) stat(ctx context.Context, key string, flags wire.Flags) (part, e
 // Get implements [kv.Reader].
 func (s *shelf) Get(ctx context.Context, key string, rng kv.Range) (out []byte, err error) {
 	var id kv.ID
-	var placed bool
 	err = s.view(ctx, key, rng, func(p *part) error {
-		id, placed = p.id, p.place
+		id = p.id
 		return nil
 	}, func(b []byte) error {
-		if out = b; placed { // else this call made it
-			out = append(make([]byte, 0, len(b)), b...)
-		}
+		out = b // this call made it
 		return nil
 	})
 	s.noted(key, id, err)
@@ -307,7 +211,7 @@ func (s *shelf) Locate(ctx context.Context, key string) (kv.Value, error) {
 		return nil, err
 	}
 	v := &remoteValue{s: s, key: key, size: p.size, id: p.id}
-	if p.place || int64(len(p.b)) == p.size {
+	if int64(len(p.b)) == p.size {
 		v.ahead = &p
 	}
 	return v, nil
@@ -337,14 +241,8 @@ func (v *remoteValue) View(ctx context.Context, rng kv.Range, fn func([]byte) er
 	if err != nil {
 		return err
 	}
-	switch p := v.ahead; {
-	case p == nil:
-	case !p.place:
+	if p := v.ahead; p != nil {
 		return fn(p.b[off : off+n : off+n])
-	default:
-		if ok, err := p.l.files.view(p.file, p.off+off, n, fn); ok {
-			return err
-		}
 	}
 	var failed error
 	err = v.s.view(ctx, v.key, kv.Span(off, n), func(p *part) error {
@@ -425,55 +323,4 @@ func (s *shelf) pages(ctx context.Context, op wire.Op, in *wire.List) iter.Seq2[
 			more = page.More && len(page.Names) > 0
 		}
 	}
-}
-
-// GetMany implements [kv.BatchReader].
-func (s *View) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
-	in := wire.GetMany{Items: make([]wire.Item, len(reqs))}
-	for i, q := range reqs {
-		r := rangeOut(q.Range)
-		in.Items[i] = wire.Item{Key: q.Key, Kind: int(r.Kind), Off: r.Off, Bytes: r.N}
-	}
-	out := make([][]byte, len(reqs))
-	err := s.read(ctx, func(l *link, handle uint32) error {
-		in.View = handle
-		meta, err := json.Marshal(&in)
-		if err != nil {
-			return err
-		}
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpGetMany, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		var sizes wire.Sizes
-		if err := wire.ParseJSON(f.Op, f.Meta, &sizes); err != nil {
-			return err
-		}
-		return split(out, sizes.Sizes, f.Body)
-	})
-	var long *wire.TooLongError
-	if errors.Is(err, kv.ErrTooLarge) || errors.As(err, &long) {
-		return nil, errors.ErrUnsupported // then they are read one by one
-	}
-	return out, err
-}
-
-// split cuts a body into values.
-func split(out [][]byte, sizes []int64, body []byte) error {
-	if len(sizes) != len(out) {
-		return fmt.Errorf("%w: %d values for %d keys", wire.ErrProtocol, len(sizes), len(out))
-	}
-	for i, n := range sizes {
-		if n > int64(len(body)) {
-			return fmt.Errorf("%w: a value of %d bytes in a body of %d", wire.ErrProtocol, n, len(body))
-		}
-		if n >= 0 {
-			out[i], body = body[:n:n], body[n:]
-		}
-		if n == 0 {
-			out[i] = []byte{}
-		}
-	}
-	return nil
 }

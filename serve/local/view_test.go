@@ -66,10 +66,10 @@ func TestView(t *testing.T) {
 			if err != nil || !slices.Equal(many[0], keys["a/small"]) || many[1] != nil || many[2] == nil || !slices.Equal(many[3], keys["b"][597:]) {
 				t.Errorf("%q, %v", many, err)
 			}
-			if _, err := c.View(bg, "", "nothing"); !errors.Is(err, txn.ErrNoRef) {
+			if _, err := viewOf(t, c, "", "nothing"); !errors.Is(err, txn.ErrNoRef) {
 				t.Error(err)
 			}
-			if _, err := c.View(bg, "other", "main"); !errors.Is(err, kv.ErrNotFound) {
+			if _, err := viewOf(t, c, "other", "main"); !errors.Is(err, kv.ErrNotFound) {
 				t.Error(err)
 			}
 			if err := v.Close(); err != nil {

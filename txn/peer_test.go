@@ -1,0 +1,142 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// openOnDisk makes a database on disk, whose packs can be lent.
+func openOnDisk(t *testing.T, o *Options) *DB {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("files cannot be lent")
+	}
+	o.FS = nil
+	db, err := Create(t.TempDir()+"/db", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeChecked(t, db) })
+	return db
+}
+
+func peerOf(t *testing.T, db *DB) *Peer {
+	t.Helper()
+	p := NewPeer(db.Dir(), db.Source(), testOptions(nil))
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func peerAt(t *testing.T, p *Peer, rev string) *Snapshot {
+	t.Helper()
+	s, err := p.At(bg, rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// large are values that go into packs.
+func large(n int, of string) map[string]string {
+	out := map[string]string{}
+	for i := range n {
+		out[fmt.Sprintf("k%03d", i)] = strings.Repeat(fmt.Sprint(of, i, " "), 4000)
+	}
+	return out
+}
+
+// A peer reads every version while the packs grow, are written anew and get holes.
+func TestPeerReadsBesideGC(t *testing.T) {
+	o := testOptions(nil)
+	o.PackBytes = 256 << 10
+	db := openOnDisk(t, o)
+	p := peerOf(t, db)
+	var kept *Snapshot
+	var want map[string]string
+	for round := range 6 {
+		values := large(20, fmt.Sprint(round))
+		update(t, db, "main", values)
+		s := peerAt(t, p, "main")
+		if got := contents(t, s); !maps.Equal(got, values) {
+			t.Fatalf("round %d: %d keys, or other values", round, len(got))
+		}
+		if round == 2 {
+			kept, want = s, values
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		if r := mustGC(t, db); round > 3 && r.FreedBytes == 0 || r.Leased > 0 {
+			t.Errorf("round %d: a collection beside a peer: %+v", round, r)
+		}
+		if kept != nil {
+			if got := contents(t, kept); !maps.Equal(got, want) {
+				t.Fatalf("round %d: the version that is kept has %d keys, or other values", round, len(got))
+			}
+		}
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kept.Get(bg, "k000", kv.All()); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("a read of a closed snapshot: %v", err)
+	}
+	if _, err := p.At(bg, "none"); !errors.Is(err, ErrNoRef) {
+		t.Errorf("a branch that is not there: %v", err)
+	}
+	if _, err := p.At(bg, "main~1"); !errors.Is(err, ErrExpired) {
+		t.Errorf("a version that has expired: %v", err)
+	}
+}
+
+// While a peer reads a file the space of the file stays, and comes back afterwards.
+func TestPeerKeepsWhatItReads(t *testing.T) {
+	db := openOnDisk(t, testOptions(nil))
+	p := peerOf(t, db)
+	update(t, db, "main", large(20, "a"))
+	s := peerAt(t, p, "main")
+	v, err := s.Locate(bg, "k003")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, ends := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- v.View(bg, kv.All(), func(b []byte) error {
+			close(reads)
+			<-ends
+			if !strings.HasPrefix(string(b), "a3 a3 ") {
+				return errors.New("the bytes have changed")
+			}
+			return nil
+		})
+	}()
+	<-reads
+	collected := make(chan *GCReport)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, "main", large(20, "b"))
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	go func() { collected <- mustGC(t, db) }()
+	<-collected
+	close(ends)
+	if err := <-done; err != nil {
+		t.Errorf("a read beside a collection: %v", err)
+	}
+	mustGC(t, db)
+	if got := contents(t, peerAt(t, p, "main")); !maps.Equal(got, large(20, "b")) {
+		t.Error("the new version has other values")
+	}
+}
