@@ -191,7 +191,7 @@ func TestCheck(t *testing.T) {
 		{Listen{Address: "nonsense", ReadOnly: true}, "HOST:PORT"},
 		{Listen{Address: "8080", ReadOnly: true}, "such as localhost:8080"},
 		{Listen{Address: "localhost:80", Keys: true}, ""},
-		{Listen{Address: ":80", Keys: true}, "in the clear"},
+		{Listen{Address: ":80", Keys: true}, "--behind-tls-proxy"},
 		{Listen{Address: ":80", Keys: true, TLS: true}, ""},
 	} {
 		err := c.l.Check()

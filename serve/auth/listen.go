@@ -43,11 +43,11 @@ func (l Listen) Check() error {
 	case err != nil && !strings.HasPrefix(l.Address, "unix:"):
 		return fmt.Errorf("listen on %s: %w: want HOST:PORT, such as localhost:8080, or :PORT for every address of this machine", l.Address, ErrOpen)
 	case !l.Keys && !l.Local():
-		return fmt.Errorf("listen on %s: %w: other machines can connect, which needs a key file; without one listen on localhost", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: other machines can connect, which needs a key file (--keys); without one listen on localhost", l.Address, ErrOpen)
 	case !l.Keys && !l.ReadOnly:
-		return fmt.Errorf("listen on %s: %w: every user of this machine could write; give a key file, or serve read-only", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: every user of this machine could write; give a key file (--keys), or serve read-only (--read-only)", l.Address, ErrOpen)
 	case l.Keys && !l.TLS && !l.Local():
-		return fmt.Errorf("listen on %s: %w: keys would be sent in the clear; give a certificate, or listen on localhost behind a proxy with TLS", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: keys would be sent in the clear; give a certificate (--tls-cert, --tls-key), or, if a proxy in front encrypts, --behind-tls-proxy, or listen on localhost", l.Address, ErrOpen)
 	}
 	return nil
 }

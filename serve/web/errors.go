@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -103,10 +104,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		refused.Conflicts = conflict.Conflicts
 	}
 	body, _ := json.Marshal(refused)
+	body = append(body, '\n')
 	head.Set("Content-Type", "application/json")
-	head.Del("Content-Length")
+	head.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(append(body, '\n'))
+		_, _ = w.Write(body)
 	}
 }

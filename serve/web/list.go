@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -31,131 +32,128 @@ type listing struct {
 	Next string `json:"next,omitempty"`
 }
 
-// Bounds of listings.
+// Bounds of a page of JSON.
 const (
-	pageEntries = 1000    // of JSON, unless a limit is given
-	maxEntries  = 100_000 // of an answer that cannot be continued
+	pageEntries = 1000 // unless a limit is given
+	maxEntries  = 100_000
 )
-
-var errManyEntries = httpError{http.StatusRequestEntityTooLarge,
-	fmt.Errorf("more than %d entries: list them in pages, as JSON with ?limit= and ?after=", maxEntries)}
 
 // directory answers GET and HEAD of a directory.
 func (h *handler) directory(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
 	q := r.URL.Query()
-	l := lister{v: v, prefix: dirPrefix(p.key), limit: maxEntries}
+	l := lister{v: v, prefix: dirPrefix(p.key)}
 	if wantsHTML(r) {
-		entries, err := l.children(r.Context(), "")
-		switch {
-		case err != nil:
-			return err
-		case len(entries) == 0 && p.key != "":
-			return kv.ErrNotFound
-		case len(entries) > maxEntries:
-			return errManyEntries
-		}
-		return writeIndex(w, r, "/"+escape(p.db)+"/"+p.form+"/"+p.rev+"/"+l.prefix, entries)
+		return writeIndex(w, r, "/"+p.db+"/"+p.form+"/"+p.rev+"/"+l.prefix, func(yield func(entry, error) bool) {
+			for e, err := range l.children(r.Context(), "") {
+				if !yield(e, err) {
+					return
+				}
+			}
+			if !l.exists && p.key != "" {
+				yield(entry{}, kv.ErrNotFound)
+			}
+		})
 	}
-	l.limit, l.sizes = pageEntries, true
+	limit := pageEntries
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxEntries {
 			return httpError{http.StatusBadRequest, fmt.Errorf("limit=%s: want a number from 1 to %d", serve.Clip(text), maxEntries)}
 		}
-		l.limit = n
+		limit = n
 	}
+	l.sizes = true
 	list := l.children
 	if q.Has("recursive") {
 		list = l.keys
 	}
-	entries, err := list(r.Context(), q.Get("after"))
-	if err != nil {
-		return err
+	out := listing{Path: p.key, Entries: []entry{}}
+	for e, err := range list(r.Context(), q.Get("after")) {
+		if err != nil {
+			return err
+		}
+		if len(out.Entries) == limit {
+			out.Next = out.Entries[limit-1].Name
+			break
+		}
+		out.Entries = append(out.Entries, e)
 	}
-	if len(entries) == 0 && p.key != "" && !q.Has("after") {
+	if !l.exists && p.key != "" && !q.Has("after") {
 		return kv.ErrNotFound
 	}
-	out := listing{Path: p.key, Entries: entries}
 	if v.Commit != nil {
 		out.Commit = v.Commit.ID.String()
-	}
-	if len(entries) > l.limit {
-		out.Entries = entries[:l.limit]
-		out.Next = entries[l.limit-1].Name
 	}
 	return writeJSON(w, r, out)
 }
 
-// lister lists the entries below a prefix, up to one more than the limit.
+// lister lists the entries below a prefix that are served and that a path can name. It
+// holds one entry at a time.
 type lister struct {
 	v      *serve.View
 	prefix string
-	limit  int
-	sizes  bool
+	sizes  bool // of keys
+	exists bool // some key begins with the prefix, also one that is not listed
 }
 
 // children lists the direct children of the prefix that come after an entry. A
 // name that is both a key and a prefix gives two entries.
-func (l *lister) children(ctx context.Context, after string) ([]entry, error) {
-	entries := []entry{}
-	name, isDir := strings.CutSuffix(after, "/")
-	for e, err := range kv.ListDir(ctx, l.v, l.prefix) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Name < name || e.Name == name && (isDir || !e.Prefix) {
-			continue // before the page; no name is empty
-		}
-		out := entry{Name: e.Name}
-		if e.Prefix {
-			out.Name += "/"
-		}
-		if entries = append(entries, out); len(entries) > l.limit {
-			break
+func (l *lister) children(ctx context.Context, after string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		name, isDir := strings.CutSuffix(after, "/")
+		for e, err := range kv.ListDir(ctx, l.v, l.prefix) {
+			if err == nil && (e.Name < name || e.Name == name && (isDir || !e.Prefix)) {
+				continue // before the page
+			}
+			if e.Prefix {
+				e.Name += "/"
+			}
+			if !l.yield(ctx, e.Name, err, yield) {
+				return
+			}
 		}
 	}
-	return l.complete(ctx, entries)
 }
 
 // keys lists all keys below the prefix, relative to it.
-func (l *lister) keys(ctx context.Context, after string) ([]entry, error) {
-	entries := []entry{}
-	o := kv.ListOptions{Prefix: l.prefix}
-	if after != "" {
-		o.After = l.prefix + after
-	}
-	for key, err := range l.v.List(ctx, o) {
-		if err != nil {
-			return nil, err
+func (l *lister) keys(ctx context.Context, after string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		o := kv.ListOptions{Prefix: l.prefix}
+		if after != "" {
+			o.After = l.prefix + after
 		}
-		if entries = append(entries, entry{Name: key[len(l.prefix):]}); len(entries) > l.limit {
-			break
+		for key, err := range l.v.List(ctx, o) {
+			if !l.yield(ctx, strings.TrimPrefix(key, l.prefix), err, yield) {
+				return
+			}
 		}
 	}
-	return l.complete(ctx, entries)
 }
 
-// complete adds sizes, and leaves out keys that are not served.
-func (l *lister) complete(ctx context.Context, entries []entry) ([]entry, error) {
-	kept := entries[:0]
-	for i, e := range entries {
-		if !strings.HasSuffix(e.Name, "/") && i < l.limit && (l.sizes || serve.CarriesCopies(e.Name)) {
-			val, err := l.v.Value(ctx, l.prefix+e.Name)
-			if errors.Is(err, kv.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
+// yield yields a name with its size, or an error. It skips keys that are not served, and
+// returns whether to continue.
+func (l *lister) yield(ctx context.Context, name string, err error, yield func(entry, error) bool) bool {
+	l.exists = l.exists || err == nil
+	e := entry{Name: name}
+	names := strings.Split(strings.TrimSuffix(name, "/"), "/")
+	switch isDir := strings.HasSuffix(name, "/"); {
+	case err != nil:
+	case !inPath(names...):
+		return true
+	case !isDir && (l.sizes || serve.CarriesCopies(name)):
+		var val kv.Value
+		if val, err = l.v.Value(ctx, l.prefix+name); errors.Is(err, kv.ErrNotFound) {
+			return true
+		}
+		if err == nil {
 			size := val.Size()
 			e.Size = &size
 			if id := val.ID(); id != (kv.ID{}) {
 				e.ETag, _ = etag(ctx, val) // without reading the value
 			}
 		}
-		kept = append(kept, e)
 	}
-	return kept, nil
+	return yield(e, err) && err == nil
 }
 
 func dirPrefix(key string) string {
@@ -174,33 +172,32 @@ func wantsHTML(r *http.Request) bool {
 	return !strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// writeIndex writes a page of links in the usual form of web servers: relative,
-// one on each line.
-func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries []entry) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n<a href=\"../\">../</a>\n", html.EscapeString(title))
-	for _, e := range entries {
-		fmt.Fprintf(&b, "<a href=\"%s\">%s</a>", html.EscapeString(link(e.Name)), html.EscapeString(e.Name))
-		if e.Size != nil {
-			fmt.Fprintf(&b, "  %d", *e.Size)
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString("</pre><hr></body></html>\n")
+// writeIndex writes a page of links in the usual form of web servers: relative, one on
+// each line. It has no link to the directory above, so that clients that follow all links
+// stay below.
+func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries iter.Seq2[entry, error]) error {
 	head := w.Header()
 	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	head.Set("Vary", "Accept")
-	return writeReport(w, r, "text/html; charset=utf-8", []byte(b.String()))
-}
-
-// link is a name as a relative reference: a colon would end a scheme.
-func link(name string) string {
-	name, isDir := strings.CutSuffix(name, "/")
-	name = strings.ReplaceAll(segment(name), ":", "%3A")
-	if isDir {
-		name += "/"
-	}
-	return name
+	return writeLong(w, r, "text/html; charset=utf-8", func(yield func([]byte, error) bool) {
+		b := fmt.Appendf(nil, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n", html.EscapeString(title))
+		for e, err := range entries {
+			name, isDir := strings.CutSuffix(e.Name, "/")
+			href := segment(name)
+			if isDir {
+				href += "/"
+			}
+			b = fmt.Appendf(b, "<a href=\"%s\">%s</a>", href, html.EscapeString(e.Name))
+			if e.Size != nil {
+				b = fmt.Appendf(b, "  %d", *e.Size)
+			}
+			if !yield(append(b, '\n'), err) {
+				return
+			}
+			b = b[:0]
+		}
+		yield(append(b, "</pre><hr></body></html>\n"...), nil)
+	})
 }
 
 func writeJSON(w http.ResponseWriter, r *http.Request, v any) error {

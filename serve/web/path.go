@@ -3,7 +3,9 @@ package web
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,7 +20,8 @@ import (
 //	/DB/v/REV/key          a value, or a directory if it ends in a slash
 //	/-/…                   the server itself
 //
-// DB and REV are one segment each, so a slash in them is written %2F.
+// DB and REV are one segment each. A slash in REV is written ":", or %2F, which some
+// proxies decode. Several slashes count as one.
 type place struct {
 	db   string
 	form string // "v", or "v2" and "v3" for the keys of another format; "" above that
@@ -34,7 +37,7 @@ const maxKey = 4096
 
 // parsePath reads an escaped path.
 func parsePath(escaped string) (p place, err error) {
-	rest, ok := strings.CutPrefix(escaped, "/")
+	rest, ok := strings.CutPrefix(mergeSlashes(escaped), "/")
 	if !ok {
 		return p, fmt.Errorf("%w: it does not begin with a slash", errPath)
 	}
@@ -44,14 +47,16 @@ func parsePath(escaped string) (p place, err error) {
 		if *part, err = unescape(segment); err != nil {
 			return p, err
 		}
-		if segment == "" {
-			if more {
-				return p, fmt.Errorf("%w: empty name before %q", errPath, serve.Clip(after))
-			}
+		switch {
+		case segment == "":
 			return p, nil
-		}
-		if part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3" {
-			return p, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))
+		case part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3":
+			return p, httpError{http.StatusNotFound, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))}
+		case part == &p.rev: // no name of a branch or tag has a colon; a time has
+			name, when, at := strings.Cut(p.rev, "@{")
+			if p.rev = strings.ReplaceAll(name, ":", "/"); at {
+				p.rev += "@{" + when
+			}
 		}
 		if rest = after; !more {
 			p.dir = false
@@ -61,23 +66,34 @@ func parsePath(escaped string) (p place, err error) {
 	if p.key, err = unescape(rest); err != nil {
 		return p, err
 	}
+	p.key = strings.TrimPrefix(mergeSlashes(p.key), "/")
 	if len(p.key) > maxKey {
 		return p, fmt.Errorf("%w: a key of %d bytes; at most %d are served", errPath, len(p.key), maxKey)
 	}
 	p.key, p.dir = strings.CutSuffix(p.key, "/")
 	if p.key == "" {
-		if p.dir {
-			return p, fmt.Errorf("%w: empty name", errPath)
-		}
 		p.dir = true
 		return p, nil
 	}
 	for name := range strings.SplitSeq(p.key, "/") {
-		if name == "." || name == ".." || name == "" {
+		if !inPath(name) {
 			return p, fmt.Errorf("%w: a key has no name %q", errPath, name)
 		}
 	}
 	return p, nil
+}
+
+// inPath reports whether the names of a key can stand in a path. Clients remove the others.
+func inPath(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return name == "" || name == "." || name == ".." })
+}
+
+// mergeSlashes replaces each run of slashes by one.
+func mergeSlashes(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
 }
 
 func unescape(s string) (string, error) {
@@ -91,10 +107,12 @@ func unescape(s string) (string, error) {
 	return text, nil
 }
 
-// escape is a key as part of a path, slashes as they are.
+// escape is a key as part of a path, slashes as they are. Everything but letters, digits
+// and "-_.~" is escaped: clients that read listings take some of the other characters
+// for syntax, of URLs, HTML or patterns.
 func escape(key string) string {
-	return (&url.URL{Path: key}).EscapedPath()
+	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(key))
 }
 
-// segment is a name as one segment of a path.
-func segment(name string) string { return url.PathEscape(name) }
+// segment is a database or revision as one segment of a path.
+func segment(name string) string { return escape(strings.ReplaceAll(name, "/", ":")) }

@@ -4,23 +4,21 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
 // PROPFIND is the listing of WebDAV. Depth 0 is the resource, 1 its children
-// too, and infinity all keys below it.
-
-type multistatus struct {
-	XMLName   xml.Name      `xml:"multistatus"`
-	Namespace string        `xml:"xmlns,attr"`
-	Responses []davResponse `xml:"response"`
-}
+// too, and infinity, the default, all keys below it.
 
 type davResponse struct {
+	XMLName xml.Name `xml:"response"`
+
 	Href string  `xml:"href"`
 	Prop davProp `xml:"propstat>prop"`
 	// Status is always 200: the properties exist.
@@ -40,6 +38,30 @@ type davKind struct {
 
 // propfind answers PROPFIND below a version.
 func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
+	self, key := entry{}, dirPrefix(p.key)
+	list := func(func(entry, error) bool) {}
+	if !p.dir {
+		val, err := v.Value(r.Context(), p.key)
+		if err == nil {
+			size := val.Size()
+			self.Size, key = &size, p.key
+			self.ETag, err = etag(r.Context(), val)
+		}
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+	}
+	if self.Size == nil {
+		if found, err := kv.Any(r.Context(), v, key); err != nil {
+			return err
+		} else if !found && p.key != "" {
+			return kv.ErrNotFound
+		}
+		l := lister{v: v, prefix: key, sizes: true}
+		if list = l.children(r.Context(), ""); r.Header.Get("Depth") != "1" {
+			list = l.keys(r.Context(), "")
+		}
+	}
 	started := h.started
 	switch {
 	case v.Commit != nil:
@@ -47,79 +69,47 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 	case v.Session != nil:
 		started = v.Session.Engine().Info().Created
 	}
-	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(p.rev) + "/"
-	response := func(e entry, key string) davResponse {
-		out := davResponse{Href: base + escape(key), Status: "HTTP/1.1 200 OK"}
-		modified := started
+	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(p.rev) + "/" + escape(key)
+	return multistatus(w, r, base, self, list, func(e entry) time.Time {
 		if e.Size != nil && v.Session != nil {
-			if at, err := v.Modified(r.Context(), key); err == nil { // else it is a key of another format
-				modified = at
+			if at, err := v.Modified(r.Context(), key+e.Name); err == nil { // else it is a key of another format
+				return at
 			}
 		}
-		out.Prop = davProp{Modified: modified.UTC().Format(http.TimeFormat), Length: e.Size, ETag: e.ETag}
-		if e.Size == nil {
-			out.Prop.Kind.Collection = &struct{}{}
-		}
-		return out
-	}
-	depth := r.Header.Get("Depth")
-	if depth == "" {
-		depth = "infinity"
-	}
-	if depth != "0" && depth != "1" && depth != "infinity" {
-		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", serve.Clip(depth))}
-	}
-	all := multistatus{Namespace: "DAV:"}
-	if !p.dir {
-		val, err := v.Value(r.Context(), p.key)
-		if err == nil {
-			size := val.Size()
-			tag, err := etag(r.Context(), val)
-			if err != nil {
-				return err
-			}
-			all.Responses = append(all.Responses, response(entry{Size: &size, ETag: tag}, p.key))
-			return writeXML(w, all)
-		}
-		if !errors.Is(err, kv.ErrNotFound) {
-			return err
-		}
-	}
-	l := lister{v: v, prefix: dirPrefix(p.key), limit: maxEntries, sizes: true}
-	if found, err := kv.Any(r.Context(), v, l.prefix); err != nil {
-		return err
-	} else if !found && p.key != "" {
-		return kv.ErrNotFound
-	}
-	all.Responses = append(all.Responses, response(entry{}, l.prefix))
-	list := l.children
-	switch depth {
-	case "0":
-		return writeXML(w, all)
-	case "infinity":
-		list = l.keys
-	}
-	entries, err := list(r.Context(), "")
-	if err != nil {
-		return err
-	}
-	if len(entries) > maxEntries {
-		return errManyEntries
-	}
-	for _, e := range entries {
-		all.Responses = append(all.Responses, response(e, l.prefix+e.Name))
-	}
-	return writeXML(w, all)
+		return started
+	})
 }
 
-func writeXML(w http.ResponseWriter, all multistatus) error {
-	body, err := xml.Marshal(all)
-	if err != nil {
-		return err
+// multistatus answers PROPFIND of a resource at a path with the entries below it, whose
+// names are relative.
+func multistatus(w http.ResponseWriter, r *http.Request, path string, self entry, below iter.Seq2[entry, error], modified func(entry) time.Time) error {
+	depth := r.Header.Get("Depth")
+	if depth != "" && depth != "0" && depth != "1" && depth != "infinity" {
+		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", serve.Clip(depth))}
 	}
-	w.Header().Set("Content-Type", "application/xml; charset=utf-8")
-	w.WriteHeader(http.StatusMultiStatus)
-	_, _ = w.Write([]byte(strings.TrimSpace(xml.Header)))
-	_, _ = w.Write(body)
-	return nil
+	if prefix := r.Header.Get("X-Forwarded-Prefix"); strings.HasPrefix(prefix, "/") { // links cannot be relative here
+		path = strings.TrimRight(prefix, "/") + path
+	}
+	entries := func(yield func(entry, error) bool) {
+		if yield(self, nil) && depth != "0" {
+			below(yield)
+		}
+	}
+	return writeLong(w, r, "application/xml; charset=utf-8", func(yield func([]byte, error) bool) {
+		if !yield([]byte(strings.TrimSpace(xml.Header)+`<multistatus xmlns="DAV:">`), nil) {
+			return
+		}
+		for e, err := range entries {
+			out := davResponse{Href: path + escape(e.Name), Status: "HTTP/1.1 200 OK"}
+			out.Prop = davProp{Modified: modified(e).UTC().Format(http.TimeFormat), Length: e.Size, ETag: e.ETag}
+			if e.Size == nil {
+				out.Prop.Kind.Collection = &struct{}{}
+			}
+			b, xmlErr := xml.Marshal(out)
+			if !yield(b, errors.Join(err, xmlErr)) {
+				return
+			}
+		}
+		yield([]byte("</multistatus>"), nil)
+	})
 }

@@ -1,12 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"image/png"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -160,13 +160,23 @@ func (p *part) raw(w http.ResponseWriter, r *http.Request, contentType string, h
 	if err != nil {
 		return err
 	}
+	return sendParts(w, r, contentType, header, b)
+}
+
+// sendParts answers with the bytes of parts, one after the other.
+func sendParts(w http.ResponseWriter, r *http.Request, contentType string, parts ...[]byte) error {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
 	head := w.Header()
 	head.Set("Content-Type", contentType)
-	head.Set("Content-Length", strconv.Itoa(len(header)+len(b)))
+	head.Set("Content-Length", strconv.Itoa(size))
 	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(header) // the only error is a closed connection
-		_, _ = w.Write(b)
+	for _, part := range parts {
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(part) // the only error is a closed connection
+		}
 	}
 	return nil
 }
@@ -225,9 +235,9 @@ func (p *part) png(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	img := picture.Of(p.typ(), p.shape, b)
-	w.Header().Set("Content-Type", "image/png")
-	if r.Method == http.MethodHead {
-		return nil
+	var out bytes.Buffer
+	if err := png.Encode(&out, img); err != nil {
+		return err
 	}
-	return png.Encode(io.Writer(w), img)
+	return sendParts(w, r, "image/png", out.Bytes())
 }

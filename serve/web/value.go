@@ -18,7 +18,7 @@ const maxRanges = 64 // a request for more gets the whole value
 // value answers GET and HEAD of a key.
 func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p place) error {
 	val, err := v.Value(r.Context(), p.key)
-	if errors.Is(err, kv.ErrNotFound) && (v.Commit != nil || v.Session != nil) { // in a target the search may take requests
+	if errors.Is(err, kv.ErrNotFound) {
 		if dir, dirErr := kv.Any(r.Context(), v, p.key+"/"); dir && dirErr == nil {
 			return toDirectory(w, r)
 		}

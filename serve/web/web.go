@@ -141,7 +141,7 @@ func (h *handler) checkHost(r *http.Request) error {
 	if !h.o.Local || r.Host == "" || serve.Loopback(r.Host) {
 		return nil
 	}
-	return httpError{http.StatusMisdirectedRequest, errors.New("this server answers on this machine only, by the names localhost and 127.0.0.1")}
+	return httpError{http.StatusMisdirectedRequest, errors.New("this server answers on this machine only, by the names localhost and 127.0.0.1; behind a proxy with TLS, start it with --behind-tls-proxy, or let the proxy send Host: localhost")}
 }
 
 // who returns the sender of a request.
@@ -167,26 +167,33 @@ func (h *handler) who(r *http.Request) (*serve.Principal, error) {
 
 // route answers a request by its path.
 func (h *handler) route(w http.ResponseWriter, r *http.Request) error {
-	escaped := r.URL.EscapedPath()
+	escaped := mergeSlashes(r.URL.EscapedPath())
 	who, err := h.who(r)
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(escaped, "/-/") || escaped == "/-" {
-		h.server.ServeHTTP(w, withPrincipal(r, who))
+	if escaped == "/-" {
+		return toDirectory(w, r)
+	}
+	if strings.HasPrefix(escaped, "/-/") {
+		u := *r.URL // without slashes that the mux would redirect away from a proxy's prefix
+		u.Path, u.RawPath = mergeSlashes(u.Path), mergeSlashes(u.RawPath)
+		r = withPrincipal(r, who)
+		r.URL = &u
+		h.server.ServeHTTP(w, r)
 		return nil
 	}
 	p, err := parsePath(escaped)
 	if err != nil {
 		return err
 	}
-	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == "PROPFIND"
 	switch {
 	case p.rev == "" && read:
 		return h.above(w, r, p)
 	case (r.Method == http.MethodPut || r.Method == http.MethodDelete) && p.rev != "":
 		return h.write(w, r, who, p)
-	case !read && r.Method != "PROPFIND" || p.rev == "":
+	case !read:
 		w.Header().Set("Allow", readMethods)
 		return httpError{http.StatusMethodNotAllowed, fmt.Errorf("%s: not here", serve.Clip(r.Method))}
 	}
@@ -229,11 +236,13 @@ func describe(w http.ResponseWriter, v *serve.View, rev string) {
 // toDirectory redirects to the same path with a slash behind it.
 func toDirectory(w http.ResponseWriter, r *http.Request) error {
 	path := r.URL.EscapedPath()
-	to := "./" + path[strings.LastIndexByte(path, '/')+1:] + "/" // relative, for proxies that serve it elsewhere
+	to := path[strings.LastIndexByte(path, '/')+1:] + "/" // relative, for proxies that serve it elsewhere
+	to = strings.ReplaceAll(to, ":", "%3A")               // a colon would end a scheme
 	if r.URL.RawQuery != "" {
 		to += "?" + r.URL.RawQuery
 	}
 	w.Header().Set("Location", to)
+	w.Header().Set("Content-Length", "0") // also for HEAD
 	w.WriteHeader(http.StatusMovedPermanently)
 	return nil
 }
@@ -257,13 +266,22 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	}
 	entries := []entry{}
 	for _, name := range names {
-		entries = append(entries, entry{Name: name + "/"})
+		entries = append(entries, entry{Name: strings.ReplaceAll(name, "/", ":") + "/"})
 	}
-	if !p.dir {
+	all := func(yield func(entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+	switch {
+	case r.Method == "PROPFIND":
+		return multistatus(w, r, escape(title), entry{}, all, func(entry) time.Time { return h.started })
+	case !p.dir:
 		return toDirectory(w, r)
-	}
-	if wantsHTML(r) {
-		return writeIndex(w, r, title, entries)
+	case wantsHTML(r):
+		return writeIndex(w, r, title, all)
 	}
 	return writeJSON(w, r, listing{Path: strings.Trim(title, "/"), Entries: entries})
 }
@@ -293,6 +311,7 @@ func (h *handler) allowOrigin(w http.ResponseWriter, r *http.Request) {
 		head.Set("Access-Control-Allow-Methods", readMethods+", PUT, DELETE, POST")
 		head.Set("Access-Control-Allow-Headers", "Authorization, Range, If-Match, If-None-Match, If-Range, Content-Type, Depth, Zarrdb-Commit")
 		head.Set("Access-Control-Max-Age", "86400")
+		head.Set("Access-Control-Allow-Private-Network", "true") // a page of the internet may read from an address of this network
 	}
 }
 

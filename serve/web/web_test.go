@@ -159,6 +159,9 @@ func TestValues(t *testing.T) {
 		{"GET", "/w/v/main~0/keys/small", "", 200, "0123456789", ""},
 		{"GET", "/w/v/main@%7B0%7D/keys/small", "", 200, "0123456789", ""},
 		{"GET", "/w/v/feature%2Fone/keys/small", "", 200, "0123456789", ""},
+		{"GET", "/w/v/feature:one/keys/small", "", 200, "0123456789", ""},
+		{"GET", "/w/v/feature%3Aone~0/keys/small", "", 200, "0123456789", ""},
+		{"GET", "/w/v/feature:one@{2100-01-31T10:00:00Z}/keys/small", "", 200, "0123456789", ""},
 		{"HEAD", "/w/v/main/keys/small", "", 200, "", "Content-Length: 10"},
 		{"GET", "/w/v/main/keys/empty", "", 200, "", "Content-Length: 0"},
 		{"GET", "/w/v/main/keys/a:b%20%3C&%3E%252F", "", 200, "odd", ""},
@@ -189,14 +192,20 @@ func TestValues(t *testing.T) {
 		{"GET", "/w/v/main/t/c/9/9", "", 404, "*", ""},
 		{"GET", "/w/v/nowhere/keys/small", "", 404, "*", ""},
 		{"GET", "/none/v/main/keys/small", "", 404, "*", ""},
-		{"GET", "/w/x/main/keys/small", "", 400, "*", ""},
+		{"GET", "/w/x/main/keys/small", "", 404, "*", ""},
 		{"GET", "/w/v/main/../keys", "", 400, "*", ""},
 		{"GET", "/w/v/main/%2e%2e/keys", "", 400, "*", ""},
 		{"GET", "/w/v/main/a%2F..%2F..%2Fb", "", 400, "*", ""},
-		{"GET", "/w/v/main//etc/passwd", "", 400, "*", ""},
+		{"GET", "/w/v/main//etc/passwd", "", 404, "*", ""},
+		{"GET", "/w//v/main///keys//small", "", 200, "0123456789", ""},
+		{"GET", "/w/v/main/keys%2F%2Fsmall", "", 200, "0123456789", ""},
 		{"GET", "/w/v/main/a%00b", "", 400, "*", ""},
 		{"GET", "/w/v/main/a%ffb", "", 400, "*", ""},
-		{"GET", "//w/v/main", "", 400, "*", ""},
+		{"GET", "//w/v/main", "", 301, "", "Location: main/"},
+		{"GET", "/w/v/main//keys?x=%2F", "", 301, "", "Location: keys/?x=%2F"},
+		{"GET", "/w/v/feature:one", "", 301, "", "Location: feature%3Aone/"},
+		{"GET", "/-", "", 301, "", "Location: -/"},
+		{"GET", "//-//api//names", "", 200, "[\"w\"]\n", ""},
 		{"GET", "/w/v/main/" + strings.Repeat("a/", 3000) + "a", "", 400, "*", ""},
 		{"GET", "/w/v/" + strings.Repeat("a", 5000) + "/x", "", 404, "*", ""},
 		{"POST", "/w/v/main/keys/small", "", 405, "*", ""},
@@ -273,7 +282,7 @@ func TestListings(t *testing.T) {
 	for path, want := range map[string]string{
 		"/":                         "[w/]",
 		"/w/":                       "[v/ v2/ v3/]",
-		"/w/v/":                     "[feature/one/ main/]",
+		"/w/v/":                     "[feature:one/ main/]",
 		"/w/v/main/":                "[keys/ t/ zarr.json]",
 		"/w/v/main/keys/":           "[a:b <&>%2F big dir dir/ empty small]",
 		"/w/v/main/t/?recursive":    "[c/0/0 c/1/0 zarr.json]",
@@ -306,7 +315,7 @@ func TestListings(t *testing.T) {
 		"/w/v/main/keys/dir": 200, "/w/v/main/keys/none": 404, "/w/v/main?x=1&y=%2F": 301, "/w/v/main/keys?recursive": 301,
 	} {
 		before, query, _ := strings.Cut(path, "?")
-		want := "." + before[strings.LastIndexByte(before, '/'):] + "/"
+		want := before[strings.LastIndexByte(before, '/')+1:] + "/"
 		if query != "" {
 			want += "?" + query
 		}
@@ -315,12 +324,12 @@ func TestListings(t *testing.T) {
 		}
 	}
 	page := body(t, s.do("GET", "/w/v/main/keys/"))
-	for _, want := range []string{`<a href="a%3Ab%20%3C&amp;%3E%252F">a:b &lt;&amp;&gt;%2F</a>`, `<a href="dir/">dir/</a>`, `<a href="small">small</a>`} {
+	for _, want := range []string{`<a href="a%3Ab%20%3C%26%3E%252F">a:b &lt;&amp;&gt;%2F</a>`, `<a href="dir/">dir/</a>`, `<a href="small">small</a>`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the index has no %s: %s", want, page)
 		}
 	}
-	if page := body(t, s.do("GET", "/w/v/")); !strings.Contains(page, `href="feature%2Fone/"`) {
+	if page := body(t, s.do("GET", "/w/v/")); !strings.Contains(page, `href="feature%3Aone/"`) {
 		t.Errorf("the index of versions: %s", page)
 	}
 }
@@ -336,7 +345,9 @@ func TestPropfind(t *testing.T) {
 		{"/w/v/main/t", "0", 207, "/w/v/main/t/:dir"},
 		{"/w/v/main/t/c", "infinity", 207, "/w/v/main/t/c/:dir /w/v/main/t/c/0/0: /w/v/main/t/c/1/0:"},
 		{"/w/v/main/keys/small", "1", 207, "/w/v/main/keys/small:10"},
-		{"/w/v/feature%2Fone/keys/", "1", 207, "/w/v/feature%2Fone/keys/a:b%20%3C&%3E%252F:3"},
+		{"/w/v/feature%2Fone/keys/", "1", 207, "/w/v/feature%3Aone/keys/a%3Ab%20%3C%26%3E%252F:3"},
+		{"/", "1", 207, "/:dir /w/:dir"},
+		{"/w/v", "1", 207, "/w/v/:dir /w/v/feature%3Aone/:dir /w/v/main/:dir"},
 		{"/w/v/main/none", "1", 404, ""},
 		{"/w/v/main/t", "2", 400, ""},
 		{"/w/v/main/..", "1", 400, ""},
@@ -439,6 +450,9 @@ func TestOrigins(t *testing.T) {
 			if got := r.Header.Get("Access-Control-Allow-Origin"); got != c.want {
 				t.Errorf("%s from %s with %+v: %q, want %q", method, c.origin, c.o, got, c.want)
 			}
+			if got := r.Header.Get("Access-Control-Allow-Private-Network") == "true"; got != (c.want != "" && method == "OPTIONS") {
+				t.Errorf("%s from %s with %+v: access to private networks is %v", method, c.origin, c.o, got)
+			}
 			if expose := r.Header.Get("Access-Control-Expose-Headers"); (c.want != "") != strings.Contains(expose, "Content-Range") {
 				t.Errorf("exposed headers %q", expose)
 			}
@@ -454,6 +468,8 @@ func TestLocalHosts(t *testing.T) {
 	} {
 		if r := s.do("GET", "/w/v/main/keys/small", "Host: "+host); r.StatusCode != status {
 			t.Errorf("Host %s: status %d, want %d", host, r.StatusCode, status)
+		} else if status == 421 && !strings.Contains(body(t, r), "--behind-tls-proxy") {
+			t.Errorf("Host %s: the error names no flag", host)
 		}
 	}
 }

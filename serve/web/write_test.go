@@ -53,7 +53,7 @@ func TestSessions(t *testing.T) {
 	var made sessionJSON
 	r := s.ask(201, "POST", "/-/api/sessions", `{"db":"w","label":"load"}`, &made)
 	at := "/-/api/sessions/w/" + made.ID
-	if r.Header.Get("Location") != at || made.Branch != "main" || made.Base != s.first.String() || made.Label != "load" {
+	if "/-/api/"+r.Header.Get("Location") != at || made.Branch != "main" || made.Base != s.first.String() || made.Label != "load" {
 		t.Fatalf("%s: %+v", r.Header.Get("Location"), made)
 	}
 	key := "/w/v/~" + made.ID + "/keys/"
@@ -71,6 +71,8 @@ func TestSessions(t *testing.T) {
 	put(501, "fresh", "x", `If-None-Match: "a"`)
 	put(415, "fresh", "x", "Content-Encoding: gzip")
 	put(400, "dir/", "x")
+	s.ask(400, "DELETE", key+"/", "", nil) // as with an empty variable before the last slash
+	s.ask(400, "DELETE", "/w/v/~"+made.ID+"//", "", nil)
 	put(400, "../x", "x")
 	if r := s.do("GET", key+"new", asWriter); body(t, r) != "three" || r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("read in the session: headers %v", r.Header)
