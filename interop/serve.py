@@ -5,7 +5,7 @@
 Each client has a function; its name in the table of the document is the one given
 to it here. A client that is not installed is skipped by name.
 """
-import argparse, functools, http.server, json, os, pathlib, queue, re, shutil, signal, subprocess, sys, tempfile, threading, traceback, urllib.parse, urllib.request
+import argparse, functools, http.server, json, os, pathlib, queue, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, urllib.parse, urllib.request
 
 import numpy as np
 import zarr
@@ -13,7 +13,7 @@ import zarr
 DATA = np.arange(12 * 10, dtype="i4").reshape(12, 10)
 SECRETS = {"writer": "secret-of-the-writer", "reader": "secret-of-the-reader"}
 KEYS = f"""
-writer     write:main  {SECRETS["writer"]}
+writer     write:main,write:exp/*  {SECRETS["writer"]}
 reader     read        {SECRETS["reader"]}
 anonymous  read        -
 """
@@ -52,6 +52,7 @@ class Served:
         self.zarrdb("init", "w.zdb")
         self.zarrdb("import", "w.zdb", "source.zarr")
         self.zarrdb("tag", "w.zdb", "v1")
+        self.zarrdb("branch", "w.zdb", ODD_BRANCH)
         self.zarrdb("import", "w.zdb", "two.zarr", "--to", "two")
         self.pages = Pages(args.zarrita)
         keys = self.tmp / "keys"
@@ -69,6 +70,8 @@ class Served:
         subprocess.run([os.path.abspath(self.args.bin), *args], cwd=self.tmp, check=True, stdout=subprocess.DEVNULL)
 
     def end(self):
+        if "odd" in self.__dict__:
+            self.odd.end()
         self.pages.end()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0, (self.tmp / "log").read_text()[-2000:]
@@ -80,8 +83,12 @@ class Served:
             text = res.read()
             return json.loads(text) if text else None
 
-    def begin(self):
-        return self.api("POST", "/-/api/sessions", {"db": "w.zdb"})["id"]
+    def begin(self, branch="main"):
+        return self.api("POST", "/-/api/sessions", {"db": "w.zdb", "branch": branch})["id"]
+
+    @functools.cached_property
+    def odd(self):
+        return Odd(self)
 
     def commits(self, session, check):
         """Commits a session and reads what it holds from the branch."""
@@ -186,6 +193,173 @@ def fsspec_http(s):
     two = zarr.open_group(f"{s.http}/w.zdb/v2/main", mode="r", zarr_format=2, use_consolidated=False)
     assert "g" in set(two.keys()) and two["g/a"].metadata.zarr_format == 2
     same(two["g/a"][:])
+
+
+ODD_BRANCH = "exp/odd"
+ODD_GROUPS = ["plain", "a b", "100%", "%2F", "%41", "what?", "x?y=1", "#1", "a&b", "a&amp;b", "a+b", "ä", "日本", "..x", "...", "~x", "'q'", '"q"', "<b>", "a:b", "a;b", "(x)", "$x", "@x"]
+ODD_FILES = [*ODD_GROUPS, ".hidden", "*", "[x]", "{x}", "|", "a\\b", "tab\tx", "-"]
+
+
+class Odd:
+    """A tree of odd names: in a folder that http.server serves, and in a branch."""
+
+    def __init__(self, s):
+        self.folder = s.tmp / "odd"
+        root = zarr.open_group(self.folder, mode="w", attributes={"title": "odd"})
+        for i, name in enumerate(ODD_GROUPS):
+            g = root.create_group(name).create_group(name)
+            a = g.create_array("v", shape=(4,), chunks=(2,), dtype="i4", dimension_names=["x"], compressors=None)
+            a[:] = np.arange(4) + i + 1
+        for i, name in enumerate(ODD_FILES):
+            (self.folder / "files" / "deep").mkdir(parents=True, exist_ok=True)
+            (self.folder / "files" / "deep" / name).write_bytes(b"%d" % i)
+        self.files = tree(self.folder)
+        session = s.begin(ODD_BRANCH)
+        s.api("DELETE", f"/w.zdb/v/~{session}/")
+        for name, value in self.files.items():
+            r = urllib.request.Request(f"{s.http}/w.zdb/v/~{session}/" + urllib.parse.quote(name), method="PUT", data=value,
+                                       headers={"Authorization": "Bearer " + SECRETS["writer"]})
+            urllib.request.urlopen(r).close()
+        s.api("POST", f"/-/api/sessions/w.zdb/{session}/commit", {"message": "odd names"})
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(self.folder)))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.theirs = f"http://127.0.0.1:{self.server.server_port}/"
+        self.ours = f"{s.http}/w.zdb/v/exp:odd/"
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def agree(self, look, ours=None):
+        """Compares what a client sees of a served branch with what it sees of the folder."""
+        want, got = look(self.theirs), look(ours or self.ours)
+        assert want, "the client sees nothing of the folder"
+        for name in sorted({*want, *got}, key=str):
+            assert want.get(name) == got.get(name), f"{look.__name__} of {name!r}: {got.get(name)!r}, from http.server {want.get(name)!r}"
+
+
+def tree(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def see_fsspec(root):
+    import fsspec
+    fs = fsspec.filesystem("http", skip_instance_cache=True)
+
+    def cut(url):
+        assert url.startswith(root.rstrip("/")), url
+        return urllib.parse.unquote(url[len(root):])
+
+    seen = {"glob *": sorted(map(cut, fs.glob(root + "*"))), "glob **": sorted(map(cut, fs.glob(root + "**"))),
+            "glob below": sorted(map(cut, fs.glob(root + "files/deep/a*")))}
+    found = fs.find(root, withdirs=True, detail=True)
+    for url, info in found.items():
+        seen["find " + cut(url)] = info["type"], fs.isdir(url), fs.exists(url)
+        if info["type"] == "file" and url != root:  # find has the root, whose page differs
+            seen["cat " + cut(url)] = fs.cat_file(url), fs.size(url)
+        else:
+            for at in {url, url.rstrip("/"), url.rstrip("/") + "/"}:
+                seen["ls " + cut(at)] = sorted((cut(e["name"]).replace("//", "/"), e["type"]) for e in fs.ls(at))
+    assert sum(name.startswith("cat ") for name in seen) > 100, len(seen)
+    return seen
+
+
+def see_zarr(root):
+    seen = {}
+    for url in (root, root.rstrip("/")):
+        g = zarr.open_group(url, mode="r", use_consolidated=False)
+        seen["keys " + url[len(root):]] = sorted(g.keys())
+        for name, node in g.members(max_depth=None):
+            seen["member " + name] = node[:].tolist() if isinstance(node, zarr.Array) else sorted(node.keys())
+    return seen
+
+
+def see_xarray(root):
+    import xarray as xr
+    seen = {}
+    for name in ["plain", "a b", "ä", "a+b", "a&b"]:
+        for url in (root, root.rstrip("/")):
+            with xr.open_zarr(url, group=f"{name}/{name}", consolidated=False) as ds:
+                seen[name, url.endswith("/")] = {k: v.values.tolist() for k, v in ds.data_vars.items()}
+    assert all(seen.values()), seen
+    return seen
+
+
+def see_wget(root):
+    with tempfile.TemporaryDirectory() as dest:
+        subprocess.run([tool("wget"), "-q", "-r", "-l", "inf", "-nH", "-R", "index.html*", "--restrict-file-names=nocontrol", "-e", "robots=off", "-P", dest, root],
+                       capture_output=True)
+        below = tree(pathlib.Path(dest, urllib.parse.unquote(urllib.parse.urlparse(root).path).strip("/")))
+        assert len(tree(pathlib.Path(dest))) == len(below), "wget leaves the tree"
+        return below
+
+
+def see_rclone(root, kind="http"):
+    with tempfile.TemporaryDirectory() as dest:
+        r = subprocess.run([tool("rclone"), "--config", os.devnull, "copy", f":{kind}:", dest, f"--{kind}-url", root], capture_output=True, text=True)
+        assert kind == "http" or r.returncode == 0, r.stderr[-600:]  # a name that rclone refuses fails for http.server too
+        return tree(pathlib.Path(dest))
+
+
+@client("fsspec http, zarr-python, xarray, below the root")
+def below_root(s):
+    for look in (see_fsspec, see_zarr, see_xarray):
+        s.odd.agree(look)
+
+
+@client("wget")
+def wget(s):
+    s.odd.agree(see_wget)
+
+
+@client("rclone http")
+def rclone_http(s):
+    s.odd.agree(see_rclone)
+
+
+@client("rclone webdav")
+def rclone_webdav(s):
+    assert see_rclone(s.odd.ours, "webdav") == s.odd.files
+
+
+@client("nginx with a path prefix")
+def nginx(s):
+    exe = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+    if not exe:
+        raise Missing("nginx")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = s.tmp / "nginx"
+    folder.mkdir()
+    temporary = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (folder / "nginx.conf").write_text(f"""daemon off; master_process off; pid {folder}/pid; error_log {folder}/error; events {{}}
+http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port};
+  location /data/ {{ proxy_pass {s.http}/; proxy_set_header X-Forwarded-Prefix /data; }} }} }}""")
+    process = subprocess.Popen([exe, "-e", str(folder / "error"), "-p", str(folder), "-c", "nginx.conf"])
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except ConnectionRefusedError:
+                assert process.poll() is None, (folder / "error").read_text()
+                time.sleep(0.05)
+        root = f"http://127.0.0.1:{port}/data/w.zdb/v/exp:odd/"
+        for look in (see_fsspec, see_zarr, see_xarray, see_wget, see_rclone):
+            try:
+                s.odd.agree(look, root)
+            except Missing:
+                pass  # it has a row of its own
+        assert see_rclone(root, "webdav") == s.odd.files
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @client("obstore HTTPStore")

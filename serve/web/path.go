@@ -66,7 +66,7 @@ func parsePath(escaped string) (p place, err error) {
 	if p.key, err = unescape(rest); err != nil {
 		return p, err
 	}
-	p.key = strings.TrimPrefix(mergeSlashes(p.key), "/")
+	p.key = strings.TrimPrefix(mergeSlashes("/"+p.key), "/")
 	if len(p.key) > maxKey {
 		return p, fmt.Errorf("%w: a key of %d bytes; at most %d are served", errPath, len(p.key), maxKey)
 	}
@@ -88,10 +88,16 @@ func inPath(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return name == "" || name == "." || name == ".." })
 }
 
-// mergeSlashes replaces each run of slashes by one.
+// mergeSlashes replaces each run of slashes by one, also with single dots between them,
+// which some clients send.
 func mergeSlashes(path string) string {
-	for strings.Contains(path, "//") {
-		path = strings.ReplaceAll(path, "//", "/")
+	for _, run := range []string{"//", "/./"} {
+		for strings.Contains(path, run) {
+			path = strings.ReplaceAll(path, run, "/")
+		}
+	}
+	if dir, ok := strings.CutSuffix(path, "/."); ok {
+		return dir + "/"
 	}
 	return path
 }
@@ -116,3 +122,13 @@ func escape(key string) string {
 
 // segment is a database or revision as one segment of a path.
 func segment(name string) string { return escape(strings.ReplaceAll(name, "/", ":")) }
+
+// forwardedPrefix is the path of a proxy below which it serves this server, if the proxy
+// names it, escaped. Paths that begin with it do not lead to another host.
+func forwardedPrefix(r *http.Request) string {
+	u, err := url.Parse(mergeSlashes(r.Header.Get("X-Forwarded-Prefix")))
+	if err != nil || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") {
+		return ""
+	}
+	return strings.TrimSuffix(u.EscapedPath(), "/")
+}

@@ -87,9 +87,7 @@ func multistatus(w http.ResponseWriter, r *http.Request, path string, self entry
 	if depth != "" && depth != "0" && depth != "1" && depth != "infinity" {
 		return httpError{http.StatusBadRequest, fmt.Errorf("the header Depth: %s: want 0, 1 or infinity", serve.Clip(depth))}
 	}
-	if prefix := r.Header.Get("X-Forwarded-Prefix"); strings.HasPrefix(prefix, "/") { // links cannot be relative here
-		path = strings.TrimRight(prefix, "/") + path
-	}
+	path = forwardedPrefix(r) + path // links cannot be relative here
 	entries := func(yield func(entry, error) bool) {
 		if yield(self, nil) && depth != "0" {
 			below(yield)

@@ -235,9 +235,12 @@ func describe(w http.ResponseWriter, v *serve.View, rev string) {
 
 // toDirectory redirects to the same path with a slash behind it.
 func toDirectory(w http.ResponseWriter, r *http.Request) error {
-	path := r.URL.EscapedPath()
-	to := path[strings.LastIndexByte(path, '/')+1:] + "/" // relative, for proxies that serve it elsewhere
-	to = strings.ReplaceAll(to, ":", "%3A")               // a colon would end a scheme
+	path := mergeSlashes(r.URL.EscapedPath())
+	name := strings.LastIndexByte(path, '/') + 1
+	to := strings.ReplaceAll(path[name:], ":", "%3A") + "/" // relative, for proxies that serve it elsewhere; a colon would end a scheme
+	if strings.Contains(path[:name], "%") {
+		to = forwardedPrefix(r) + path[:name] + to // aiohttp decodes the path that a relative one is joined to
+	}
 	if r.URL.RawQuery != "" {
 		to += "?" + r.URL.RawQuery
 	}

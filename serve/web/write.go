@@ -36,8 +36,8 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, who *serve.Princ
 		return httpError{http.StatusForbidden, errors.New("keys of another format are read-only")}
 	case r.Method == http.MethodPut && p.dir:
 		return httpError{http.StatusBadRequest, errors.New("a key does not end with a slash")}
-	case p.dir && strings.Contains(r.URL.Path, "//"): // a variable of a script may be empty
-		return httpError{http.StatusBadRequest, errors.New("DELETE of a directory: the path has an empty name; leave out the second slash to delete all below it")}
+	case p.dir && mergeSlashes(r.URL.Path) != r.URL.Path: // a variable of a script may be empty
+		return httpError{http.StatusBadRequest, errors.New("DELETE of a directory: the path has an empty name; leave it out to delete all below the directory")}
 	}
 	if err := sameSite(r); err != nil {
 		return err
