@@ -51,8 +51,8 @@ holds databases stands for all of them. Any version is a Zarr store below
 
   http://ADDR/NAME/v/REV/          for example /weather.zdb/v/main/
 
-where NAME is that of the directory or file. Everything else that the server has
-lies below /-/.
+where NAME is that of the directory or file, and a slash in REV is written as a
+colon: /weather.zdb/v/exp:one/. Everything else that the server has lies below /-/.
 
 Without --keys the server takes no writes and listens to this machine only. A key
 file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.

@@ -108,7 +108,7 @@ func (l *lister) children(ctx context.Context, after string) iter.Seq2[entry, er
 			if e.Prefix {
 				e.Name += "/"
 			}
-			if !l.yield(ctx, e.Name, err, yield) {
+			if !l.emit(ctx, e.Name, err, yield) {
 				return
 			}
 		}
@@ -123,16 +123,16 @@ func (l *lister) keys(ctx context.Context, after string) iter.Seq2[entry, error]
 			o.After = l.prefix + after
 		}
 		for key, err := range l.v.List(ctx, o) {
-			if !l.yield(ctx, strings.TrimPrefix(key, l.prefix), err, yield) {
+			if !l.emit(ctx, strings.TrimPrefix(key, l.prefix), err, yield) {
 				return
 			}
 		}
 	}
 }
 
-// yield yields a name with its size, or an error. It skips keys that are not served, and
+// emit yields a name with its size, or an error. It skips keys that are not served, and
 // returns whether to continue.
-func (l *lister) yield(ctx context.Context, name string, err error, yield func(entry, error) bool) bool {
+func (l *lister) emit(ctx context.Context, name string, err error, yield func(entry, error) bool) bool {
 	l.exists = l.exists || err == nil
 	e := entry{Name: name}
 	names := strings.Split(strings.TrimSuffix(name, "/"), "/")
@@ -182,12 +182,7 @@ func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries it
 	return writeLong(w, r, "text/html; charset=utf-8", func(yield func([]byte, error) bool) {
 		b := fmt.Appendf(nil, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n", html.EscapeString(title))
 		for e, err := range entries {
-			name, isDir := strings.CutSuffix(e.Name, "/")
-			href := segment(name)
-			if isDir {
-				href += "/"
-			}
-			b = fmt.Appendf(b, "<a href=\"%s\">%s</a>", href, html.EscapeString(e.Name))
+			b = fmt.Appendf(b, "<a href=\"%s\">%s</a>", escape(e.Name), html.EscapeString(e.Name))
 			if e.Size != nil {
 				b = fmt.Appendf(b, "  %d", *e.Size)
 			}

@@ -52,11 +52,8 @@ func parsePath(escaped string) (p place, err error) {
 			return p, nil
 		case part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3":
 			return p, httpError{http.StatusNotFound, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))}
-		case part == &p.rev: // no name of a branch or tag has a colon; a time has
-			name, when, at := strings.Cut(p.rev, "@{")
-			if p.rev = strings.ReplaceAll(name, ":", "/"); at {
-				p.rev += "@{" + when
-			}
+		case part == &p.rev:
+			p.rev = swapInNames(p.rev, ":", "/")
 		}
 		if rest = after; !more {
 			p.dir = false
@@ -113,15 +110,23 @@ func unescape(s string) (string, error) {
 	return text, nil
 }
 
-// escape is a key as part of a path, slashes as they are. Everything but letters, digits
-// and "-_.~" is escaped: clients that read listings take some of the other characters
-// for syntax, of URLs, HTML or patterns.
-func escape(key string) string {
-	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(key))
-}
+// segment is a name as one segment of a path. Everything but letters, digits and "-_.~"
+// is escaped: clients that read listings take some of the other characters for syntax,
+// of URLs, HTML or patterns.
+func segment(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
 
-// segment is a database or revision as one segment of a path.
-func segment(name string) string { return escape(strings.ReplaceAll(name, "/", ":")) }
+// escape is a key as part of a path, slashes as they are.
+func escape(key string) string { return strings.ReplaceAll(segment(key), "%2F", "/") }
+
+// swapInNames replaces from by to in the name that a revision begins with. The names of
+// branches and tags have slashes and no colons; a time behind them has colons.
+func swapInNames(rev, from, to string) string {
+	name, when, at := strings.Cut(rev, "@{")
+	if name = strings.ReplaceAll(name, from, to); at {
+		name += "@{" + when
+	}
+	return name
+}
 
 // forwardedPrefix is the path of a proxy below which it serves this server, if the proxy
 // names it, escaped. Paths that begin with it do not lead to another host.

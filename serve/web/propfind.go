@@ -69,7 +69,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 	case v.Session != nil:
 		started = v.Session.Engine().Info().Created
 	}
-	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(p.rev) + "/" + escape(key)
+	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(swapInNames(p.rev, "/", ":")) + "/" + escape(key)
 	return multistatus(w, r, base, self, list, func(e entry) time.Time {
 		if e.Size != nil && v.Session != nil {
 			if at, err := v.Modified(r.Context(), key+e.Name); err == nil { // else it is a key of another format

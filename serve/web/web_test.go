@@ -527,7 +527,7 @@ func TestKeysAreNeeded(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"/", "/w", "/w/v/main/a/b", "/w/v/a%2Fb/c%20d/", "/w/v2/x/%2e%2e/y", "//", "/w/v/%ff/"} {
+	for _, s := range []string{"/", "/w", "/w/v/main/a/b", "/w/v/a%2Fb/c%20d/", "/a%2Fb/v/a:b@{1:0%2F1}~1/x", "//w/./v/main/.//x/.", "/w/v2/x/%2e%2e/y", "//", "/w/v/%ff/"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -546,7 +546,7 @@ func FuzzPath(f *testing.F) {
 		if p.rev == "" {
 			return
 		}
-		again := "/" + segment(p.db) + "/" + p.form + "/" + segment(p.rev) + "/" + escape(p.key)
+		again := "/" + segment(p.db) + "/" + p.form + "/" + segment(swapInNames(p.rev, "/", ":")) + "/" + escape(p.key)
 		if p.key == "" && !p.dir {
 			again = strings.TrimSuffix(again, "/")
 		} else if p.key != "" && p.dir {

@@ -24,7 +24,7 @@ const commitHeader = "Zarrdb-Commit"
 var (
 	errNeedsSession = httpError{http.StatusForbidden, errors.New("a branch is written through a session (POST /-/api/sessions), or with ?commit=MESSAGE for a commit of this one write")}
 	errMemory       = httpError{http.StatusServiceUnavailable, errors.New("too many large values are under way; try again")}
-	errReadOnly     = httpError{http.StatusForbidden, errors.New("this server is read-only")}
+	errReadOnly     = httpError{http.StatusForbidden, errors.New("this server is read-only: to write, start it with --keys, and without --read-only")}
 )
 
 // write answers PUT and DELETE of a key, and DELETE of a directory.
@@ -169,7 +169,7 @@ func sameSite(r *http.Request) error {
 		return nil
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		return httpError{http.StatusForbidden, err}
+		return httpError{http.StatusForbidden, fmt.Errorf("%w: pages of other sites, and pages behind a proxy that changes the header Host, write with a Bearer token only", err)}
 	}
 	return nil
 }

@@ -73,6 +73,7 @@ func TestSessions(t *testing.T) {
 	put(400, "dir/", "x")
 	s.ask(400, "DELETE", key+"/", "", nil) // as with an empty variable before the last slash
 	s.ask(400, "DELETE", "/w/v/~"+made.ID+"//", "", nil)
+	s.ask(400, "DELETE", "/w/v/~"+made.ID+"/.", "", nil)
 	put(400, "../x", "x")
 	if r := s.do("GET", key+"new", asWriter); body(t, r) != "three" || r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("read in the session: headers %v", r.Header)
@@ -179,6 +180,7 @@ func TestWhoMayWrite(t *testing.T) {
 			{"writer", "POST", "/-/api/sessions", `{"db":"w","no":1}`, 400},
 			{"writer", "POST", "/-/api/sessions", `{"db":`, 400},
 			{"admin", "PUT", "/w/v/feature%2Fone/keys/x?commit=x", "x", 201},
+			{"admin", "PUT", "/w/v/feature:one/keys/y?commit=x", "x", 201},
 			{"nobody", "PUT", "/w/v/main/keys/x?commit=x", "x", 401},
 			{"writer", "GET", "/-/api/sessions/w/zz", "", 400},
 			{"writer", "POST", "/-/api/nothing", "", 404},
@@ -193,6 +195,8 @@ func TestWhoMayWrite(t *testing.T) {
 			r := s.send(c.method, c.path, strings.NewReader(c.body), "Authorization: Bearer "+c.who)
 			if r.StatusCode != want {
 				t.Errorf("read-only %v: %+v: status %d, want %d: %s", readOnly, c, r.StatusCode, want, body(t, r))
+			} else if text := body(t, r); readOnly && want == 403 && !strings.Contains(text, "--keys") {
+				t.Errorf("%+v: the error names no flag: %s", c, text)
 			}
 		}
 	}
@@ -228,6 +232,8 @@ func TestCrossSiteWrites(t *testing.T) {
 	} {
 		if r := s.send("PUT", path, strings.NewReader("x"), c.headers...); r.StatusCode != c.status {
 			t.Errorf("%q: status %d, want %d", c.headers, r.StatusCode, c.status)
+		} else if text := body(t, r); c.status == 403 && !strings.Contains(text, "Bearer token") {
+			t.Errorf("%q: the error names no way: %s", c.headers, text)
 		}
 	}
 }
