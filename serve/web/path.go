@@ -50,6 +50,8 @@ func parsePath(escaped string) (p place, err error) {
 		switch {
 		case segment == "":
 			return p, nil
+		case !inPath(*part):
+			return p, fmt.Errorf("%w: nothing has the name %q", errPath, *part)
 		case part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3":
 			return p, httpError{http.StatusNotFound, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))}
 		case part == &p.rev:
