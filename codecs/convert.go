@@ -152,6 +152,9 @@ func (c Chain) V2() (V2, error) {
 		if l.entry.V2 == "" {
 			return V2{}, l.fail(noForm("codec %q has no id in v2", l.name))
 		}
+		if l.entry.V2 == "crc32c" {
+			return V2{}, l.fail(noForm("codec %q, which most readers of v2 do not have", l.name))
+		}
 		item, err := l.printV2()
 		if err != nil {
 			return V2{}, err

@@ -26,14 +26,16 @@ func TestConvert(t *testing.T) {
 		{"big, F", dtype.NewInt(16).WithOrder(dtype.Big), "F", `null`, `null`, `[` + transpose(`[2,1,0]`) + `,` + big + `]`},
 		{"zlib", dtype.NewUint(8), "C", `null`, `{"id":"zlib","level":3}`,
 			`[{"name":"bytes"},{"name":"numcodecs.zlib","configuration":{"level":3}}]`},
-		{"zstd", dtype.NewUint(8), "C", `null`, `{"id":"zstd","level":3,"checksum":true}`,
-			`[{"name":"bytes"},{"name":"zstd","configuration":{"level":3,"checksum":true}}]`},
+		{"zstd", dtype.NewUint(8), "C", `null`, `{"id":"zstd","level":3}`,
+			`[{"name":"bytes"},{"name":"zstd","configuration":{"level":3,"checksum":false}}]`},
+		{"bitround", dtype.NewFloat(32).WithOrder(dtype.Little), "C", `[{"id":"bitround","keepbits":23}]`, `null`,
+			`[{"name":"numcodecs.bitround","configuration":{"keepbits":23}},` + little + `]`},
 		{"blosc", dtype.NewFloat(32).WithOrder(dtype.Little), "C", `null`, `{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1,"blocksize":0}`,
 			`[` + little + `,` + blosc("lz4", "shuffle", 4, 0) + `]`},
 		{"blosc auto", dtype.NewUint(8), "C", `null`, `{"id":"blosc","cname":"zstd","clevel":5,"shuffle":-1}`,
 			`[{"name":"bytes"},` + blosc("zstd", "bitshuffle", 1, 0) + `]`},
-		{"filter", dtype.NewFloat(32).WithOrder(dtype.Big), "C", `[{"id":"crc32c"}]`, `{"id":"gzip","level":1}`,
-			`[` + big + `,{"name":"crc32c"},{"name":"gzip","configuration":{"level":1}}]`},
+		{"filter", dtype.NewFloat(32).WithOrder(dtype.Big), "C", `[{"id":"crc32"}]`, `{"id":"gzip","level":1}`,
+			`[` + big + `,{"name":"numcodecs.crc32","configuration":{}},{"name":"gzip","configuration":{"level":1}}]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := codecs.V2{Type: c.typ, Order: c.order, Rank: 3, Filters: json.RawMessage(c.filters), Compressor: json.RawMessage(c.compressor)}
@@ -84,12 +86,27 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// Readers of v2 refuse the member checksum of zstd, whatever it is.
+func TestConvertZstdToV2(t *testing.T) {
+	for _, checksum := range []string{"true", "false"} {
+		c, err := builtin.Registry().ParseV3(json.RawMessage(`[` + little + `,{"name":"zstd","configuration":{"level":3,"checksum":` + checksum + `}}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := c.V2(); err != nil || string(v.Compressor) != `{"id":"zstd","level":3}` {
+			t.Errorf("checksum %s: compressor %s (%v)", checksum, v.Compressor, err)
+		}
+	}
+}
+
 func TestConvertNoForm(t *testing.T) {
 	reg := builtin.Registry()
 	for _, list := range []string{
 		`[` + transpose(`[1,0,2]`) + `,` + little + `]`,
 		`[` + shard(`[1,1,1]`, little, indexCRC, "end") + `]`,
 		`[` + little + `,{"name":"mystery","must_understand":false}]`,
+		`[` + little + `,{"name":"crc32c"}]`,
+		`[` + little + `,{"name":"zstd","configuration":{"level":3,"checksum":false}},{"name":"numcodecs.crc32c"}]`,
 	} {
 		c, err := reg.ParseV3(json.RawMessage(list))
 		if err != nil {

@@ -1,10 +1,11 @@
 """Every data type with every codec and every layout: others read what zarrdb
 writes, and zarrdb reads what they write, to the same bytes.
 
-    matrix.py --arrays BIN [--zarrita FOLDER] [--out verified.json] [-k SUBSTRING]
+    matrix.py --arrays BIN [--zarrita FOLDER] [--old PYTHON] [--out verified.json] [-k SUBSTRING]
 
 --arrays is the program in arrays/, --zarrita a folder with node_modules in which
-zarrita is installed. What was found equal is written to --out, one line per
+zarrita is installed, --old a Python with zarr-python 2, which reads the arrays that
+are converted to Zarr v2. What was found equal is written to --out, one line per
 implementation, format, data type, codec and layout. What an implementation is
 known not to do stands in gaps.py; anything else that fails, fails the run, and
 so does a gap that has closed.
@@ -83,6 +84,20 @@ class Zarrita:
         return {a["path"].strip("/"): a for a in answers}
 
 
+class OldZarrPython:
+    """zarr-python 2, in an environment of its own."""
+    writes = False
+
+    def __init__(self, python):
+        self.python, self.name = str(python), "zarr-python 2"
+
+    def read_all(self, store, todo):
+        out = store.with_name("old")
+        out.mkdir()
+        script = str(pathlib.Path(__file__).with_name("zarr2.py"))
+        return {a["path"]: a for a in lines([self.python, script, str(store), str(out)], [{"path": c.path} for c in todo])}
+
+
 def document(store, case):
     folder = store / case.path
     folder.mkdir(parents=True)
@@ -121,25 +136,47 @@ class Run:
             if "error" in a:
                 self.trouble.append(("zarrdb writes", str(c), a["error"]))
 
-    def converted(self, impl):
-        """What zarrdb stored in one format, it exports to the other; impl reads the same values."""
+    def converted(self, impls, old):
+        """What zarrdb stored in one format, it exports to the other; every reader of that
+        format reads the same values."""
         for fmt in (2, 3):
             todo, out = [c for c in self.todo if c.zarr_format != fmt], self.tmp / f"to{fmt}"
             answers = lines([self.arrays, "convert", str(self.tmp / "ours"), str(out), str(fmt)], [{"path": c.path} for c in todo])
+            done = []
             for c, a in zip(todo, answers):
-                was = dataclasses.replace(c, zarr_format=fmt)
-                error = a.get("error") or self.attempt(c, lambda: impl.read(out, was))
-                self.conversions[error.split(":")[0] if "cannot be converted" in error else "read"] += 1
-                if error and not gaps.covers("conversion", "", str(c), error):
-                    self.trouble.append((f"conversion to v{fmt}", str(c), error))
+                if error := a.get("error"):
+                    self.note_conversion("zarrdb", fmt, c, error)
+                else:
+                    done.append(dataclasses.replace(c, zarr_format=fmt))
+            for impl in [*impls, *([old] if old and fmt == 2 else [])]:
+                if impl.writes:
+                    found = {c.path: self.attempt(c, lambda: impl.read(out, c)) for c in done}
+                else:
+                    found = {path: self.answered(a) for path, a in impl.read_all(out, done).items()} if done else {}
+                for c in done:
+                    self.note_conversion(impl.name, fmt, c, found[c.path])
+
+    def note_conversion(self, impl, fmt, case, error):
+        """Files what came of one array in another format. The case keeps the name of its source."""
+        name = str(dataclasses.replace(case, zarr_format=5 - fmt))
+        known = error and gaps.covers(impl, f"to v{fmt}", name, error)
+        self.conversions[impl, fmt, "known gap" if known else "failed" if error else "equal"] += 1
+        if error and not known:
+            self.trouble.append((f"{impl} reads a conversion to v{fmt}", name, error))
+
+    def answered(self, a):
+        """The error of an answer of a reader in another process, or "" """
+        if "values" in a:
+            case = next(c for c in self.todo if c.path == a["path"])
+            return self.attempt(case, lambda: np.load(a["values"], allow_pickle=True))
+        return a.get("error") or (a["sha256"] != self.sums[a["path"].strip("/")] and "other values" or "")
 
     def reads_ours(self, impl):
         store = self.tmp / "ours"
         if isinstance(impl, Zarrita):
             for path, a in impl.read_all(store, self.todo).items():
                 case = next(c for c in self.todo if c.path == path)
-                error = a.get("error") or (a["sha256"] != self.sums[path] and "other values")
-                self.note(impl.name, case, "reads_ours", error)
+                self.note(impl.name, case, "reads_ours", self.answered(a))
             return
         for c in self.todo:
             self.note(impl.name, c, "reads_ours", self.attempt(c, lambda: impl.read(store, c)))
@@ -189,6 +226,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--arrays", required=True)
     ap.add_argument("--zarrita", type=pathlib.Path)
+    ap.add_argument("--old", type=pathlib.Path)
     ap.add_argument("--out", type=pathlib.Path)
     ap.add_argument("-k", default="")
     a = ap.parse_args()
@@ -199,7 +237,7 @@ def main():
         run = Run(a.arrays, todo, pathlib.Path(tmp))
         run.write_ours()
         impls = [ZarrPython(), ZarrPython(zarrs=True), TensorStore(), *([Zarrita(a.zarrita)] if a.zarrita else [])]
-        run.converted(impls[0])
+        run.converted(impls, a.old and OldZarrPython(a.old))
         for impl in impls:
             run.reads_ours(impl)
             if impl.writes:
@@ -213,6 +251,8 @@ def main():
     for g in closed:
         print(f"FAIL nothing is behind a gap any more: {g}")
     checks = sum(len(v) for f in run.found.values() for v in f.values())
+    for (impl, fmt, what), n in sorted(run.conversions.items()):
+        print(f"conversions to v{fmt}: {impl}: {n} {what}")
     print(f"{len(todo)} arrays, {checks} comparisons, {sum(run.conversions.values())} conversions, {len(run.trouble)} failed")
     if run.trouble or closed or not (checks or a.k):
         sys.exit(1)

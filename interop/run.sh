@@ -31,6 +31,6 @@ fi
 make --no-print-directory build
 go build -o .cache/arrays ./interop/arrays
 .cache/interop/bin/python interop/interop.py --bin ./zarrdb "$@"
-.cache/interop/bin/python interop/matrix.py --arrays .cache/arrays "${zarrita[@]}" --out interop/verified.json "$@"
+.cache/interop/bin/python interop/matrix.py --arrays .cache/arrays "${zarrita[@]}" --old .cache/interop-old/bin/python --out interop/verified.json "$@"
 .cache/interop-old/bin/python interop/old.py --bin ./zarrdb --out interop/verified.json "$@"
 .cache/interop-gdal/bin/python interop/gdal.py --bin ./zarrdb --out interop/verified.json "$@"

@@ -11,7 +11,7 @@ func Entries() []codecs.Entry {
 		{V2: "astype", V3: []string{"numcodecs.astype"}, Kind: codecs.ArrayToArray, Parse: parseAsType},
 		{V2: "fixedscaleoffset", V3: []string{"numcodecs.fixedscaleoffset"}, Kind: codecs.ArrayToArray, Parse: parseFixedScaleOffset},
 		{V2: "quantize", V3: []string{"numcodecs.quantize"}, Kind: codecs.ArrayToArray, Parse: parseQuantize},
-		{V2: "bitround", V3: []string{"bitround", "numcodecs.bitround"}, Kind: codecs.ArrayToArray, Parse: parseBitround},
+		{V2: "bitround", V3: []string{"numcodecs.bitround", "bitround"}, Kind: codecs.ArrayToArray, Parse: parseBitround},
 		{V2: "packbits", V3: []string{"numcodecs.packbits"}, Kind: codecs.ArrayToArray, Parse: parsePackBool},
 		{V3: []string{"cast_value"}, Kind: codecs.ArrayToArray, Parse: parseCastValue},
 		{V3: []string{"scale_offset"}, Kind: codecs.ArrayToArray, Parse: parseScaleOffset},

@@ -188,10 +188,7 @@ func (t Type) appendFillV2(dst, elem []byte) ([]byte, error) {
 		return appendUTF32(dst, elem), nil
 	case Raw, FixedBytes, Struct, Subarray:
 		p := bytes.Clone(elem)
-		t.toMemory(p)
-		if t.kind == FixedBytes {
-			p = trimZeros(p)
-		}
+		t.toMemory(p) // all bytes, also zeros at the end of a text: tensorstore takes no fewer
 		return appendBase64(append(dst, '"'), p), nil
 	}
 	return t.appendValue(dst, elem), nil

@@ -36,14 +36,7 @@ func (m *Meta) ToV3(reg *codecs.Registry) (*Meta, error) {
 	if dimensionsOf(c.Attributes, len(c.Shape)) != nil {
 		c.Attributes.Delete(dimensionsKey)
 	}
-	c.Type = m.Type.WithOrder(dtype.None)
-	if c.Type.Kind() == dtype.Raw {
-		// zarr-python has no other name for them.
-		named, err := dtype.ParseV3(fmt.Appendf(nil, `{"name":"raw_bytes","configuration":{"length_bytes":%d}}`, c.Type.Size()))
-		if err == nil {
-			c.Type = named
-		}
-	}
+	c.Type = TypeV3(m.Type)
 	if err := checkFilters(m, V3); err != nil {
 		return nil, err
 	}
@@ -55,6 +48,20 @@ func (m *Meta) ToV3(reg *codecs.Registry) (*Meta, error) {
 		return nil, err
 	}
 	return c.confirm()
+}
+
+// TypeV3 returns a type without its byte order, under the name that most readers of v3
+// have for it: raw_bytes, not r24.
+func TypeV3(t dtype.Type) dtype.Type {
+	t = t.WithOrder(dtype.None)
+	if t.Kind() != dtype.Raw {
+		return t
+	}
+	named, err := dtype.ParseV3(fmt.Appendf(nil, `{"name":"raw_bytes","configuration":{"length_bytes":%d}}`, t.Size()))
+	if err != nil {
+		return t
+	}
+	return named
 }
 
 // ToV2 returns metadata of Zarr v2 under which the same chunks, under the same

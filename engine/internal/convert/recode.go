@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Arrays whose chunks do not mean the same in another format are encoded anew:
@@ -30,7 +31,7 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, er
 	if len(m.Codecs.Codecs()) == 0 {
 		return zarr.Spec{}, fmt.Errorf("codecs: %w", codecs.ErrNoForm)
 	}
-	t := m.Type.WithOrder(dtype.None)
+	t := meta.TypeV3(m.Type)
 	if to == zarr.V2 {
 		t = m.Type.WithOrder(dtype.Little)
 	}
@@ -139,8 +140,7 @@ func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Versi
 			continue // no bytes-to-bytes codec
 		}
 		v, err := chain.V2()
-		var id struct{ ID string }
-		if err == nil && json.Unmarshal(v.Compressor, &id) == nil && id.ID != "crc32c" {
+		if err == nil && v.Compressor != nil {
 			return v.Compressor
 		}
 	}
