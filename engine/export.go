@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -48,6 +50,9 @@ type ExportOptions struct {
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
+	// Skip are paths of arrays and groups that a conversion to Format leaves out, relative
+	// to what is exported. A path without a node is zarr.ErrNotFound.
+	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
 	// Workers is how many keys are copied at a time; default as the source.
@@ -66,6 +71,16 @@ type ExportResult struct {
 	// since other JSON readers of the format refuse it; AllTexts counts all.
 	Texts    []string
 	AllTexts int64
+	// Behind name the first few things that a conversion left behind: arrays and groups
+	// of Skip, members of metadata that the format has no form for, and keys that belong to
+	// no node. AllBehind counts all.
+	Behind    []string
+	AllBehind int64
+	// Stale are the paths of the first few groups whose consolidated metadata was copied as
+	// it is and differs from the documents below; AllStale counts all. A conversion makes it
+	// again.
+	Stale    []string
+	AllStale int64
 	// Versions were written and Expired ones, without contents, left out, with
 	// [ForeignOptions].History. Keys then counts their changes.
 	Versions, Expired int64
@@ -95,7 +110,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	ex := &exporter{src: src, view: view, from: names.Dir(at.Path), only: open.Version, o: o, pool: src.pool}
+	ex := &exporter{src: src, view: view, open: open, from: names.Dir(at.Path), only: open.Version, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = transfer.NewPool(o.Workers)
 	}
@@ -103,10 +118,13 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing}); err != nil {
+		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		ex.only = o.Format
+	}
+	if len(o.Skip) > 0 && o.Format == 0 {
+		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
 	}
 	if o.Foreign.Format != "" {
 		if o.Resume || o.Format != 0 {
@@ -159,11 +177,16 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		return nil, err
 	}
-	res := &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired}
+	res := &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired, Stale: ex.stale, AllStale: ex.allStale}
 	if ex.plan != nil {
-		res.Texts, res.AllTexts = ex.plan.Texts, ex.plan.AllTexts
+		res.fromPlan(ex.plan)
 	}
 	return res, nil
+}
+
+// fromPlan takes over what a conversion has to say.
+func (r *ExportResult) fromPlan(p *convert.Plan) {
+	r.Texts, r.AllTexts, r.Behind, r.AllBehind = p.Texts, p.AllTexts, p.Behind, p.AllBehind
 }
 
 // writtenMissing bounds the missing chunks of an array that an export writes, since v2
@@ -171,18 +194,51 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 const writtenMissing = 16 << 30
 
 // planConversion makes the metadata of every node below a place in another format. The plan
-// is nil if all are in that format, so that keys can be copied as they are.
+// is nil if all are in that format, none is skipped and consolidated metadata is true, so
+// that keys can be copied as they are.
 func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, how convert.Options) (*convert.Plan, error) {
 	o, err := s.openBelow(ctx, at)
 	if err != nil {
 		return nil, err
 	}
+	needed := len(how.Skip) > 0
 	for n, err := range zarr.Walk(ctx, view, at.Path, o) {
-		if _, m, err := opened(n, err); err != nil || m.Version != to {
-			return convert.New(ctx, view, at.Path, o, to, how)
+		path, m, err := opened(n, err)
+		if needed = needed || err != nil || m.Version != to; needed {
+			break
+		}
+		if !m.Array {
+			if needed, err = staleCopies(ctx, view, o, path, to); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil, nil
+	if !needed {
+		return nil, nil
+	}
+	plan, err := convert.New(ctx, view, at.Path, o, to, how)
+	if _, told := view.(*listing.View); err != nil || told {
+		return plan, err // the listing has no other keys
+	}
+	return plan, plan.LeaveKeys(s.keys(ctx, view, names.Dir(at.Path), o.Version))
+}
+
+// staleCopies reports whether a group of a format carries consolidated metadata that differs
+// from the documents below the group, and could be made again.
+func staleCopies(ctx context.Context, view kv.ReadLister, o *zarr.OpenOptions, group string, v zarr.Version) (bool, error) {
+	key := names.Dir(group) + map[zarr.Version]string{zarr.V2: names.V2Metadata, zarr.V3: names.V3}[v]
+	stored, err := kv.Get(ctx, view, key)
+	if err == nil {
+		var made []byte
+		if made, err = policy.TrueDocument(ctx, view, o, key, stored); err == nil && !bytes.Equal(made, stored) {
+			copies, _ := policy.Policy{}.Copies(names.V3, made)
+			return v == zarr.V2 || copies != nil, nil
+		}
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = nil
+	}
+	return false, err
 }
 
 // holdsNode makes sure that there is a node at or below a place.
@@ -214,6 +270,7 @@ func wholeDraft(m *zarr.Meta, at source.Place) error {
 type exporter struct {
 	src   *Source
 	view  kv.ReadLister
+	open  *zarr.OpenOptions
 	from  string
 	only  zarr.Version // the only format that counts, 0 for all
 	o     ExportOptions
@@ -223,6 +280,36 @@ type exporter struct {
 	// foreign is that of one to a foreign format.
 	foreign           formats.Plan
 	versions, expired int64 // of a history
+	stale             []string
+	allStale          int64
+}
+
+// maxStale bounds the groups of ExportResult.Stale.
+const maxStale = 10
+
+// noteStale notes groups whose consolidated metadata, among documents that are copied, is
+// not true.
+func (ex *exporter) noteStale(ctx context.Context, documents ...string) error {
+	if _, told := ex.view.(*listing.View); told {
+		return nil // it is all that tells the nodes
+	}
+	for _, key := range documents {
+		v := map[string]zarr.Version{names.V2Metadata: zarr.V2, names.V3: zarr.V3}[key[strings.LastIndexByte(key, '/')+1:]]
+		if v == 0 {
+			continue
+		}
+		is, err := staleCopies(ctx, ex.view, ex.open, names.Parent(key), v)
+		if err != nil {
+			return err
+		}
+		if !is {
+			continue
+		}
+		if ex.allStale++; len(ex.stale) < maxStale {
+			ex.stale = append(ex.stale, names.Relative(names.Parent(key), strings.TrimSuffix(ex.from, "/")))
+		}
+	}
+	return nil
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
@@ -270,7 +357,12 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 				return ex.copyAll(ctx, store, chunks)
 			})
 		},
-		func() error { return ex.copyAll(ctx, store, documents) },
+		func() error {
+			if err := ex.copyAll(ctx, store, documents); err != nil {
+				return err
+			}
+			return ex.noteStale(ctx, documents...)
+		},
 	}
 	switch {
 	case ex.foreign != nil:
@@ -434,6 +526,9 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		// file of 8 TiB, would fill the disk.
 		if err = kv.CheckHeld(v.Size()); err == nil {
 			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
+		}
+		if err == nil {
+			err = ex.noteStale(ctx, key)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)

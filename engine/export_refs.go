@@ -47,6 +47,8 @@ type ExportReferencesOptions struct {
 	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
 	// keys as they are stored. Other formats are errors.ErrUnsupported.
 	Format zarr.Version
+	// Skip is that of [ExportOptions].
+	Skip []string
 	// Progress, if set, is called from time to time with how far the export is. It may
 	// count everything twice.
 	Progress func(Progress)
@@ -84,6 +86,9 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
+	if len(o.Skip) > 0 && o.Format == 0 {
+		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
+	}
 	if o.Format != 0 {
 		if err := ex.planFormat(ctx); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
@@ -96,7 +101,11 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 	if err := write(ctx, dest); err != nil {
 		return nil, errors.Join(fmt.Errorf("export to %s: %w", dest, err), os.RemoveAll(dest), os.RemoveAll(ex.packs))
 	}
-	return &ExportResult{Keys: ex.keys, Bytes: ex.bytes}, nil
+	res := &ExportResult{Keys: ex.keys, Bytes: ex.bytes}
+	if ex.plan != nil {
+		res.fromPlan(ex.plan)
+	}
+	return res, nil
 }
 
 // refExporter is one export of references under way.
@@ -121,7 +130,7 @@ func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing})
+	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip})
 	return err
 }
 

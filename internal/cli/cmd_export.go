@@ -23,6 +23,7 @@ type exportFlags struct {
 	o        engine.ExportOptions
 	refs     engine.ExportReferencesOptions
 	asStored bool
+	skip     []string
 }
 
 // referenceFormats are those of export --format that are reference sets.
@@ -61,8 +62,12 @@ lie apart from what is read, from files that it refers to, and from databases.
 Chunks keep their bytes where the format can say what they are (c/0/1 becomes
 0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
 named before anything is written. --recode encodes such chunks anew: shards
-become plain chunks, filters go, the compressor stays if the format has it. Keys
-that belong to no array or group stay behind.
+become plain chunks, filters go, the compressor stays if the format has it.
+
+--skip PATH leaves out an array, or a group with all below it, which the format may
+have no form for. PATH is relative to TARGET, as in the messages of export. What stays
+behind is named at the end: skipped arrays and groups, members of metadata without a
+form, and keys that belong to no array or group. Consolidated metadata is made again.
 
 --format n5 writes an N5 container: arrays become datasets whose blocks are the
 chunks, encoded anew with --compression, attributes those of attributes.json. The
@@ -120,6 +125,7 @@ fails or is interrupted leaves no repository.`,
 	f.Int64Var(&e.refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&e.asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
 	f.BoolVar(&e.o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
+	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3 or kerchunk-…; may be repeated")
 	e.src.register(cmd)
 	return cmd
 }
@@ -144,6 +150,8 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 		return usagef("export: --inline-threshold %d", e.refs.InlineThreshold)
 	case !references && (e.refs.Inline || e.asStored || cmd.Flags().Changed("inline-threshold")):
 		return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
+	case len(e.skip) > 0 && (e.asStored || !references && !isZarr):
+		return usagef("export: --skip needs --format zarr2, zarr3, kerchunk-json or kerchunk-parquet, without --as-stored")
 	case foreign && (e.o.Resume || e.o.Recode):
 		return usagef("export: --format %s goes with neither --resume nor --recode", e.format)
 	case e.format == "" && e.o.Recode:
@@ -153,13 +161,14 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 	case foreign:
 		e.o.Foreign.Format = e.format
 	}
-	e.o.Format = zarrFormats[e.format]
+	e.o.Format, e.o.Skip = zarrFormats[e.format], e.skip
 	return nil
 }
 
 // references exports a reference set.
 func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 	o := referenceFormats[e.format]
+	o.Skip = e.skip
 	if !e.asStored {
 		o.Format = zarr.V2
 	}
@@ -171,7 +180,7 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 		return engine.ExportReferences(cmd.Context(), s, here(cmd).url(args[1]), o)
 	})
 	if errors.Is(err, engine.ErrConvert) {
-		return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold)", err)
+		return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold; --skip PATH leaves it out)", err)
 	}
 	return err
 }
@@ -218,7 +227,9 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !strings.HasSuffix(args[1], ".zip"):
 		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
 	case errors.Is(err, engine.ErrRecode):
-		return fmt.Errorf("%w: use --recode", err)
+		return fmt.Errorf("%w: use --recode, or --skip PATH to leave it out", err)
+	case errors.Is(err, engine.ErrConvert) && e.o.Format != 0:
+		return fmt.Errorf("%w (--skip PATH leaves it out)", err)
 	case errors.Is(err, engine.ErrConvert) && e.format == "icechunk":
 		return fmt.Errorf("%w (export --format zarr3 makes Zarr v3 of one version)", err)
 	}
@@ -245,6 +256,18 @@ func (e *exportFlags) run(cmd *cobra.Command, target, unit string, export func(*
 	}
 	if more := res.AllTexts - int64(len(res.Texts)); more > 0 {
 		say(cmd, "NaN or infinity became text: %s more", count(more, "attribute"))
+	}
+	for _, path := range res.Stale {
+		note(cmd, "exported as it is: consolidated metadata of /%s, which differs from the nodes below; --format zarr2 or zarr3 makes it again", path)
+	}
+	if more := res.AllStale - int64(len(res.Stale)); more > 0 {
+		note(cmd, "exported as it is: consolidated metadata of %s more", count(more, "group"))
+	}
+	for _, name := range res.Behind {
+		note(cmd, "left behind: %s", name)
+	}
+	if more := res.AllBehind - int64(len(res.Behind)); more > 0 {
+		note(cmd, "left behind: %d more, %d in all", more, res.AllBehind)
 	}
 	if res.Expired > 0 {
 		say(cmd, "left out: %s without contents", count(res.Expired, "expired version"))

@@ -178,6 +178,19 @@ func (m *Meta) typeText() string {
 	return m.Type.String()
 }
 
+// ExtraNames returns the names of the members that the specification does not know, sorted. An
+// empty list of storage transformers is none. No other format has a form for them.
+func (m *Meta) ExtraNames() []string {
+	list := make([]string, 0, len(m.extra))
+	for name, raw := range m.extra {
+		if items, ok := jsontext.Items(raw); name != "storage_transformers" || !ok || len(items) > 0 {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // codecText is a text that tells chains apart, independent of spelling.
 func (m *Meta) codecText() string {
 	if !m.Codecs.IsV2() {

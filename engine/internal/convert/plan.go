@@ -35,11 +35,19 @@ type Plan struct {
 	// text; AllTexts counts all.
 	Texts    []string
 	AllTexts int64
+	// Behind name the first few nodes, members of metadata and keys that the conversion
+	// leaves behind; AllBehind counts all.
+	Behind    []string
+	AllBehind int64
 
 	view     kv.ReadLister
+	from     string // what keys of the source begin with
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
+	skipped  []bool              // which of o.Skip were met
+	nodes    map[string]nodeKeys // by path in the source
+	draft    bool                // the source is in the early v3 draft
 	// groups that carry a copy of the metadata below them
 	consolidated []string
 }
@@ -62,25 +70,52 @@ type Options struct {
 	// Written bounds the bytes of the chunks of an array that are written because they are
 	// missing, where metadata of v2 cannot say what they hold.
 	Written int64
+	// Skip are paths of arrays and groups to leave out, relative to what is converted. A
+	// path without a node is zarr.ErrNotFound.
+	Skip []string
 }
 
 // New makes the metadata of every node at and below a path of a view in another format,
 // zarr.V2 or zarr.V3. open are the options that open nodes. A node that has no form is
 // [ErrConvert].
 func New(ctx context.Context, view kv.ReadLister, from string, open *zarr.OpenOptions, to zarr.Version, o Options) (*Plan, error) {
-	c := &Plan{view: view, registry: open.Registry, format: to, o: o, Documents: kv.NewMem()}
+	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), nodes: map[string]nodeKeys{}}
 	if to != zarr.V2 && to != zarr.V3 {
 		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
+	var err error
+	if c.o.Skip, err = checkSkip(o.Skip); err != nil {
+		return nil, err
+	}
+	c.skipped = make([]bool, len(o.Skip))
 	var failed []error
 	for n, err := range zarr.Walk(ctx, view, from, open) {
-		if err != nil {
+		at, m, unread := zarr.Unreadable(err)
+		switch {
+		case err == nil:
+			at, m = n.Path(), n.Meta()
+		case !unread:
 			return nil, err
 		}
-		path := names.Clean(strings.TrimPrefix(n.Path(), from))
-		if err := c.node(ctx, n, path); err != nil {
-			failed = append(failed, fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, to, err))
+		path := names.Clean(strings.TrimPrefix(at, from))
+		own := nodeKeys{path: at, version: m.Version, known: true, skipped: c.skip(path, m.Array)}
+		if err == nil && m.Array {
+			a, _ := n.Array()
+			_, own.chunk = ChunkKeys(a)
 		}
+		c.nodes[at], c.draft = own, c.draft || m.Version == zarr.Draft3
+		if own.skipped {
+			continue
+		}
+		if err == nil {
+			err = c.node(ctx, n, path)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("/%s: %w to Zarr v%v: %w", path, ErrConvert, to, bare(err)))
+		}
+	}
+	if i := slices.Index(c.skipped, false); i >= 0 {
+		return nil, fmt.Errorf("skip: /%s: %w", c.o.Skip[i], zarr.ErrNotFound)
 	}
 	switch len(failed) {
 	case 0:
@@ -101,6 +136,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	} else if has {
 		c.consolidated = append(c.consolidated, path)
 	}
+	c.leaveMembers(path, n.Meta())
 	m, err := convertMeta(n.Meta(), c.format, c.registry)
 	if err == nil {
 		c.noteTexts(path, n.Meta(), m)

@@ -1,0 +1,112 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// maxBehind bounds the things left behind that are named.
+const maxBehind = 10
+
+// leave notes something that stays behind.
+func (c *Plan) leave(format string, args ...any) {
+	if c.AllBehind++; len(c.Behind) < maxBehind {
+		c.Behind = append(c.Behind, fmt.Sprintf(format, args...))
+	}
+}
+
+// skip reports whether the options leave a node out. A group takes those below along.
+func (c *Plan) skip(path string, array bool) bool {
+	for i, s := range c.o.Skip {
+		if path != s && !strings.HasPrefix(path, names.Dir(s)) {
+			continue
+		}
+		c.skipped[i] = true
+		c.leave("%s /%s", kindOf(array), path)
+		return true
+	}
+	return false
+}
+
+// checkSkip returns the paths to skip without slashes around them.
+func checkSkip(list []string) ([]string, error) {
+	list = slices.Clone(list)
+	for i, s := range list {
+		if list[i] = names.Clean(s); list[i] == "" {
+			return nil, errors.New("skip: without the root, nothing is left")
+		}
+	}
+	return list, nil
+}
+
+func kindOf(array bool) string {
+	if array {
+		return "array"
+	}
+	return "group"
+}
+
+// leaveMembers notes the members of the metadata of a node that have no form.
+func (c *Plan) leaveMembers(path string, m *zarr.Meta) {
+	if m.Version == c.format {
+		return // they go along
+	}
+	for _, name := range m.ExtraNames() {
+		c.leave("member %q of %s /%s", name, kindOf(m.Array), path)
+	}
+}
+
+// LeaveKeys notes the keys of the source, in any order, that belong to no node: they stay
+// behind. Nothing is noted of a source in the early v3 draft.
+func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
+	if c.draft {
+		return nil
+	}
+	dir, owner := "\x00", nodeKeys{} // of the key before
+	for key, err := range keys {
+		if err != nil {
+			return err
+		}
+		at := names.Parent(key)
+		if at != dir {
+			dir, owner = at, c.above(at)
+		}
+		name := key[strings.LastIndexByte(key, '/')+1:]
+		switch {
+		case owner.skipped,
+			owner.known && owner.path == at && slices.Contains(names.Documents(owner.version), name):
+			continue
+		case owner.chunk != nil:
+			if _, ok := owner.chunk(key); ok {
+				continue
+			}
+		}
+		c.leave("key %s", strings.TrimPrefix(key, c.from))
+	}
+	return nil
+}
+
+// nodeKeys says which keys belong to a node.
+type nodeKeys struct {
+	path           string
+	version        zarr.Version
+	chunk          func(key string) ([]int64, bool) // of an array
+	known, skipped bool
+}
+
+// above returns the nearest node at or above a directory.
+func (c *Plan) above(dir string) nodeKeys {
+	for {
+		n, ok := c.nodes[dir]
+		if ok || dir == "" {
+			return n
+		}
+		dir = names.Parent(dir)
+	}
+}
