@@ -15,7 +15,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
-	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -90,10 +89,6 @@ type ImportResult struct {
 	Forbidden []string
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
-	// OnlyCopied are the paths of nodes that have keys in the source and no metadata but
-	// a copy in the consolidated metadata of its topmost group. Their keys were imported,
-	// and they are no nodes here.
-	OnlyCopied []string
 }
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
@@ -136,8 +131,6 @@ type Survey struct {
 	// [zarr.Unreadable]; AllUnreadable counts all.
 	Unreadable    []error
 	AllUnreadable int64
-	// OnlyCopied is that of [ImportResult].
-	OnlyCopied []string
 
 	view      kv.ReadLister
 	prefix    string       // of the keys to copy
@@ -167,8 +160,6 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	o.Consolidated = told
 	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: o.Version}
 	var nodes []listing.Node
-	paths := map[string]bool{}
-	copies := false
 	for n, err := range zarr.Walk(ctx, at.View, at.Path, o) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
 			err = listing.ErrNone
@@ -187,8 +178,8 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 		if told {
 			nodes = append(nodes, listing.Node{Dir: names.Dir(path), Meta: m})
 		}
-		if paths[path] = true; path == at.Path {
-			sv.version, copies = m.Version, m.CarriesNodes() || m.Version == zarr.V2
+		if path == at.Path {
+			sv.version = m.Version
 		}
 		sv.documents = append(sv.documents, documentsOf(path, m.Version)...)
 	}
@@ -197,37 +188,8 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 	}
-	if copies && !told {
-		if err := sv.findOnlyCopied(ctx, at, *o, paths); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name(), err)
-		}
-	}
 	s.survey = sv
 	return sv, nil
-}
-
-// findOnlyCopied looks in consolidated metadata for nodes that a walk has not found.
-func (sv *Survey) findOnlyCopied(ctx context.Context, at source.Place, o zarr.OpenOptions, found map[string]bool) error {
-	if sv.version == zarr.V2 {
-		if has, err := kv.Exists(ctx, at.View, sv.prefix+names.V2Metadata); err != nil || !has {
-			return err
-		}
-	}
-	o.Consolidated, o.Version = true, sv.version
-	for n, err := range zarr.Walk(ctx, at.View, at.Path, &o) {
-		path, _, err := opened(n, err)
-		if err != nil || found[path] {
-			continue // a copy that cannot be read has no readers
-		}
-		some, err := kv.Any(ctx, sv.view, names.Dir(path))
-		if err != nil {
-			return err
-		}
-		if some {
-			sv.OnlyCopied = append(sv.OnlyCopied, path)
-		}
-	}
-	return nil
 }
 
 // maxUnreadable bounds the reported arrays that cannot be opened.
@@ -422,7 +384,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 		return nil, im.stop(ctx, s, err)
 	}
 	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.Healed(),
-		Unreadable: im.Unreadable, AllUnreadable: im.AllUnreadable, Strange: strange, LeftOut: im.src.leftOut(), OnlyCopied: im.OnlyCopied}, nil
+		Unreadable: im.Unreadable, AllUnreadable: im.AllUnreadable, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 
 // stop ends a failed import. One that was interrupted is kept for Resume; a

@@ -89,7 +89,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		match = match[1:]
 	}
 	part := zurl.Part{Scheme: match[0]}
-	at.looked, at.copyAlone = ev.heads != nil, isCopyAlone(ev)
+	at.looked, at.copyAlone, at.copies = ev.heads != nil, isCopyAlone(ev), mayHaveCopies(ev)
 	next, err := e.step(ctx, at, part)
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", at.URL.Redacted(), err)

@@ -18,6 +18,12 @@ func isCopyAlone(e Evidence) bool {
 		bytes.Contains(doc, []byte(`"zarr_consolidated_format"`)) && !bytes.Contains(doc, []byte(`"record_size"`))
 }
 
+// mayHaveCopies reports whether a directory may have consolidated metadata.
+func mayHaveCopies(e Evidence) bool {
+	doc := e.File(names.V3)
+	return e.Has(names.V2Metadata) || len(doc) == headBytes || bytes.Contains(doc, []byte(policy.InlineCopy))
+}
+
 // lookAtCopy reads .zmetadata whole if only its end says what it is.
 func lookAtCopy(ctx context.Context, ev Evidence, below kv.Reader) error {
 	if ev.Has(names.V2Array) || ev.Has(names.V2Group) || ev.Has(names.V3) || len(ev.heads[names.V2Metadata]) < headBytes {

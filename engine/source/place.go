@@ -67,8 +67,8 @@ type Place struct {
 	// beginning of; else nil.
 	located kv.Value
 	// looked says that detection knows the documents of a directory, and copyAlone
-	// that .zmetadata is its only one.
-	looked, copyAlone bool
+	// that .zmetadata is its only one. copies says that there may be consolidated metadata.
+	looked, copyAlone, copies bool
 }
 
 // placeIn is the place that a part of a URL names in a store.

@@ -232,6 +232,9 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 				return from, err
 			}
 		}
+		if !from.copyAlone && (from.copies || !from.looked) {
+			view = policy.WithTold(view)
+		}
 		if version != zarr.V3 {
 			view = policy.WithSeparators(view)
 		}

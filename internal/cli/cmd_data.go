@@ -393,9 +393,6 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 	if more := res.AllUnreadable - int64(len(res.Unreadable)); more > 0 {
 		say(cmd, "imported as they are, and not to be read: %s more", count(more, "array"))
 	}
-	for _, path := range res.OnlyCopied {
-		say(cmd, "not shown: /%s has no metadata but a copy in the consolidated metadata above it", path)
-	}
 	leftOut(cmd, res.LeftOut)
 	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 }

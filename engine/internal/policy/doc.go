@@ -10,4 +10,5 @@
 //	                      Copies        drops and remakes the copies in a session
 //	                      TrueDocument  a copy that readers may believe
 //	                      WithDocuments a store with nothing but the copy, as a view
+//	                      WithTold      a store with some nodes in the copy alone, as a view
 package policy

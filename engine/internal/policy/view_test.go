@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -21,8 +24,91 @@ func TestCorrectedView(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				return WithSeparators(plain(m))
+				return WithSeparators(WithTold(plain(m)))
 			}})
+		})
+	}
+}
+
+// A view with the documents that only consolidated metadata has is the same as a store that
+// has them, in every listing and way to read.
+func TestToldView(t *testing.T) {
+	const array, group = `{"zarr_format":2,"shape":[1]}`, `{"zarr_format":2}`
+	v2 := fmt.Sprintf(`{"zarr_consolidated_format":1,"metadata":{".zgroup":%[2]s,"a/.zarray":%[1]s,"a/.zattrs":{},"gone/.zarray":%[1]s,"g/.zgroup":%[2]s,"g/b/.zarray":%[1]s,
+		"has/.zarray":%[1]s,"has/.zattrs":{"x":1},"other/.zarray":%[1]s}}`, array, group)
+	v3 := `{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"a":{"a":1},"gone":{"b":1},"g":{"c":1},"g/b":{"d":1},"has":{"e":1}}}}`
+	for name, c := range map[string]struct{ has, told map[string]string }{
+		"v2": {
+			map[string]string{".zgroup": group, ".zmetadata": v2, "a/0": "x", "g/b/0": "y", "has/.zarray": array, "has/0": "z", "other/zarr.json": "{}", "z": "1"},
+			map[string]string{"a/.zarray": array, "a/.zattrs": "{}", "g/.zgroup": group, "g/b/.zarray": array},
+		},
+		"v3": {
+			map[string]string{"zarr.json": v3, "a/c/0": "x", "a/zz": "x", "g/b/c/0": "y", "has/zarr.json": "{}", "has/c/0": "z", "z": "1"},
+			map[string]string{"a/zarr.json": "{\n  \"a\": 1\n}", "g/zarr.json": "{\n  \"c\": 1\n}", "g/b/zarr.json": "{\n  \"d\": 1\n}"},
+		},
+		"no copy": {map[string]string{".zgroup": group, "a/0": "x"}, nil},
+		"broken":  {map[string]string{".zgroup": group, ".zmetadata": "{", "zarr.json": `{"consolidated_metadata":[]}`, "a/0": "x"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, all := kv.NewMem(), kv.NewMem()
+			for key, text := range c.has {
+				if err := errors.Join(store.Set(t.Context(), key, []byte(text)), all.Set(t.Context(), key, []byte(text))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for key, text := range c.told {
+				if err := all.Set(t.Context(), key, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			view := WithTold(store).(kv.ReadLister)
+			list := func(l kv.Lister, o kv.ListOptions) (keys []string) {
+				for key, err := range l.List(t.Context(), o) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					keys = append(keys, key)
+				}
+				return keys
+			}
+			dir := func(l kv.Lister, prefix string) (names []kv.DirEntry) {
+				for e, err := range kv.ListDir(t.Context(), l, prefix) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					names = append(names, e)
+				}
+				return names
+			}
+			keys := list(all, kv.ListOptions{})
+			for _, after := range append(keys, "", "a", "zzz") {
+				for _, prefix := range append(keys, "", "a", "a/", "g/", "g/b/", "gone/", "has/", "zzz") {
+					o := kv.ListOptions{Prefix: prefix, After: after}
+					if got, want := list(view, o), list(all, o); !slices.Equal(got, want) {
+						t.Errorf("%+v: %q, want %q", o, got, want)
+					}
+				}
+			}
+			for _, prefix := range []string{"", "a/", "g/", "g/b/", "gone/", "has/", "other/"} {
+				if got, want := dir(view, prefix), dir(all, prefix); !slices.Equal(got, want) {
+					t.Errorf("%q: %+v, want %+v", prefix, got, want)
+				}
+			}
+			reqs := []kv.Request{}
+			for _, key := range append(keys, "gone/.zarray", "gone/zarr.json", "has/.zattrs", "other/.zarray", "b/.zarray") {
+				reqs = append(reqs, kv.Request{Key: key})
+				want, werr := kv.Get(t.Context(), all, key)
+				got, err := kv.Get(t.Context(), view, key)
+				v, lerr := kv.Locate(t.Context(), view, key)
+				if string(got) != string(want) || !errors.Is(err, werr) || !errors.Is(lerr, werr) || werr == nil && v.Size() != int64(len(want)) {
+					t.Errorf("%s: %q, %v, %v, want %q, %v", key, got, err, lerr, want, werr)
+				}
+			}
+			got, err := kv.GetMany(t.Context(), view, reqs)
+			want, _ := kv.GetMany(t.Context(), all, reqs)
+			if err != nil || !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
 		})
 	}
 }

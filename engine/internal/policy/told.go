@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr/meta"
+)
+
+// WithTold returns a view of a store of foreign origin that has the documents of those nodes
+// which stand only in the consolidated metadata of the root, and have keys: other programs
+// open these nodes by the copy. Entries without keys are out of date, and stay hidden. A
+// view that cannot be listed is returned as it is.
+func WithTold(base kv.Reader) kv.Reader {
+	list, ok := base.(kv.ReadLister)
+	if !ok {
+		return base
+	}
+	return &told{ReadLister: list}
+}
+
+// told is a view with documents of consolidated metadata. The copy is read when a document
+// below the root is missing, or keys are listed.
+type told struct {
+	kv.ReadLister
+
+	mu   sync.Mutex
+	docs map[string][]byte // what the copy has, by key; nil before it was read
+	keys []string          // of docs, sorted
+}
+
+var (
+	_ kv.ReadLister   = (*told)(nil)
+	_ kv.Locator      = (*told)(nil)
+	_ kv.BatchReader  = (*told)(nil)
+	_ kv.RangeLocator = (*told)(nil)
+	_ kv.Gatherer     = (*told)(nil)
+	_ kv.Spacer       = (*told)(nil)
+	_ kv.DirLister    = (*told)(nil)
+)
+
+// copied returns the documents in the copy, and their keys in order. A copy that cannot be
+// read has none: opening the root says what is wrong.
+func (t *told) copied(ctx context.Context) (map[string][]byte, []string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.docs != nil {
+		return t.docs, t.keys, nil
+	}
+	most := kv.AtMost(MaxDocument)
+	found, err := kv.GetMany(ctx, t.ReadLister, []kv.Request{{Key: names.V2Metadata, Range: most}, {Key: names.V3, Range: most}})
+	if err != nil {
+		return nil, nil, err
+	}
+	docs := map[string][]byte{}
+	if found[0] != nil {
+		if list, err := meta.ConsolidatedDocuments(found[0]); err == nil {
+			maps.Copy(docs, list)
+		}
+	}
+	if copies, _ := (Policy{}).Copies(names.V3, found[1]); copies != nil {
+		if inline, err := ParseObject(copies); err == nil {
+			if list, err := ParseObject(inline.Values["metadata"]); err == nil {
+				for path, doc := range list.Values {
+					_, docs[names.Dir(names.Clean(path))+names.V3] = Policy{}.Copies(names.V3, doc)
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(docs, func(key string, _ []byte) bool { return names.Parent(key) == "" })
+	t.docs, t.keys = docs, slices.Sorted(maps.Keys(docs))
+	return t.docs, t.keys, nil
+}
+
+// find returns the document of a node that only the copy has, or kv.ErrNotFound. key has no
+// value in the store.
+func (t *told) find(ctx context.Context, key string) ([]byte, error) {
+	node := names.Parent(key)
+	if node == "" || !names.IsDocument(key) {
+		return nil, kv.ErrNotFound
+	}
+	docs, _, err := t.copied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	doc, ok := docs[key]
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	for _, name := range []string{names.V3, names.V2Array, names.V2Group} {
+		if in, err := kv.Exists(ctx, t.ReadLister, names.Dir(node)+name); in || err != nil {
+			return nil, cmp.Or(err, kv.ErrNotFound)
+		}
+	}
+	some, err := kv.Any(ctx, t.ReadLister, names.Dir(node))
+	if !some && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, cmp.Or(err, kv.ErrNotFound)
+	}
+	return doc, nil
+}
+
+// Get implements [kv.Reader].
+func (t *told) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	b, err := t.ReadLister.Get(ctx, key, rng)
+	if errors.Is(err, kv.ErrNotFound) {
+		var doc []byte
+		if doc, err = t.find(ctx, key); err == nil {
+			return kv.ReadValue(ctx, kv.Bytes(doc), rng)
+		}
+	}
+	return b, err
+}
+
+// Locate implements [kv.Locator].
+func (t *told) Locate(ctx context.Context, key string) (kv.Value, error) {
+	v, err := kv.Locate(ctx, t.ReadLister, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		var doc []byte
+		if doc, err = t.find(ctx, key); err == nil {
+			return kv.Bytes(doc), nil
+		}
+	}
+	return v, err
+}
+
+// LocateRange implements [kv.RangeLocator].
+func (t *told) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
+	v, b, err := kv.LocateRange(ctx, t.ReadLister, key, rng, limit)
+	if errors.Is(err, kv.ErrNotFound) {
+		v, err = t.Locate(ctx, key)
+	}
+	return v, b, err
+}
+
+// GetMany implements [kv.BatchReader].
+func (t *told) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
+	out, err := kv.GetMany(ctx, t.ReadLister, reqs)
+	for i := 0; i < len(out) && err == nil; i++ {
+		if out[i] != nil {
+			continue
+		}
+		var doc []byte
+		if doc, err = t.find(ctx, reqs[i].Key); err == nil {
+			out[i], err = kv.ReadValue(ctx, kv.Bytes(doc), reqs[i].Range)
+		} else if errors.Is(err, kv.ErrNotFound) {
+			err = nil
+		}
+	}
+	return out, err
+}
+
+// Gathers implements [kv.Gatherer].
+func (t *told) Gathers(ctx context.Context, key string) bool {
+	return kv.Gathers(ctx, t.ReadLister, key)
+}
+
+// Gather implements [kv.Gatherer].
+func (t *told) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
+	take := g.Take
+	g.Take = func(ctx context.Context, i int, v kv.Value) error {
+		if v == nil {
+			switch doc, err := t.find(ctx, wants[i].Key); {
+			case err == nil:
+				v = kv.Bytes(doc)
+			case !errors.Is(err, kv.ErrNotFound):
+				return err
+			}
+		}
+		return take(ctx, i, v)
+	}
+	return kv.Gather(ctx, t.ReadLister, wants, g)
+}
+
+// Spacing implements [kv.Spacer].
+func (t *told) Spacing() (gap, most int64) { return kv.Spacing(t.ReadLister) }
+
+// ListDir implements [kv.DirLister]. A node of the copy has keys, so its directory is there.
+func (t *told) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	return func(yield func(kv.DirEntry, error) bool) {
+		var more []kv.DirEntry
+		for _, name := range []string{names.V2Array, names.V2Attrs, names.V2Group, names.V3} { // in order
+			switch _, err := t.find(ctx, prefix+name); {
+			case err == nil:
+				more = append(more, kv.DirEntry{Name: name})
+			case !errors.Is(err, kv.ErrNotFound):
+				yield(kv.DirEntry{}, err)
+				return
+			}
+		}
+		for e, err := range kv.ListDir(ctx, t.ReadLister, prefix) {
+			for ; err == nil && len(more) > 0 && more[0].Name <= e.Name; more = more[1:] {
+				if (more[0].Name < e.Name || e.Prefix) && !yield(more[0], nil) {
+					return
+				}
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		for _, e := range more {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List implements [kv.Lister].
+func (t *told) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		_, keys, err := t.copied(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		i, _ := slices.BinarySearch(keys, max(o.Prefix, o.After))
+		keys = keys[i:]
+		// until yields the documents that only the copy has and that come before a key, or
+		// with "" all. It returns false to stop.
+		until := func(key string) bool {
+			for ; len(keys) > 0 && (key == "" && strings.HasPrefix(keys[0], o.Prefix) || keys[0] < key); keys = keys[1:] {
+				if !o.Has(keys[0]) {
+					continue
+				}
+				_, err := t.find(ctx, keys[0])
+				if errors.Is(err, kv.ErrNotFound) {
+					continue
+				}
+				if !yield(keys[0], err) || err != nil {
+					return false
+				}
+			}
+			return true
+		}
+		for key, err := range t.ReadLister.List(ctx, o) {
+			if err == nil && !until(key) {
+				return
+			}
+			if err == nil && len(keys) > 0 && keys[0] == key {
+				keys = keys[1:]
+			}
+			if !yield(key, err) || err != nil {
+				return
+			}
+		}
+		until("")
+	}
+}
