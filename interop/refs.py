@@ -11,6 +11,7 @@ append  sets of single files, joined by zarrdb in two commits, with an array cop
         in; exported in each form, they are read to the values of all files
 v3      a Zarr v3 store, exported as sets of Zarr v2 in each form and as one of
         Zarr v3, is read to the values by xarray's engines kerchunk and zarr
+codecs  arrays of Zarr v3 with each codec, exported as sets, are read by zarr-python
 tools   sets that zarrdb wrote, joined, renamed and filled in by kerchunk
 text    sets with URLs and values that are awkward to spell
 """
@@ -283,6 +284,42 @@ def check_v3(tools, tmp):
             xr.testing.assert_identical(ds.load(), want)
 
 
+# Codecs of Zarr v3 around the bytes of int32 elements, that a set has in Zarr v2.
+CODECS = {
+    "zstd": ([], [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}]), "checksum": ([], [{"name": "zstd", "configuration": {"level": 3, "checksum": True}}]),
+    "gzip": ([], [{"name": "gzip", "configuration": {"level": 1}}]),
+    "blosc": ([], [{"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}}]),
+    **{n: ([], [{"name": "numcodecs." + n, "configuration": c}]) for n, c in {
+        "zlib": {"level": 1}, "bz2": {"level": 1}, "lz4": {"acceleration": 1}, "lzma": {}, "shuffle": {"elementsize": 4},
+        "crc32": {}, "adler32": {}, "fletcher32": {}, "jenkins_lookup3": {"initval": 1}}.items()},
+    "delta": ([{"name": "numcodecs.delta", "configuration": {"dtype": "<i4"}}], []),
+    "shuffle, zlib": ([], [{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}, {"name": "numcodecs.zlib", "configuration": {"level": 1}}]),
+}
+
+
+def check_codecs(tools, tmp):
+    """Arrays of Zarr v3 with each codec are read from sets of each kind; crc32c is refused by name."""
+    data, db = np.arange(60, dtype="i4").reshape(6, 10), f"{tmp}/codecs.zdb"
+    zarr.create_group(f"{tmp}/codecs.zarr", zarr_format=3)
+    for name, (before, after) in [*CODECS.items(), ("crc32c", ([], [{"name": "crc32c"}]))]:
+        doc = {"zarr_format": 3, "node_type": "array", "shape": [6, 10], "data_type": "int32", "fill_value": 0, "attributes": {},
+               "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}}, "chunk_key_encoding": {"name": "default"},
+               "codecs": [*before, {"name": "bytes", "configuration": {"endian": "little"}}, *after]}
+        folder = pathlib.Path(f"{tmp}/codecs.zarr/{name}")
+        folder.mkdir()
+        (folder / "zarr.json").write_text(json.dumps(doc))
+        zarr.open_array(folder, mode="r+")[...] = data
+    tools.run(tools.bin, "import", db, f"{tmp}/codecs.zarr")
+    for name, flags in EXPORTS.items():
+        out = f"{tmp}/codecs-{name}" + (".parq" if "kerchunk-parquet" in flags else ".json")
+        tools.run(tools.bin, "export", db, out, *flags, "--skip", "crc32c")
+        group = open_fsspec(out)
+        for array in CODECS:
+            same(data, group[array][...], f"{name}: zarr-python reads {array} through fsspec")
+        if "crc32c" in group:
+            raise AssertionError(f"{name}: crc32c is there")
+
+
 def spelled(value):
     """Bytes as reference sets have them in JSON."""
     try:
@@ -368,6 +405,7 @@ def main():
             attempt(f"sets/{name}", lambda _: check_set(tools, path, data))
     attempt("append", lambda out: check_append(tools, out))
     attempt("v3", lambda out: check_v3(tools, out))
+    attempt("codecs", lambda out: check_codecs(tools, out))
     attempt("tools", lambda out: check_tools(tools, out))
     for seed in range(10):
         attempt(f"text/{seed}", lambda out: check_text(tools, out, seed))
