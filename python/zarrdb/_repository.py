@@ -537,12 +537,22 @@ class Repository:
         self._run("refs", "allow", self.path, *prefixes)
 
     def export(
-        self, dest: Place, rev: Rev = "main", path: str = "", *, format: str | None = None, overwrite: bool = False, resume: bool = False
+        self,
+        dest: Place,
+        rev: Rev = "main",
+        path: str = "",
+        *,
+        format: str | None = None,
+        skip: str | Sequence[str] = (),
+        overwrite: bool = False,
+        resume: bool = False,
     ) -> None:
         """Copy a version to a directory, zip file or bucket. What is at `dest` is replaced with `overwrite`;
-        `resume` goes on with an export that was interrupted."""
+        `resume` goes on with an export that was interrupted; `skip` are paths of arrays and groups that are
+        left out of a conversion to `format`."""
         target = f"{self.path}@{_rev(rev)}" + (f":{path}" if path else "")
         options = (["--format", format] if format else []) + ["--overwrite"] * overwrite + ["--resume"] * resume
+        options += [option for one in ([skip] if isinstance(skip, str) else skip) for option in ("--skip", one)]
         self._run("export", target, _place(dest), *options)
 
     def backup(self, dest: Place) -> Any:

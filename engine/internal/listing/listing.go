@@ -21,7 +21,7 @@ import (
 // nodes, and the possible keys of chunks. Only reading shows which of them
 // exist. Documents of a node that stands in consolidated metadata alone are made of that.
 type View struct {
-	kv.Reader
+	Documents
 	nodes []Node // ordered by key of the directory
 }
 
@@ -32,13 +32,7 @@ type Node struct {
 	Meta *zarr.Meta
 }
 
-var (
-	_ kv.ReadLister   = (*View)(nil)
-	_ kv.Locator      = (*View)(nil)
-	_ kv.BatchReader  = (*View)(nil)
-	_ kv.RangeLocator = (*View)(nil)
-	_ kv.Gatherer     = (*View)(nil)
-)
+var _ kv.ReadLister = (*View)(nil)
 
 // maxCandidates bounds the keys that are probed one by one: a small document can
 // have a huge shape.
@@ -49,7 +43,8 @@ var ErrNone = fmt.Errorf("the server lists no keys, and there is no consolidated
 
 // New returns the view of nodes; the first one contains the others.
 func New(view kv.Reader, nodes []Node) (*View, error) {
-	c := &View{Reader: view, nodes: nodes}
+	c := &View{nodes: nodes}
+	c.Documents = Documents{Reader: view, Told: c.told}
 	total := uint64(0)
 	for _, n := range nodes {
 		m := n.Meta
@@ -78,7 +73,7 @@ func New(view kv.Reader, nodes []Node) (*View, error) {
 
 // told returns a document that only consolidated metadata tells, or kv.ErrNotFound.
 // Where the store has one document of a node, it has all.
-func (c *View) told(ctx context.Context, key string) (kv.Value, error) {
+func (c *View) told(ctx context.Context, key string) ([]byte, error) {
 	dir := key[:strings.LastIndexByte(key, '/')+1]
 	i, ok := slices.BinarySearchFunc(c.nodes, dir, func(n Node, dir string) int { return strings.Compare(n.Dir, dir) })
 	if !ok || !names.IsDocument(key) {
@@ -97,64 +92,7 @@ func (c *View) told(ctx context.Context, key string) (kv.Value, error) {
 			return nil, cmp.Or(err, kv.ErrNotFound)
 		}
 	}
-	return kv.Bytes(doc), nil
-}
-
-// Get implements [kv.Reader].
-func (c *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	b, err := c.Reader.Get(ctx, key, rng)
-	if errors.Is(err, kv.ErrNotFound) {
-		var v kv.Value
-		if v, err = c.told(ctx, key); err == nil {
-			return kv.ReadValue(ctx, v, rng)
-		}
-	}
-	return b, err
-}
-
-// Locate implements [kv.Locator].
-func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
-	v, err := kv.Locate(ctx, c.Reader, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return c.told(ctx, key)
-	}
-	return v, err
-}
-
-// GetMany implements [kv.BatchReader].
-func (c *View) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
-	out, err := kv.GetMany(ctx, c.Reader, reqs)
-	for i := 0; i < len(out) && err == nil; i++ {
-		if out[i] != nil {
-			continue
-		}
-		var v kv.Value
-		if v, err = c.told(ctx, reqs[i].Key); err == nil {
-			out[i], err = kv.ReadValue(ctx, v, reqs[i].Range)
-		} else if errors.Is(err, kv.ErrNotFound) {
-			err = nil
-		}
-	}
-	return out, err
-}
-
-// LocateRange implements [kv.RangeLocator].
-func (c *View) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
-	if names.IsDocument(key) {
-		v, err := c.Locate(ctx, key)
-		return v, nil, err
-	}
-	return kv.LocateRange(ctx, c.Reader, key, rng, limit)
-}
-
-// Gathers implements [kv.Gatherer].
-func (c *View) Gathers(ctx context.Context, key string) bool {
-	return kv.Gathers(ctx, c.Reader, key)
-}
-
-// Gather implements [kv.Gatherer]. Documents are read one by one.
-func (c *View) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return kv.GatherApart(ctx, c.Reader, wants, g, names.IsDocument, c.Locate)
+	return doc, nil
 }
 
 // Locate finds a key that view listed. It is nil without an error for a

@@ -27,7 +27,7 @@ func TestCandidatesModel(t *testing.T) {
 		return &zarr.Meta{Array: true, Version: v, Shape: shape, Keys: keys, Grid: meta.RegularGrid(chunk)}
 	}
 	group := func(v zarr.Version) *zarr.Meta { return &zarr.Meta{Version: v} }
-	c := &View{Reader: kv.NewMem(), nodes: []Node{
+	c := &View{Documents: Documents{Reader: kv.NewMem()}, nodes: []Node{
 		{"", group(zarr.V3)},
 		{"a/", group(zarr.V3)},
 		{"a/b/", array([]int64{11, 3}, meta.DefaultKeys('/', 2), zarr.V3)},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -24,13 +25,16 @@ func WithTold(base kv.Reader) kv.Reader {
 	if !ok {
 		return base
 	}
-	return &told{ReadLister: list}
+	t := &told{base: list}
+	t.Documents = listing.Documents{Reader: base, Told: t.find}
+	return t
 }
 
 // told is a view with documents of consolidated metadata. The copy is read when a document
 // below the root is missing, or keys are listed.
 type told struct {
-	kv.ReadLister
+	listing.Documents
+	base kv.ReadLister
 
 	mu   sync.Mutex
 	docs map[string][]byte // what the copy has, by key; nil before it was read
@@ -38,13 +42,8 @@ type told struct {
 }
 
 var (
-	_ kv.ReadLister   = (*told)(nil)
-	_ kv.Locator      = (*told)(nil)
-	_ kv.BatchReader  = (*told)(nil)
-	_ kv.RangeLocator = (*told)(nil)
-	_ kv.Gatherer     = (*told)(nil)
-	_ kv.Spacer       = (*told)(nil)
-	_ kv.DirLister    = (*told)(nil)
+	_ kv.ReadLister = (*told)(nil)
+	_ kv.DirLister  = (*told)(nil)
 )
 
 // copied returns the documents in the copy, and their keys in order. A copy that cannot be
@@ -56,7 +55,7 @@ func (t *told) copied(ctx context.Context) (map[string][]byte, []string, error) 
 		return t.docs, t.keys, nil
 	}
 	most := kv.AtMost(MaxDocument)
-	found, err := kv.GetMany(ctx, t.ReadLister, []kv.Request{{Key: names.V2Metadata, Range: most}, {Key: names.V3, Range: most}})
+	found, err := kv.GetMany(ctx, t.base, []kv.Request{{Key: names.V2Metadata, Range: most}, {Key: names.V3, Range: most}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,91 +95,16 @@ func (t *told) find(ctx context.Context, key string) ([]byte, error) {
 		return nil, kv.ErrNotFound
 	}
 	for _, name := range []string{names.V3, names.V2Array, names.V2Group} {
-		if in, err := kv.Exists(ctx, t.ReadLister, names.Dir(node)+name); in || err != nil {
+		if in, err := kv.Exists(ctx, t.base, names.Dir(node)+name); in || err != nil {
 			return nil, cmp.Or(err, kv.ErrNotFound)
 		}
 	}
-	some, err := kv.Any(ctx, t.ReadLister, names.Dir(node))
+	some, err := kv.Any(ctx, t.base, names.Dir(node))
 	if !some && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, cmp.Or(err, kv.ErrNotFound)
 	}
 	return doc, nil
 }
-
-// Get implements [kv.Reader].
-func (t *told) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	b, err := t.ReadLister.Get(ctx, key, rng)
-	if errors.Is(err, kv.ErrNotFound) {
-		var doc []byte
-		if doc, err = t.find(ctx, key); err == nil {
-			return kv.ReadValue(ctx, kv.Bytes(doc), rng)
-		}
-	}
-	return b, err
-}
-
-// Locate implements [kv.Locator].
-func (t *told) Locate(ctx context.Context, key string) (kv.Value, error) {
-	v, err := kv.Locate(ctx, t.ReadLister, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		var doc []byte
-		if doc, err = t.find(ctx, key); err == nil {
-			return kv.Bytes(doc), nil
-		}
-	}
-	return v, err
-}
-
-// LocateRange implements [kv.RangeLocator].
-func (t *told) LocateRange(ctx context.Context, key string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
-	v, b, err := kv.LocateRange(ctx, t.ReadLister, key, rng, limit)
-	if errors.Is(err, kv.ErrNotFound) {
-		v, err = t.Locate(ctx, key)
-	}
-	return v, b, err
-}
-
-// GetMany implements [kv.BatchReader].
-func (t *told) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
-	out, err := kv.GetMany(ctx, t.ReadLister, reqs)
-	for i := 0; i < len(out) && err == nil; i++ {
-		if out[i] != nil {
-			continue
-		}
-		var doc []byte
-		if doc, err = t.find(ctx, reqs[i].Key); err == nil {
-			out[i], err = kv.ReadValue(ctx, kv.Bytes(doc), reqs[i].Range)
-		} else if errors.Is(err, kv.ErrNotFound) {
-			err = nil
-		}
-	}
-	return out, err
-}
-
-// Gathers implements [kv.Gatherer].
-func (t *told) Gathers(ctx context.Context, key string) bool {
-	return kv.Gathers(ctx, t.ReadLister, key)
-}
-
-// Gather implements [kv.Gatherer].
-func (t *told) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	take := g.Take
-	g.Take = func(ctx context.Context, i int, v kv.Value) error {
-		if v == nil {
-			switch doc, err := t.find(ctx, wants[i].Key); {
-			case err == nil:
-				v = kv.Bytes(doc)
-			case !errors.Is(err, kv.ErrNotFound):
-				return err
-			}
-		}
-		return take(ctx, i, v)
-	}
-	return kv.Gather(ctx, t.ReadLister, wants, g)
-}
-
-// Spacing implements [kv.Spacer].
-func (t *told) Spacing() (gap, most int64) { return kv.Spacing(t.ReadLister) }
 
 // ListDir implements [kv.DirLister]. A node of the copy has keys, so its directory is there.
 func (t *told) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
@@ -195,7 +119,7 @@ func (t *told) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry
 				return
 			}
 		}
-		for e, err := range kv.ListDir(ctx, t.ReadLister, prefix) {
+		for e, err := range kv.ListDir(ctx, t.base, prefix) {
 			for ; err == nil && len(more) > 0 && more[0].Name <= e.Name; more = more[1:] {
 				if (more[0].Name < e.Name || e.Prefix) && !yield(more[0], nil) {
 					return
@@ -240,7 +164,7 @@ func (t *told) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, err
 			}
 			return true
 		}
-		for key, err := range t.ReadLister.List(ctx, o) {
+		for key, err := range t.base.List(ctx, o) {
 			if err == nil && !until(key) {
 				return
 			}
