@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -207,7 +209,7 @@ func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at sour
 		if needed = needed || err != nil || m.Version != to; needed {
 			break
 		}
-		if !m.Array {
+		if !m.Array && (to == zarr.V2 || m.CarriesNodes()) {
 			if needed, err = staleCopies(ctx, view, o, path, to); err != nil {
 				return nil, err
 			}
@@ -287,29 +289,31 @@ type exporter struct {
 // maxStale bounds the groups of ExportResult.Stale.
 const maxStale = 10
 
-// noteStale notes groups whose consolidated metadata, among documents that are copied, is
+// noteStale notes groups whose consolidated metadata, among documents that were copied, is
 // not true.
-func (ex *exporter) noteStale(ctx context.Context, documents ...string) error {
+func (ex *exporter) noteStale(ctx context.Context, documents []string) error {
 	if _, told := ex.view.(*listing.View); told {
 		return nil // it is all that tells the nodes
 	}
-	for _, key := range documents {
-		v := map[string]zarr.Version{names.V2Metadata: zarr.V2, names.V3: zarr.V3}[key[strings.LastIndexByte(key, '/')+1:]]
+	var mu sync.Mutex
+	var found []string
+	err := ex.pool.Run(ctx, len(documents), func(ctx context.Context, i int) error {
+		group, name := names.Parent(documents[i]), path.Base(documents[i])
+		v := map[string]zarr.Version{names.V2Metadata: zarr.V2, names.V3: zarr.V3}[name]
 		if v == 0 {
-			continue
+			return nil
 		}
-		is, err := staleCopies(ctx, ex.view, ex.open, names.Parent(key), v)
-		if err != nil {
-			return err
+		stale, err := staleCopies(ctx, ex.view, ex.open, group, v)
+		if stale {
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, names.Relative(group, strings.TrimSuffix(ex.from, "/")))
 		}
-		if !is {
-			continue
-		}
-		if ex.allStale++; len(ex.stale) < maxStale {
-			ex.stale = append(ex.stale, names.Relative(names.Parent(key), strings.TrimSuffix(ex.from, "/")))
-		}
-	}
-	return nil
+		return err
+	})
+	slices.Sort(found)
+	ex.allStale, ex.stale = int64(len(found)), found[:min(len(found), maxStale)]
+	return err
 }
 
 func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
@@ -361,7 +365,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 			if err := ex.copyAll(ctx, store, documents); err != nil {
 				return err
 			}
-			return ex.noteStale(ctx, documents...)
+			return ex.noteStale(ctx, documents)
 		},
 	}
 	switch {
@@ -511,9 +515,13 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		}
 		return z.Close()
 	}
+	var documents []string
 	for key, err := range ex.list(ctx) {
 		if err != nil {
 			return err
+		}
+		if names.IsDocument(key) {
+			documents = append(documents, key)
 		}
 		v, err := listing.Locate(ctx, ex.view, key)
 		if err != nil {
@@ -527,13 +535,13 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		if err = kv.CheckHeld(v.Size()); err == nil {
 			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
 		}
-		if err == nil {
-			err = ex.noteStale(ctx, key)
-		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		ex.meter.Add(v.Size(), ex.o.Progress)
+	}
+	if err := ex.noteStale(ctx, documents); err != nil {
+		return err
 	}
 	return z.Close()
 }

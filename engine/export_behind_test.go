@@ -175,7 +175,7 @@ func TestExportSkip(t *testing.T) {
 			}
 		}
 	})
-	everyConversion(t, keys, []string{"g"}, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
+	everyConversion(t, keys, []string{"g", "g/shards"}, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}

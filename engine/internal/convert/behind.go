@@ -23,15 +23,16 @@ func (c *Plan) leave(format string, args ...any) {
 
 // skip reports whether the options leave a node out. A group takes those below along.
 func (c *Plan) skip(path string, array bool) bool {
+	found := false
 	for i, s := range c.o.Skip {
-		if path != s && !strings.HasPrefix(path, names.Dir(s)) {
-			continue
+		if path == s || strings.HasPrefix(path, names.Dir(s)) {
+			found, c.skipped[i] = true, true
 		}
-		c.skipped[i] = true
-		c.leave("%s /%s", kindOf(array), path)
-		return true
 	}
-	return false
+	if found {
+		c.leave("%s /%s", kindOf(array), path)
+	}
+	return found
 }
 
 // checkSkip returns the paths to skip without slashes around them.
