@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -14,6 +15,8 @@ type (
 	Follow = source.Follow
 	// Mapping replaces the prefix From of the URLs of references by To.
 	Mapping = source.Mapping
+	// MissingError is ErrUnreachable because a file is missing; it has the place.
+	MissingError = source.MissingError
 )
 
 var (
@@ -24,6 +27,9 @@ var (
 	ErrForbidden = source.ErrForbidden
 	// ErrUnreachable means that the bytes which a reference names do not exist.
 	ErrUnreachable = source.ErrUnreachable
+	// ErrUnknownCodec means that an array has a codec that is not known here. Its keys can
+	// be copied.
+	ErrUnknownCodec = codecs.ErrUnknown
 )
 
 // DefaultAdapters returns a new registry with the built-in schemes.

@@ -58,7 +58,8 @@ type ExportReferencesOptions struct {
 const inlineReference = 512
 
 // ExportReferences writes the version of a database that src names, at and
-// below its path, as a reference set (kerchunk): virtual values keep their URLs,
+// below its path, as a reference set (kerchunk): virtual values keep their URLs, or get
+// those that the mappings of src's Follow make of them,
 // metadata and small values stand in the set, and other native values are ranges
 // of pack files, which are not copied. These are hard links in DEST.packs, so that
 // they stay what they are whatever becomes of the database. The same version
@@ -67,6 +68,10 @@ const inlineReference = 512
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
 	var ok bool
+	var err error
+	if ex.mapped, err = refs.Mapper(src.env.Follow.Map); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
 	if ex.view, ok = src.at.View.(*Snapshot); !ok {
 		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.name(), ErrFormat)
 	}
@@ -116,6 +121,8 @@ type refExporter struct {
 	plan   *convert.Plan // nil if keys are written as they are stored
 	packs  string
 	linked map[string]string // URLs of links, by pack file
+	mapped func(url string) string
+	last   [2]string // a URL and what it is mapped to: mostly the next one is the same
 	meter  transfer.Meter
 
 	keys, bytes int64 // of the last run through the version
@@ -305,7 +312,10 @@ func (b *entryBatch) add(ctx context.Context, key string, v txn.KeyValue, yield 
 	e := refs.Entry{Key: key}
 	switch {
 	case v.Kind == "virtual" && (ex.o.InlineThreshold <= 0 || v.Length < 0 || v.Length > ex.o.InlineThreshold):
-		e.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length}
+		if ex.last[0] != v.URL {
+			ex.last = [2]string{strings.Clone(v.URL), ex.mapped(v.URL)}
+		}
+		e.Reference = refs.Reference{URL: ex.last[1], Offset: int64(v.Offset), Length: v.Length}
 	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !isMetadata(v.Key):
 		file, offset, err := ex.view.PackFile(ctx, v.Key)
 		if err != nil {
@@ -378,7 +388,7 @@ func (ex *refExporter) link(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w (the destination must be on the file system of the database, or values in the set)", err)
 	}
-	url := "file://" + slashed(name)
+	url := ex.mapped("file://" + slashed(name))
 	ex.linked[file] = url
 	return url, nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -18,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // versionsPlan writes keys and bytes as they are stored into a format with versions:
@@ -26,21 +28,36 @@ import (
 type versionsPlan struct {
 	ex     *exporter
 	format *formats.Format
+	view   kv.Reader // that values are read from, without a history
 	db     *DB       // nil if the source is no version of a database
 	head   *Commit   // that is exported, nil without a database
 	list   []*Commit // that are written, parents before children; with a history
 	names  []Ref     // branches and tags, with a history
 	tags   int       // how many of names, the last ones, are tags
+	mapped func(url string) string
 }
 
 // planVersions prepares an export to a format with versions.
 func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at source.Place) (formats.Plan, error) {
-	p := &versionsPlan{ex: ex, format: f}
+	mapped, err := refs.Mapper(ex.src.env.Follow.Map)
+	if err != nil {
+		return nil, err
+	}
+	p := &versionsPlan{ex: ex, format: f, view: ex.view, mapped: mapped}
 	if snap, ok := at.View.(*Snapshot); ok {
 		p.db, p.head = snap.db, snap.Commit()
 	}
 	if !ex.o.Foreign.History {
-		return p, nil
+		if !f.OnlyV3 {
+			return p, nil
+		}
+		ex.plan, err = ex.src.planConversion(ctx, ex.view, at, zarr.V3, convert.Options{})
+		if err != nil || ex.plan == nil {
+			return p, err
+		}
+		open, err := ex.src.openBelow(ctx, at)
+		p.view = convert.NewView(ex.view, open, zarr.V3, p.head != nil)
+		return p, err
 	}
 	if p.db == nil {
 		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
@@ -106,7 +123,11 @@ func (p *versionsPlan) Write(ctx context.Context, out formats.Output) error {
 		if p.head != nil {
 			v = describe(p.head)
 		}
-		id, err := w.Commit(ctx, v, p.stored(ctx, w, p.ex.view, p.all(ctx, p.ex.view)))
+		changes := p.all(ctx, p.ex.view)
+		if p.ex.plan != nil {
+			changes = p.converted(ctx)
+		}
+		id, err := w.Commit(ctx, v, p.stored(ctx, w, p.view, changes))
 		if err != nil {
 			return err
 		}
@@ -176,6 +197,49 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 	}
 }
 
+// converted yields what the plan of a conversion describes, as changes: its documents, and
+// the chunks under their keys there.
+func (p *versionsPlan) converted(ctx context.Context) iter.Seq2[txn.Change, error] {
+	return func(yield func(txn.Change, error) bool) {
+		from := p.ex.from
+		for key, err := range p.ex.plan.Documents.List(ctx, kv.ListOptions{}) {
+			if !yield(txn.Change{Key: from + key, New: &txn.KeyValue{Key: from + key}}, err) {
+				return
+			}
+		}
+		for i := range p.ex.plan.Arrays {
+			a := &p.ex.plan.Arrays[i]
+			prefix, parse := convert.ChunkKeys(a.From)
+			for v, err := range p.values(ctx, prefix) {
+				coords, ok := []int64(nil), false
+				if err == nil {
+					coords, ok = parse(v.Key)
+				}
+				if ok {
+					v.Key = from + a.Key(coords)
+				}
+				if (ok || err != nil) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// values yields the keys with a prefix, and of a version of a database what their values are.
+func (p *versionsPlan) values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error] {
+	if v, ok := p.ex.view.(version); ok {
+		return v.Values(ctx, prefix)
+	}
+	return func(yield func(txn.KeyValue, error) bool) {
+		for key, err := range p.ex.view.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			if !yield(txn.KeyValue{Key: key}, err) {
+				return
+			}
+		}
+	}
+}
+
 // stored passes changes on to a writer that gets their values.
 func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Reader, changes iter.Seq2[txn.Change, error]) iter.Seq2[formats.Change, error] {
 	return func(yield func(formats.Change, error) bool) {
@@ -220,7 +284,10 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		case v.Kind != "virtual" || !p.format.Virtual:
 			copied = append(copied, c.Key)
 		default:
-			c.Reference = refs.Reference{URL: v.URL, Offset: int64(v.Offset), Length: v.Length, Condition: virtual.ConditionOf(v.Validator)}
+			c.Reference = refs.Reference{URL: p.mapped(v.URL), Offset: int64(v.Offset), Length: v.Length, Condition: virtual.ConditionOf(v.Validator)}
+			if c.URL != v.URL {
+				c.Condition = "" // tags and times are of the other place
+			}
 			if add(c, 0); v.Length < 0 {
 				whole = append(whole, &out[len(out)-1])
 			}

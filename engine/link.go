@@ -60,7 +60,7 @@ type linker struct {
 func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix string) *linker {
 	files := linkedFiles{
 		set: set, base: set.Rules().Base, validate: o.Validate,
-		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters}, follow: []Follow{src.env.Follow, db.opts.Follow},
+		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters},
 	}
 	had, _ := db.Granted() // an error is that of Grant, too
 	files.granted = src.env.Follow.With(db.opts.Follow).With(had).Rules()

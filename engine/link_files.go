@@ -24,11 +24,10 @@ type linkedFiles struct {
 	base     string // URL of the folder of the set
 	validate Validate
 	adapters []*Adapters     // what can read them
-	follow   []Follow        // with mappings to what can
 	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
-	readable string                // with "://", a scheme that something reads
+	readable string                // a folder whose files something reads
 	known    map[string]linkedFile // by URL in the set
 	scheme   string                // with "://", of the URLs that came last, unless they are local
 	last     string                // URL
@@ -54,7 +53,8 @@ func (f *linkedFiles) compare(abs string) {
 	}
 	f.folder = strings.Clone(folder)
 	origin := refs.Origin(abs)
-	if _, err := (refs.Rules{Allow: []string{origin}}).Resolve(abs); err == nil && !slices.Contains(f.forbidden, origin) {
+	_, err := refs.Rules{Allow: []string{origin}}.Resolve(abs)
+	if err == nil && source.Readable(abs, f.adapters...) == nil && !slices.Contains(f.forbidden, origin) {
 		f.forbidden = append(f.forbidden, origin)
 	}
 }
@@ -64,7 +64,8 @@ type linkedFile struct {
 	src  tree.Source
 	size int64    // -1 if it is not known
 	now  kv.Stamp // if size is not -1
-	gone bool     // there is no such file
+	at   refs.Place
+	gone bool // there is no such file at this place
 }
 
 // ErrNotHere marks the refusal to link a reference because of what can be told
@@ -91,7 +92,7 @@ func (f *linkedFile) check(offset, length int64, condition string) error {
 	case offset > tree.MaxExtent || length > tree.MaxExtent:
 		return fmt.Errorf("%w: %d bytes from %d on: no file is so long", ErrUnreachable, length, offset)
 	case f.gone:
-		return notHereError{fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(f.src.URL))}
+		return notHereError{&refs.MissingError{Place: f.at}}
 	case f.size >= 0 && (offset > f.size || length > f.size-offset):
 		return notHereError{fmt.Errorf("%w: %d bytes from %d on, of a file of %d", ErrUnreachable, length, offset, f.size)}
 	}
@@ -214,7 +215,7 @@ func (f *linkedFiles) source(url string) (tree.Source, error) {
 	abs := url
 	switch {
 	case f.remote(url) || strings.Contains(url, "://"):
-		if err := f.checkScheme(url); err != nil {
+		if err := f.checkReadable(url); err != nil {
 			return tree.Source{}, err
 		}
 	case strings.HasPrefix(url, "/"):
@@ -258,28 +259,27 @@ func (f *linkedFiles) notOwn(abs string) error {
 	return nil
 }
 
-// checkScheme makes sure that something reads URLs like url, or that it is mapped
-// to what is read.
-func (f *linkedFiles) checkScheme(url string) error {
-	if f.validate == ValidateNone || f.readable != "" && strings.HasPrefix(url, f.readable) {
+// checkReadable makes sure that something here reads an absolute URL, or what it is
+// mapped to.
+func (f *linkedFiles) checkReadable(url string) error {
+	name := strings.LastIndexByte(url, '/') + 1
+	if f.validate == ValidateNone || f.readable != "" && f.readable == url[:name] && name < len(url) && url[name] != '.' {
 		return nil
 	}
 	scheme, _, _ := strings.Cut(url, "://")
-	reads := false
-	for _, a := range f.adapters {
-		reads = reads || a.HasRoot(refs.Scheme(scheme))
+	at, err := refs.Rules{Map: f.granted.Map, Allow: []string{scheme + "://"}}.Resolve(url)
+	leads := url
+	if err == nil {
+		leads = at.URL()
 	}
-	if reads {
-		f.readable = strings.Clone(url[:len(scheme)+len("://")])
-		return nil
+	if unread := source.Readable(leads, f.adapters...); unread != nil {
+		err = unread
 	}
-	for _, to := range f.follow {
-		mapped := refs.Rules{Map: to.Map}
-		if _, err := mapped.Resolve(url); err == nil {
-			return nil
-		}
+	if err != nil {
+		return notHereError{err}
 	}
-	return notHereError{fmt.Errorf("%w: unknown scheme %q of %q, which is not mapped", ErrFormat, scheme, redact.URL(url))}
+	f.readable = strings.Clone(url[:name])
+	return nil
 }
 
 // version asks for the version and the size of a file. It finds nothing out of
@@ -295,7 +295,7 @@ func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile)
 	case err == nil:
 		file.src.Validator, file.size, file.now = virtual.ValidatorOf(v), v.Size(), kv.StampOf(v)
 	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:
-		file.gone = true
+		file.at, file.gone = at, true
 	}
 	return ctx.Err()
 }

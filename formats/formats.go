@@ -95,6 +95,9 @@ type Format struct {
 
 	// Virtual says that what Create begins can refer to ranges of absolute URLs.
 	Virtual bool
+
+	// OnlyV3 says that what Create begins holds nodes of Zarr v3 alone, and no other keys.
+	OnlyV3 bool
 }
 
 // Base is where something in a foreign format lies.

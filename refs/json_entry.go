@@ -216,8 +216,8 @@ func (r *jsonReader) url(raw []byte) (string, error) {
 			return "", err
 		}
 	}
-	if r.templates == nil {
-		r.templates = &renderer{}
+	if r.templates == nil || r.templates.none {
+		return r.urls.string(raw), nil // as fsspec, which renders URLs of sets with templates alone
 	}
 	url, err := r.templates.url(raw, &r.urls)
 	if err == nil && url == "" {

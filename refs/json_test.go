@@ -35,7 +35,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{`{"a":{"b":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, ErrInvalid},
 		{`{"a":"` + strings.Repeat("x", 1<<16) + `"}`, ErrLimit}, {`{"version":1,"templates":{"a":"` + strings.Repeat("x", 1<<16) + `"}}`, ErrLimit},
 		{`{"version":1,"templates":{"a":"` + strings.Repeat("x", 40000) + `"},"refs":{"k":["{{a}}{{a}}"]}}`, ErrInvalid},
-		{`{"version":1,"refs":{"k":["{{a}}"]}}`, ErrInvalid}, {`{"version":1,"templates":{"true":"y"},"refs":{"k":["{{true}}"]}}`, ErrInvalid}, {`{"version":1,"refs":{"k":["{{a"]}}`, ErrInvalid},
+		{`{"version":1,"templates":{"b":"y"},"refs":{"k":["{{a}}"]}}`, ErrInvalid}, {`{"version":1,"templates":{"true":"y"},"refs":{"k":["{{true}}"]}}`, ErrInvalid}, {`{"version":1,"templates":{"b":"y"},"refs":{"k":["{{a"]}}`, ErrInvalid},
 		{"\ufeff\ufeff{}", ErrInvalid}, {"{\"a\":\"\xff\"}", ErrInvalid}, {"{\"a\":[\"u\xff\"]}", ErrInvalid}, {"{\"version\":1,\"templates\":{\"a\":\"\xff\"}}", ErrInvalid},
 		{`{"./a":"x"}`, ErrInvalid}, {`{"a/./b":"x"}`, ErrInvalid}, {`{"a/..":"x"}`, ErrInvalid}, {`{"..":{}}`, ErrInvalid},
 		{"", ErrInvalid}, {" ", ErrInvalid}, {"{", ErrInvalid}, {`{"a":["u",1`, ErrInvalid}, {`{"version":1,"refs":{"a":"b"}`, ErrInvalid}, {"null", ErrInvalid},
@@ -61,6 +61,9 @@ func TestReadJSONForms(t *testing.T) {
 		// In version 0 braces mean nothing, and neither do the names of version 1.
 		{`{"a":["{{u}}"],"refs":["v"]}`, []Entry{whole("a", "{{u}}"), whole("refs", "v")}},
 		{`{"refs":["v"],"a":["{{u}}"]}`, []Entry{whole("refs", "v"), whole("a", "{{u}}")}},
+		// Nor do they in a set of version 1 without templates.
+		{`{"version":1,"refs":{"a":["{{u}}.nc"],"b":["{{u"]}}`, []Entry{whole("a", "{{u}}.nc"), whole("b", "{{u")}},
+		{`{"refs":{"a":["{{u}}.nc"]},"templates":{},"version":1}`, []Entry{whole("a", "{{u}}.nc")}},
 		{`{"templates":{"a":"b"}}`, []Entry{data("templates", `{"a":"b"}`)}},
 		{`{"gen":"x","version":1,"refs":{"a":["u"]},"other":[{}],"gen":[]}`, nil}, // twice
 		{`{"refs":{"a":["{{t}}{{t}}"]},"templates":{"t":"x"},"version":1}`, []Entry{whole("a", "xx")}},

@@ -25,10 +25,17 @@ var (
 	// does not exist. It never matches kv.ErrNotFound: the key has a value,
 	// which cannot be read.
 	ErrUnreachable = errors.New("refs: referenced bytes do not exist")
-
-	// errNoFile is ErrUnreachable for a missing file.
-	errNoFile = fmt.Errorf("%w: there is no file", ErrUnreachable)
 )
+
+// MissingError is [ErrUnreachable] because there is no file where the [Rules] lead to.
+type MissingError struct{ Place Place }
+
+func (e *MissingError) Error() string {
+	return ErrUnreachable.Error() + ": there is no file " + redact.URL(e.Place.URL())
+}
+
+// Is reports whether target is ErrUnreachable.
+func (e *MissingError) Is(target error) bool { return target == ErrUnreachable }
 
 // WholeFile is the Length of a [Reference] to everything in a file.
 const WholeFile = -1

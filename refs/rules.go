@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
 // Rules say which URLs of a set may be followed. The zero Rules allow none.
@@ -153,6 +155,27 @@ func (r *resolver) resolve(u string) (Place, error) {
 	return Place{}, forbidden(u, "to follow it, allow %s", quoteURL(originOf(abs)))
 }
 
+// Mapper returns a function that applies mappings to URLs, without a look at what may be
+// followed. A URL that none fits stays as it is. Safe for concurrent use.
+func Mapper(mappings []Mapping) (func(url string) string, error) {
+	rs, err := newResolver(Rules{Map: mappings})
+	if err != nil || len(mappings) == 0 {
+		return func(url string) string { return url }, err
+	}
+	return func(url string) string {
+		if abs, ok, err := absolute(url); err == nil && ok {
+			for _, m := range rs.maps {
+				if rest, ok := below(abs, m.From); ok {
+					if p, err := place(url, m.To, rest); err == nil {
+						return p.URL()
+					}
+				}
+			}
+		}
+		return url
+	}, nil
+}
+
 // Origin returns the widest prefix that is usually allowed for a URL which is not relative:
 // everything of its host or bucket, and of a local file its folder, or only the file if
 // that is all of a disk. It has no user and password.
@@ -239,7 +262,7 @@ func absolute(u string) (abs string, ok bool, err error) {
 		return "", false, fmt.Errorf("it has a NUL")
 	}
 	if strings.Contains(u, "::") && strings.Contains(u, "://") {
-		return "", false, fmt.Errorf("chained URLs are not supported")
+		return "", false, fmt.Errorf("a chain (a::b) is not followed: unpack the archive, and make the set of its files")
 	}
 	scheme, rest, found := strings.Cut(u, "://")
 	switch {
@@ -296,13 +319,8 @@ func isWeb(u string) bool {
 }
 
 // Scheme returns a URL's scheme in the normalized form of [Rules]: in lower
-// case, and "file" for its alias "local".
-func Scheme(name string) string {
-	if name = strings.ToLower(name); name == "local" {
-		name = "file"
-	}
-	return name
-}
+// case, and "s3", "gs" and "file" for their other names, such as s3a, gcs and local.
+func Scheme(name string) string { return redact.Scheme(name) }
 
 func letter(x byte) bool { return x|0x20 >= 'a' && x|0x20 <= 'z' }
 

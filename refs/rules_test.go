@@ -66,6 +66,17 @@ func TestRules(t *testing.T) {
 			t.Errorf("%q leads to %q, %v", u, p.URL(), err)
 		}
 	}
+	// A scheme has one meaning, whichever of its names stands in the set or in a rule.
+	for root, names := range map[string][]string{"b/": {"s3", "s3a", "s3n", "S3A"}, "c/": {"gs", "gcs", "Gcs"}, "/d/": {"file", "local", "FILE"}} {
+		for _, a := range names {
+			for _, b := range names {
+				p, err := refs.Rules{Allow: []string{a + "://" + root}}.Resolve(b + "://" + root + "x")
+				if want := names[0] + "://" + root + "x"; err != nil || p.URL() != want {
+					t.Errorf("%s below %s leads to %q, %v", b, a, p.URL(), err)
+				}
+			}
+		}
+	}
 	// What is a name in a set or a bucket may be more on a web server.
 	web := refs.Rules{Base: "https://h/dir", Map: []refs.Mapping{{From: "s3://b", To: "http://m/deep"}, {From: "s3://b/one", To: "http://m/deep/"}, {From: "/local", To: "https://m/"}}}
 	for u, want := range map[string]string{

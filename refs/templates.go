@@ -10,6 +10,7 @@ import (
 // renderer renders the URLs of a set of version 1. The zero renderer has no
 // templates.
 type renderer struct {
+	none  bool // the set has no templates
 	scope jinja.Scope
 	plain map[string]string // templates without markup, which are constants
 	known map[string]string // URLs as they stand in the set -> rendered
@@ -23,7 +24,7 @@ func parseTemplates(raw []byte) (*renderer, error) {
 	if err := json.Unmarshal(raw, &texts); err != nil || texts == nil {
 		return nil, invalid(`refs: "templates" is no object`)
 	}
-	r := &renderer{plain: make(map[string]string, len(texts))}
+	r := &renderer{none: len(texts) == 0, plain: make(map[string]string, len(texts))}
 	for name, raw := range texts {
 		var text *string
 		if err := json.Unmarshal(raw, &text); err != nil || text == nil {

@@ -200,7 +200,7 @@ func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 		return kv.Bytes(ref.Data), nil
 	}
 	file, err := v.file(ctx, ref.URL)
-	if ref.Optional && errors.Is(err, errNoFile) {
+	if ref.Optional && errors.As(err, new(*MissingError)) {
 		return nil, kv.ErrNotFound
 	}
 	if err != nil {
@@ -244,7 +244,7 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 	value, err := v.open(ctx, at.Root, at.Path)
 	if err != nil {
 		if errors.Is(err, kv.ErrNotFound) { // hidden: the key is not missing
-			return nil, fmt.Errorf("%w %s", errNoFile, quoteURL(at.URL()))
+			return nil, &MissingError{at}
 		}
 		return nil, fmt.Errorf("%s: %w", quoteURL(at.URL()), err)
 	}

@@ -30,7 +30,7 @@ type WriteOptions struct {
 // For version 1 with templates the sequence runs twice and must yield the same
 // entries; everything else is streaming. Templates are plain texts, which fsspec
 // renders with and without Jinja2. VirtualiZarr does not support templates. A
-// URL that contains "{{" is an expression in version 1, which fsspec evaluates
+// URL that contains "{{" is an expression beside templates, which fsspec evaluates
 // only with simple_templates=False.
 func WriteJSON(w io.Writer, entries iter.Seq2[Entry, error], o *WriteOptions) error {
 	var opts WriteOptions
@@ -153,8 +153,8 @@ func (w *jsonWriter) url(b []byte, url string) []byte {
 			return append(b, '"')
 		}
 	}
-	if strings.Contains(url, "{{") {
-		// In version 1 a URL is a template: this one prints a string.
+	if w.templates != nil && len(w.templates.list) > 0 && strings.Contains(url, "{{") {
+		// Beside templates a URL is a template: this one prints a string.
 		url = "{{'" + literal.Replace(url) + "'}}"
 	}
 	return appendJSONString(b, url)

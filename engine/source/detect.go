@@ -71,7 +71,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 			why += fmt.Sprintf("; '%s' is all of it as one hierarchy", at.URL.Append(zurl.Part{Scheme: schemeZarr}).Redacted())
 		}
 		if format := foreign(ev.Head); format != "" {
-			why = "it is a " + format + " file; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
+			why = "it is a " + format
 		}
 		return at, fmt.Errorf("%s: %w: %s", at.URL.Redacted(), ErrFormat, why)
 	case 1:
@@ -121,18 +121,22 @@ func (e *Env) matches(ev Evidence) []string {
 	return match
 }
 
-// foreign names the format of a file that only reference sets make a store.
+// foreign says what a file is that nothing here reads, and what makes a store of it.
 func foreign(head []byte) string {
-	for format, magic := range map[string][]string{
-		"NetCDF-4 or HDF5": {"\x89HDF\r\n\x1a\n"},
-		"NetCDF-3":         {"CDF\x01", "CDF\x02", "CDF\x05"},
-		"GRIB":             {"GRIB"},
+	const set = "; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
+	for what, magic := range map[string][]string{
+		"NetCDF-4 or HDF5 file" + set: {"\x89HDF\r\n\x1a\n"},
+		"NetCDF-3 file" + set:         {"CDF\x01", "CDF\x02", "CDF\x05"},
+		"GRIB file, whose values nothing here decodes, through reference sets neither; xarray decodes it with cfgrib, and to_zarr writes a store that can be imported": {"GRIB"},
 	} {
 		for _, m := range magic {
 			if bytes.HasPrefix(head, []byte(m)) {
-				return format
+				return what
 			}
 		}
+	}
+	if bytes.Contains(head, []byte("opendap.org/dap/dmrpp")) {
+		return "DMR++ document; VirtualiZarr with its DMRPPParser makes a reference set of it, which can be imported or linked"
 	}
 	return ""
 }

@@ -65,7 +65,7 @@ func (e *Env) Close() error {
 func (e *Env) Open(ctx context.Context, u zurl.URL) (Place, error) {
 	root := e.Adapters.roots[u.Root().Scheme]
 	if root == nil {
-		return Place{}, fmt.Errorf("%s: %w: unknown scheme %q", u.Redacted(), ErrFormat, u.Root().Scheme)
+		return Place{}, unknownScheme(u.Root().String())
 	}
 	at, err := root(ctx, e, u.Root())
 	if err != nil {

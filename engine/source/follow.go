@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
+	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/refs"
 )
 
@@ -24,6 +25,9 @@ var ErrForbidden = refs.ErrForbidden
 
 // ErrUnreachable means that the bytes which a reference names do not exist.
 var ErrUnreachable = refs.ErrUnreachable
+
+// MissingError is ErrUnreachable because a file is missing; it has the place.
+type MissingError = refs.MissingError
 
 // IsForbidden reports whether an error is about what a reference or a symbolic link
 // leads to and [Follow] does not allow.
@@ -206,6 +210,46 @@ func ReferredURL(url string) (zurl.URL, error) {
 		escapes = strings.NewReplacer("#", "%23", "|", "%7C")
 	}
 	return zurl.Parse(escapes.Replace(url))
+}
+
+// Readable reports why none of the adapters opens a URL that is written as in reference
+// sets. Errors: [ErrFormat].
+func Readable(url string, adapters ...*Adapters) error {
+	scheme, _, _ := strings.Cut(url, "://")
+	scheme = refs.Scheme(scheme)
+	if !slices.ContainsFunc(adapters, func(a *Adapters) bool { return a.HasRoot(scheme) }) {
+		return unknownScheme(url)
+	}
+	if _, err := ReferredURL(url); err != nil {
+		if scheme == "memory" {
+			return fmt.Errorf("%w: %s: memory:// is the memory of the program that wrote the set, which nothing here reads", ErrFormat, redact.URL(url))
+		}
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return nil
+}
+
+// azure are the schemes of Azure Blob Storage, in which a container may be followed by "@"
+// and a host that begins with the name of the account.
+var azure = []string{"az", "abfs", "abfss", "adl", "wasb", "wasbs"}
+
+// unknownScheme is the error of a URL whose scheme nothing reads.
+func unknownScheme(url string) error {
+	scheme, rest, _ := strings.Cut(url, "://")
+	if !slices.Contains(azure, strings.ToLower(scheme)) {
+		return fmt.Errorf("%w: unknown scheme %q of %s", ErrFormat, scheme, redact.URL(url))
+	}
+	root, _, _ := strings.Cut(rest, "/")
+	container, account, _ := strings.Cut(root, "@")
+	if strings.Contains(container, ":") || strings.Contains(account, "@") { // a user and password
+		root = root[strings.LastIndexByte(root, '@')+1:]
+		container, account = root, ""
+	}
+	if account, _, _ = strings.Cut(account, "."); account == "" {
+		account = "ACCOUNT"
+	}
+	return fmt.Errorf("%w: %s: Azure Blob Storage (%s) is not read; a public container is read over HTTPS, as https://%s.blob.core.windows.net/%s/, and references with --url-map %s://%s/=https://%s.blob.core.windows.net/%s/",
+		ErrFormat, redact.URL(url), scheme, account, container, scheme, root, account, container)
 }
 
 // referred prints the root of a pipeline as reference sets do; ok is false for

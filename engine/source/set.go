@@ -317,7 +317,7 @@ func (s *Set) Bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte,
 	}
 	v, err := s.opts.Open(ctx, at.Root, at.Path)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: there is no file %s", ErrUnreachable, redact.URL(at.URL()))
+		return nil, &refs.MissingError{Place: at}
 	}
 	if err != nil {
 		return nil, err

@@ -19,6 +19,9 @@ func Parse(s string) (URL, error) { return ParseIn("", s) }
 // ParseIn is Parse with dir, an absolute path on this machine, in place of the
 // working directory.
 func ParseIn(dir, s string) (URL, error) {
+	if here, ok := unchained(s); ok {
+		return URL{}, &Error{URL: s, Err: fmt.Errorf("a chain of fsspec, which is written %s here", quote(here))}
+	}
 	text, adapters, more := strings.Cut(s, "|")
 	root, err := parseRoot(dir, text)
 	if err != nil {
@@ -29,6 +32,30 @@ func ParseIn(dir, s string) (URL, error) {
 		return u, nil
 	}
 	return u.extend(s, adapters)
+}
+
+// chains are the first links of chains of fsspec by their adapter here; caches have none.
+var chains = map[string]string{"zip": "zip:", "reference": "kerchunk:", "simplecache": "", "filecache": "", "blockcache": ""}
+
+// unchained returns the pipeline that a chain of fsspec stands for, as "b.zip|zip:a" for
+// zip://a::b.zip.
+func unchained(s string) (here string, ok bool) {
+	first, rest, more := strings.Cut(s, "::")
+	if !more || rest == "" {
+		return "", false
+	}
+	scheme, path, _ := strings.Cut(first, "://")
+	adapter, ok := chains[scheme]
+	if !ok {
+		return "", false
+	}
+	if inner, ok := unchained(rest); ok {
+		rest = inner
+	}
+	if adapter != "" {
+		rest += "|" + adapter + path
+	}
+	return rest, true
 }
 
 // IsPath reports whether a text that Parse takes is a path of this machine, not a

@@ -1,6 +1,10 @@
 package zurl
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/redact"
+)
 
 // Kind is the kind of resource of a URL (ZEP 8, "Resource kinds"), derived from
 // the URL alone.
@@ -91,14 +95,18 @@ var schemes = map[string]scheme{
 // parent is the scheme of the adapter that takes one away.
 const parent = ".."
 
-// cutScheme splits "scheme:rest". The scheme is returned in lower case; ok is
+// Scheme returns the name of a scheme that stands for all its spellings, in lower case:
+// "s3" for S3A.
+func Scheme(name string) string { return redact.Scheme(name) }
+
+// cutScheme splits "scheme:rest". The scheme is returned as [Scheme] names it; ok is
 // false without a scheme (RFC 3986, 3.1).
 func cutScheme(s string) (name, rest string, ok bool) {
 	name, rest, ok = strings.Cut(s, ":")
 	if !ok || !isScheme(name) {
 		return "", s, false
 	}
-	return strings.ToLower(name), rest, true
+	return Scheme(name), rest, true
 }
 
 func isScheme(s string) bool {

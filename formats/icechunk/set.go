@@ -32,6 +32,7 @@ func Format() formats.Format {
 		},
 		Branches: true,
 		Virtual:  true,
+		OnlyV3:   true,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/refs"
 )
 
 // prefixes collects the beginnings of the URLs of virtual chunks: the virtual chunk
@@ -18,6 +20,14 @@ type prefixes struct {
 // mostFolders is how many folders of this machine are named one by one; of more, those
 // above are.
 const mostFolders = 16
+
+// spelled returns a URL with the name of its scheme that Icechunk knows.
+func spelled(url string) string {
+	if scheme, rest, ok := strings.Cut(url, "://"); ok {
+		return refs.Scheme(scheme) + "://" + rest
+	}
+	return url
+}
 
 // add notes a URL: its host or bucket, of a file its folder.
 func (p *prefixes) add(url string) {
@@ -90,7 +100,7 @@ func (p *prefixes) config() []byte {
 		switch scheme {
 		case "s3":
 			store = "!s3\n      region: null\n      endpoint_url: null\n      anonymous: false\n      allow_http: false\n      force_path_style: false\n      network_stream_timeout_seconds: 60\n      requester_pays: false"
-		case "gs", "gcs":
+		case "gs":
 			store = "!gcs {}"
 		case "http", "https":
 			store = "!http {}"

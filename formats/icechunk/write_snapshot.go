@@ -335,7 +335,7 @@ func (s *written) block(ctx context.Context, n *writtenNode, at string, old *man
 			b.from[d], b.to[d] = min(b.from[d], x), max(b.to[d], x)
 		}
 		if !e.ref.Inline() && strings.Contains(e.ref.URL, "://") {
-			s.w.places.add(e.ref.URL)
+			s.w.places.add(spelled(e.ref.URL))
 		}
 	}
 	for d := range b.to {
@@ -480,7 +480,7 @@ func manifestFile(id objectID, node nodeID, list []edit) []byte {
 			id, _ := parseID(chunk)
 			fields = append(fields, slot{}, u64Slot(uint64(e.ref.Offset)), u64Slot(uint64(e.ref.Length)), fixedSlot(id[:]))
 		default:
-			virtual = e.ref.URL
+			virtual = spelled(e.ref.URL)
 			fields = append(fields, slot{}, u64Slot(uint64(e.ref.Offset)), u64Slot(uint64(e.ref.Length)), slot{}, o)
 			var seconds uint32
 			switch etag, seconds = checksum(e.ref.Condition); {

@@ -387,8 +387,11 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 		report(cmd, res.Commit, base, res.Healed)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
-	for _, err := range res.Unreadable {
+	for i, err := range res.Unreadable {
 		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
+		if way := undecoded(err); way != "" && !slices.ContainsFunc(res.Unreadable[:i], func(err error) bool { return undecoded(err) == way }) {
+			note(cmd, "zarrdb: %s%s", oneLine(err), way)
+		}
 	}
 	if more := res.AllUnreadable - int64(len(res.Unreadable)); more > 0 {
 		say(cmd, "imported as they are, and not to be read: %s more", count(more, "array"))

@@ -83,7 +83,8 @@ by first parents, with its time; OCDBT has no messages and no branches.
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
 database are ranges of its files, linked at DEST.packs and not copied, unless
---inline puts them into the set. With --inline-threshold values of at most that
+--inline puts them into the set. URLs below A are written as those below B with
+--url-map A=B, those of DEST.packs too; so are virtual chunks with --format icechunk. With --inline-threshold values of at most that
 many bytes stand in the set, those of virtual chunks too. Arrays and groups of
 Zarr v3 become Zarr v2 ones, which is what xarray's engine "kerchunk" and parquet
 sets are for. --as-stored leaves them in Zarr v3, in a JSON set; xarray opens that
@@ -92,8 +93,9 @@ as open_dataset("reference://", engine="zarr", storage_options={"fo": DEST}).
 --format icechunk writes an Icechunk repository, which icechunk-python opens, with one
 version, and with --history all versions, branches and tags of a database: a commit
 becomes a snapshot on its first parent; a merge names the others in its metadata.
-Virtual chunks of a database stay virtual. Arrays must be Zarr v3. An export that
-fails or is interrupted leaves no repository.`,
+Virtual chunks of a database stay virtual. Arrays and groups of Zarr v2 become Zarr v3
+ones; with --history they must be Zarr v3. An export that fails or is interrupted leaves
+no repository.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip
@@ -226,12 +228,14 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 	switch {
 	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !strings.HasSuffix(args[1], ".zip"):
 		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
+	case errors.Is(err, engine.ErrRecode) && e.format == "icechunk":
+		return fmt.Errorf("%w: export --format zarr3 --recode makes a copy that can be", err)
 	case errors.Is(err, engine.ErrRecode):
 		return fmt.Errorf("%w: use --recode, or --skip PATH to leave it out", err)
 	case errors.Is(err, engine.ErrConvert) && e.o.Format != 0:
 		return fmt.Errorf("%w (--skip PATH leaves it out)", err)
-	case errors.Is(err, engine.ErrConvert) && e.format == "icechunk":
-		return fmt.Errorf("%w (export --format zarr3 makes Zarr v3 of one version)", err)
+	case errors.Is(err, engine.ErrConvert) && e.o.Foreign.History:
+		return fmt.Errorf("%w (without --history one version is converted to Zarr v3)", err)
 	}
 	return err
 }

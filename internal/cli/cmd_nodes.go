@@ -69,6 +69,15 @@ func isUnreadable(err error) bool {
 	return ok
 }
 
+// undecoded returns a way on from an error about values that nothing here decodes, in
+// brackets, and "" of another one.
+func undecoded(err error) string {
+	if errors.Is(err, engine.ErrUnknownCodec) && strings.Contains(err.Error(), `unknown codec "grib"`) {
+		return " (values are GRIB messages, which nothing here decodes; xarray decodes the GRIB files with cfgrib, and to_zarr writes a store that can be imported)"
+	}
+	return ""
+}
+
 // reason returns the text after operation and path in an error about a node.
 func reason(err error) string {
 	var at *zarr.Error
@@ -179,14 +188,21 @@ func infoCmd() *cobra.Command {
   zarrdb info ./era5.zarr --json`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var info info
 			s, n, err := src.node(cmd, args[0])
-			if err != nil {
+			if path, m, ok := zarr.Unreadable(err); ok && errors.Is(err, engine.ErrUnknownCodec) {
+				unread := err
+				if info, err = metaInfo(path, m); err != nil {
+					return unread
+				}
+				info.Error = reason(unread) + undecoded(unread)
+			} else if err != nil {
 				return err
-			}
-			defer s.Close()
-			info, err := nodeInfo(n)
-			if err != nil {
-				return err
+			} else {
+				defer s.Close()
+				if info, err = nodeInfo(n); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				return printJSON(cmd, info)
@@ -214,6 +230,9 @@ func printInfo(cmd *cobra.Command, i info) error {
 		row("chunk shape", flatJSON(i.ChunkShape))
 		row("codecs", flatJSON(i.Codecs))
 		row("fill value", flatJSON(i.FillValue))
+	}
+	if i.Error != "" {
+		row("not readable", i.Error)
 	}
 	if len(i.DimensionNames) > 0 {
 		var names []string

@@ -21,8 +21,9 @@ are its value. import --link keeps them in a database as virtual chunks.
 
 References are followed only below the folder of their set, below the targets of
 --url-map, and below prefixes that --allow or "refs allow" names.`,
-		Example: `  zarrdb refs expand refs.json`,
-	}, refsAllowCmd(), refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
+		Example: `  zarrdb refs list era5.zdb
+  zarrdb refs expand refs.json`,
+	}, refsAllowCmd(), refsListCmd(), refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())
 }
 
 func refsAllowCmd() *cobra.Command {
@@ -68,6 +69,71 @@ a PREFIX nothing is changed.`,
 		},
 	}
 	cmd.Flags().BoolVar(&remove, "remove", false, "allow them no more")
+	return cmd
+}
+
+func refsListCmd() *cobra.Command {
+	var src sourceFlags
+	var asJSON bool
+	cmd := src.reads(&cobra.Command{
+		Use:   "list TARGET",
+		Short: "List the files that references name",
+		Long: `List the prefixes and the files that the references at and below TARGET name, a
+version of a database or a reference set, with how many references there are and how
+many bytes they refer to. Nothing is asked of the files, so that the sizes of those
+that are referred to as a whole are not known. Of more than 65536 files, those in the
+deepest folders are listed by folder.`,
+		Example: `  zarrdb refs list weather.zdb
+  zarrdb refs list weather.zdb@v1.0:temp --json`,
+		Args: argCount(1, 1),
+	}, func(cmd *cobra.Command, s *engine.Source, _ []string) error {
+		bar := newProgress(cmd, "listing", "keys")
+		files, err := s.Referred(cmd.Context(), bar.update)
+		bar.finish(err)
+		if err != nil {
+			return err
+		}
+		type counts struct {
+			URL        string `json:"url"`
+			Files      int64  `json:"files,omitempty"` // of a prefix
+			References int64  `json:"references"`
+			Whole      int64  `json:"whole"` // of them, to whole files
+			Bytes      int64  `json:"bytes"` // of the others
+		}
+		out := struct {
+			Prefixes []counts `json:"prefixes"`
+			Files    []counts `json:"files"`
+		}{[]counts{}, []counts{}}
+		for _, f := range files {
+			n := len(out.Prefixes)
+			if n == 0 || out.Prefixes[n-1].URL != f.Prefix {
+				out.Prefixes, n = append(out.Prefixes, counts{URL: f.Prefix}), n+1
+			}
+			p := &out.Prefixes[n-1]
+			p.Files, p.References, p.Whole, p.Bytes = p.Files+1, p.References+f.References, p.Whole+f.Whole, p.Bytes+f.Bytes
+			out.Files = append(out.Files, counts{URL: f.URL, References: f.References, Whole: f.Whole, Bytes: f.Bytes})
+		}
+		if asJSON {
+			return printJSON(cmd, out)
+		}
+		text := func(c counts) string {
+			s := fmt.Sprintf("%s, %s", count(c.References, "reference"), size(c.Bytes))
+			if c.Whole > 0 {
+				s += fmt.Sprintf(" and %s", count(c.Whole, "whole file"))
+			}
+			return s
+		}
+		left := out.Files
+		for _, p := range out.Prefixes {
+			say(cmd, "%s  %s, %s", zurl.Redact(p.URL), count(p.Files, "file"), text(p))
+			for _, f := range left[:p.Files] {
+				say(cmd, "  %s  %s", zurl.Redact(f.URL), text(f))
+			}
+			left = left[p.Files:]
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 

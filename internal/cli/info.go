@@ -19,6 +19,7 @@ type info struct {
 	FillValue      json.RawMessage `json:"fill_value,omitempty"`
 	DimensionNames []*string       `json:"dimension_names,omitempty"`
 	Attributes     zarr.Attributes `json:"attributes"`
+	Error          string          `json:"error,omitempty"` // why values cannot be read
 }
 
 // MarshalJSON prints an empty shape too, which omitempty would drop.
@@ -35,9 +36,11 @@ func (i info) MarshalJSON() ([]byte, error) {
 
 // nodeInfo describes a node. Data type, codecs and fill value have the form of
 // the node's metadata; the three members of v2 with codecs are one object.
-func nodeInfo(n *zarr.Node) (info, error) {
-	m := n.Meta()
-	out := info{NodeType: "group", ZarrFormat: formatNumber(n.Version()), Path: n.Path(), Attributes: m.Attributes}
+func nodeInfo(n *zarr.Node) (info, error) { return metaInfo(n.Path(), n.Meta()) }
+
+// metaInfo is nodeInfo of metadata, which may be that of an array that cannot be opened.
+func metaInfo(path string, m *zarr.Meta) (info, error) {
+	out := info{NodeType: "group", ZarrFormat: formatNumber(m.Version), Path: path, Attributes: m.Attributes}
 	if !m.Array {
 		return out, nil
 	}
@@ -66,10 +69,11 @@ func nodeInfo(n *zarr.Node) (info, error) {
 				"order": members["order"], "filters": members["filters"], "compressor": members["compressor"],
 			})
 		}
-		if c := m.Grid.Regular(); c != nil {
-			out.ChunkShape, err = json.Marshal(c)
-		} else {
-			out.ChunkShape = members["chunk_grid"]
+		out.ChunkShape = members["chunk_grid"]
+		if m.Grid != nil && m.Grid.Regular() != nil {
+			out.ChunkShape, err = json.Marshal(m.Grid.Regular())
+		} else if out.ChunkShape == nil {
+			out.ChunkShape = members["chunks"]
 		}
 	}
 	return out, err

@@ -100,7 +100,7 @@ func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 		_ = a.out.flush() // the message below comes after it
 	}
 	// Some messages begin with the typed command.
-	text := a.from.shown(message(a.err, code))
+	text := a.from.shown(message(a.err, code)) + a.from.mapHint(a.err)
 	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
 	return code
 }
@@ -143,13 +143,46 @@ func message(err error, code int) string {
 	if errors.Is(err, engine.ErrResumable) {
 		text += " with --resume"
 	}
-	if source.IsForbidden(err) {
+	if source.IsForbidden(err) && (!errors.Is(err, engine.ErrForbidden) || strings.Contains(text, ": to follow it, allow ")) {
 		text += " (--allow; for a database once for all: zarrdb refs allow)"
 	}
 	if errors.Is(err, engine.ErrNotHere) {
 		text += " (--validate none links it all the same)"
 	}
-	return text
+	return text + undecoded(err)
+}
+
+// mapHint spells the --url-map that helps if a file is missing which a set names relative
+// to the current folder.
+func (c caller) mapHint(err error) string {
+	var missing *engine.MissingError
+	if !errors.As(err, &missing) {
+		return ""
+	}
+	u, uerr := source.ReferredURL(missing.Place.URL())
+	if uerr != nil {
+		return ""
+	}
+	path, uerr := u.Root().OSPath()
+	here, herr := filepath.Abs(c.path("."))
+	if uerr != nil || herr != nil {
+		return ""
+	}
+	folder, name := "", ""
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		below, _ := filepath.Rel(dir, path)
+		if _, err := os.Stat(filepath.Join(here, below)); err == nil {
+			folder, name = dir, below // the longest name counts
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	if rel, err := filepath.Rel(here, folder); err == nil && filepath.IsLocal(rel) {
+		folder = rel
+	}
+	return fmt.Sprintf(" (relative URLs begin at the folder of the set, and %s is below the current folder: --url-map %s=./ reads it there)",
+		name, shellWord(filepath.ToSlash(folder)+"/"))
 }
 
 // nodeHint returns the target of a node, if a path looks for it among the files

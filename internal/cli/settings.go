@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
 // A process has one environment: a command that it runs for another process
@@ -14,10 +16,10 @@ import (
 // typed. A command that depends on a variable, or follows a reference to another machine
 // that does, is refused if the two processes have different values.
 
-// remoteURL finds URLs of other machines, zonelessArgument a time of day or date without
+// schemeOfURL finds the schemes of URLs, zonelessArgument a time of day or date without
 // a zone.
 var (
-	remoteURL        = regexp.MustCompile(`(?i)\b(s3|gs|https?)://`)
+	schemeOfURL      = regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*)://`)
 	zonelessArgument = regexp.MustCompile(`(?:^|[={])\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?(?:}|$)`)
 )
 
@@ -41,8 +43,10 @@ var (
 func (c caller) unlike(args []string) error {
 	var names []string
 	for _, arg := range args {
-		for _, found := range remoteURL.FindAllStringSubmatch(arg, -1) {
-			names = slices.Concat(names, networkVariables, schemeVariables[strings.ToLower(found[1])])
+		for _, found := range schemeOfURL.FindAllStringSubmatch(arg, -1) {
+			if of, ok := schemeVariables[zurl.Scheme(found[1])]; ok {
+				names = slices.Concat(names, networkVariables, of)
+			}
 		}
 		if zonelessArgument.MatchString(arg) {
 			names = append(names, "TZ")
@@ -54,11 +58,15 @@ func (c caller) unlike(args []string) error {
 // unlikeReference is unlike for a URL that a reference leads to. Files of this machine
 // depend on no variable.
 func (c caller) unlikeReference(url string) error {
-	found := remoteURL.FindStringSubmatchIndex(url)
+	found := schemeOfURL.FindStringSubmatchIndex(url)
 	if found == nil || found[0] != 0 {
 		return nil
 	}
-	return c.differing("follow this reference", slices.Concat(networkVariables, schemeVariables[strings.ToLower(url[:found[3]])], grantVariables))
+	of, ok := schemeVariables[zurl.Scheme(url[:found[3]])]
+	if !ok {
+		return nil
+	}
+	return c.differing("follow this reference", slices.Concat(networkVariables, of, grantVariables))
 }
 
 // differing returns an error if one of the named variables has another value here.

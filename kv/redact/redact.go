@@ -123,8 +123,7 @@ func local(s string) bool {
 	if len(scheme) == 1 && letter(scheme[0]) { // a drive
 		return rest != "" && (rest[0] == '/' || rest[0] == '\\')
 	}
-	scheme = strings.ToLower(scheme)
-	return scheme == "file" || scheme == "local"
+	return Scheme(scheme) == "file"
 }
 
 func web(s string) bool {

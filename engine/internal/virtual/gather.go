@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -135,7 +136,7 @@ func (b *batch) sort(ctx context.Context) error {
 			b.remote = append(b.remote, part)
 			continue
 		case m.Src.Whole: // its length has to be known
-			if known, err = b.r.find(ctx, m.Src, m.Off, m.N, nil); m.Optional && errors.Is(err, errNoFile) {
+			if known, err = b.r.find(ctx, m.Src, m.Off, m.N, nil); m.Optional && errors.As(err, new(*refs.MissingError)) {
 				b.values[i] = nil
 				b.ready = append(b.ready, i)
 				continue
@@ -258,7 +259,7 @@ func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes
 	case errors.Is(err, kv.ErrNotFound) && m.Optional:
 		return b.g.Take(ctx, i, nil)
 	case errors.Is(err, kv.ErrNotFound):
-		return b.failed(i, errNoFile) // hidden: the key is not
+		return b.failed(i, &refs.MissingError{Place: b.files[part.File].place}) // hidden: the key is not
 	case err != nil && !errors.Is(err, kv.ErrRange):
 		return b.failed(i, err)
 	}

@@ -43,9 +43,6 @@ type Resolver struct {
 // of an archive. No root scheme is spelled like this.
 const Inside = "zarrdb-set://folder/"
 
-// errNoFile means that the whole file is missing.
-var errNoFile = fmt.Errorf("%w: the file is missing", refs.ErrUnreachable)
-
 // Storage opens what references lead to.
 type Storage struct {
 	// Open locates the file at a path below a root, as rules resolved it. It may
@@ -233,7 +230,8 @@ func (r *Resolver) Locate(ctx context.Context, src tree.Source, offset, length u
 }
 
 func virtualError(src tree.Source, err error) error {
-	if errors.Is(err, refs.ErrForbidden) {
+	var missing *refs.MissingError
+	if errors.Is(err, refs.ErrForbidden) || errors.As(err, &missing) && !missing.Place.Mapped {
 		return fmt.Errorf("virtual value: %w", err) // has the URL
 	}
 	return fmt.Errorf("virtual value in %s: %w", redact.URL(src.URL), err)
@@ -246,7 +244,7 @@ func (r *Resolver) find(ctx context.Context, src tree.Source, offset, length uin
 	}
 	file, err := r.locate(ctx, p, stale)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, errNoFile // hidden: the key is not
+		return nil, &refs.MissingError{Place: p.place} // hidden: the key is not
 	}
 	if err != nil {
 		return nil, err

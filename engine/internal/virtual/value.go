@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/refs"
 )
 
 // value is a part of a file. It keeps to the version of the file that was seen
@@ -156,7 +157,7 @@ func (v *value) failed(err error, callers bool) error {
 		return err
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		err = errNoFile
+		err = &refs.MissingError{Place: v.p.place}
 	}
 	return virtualError(v.src, err)
 }
