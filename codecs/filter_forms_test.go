@@ -289,6 +289,7 @@ func aliased(reg *codecs.Registry, name, text string) bool {
 // moreFilters are v2 filters whose elements have a type of their own.
 var moreFilters = []string{
 	`{"id":"vlen-array","dtype":"<i2"}`, `{"id":"categorize","labels":["é","b"],"dtype":"|O","astype":"|u1"}`,
+	`{"id":"fill_hdf_strings","dtype":"S2","id_map":{"a":"","b\u0000c":"x","bc":"é","d":"b\u0000","e":"é"}}`,
 	`{"id":"vlen-utf8"},{"id":"base64"}`, `{"id":"vlen-bytes"},{"id":"zlib"}`,
 }
 

@@ -168,6 +168,9 @@ var byteRows = []byteRow{
 	{"v2 astype", "stored as encode_dtype", "<f8", []int{1}, `{"filters":[{"id":"astype","encode_dtype":"|u1","decode_dtype":"<f8"}]}`, "0000000000000840", "03", both},
 	{"v2 fixedscaleoffset", "round((x - offset) · scale)", "<f8", []int{1}, `{"filters":[{"id":"fixedscaleoffset","offset":1,"scale":2,"dtype":"<f8","astype":"|u1"}]}`, "0000000000000440", "03", both},
 	{"v2 categorize", "labels count from 1, others are 0", "|O", []int{3}, `{"filters":[{"id":"categorize","labels":["a","b"],"dtype":"|O","astype":"|u1"}]}`, `["b","a",""]`, "02 01 00", both},
+	{"v2 fill_hdf_strings", "identifiers of texts, padded with zeros", "|O", []int{3}, `{"filters":[{"id":"fill_hdf_strings","dtype":"S2","id_map":{"b":"x","a\u0000c":"y","ac":"z"}}]}`, `["z","x","z"]`, "6163 6200 6163", both},
+	{"v2 fill_hdf_strings", "one text for all", "|O", []int{2}, `{"filters":[{"id":"fill_hdf_strings","dtype":"S2","id_map":"all"}]}`, `["all","all"]`, "6163 6200", reads},
+	{"v2 fill_hdf_strings", "no text", "|O", []int{2}, `{"filters":[{"id":"fill_hdf_strings","dtype":"|S2"}]}`, `["",""]`, "6163 6200", reads},
 	{"v2 json2", "a list: the items, dtype and shape", "|O", []int{2}, `{"filters":[{"id":"json2"}]}`, `["1","null"]`, hex.EncodeToString([]byte(`[1,null,"|O",[2]]`)), reads},
 	{"v2 vlen-array", "count, then each length in bytes and elements", "|O", []int{2}, `{"filters":[{"id":"vlen-array","dtype":"|u1"}]}`, `["","\u0001\u0002"]`, "02000000 00000000 02000000 0102", both},
 }

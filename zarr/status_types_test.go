@@ -59,6 +59,7 @@ var sampleConfigs = map[string]string{
 	"quantize":         `"digits":1,"dtype":"%t"`,
 	"categorize":       `"labels":["a"],"dtype":"%t","astype":"|u1"`,
 	"vlen-array":       `"dtype":"<i4"`,
+	"fill_hdf_strings": `"dtype":"S1","id_map":{"a":""}`,
 
 	"imagecodecs_delta":     `"dtype":"%t"`,
 	"imagecodecs_floatpred": `"dtype":"%t"`,

@@ -50,7 +50,7 @@ func (o RemoteOptions) openHTTP(ctx context.Context, _ *Env, part zurl.Part) (Pl
 	if err != nil || strings.Contains(name, "/") {
 		return Place{}, fmt.Errorf("%w: the name %q", ErrFormat, last)
 	}
-	c := httpkv.Options{Remote: o.Requests, Forbidden: o.Forbidden}
+	c := httpkv.Options{Remote: o.Requests, Forbidden: o.Forbidden, Authorization: authorization(part.Scheme, part.Host)}
 	if ctx.Value(ofReference{}) != nil {
 		c.Remote.StayOnHost = true
 	}

@@ -20,7 +20,11 @@ func refsCmd() *cobra.Command {
 are its value. import --link keeps them in a database as virtual chunks.
 
 References are followed only below the folder of their set, below the targets of
---url-map, and below prefixes that --allow or "refs allow" names.`,
+--url-map, and below prefixes that --allow or "refs allow" names.
+
+HTTPS servers get the bearer token of the variable ZARRDB_TOKEN_HOST (as in
+ZARRDB_TOKEN_data_example_org; a hyphen becomes two underscores), else login and
+password of the host in the file NETRC or ~/.netrc.`,
 		Example: `  zarrdb refs list era5.zdb
   zarrdb refs expand refs.json`,
 	}, refsAllowCmd(), refsListCmd(), refsExpandCmd(), refsCheckCmd(), refsLocalizeCmd())

@@ -30,8 +30,8 @@ var (
 	schemeVariables  = map[string][]string{
 		"s3":    {"HOME", "AWS_*"},
 		"gs":    {"HOME", "APPDATA", "GCE_*", "GOOGLE_*", "CLOUDSDK_*", "NO_GCE_CHECK", "STORAGE_EMULATOR_HOST"},
-		"http":  nil,
-		"https": nil,
+		"http":  {"HOME", "NETRC", "ZARRDB_TOKEN_*"},
+		"https": {"HOME", "NETRC", "ZARRDB_TOKEN_*"},
 	}
 	// grantVariables say where a user's allowed prefixes of references are.
 	grantVariables = []string{"HOME", "XDG_CONFIG_HOME", "AppData"}

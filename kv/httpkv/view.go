@@ -22,6 +22,10 @@ type Options struct {
 	// read as the fill value. Default false: answer 403 is an error.
 	Forbidden bool
 
+	// Authorization is the header of this name that is sent to the host of the address, and
+	// nowhere else, unless the address has a user.
+	Authorization string
+
 	// Spelled maps first names of keys to the escaped form that the server
 	// expects, if it differs from Escape: {"a+b": "a%2Bb"}.
 	Spelled map[string]string
@@ -51,7 +55,7 @@ func Open(base string, o *Options) (*View, error) {
 	if o != nil {
 		c = *o
 	}
-	s := &server{scheme: u.Scheme, host: u.Host, path: strings.TrimSuffix(u.EscapedPath(), "/") + "/", query: u.RawQuery, o: c}
+	s := &server{scheme: u.Scheme, host: u.Host, path: strings.TrimSuffix(u.EscapedPath(), "/") + "/", query: u.RawQuery, auth: c.Authorization, o: c}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		h := http.Request{Header: http.Header{}}

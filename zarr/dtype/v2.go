@@ -30,7 +30,7 @@ func ParseV2(raw json.RawMessage, object Type) (Type, error) {
 func ObjectV2(filter json.RawMessage) (Type, bool) {
 	obj, _ := asObject(filter)
 	switch id, _ := asString(obj["id"]); id {
-	case "vlen-utf8", "categorize":
+	case "vlen-utf8", "categorize", "fill_hdf_strings":
 		return NewString(), true
 	case "vlen-bytes":
 		return NewBytes(), true
