@@ -27,7 +27,7 @@ type linkedFiles struct {
 	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
-	readable string                // a folder whose files something reads
+	readable string                // a host, bucket or folder whose files something reads
 	known    map[string]linkedFile // by URL in the set
 	scheme   string                // with "://", of the URLs that came last, unless they are local
 	last     string                // URL
@@ -263,7 +263,9 @@ func (f *linkedFiles) notOwn(abs string) error {
 // mapped to.
 func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
-	if f.validate == ValidateNone || f.readable != "" && f.readable == url[:name] && name < len(url) && url[name] != '.' {
+	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
+	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
+	if f.validate == ValidateNone || known && name < len(url) && url[name] != '.' && !strings.Contains(url, "::") {
 		return nil
 	}
 	scheme, _, _ := strings.Cut(url, "://")
@@ -278,7 +280,10 @@ func (f *linkedFiles) checkReadable(url string) error {
 	if err != nil {
 		return notHereError{err}
 	}
-	f.readable = strings.Clone(url[:name])
+	if f.readable = strings.Clone(url[:name]); !mapped {
+		host := len(scheme) + len("://")
+		f.readable = f.readable[:host+strings.IndexByte(f.readable[host:], '/')+1]
+	}
 	return nil
 }
 
