@@ -195,7 +195,7 @@ func (r *refBench) grow(ctx context.Context, db *engine.DB) {
 	d := took(func() {
 		plan := must(engine.PlanAppend(ctx, []engine.Piece{{Name: more, Open: func(ctx context.Context) (*engine.Source, error) {
 			return engine.OpenSource(ctx, more, nil)
-		}}}, "time", true))
+		}}}, engine.AppendOptions{Dim: "time", Link: true}))
 		must(db.Append(ctx, plan, engine.ImportOptions{Validate: engine.ValidateNone, Message: "append"}))
 	})
 	r.add("append 1000", millis(d), "ms")

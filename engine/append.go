@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 )
 
 // Appending joins hierarchies of the same arrays along a dimension:
@@ -35,13 +36,26 @@ type Piece struct {
 // AppendPlan is pieces that were found to fit each other, and where in the
 // joined arrays each of them goes. It may be used once, with [DB.Append].
 type AppendPlan struct {
-	dim    string
-	link   bool
-	pieces []*appendPiece
-	base   map[string]*appendBase // by path
-	paths  []string               // of base, sorted
-	groups []foundNode            // of the first piece
-	bad    misfits
+	dim         string
+	link        bool
+	rectilinear bool
+	pieces      []*appendPiece
+	base        map[string]*appendBase // by path
+	paths       []string               // of base, sorted
+	groups      []foundNode            // of the first piece
+	bad         misfits
+}
+
+// AppendOptions say how pieces are joined.
+type AppendOptions struct {
+	// Dim is the name of the dimension to append along.
+	Dim string
+	// Link keeps the values of reference sets where they are.
+	Link bool
+	// Rectilinear joins arrays of Zarr v3 whose pieces have other chunk lengths along the
+	// dimension, or end inside a chunk, with a rectilinear chunk grid: chunks keep their
+	// bytes. Without it their elements are encoded again, in the chunks of the joined array.
+	Rectilinear bool
 }
 
 // appendPiece is a piece and its contents.
@@ -57,10 +71,13 @@ type appendArray struct {
 	path  string
 	meta  *zarr.Meta
 	base  *appendBase
-	start int64 // in the joined array, elements along the dimension
-	// rewrite means that its chunks do not fit the joined array's, so that its
-	// elements are encoded again.
+	as    *cf.Recoder // to elements of the joined array; nil if they are equal
+	start int64       // in the joined array, elements along the dimension
+	first int64       // its first chunk there, if that keeps its bytes
+	// rewrite means that elements are encoded again, from the element kept on, because
+	// they mean something else in the joined array or their chunks do not fit its chunks.
 	rewrite bool
+	kept    int64
 }
 
 // appendBase is a joined array.
@@ -73,6 +90,13 @@ type appendBase struct {
 	small bool       // a coordinate of the dimension, which may be rewritten
 	had   int64      // length before
 	total int64      // and after
+	// parent is the coordinate whose bounds these are, and whose units they have.
+	parent *appendBase
+	// stored is the metadata of the existing array, nil without one; meta may have a wider
+	// type. If the grid changes, its elements from kept on are encoded again.
+	stored *zarr.Meta
+	kept   int64
+	grid   zarr.Grid // of the joined array, if it is not that of meta
 	// rewrite means that all its pieces are encoded again.
 	rewrite bool
 }
@@ -85,12 +109,12 @@ var piecesAtOnce = 8
 // metadata. The error is a [*MisfitError] if they do not fit. A piece is a
 // reference set, whose values are linked, or any Zarr hierarchy, whose values
 // are copied.
-func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*AppendPlan, error) {
-	p := &AppendPlan{dim: dim, link: link, base: map[string]*appendBase{}}
-	if len(pieces) == 0 || dim == "" {
+func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPlan, error) {
+	p := &AppendPlan{dim: o.Dim, link: o.Link, rectilinear: o.Rectilinear, base: map[string]*appendBase{}}
+	if len(pieces) == 0 || o.Dim == "" {
 		return nil, errors.New("append: no source, or no dimension")
 	}
-	surveys, err := surveyPieces(ctx, pieces, link)
+	surveys, err := surveyPieces(ctx, pieces, o.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +127,15 @@ func PlanAppend(ctx context.Context, pieces []Piece, dim string, link bool) (*Ap
 		p.add(piece, surveys[i].found)
 		p.pieces[i].kept = surveys[i].kept
 	}
-	return p, p.bad.err(dim)
+	return p, p.bad.err(p.dim)
 }
 
-// Fits makes sure that the pieces can be joined where nothing is yet.
-func (p *AppendPlan) Fits() error {
+// Fits makes sure that the pieces can be joined where nothing is yet. It may open pieces
+// to read times.
+func (p *AppendPlan) Fits(ctx context.Context) error {
+	if err := p.widenTimes(ctx); err != nil {
+		return err
+	}
 	p.align()
 	return p.bad.err(p.dim)
 }
@@ -151,7 +179,7 @@ var errJoin = fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr
 
 // describe finds the dimension in the array.
 func (b *appendBase) describe(dim string) error {
-	b.axis, b.chunk, b.had = -1, 0, 0
+	b.axis, b.chunk, b.had = -1, 1, 0
 	if b.meta.Version != zarr.V2 && b.meta.Version != zarr.V3 {
 		return errJoin
 	}
@@ -167,11 +195,9 @@ func (b *appendBase) describe(dim string) error {
 	if b.axis < 0 {
 		return nil
 	}
-	shape := b.meta.Grid.Regular()
-	if shape == nil || shape[b.axis] < 1 {
-		return fmt.Errorf("%w: its chunks differ in length, they cannot be renumbered", ErrMisfit)
+	if shape := b.meta.Grid.Regular(); shape != nil {
+		b.chunk = int64(shape[b.axis])
 	}
-	b.chunk = int64(shape[b.axis])
 	return nil
 }
 
@@ -185,8 +211,8 @@ func (p *AppendPlan) coordinates() {
 		b.small = true
 		for _, attr := range []string{"bounds", "climatology"} {
 			name, ok := textAttribute(b.meta, attr)
-			if o := p.base[names.Join(names.Parent(path), name)]; ok && o != nil && o.axis >= 0 {
-				o.small = true
+			if o := p.base[names.Join(names.Parent(path), name)]; ok && o != nil && o.axis >= 0 && o != b {
+				o.small, o.parent = true, b
 			}
 		}
 	}
@@ -206,7 +232,11 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 			continue
 		}
 		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, base: b}
-		p.bad.compare(b, n.meta, a.label)
+	}
+	for _, path := range p.paths {
+		if x := a.arrays[path]; x != nil {
+			p.compare(x.base, x.meta, a.meaning(x), a.label)
+		}
 	}
 	lengths := map[string]*appendArray{} // by group
 	for _, path := range p.paths {
@@ -232,55 +262,6 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 
 // length is the number of elements along the dimension.
 func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
-
-// align finds where each piece goes and which have to be rewritten.
-func (p *AppendPlan) align() {
-	for _, path := range p.paths {
-		b := p.base[path]
-		if b.axis < 0 {
-			continue
-		}
-		b.total, b.rewrite = b.had, false
-		for i, piece := range p.pieces {
-			a := piece.arrays[path]
-			if a == nil || len(a.meta.Shape) <= b.axis {
-				continue
-			}
-			a.start = b.total
-			if b.total += a.length(); b.total < a.start {
-				p.bad.add(path, "shape", misfitValue{b.from, fmt.Sprint(a.start)}, misfitValue{piece.label, "longer than an array can be"})
-				return
-			}
-			same := !slices.Contains(b.meta.Diff(a.meta), "chunk_grid")
-			a.rewrite = a.length() > 0 && (!same || a.start%b.chunk != 0)
-			switch {
-			case !a.rewrite:
-			case b.meta.Type.Variable():
-				p.bad.add(path, "chunk boundary", misfitValue{b.from, fmt.Sprintf("chunks of %d", b.chunk)},
-					misfitValue{piece.label, fmt.Sprintf("begins at %d and elements of variable length are not rewritten", a.start)})
-			case p.link && !same && a.size() > maxRewrite:
-				p.bad.add(path, "chunk_grid", misfitValue{b.from, metaText(b.meta, "chunk_grid")},
-					misfitValue{piece.label, fmt.Sprintf("%s for %s", metaText(a.meta, "chunk_grid"), a.tooMany())})
-			case p.link && (!b.small || a.size() > maxRewrite):
-				before := b.from
-				if i > 0 {
-					before = p.pieces[i-1].label
-				}
-				begins := fmt.Sprintf("begins at %d, inside of it", a.start)
-				if b.small {
-					begins += ", with " + a.tooMany()
-				}
-				p.bad.add(path, "chunk boundary", misfitValue{before, fmt.Sprintf("a last chunk of %d that is not full", b.chunk)}, misfitValue{piece.label, begins})
-			}
-			b.rewrite = b.rewrite || p.link && a.rewrite
-		}
-		for _, piece := range p.pieces {
-			if a := piece.arrays[path]; a != nil {
-				a.rewrite = a.rewrite || b.rewrite
-			}
-		}
-	}
-}
 
 // Append joins the pieces of a plan along its dimension, as one commit: to the
 // arrays at o.To, or to each other if o.To is empty or o.Overwrite is set.
@@ -355,8 +336,7 @@ func (j *joiner) compare(ctx context.Context, before nodes) error {
 
 // fit finds where the pieces go, and begins to look at the order of coordinates.
 func (j *joiner) fit(ctx context.Context, before nodes) error {
-	j.plan.align()
-	if err := j.plan.bad.err(j.plan.dim); err != nil || j.o.AnyOrder {
+	if err := j.plan.Fits(ctx); err != nil || j.o.AnyOrder {
 		return err
 	}
 	return j.watch(ctx, before)
@@ -365,7 +345,7 @@ func (j *joiner) fit(ctx context.Context, before nodes) error {
 // existing takes the arrays that are there as those to join.
 func (j *joiner) existing(ctx context.Context, before nodes) error {
 	p := j.plan
-	there := map[string]bool{}
+	stored := map[string]*appendBase{}
 	lengths := map[string]*appendBase{}
 	for n, err := range before.Walk(ctx, j.o.To) {
 		if err != nil {
@@ -376,8 +356,8 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 			continue
 		}
 		path := names.Relative(n.Path(), j.o.To)
-		there[path] = true
-		is := &appendBase{path: path, meta: m, from: fmt.Sprintf("/%s of the database", n.Path())}
+		is := &appendBase{path: path, meta: m, stored: m, from: fmt.Sprintf("/%s of the database", n.Path())}
+		stored[path] = is
 		if err := is.describe(p.dim); err != nil {
 			return fmt.Errorf("append to /%s: %w", n.Path(), err)
 		}
@@ -389,7 +369,6 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 			continue
 		}
 		is.small = b.small
-		p.bad.compare(is, b.meta, p.pieces[0].label)
 		if is.axis >= 0 {
 			is.had = m.Shape[is.axis]
 			if o := lengths[names.Parent(path)]; o == nil {
@@ -398,11 +377,23 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 				p.bad.add(path, "length along "+p.dim, misfitValue{o.from, fmt.Sprint(o.had)}, misfitValue{is.from, fmt.Sprint(is.had)})
 			}
 		}
-		b.meta, b.from, b.axis, b.chunk, b.had = is.meta, is.from, is.axis, is.chunk, is.had
 	}
+	// The bounds of a coordinate have its units, so that all are compared before any is
+	// replaced.
 	for _, path := range p.paths {
-		if !there[path] {
+		is, b := stored[path], p.base[path]
+		if is == nil {
 			p.bad.add(path, "array", misfitValue{"/" + names.Join(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
+			continue
+		}
+		if b.parent != nil {
+			is.parent = stored[b.parent.path]
+		}
+		p.compare(is, b.meta, b.meaning(), p.pieces[0].label)
+	}
+	for path, is := range stored {
+		if b := p.base[path]; b != nil {
+			b.meta, b.stored, b.from, b.axis, b.chunk, b.had = is.meta, is.stored, is.from, is.axis, is.chunk, is.had
 		}
 	}
 	return p.bad.err(p.dim)
@@ -427,9 +418,14 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 // clearBeyond deletes chunks outside of the array, which stores may have kept
 // from a time when it was longer: they would show when it grows.
 func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
-	k := b.meta.Keys
+	return j.deleteChunks(ctx, s, b, b.stored.Grid.Count(b.axis, b.had))
+}
+
+// deleteChunks deletes the chunks of the existing array from one on, along the dimension.
+func (j *joiner) deleteChunks(ctx context.Context, s *Session, b *appendBase, from int64) error {
+	k := b.stored.Keys
 	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
-	return s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, b.meta.Grid.Count(b.axis, b.had))
+	return s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, from)
 }
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {

@@ -24,7 +24,7 @@ func TestAppendDigest(t *testing.T) {
 		for _, i := range names {
 			list = append(list, pieceOf(urls[i], Follow{}))
 		}
-		p, err := PlanAppend(bg, list, dim, link)
+		p, err := PlanAppend(bg, list, AppendOptions{Dim: dim, Link: link})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func (j *joiner) joined(ctx context.Context, a *appendArray) (*joinedArray, erro
 	x := &joinedArray{j: j}
 	var err error
 	if m := j.model; m != nil {
-		x.Array, err = m.array(ctx, m.piece.arrays[a.path])
+		x.Array, err = m.stored(ctx, m.piece.arrays[a.path])
 	} else {
 		x.Array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
 	}
@@ -74,7 +74,7 @@ func (j *joiner) joined(ctx context.Context, a *appendArray) (*joinedArray, erro
 
 // same compares the elements with those of another array of the same shape and
 // type, bit by bit.
-func (x *joinedArray) same(ctx context.Context, got *zarr.Array) (bool, error) {
+func (x *joinedArray) same(ctx context.Context, got *pieceArray) (bool, error) {
 	if x.Type().Variable() {
 		return x.sameVariable(ctx, got)
 	}
@@ -122,7 +122,7 @@ func (x *joinedArray) same(ctx context.Context, got *zarr.Array) (bool, error) {
 	return err == nil, err
 }
 
-func (x *joinedArray) sameVariable(ctx context.Context, got *zarr.Array) (bool, error) {
+func (x *joinedArray) sameVariable(ctx context.Context, got *pieceArray) (bool, error) {
 	want := x.vars
 	if !x.read {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // ErrMisfit means that hierarchies cannot be joined. Mostly it is a
@@ -31,17 +34,31 @@ type MisfitError struct {
 	// From has the value Want; each of Files, in their order, that of Got.
 	From, Want string
 	Files, Got []string
-	// More is the number of other differing fields.
-	More int
+	// Copied means that a copying append joins them.
+	Copied bool
+	// Others are the other differences, in the order in which they were found.
+	Others []*MisfitError
 }
 
-// maxFilesShown bounds the files in the text of a MisfitError.
+// maxFilesShown bounds the files of a difference, and the differences, in the text of a
+// MisfitError.
 const maxFilesShown = 8
 
-// Error names the array, the field, the values and the files.
+// Error names all differences, each with the array, the field, the values and the files.
 func (e *MisfitError) Error() string {
+	text := fmt.Sprintf("append along %s: %s", e.Dim, e.one())
+	for i, o := range e.Others {
+		if i == maxFilesShown {
+			return fmt.Sprintf("%s; and %d other differences", text, len(e.Others)-i)
+		}
+		text += "; " + o.one()
+	}
+	return text
+}
+
+func (e *MisfitError) one() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "append along %s: /%s: %s is %s in %s, but ", e.Dim, e.Path, e.Field, e.Want, e.From)
+	fmt.Fprintf(&b, "/%s: %s is %s in %s, but ", e.Path, e.Field, e.Want, e.From)
 	for i := range e.Files {
 		switch {
 		case i == maxFilesShown:
@@ -54,9 +71,6 @@ func (e *MisfitError) Error() string {
 		default:
 			fmt.Fprintf(&b, "%s in %s", e.Got[i], e.Files[i])
 		}
-	}
-	if e.More > 0 {
-		fmt.Fprintf(&b, " (and %d other fields differ)", e.More)
 	}
 	return b.String()
 }
@@ -73,6 +87,12 @@ type misfits struct {
 // misfitValue is a value and the pieces that have it.
 type misfitValue struct{ where, value string }
 
+// addLinked adds a difference that prevents linking alone.
+func (m *misfits) addLinked(path, field string, want, got misfitValue) {
+	m.add(path, field, want, got)
+	m.at[[2]string{path, field}].Copied = true
+}
+
 func (m *misfits) add(path, field string, want, got misfitValue) {
 	key := [2]string{path, field}
 	e := m.at[key]
@@ -87,33 +107,59 @@ func (m *misfits) add(path, field string, want, got misfitValue) {
 	e.Files, e.Got = append(e.Files, got.where), append(e.Got, got.value)
 }
 
-// err returns the first difference.
+// err returns all differences.
 func (m *misfits) err(dim string) error {
 	if len(m.list) == 0 {
 		return nil
 	}
 	e := *m.list[0]
-	e.Dim, e.More = dim, len(m.list)-1
+	e.Dim, e.Others = dim, m.list[1:]
 	return &e
 }
 
-// compare finds the differences that prevent joining an array with b.
-func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
+// compare finds the differences that prevent joining an array with b. as is o with the
+// units that it has from a coordinate. If o has a wider type, b gets it.
+func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
+	add := p.bad.add
 	differ := func(field, want, got string) {
-		m.add(b.path, field, misfitValue{b.from, want}, misfitValue{file, got})
+		add(b.path, field, misfitValue{b.from, want}, misfitValue{file, got})
 	}
+	is := b.meaning()
+	times, equal := cf.SameTimes(is, as)
+	free := b.axis < 0 || !p.link || b.small // elements are read, so they may be converted
 	for _, field := range b.meta.Diff(o) {
+		add = p.bad.add
+		if !free {
+			add = p.bad.addLinked
+		}
 		switch field {
-		case "zarr_format", "data_type", "fill_value", "dimension_names":
-		case "codecs":
-			if b.axis < 0 {
+		case "zarr_format", "dimension_names":
+			add = p.bad.add
+		case "data_type":
+			t, ok := cf.CommonType(b.meta.Type, o.Type)
+			if ok && free && (b.axis < 0 || b.widen(t) == nil) {
 				continue
 			}
+			if !ok {
+				add = p.bad.add
+			}
+		case "fill_value":
+			if free {
+				continue
+			}
+		case "codecs":
+			if b.axis < 0 || free && lossless(b.meta) {
+				continue
+			}
+			if !lossless(b.meta) {
+				add = p.bad.add
+			}
 		case "chunk_grid":
-			if b.axis < 0 || b.small && o.Grid.Regular() != nil {
+			if free || p.rectilinear && b.meta.Version == zarr.V3 || b.meta.Grid.Regular() == nil {
 				continue
 			}
 		case "shape":
+			add = p.bad.add
 			if len(b.meta.Shape) == len(o.Shape) {
 				shape := slices.Clone(o.Shape)
 				if b.axis >= 0 {
@@ -130,11 +176,120 @@ func (m *misfits) compare(b *appendBase, o *zarr.Meta, file string) {
 	}
 	ours, theirs := attributesOf(b.meta), attributesOf(o)
 	for _, name := range attributeNames(ours, theirs) {
+		add = p.bad.add
+		if (name == "units" || name == "calendar") && times {
+			if equal || free {
+				continue
+			}
+			add = p.bad.addLinked
+		}
 		if !sameAttribute(ours.values[name], theirs.values[name]) {
 			differ("attribute "+name, attributeText(ours.values[name]), attributeText(theirs.values[name]))
 		}
 	}
 }
+
+// recoder returns how elements of o become elements of an array with the metadata is, nil
+// if they are that already. Both have the units that they have from a coordinate.
+func recoder(is, o *zarr.Meta) (*cf.Recoder, error) {
+	if !slices.ContainsFunc(is.Diff(o), func(field string) bool {
+		return field == "data_type" || field == "fill_value" || field == "attributes"
+	}) {
+		return nil, nil
+	}
+	if _, equal := cf.SameTimes(is, o); !equal && is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill {
+		// What cannot be decoded is not converted either.
+		a, b := attributesOf(is), attributesOf(o)
+		if sameAttribute(a.values["units"], b.values["units"]) && sameAttribute(a.values["calendar"], b.values["calendar"]) {
+			return nil, nil
+		}
+	}
+	return cf.NewRecoder(o, is)
+}
+
+// meaning is the metadata of the array, with the units of the coordinate whose bounds it
+// has (CF conventions, "Cell Boundaries").
+func (b *appendBase) meaning() *zarr.Meta {
+	if b.parent == nil {
+		return b.meta
+	}
+	return withUnits(b.meta, b.parent.meta)
+}
+
+func (p *appendPiece) meaning(a *appendArray) *zarr.Meta {
+	if a.base.parent == nil || p.arrays[a.base.parent.path] == nil {
+		return a.meta
+	}
+	return withUnits(a.meta, p.arrays[a.base.parent.path].meta)
+}
+
+func withUnits(m, parent *zarr.Meta) *zarr.Meta {
+	if _, has := m.Attributes.Get("units"); has {
+		return m
+	}
+	c := m.Clone()
+	for _, name := range []string{"units", "calendar"} {
+		if raw, has := parent.Attributes.Get(name); has {
+			if err := c.Attributes.Set(name, raw); err != nil {
+				return m
+			}
+		}
+	}
+	return c
+}
+
+// widen gives the joined array another type, which holds every element and the fill value.
+func (b *appendBase) widen(t dtype.Type) error {
+	if t.Equal(b.meta.Type) {
+		return nil
+	}
+	m := b.meta.Clone()
+	m.Type, m.Fill = t, t.Zero()
+	plain := func(m *zarr.Meta) *zarr.Meta {
+		return &zarr.Meta{Version: zarr.V3, Array: true, Type: m.Type, Fill: m.Fill}
+	}
+	r, err := cf.NewRecoder(plain(b.meta), plain(m))
+	if err != nil {
+		return err
+	}
+	if m.Fill, err = r.Append(nil, b.meta.Fill); err != nil {
+		return err
+	}
+	if t.Kind() == dtype.Float && b.meta.Type.Kind() != dtype.Float {
+		_, fill := b.meta.Attributes.Get(cf.FillAttribute)
+		_, missing := b.meta.Attributes.Get("missing_value")
+		if fill || missing || cf.FillIsMissing(b.meta) {
+			return fmt.Errorf("%w: missing values of whole numbers", errors.ErrUnsupported)
+		}
+	}
+	if b.stored != nil && b.axis >= 0 && metaSize(b.meta) > maxRewrite {
+		return fmt.Errorf("%w: more than %d MiB", zarr.ErrTooLarge, maxRewrite>>20)
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	b.meta = m
+	return nil
+}
+
+// exact are the codecs that give back every element as it was, by the names of v3 and v2.
+var exact = []string{
+	"bytes", "endian", "transpose", "sharding_indexed", "vlen-utf8", "vlen-bytes", "crc32c", "crc32", "adler32", "fletcher32",
+	"blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "lzma", "shuffle", "bitshuffle",
+}
+
+// lossless reports whether elements can be encoded by the codecs of an array and stay what
+// they are.
+func lossless(m *zarr.Meta) bool {
+	for _, name := range codecName.FindAllStringSubmatch(metaText(m, "codecs"), -1) {
+		if !slices.Contains(exact, name[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+var codecName = regexp.MustCompile(`"(?:name|id)":"([^"]*)"`)
 
 // telling are the attributes that define the meaning of stored numbers (CF
 // conventions, "Packed Data", "Units", "Calendar", "Missing data", "Flags",

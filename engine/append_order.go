@@ -70,7 +70,7 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 
 // begin reads the existing values: the first and the last number give the
 // direction.
-func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string) error {
+func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string) error {
 	n := a.Shape()[0]
 	if o.labels != nil || n == 0 {
 		return o.read(ctx, a, 0, n, from)
@@ -91,18 +91,13 @@ func (o *coordinateOrder) begin(ctx context.Context, a *zarr.Array, from string)
 }
 
 // read takes the values lo to hi of an array, which follow those before.
-func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, lo, hi int64, from string) error {
+func (o *coordinateOrder) read(ctx context.Context, a *pieceArray, lo, hi int64, from string) error {
 	if a.Type().Variable() {
 		v, err := a.ReadVar(ctx, along(1, 0, lo, hi))
 		if err != nil {
 			return err
 		}
-		for i := range v.Len() {
-			if err := o.label(v.At(i), from); err != nil {
-				return err
-			}
-		}
-		return nil
+		return o.values(pendingValues{vars: v}, from)
 	}
 	var buf []byte
 	return slabs([]int64{hi - lo}, 0, int64(a.Type().Size()), 1, 0, func(_ zarr.Selection, first, end int64, size int) error {
@@ -114,6 +109,16 @@ func (o *coordinateOrder) read(ctx context.Context, a *zarr.Array, lo, hi int64,
 		}
 		return o.add(buf[:size], from)
 	})
+}
+
+// values takes elements of either kind.
+func (o *coordinateOrder) values(v pendingValues, from string) error {
+	for i := range v.vars.Len() {
+		if err := o.label(v.vars.At(i), from); err != nil {
+			return err
+		}
+	}
+	return o.add(v.data, from)
 }
 
 // add takes elements of fixed size.
@@ -186,7 +191,10 @@ func (j *joiner) watch(ctx context.Context, before nodes) error {
 		}
 		a, err := before.Array(ctx, names.Join(j.o.To, path))
 		if err == nil {
-			err = o.begin(ctx, a, b.from)
+			var from *pieceArray
+			if from, err = b.existing(a); err == nil {
+				err = o.begin(ctx, from, b.from)
+			}
 		}
 		if err != nil {
 			return orderFailed(path, err)

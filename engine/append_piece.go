@@ -320,18 +320,21 @@ type renumberer struct {
 const maxChunkKey = 2 + 20*zarr.MaxRank
 
 // key gives the name of a chunk in a piece the number that it has in the joined
-// array; ok is false for what is no chunk of the array.
-func (r *renumberer) key(a *appendArray, name string) (key string, ok bool) {
+// array. put is false for a chunk whose elements are encoded again, ok for what is no chunk
+// of the array.
+func (r *renumberer) key(a *appendArray, name string) (key string, put, ok bool) {
 	r.coords, ok = a.meta.Keys.AppendCoords(r.coords[:0], name)
 	if !ok {
-		return "", false
+		return "", false, false
 	}
 	for d, n := range a.meta.Shape {
 		if r.coords[d] >= a.meta.Grid.Count(d, n) {
-			return "", false
+			return "", false, false
 		}
 	}
-	r.coords[a.base.axis] += a.start / a.base.chunk
+	axis := a.base.axis
+	put = !a.rewrite || a.meta.Grid.Start(axis, r.coords[axis]) < a.kept
+	r.coords[axis] += a.first
 	if cap(r.text)-len(r.text) < len(a.path)+1+maxChunkKey {
 		r.text = make([]byte, 0, 8<<10+len(a.path))
 	}
@@ -340,7 +343,7 @@ func (r *renumberer) key(a *appendArray, name string) (key string, ok bool) {
 		r.text = append(append(r.text, a.path...), '/')
 	}
 	r.text = a.base.meta.Keys.Append(r.text, r.coords)
-	return unsafe.String(&r.text[start], len(r.text)-start), true
+	return unsafe.String(&r.text[start], len(r.text)-start), put, true
 }
 
 // maxRewrite is how many bytes of elements a linking append writes anew for an
@@ -354,9 +357,11 @@ func (a *appendArray) tooMany() string {
 }
 
 // size is the number of bytes of all elements, at most 2^63-1.
-func (a *appendArray) size() int64 {
-	size := uint64(max(a.meta.Type.Size(), 1))
-	for _, n := range a.meta.Shape {
+func (a *appendArray) size() int64 { return metaSize(a.meta) }
+
+func metaSize(m *zarr.Meta) int64 {
+	size := uint64(max(m.Type.Size(), 1))
+	for _, n := range m.Shape {
 		hi, lo := bits.Mul64(size, uint64(n))
 		if size = lo; hi != 0 || lo > 1<<63-1 {
 			size = 1<<63 - 1

@@ -28,7 +28,7 @@ import (
 // digest identifies the result of the plan with the options.
 func (p *AppendPlan) digest(o ImportOptions) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %v %v %v %v\n", p.dim, p.link, o.Overwrite, o.AnyOrder, o.Validate)
+	fmt.Fprintf(h, "%q %v %v %v %v %v\n", p.dim, p.link, p.rectilinear, o.Overwrite, o.AnyOrder, o.Validate)
 	metas := map[*zarr.Meta][sha256.Size]byte{}
 	for _, piece := range p.pieces {
 		fmt.Fprintf(h, "%q %d\n", piece.Name, len(piece.arrays))
@@ -113,7 +113,7 @@ func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	for b, o := range j.orders {
 		a, err := s.Array(ctx, names.Join(j.o.To, b.path))
 		if err == nil {
-			err = o.read(ctx, a, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
+			err = o.read(ctx, &pieceArray{Array: a, t: a.Type()}, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
 		}
 		if err != nil {
 			return orderFailed(b.path, err)

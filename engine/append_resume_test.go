@@ -89,7 +89,7 @@ func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link
 		}
 		return nil
 	}}
-	p, err := PlanAppend(ctx, c.pieces(list), "time", link)
+	p, err := PlanAppend(ctx, c.pieces(list), AppendOptions{Dim: "time", Link: link})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // joiner is one append under way. Chunks go straight to where they belong:
@@ -55,6 +57,7 @@ type pendingValues struct {
 	base     *appendBase
 	from, to int64
 	data     []byte
+	vars     dtype.Variable // of elements of variable length
 }
 
 // maxWaiting bounds the pending elements in memory.
@@ -112,26 +115,43 @@ func (j *joiner) documents(ctx context.Context) error {
 		b := j.plan.base[path]
 		m := b.meta
 		if b.axis >= 0 {
-			m = m.Clone()
-			m.Shape[b.axis] = b.total
+			m = b.joined()
 		}
 		nodes = append(nodes, foundNode{path, m})
 	}
 	for _, n := range nodes {
-		docs, err := n.meta.Print()
-		if err != nil {
-			return fmt.Errorf("append to /%s: %w", names.Join(j.o.To, n.path), err)
+		if err := j.document(ctx, n.path, n.meta); err != nil {
+			return err
 		}
-		for name, b := range docs {
-			key := names.Dir(n.path) + name
-			if j.bulk != nil {
-				err = j.bulk.Set(ctx, key, b)
-			} else {
-				err = j.s.Set(ctx, names.Dir(j.o.To)+key, b)
-			}
-			if err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// joined is the metadata of the joined array.
+func (b *appendBase) joined() *zarr.Meta {
+	m := b.meta.Clone()
+	m.Shape[b.axis] = b.total
+	if b.grid != nil {
+		m.Grid = b.grid
+	}
+	return m
+}
+
+// document writes the metadata of a node.
+func (j *joiner) document(ctx context.Context, path string, m *zarr.Meta) error {
+	docs, err := m.Print()
+	if err != nil {
+		return fmt.Errorf("append to /%s: %w", names.Join(j.o.To, path), err)
+	}
+	for name, b := range docs {
+		key := names.Dir(path) + name
+		if j.bulk != nil {
+			err = j.bulk.Set(ctx, key, b)
+		} else {
+			err = j.s.Set(ctx, names.Dir(j.o.To)+key, b)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -148,6 +168,12 @@ func (j *joiner) grow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if b.grid != nil || !b.meta.Type.Equal(b.stored.Type) {
+			if err := j.replace(ctx, b, a); err != nil {
+				return fmt.Errorf("append to /%s: %w", a.Path(), err)
+			}
+			continue
+		}
 		shape := a.Shape()
 		shape[b.axis] = b.total
 		if err := a.Resize(ctx, shape, zarr.ResizeOptions{KeepChunks: true}); err != nil {
@@ -155,6 +181,38 @@ func (j *joiner) grow(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// replace gives an existing array another type or grid. Elements that have to be encoded
+// again wait.
+func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	from, err := b.existing(a)
+	if err != nil {
+		return err
+	}
+	kept := b.kept
+	if !b.meta.Type.Equal(b.stored.Type) {
+		kept = 0
+	}
+	if err := j.await(ctx, b, from, kept, b.had, 0, func(pendingValues) error { return nil }); err != nil {
+		return err
+	}
+	if kept == 0 {
+		if err := j.deleteChunks(ctx, j.s, b, 0); err != nil {
+			return err
+		}
+	}
+	return j.document(ctx, b.path, b.joined())
+}
+
+// existing is the existing array with elements of the joined one.
+func (b *appendBase) existing(a *zarr.Array) (*pieceArray, error) {
+	stored := b.stored
+	if b.parent != nil {
+		stored = withUnits(stored, b.parent.meta)
+	}
+	as, err := recoder(b.meaning(), stored)
+	return &pieceArray{Array: a, as: as, t: b.meta.Type, misfit: func(err error) error { return err }}, err
 }
 
 // piecePass is one pass over a piece.
@@ -324,6 +382,8 @@ func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
 		return p.ordered(ctx, a)
 	case a.base.axis < 0 && !p.keep:
 		return p.equal(ctx, a)
+	case a.base.axis >= 0 && a.as != nil:
+		return p.tryAll(ctx, a)
 	}
 	return nil
 }
@@ -342,8 +402,8 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 	if a.base.axis < 0 {
 		return key, a, p.keep
 	}
-	if to, ok := p.names.key(a, name); ok {
-		return to, a, !a.rewrite
+	if to, put, ok := p.names.key(a, name); ok {
+		return to, a, put
 	}
 	_, chunk := a.meta.Keys.Parse(name)
 	return key, a, p.keep && !chunk // a chunk outside of the array is ignored
@@ -410,8 +470,24 @@ func (p *piecePass) copy(ctx context.Context) error {
 	})
 }
 
-// array opens an array of the piece for reading its elements.
-func (p *piecePass) array(ctx context.Context, a *appendArray) (*zarr.Array, error) {
+// array opens an array of the piece for reading its elements as those of the joined one.
+func (p *piecePass) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
+	from, err := p.stored(ctx, a)
+	return &pieceArray{Array: from, as: a.as, t: a.base.meta.Type, misfit: func(err error) error {
+		b := a.base
+		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: b.from, Want: textOfType(b.meaning()), Files: []string{p.piece.label}, Got: []string{strings.TrimPrefix(err.Error(), cf.ErrInexact.Error()+": ")}}
+	}}, err
+}
+
+// textOfType says what elements are, in words.
+func textOfType(m *zarr.Meta) string {
+	if units, ok := textAttribute(m, "units"); ok {
+		return fmt.Sprintf("%v %q", m.Type, units)
+	}
+	return m.Type.String()
+}
+
+func (p *piecePass) stored(ctx context.Context, a *appendArray) (*zarr.Array, error) {
 	o := *p.src.open
 	o.Version = a.meta.Version
 	if p.held == nil {
@@ -442,25 +518,53 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 	if err != nil {
 		return err
 	}
-	b := a.base
-	err = slabs(a.meta.Shape, b.axis, int64(a.meta.Type.Size()), b.chunk, a.start, func(sel zarr.Selection, lo, hi int64, size int) error {
-		v := pendingValues{base: b, from: a.start + lo, to: a.start + hi, data: make([]byte, size)}
-		if err := from.ReadBytes(ctx, sel, v.data); err != nil {
-			return err
-		}
-		if o := p.j.orders[b]; o != nil {
-			if err := o.add(v.data, p.piece.label); err != nil {
+	return p.j.await(ctx, a.base, from, a.kept, a.length(), a.start, func(v pendingValues) error {
+		if o := p.j.orders[a.base]; o != nil {
+			if err := o.values(v, p.piece.label); err != nil {
 				return err
 			}
 		}
-		p.j.pending = append(p.j.pending, v)
-		if p.j.waiting += int64(size) + 64; p.j.waiting > maxWaiting {
+		if p.j.waiting > maxWaiting {
 			return p.j.flush(ctx)
 		}
 		return nil
 	})
-	return err
 }
+
+// await reads the elements lo to hi of an array, to be written from lo + start on. then is
+// called with each part.
+func (j *joiner) await(ctx context.Context, b *appendBase, from *pieceArray, lo, hi, start int64, then func(pendingValues) error) error {
+	shape := from.Shape()
+	rank := len(shape)
+	shape[b.axis] = hi - lo
+	variable := from.Type().Variable()
+	size := int64(from.Type().Size())
+	if variable {
+		size = variableSize
+	}
+	return slabs(shape, b.axis, size, b.chunk, start+lo, func(_ zarr.Selection, first, end int64, size int) (err error) {
+		v := pendingValues{base: b, from: start + lo + first, to: start + lo + end}
+		sel := along(rank, b.axis, lo+first, lo+end)
+		if variable {
+			v.vars, err = from.ReadVar(ctx, sel)
+			for i := range v.vars.Len() {
+				size += len(v.vars.At(i))
+			}
+		} else {
+			v.data = make([]byte, size)
+			err = from.ReadBytes(ctx, sel, v.data)
+		}
+		if err != nil {
+			return err
+		}
+		j.pending = append(j.pending, v)
+		j.waiting += int64(size) + 64
+		return then(v)
+	})
+}
+
+// variableSize is the assumed size of an element of variable length.
+const variableSize = 256
 
 // slabs cuts an array along a dimension into parts of about slabBytes, which end
 // where chunks do if that is possible: chunks of the given length that begin at
@@ -535,7 +639,13 @@ func (j *joiner) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.WriteBytes(ctx, along(len(v.base.meta.Shape), v.base.axis, v.from, v.to), v.data); err != nil {
+		sel := along(len(v.base.meta.Shape), v.base.axis, v.from, v.to)
+		if a.Type().Variable() {
+			err = a.WriteVar(ctx, sel, v.vars)
+		} else {
+			err = a.WriteBytes(ctx, sel, v.data)
+		}
+		if err != nil {
 			return err
 		}
 	}

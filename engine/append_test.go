@@ -32,7 +32,7 @@ func pieceOf(url string, f Follow) Piece {
 
 // appendAll plans and appends.
 func appendAll(db *DB, dim string, link bool, o ImportOptions, pieces ...Piece) (*ImportResult, error) {
-	p, err := PlanAppend(bg, pieces, dim, link)
+	p, err := PlanAppend(bg, pieces, AppendOptions{Dim: dim, Link: link})
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +198,8 @@ func TestAppendRefuses(t *testing.T) {
 		{"scale_factor", "packed/.zattrs", func(d map[string]any) { d["scale_factor"] = 0.02 },
 			[]string{"/packed: attribute scale_factor is 0.01 in f0.json, but 0.02 in f1.json, f2.json"}},
 		{"add_offset", "packed/.zattrs", func(d map[string]any) { delete(d, "add_offset") }, []string{"/packed: attribute add_offset is 5", "but missing in f1.json, f2.json"}},
-		{"units", "time/.zattrs", func(d map[string]any) { d["units"] = "days since 2001-01-01" },
-			[]string{`/time: attribute units is "days since 2000-01-01" in f0.json, but "days since 2001-01-01" in f1.json, f2.json`}},
+		{"units", "time/.zattrs", func(d map[string]any) { d["units"] = "months since 2000-01-01" },
+			[]string{`/time: attribute units is "days since 2000-01-01" in f0.json, but "months since 2000-01-01" in f1.json, f2.json`}},
 		{"calendar", "time/.zattrs", func(d map[string]any) { d["calendar"] = "noleap" }, []string{"/time: attribute calendar is ", `but "noleap" in f1.json, f2.json`}},
 		{"codecs", "temp/.zarray", func(d map[string]any) { d["filters"] = nil }, []string{"/temp: codecs is", "filters null", "f1.json, f2.json"}},
 		{"dtype", "temp/.zarray", func(d map[string]any) { d["dtype"] = "<i4" }, []string{"/temp: data_type is float32 in f0.json, but int32 in f1.json"}},
@@ -267,7 +267,7 @@ func TestAppendCancelled(t *testing.T) {
 	sets := splitConcat(t, refCases(t, "multi_concat")[0], nil)
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	before := head(t, db, "")
-	p, err := PlanAppend(bg, []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{})}, "time", true)
+	p, err := PlanAppend(bg, []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{})}, AppendOptions{Dim: "time", Link: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -595,7 +595,7 @@ func TestAppendOrder(t *testing.T) {
 // Aligning a plan again, with another length of what is there, forgets what had
 // to be rewritten before.
 func TestAppendAlignsAnew(t *testing.T) {
-	p, err := PlanAppend(bg, []Piece{pieceOf(timeSet(t, "p.json", "|i1", 1, []byte("ab")), Follow{})}, "time", true)
+	p, err := PlanAppend(bg, []Piece{pieceOf(timeSet(t, "p.json", "|i1", 1, []byte("ab")), Follow{})}, AppendOptions{Dim: "time", Link: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -613,7 +613,7 @@ func TestAppendAlignsAnew(t *testing.T) {
 func TestAppendReadsSetsOnce(t *testing.T) {
 	url := timeSet(t, "p.json", "|i1", 1, []byte("ab"))
 	for _, kept := range []int64{maxKept, 0} {
-		p, err := PlanAppend(bg, []Piece{pieceOf(url, Follow{})}, "time", true)
+		p, err := PlanAppend(bg, []Piece{pieceOf(url, Follow{})}, AppendOptions{Dim: "time", Link: true})
 		if err != nil {
 			t.Fatal(err)
 		}

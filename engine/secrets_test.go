@@ -211,7 +211,7 @@ func TestSecretsOfPieces(t *testing.T) {
 		}}
 	}
 	plan := func(dim string, pieces ...Piece) error {
-		_, err := PlanAppend(bg, pieces, dim, true)
+		_, err := PlanAppend(bg, pieces, AppendOptions{Dim: dim, Link: true})
 		return err
 	}
 	tells(t, "a piece that does not open", plan("x", piece("a.json", ""), piece("b.json", "0")), "append https://h/a.json?…: boom", boom)

@@ -43,7 +43,7 @@ func stepAppend(r *run) {
 		sel.lo[axis] = start
 		joined = joined.write(sel, values)
 	}
-	plan, err := engine.PlanAppend(bg, pieces, dimensions[axis], false)
+	plan, err := engine.PlanAppend(bg, pieces, engine.AppendOptions{Dim: dimensions[axis]})
 	r.must(err, "plan the append")
 	res, err := d.db.Append(bg, plan, engine.ImportOptions{To: p, Branch: branch, AnyOrder: true})
 	if !fits {

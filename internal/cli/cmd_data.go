@@ -36,7 +36,8 @@ func initCmd() *cobra.Command {
 func importCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ImportOptions
-	var session, validate, dim, prefix string
+	var how engine.AppendOptions
+	var session, validate, prefix string
 	var history bool
 	cmd := &cobra.Command{
 		Use:   "import DB SOURCE...",
@@ -90,7 +91,7 @@ cannot have. The branch main must be new, or made by such an import.`,
   zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
 		Args: argCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 && dim == "" {
+			if len(args) > 2 && how.Dim == "" {
 				return usagef("import: several sources need --append-dim")
 			}
 			dir, err := importDest(here(cmd), args, &o)
@@ -118,7 +119,7 @@ cannot have. The branch main must be new, or made by such an import.`,
 				return usagef("import: --prefix needs --history")
 			}
 			if history {
-				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "any-order", "session"} {
+				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "any-order", "rectilinear", "session"} {
 					if cmd.Flags().Changed(name) {
 						return usagef("import: --%s and --history exclude each other", name)
 					}
@@ -128,11 +129,11 @@ cannot have. The branch main must be new, or made by such an import.`,
 				}
 				return runHistory(cmd, dir, args[1], &src, engine.HistoryOptions{Prefix: prefix, Author: o.Author, Link: o.Link, Validate: o.Validate})
 			}
-			if dim == "" && o.AnyOrder {
-				return usagef("import: --any-order needs --append-dim")
+			if how.Dim != "" {
+				return runAppend(cmd, dir, args[1:], &src, how, o)
 			}
-			if dim != "" {
-				return runAppend(cmd, dir, dim, args[1:], &src, o)
+			if o.AnyOrder || how.Rectilinear {
+				return usagef("import: --any-order and --rectilinear need --append-dim")
 			}
 			return runImport(cmd, dir, args[1], &src, o)
 		},
@@ -146,8 +147,9 @@ cannot have. The branch main must be new, or made by such an import.`,
 	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
 	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
-	f.StringVar(&dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
+	f.StringVar(&how.Dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	f.BoolVar(&how.Rectilinear, "rectilinear", false, "append chunks of other lengths as they are, with a rectilinear chunk grid (Zarr v3)")
 	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
 	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
 	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
@@ -314,8 +316,10 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 }
 
 // runAppend joins the sources along a dimension.
-func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourceFlags, o engine.ImportOptions) error {
+func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlags, how engine.AppendOptions, o engine.ImportOptions) (err error) {
 	ctx := cmd.Context()
+	src.opened = &openOnce{}
+	defer func() { err = errors.Join(err, src.opened.close()) }()
 	var pieces []engine.Piece
 	var comparing *phases
 	var opened atomic.Int64
@@ -333,20 +337,21 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 		return err
 	}
 	comparing = newPhases(cmd)
-	plan, err := engine.PlanAppend(ctx, pieces, dim, o.Link)
+	how.Link = o.Link
+	plan, err := engine.PlanAppend(ctx, pieces, how)
 	comparing.finish()
 	if err == nil && !engine.IsDatabase(here(cmd).path(dir)) {
-		err = plan.Fits() // what cannot be joined makes no database
+		err = plan.Fits(ctx) // what cannot be joined makes no database
 	}
 	if err != nil {
-		return err
+		return waysOn(err)
 	}
 	if o.Message == "" {
 		var named []string
 		for _, source := range sources[:min(len(sources), 3)] {
 			named = append(named, zurl.Redact(source))
 		}
-		o.Message = fmt.Sprintf("append %s along %s", strings.Join(named, ", "), dim)
+		o.Message = fmt.Sprintf("append %s along %s", strings.Join(named, ", "), how.Dim)
 		if more := len(sources) - 3; more > 0 {
 			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
 		}
@@ -359,8 +364,47 @@ func runAppend(cmd *cobra.Command, dir, dim string, sources []string, src *sourc
 		if order := (*engine.OrderError)(nil); errors.As(err, &order) {
 			err = fmt.Errorf("%w; --any-order joins them all the same", err)
 		}
-		return res, err
+		return res, waysOn(err)
 	})
+}
+
+// waysOn adds to the error of an append what the user can do about each difference.
+func waysOn(err error) error {
+	var e *engine.MisfitError
+	if !errors.As(err, &e) {
+		return err
+	}
+	var ways []string
+	for _, d := range append([]*engine.MisfitError{e}, e.Others...) {
+		way := "--to PATH keeps the sources apart"
+		has, mend := d.Files[0], ""
+		switch attribute, is := strings.CutPrefix(d.Field, "attribute "); {
+		case d.Copied:
+			way = "without --link the sources are copied and joined"
+		case is && d.Want == "missing":
+			mend = fmt.Sprintf("zarrdb attrs NEW.zdb:%s --delete %s", d.Path, shellWord(attribute))
+		case is:
+			mend = fmt.Sprintf("zarrdb attrs NEW.zdb:%s --set %s", d.Path, shellWord(attribute+"="+d.Want))
+		case d.Field == "array" && d.Want == "there":
+			has = d.From
+			fallthrough
+		case d.Field == "array":
+			mend = "zarrdb rm NEW.zdb:" + shellWord(d.Path)
+		case d.Field == "values":
+			mend = "zarrdb write NEW.zdb:" + shellWord(d.Path)
+		case d.Field == "zarr_format":
+			way = fmt.Sprintf("zarrdb export %s NEW --format zarr%s converts a source", shellWord(has), d.Want)
+		}
+		if path, in := strings.CutSuffix(has, " of the database"); mend != "" && in {
+			way = fmt.Sprintf("%s with the path %s", strings.ReplaceAll(mend, "NEW.zdb:"+shellWord(d.Path), "DB:PATH"), path)
+		} else if mend != "" {
+			way = fmt.Sprintf("zarrdb import NEW.zdb %s, then %s, then append NEW.zdb in its place", shellWord(has), mend)
+		}
+		if !slices.Contains(ways, way) && len(ways) < 4 {
+			ways = append(ways, way)
+		}
+	}
+	return fmt.Errorf("%w; what helps: %s", err, strings.Join(ways, "; or "))
 }
 
 // notFollowed warns of references that were linked and are not followed.

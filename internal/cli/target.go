@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -221,6 +222,7 @@ func (t target) noDatabase(from caller) error {
 type sourceFlags struct {
 	followFlags
 	session string
+	opened  *openOnce // if set, opens the databases of sources
 }
 
 func (f *sourceFlags) register(cmd *cobra.Command) {
@@ -240,7 +242,12 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	}
 	o := &engine.SourceOptions{
 		Follow: follow, Warn: func(text string) { warn(cmd, text) },
-		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) { return openDB(cmd, dir, o) },
+		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) {
+			if f.opened != nil {
+				return f.opened.open(cmd, dir, o)
+			}
+			return openDB(cmd, dir, o)
+		},
 	}
 	if from := here(cmd); from.view != nil {
 		return engine.OpenViewSource(from.view, s, from.node, o)
@@ -264,6 +271,36 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		return openThrough(cmd, held, t, o)
 	}
 	return src, err
+}
+
+// openOnce opens each database once, for commands with several sources in it. Safe for
+// concurrent use.
+type openOnce struct {
+	mu  sync.Mutex
+	dbs []*engine.DB
+}
+
+// open is openDB, for a reader.
+func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	db := caller{dir: here(cmd).dir, held: s.dbs}.database(dir)
+	if db == nil {
+		var err error
+		if db, err = openDB(cmd, dir, &engine.Options{ReadOnly: true, CacheBytes: o.CacheBytes, Adapters: o.Adapters, Follow: o.Follow}); err != nil {
+			return nil, err
+		}
+		s.dbs = append(s.dbs, db)
+	}
+	return db.Handle(o)
+}
+
+func (s *openOnce) close() error {
+	var errs []error
+	for _, db := range s.dbs {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // reads completes a command that reads what its first argument names.

@@ -132,6 +132,19 @@ func RectilinearGrid(dims []Edges) (Grid, error) {
 	return g, nil
 }
 
+// EdgesOf returns the lengths of the chunks along a dimension of a grid.
+func EdgesOf(g Grid, dim int) Edges {
+	r, ok := g.(*rectilinearGrid)
+	if !ok {
+		return Edges{Step: int64(g.Regular()[dim])}
+	}
+	e := Edges{Step: r.axes[dim].step}
+	for _, x := range r.axes[dim].runs {
+		e.Runs = append(e.Runs, [2]int64{x.length, x.count})
+	}
+	return e
+}
+
 func newAxis(e Edges) (axis, error) {
 	if e.Step != 0 {
 		return axis{step: e.Step}, CheckLength(e.Step)
