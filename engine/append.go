@@ -56,6 +56,11 @@ type AppendOptions struct {
 	// dimension, or end inside a chunk, with a rectilinear chunk grid: chunks keep their
 	// bytes. Without it their elements are encoded again, in the chunks of the joined array.
 	Rectilinear bool
+	// Labels, if set, has one for each piece, and Dim is a new dimension that the pieces are
+	// stacked along. Its coordinate holds the labels: whole numbers, numbers, dates such as
+	// 2001-02 or 2001-02-01T12:00 as times, or texts. Arrays that are coordinates, or that an
+	// attribute of another array refers to (bounds, coordinates, grid_mapping), do not get it.
+	Labels []string
 }
 
 // appendPiece is a piece and its contents.
@@ -70,6 +75,8 @@ type appendPiece struct {
 type appendArray struct {
 	path  string
 	meta  *zarr.Meta
+	own   *zarr.Meta // as it is stored, if meta has a new dimension
+	label []byte     // of a new dimension, of which it is the coordinate
 	base  *appendBase
 	as    *cf.Recoder // to elements of the joined array; nil if they are equal
 	start int64       // in the joined array, elements along the dimension
@@ -114,7 +121,17 @@ func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPl
 	if len(pieces) == 0 || o.Dim == "" {
 		return nil, errors.New("append: no source, or no dimension")
 	}
-	surveys, err := surveyPieces(ctx, pieces, o.Link)
+	var l *labels
+	if o.Labels != nil {
+		if len(o.Labels) != len(pieces) {
+			return nil, fmt.Errorf("append along %s: %d labels for %d sources", o.Dim, len(o.Labels), len(pieces))
+		}
+		var err error
+		if l, err = newLabels(o.Labels); err != nil {
+			return nil, fmt.Errorf("append along %s: %w", o.Dim, err)
+		}
+	}
+	surveys, err := surveyPieces(ctx, pieces, o, l)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +248,7 @@ func (p *AppendPlan) add(piece Piece, found []foundNode) {
 			p.bad.add(n.path, "array", misfitValue{p.pieces[0].label, "missing"}, misfitValue{a.label, "there"})
 			continue
 		}
-		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, base: b}
+		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, own: n.own, label: n.label, base: b}
 	}
 	for _, path := range p.paths {
 		if x := a.arrays[path]; x != nil {

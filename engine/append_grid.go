@@ -77,7 +77,7 @@ func (p *AppendPlan) place(b *appendBase, arrays []*appendArray) (ok bool) {
 
 // recoded reports whether all elements are encoded again whatever the chunks are.
 func (a *appendArray) recoded() bool {
-	return a.as != nil || slices.Contains(a.base.meta.Diff(a.meta), "codecs")
+	return a.as != nil || a.label != nil || slices.Contains(a.base.meta.Diff(a.meta), "codecs")
 }
 
 func (a *appendArray) sameGrid() bool {
@@ -297,9 +297,26 @@ func (p *piecePass) tryAll(ctx context.Context, a *appendArray) error {
 // pieceArray is an array of a piece, with elements of the joined array.
 type pieceArray struct {
 	*zarr.Array
-	as     *cf.Recoder
-	t      dtype.Type              // of the joined array
-	misfit func(cause error) error // makes the error of an element that has no exact value
+	as      *cf.Recoder
+	t       dtype.Type              // of the joined array
+	stacked bool                    // a first dimension of length 1 is new
+	misfit  func(cause error) error // makes the error of an element that has no exact value
+}
+
+// Shape is the shape with the new dimension.
+func (a *pieceArray) Shape() []int64 {
+	if a.stacked {
+		return append([]int64{1}, a.Array.Shape()...)
+	}
+	return a.Array.Shape()
+}
+
+// ReadVar is that of [zarr.Array].
+func (a *pieceArray) ReadVar(ctx context.Context, sel zarr.Selection) (dtype.Variable, error) {
+	if a.stacked {
+		sel = zarr.Sel() // along the new dimension
+	}
+	return a.Array.ReadVar(ctx, sel)
 }
 
 // Type is the type of the elements that ReadBytes gives.
@@ -307,6 +324,9 @@ func (a *pieceArray) Type() dtype.Type { return a.t }
 
 // ReadBytes is that of [zarr.Array].
 func (a *pieceArray) ReadBytes(ctx context.Context, sel zarr.Selection, dst []byte) error {
+	if a.stacked {
+		sel = zarr.Sel() // along the new dimension
+	}
 	if a.as == nil {
 		return a.Array.ReadBytes(ctx, sel, dst)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
@@ -27,8 +29,10 @@ import (
 
 // foundNode is a node of a piece, by its path in it.
 type foundNode struct {
-	path string
-	meta *zarr.Meta
+	path  string
+	meta  *zarr.Meta
+	own   *zarr.Meta // as in appendArray
+	label []byte
 }
 
 // pieceSurvey is what was found in a piece.
@@ -38,7 +42,7 @@ type pieceSurvey struct {
 }
 
 // surveyPieces opens every node of all pieces.
-func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey, error) {
+func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *labels) ([]pieceSurvey, error) {
 	surveys := make([]pieceSurvey, len(pieces))
 	var left atomic.Int64
 	left.Store(maxKept)
@@ -46,7 +50,13 @@ func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey
 	known := metaSet{}
 	err := gather.Each(ctx, piecesAtOnce, len(pieces), func(ctx context.Context, i int) error {
 		kept := &keptRefs{left: &left}
-		found, err := surveyPiece(ctx, pieces[i], link, kept)
+		var stack func([]foundNode, *codecs.Registry) ([]foundNode, error)
+		if l != nil {
+			stack = func(found []foundNode, r *codecs.Registry) ([]foundNode, error) {
+				return l.stack(o.Dim, found, l.elems[i], r)
+			}
+		}
+		found, err := surveyPiece(ctx, pieces[i], o.Link, kept, stack)
 		if err != nil {
 			return fmt.Errorf("append %s: %w", zurl.Redact(pieces[i].Name), err)
 		}
@@ -57,7 +67,7 @@ func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey
 				return fmt.Errorf("append %s: /%s: %w", zurl.Redact(pieces[i].Name), found[k].path, err)
 			}
 		}
-		if surveys[i].found = found; link && !kept.full {
+		if surveys[i].found = found; o.Link && !kept.full {
 			surveys[i].kept = kept
 		}
 		return nil
@@ -65,9 +75,9 @@ func surveyPieces(ctx context.Context, pieces []Piece, link bool) ([]pieceSurvey
 	return surveys, err
 }
 
-// surveyPiece opens every node of a piece. Of a JSON set that is linked it keeps
+// surveyPiece opens every node of a piece; then, if it is set, changes what was found. Of a JSON set that is linked it keeps
 // the references, if they are not too many.
-func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found []foundNode, err error) {
+func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then func([]foundNode, *codecs.Registry) ([]foundNode, error)) (found []foundNode, err error) {
 	src, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -100,12 +110,15 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
 			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
-		found = append(found, foundNode{names.Relative(n.Path(), path), n.Meta()})
+		found = append(found, foundNode{path: names.Relative(n.Path(), path), meta: n.Meta()})
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
 	}
-	return found, nil
+	if then == nil {
+		return found, nil
+	}
+	return then(found, o.Registry)
 }
 
 // maxDocuments bounds the metadata of one reference set in memory.
@@ -323,14 +336,18 @@ const maxChunkKey = 2 + 20*zarr.MaxRank
 // array. put is false for a chunk whose elements are encoded again, ok for what is no chunk
 // of the array.
 func (r *renumberer) key(a *appendArray, name string) (key string, put, ok bool) {
-	r.coords, ok = a.meta.Keys.AppendCoords(r.coords[:0], name)
+	m := cmp.Or(a.own, a.meta)
+	r.coords, ok = m.Keys.AppendCoords(r.coords[:0], name)
 	if !ok {
 		return "", false, false
 	}
-	for d, n := range a.meta.Shape {
-		if r.coords[d] >= a.meta.Grid.Count(d, n) {
+	for d, n := range m.Shape {
+		if r.coords[d] >= m.Grid.Count(d, n) {
 			return "", false, false
 		}
+	}
+	if a.own != nil {
+		r.coords = slices.Insert(r.coords, 0, 0)
 	}
 	axis := a.base.axis
 	put = !a.rewrite || a.meta.Grid.Start(axis, r.coords[axis]) < a.kept

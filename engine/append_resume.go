@@ -42,7 +42,7 @@ func (p *AppendPlan) digest(o ImportOptions) (string, error) {
 				}
 				metas[m] = sum
 			}
-			fmt.Fprintf(h, "%q %x\n", path, sum)
+			fmt.Fprintf(h, "%q %x %x\n", path, sum, piece.arrays[path].label)
 		}
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil

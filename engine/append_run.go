@@ -117,7 +117,7 @@ func (j *joiner) documents(ctx context.Context) error {
 		if b.axis >= 0 {
 			m = b.joined()
 		}
-		nodes = append(nodes, foundNode{path, m})
+		nodes = append(nodes, foundNode{path: path, meta: m})
 	}
 	for _, n := range nodes {
 		if err := j.document(ctx, n.path, n.meta); err != nil {
@@ -405,7 +405,7 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 	if to, put, ok := p.names.key(a, name); ok {
 		return to, a, put
 	}
-	_, chunk := a.meta.Keys.Parse(name)
+	_, chunk := cmp.Or(a.own, a.meta).Keys.Parse(name)
 	return key, a, p.keep && !chunk // a chunk outside of the array is ignored
 }
 
@@ -473,7 +473,7 @@ func (p *piecePass) copy(ctx context.Context) error {
 // array opens an array of the piece for reading its elements as those of the joined one.
 func (p *piecePass) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
 	from, err := p.stored(ctx, a)
-	return &pieceArray{Array: from, as: a.as, t: a.base.meta.Type, misfit: func(err error) error {
+	return &pieceArray{Array: from, as: a.as, t: a.base.meta.Type, stacked: a.own != nil, misfit: func(err error) error {
 		b := a.base
 		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: b.from, Want: textOfType(b.meaning()), Files: []string{p.piece.label}, Got: []string{strings.TrimPrefix(err.Error(), cf.ErrInexact.Error()+": ")}}
 	}}, err
@@ -490,6 +490,9 @@ func textOfType(m *zarr.Meta) string {
 func (p *piecePass) stored(ctx context.Context, a *appendArray) (*zarr.Array, error) {
 	o := *p.src.open
 	o.Version = a.meta.Version
+	if a.label != nil {
+		return labelArray(ctx, a, o)
+	}
 	if p.held == nil {
 		at, err := p.src.dataset(ctx)
 		if err != nil {
@@ -497,7 +500,7 @@ func (p *piecePass) stored(ctx context.Context, a *appendArray) (*zarr.Array, er
 		}
 		return zarr.OpenArray(ctx, at.View, names.Join(at.Path, a.path), &o)
 	}
-	docs, err := a.meta.Print()
+	docs, err := cmp.Or(a.own, a.meta).Print()
 	if err != nil {
 		return nil, err
 	}

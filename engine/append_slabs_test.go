@@ -181,7 +181,7 @@ func TestAppendArraySize(t *testing.T) {
 		s.array("a", "<i2", []int{}, []int{}, dims[:len(c.shape)], nil)
 		chunks := []int{1, 1, 1}
 		s.doc("a")["shape"], s.doc("a")["chunks"] = c.shape, chunks[:len(c.shape)]
-		found, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{full: true})
+		found, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{full: true}, nil)
 		if err != nil || len(found) != 2 {
 			t.Fatal(found, err)
 		}

@@ -37,7 +37,7 @@ func importCmd() *cobra.Command {
 	var src sourceFlags
 	var o engine.ImportOptions
 	var how engine.AppendOptions
-	var session, validate, prefix string
+	var session, validate, prefix, stack string
 	var history bool
 	cmd := &cobra.Command{
 		Use:   "import DB SOURCE...",
@@ -91,8 +91,17 @@ cannot have. The branch main must be new, or made by such an import.`,
   zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
 		Args: argCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 && how.Dim == "" {
-				return usagef("import: several sources need --append-dim")
+			if len(args) > 2 && how.Dim == "" && stack == "" {
+				return usagef("import: several sources need --append-dim or --new-dim")
+			}
+			if stack != "" {
+				if how.Dim != "" {
+					return usagef("import: --new-dim and --append-dim exclude each other")
+				}
+				var err error
+				if how.Dim, how.Labels, err = newDim(stack, args[1:]); err != nil {
+					return err
+				}
 			}
 			dir, err := importDest(here(cmd), args, &o)
 			if err != nil {
@@ -119,7 +128,7 @@ cannot have. The branch main must be new, or made by such an import.`,
 				return usagef("import: --prefix needs --history")
 			}
 			if history {
-				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "any-order", "rectilinear", "session"} {
+				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "new-dim", "any-order", "rectilinear", "session"} {
 					if cmd.Flags().Changed(name) {
 						return usagef("import: --%s and --history exclude each other", name)
 					}
@@ -133,7 +142,7 @@ cannot have. The branch main must be new, or made by such an import.`,
 				return runAppend(cmd, dir, args[1:], &src, how, o)
 			}
 			if o.AnyOrder || how.Rectilinear {
-				return usagef("import: --any-order and --rectilinear need --append-dim")
+				return usagef("import: --any-order and --rectilinear need --append-dim or --new-dim")
 			}
 			return runImport(cmd, dir, args[1], &src, o)
 		},
@@ -149,6 +158,7 @@ cannot have. The branch main must be new, or made by such an import.`,
 	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	f.StringVar(&how.Dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	f.StringVar(&stack, "new-dim", "", "append the sources along a new dimension: `NAME=PATTERN` of a date in their names, such as time=%Y%m, or NAME=VALUE,VALUE")
 	f.BoolVar(&how.Rectilinear, "rectilinear", false, "append chunks of other lengths as they are, with a rectilinear chunk grid (Zarr v3)")
 	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
 	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
@@ -368,43 +378,59 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 	})
 }
 
-// waysOn adds to the error of an append what the user can do about each difference.
+// waysOn adds to the error of an append what the user can do about its differences.
 func waysOn(err error) error {
 	var e *engine.MisfitError
 	if !errors.As(err, &e) {
 		return err
 	}
 	var ways []string
+	mends := map[string]string{} // by source
+	var order []string
 	for _, d := range append([]*engine.MisfitError{e}, e.Others...) {
-		way := "--to PATH keeps the sources apart"
-		has, mend := d.Files[0], ""
+		source, mend, way := d.Files[0], "", "--to PATH keeps the sources apart"
 		switch attribute, is := strings.CutPrefix(d.Field, "attribute "); {
 		case d.Copied:
 			way = "without --link the sources are copied and joined"
 		case is && d.Want == "missing":
-			mend = fmt.Sprintf("zarrdb attrs NEW.zdb:%s --delete %s", d.Path, shellWord(attribute))
+			mend = "attrs %s --delete " + shellWord(attribute)
 		case is:
-			mend = fmt.Sprintf("zarrdb attrs NEW.zdb:%s --set %s", d.Path, shellWord(attribute+"="+d.Want))
+			mend = "attrs %s --set " + shellWord(attribute+"="+d.Want)
 		case d.Field == "array" && d.Want == "there":
-			has = d.From
+			source = d.From
 			fallthrough
 		case d.Field == "array":
-			mend = "zarrdb rm NEW.zdb:" + shellWord(d.Path)
+			mend = "rm %s"
 		case d.Field == "values":
-			mend = "zarrdb write NEW.zdb:" + shellWord(d.Path)
+			mend = "write %s"
 		case d.Field == "zarr_format":
-			way = fmt.Sprintf("zarrdb export %s NEW --format zarr%s converts a source", shellWord(has), d.Want)
+			way = fmt.Sprintf("zarrdb export %s NEW --format zarr%s converts a source", shellWord(source), d.Want)
 		}
-		if path, in := strings.CutSuffix(has, " of the database"); mend != "" && in {
-			way = fmt.Sprintf("%s with the path %s", strings.ReplaceAll(mend, "NEW.zdb:"+shellWord(d.Path), "DB:PATH"), path)
-		} else if mend != "" {
-			way = fmt.Sprintf("zarrdb import NEW.zdb %s, then %s, then append NEW.zdb in its place", shellWord(has), mend)
+		if mend == "" {
+			if !slices.Contains(ways, way) {
+				ways = append(ways, way)
+			}
+			continue
 		}
-		if !slices.Contains(ways, way) && len(ways) < 4 {
-			ways = append(ways, way)
+		path := "NEW.zdb:" + d.Path
+		if there, is := strings.CutSuffix(source, " of the database"); is {
+			path, source = "DB:"+strings.TrimPrefix(there, "/"), ""
+		}
+		if mends[source] == "" {
+			order = append(order, source)
+		}
+		if len(mends[source]) < 400 {
+			mends[source] += ", then zarrdb " + strings.Replace(mend, "%s", shellWord(path), 1)
 		}
 	}
-	return fmt.Errorf("%w; what helps: %s", err, strings.Join(ways, "; or "))
+	for _, source := range order {
+		if source == "" {
+			ways = append(ways, strings.TrimPrefix(mends[source], ", then "))
+		} else {
+			ways = append(ways, fmt.Sprintf("zarrdb import NEW.zdb %s%s, then append NEW.zdb in place of %[1]s", shellWord(source), mends[source]))
+		}
+	}
+	return fmt.Errorf("%w; what helps: %s", err, strings.Join(ways[:min(len(ways), 4)], "; and "))
 }
 
 // notFollowed warns of references that were linked and are not followed.

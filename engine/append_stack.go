@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
+)
+
+// Pieces without the dimension are stacked along it: every array but coordinates gets it as
+// its first one, with a length of 1 in each piece, and a coordinate has the labels.
+//
+//	piece        temp [y x], key temp/c/0/1          label 2001-02
+//	as a piece   temp [time y x], temp/c/0/0/1       time [1]
+//
+// The bytes of chunks do not change.
+
+// labels are the labels of pieces as elements.
+type labels struct {
+	t     dtype.Type
+	units string   // of times
+	elems [][]byte // one for each piece
+}
+
+// units of labels that are dates, and dates with times.
+const dayUnits, secondUnits = "days since 1970-01-01", "seconds since 1970-01-01"
+
+// newLabels finds the type that all labels have: whole numbers, numbers, dates or texts.
+func newLabels(texts []string) (*labels, error) {
+	number := func(text string) ([]byte, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
+	}
+	count := func(units string) func(string) ([]byte, error) {
+		return func(text string) ([]byte, error) {
+			n, err := cf.CountOf(units, text)
+			return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
+		}
+	}
+	width := 1
+	for _, text := range texts {
+		width = max(width, len([]rune(text)))
+	}
+	utf32, err := dtype.NewFixedUTF32(width)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range []struct {
+		t       dtype.Type
+		units   string
+		element func(string) ([]byte, error)
+	}{
+		{dtype.NewInt(64), "", number},
+		{dtype.NewFloat(64), "", func(text string) ([]byte, error) {
+			f, err := strconv.ParseFloat(text, 64)
+			return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err
+		}},
+		{dtype.NewInt(64), dayUnits, count(dayUnits)},
+		{dtype.NewInt(64), secondUnits, count(secondUnits)},
+		{utf32, "", func(text string) ([]byte, error) {
+			var b []byte
+			for _, r := range text {
+				b = binary.LittleEndian.AppendUint32(b, uint32(r))
+			}
+			return append(b, make([]byte, utf32.Size()-len(b))...), nil
+		}},
+	} {
+		l := &labels{t: kind.t, units: kind.units}
+		for _, text := range texts {
+			elem, err := kind.element(text)
+			if err != nil {
+				break
+			}
+			l.elems = append(l.elems, elem)
+		}
+		if len(l.elems) == len(texts) {
+			return l, nil
+		}
+	}
+	return nil, errors.ErrUnsupported // texts always have a form
+}
+
+// labelChunk is the chunk length of the coordinate that has the labels.
+const labelChunk = 1024
+
+// meta is the metadata of the coordinate, as a piece has it.
+func (l *labels) meta(dim string, v zarr.Version, r *codecs.Registry) (*zarr.Meta, error) {
+	attrs := map[string]any{}
+	if l.units != "" {
+		attrs["units"], attrs["calendar"] = l.units, "proleptic_gregorian"
+	}
+	var fill any = 0
+	if l.t.Kind() == dtype.FixedUTF32 {
+		fill = ""
+	}
+	if v == zarr.V2 {
+		t, err := l.t.WithOrder(dtype.Little).PrintV2()
+		if err != nil {
+			return nil, err
+		}
+		attrs["_ARRAY_DIMENSIONS"] = []string{dim}
+		return documentsMeta(map[string]any{
+			"zarr_format": 2, "shape": []int{1}, "chunks": []int{labelChunk}, "dtype": t, "fill_value": nil, "order": "C", "filters": nil, "compressor": nil,
+		}, attrs, r)
+	}
+	t, err := l.t.PrintV3()
+	if err != nil {
+		return nil, err
+	}
+	type object = map[string]any
+	return documentsMeta(object{
+		"zarr_format": 3, "node_type": "array", "shape": []int{1}, "data_type": t, "fill_value": fill, "attributes": attrs, "dimension_names": []string{dim},
+		"chunk_grid": object{"name": "regular", "configuration": object{"chunk_shape": []int{labelChunk}}}, "chunk_key_encoding": object{"name": "default"},
+		"codecs": []any{object{"name": "bytes", "configuration": object{"endian": "little"}}},
+	}, nil, r)
+}
+
+// documentsMeta makes metadata of v2 documents, or of one of v3 without attrs.
+func documentsMeta(doc, attrs any, r *codecs.Registry) (*zarr.Meta, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	if attrs == nil {
+		return meta.ParseV3(text, r)
+	}
+	more, err := json.Marshal(attrs)
+	if err != nil {
+		return nil, err
+	}
+	return meta.ParseV2Array(text, more, r)
+}
+
+// stack gives the arrays of a piece the new dimension, and adds the coordinate with its
+// label.
+func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Registry) ([]foundNode, error) {
+	stays := map[string]bool{}
+	for _, n := range found {
+		if !n.meta.Array {
+			continue
+		}
+		for _, d := range n.meta.DimensionNames {
+			if d != nil && *d == dim {
+				return nil, fmt.Errorf("%w: /%s has the dimension %q already", ErrMisfit, n.path, dim)
+			}
+			if d != nil && *d == path.Base(n.path) && len(n.meta.Shape) == 1 {
+				stays[n.path] = true // a coordinate
+			}
+		}
+		for _, attr := range []string{"bounds", "climatology", "coordinates", "grid_mapping"} {
+			text, _ := textAttribute(n.meta, attr)
+			for name := range strings.FieldsSeq(text) {
+				stays[names.Join(names.Parent(n.path), name)] = true
+			}
+		}
+	}
+	labelled := map[string]bool{}
+	for i := range found {
+		n := &found[i]
+		if !n.meta.Array || stays[n.path] {
+			continue
+		}
+		m, err := stacked(n.meta, dim, r)
+		if err != nil {
+			return nil, fmt.Errorf("/%s: %w", n.path, err)
+		}
+		n.meta, n.own = m, n.meta
+		labelled[names.Parent(n.path)] = true
+	}
+	for group := range labelled {
+		at := names.Join(group, dim)
+		if slices.ContainsFunc(found, func(n foundNode) bool { return n.path == at }) {
+			return nil, fmt.Errorf("%w: there is a node /%s already; the new dimension needs another name", ErrMisfit, at)
+		}
+		version := zarr.V3
+		for _, n := range found {
+			if n.own != nil {
+				version = n.meta.Version
+			}
+		}
+		m, err := l.meta(dim, version, r)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, foundNode{path: at, meta: m, label: label})
+	}
+	return found, nil
+}
+
+// flat are codecs that encode elements in C order, so that a dimension of length 1 changes
+// nothing, besides those that are exact.
+var flat = []string{"delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"}
+
+// stacked is the metadata of an array with a new first dimension of length 1.
+func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
+	for _, name := range codecName.FindAllStringSubmatch(metaText(m, "codecs"), -1) {
+		if !slices.Contains(exact, name[1]) && !slices.Contains(flat, name[1]) {
+			return nil, fmt.Errorf("%w: the codec %s encodes arrays of a fixed number of dimensions", ErrMisfit, name[1])
+		}
+	}
+	dims := []string{dim}
+	for _, d := range m.DimensionNames {
+		if d == nil {
+			return nil, fmt.Errorf("%w: a dimension has no name", ErrMisfit)
+		}
+		dims = append(dims, *d)
+	}
+	chunks := m.Grid.Regular()
+	if chunks == nil || len(dims) != len(m.Shape)+1 {
+		return nil, fmt.Errorf("%w: a new dimension needs names of dimensions and a regular chunk grid", ErrMisfit)
+	}
+	shape := append([]int64{1}, m.Shape...)
+	chunks = append([]int{1}, chunks...)
+	docs, err := m.Print()
+	if err != nil {
+		return nil, err
+	}
+	doc, attrs := map[string]any{}, map[string]json.RawMessage{}
+	for name, raw := range m.Attributes.All() {
+		attrs[name] = raw
+	}
+	read := func(text []byte) error {
+		d := json.NewDecoder(strings.NewReader(string(text)))
+		d.UseNumber()
+		return d.Decode(&doc)
+	}
+	if m.Version == zarr.V2 {
+		if err := read(docs[names.V2Array]); err != nil {
+			return nil, err
+		}
+		doc["shape"], doc["chunks"] = shape, chunks
+		if attrs["_ARRAY_DIMENSIONS"], err = json.Marshal(dims); err != nil {
+			return nil, err
+		}
+		return documentsMeta(doc, attrs, r)
+	}
+	if err := read(docs[names.V3]); err != nil {
+		return nil, err
+	}
+	doc["shape"], doc["dimension_names"] = shape, dims
+	doc["chunk_grid"] = map[string]any{"name": "regular", "configuration": map[string]any{"chunk_shape": chunks}}
+	stackCodecs(doc["codecs"])
+	return documentsMeta(doc, nil, r)
+}
+
+// stackCodecs adds a first dimension of length 1 to the configurations of v3 codecs.
+func stackCodecs(list any) {
+	all, _ := list.([]any)
+	for _, c := range all {
+		codec, _ := c.(map[string]any)
+		config, _ := codec["configuration"].(map[string]any)
+		if order, ok := config["order"].([]any); ok {
+			next := []any{0}
+			for _, d := range order {
+				n, _ := d.(json.Number)
+				k, _ := n.Int64()
+				next = append(next, k+1)
+			}
+			config["order"] = next
+		}
+		if shape, ok := config["chunk_shape"].([]any); ok {
+			config["chunk_shape"] = append([]any{1}, shape...)
+		}
+		stackCodecs(config["codecs"])
+	}
+}
+
+// labelArray is the array of one label.
+func labelArray(ctx context.Context, a *appendArray, o zarr.OpenOptions) (*zarr.Array, error) {
+	docs, err := a.meta.Print()
+	if err != nil {
+		return nil, err
+	}
+	view := kv.NewMem()
+	for name, b := range docs {
+		if err := view.Set(ctx, name, b); err != nil {
+			return nil, err
+		}
+	}
+	array, err := zarr.OpenArray(ctx, view, "", &o)
+	if err == nil {
+		err = array.WriteBytes(ctx, zarr.Sel(), a.label)
+	}
+	return array, err
+}
