@@ -126,6 +126,8 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 	}
 	is := b.meaning()
 	times, equal := cf.SameTimes(is, as)
+	_, numbers := cf.CommonType(b.meta.Type, o.Type)
+	numbers = numbers && b.meta.Type.Kind() <= dtype.Float
 	free := b.axis < 0 || !p.link || b.small // elements are read, so they may be converted
 	for _, field := range b.meta.Diff(o) {
 		add = p.bad.add
@@ -177,6 +179,17 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 	ours, theirs := attributesOf(b.meta), attributesOf(o)
 	for _, name := range attributeNames(ours, theirs) {
 		add = p.bad.add
+		if name == cf.FillAttribute || name == "missing_value" {
+			// What is missing is converted, and NaN means nothing more than itself. An attribute
+			// that xarray does not read, since the fill value replaces it, is compared.
+			read := name != cf.FillAttribute || !cf.FillIsMissing(is) && !cf.FillIsMissing(as)
+			if r, err := cf.NewRecoder(as, is); err == nil && numbers && read {
+				if free || r == nil {
+					continue
+				}
+				add = p.bad.addLinked
+			}
+		}
 		if (name == "units" || name == "calendar") && times {
 			if equal || free {
 				continue
@@ -197,10 +210,12 @@ func recoder(is, o *zarr.Meta) (*cf.Recoder, error) {
 	}) {
 		return nil, nil
 	}
-	if _, equal := cf.SameTimes(is, o); !equal && is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill {
+	if times, _ := cf.SameTimes(is, o); !times && is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill {
 		// What cannot be decoded is not converted either.
 		a, b := attributesOf(is), attributesOf(o)
-		if sameAttribute(a.values["units"], b.values["units"]) && sameAttribute(a.values["calendar"], b.values["calendar"]) {
+		if !slices.ContainsFunc([]string{"units", "calendar", cf.FillAttribute, "missing_value"}, func(name string) bool {
+			return !sameAttribute(a.values[name], b.values[name])
+		}) {
 			return nil, nil
 		}
 	}

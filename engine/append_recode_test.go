@@ -165,6 +165,8 @@ func TestAppendOtherWords(t *testing.T) {
 		{"longer text", func(s smallSet) {
 			s.doc("name")["dtype"], s["name/0"] = "<U3", []byte(packed[int32](t, 'a', 'b', 'x', 'c', 0, 0))
 		}, packed[int32](t, 'a', 'b', 0, 'c', 0, 0, 'a', 'b', 'x', 'c', 0, 0), w, "", true},
+		{"NaN that is missing", func(s smallSet) { s.attrs("w")["_FillValue"] = "NaN" }, names, w, "", true},
+		{"number that is missing", func(s smallSet) { s.attrs("w")["missing_value"] = 3 }, names, packed(t, 1, 2, 3, 4, 1, 2, nan, 4), "", false},
 		{"fill value", func(s smallSet) { s.doc("w")["fill_value"] = -1 }, names, w, "", false},
 		{"fill value that a number is", func(s smallSet) { s.doc("w")["fill_value"] = 4 }, names, packed(t, 1, 2, 3, 4, 1, 2, 3, nan), "", false},
 		{"missing chunk", func(s smallSet) { s.doc("w")["fill_value"] = -1; delete(s, "w/1.0") }, names, packed(t, 1, 2, 3, 4, 1, 2, nan, nan), "", false},

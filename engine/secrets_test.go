@@ -201,13 +201,13 @@ func TestSecretsOfLinks(t *testing.T) {
 func TestSecretsOfPieces(t *testing.T) {
 	url := func(file string) string { return "https://joe:" + hidden + "@h/" + file + "?token=" + hidden }
 	boom := errors.New("boom")
-	piece := func(file, fill string) Piece {
+	piece := func(file, scale string) Piece {
 		return Piece{url(file), func(ctx context.Context) (*Source, error) {
-			if fill == "" {
+			if scale == "" {
 				return nil, boom
 			}
-			return OpenSource(ctx, folder(t, map[string]string{"refs.json": strings.Replace(
-				setOf(1, `,"t/0":"a","t/.zattrs":"{\"_ARRAY_DIMENSIONS\":[\"x\"]}"`), `"fill_value":-1`, `"fill_value":`+fill, 1)})+"/refs.json", nil)
+			return OpenSource(ctx, folder(t, map[string]string{"refs.json": setOf(1,
+				`,"t/0":"a","t/.zattrs":"{\"_ARRAY_DIMENSIONS\":[\"x\"],\"scale_factor\":`+scale+`}"`)})+"/refs.json", nil)
 		}}
 	}
 	plan := func(dim string, pieces ...Piece) error {

@@ -67,13 +67,22 @@ with an updated set commits what changed.
 
 With --append-dim every SOURCE is appended along that dimension to what is at
 the destination, or to each other where nothing is yet: one commit however many
-there are. Chunks are renumbered, not decoded, but for coordinates that are cut
-otherwise. Arrays without the dimension must hold the same. What does not fit is
-refused and named with its files before anything is written: data types, codecs,
-chunks, fill values, and what says what the numbers mean, such as scale_factor,
-add_offset and units. So are coordinates that repeat or go back, as when a file
-is appended twice, unless --any-order is given. A long append that is stopped, by
-you or by a server, is kept up to some SOURCE: --resume goes on after it.
+there are. Several SOURCEs may be nodes or versions of one database. Chunks that
+fit are renumbered, not decoded. Other elements are converted without rounding, and
+encoded again as the first SOURCE has them: times in other units or from another
+date, wider numbers and longer texts, other fill values, chunk lengths and
+compressors; with --link only coordinates. --rectilinear keeps chunks of other
+lengths as they are, as a rectilinear chunk grid. Arrays without the dimension must
+hold the same. All differences that are left are named before anything is written,
+with what helps: attributes such as scale_factor, calendars, shapes. So are
+coordinates that repeat or go back, as when a file is appended twice, unless
+--any-order is given. A long append that is stopped, by you or by a server, is kept
+up to some SOURCE: --resume goes on after it.
+
+--new-dim stacks SOURCEs that have no such dimension, in the same way: it becomes the
+first dimension of every array but coordinates. Its labels are the date in the name of
+each SOURCE (time=%Y%m; time=tas_%Y%m%d if there are several; the fields are %Y %m %d %H
+%M %S), or given values: member=1,2,3.
 
 With --history every version of a SOURCE that has versions (icechunk, ocdbt) is
 imported, with its branches and tags: as one commit each, with message, time and
@@ -87,6 +96,8 @@ cannot have. The branch main must be new, or made by such an import.`,
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
   zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
   zarrdb import weather.zdb june.json july.json --link --append-dim time --to era5
+  zarrdb import era5.zdb tas_2001*.zarr --append-dim time
+  zarrdb import runs.zdb runs@v1:out runs@v2:out --new-dim member=1,2
   zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp
   zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
 		Args: argCount(2, -1),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -31,9 +32,8 @@ type Recoder struct {
 }
 
 // NewRecoder compares the types, fill values and attributes of two arrays. It is nil if
-// elements of from are elements of to already. The attributes scale_factor, add_offset,
-// _Unsigned, _FillValue and missing_value must be equal, and so must units and calendar if
-// they are not [SameTimes]. Errors: [ErrAttribute], and errors.ErrUnsupported for types that
+// elements of from are elements of to already. The attributes scale_factor, add_offset and
+// _Unsigned must be equal, and so must units and calendar if they are not [SameTimes]. Errors: [ErrAttribute], and errors.ErrUnsupported for types that
 // cannot be converted.
 func NewRecoder(from, to *zarr.Meta) (*Recoder, error) {
 	r := &Recoder{in: from.Type, out: to.Type}
@@ -67,7 +67,8 @@ func NewRecoder(from, to *zarr.Meta) (*Recoder, error) {
 	if times {
 		r.setTimes()
 	}
-	if sameType && (!times || r.factor == 1 && r.shift == 0 && !r.mixed) && bytes.Equal(from.Fill, to.Fill) && from.NullFill == to.NullFill {
+	same := slices.Equal(r.from.missing, r.to.missing)
+	if sameType && same && (!times || r.factor == 1 && r.shift == 0 && !r.mixed) && bytes.Equal(from.Fill, to.Fill) && from.NullFill == to.NullFill {
 		return nil, nil
 	}
 	return r, nil
