@@ -94,7 +94,7 @@ func TestAppendConvertsTimes(t *testing.T) {
 				}
 				s := at(t, db, "")
 				a := array(t, s, "time")
-				if got := decodedText(t, a); got != c.times || a.Type().String() != c.typ {
+				if got := textOfTimes(t, a); got != c.times || a.Type().String() != c.typ {
 					t.Errorf("%s: %v %s\nwant %s %s", mode, a.Type(), got, c.typ, c.times)
 				}
 				if got := textOf(t, array(t, s, "v")); got != "\x00\x01\x02\x03" {
@@ -105,8 +105,8 @@ func TestAppendConvertsTimes(t *testing.T) {
 	}
 }
 
-// decodedText are the decoded values of an array, with spaces between them.
-func decodedText(t *testing.T, a *zarr.Array) string {
+// textOfTimes are the decoded values of an array, with spaces between them.
+func textOfTimes(t *testing.T, a *zarr.Array) string {
 	t.Helper()
 	d, err := cf.NewDecoder(a.Meta())
 	must(t, err)
