@@ -69,10 +69,11 @@ type ExportResult struct {
 	Keys, Bytes int64
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string
-	// Texts name the first few attributes in which a bare NaN or infinity became a text,
-	// since other JSON readers of the format refuse it; AllTexts counts all.
-	Texts    []string
-	AllTexts int64
+	// Notes name the first few nodes of which something has no form in another format: an
+	// attribute in which a bare NaN or infinity became a text, since other JSON readers
+	// refuse it, or metadata of OME-Zarr that stayed as it is. AllNotes counts all.
+	Notes    []string
+	AllNotes int64
 	// Behind name the first few things that a conversion left behind: arrays and groups
 	// of Skip, members of metadata that the format has no form for, and keys that belong to
 	// no node. AllBehind counts all.
@@ -188,7 +189,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 
 // fromPlan takes over what a conversion has to say.
 func (r *ExportResult) fromPlan(p *convert.Plan) {
-	r.Texts, r.AllTexts, r.Behind, r.AllBehind = p.Texts, p.AllTexts, p.Behind, p.AllBehind
+	r.Notes, r.AllNotes, r.Behind, r.AllBehind = p.Notes, p.AllNotes, p.Behind, p.AllBehind
 }
 
 // writtenMissing bounds the missing chunks of an array that an export writes, since v2

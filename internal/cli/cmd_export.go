@@ -255,11 +255,11 @@ func (e *exportFlags) run(cmd *cobra.Command, target, unit string, export func(*
 		return err
 	}
 	leftOut(cmd, res.LeftOut)
-	for _, name := range res.Texts {
-		say(cmd, "NaN or infinity became text: %s", name)
+	for _, note := range res.Notes {
+		say(cmd, "not the same: %s", note)
 	}
-	if more := res.AllTexts - int64(len(res.Texts)); more > 0 {
-		say(cmd, "NaN or infinity became text: %s more", count(more, "attribute"))
+	if more := res.AllNotes - int64(len(res.Notes)); more > 0 {
+		say(cmd, "not the same: %d more", more)
 	}
 	for _, path := range res.Stale {
 		note(cmd, "exported as it is: consolidated metadata of /%s, which differs from the nodes below; --format zarr2 or zarr3 makes it again", path)

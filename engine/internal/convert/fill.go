@@ -35,11 +35,11 @@ import (
 
 // convertFill changes converted metadata c of m accordingly.
 func convertFill(c, m *zarr.Meta) error {
-	if !cf.HasNames(m) || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
+	if !cf.HasNames(m) && c.DimensionNames == nil || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
 		return nil
 	}
 	elem, has := m.Fill, true
-	if !cf.FillIsMissing(m) {
+	if !cf.HasNames(m) || !cf.FillIsMissing(m) { // of names that an image gives, xarray knew nothing
 		elem, has = cf.MissingElement(m)
 	}
 	if c.Version == zarr.V3 {

@@ -110,14 +110,14 @@ func TestConvertFill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		out, err := convertMeta(m, convert, builtin.Registry())
+		out, err := convertMeta(m, convert, builtin.Registry(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
 			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
 		}
-		again, err := convertMeta(out, m.Version, builtin.Registry())
+		again, err := convertMeta(out, m.Version, builtin.Registry(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

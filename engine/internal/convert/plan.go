@@ -31,10 +31,10 @@ type Plan struct {
 	Documents *kv.Mem
 	// Arrays are the arrays whose chunks are brought over.
 	Arrays []Array
-	// Texts name the first few attributes in which a bare NaN or infinity became a
-	// text; AllTexts counts all.
-	Texts    []string
-	AllTexts int64
+	// Notes say of the first few attributes what became of them that is not the same, or
+	// that they stayed in the form of the other format; AllNotes counts all.
+	Notes    []string
+	AllNotes int64
 	// Behind name the first few nodes, members of metadata and keys that the conversion
 	// leaves behind; AllBehind counts all.
 	Behind    []string
@@ -45,6 +45,7 @@ type Plan struct {
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
+	images   images
 	skipped  []bool              // which of o.Skip were met
 	nodes    map[string]nodeKeys // by path in the source
 	draft    bool                // the source is in the early v3 draft
@@ -79,7 +80,7 @@ type Options struct {
 // zarr.V2 or zarr.V3. open are the options that open nodes. A node that has no form is
 // [ErrConvert].
 func New(ctx context.Context, view kv.ReadLister, from string, open *zarr.OpenOptions, to zarr.Version, o Options) (*Plan, error) {
-	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), nodes: map[string]nodeKeys{}}
+	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), images: images{view, open, map[string]map[string][]*string{}}, nodes: map[string]nodeKeys{}}
 	if to != zarr.V2 && to != zarr.V3 {
 		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
@@ -136,10 +137,16 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	} else if has {
 		c.consolidated = append(c.consolidated, path)
 	}
+	axes, err := c.axes(ctx, n, path)
+	if err != nil {
+		return err
+	}
 	c.leaveMembers(path, n.Meta())
-	m, err := convertMeta(n.Meta(), c.format, c.registry)
+	m, err := convertMeta(n.Meta(), c.format, c.registry, axes)
 	if err == nil {
 		c.noteTexts(path, n.Meta(), m)
+		c.note(path, convertOME(m, n.Version(), n.Path()))
+		c.note(path, checkAxes(m, axes))
 		if err = c.put(ctx, path, m); err != nil {
 			return err
 		}
@@ -159,7 +166,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 		}
 		return err
 	}
-	spec, err := recoded(n.Meta(), c.format, c.registry)
+	spec, err := recoded(n.Meta(), c.format, c.registry, axes)
 	if err != nil {
 		return err
 	}
@@ -168,6 +175,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 		return bare(err)
 	}
 	c.noteTexts(path, n.Meta(), made.Meta())
+	c.note(path, checkAxes(made.Meta(), axes))
 	missing, err := c.findMissing(ctx, a, made.Meta())
 	if err != nil {
 		return err
@@ -176,8 +184,32 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	return nil
 }
 
-// maxTexts bounds the attributes that are named.
-const maxTexts = 8
+// axes returns the names of the axes of a node that is an array of an image, else nil. It
+// brings along what else belongs to a group of OME-Zarr.
+func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, error) {
+	if n.Meta().Array {
+		return c.images.axes(ctx, n.Path())
+	}
+	c.images.seen[n.Path()] = imageAxes(n.Meta())
+	doc, err := omeDocument(ctx, c.view, n.Path())
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	return nil, c.Documents.Set(ctx, names.Dir(path)+omeXML, doc)
+}
+
+// maxNotes bounds the notes that are kept.
+const maxNotes = 8
+
+// note notes what could not be converted at a path, if anything.
+func (c *Plan) note(path string, err error) {
+	if err == nil {
+		return
+	}
+	if c.AllNotes++; len(c.Notes) < maxNotes {
+		c.Notes = append(c.Notes, fmt.Sprintf("/%s: %v", path, err))
+	}
+}
 
 // noteTexts notes attributes in which a bare NaN or infinity became a text.
 func (c *Plan) noteTexts(path string, from, to *zarr.Meta) {
@@ -187,9 +219,7 @@ func (c *Plan) noteTexts(path string, from, to *zarr.Meta) {
 		if err != nil || string(strict) == string(was) || string(strict) != string(now) {
 			continue
 		}
-		if c.AllTexts++; len(c.Texts) < maxTexts {
-			c.Texts = append(c.Texts, fmt.Sprintf("attribute %q of /%s", name, path))
-		}
+		c.note(path, fmt.Errorf("attribute %q: NaN or infinity became text", name))
 	}
 }
 
@@ -260,14 +290,15 @@ func checkNames(v zarr.Version, path string) error {
 const ArrayDimensions = "_ARRAY_DIMENSIONS"
 
 // convertMeta returns metadata of another format under which the same chunks,
-// under keys as that format usually spells them, hold the same elements.
-func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Meta, error) {
+// under keys as that format usually spells them, hold the same elements. axes are the names
+// of the axes of an array of an image, else nil.
+func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string) (*zarr.Meta, error) {
 	if m.Version == to {
 		return m, nil
 	}
 	from := m.Clone()
-	if m.Array && (m.Version == zarr.Draft3 || m.Version == zarr.V3 && m.Keys.Prefix() != "" || len(m.Shape) == 0) {
-		from.Keys = meta.V2Keys('.', len(m.Shape))
+	if m.Array && (m.Version == zarr.Draft3 || m.Version == zarr.V3 && (m.Keys.Prefix() != "" || axes != nil) || len(m.Shape) == 0) {
+		from.Keys = meta.V2Keys(separatorV2(axes), len(m.Shape))
 	}
 	convert := from.ToV2
 	if to == zarr.V3 {
@@ -284,6 +315,9 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (*zarr.Met
 		c.Keys = meta.DefaultKeys('/', len(c.Shape))
 		if len(c.Shape) == 0 {
 			c.Attributes.Delete(ArrayDimensions)
+		}
+		if c.DimensionNames == nil && len(axes) == len(c.Shape) {
+			c.DimensionNames = axes
 		}
 	} else if _, named := c.Attributes.Get(ArrayDimensions); !named && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to

@@ -19,15 +19,15 @@ import (
 
 // canRecode reports whether encoding anew would help an array.
 func canRecode(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) bool {
-	spec, err := recoded(m, to, reg)
+	spec, err := recoded(m, to, reg, nil)
 	if err == nil {
 		_, err = zarr.Create(context.Background(), kv.NewMem(), "", spec, &zarr.OpenOptions{Registry: reg})
 	}
 	return err == nil
 }
 
-// recoded describes an array in another format.
-func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, error) {
+// recoded describes an array in another format. axes are as those of convertMeta.
+func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string) (zarr.Spec, error) {
 	if len(m.Codecs.Codecs()) == 0 {
 		return zarr.Spec{}, fmt.Errorf("codecs: %w", codecs.ErrNoForm)
 	}
@@ -42,8 +42,12 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, er
 	if err != nil {
 		return zarr.Spec{}, err
 	}
+	dims := m.DimensionNames
+	if to == zarr.V3 && dims == nil && len(axes) == len(m.Shape) {
+		dims = axes
+	}
 	carrier := &zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Fill: m.Fill, NullFill: m.NullFill,
-		Attributes: m.Attributes, DimensionNames: m.DimensionNames}
+		Attributes: m.Attributes, DimensionNames: dims}
 	if err := convertFill(carrier, m); err != nil {
 		return zarr.Spec{}, err
 	}
@@ -52,7 +56,10 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) (zarr.Spec, er
 	if carrier.NullFill && to == zarr.V2 {
 		spec.FillValue = json.RawMessage("null")
 	}
-	for _, name := range m.DimensionNames {
+	if to == zarr.V2 {
+		spec.Separator = separatorV2(axes)
+	}
+	for _, name := range dims {
 		if name == nil && to == zarr.V2 {
 			return spec, fmt.Errorf("dimension_names: a dimension without a name beside others: %w", zarr.ErrNoForm)
 		}

@@ -103,12 +103,29 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 	if err := checkNames(c.format, path); err != nil {
 		return failed(err)
 	}
-	m, err := convertMeta(n.Meta(), c.format, c.open.Registry)
+	var axes []*string
+	if n.Meta().Array && n.Version() != c.format {
+		i := images{c.view, c.open, map[string]map[string][]*string{}}
+		if axes, err = i.axes(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	m, err := convertMeta(n.Meta(), c.format, c.open.Registry, axes)
 	if err != nil {
 		return failed(err)
 	}
+	_ = convertOME(m, n.Version(), path) // attributes without a form stay as they are
 	if out.docs, err = m.Print(); err != nil {
 		return failed(err)
+	}
+	if !m.Array {
+		doc, err := omeDocument(ctx, c.view, path)
+		if err != nil {
+			return nil, err
+		}
+		if doc != nil {
+			out.docs[omeXML] = doc
+		}
 	}
 	if a, ok := n.Array(); ok {
 		out.array, out.keys, out.needs = a, m.Keys, needsChunks(m, a.Meta())
@@ -133,7 +150,7 @@ func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) 
 // Locate implements [kv.Locator].
 func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	name := key[strings.LastIndexByte(key, '/')+1:]
-	if slices.Contains(names.Documents(c.format), name) {
+	if name == omeXML || slices.Contains(names.Documents(c.format), name) {
 		n, err := c.node(ctx, names.Parent(key))
 		switch {
 		case err != nil:

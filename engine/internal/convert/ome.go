@@ -1,0 +1,313 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// OME-Zarr describes images by attributes of groups. Version 0.4, for Zarr v2, has an
+// attribute for each kind of metadata, with a version inside. Version 0.5, for Zarr v3, has
+// the same members inside of one attribute, with one version:
+//
+//	0.4  {"multiscales": [{"version": "0.4", "axes": […]}], "omero": {…}}
+//	0.5  {"ome": {"version": "0.5", "multiscales": [{"axes": […]}], "omero": {…}}}
+//
+// In 0.5 the dimensions of the arrays of an image are called like its axes. In 0.4 their
+// chunk keys have the separator '/'. Attributes of other conventions, and those of other
+// versions, stay as they are.
+
+const omeAttribute = "ome"
+
+// omeVersioned are the members that have a version inside of them in 0.4.
+var omeVersioned = []string{"multiscales", "omero", "plate", "well", "image-label"}
+
+// multiscale is a member of the list "multiscales".
+type multiscale struct {
+	Version  any             `json:"version"`
+	Axes     json.RawMessage `json:"axes"`
+	Datasets []struct {
+		Path       string            `json:"path"`
+		Transforms []json.RawMessage `json:"coordinateTransformations"`
+	} `json:"datasets"`
+}
+
+// axes are the names of the axes, nil before 0.4, where axes had no objects.
+func (m *multiscale) axes() []*string {
+	var list []struct {
+		Name *string `json:"name"`
+	}
+	if json.Unmarshal(m.Axes, &list) != nil {
+		return nil
+	}
+	var out []*string
+	for _, a := range list {
+		if a.Name == nil {
+			return nil
+		}
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+// multiscales reads the attribute "multiscales", nil if another convention than OME-Zarr has
+// written it: that has neither axes nor a version.
+func multiscales(text json.RawMessage) []multiscale {
+	var list []multiscale
+	strict, err := zarr.StrictJSON(text)
+	if err != nil || json.Unmarshal(strict, &list) != nil {
+		return nil
+	}
+	for _, m := range list {
+		if len(m.Datasets) == 0 || m.Axes == nil && m.Version == nil {
+			return nil
+		}
+	}
+	return list
+}
+
+// imageAxes returns the names of axes of the arrays of a group that is an image, by the path
+// below the group.
+func imageAxes(m *zarr.Meta) map[string][]*string {
+	attrs := m.Attributes
+	if text, ok := attrs.Get(omeAttribute); ok {
+		attrs, _ = zarr.ParseAttributes(text) // something else than an object is no image
+	}
+	text, ok := attrs.Get("multiscales")
+	if m.Array || !ok {
+		return nil
+	}
+	out := map[string][]*string{}
+	for _, image := range multiscales(text) {
+		for _, d := range image.Datasets {
+			if axes := image.axes(); axes != nil {
+				out[names.Clean(d.Path)] = axes
+			}
+		}
+	}
+	return out
+}
+
+// convertOME moves the OME-Zarr metadata of a converted group, c at a path, to where the
+// version for its format has it. An error says what has no form there; then the attributes
+// stay as they are.
+func convertOME(c *zarr.Meta, from zarr.Version, path string) error {
+	if c.Array || (c.Version == zarr.V3) == (from == zarr.V3) {
+		return nil
+	}
+	attrs, err := c.Attributes, error(nil)
+	if c.Version == zarr.V3 {
+		attrs, err = ome05(attrs, path[strings.LastIndexByte(path, '/')+1:])
+	} else {
+		attrs, err = ome04(attrs)
+	}
+	if err == nil {
+		c.Attributes = attrs
+	}
+	return err
+}
+
+// ome05 returns attributes of 0.4 as 0.5 has them, of a group with a name.
+func ome05(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
+	out := attrs
+	ome, err := zarr.ParseAttributes([]byte(`{"version":"0.5"}`))
+	if err != nil {
+		return attrs, err
+	}
+	for name, text := range attrs.All() {
+		is, err := inOME04(attrs, name, text, group)
+		if err != nil {
+			return attrs, fmt.Errorf("OME-Zarr 0.5: %w", err)
+		}
+		if !is {
+			continue
+		}
+		if err := setVersioned(&ome, name, text, ""); err != nil {
+			return attrs, err
+		}
+		out.Delete(name)
+	}
+	if ome.Len() == 1 {
+		return attrs, nil
+	}
+	if _, both := attrs.Get(omeAttribute); both {
+		return attrs, fmt.Errorf("OME-Zarr 0.5: there is an attribute %q already", omeAttribute)
+	}
+	return out, out.Set(omeAttribute, ome.Text())
+}
+
+// inOME04 reports whether an attribute is OME-Zarr metadata. An error says why 0.5 has no
+// form for it.
+func inOME04(attrs zarr.Attributes, name string, text json.RawMessage, group string) (bool, error) {
+	var list []string
+	var object map[string]json.RawMessage
+	switch name {
+	case "multiscales":
+		images := multiscales(text)
+		for i := range images {
+			if images[i].axes() == nil {
+				return false, fmt.Errorf("multiscales[%d]: version %v has no axes with names", i, images[i].Version)
+			}
+			for _, d := range images[i].Datasets {
+				if len(d.Transforms) == 0 {
+					return false, fmt.Errorf("multiscales[%d]: dataset %q has no coordinateTransformations", i, d.Path)
+				}
+			}
+		}
+		return len(images) > 0, nil
+	case "omero":
+		image, _ := attrs.Get("multiscales")
+		return multiscales(image) != nil && json.Unmarshal(text, &object) == nil, nil
+	case "image-label":
+		return json.Unmarshal(text, &object) == nil, nil
+	case "well":
+		return json.Unmarshal(text, &object) == nil && object["images"] != nil, nil
+	case "plate":
+		if json.Unmarshal(text, &object) != nil || object["wells"] == nil || object["rows"] == nil {
+			return false, nil
+		}
+		var wells []struct {
+			Row    *int64 `json:"rowIndex"`
+			Column *int64 `json:"columnIndex"`
+		}
+		if err := json.Unmarshal(object["wells"], &wells); err != nil {
+			return false, fmt.Errorf("plate.wells: %w", err)
+		}
+		for i, w := range wells {
+			if w.Row == nil || w.Column == nil {
+				return false, fmt.Errorf("plate.wells[%d]: no rowIndex and columnIndex, as before version 0.4", i)
+			}
+		}
+		return true, nil
+	case "labels":
+		return group == "labels" && json.Unmarshal(text, &list) == nil, nil
+	case "series":
+		return group == "OME" && json.Unmarshal(text, &list) == nil, nil
+	}
+	return name == "bioformats2raw.layout", nil
+}
+
+// ome04 returns attributes of 0.5 as 0.4 has them.
+func ome04(attrs zarr.Attributes) (zarr.Attributes, error) {
+	text, ok := attrs.Get(omeAttribute)
+	ome, err := zarr.ParseAttributes(text)
+	version, has := ome.Get("version")
+	if !ok || err != nil || !has {
+		return attrs, nil // of another convention
+	}
+	if string(version) != `"0.5"` && !strings.HasPrefix(string(version), `"0.5.`) {
+		return attrs, fmt.Errorf("OME-Zarr 0.4: %s.version is %s, only 0.5 is known", omeAttribute, version)
+	}
+	out := attrs
+	out.Delete(omeAttribute)
+	for name, text := range ome.All() {
+		if name == "version" {
+			continue
+		}
+		if _, both := attrs.Get(name); both {
+			return attrs, fmt.Errorf("OME-Zarr 0.4: there is an attribute %q already", name)
+		}
+		if err := setVersioned(&out, name, text, "0.4"); err != nil {
+			return attrs, fmt.Errorf("OME-Zarr 0.4: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// setVersioned sets a member, in which the version is another one, or removed where it is "".
+func setVersioned(to *zarr.Attributes, name string, text json.RawMessage, version string) error {
+	if !slices.Contains(omeVersioned, name) {
+		return to.Set(name, text)
+	}
+	var objects []json.RawMessage
+	if name != "multiscales" {
+		objects = []json.RawMessage{text}
+	} else if err := json.Unmarshal(text, &objects); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for i, text := range objects {
+		object, err := zarr.ParseAttributes(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if object.Delete("version"); version != "" {
+			if err := object.Set("version", version); err != nil {
+				return err
+			}
+		}
+		objects[i] = object.Text()
+	}
+	if name == "multiscales" {
+		return to.Set(name, objects)
+	}
+	return to.Set(name, objects[0])
+}
+
+// images finds the axes that groups give to arrays below them.
+type images struct {
+	view kv.Reader
+	open *zarr.OpenOptions
+	seen map[string]map[string][]*string // what [imageAxes] returns, by the path of a group
+}
+
+// axes returns the names of the axes of the array at a path, nil if it belongs to no image.
+func (s *images) axes(ctx context.Context, path string) ([]*string, error) {
+	for at := path; at != ""; {
+		at = names.Parent(at)
+		arrays, ok := s.seen[at]
+		if !ok {
+			n, err := zarr.Open(ctx, s.view, at, s.open)
+			switch {
+			case err == nil:
+				arrays = imageAxes(n.Meta())
+			case !errors.Is(err, zarr.ErrNotFound) && !errors.Is(err, zarr.ErrPath) && !errors.Is(err, zarr.ErrMetadata):
+				return nil, err
+			}
+			s.seen[at] = arrays
+		}
+		if axes := arrays[strings.TrimPrefix(path, names.Dir(at))]; axes != nil {
+			return axes, nil
+		}
+	}
+	return nil, nil
+}
+
+// checkAxes returns an error if OME-Zarr 0.5 does not allow the array c in an image with
+// these axes, nil for an array of no image.
+func checkAxes(c *zarr.Meta, axes []*string) error {
+	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, func(a, b *string) bool { return a != nil && *a == *b }) {
+		return errors.New("OME-Zarr 0.5: its dimensions are not called like the axes of its image")
+	}
+	return nil
+}
+
+// omeXML is a key of the group "OME" that belongs to no node and is part of OME-Zarr.
+const omeXML = "METADATA.ome.xml"
+
+// omeDocument returns the OME-XML of a group, nil if it has none.
+func omeDocument(ctx context.Context, view kv.Reader, path string) ([]byte, error) {
+	if path[strings.LastIndexByte(path, '/')+1:] != "OME" {
+		return nil, nil
+	}
+	doc, err := kv.Get(ctx, view, names.Dir(path)+omeXML)
+	if errors.Is(err, kv.ErrNotFound) {
+		err = nil
+	}
+	return doc, err
+}
+
+// separatorV2 is what stands between the numbers of chunk keys in v2, of an array with the
+// axes of an image or with none.
+func separatorV2(axes []*string) byte {
+	if axes != nil {
+		return '/'
+	}
+	return '.'
+}

@@ -1,0 +1,234 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+const (
+	omeAxes = `"axes":[{"name":"c","type":"channel"},{"name":"y","type":"space"},{"name":"x","type":"space"}]`
+	omeSets = `"datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1,1.0,5e-1]}]}]`
+	omeRest = `"name":"i",` + omeAxes + `,` + omeSets
+	omePath = `"rows":[{"name":"A"}],"columns":[{"name":"1"}],"wells":[{"path":"A/1","rowIndex":0,"columnIndex":0}]`
+	omeNuc  = `"colors":[{"label-value":1,"rgba":[255,0,0,255]}]`
+)
+
+// omeStores are one collection in both versions: the attributes of each group.
+var omeStores = map[zarr.Version]map[string]string{
+	zarr.V2: {
+		"":                      `{"mine":{"a":1},"plate":{"version":"0.4",` + omePath + `},"bioformats2raw.layout":3}`,
+		"A/1":                   `{"well":{"version":"0.4","images":[{"path":"0"}]}}`,
+		"A/1/0":                 `{"multiscales":[{"version":"0.4",` + omeRest + `}],"omero":{"version":"0.4","channels":[]},"plate":"not OME-Zarr"}`,
+		"A/1/0/labels":          `{"labels":["deep/nuc"]}`,
+		"A/1/0/labels/deep":     `{"labels":["no OME-Zarr"],"series":["a"],"omero":{},"well":1}`,
+		"A/1/0/labels/deep/nuc": `{"multiscales":[{"version":"0.4",` + omeRest + `}],"image-label":{"version":"0.4",` + omeNuc + `}}`,
+		"OME":                   `{"series":["A/1/0"]}`,
+	},
+	zarr.V3: {
+		"":                      `{"mine":{"a":1},"ome":{"version":"0.5","plate":{` + omePath + `},"bioformats2raw.layout":3}}`,
+		"A/1":                   `{"ome":{"version":"0.5","well":{"images":[{"path":"0"}]}}}`,
+		"A/1/0":                 `{"plate":"not OME-Zarr","ome":{"version":"0.5","multiscales":[{` + omeRest + `}],"omero":{"channels":[]}}}`,
+		"A/1/0/labels":          `{"ome":{"version":"0.5","labels":["deep/nuc"]}}`,
+		"A/1/0/labels/deep":     `{"labels":["no OME-Zarr"],"series":["a"],"omero":{},"well":1}`,
+		"A/1/0/labels/deep/nuc": `{"ome":{"version":"0.5","multiscales":[{` + omeRest + `}],"image-label":{` + omeNuc + `}}}`,
+		"OME":                   `{"ome":{"version":"0.5","series":["A/1/0"]}}`,
+	},
+}
+
+func omeStore(t *testing.T, v zarr.Version) *kv.Mem {
+	t.Helper()
+	store := kv.NewMem()
+	set := func(key, doc string) {
+		if err := store.Set(t.Context(), strings.TrimPrefix(key, "/"), []byte(doc)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, attrs := range omeStores[v] {
+		if v == zarr.V2 {
+			set(path+"/.zgroup", `{"zarr_format":2}`)
+			set(path+"/.zattrs", attrs)
+		} else {
+			set(path+"/zarr.json", `{"zarr_format":3,"node_type":"group","attributes":`+attrs+`}`)
+		}
+	}
+	set("OME/METADATA.ome.xml", "<OME/>")
+	for _, path := range []string{"A/1/0", "A/1/0/labels/deep/nuc"} {
+		if v == zarr.V2 {
+			set(path+"/0/.zarray", `{"zarr_format":2,"shape":[2,2,2],"chunks":[1,2,2],"dtype":"|u1","fill_value":0,"order":"C","compressor":null,"filters":null,"dimension_separator":"/"}`)
+			set(path+"/0/1/0/0", "abcd")
+		} else {
+			set(path+"/0/zarr.json", `{"zarr_format":3,"node_type":"array","shape":[2,2,2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1,2,2]}},"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes"}],"dimension_names":["c","y","x"],"attributes":{}}`)
+			set(path+"/0/c/1/0/0", "abcd")
+		}
+	}
+	return store
+}
+
+func contents(t *testing.T, store kv.ReadLister) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for key, err := range store.List(t.Context(), kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := kv.Get(t.Context(), store, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[key] = string(doc)
+	}
+	return out
+}
+
+// OME-Zarr metadata moves to where the version for the format has it, in exports and views.
+func TestOME(t *testing.T) {
+	open := &zarr.OpenOptions{Registry: builtin.Registry()}
+	for from, to := range map[zarr.Version]zarr.Version{zarr.V2: zarr.V3, zarr.V3: zarr.V2} {
+		store := omeStore(t, from)
+		plan, err := New(t.Context(), store, "", open, to, Options{Written: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.AllNotes != 0 {
+			t.Errorf("to v%v: %q", to, plan.Notes)
+		}
+		out := kv.NewMem()
+		report := func(int64) {}
+		if err := plan.CopyChunks(t.Context(), out, transfer.NewPool(2), report); err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.CopyDocuments(t.Context(), out, report); err != nil {
+			t.Fatal(err)
+		}
+		got := contents(t, out)
+		want := contents(t, omeStore(t, to))
+		if to == zarr.V2 { // names of dimensions, under which a fill value of v2 means a missing value
+			for _, path := range []string{"A/1/0", "A/1/0/labels/deep/nuc"} {
+				want[path+"/0/.zattrs"] = `{"_ARRAY_DIMENSIONS":["c","y","x"]}`
+				want[path+"/0/.zarray"] = strings.Replace(want[path+"/0/.zarray"], `"fill_value":0`, `"fill_value":null`, 1)
+				want[path+"/0/0/0/0"] = "\x00\x00\x00\x00"
+			}
+		}
+		view := contents(t, NewView(store, open, to, true))
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if !sameDocument(got[key], want[key]) {
+				t.Errorf("to v%v: %s is %s, not %s", to, key, got[key], want[key])
+			}
+			if listed, ok := view[key]; got[key] != listed && (ok || !strings.HasSuffix(key, "/0/0/0/0")) {
+				t.Errorf("to v%v: %s of the view is %s, not %s", to, key, listed, got[key])
+			}
+		}
+		for key := range got {
+			if _, ok := want[key]; !ok && !strings.HasSuffix(key, ".zattrs") {
+				t.Errorf("to v%v: %s came from nowhere", to, key)
+			}
+		}
+	}
+}
+
+// sameDocument compares JSON by its values, numbers by their text, and other bytes as they are.
+func sameDocument(a, b string) bool {
+	values := func(text string) string {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		var v any
+		if d.Decode(&v) != nil {
+			return text
+		}
+		if m, ok := v.(map[string]any); ok {
+			delete(m, "chunk_key_encoding") // its defaults may be left out
+			if m["attributes"] != nil && len(m["attributes"].(map[string]any)) == 0 {
+				delete(m, "attributes")
+			}
+		}
+		return fmt.Sprint(v)
+	}
+	return values(a) == values(b)
+}
+
+// Metadata without a form in the other version stays as it is, and is named.
+func TestOMEWithoutForm(t *testing.T) {
+	for _, c := range []struct {
+		from  zarr.Version
+		attrs string
+		want  string // what the note says, empty for another convention
+	}{
+		{zarr.V2, `{"multiscales":[{"version":"0.3","axes":["y","x"],"datasets":[{"path":"0"}]}],"omero":{}}`, "multiscales[0]: version 0.3 has no axes"},
+		{zarr.V2, `{"multiscales":[{"version":"0.4",` + omeAxes + `,"datasets":[{"path":"0"}]}]}`, `dataset "0" has no coordinateTransformations`},
+		{zarr.V2, `{"multiscales":[{"version":"0.4",` + omeRest + `}],"ome":1}`, `attribute "ome" already`},
+		{zarr.V2, `{"multiscales":[{"datasets":[{"path":"0","level":0}],"type":"reduce"}],"omero":1}`, ""},
+		{zarr.V2, `{"plate":{"rows":[],"columns":[],"wells":[{"path":"A/1"}]}}`, "plate.wells[0]: no rowIndex"},
+		{zarr.V2, `{"plate":1,"well":[],"labels":["a"],"series":2,"image-label":[]}`, ""},
+		{zarr.V3, `{"ome":{"version":"0.6","multiscales":[]}}`, `ome.version is "0.6"`},
+		{zarr.V3, `{"ome":{"version":"0.5","well":{}},"well":1}`, `attribute "well" already`},
+		{zarr.V3, `{"ome":{"version":"0.5","plate":3}}`, "plate: not an object"},
+		{zarr.V3, `{"ome":"a company"}`, ""},
+		{zarr.V3, `{"ome":{"multiscales":1}}`, ""},
+	} {
+		store, to := kv.NewMem(), zarr.V2
+		docs := map[string]string{"zarr.json": `{"zarr_format":3,"node_type":"group","attributes":` + c.attrs + `}`}
+		if c.from == zarr.V2 {
+			docs, to = map[string]string{".zgroup": `{"zarr_format":2}`, ".zattrs": c.attrs}, zarr.V3
+		}
+		for key, doc := range docs {
+			if err := store.Set(t.Context(), key, []byte(doc)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open := &zarr.OpenOptions{Registry: builtin.Registry()}
+		plan, err := New(t.Context(), store, "", open, to, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", c.attrs, err)
+			continue
+		}
+		if c.want == "" && plan.AllNotes != 0 || c.want != "" && (plan.AllNotes != 1 || !strings.Contains(plan.Notes[0], c.want)) {
+			t.Errorf("%s: notes %q, not %q", c.attrs, plan.Notes, c.want)
+		}
+		n, err := zarr.Open(t.Context(), plan.Documents, "", open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(n.Meta().Attributes.Text()); !sameDocument(got, c.attrs) {
+			t.Errorf("%s became %s", c.attrs, got)
+		}
+	}
+}
+
+// An array has the names of its image's axes if only the array is converted, and none of
+// another image or of another number of dimensions.
+func TestOMEAxes(t *testing.T) {
+	open := &zarr.OpenOptions{Registry: builtin.Registry()}
+	store := omeStore(t, zarr.V2)
+	plan, err := New(t.Context(), store, "A/1/0/0", open, zarr.V3, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := zarr.OpenArray(t.Context(), plan.Documents, "", open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := a.Meta().DimensionNames; len(d) != 3 || *d[0] != "c" || *d[2] != "x" {
+		t.Errorf("dimensions %v", d)
+	}
+	m := a.Meta().Clone()
+	m.DimensionNames = m.DimensionNames[:2]
+	if err := checkAxes(m, a.Meta().DimensionNames); err == nil {
+		t.Error("other dimensions than axes are not named")
+	}
+	doc := strings.Replace(contents(t, store)["A/1/0/0/.zarray"], `[2,2,2]`, `[2,2]`, 1)
+	if err := store.Set(t.Context(), "A/1/0/0/.zarray", []byte(strings.Replace(doc, `[1,2,2]`, `[2,2]`, 1))); err != nil {
+		t.Fatal(err)
+	}
+	if plan, err = New(t.Context(), store, "", open, zarr.V3, Options{}); err != nil || plan.AllNotes != 1 || !strings.HasPrefix(plan.Notes[0], "/A/1/0/0: ") {
+		t.Errorf("notes %q, %v", plan.Notes, err)
+	}
+}
