@@ -60,7 +60,7 @@ lie apart from what is read, from files that it refers to, and from databases.
 
 --format writes arrays and groups in another Zarr format, whatever they are in.
 Chunks keep their bytes where the format can say what they are (c/0/1 becomes
-0.1, dimension_names become _ARRAY_DIMENSIONS, and back); what it cannot say is
+0.1, dimension_names become _ARRAY_DIMENSIONS, OME-Zarr 0.5 becomes 0.4, and back); what it cannot say is
 named before anything is written. --recode encodes such chunks anew: shards
 become plain chunks, filters go, the compressor stays if the format has it.
 
