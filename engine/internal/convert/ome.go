@@ -102,12 +102,11 @@ func convertOME(c *zarr.Meta, from zarr.Version, path string) error {
 	if c.Array || (c.Version == zarr.V3) == (from == zarr.V3) {
 		return nil
 	}
-	attrs, err := c.Attributes, error(nil)
+	convert := ome04
 	if c.Version == zarr.V3 {
-		attrs, err = ome05(attrs, path[strings.LastIndexByte(path, '/')+1:])
-	} else {
-		attrs, err = ome04(attrs)
+		convert = ome05
 	}
+	attrs, err := convert(c.Attributes, path[strings.LastIndexByte(path, '/')+1:])
 	if err == nil {
 		c.Attributes = attrs
 	}
@@ -194,13 +193,23 @@ func inOME04(attrs zarr.Attributes, name string, text json.RawMessage, group str
 	return name == "bioformats2raw.layout", nil
 }
 
-// ome04 returns attributes of 0.5 as 0.4 has them.
-func ome04(attrs zarr.Attributes) (zarr.Attributes, error) {
+// ome04 returns attributes of 0.5 as 0.4 has them, of a group with a name.
+func ome04(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 	text, ok := attrs.Get(omeAttribute)
 	ome, err := zarr.ParseAttributes(text)
-	version, has := ome.Get("version")
-	if !ok || err != nil || !has {
+	if !ok || err != nil {
 		return attrs, nil // of another convention
+	}
+	version, has := ome.Get("version")
+	if !has { // as ome-zarr-py leaves it out of the group "labels"
+		for name, text := range ome.All() {
+			if is, err := inOME04(ome, name, text, group); is && err == nil {
+				version = json.RawMessage(`"0.5"`)
+			}
+		}
+		if version == nil {
+			return attrs, nil
+		}
 	}
 	if string(version) != `"0.5"` && !strings.HasPrefix(string(version), `"0.5.`) {
 		return attrs, fmt.Errorf("OME-Zarr 0.4: %s.version is %s, only 0.5 is known", omeAttribute, version)

@@ -232,3 +232,15 @@ func TestOMEAxes(t *testing.T) {
 		t.Errorf("notes %q, %v", plan.Notes, err)
 	}
 }
+
+// ome-zarr-py writes the group of labels without a version.
+func TestOMELabelsWithoutVersion(t *testing.T) {
+	attrs, err := zarr.ParseAttributes([]byte(`{"ome":{"labels":["nuclei"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ome04(attrs, "labels")
+	if text := string(got.Text()); err != nil || text != `{"labels":["nuclei"]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+}
