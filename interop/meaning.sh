@@ -7,18 +7,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv() {
-	if ! cmp -s "$2" "$1/requirements.txt"; then
-		rm -rf "$1"
-		python3 -m venv "$1"
-		"$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
-		cp "$2" "$1/requirements.txt"
+	local dir=$1
+	shift
+	if ! cat "$@" | cmp -s - "$dir/requirements.txt"; then
+		rm -rf "$dir"
+		python3 -m venv "$dir"
+		"$dir/bin/pip" install --quiet --disable-pip-version-check "${@/#/-r}"
+		cat "$@" >"$dir/requirements.txt"
 	fi
 }
-venv .cache/interop-meaning interop/meaning-requirements.txt
-old=()
-if [[ " $* " != *" --fast "* ]]; then
+light=interop/meaning-requirements.txt
+python=.cache/interop-meaning old=()
+if [[ " $* " == *" --fast "* ]]; then
+	venv $python $light
+else
+	python=.cache/interop-meaning-full
+	venv $python $light interop/meaning-full-requirements.txt
 	venv .cache/interop-old interop/old-requirements.txt
 	old=(--old .cache/interop-old/bin/python)
 fi
 make --no-print-directory build
-.cache/interop-meaning/bin/python interop/meaning.py --bin ./zarrdb "${old[@]}" "$@"
+$python/bin/python interop/meaning.py --bin ./zarrdb "${old[@]}" "$@"
