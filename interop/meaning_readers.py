@@ -5,6 +5,7 @@ the path of a folder, a reference set or a repository of icechunk, a URL, or a s
 import json
 import os
 import subprocess
+import sys
 
 import numpy as np
 import xarray as xr
@@ -86,14 +87,6 @@ def through_tensorstore(store):
     return each(names, read)
 
 
-def through_netcdf(store):
-    import netCDF4
-
-    with netCDF4.Dataset(f"file://{store}#mode=zarr,file") as d:
-        d.set_auto_maskandscale(False)
-        return each(list(d.variables), lambda name: (None, np.asarray(d[name][...])))
-
-
 def through_gdal(store):
     import rasterio
 
@@ -104,12 +97,12 @@ def through_gdal(store):
     return each([name for name, a in arrays(store).items() if a.ndim > 1], read)
 
 
-OLD = """
-import sys, json, zarr, numpy as np
+SAVE = """
+import sys, json, numpy as np
 junk = [np.full(6, 77, dtype=t) for t in ("i2", "u1", "f4", "f8", "i8") for _ in range(50)]
 del junk
 out = {}
-for name, a in zarr.open(sys.argv[1], "r").arrays():
+for name, a in arrays(sys.argv[1]):
     try:
         np.save(sys.argv[2] + name, np.asarray(a[...]))
         out[name] = None
@@ -117,16 +110,28 @@ for name, a in zarr.open(sys.argv[1], "r").arrays():
         out[name] = str(e)
 print(json.dumps(out))
 """
+OLD = """
+import zarr
+def arrays(store):
+    return zarr.open(store, "r").arrays()
+"""
+NETCDF = """
+import netCDF4
+def arrays(store):
+    d = netCDF4.Dataset(f"file://{store}#mode=zarr,file")
+    d.set_auto_maskandscale(False)
+    return d.variables.items()
+"""
 
 
-def through_old(python, dir):
-    """The reader that is zarr-python 2, of another Python."""
+def through_process(python, arrays, dir):
+    """A reader in a process of its own: with other packages than this one, or one that may crash."""
 
     def read(store):
-        into = f"{dir}/old-"
-        p = subprocess.run([python, "-c", OLD, store, into], capture_output=True, text=True, timeout=300)
+        into = f"{dir}/saved-"
+        p = subprocess.run([python, "-W", "ignore", "-c", arrays + SAVE, store, into], capture_output=True, text=True, timeout=300)
         if p.returncode:
-            raise RuntimeError(p.stderr.strip().splitlines()[-1])
+            raise RuntimeError((p.stderr.strip() or f"exit code {p.returncode}").splitlines()[-1])
 
         def one(name):
             if failed[name]:
@@ -147,10 +152,10 @@ def readers(old, dir):
         "xarray": through_xarray,
         "xarray raw": lambda s: through_xarray(s, decode=False),
         "zarr-python 3": through_zarr,
-        "zarr-python 2": old and through_old(old, dir),
+        "zarr-python 2": old and through_process(old, OLD, dir),
         "tensorstore": through_tensorstore,
         "zarrs": through_zarrs,
-        "netCDF4": through_netcdf,
+        "netCDF4": through_process(sys.executable, NETCDF, dir),
         "GDAL": through_gdal,
     }
 

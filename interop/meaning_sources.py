@@ -305,7 +305,7 @@ def meanings(a):
             out.add(f"no {name}")
             continue
         v = attrs[name]
-        if name == "_FillValue" and a.metadata.zarr_format == 3 and kind in "iuf":
+        if name == "_FillValue" and isinstance(v, str) and kind in "iuf":  # VirtualiZarr writes it so in v2 too
             v = FillValueCoder.decode(v, a.dtype)
         equal = fill is not None and kind in "iuf" and (float(v) == float(fill) or (v != v and fill != fill))
         out.add(f"{name} is the fill value" if equal else f"{name} other than the fill value")
