@@ -99,12 +99,18 @@ def plain(path, version, fast):
     if version == 2:
         g.add("text", np.array(["", "a", "ab"], "<U2"), "", {})
         g.add("bytes", np.array([b"", b"a", b"ab"], "S2"), b"", {})
-    g.add("attrs", np.array([1.0]), 0.0, {"nan": float("nan"), "inf": float("inf"), "list": [1, None, "x"], "big": 2**60})
     image = np.arange(12, dtype="f4").reshape(3, 4)
     g.add("image", image, -1, {"_FillValue": g.attribute(-1, "f4")})
     g.add("x6", np.array([45, 45.1, 45.2, 45.3, 45.4, 45.5], "f4"), np.nan, {}, chunks=6)
     g.add("x4", np.array([10, 20, 30, 40], "i4"), -1, {}, chunks=4)
     g.add("x3", np.array([0.1, 0.2, 0.3]), np.nan, {}, chunks=3)
+
+
+def odd_attributes(path, version):
+    """Arrays with attributes that strict JSON does not have."""
+    g = Group(path, version)
+    g.add("attrs", np.array([1.0, 2.0]), np.nan, {"nan": float("nan"), "inf": float("inf"), "list": [1, None, "x"], "big": 2**60})
+    g.add("x2", np.array([10.0, 20.0]), np.nan, {"nan": float("nan")})
 
 
 def coordinates(path, version):
@@ -266,6 +272,7 @@ def sources(fast, zarrdb):
     for v in (2, 3):
         yield f"zarr-python-v{v}", lambda p, v=v: plain(p, v, fast), ".zarr"
         yield f"unnamed-v{v}", lambda p, v=v: unnamed(p, v), ".zarr"
+        yield f"odd-attributes-v{v}", lambda p, v=v: odd_attributes(p, v), ".zarr"
     for v, e in itertools.product((2, 3), ENCODINGS):
         yield f"xarray-v{v}-{e}", lambda p, v=v, e=e: from_xarray(p, v, e), ".zarr"
     for v in (2, 3):

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -36,6 +38,24 @@ func elementsOf(n, first int) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(first+i))
 	}
 	return b
+}
+
+// Attributes that are no strict JSON are those of other arrays as well.
+func TestArrayInfoNaN(t *testing.T) {
+	h, c := served(t, nil, nil)
+	makeArray(t, h, 4, 2)
+	s := begin(t, c)
+	doc, err := s.Get(bg, "x/zarr.json", kv.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc = bytes.Replace(doc, []byte(`"attributes": {}`), []byte(`"attributes": {"valid_max": NaN}`), 1)
+	if err := s.Set(bg, "x/zarr.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := s.ArrayInfo(bg, "x"); err != nil || !strings.Contains(string(info.Attributes), `"NaN"`) {
+		t.Errorf("%+v, %v", info, err)
+	}
 }
 
 // Clients that write parts of the same chunks through one session lose nothing.

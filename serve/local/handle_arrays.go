@@ -80,19 +80,8 @@ func (c *conn) arrayInfo(ctx context.Context, v *view, in *wire.Array) (*wire.Ar
 	if prefix, separator, ok := a.PlainKeys(); ok && out.ItemSize > 0 {
 		out.Plain = &wire.PlainKeys{Prefix: prefix, Separator: separator}
 	}
-	attrs := []byte{'{'}
-	for name, raw := range m.Attributes.All() {
-		key, err := json.Marshal(name)
-		if err != nil {
-			return nil, err
-		}
-		if len(attrs) > 1 {
-			attrs = append(attrs, ',')
-		}
-		attrs = append(append(append(attrs, key...), ':'), raw...)
-	}
-	out.Attributes = append(attrs, '}')
-	return out, nil
+	out.Attributes, err = m.Attributes.MarshalJSON() // a bare NaN becomes a string
+	return out, err
 }
 
 // elements is an array with a resolved selection.
