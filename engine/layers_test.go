@@ -132,7 +132,7 @@ var layers = map[string][]string{
 	"serve/pace":    {},
 	"serve/metrics": {},
 	"serve/web":     {"serve", "serve/pace", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
-	"serve/s3":      {"internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
+	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/leaktest": {}, // of tests
 
@@ -156,7 +156,6 @@ var single = map[string][]string{
 	"github.com/dgraph-io/ristretto/v2":    {"engine/internal/cache"},
 	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
-	"github.com/rclone/gofakes3":           {"serve/s3"},
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
 	"go.uber.org/goleak":                   {"internal/leaktest"},
 	"golang.org/x/image/bmp":               {"formats/bmp"},

@@ -27,6 +27,7 @@ type View struct {
 	node     func(ctx context.Context, path string) (*zarr.Node, error)
 	document func(ctx context.Context, key string, stored []byte) ([]byte, error)
 	release  func()
+	written  func(ctx context.Context, key string) (time.Time, bool, error) // nil unless Commit is set
 
 	documents *documents
 	converted func(format zarr.Version) (*engine.Converted, error)
@@ -44,16 +45,37 @@ func (v *View) In(format zarr.Version) (*View, error) {
 	return &out, nil
 }
 
-// Modified returns when the value of a key was written: the time of the version's commit,
-// or what [txn.Session.Modified] says of a session. It is zero where that is not known.
+// Modified returns since when a key has its value, as [View.Written] does.
 func (v *View) Modified(ctx context.Context, key string) (time.Time, error) {
+	at, _, err := v.Written(ctx, key)
+	return at, err
+}
+
+// Written returns since when a key has its value: what [txn.Snapshot.Written] says of a
+// version, [txn.Session.Modified] of a session, and the stamp of a file that others may
+// change; zero where that is not known. Consolidated metadata that was rebuilt has the
+// time of the version's commit. exact says that no earlier value has this time in seconds.
+func (v *View) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	switch {
-	case v.Commit != nil:
-		return v.Commit.Time.UTC(), nil
 	case v.Session != nil:
 		return v.Session.s.Modified(ctx, key)
+	case v.written == nil:
+		val, err := kv.Locate(ctx, v.ReadLister, key)
+		if err != nil {
+			return at, false, err
+		}
+		return kv.StampOf(val).Modified, false, nil
 	}
-	return time.Time{}, nil
+	if CarriesCopies(key) {
+		stored, err := kv.Locate(ctx, v.ReadLister, key)
+		if err != nil {
+			return at, false, err
+		}
+		if served, err := v.Value(ctx, key); err != nil || served.ID() != stored.ID() {
+			return v.Commit.Time, false, err
+		}
+	}
+	return v.written(ctx, key)
 }
 
 // Release gives the view back.
@@ -198,7 +220,7 @@ func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View,
 		k.uses--
 		v.shrink()
 	})
-	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, documents: v.documents, converted: k.in}, nil
+	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, written: k.snap.Written, documents: v.documents, converted: k.in}, nil
 }
 
 // shrink closes versions that are not in use, those first that were not used for

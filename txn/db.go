@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -44,6 +45,7 @@ type DB struct {
 	incarnation [8]byte
 
 	heads       refTable
+	writes      history.Writes
 	commits     atomic.Pointer[lru.Cache[CommitID, *Commit]]
 	commit      committer
 	pending     pending

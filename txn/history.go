@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/zarrdb/zarrdb/txn/history"
 )
@@ -63,6 +64,18 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 // [history.Versions.BlameRuns].
 func (db *DB) BlameRuns(ctx context.Context, at CommitID, path string, n int64, place func(key string) (int64, bool), fn func(ChunkRun) bool) error {
 	return db.versions().BlameRuns(ctx, at, path, n, place, fn)
+}
+
+// Written returns since when a key has the value that it has in this version: the time of
+// a commit on the branch's own history that gave the key this value. exact is false if
+// the commit before has the same second. The error is kv.ErrNotFound if the key has no
+// value. See [history.Writes.Since].
+func (s *Snapshot) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return at, false, err
+	}
+	return s.db.writes.Since(ctx, s.db.versions(), s.commit.ID, key, &v)
 }
 
 // Bisect begins a search for the first bad commit. Every good commit must be an

@@ -3,6 +3,8 @@ package txn
 import (
 	"context"
 	"time"
+
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // maxTimes bounds the keys of a session whose times are kept.
@@ -23,30 +25,31 @@ func (s *Session) noteTime(key string, deleted bool) {
 	s.times[key] = s.used
 }
 
-// Modified returns when the value of a key was written: the time of the base's commit if
-// the session has not changed it, else that of the write. Where the write is not known any
-// more, as after a restart, it is the time when the session was begun, which is earlier:
-// a program that copies what is newer then copies too much, and never too little.
-// The error is kv.ErrNotFound if the key has no value.
-func (s *Session) Modified(ctx context.Context, key string) (time.Time, error) {
+// Modified returns since when a key has its value: what [Snapshot.Written] says of the base
+// if the session has not changed the value, else the time of the write. Where the write is
+// not known any more, as after a restart, it is the time when the session was begun, which
+// is earlier: a program that copies what is newer then copies too much, and never too
+// little. exact is false if an earlier value may have the same time in seconds, as always
+// after a write. The error is kv.ErrNotFound if the key has no value.
+func (s *Session) Modified(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	v, err := s.lookup(ctx, key)
 	if err != nil {
-		return time.Time{}, err
+		return at, false, err
 	}
 	s.mu.RLock()
 	at, known := s.times[key]
-	start, base := s.start, s.base
+	base := s.base
 	s.mu.RUnlock()
 	if known {
-		return at, nil
-	}
-	old, ok, err := s.space.Get(ctx, start, key)
-	if err != nil || !ok || old.Kind != v.Kind || old.ContentSum() != v.ContentSum() {
-		return s.created, err
+		return at, false, nil
 	}
 	c, err := s.db.Lookup(ctx, base)
 	if err != nil {
-		return time.Time{}, err
+		return at, false, err
 	}
-	return c.Time, nil
+	old, ok, err := s.space.Get(ctx, c.Root, key)
+	if err != nil || !ok || !namespace.SameBytes(&old, &v) {
+		return s.created, false, err
+	}
+	return s.db.writes.Since(ctx, s.db.versions(), base, key, &v)
 }

@@ -5,29 +5,24 @@
 //	                   segment of a URL
 //	~SESSION/key       the same in an open session, which can be written
 //
-// The library github.com/rclone/gofakes3 implements the protocol. This package
-// adds signatures, with the keys of package auth, and the objects. ETags are
-// content ids, not MD5. User metadata of objects is not stored.
+// A request is authenticated, then the table of routes picks its function; see routes.go.
+// The keys are those of package auth. ETags are content ids in the form of multipart
+// uploads, not MD5. User metadata of objects is not stored.
 package s3
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/rclone/gofakes3"
-	"github.com/rclone/gofakes3/signature"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -48,6 +43,10 @@ type Options struct {
 	Anonymous *serve.Principal
 	// ReadOnly refuses every write.
 	ReadOnly bool
+	// Local means that only this machine can connect. Requests without a signature for
+	// other host names are refused: web pages could send them by DNS rebinding. Without
+	// Keys they are refused always.
+	Local bool
 	// Requests bounds the requests that are answered at a time; default 256.
 	Requests int
 	// BodyBytes bounds an object that is written; default 4 GiB.
@@ -86,319 +85,215 @@ type Handler struct {
 	o     Options
 	slots chan struct{}
 	spool *spool
-	inner http.Handler
+	sums  *sums
 
 	started time.Time
+	now     func() time.Time
 
 	mu      sync.Mutex
-	uploads map[gofakes3.UploadID]*upload
-	forget  func(ctx context.Context, bucket, name string, id gofakes3.UploadID)
+	uploads map[string]*upload
 }
 
 // New returns a handler for everything that t serves, with buckets in the path.
 func New(t *serve.Table, o Options) *Handler {
-	h := &Handler{t: t, o: o.withDefaults(), started: time.Now(), uploads: map[gofakes3.UploadID]*upload{}}
+	h := &Handler{t: t, o: o.withDefaults(), started: time.Now(), now: time.Now, sums: newSums(), uploads: map[string]*upload{}}
 	h.slots = make(chan struct{}, h.o.Requests)
 	h.spool = newSpool(h.o.SpoolDir, h.o.SpoolBytes)
-	g := gofakes3.New(backend{h}, gofakes3.WithTimeSkewLimit(0), gofakes3.WithUploadOwner(func(ctx context.Context) string { return who(ctx).Name }))
-	h.inner = g.Server()
-	h.forget = func(ctx context.Context, bucket, name string, id gofakes3.UploadID) {
-		_ = g.ForgetMultipartUpload(ctx, bucket, name, id) // an error means that the upload is unknown
-	}
 	return h
 }
 
-type whoKey struct{}
-
-func who(ctx context.Context) *serve.Principal {
-	p, _ := ctx.Value(whoKey{}).(*serve.Principal)
-	return p
+// call is one request.
+type call struct {
+	*Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	q      url.Values
+	ctx    context.Context
+	who    *serve.Principal
+	claim  *claim // nil without a signature
+	bucket string
+	object string // REV/key or ~SESSION/key
 }
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodOptions {
-		refuse(w, r, http.StatusForbidden, "AccessDenied", "web pages read over HTTP, not S3")
-		return
-	}
 	out := &pace.Writer{ResponseWriter: w}
 	w = out
 	if h.o.Metrics != nil {
 		begun := time.Now()
 		defer func() { h.o.Metrics.Observe("s3", out.Status, out.Bytes, time.Since(begun)) }()
 	}
-	if r.Body != nil {
-		r.Body = pace.Body(w, r.Body)
+	w.Header().Set("Server", "zarrdb")
+	if r.Body == nil {
+		r.Body = http.NoBody
 	}
+	r.Body = pace.Body(w, r.Body)
+	c := &call{Handler: h, w: w, r: r, ctx: r.Context()}
 	select {
 	case h.slots <- struct{}{}:
 		defer func() { <-h.slots }()
 	default:
-		refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "too many requests at a time; try again")
+		c.fail(&apiError{http.StatusServiceUnavailable, "SlowDown", "too many requests at a time; try again"})
 		return
 	}
-	p := h.authenticate(w, r)
-	if p == nil {
-		return
-	}
-	if h.o.ReadOnly && (p.Admin || len(p.Write) > 0) {
-		p = &serve.Principal{Name: p.Name}
-	}
-	r = r.WithContext(context.WithValue(r.Context(), whoKey{}, p))
-	if !h.permitted(w, r, p) {
-		return
-	}
-	// Times are less exact than ETags: two commits, or two writes of a session,
-	// may have the same second. So conditions on times are ignored.
-	for _, name := range []string{"If-Modified-Since", "If-Unmodified-Since"} {
-		r.Header.Del(name)
-		r.Header.Del("X-Amz-Copy-Source-" + name)
-	}
-	h.checkPayload(r)
-	n := &noOrigin{ResponseWriter: w}
-	h.inner.ServeHTTP(n, r.WithContext(context.WithValue(r.Context(), answerKey{}, n)))
-	n.end(r)
-}
-
-// authenticate returns the principal that signed a request, or answers the
-// request.
-func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) *serve.Principal {
-	if r.Header.Get("Authorization") == "" && r.URL.Query().Get("X-Amz-Signature") == "" {
-		anonymous := h.o.Anonymous
-		if h.o.Keys != nil {
-			anonymous = h.o.Keys.Anonymous()
-		} else if anonymous != nil && (r.Header.Get("Origin") != "" || r.Host != "" && !serve.Loopback(r.Host)) {
-			anonymous = nil // the request may come from any web page
-		}
-		if anonymous == nil {
-			refuse(w, r, http.StatusForbidden, "AccessDenied", "a signature with a key is needed")
-		}
-		return anonymous
-	}
-	refused := func(code, message string) *serve.Principal {
-		h.o.Log.WarnContext(r.Context(), "signature refused", "code", code, "client", r.RemoteAddr)
-		refuse(w, r, http.StatusForbidden, code, message)
-		return nil
-	}
-	if h.o.Keys == nil {
-		return refused("InvalidAccessKeyId", "this server has no keys")
-	}
-	// A name may have several secrets.
-	for i := 0; ; i++ {
-		var p *serve.Principal
-		result := signature.V4SignVerifyWithLookup(r, func(name string) (string, bool) {
-			secrets, people := h.o.Keys.Secrets(name)
-			if i >= len(secrets) {
-				return "", false
-			}
-			p = people[i]
-			return secrets[i], true
-		})
-		switch {
-		case result == signature.ErrNone && p != nil && !ofItsDay(r):
-			return refused("SignatureDoesNotMatch", "the credential and the request have different dates")
-		case result == signature.ErrNone && p != nil:
-			return p
-		case p == nil:
-			// All secrets of the name were tried, or the request is invalid.
-			api := signature.GetAPIError(result)
-			if i > 0 {
-				return refused("SignatureDoesNotMatch", "the signature is not that of the key")
-			}
-			return refused(api.Code, api.Description)
-		}
-		if code := signature.GetAPIError(result).Code; code != "SignatureDoesNotMatch" {
-			return refused(code, signature.GetAPIError(result).Description)
-		}
+	if err := c.answer(); err != nil {
+		c.fail(err)
 	}
 }
 
-// ofItsDay reports whether a signed request is of the day that its credential names. The
-// key that signs is derived from the secret for one day, and worth nothing on others.
-func ofItsDay(r *http.Request) bool {
-	credential, at := r.URL.Query().Get("X-Amz-Credential"), r.URL.Query().Get("X-Amz-Date")
-	if header := r.Header.Get("Authorization"); header != "" {
-		_, credential, _ = strings.Cut(header, "Credential=")
-		credential, _, _ = strings.Cut(credential, ",")
-		at = r.Header.Get("X-Amz-Date")
-		if t, err := http.ParseTime(r.Header.Get("Date")); at == "" && err == nil {
-			at = t.UTC().Format("20060102T150405Z")
-		}
-	}
-	parts := strings.Split(strings.TrimSpace(credential), "/") // NAME/DAY/REGION/SERVICE/aws4_request
-	day, _, ok := strings.Cut(at, "T")
-	return ok && len(parts) >= 5 && parts[len(parts)-4] == day
-}
-
-// permitted answers requests that may not be made, with the reason.
-func (h *Handler) permitted(w http.ResponseWriter, r *http.Request, p *serve.Principal) bool {
-	bucket, object, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/")
-	q := r.URL.Query()
-	denied := func(format string, args ...any) bool {
-		refuse(w, r, http.StatusForbidden, "AccessDenied", fmt.Sprintf(format, args...))
-		return false
-	}
-	if len(object) > maxKey {
-		refuse(w, r, http.StatusBadRequest, "KeyTooLongError", fmt.Sprintf("a key has at most %d bytes", maxKey))
-		return false
-	}
-	if id, ok := sessionOf(object); ok {
-		if _, err := h.t.Session(r.Context(), p, bucket, id); errors.Is(err, serve.ErrDenied) {
-			return denied("%v", err)
-		}
-	}
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return true
-	}
-	if h.o.ReadOnly {
-		return denied("this server is read-only")
-	}
-	_, inSession := sessionOf(object)
-	switch {
-	case r.Method == http.MethodPost && object == "" && q.Has("delete"):
-		return true // the keys are in the body
-	case object == "":
-		return denied("buckets are databases: zarrdb init makes one")
-	case !inSession:
-		return denied("%s is for reading; objects are written below ~SESSION/, and committed with the session", serve.Clip(object))
-	case q.Has("tagging"), q.Has("acl"):
-		return denied("objects have no tags and no access control lists")
-	}
-	return true
-}
-
-// sessionOf returns the id of the session that an object lies in.
-func sessionOf(object string) (id string, ok bool) {
-	first, _, _ := strings.Cut(object, "/")
-	if text, err := url.PathUnescape(first); err == nil {
-		first = text
-	}
-	return strings.CutPrefix(first, serve.SessionPrefix)
-}
-
-// checkPayload makes the body of a signed request fail if it differs from the
-// signed hash.
-func (h *Handler) checkPayload(r *http.Request) {
-	want, err := hex.DecodeString(r.Header.Get("X-Amz-Content-Sha256"))
-	if err == nil && len(want) == sha256.Size && r.Body != nil {
-		r.Body = &hashedBody{ReadCloser: r.Body, sum: sha256.New(), want: string(want), left: r.ContentLength}
-	}
-}
-
-// hashedBody fails at its end if its hash is not the signed one.
-type hashedBody struct {
-	io.ReadCloser
-	sum  hash.Hash
-	want string
-	left int64 // bytes to come; -1 if unknown
-}
-
-func (b *hashedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.sum.Write(p[:n])
-	if b.left >= 0 {
-		b.left -= int64(n)
-	}
-	if (errors.Is(err, io.EOF) || b.left == 0) && string(b.sum.Sum(nil)) != b.want {
-		return 0, gofakes3.ErrorMessage(gofakes3.ErrBadDigest, "the body is not the one that was signed")
-	}
-	return n, err
-}
-
-// noOrigin removes the header that allows web pages of every origin to read, and answers
-// with why an object could not be read. The status waits for the first byte, since an
-// object is read after its header was made.
-type noOrigin struct {
-	http.ResponseWriter
-	status int
-	sent   bool
-	lost   bool  // the client takes nothing more
-	failed error // why the bytes of an object cannot be read
-}
-
-type answerKey struct{}
-
-func (w *noOrigin) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-}
-
-func (w *noOrigin) Write(b []byte) (int, error) {
-	if w.failed != nil && !w.sent {
-		return len(b), nil // end answers
-	}
-	w.send()
-	n, err := w.ResponseWriter.Write(b)
-	w.lost = w.lost || err != nil
-	return n, err
-}
-
-func (w *noOrigin) send() {
-	if w.sent {
-		return
-	}
-	w.sent = true
-	w.clean()
-	if w.status != 0 {
-		w.ResponseWriter.WriteHeader(w.status)
-	}
-}
-
-// end sends what has not been sent.
-func (w *noOrigin) end(r *http.Request) {
-	if w.failed == nil {
-		w.send()
-		return
-	}
-	if w.sent {
-		panic(http.ErrAbortHandler) // so that the client notices the missing bytes
-	}
-	w.clean()
-	for _, name := range []string{"Content-Length", "Content-Range", "Etag", "Last-Modified", "Accept-Ranges"} {
-		w.Header().Del(name)
-	}
-	status, code, why, _ := linked(w.failed)
-	refuse(w.ResponseWriter, r, status, code, why)
-}
-
-// linked describes the error of an object whose bytes lie in a file outside the database.
-func linked(err error) (status int, code, why string, ok bool) {
-	switch {
-	case errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
-		return http.StatusForbidden, "AccessDenied", "the object is linked to a file that this server may not read", true
-	case errors.Is(err, kv.ErrChanged):
-		return http.StatusConflict, "LinkedFileChanged", "the object is linked to a file that has changed since; import it again", true
-	case errors.Is(err, engine.ErrUnreachable):
-		return http.StatusBadGateway, "LinkedFileUnreachable", "the object is linked to a file that is missing or cannot be read; the server's log has details", true
-	}
-	return http.StatusInternalServerError, "InternalError", "the server failed; its log has details", false
-}
-
-func (w *noOrigin) clean() {
-	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers"} {
-		w.Header().Del(name)
-	}
-	w.Header().Set("Server", "zarrdb")
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *noOrigin) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// refuse answers with an error in the format of S3.
-func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	body, _ := xml.Marshal(struct {
-		XMLName xml.Name `xml:"Error"`
-		Code    string
-		Message string
-	}{Code: code, Message: message})
-	w.Header().Set("Content-Type", "application/xml")
-	w.Header().Set("Connection", "close") // the body was not read
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, xml.Header)
-		_, _ = w.Write(body)
-	}
-}
-
+// maxKey bounds the length of keys: four times that of S3.
 const maxKey = 4096
+
+// answer answers a request, or returns why not.
+func (c *call) answer() (err error) {
+	r := c.r
+	if r.Method == http.MethodOptions {
+		return &apiError{http.StatusForbidden, "AccessDenied", "web pages read over HTTP, not S3"}
+	}
+	if c.q, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return &apiError{http.StatusBadRequest, "InvalidURI", "the query of the URL cannot be read"}
+	}
+	if c.who, c.claim, err = c.authenticate(r, c.q); err != nil {
+		return err
+	}
+	if c.o.ReadOnly && (c.who.Admin || len(c.who.Write) > 0) {
+		c.who = &serve.Principal{Name: c.who.Name}
+	}
+	c.bucket, c.object, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if len(c.object) > maxKey {
+		return &apiError{http.StatusBadRequest, "KeyTooLongError", fmt.Sprintf("a key has at most %d bytes", maxKey)}
+	}
+	do, err := c.route()
+	if err != nil {
+		return err
+	}
+	return do(c)
+}
+
+// apiError is an error of S3.
+type apiError struct {
+	status        int
+	code, message string
+}
+
+// Error implements error.
+func (e *apiError) Error() string { return e.code + ": " + e.message }
+
+var (
+	errNoSuchKey    = &apiError{http.StatusNotFound, "NoSuchKey", "the key has no value"}
+	errPrecondition = &apiError{http.StatusPreconditionFailed, "PreconditionFailed", "a condition of the request does not hold"}
+	errNotModified  = &apiError{status: http.StatusNotModified}
+	errWhere        = errors.New("objects are written below ~SESSION/")
+	errKey          = errors.New("bad key")
+)
+
+func invalid(format string, args ...any) error {
+	return &apiError{http.StatusBadRequest, "InvalidArgument", fmt.Sprintf(format, args...)}
+}
+
+func denied(format string, args ...any) error {
+	return &apiError{http.StatusForbidden, "AccessDenied", fmt.Sprintf(format, args...)}
+}
+
+// errorOf converts an error to one of S3. Errors of the server itself go to the log; they
+// may name its files.
+func (c *call) errorOf(key string, err error) *apiError {
+	var own *apiError
+	var changed *engine.ChangedError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, serve.ErrNoDatabase):
+		return &apiError{http.StatusNotFound, "NoSuchBucket", "there is no database of that name"}
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, txn.ErrNoRef):
+		return errNoSuchKey
+	case errors.As(err, &changed), errors.Is(err, txn.ErrConflict):
+		return errPrecondition
+	case errors.Is(err, serve.ErrDenied), errors.Is(err, errWhere):
+		return &apiError{http.StatusForbidden, "AccessDenied", err.Error()}
+	case errors.Is(err, kv.ErrInvalidKey), errors.Is(err, errKey):
+		return &apiError{http.StatusBadRequest, "InvalidURI", err.Error()}
+	case errors.Is(err, kv.ErrTooLarge):
+		return &apiError{http.StatusBadRequest, "EntityTooLarge", err.Error()}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &apiError{http.StatusBadRequest, "RequestTimeout", "the client sent nothing for a while"}
+	case errors.As(err, &sentError{}):
+		return errIncomplete
+	case errors.Is(err, errFull), errors.Is(err, os.ErrClosed), errors.Is(err, txn.ErrClosed):
+		return &apiError{http.StatusServiceUnavailable, "SlowDown", "the server is full or about to end; try again"}
+	case errors.Is(err, txn.ErrSessionClosed), errors.Is(err, txn.ErrLost):
+		return &apiError{http.StatusNotFound, "NoSuchKey", "the session has ended"}
+	}
+	c.o.Log.ErrorContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", serve.OneLine(err))
+	switch {
+	// The bytes of the object lie in a file outside the database.
+	case errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
+		return &apiError{http.StatusForbidden, "AccessDenied", "the object is linked to a file that this server may not read"}
+	case errors.Is(err, kv.ErrChanged):
+		return &apiError{http.StatusConflict, "LinkedFileChanged", "the object is linked to a file that has changed since; import it again"}
+	case errors.Is(err, engine.ErrUnreachable):
+		return &apiError{http.StatusBadGateway, "LinkedFileUnreachable", "the object is linked to a file that is missing or cannot be read; the server's log has details"}
+	}
+	return &apiError{http.StatusInternalServerError, "InternalError", "the server failed; its log has details"}
+}
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	e := c.errorOf(c.object, err)
+	head := c.w.Header()
+	for _, name := range []string{"Content-Length", "Content-Type"} {
+		head.Del(name)
+	}
+	if e.status == http.StatusNotModified {
+		c.w.WriteHeader(e.status)
+		return
+	}
+	for _, name := range []string{"Etag", "Last-Modified", "Accept-Ranges"} {
+		head.Del(name)
+	}
+	if e.status != http.StatusRequestedRangeNotSatisfiable {
+		head.Del("Content-Range")
+	}
+	if c.r.ContentLength != 0 {
+		head.Set("Connection", "close") // the body was perhaps not read
+	}
+	c.send(e.status, errorXML{Code: e.code, Message: e.message, Resource: c.r.URL.Path})
+}
+
+// send answers with a document.
+func (c *call) send(status int, document any) error {
+	body, err := xml.Marshal(document)
+	if err != nil {
+		return err
+	}
+	body = append([]byte(xml.Header), body...)
+	c.w.Header().Set("Content-Type", "application/xml")
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(status)
+	if c.r.Method != http.MethodHead {
+		_, _ = c.w.Write(body) // an error means that the client is gone
+	}
+	return nil
+}
+
+// split splits an object's name into version or session and key.
+func split(object string) (rev, key string, err error) {
+	rev, key, _ = strings.Cut(object, "/")
+	if rev, err = url.PathUnescape(rev); err != nil {
+		return "", "", fmt.Errorf("%w: %w", errKey, err)
+	}
+	return rev, key, nil
+}
+
+// view opens the version or session that an object lies in.
+func (c *call) view(bucket, object string) (*serve.View, string, error) {
+	rev, key, err := split(object)
+	if err != nil {
+		return nil, "", err
+	}
+	if rev == "" {
+		return nil, "", kv.ErrNotFound
+	}
+	v, err := c.t.View(c.ctx, c.who, bucket, rev)
+	return v, key, err
+}

@@ -267,7 +267,7 @@ func TestReading(t *testing.T) {
 		}
 		tag = a.head.Get("ETag")
 	}
-	if len(tag) != 42 {
+	if len(tag) != 44 || !strings.HasSuffix(tag, `-1"`) {
 		t.Errorf("ETag %s", tag)
 	}
 	for _, test := range []struct {
@@ -282,7 +282,11 @@ func TestReading(t *testing.T) {
 		{"GET", "main/a/c/0/0", "Range: bytes=9-9223372036854775807", 206, "a/c/0/0"},
 		{"GET", "main/a/c/0/0", "Range: bytes=16-", 416, "InvalidRange"},
 		{"GET", "main/a/c/0/0", "Range: bytes=4611686018427387904-", 416, "InvalidRange"},
-		{"GET", "main/a/c/0/0", "Range: bytes=0-1,3-4", 501, "NotImplemented"},
+		{"GET", "main/a/c/0/0", "Range: bytes=0-1,3-4", 200, "value of a/c/0/0"}, // S3 has no answers of several ranges
+		{"GET", "main/a/c/0/0", "Range: bytes=5-2", 200, "value of a/c/0/0"},
+		{"GET", "main/a/c/0/0", "Range: bytes=-0", 416, "InvalidRange"},
+		{"GET", "main/a/c/0/0", "Range: lines=0-1", 200, "value of a/c/0/0"},
+		{"GET", "main/empty", "Range: bytes=0-", 416, "InvalidRange"},
 		{"GET", "main/a/c/0/0", "If-Match: " + tag, 200, "value of a/c/0/0"},
 		{"GET", "main/a/c/0/0", "If-Match: \"0\"", 412, "PreconditionFailed"},
 		{"GET", "main/a/c/0/0", "If-None-Match: " + tag, 304, ""},
@@ -348,9 +352,6 @@ func TestListing(t *testing.T) {
 	// Without a delimiter everything of every branch is listed.
 	if names := s.client("reader", readerSecret).list("v2", "", "", 5); len(names) != 12 {
 		t.Errorf("objects of all branches: %q", names)
-	}
-	if a := s.client("reader", readerSecret).do("GET", "", "delimiter=a", ""); a.code != "NotImplemented" {
-		t.Errorf("another delimiter: %+v", a)
 	}
 }
 
@@ -423,7 +424,7 @@ func TestWriting(t *testing.T) {
 		{"PUT", in + "a//b", "", "", "InvalidURI"},
 		{"PUT", in + "fresh", "", "Content-Md5: AAAAAAAAAAAAAAAAAAAAAA==", "BadDigest"},
 		{"PUT", in + "fresh", "tagging=", "", "AccessDenied"},
-		{"PUT", "", "", "", "AccessDenied"},
+		{"PUT", "", "", "", "BucketAlreadyOwnedByYou"},
 		{"DELETE", "", "", "", "AccessDenied"},
 		{"POST", "", "", "", "AccessDenied"},
 		{"DELETE", "main/empty", "", "", "AccessDenied"},

@@ -1,27 +1,30 @@
 package s3
 
 import (
-	"context"
-	"crypto/md5"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
+	"encoding/xml"
 	"fmt"
-	"io"
-	"os"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
-	"time"
-
-	"github.com/rclone/gofakes3"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
+// sessionOf returns the id of the session that an object lies in.
+func sessionOf(object string) (id string, ok bool) {
+	first, _, _ := strings.Cut(object, "/")
+	if text, err := url.PathUnescape(first); err == nil {
+		first = text
+	}
+	return strings.CutPrefix(first, serve.SessionPrefix)
+}
+
 // session finds the session that an object is written in. It is returned too with the
 // error of a key that cannot be stored.
-func (b backend) session(ctx context.Context, bucket, object string) (*serve.Session, string, error) {
+func (c *call) session(object string) (*serve.Session, string, error) {
 	rev, key, err := split(object)
 	if err != nil {
 		return nil, "", err
@@ -30,7 +33,7 @@ func (b backend) session(ctx context.Context, bucket, object string) (*serve.Ses
 	if !ok {
 		return nil, "", errWhere
 	}
-	s, err := b.h.t.Session(ctx, who(ctx), bucket, id)
+	s, err := c.t.Session(c.ctx, c.who, c.bucket, id)
 	if err != nil {
 		return nil, "", err
 	}
@@ -50,285 +53,231 @@ func validKey(key string) error {
 	return nil
 }
 
-func (b backend) PutObject(ctx context.Context, bucket, name string, _ map[string]string, input io.Reader, size int64) (gofakes3.PutObjectResult, error) {
-	s, key, err := b.session(ctx, bucket, name)
+// body reads the whole body of a request, and verifies it. Close the file.
+func (c *call) body(limit int64) (*file, *payload, error) {
+	p, err := newPayload(c.r, c.claim, false)
 	if err != nil {
-		return gofakes3.PutObjectResult{}, b.fail(bucket, name, err)
+		return nil, nil, err
 	}
-	f, err := b.h.spool.fill(sent{input}, size, b.h.o.BodyBytes)
+	f, err := c.spool.fill(p, p.size, limit)
+	return f, p, err
+}
+
+// maxDocument bounds the documents of requests.
+const maxDocument = 4 << 20
+
+// document reads the XML body of a request. whole is that of newPayload.
+func (c *call) document(into any, whole bool) error {
+	p, err := newPayload(c.r, c.claim, whole)
 	if err != nil {
-		return gofakes3.PutObjectResult{}, b.fail(bucket, name, err)
+		return err
+	}
+	f, err := c.spool.fill(p, p.size, maxDocument)
+	if err != nil {
+		return err
 	}
 	defer f.close()
-	id, err := b.set(ctx, s, bucket, name, key, f)
-	if err != nil {
-		return gofakes3.PutObjectResult{}, b.fail(bucket, name, err)
+	return f.bytes(func(b []byte) error {
+		if xml.Unmarshal(b, into) != nil {
+			return &apiError{http.StatusBadRequest, "MalformedXML", "the body is not the expected document"}
+		}
+		return nil
+	})
+}
+
+// put answers PUT of an object: of its bytes, of a copy, or of a marker of a directory.
+func (c *call) put() error {
+	s, key, err := c.session(c.object)
+	marker := s != nil && (key == "" || strings.HasSuffix(key, "/"))
+	if err != nil && !marker {
+		return err
 	}
-	return gofakes3.PutObjectResult{ETag: quoted(id)}, nil
+	if c.r.Header.Get("X-Amz-Copy-Source") != "" && !marker {
+		return c.copyObject(s, key)
+	}
+	f, p, err := c.body(c.o.BodyBytes)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if marker {
+		if f.size > 0 {
+			return fmt.Errorf("%w: it ends with a slash, and the body is not empty", errKey)
+		}
+		// A directory exists as long as it has keys. Programs make it first.
+		c.w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+		c.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	id, err := c.set(s, key, f)
+	if err != nil {
+		return err
+	}
+	p.answer(c.w.Header())
+	c.w.Header().Set("ETag", etag(id))
+	c.w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 // set stores a body under the conditions of its request.
-func (b backend) set(ctx context.Context, s *serve.Session, bucket, name, key string, f *file) (kv.ID, error) {
-	want, err := b.expect(ctx, s, key)
+func (c *call) set(s *serve.Session, key string, f *file) (kv.ID, error) {
+	want, err := c.expect(s, key, c.r.Header)
 	if err != nil {
 		return kv.ID{}, err
 	}
 	var id kv.ID
 	err = f.bytes(func(p []byte) error {
-		id, err = s.Engine().SetIf(ctx, key, p, want)
+		id, err = s.Engine().SetIf(c.ctx, key, p, want)
 		return err
 	})
 	if err != nil {
 		return id, err
 	}
-	b.audit(ctx, "PUT", bucket, name, f.size)
+	c.audit("PUT", c.object, f.size)
 	if serve.CarriesCopies(key) {
-		if val, err := s.View().Value(ctx, key); err == nil {
-			id, _ = serve.ContentID(ctx, val) // as a read returns it
+		if val, err := s.View().Value(c.ctx, key); err == nil {
+			id, _ = serve.ContentID(c.ctx, val) // as a read returns it
 		}
 	}
 	return id, nil
 }
 
-// expect compares the conditions of a write with the current value, and returns
-// the condition under which the session writes.
-func (b backend) expect(ctx context.Context, s *serve.Session, key string) (want engine.Expect, err error) {
-	if !gofakes3.HasWriteConditions(ctx) {
+// expect compares the conditions of a write with the current value, and returns the
+// condition under which the session writes.
+func (c *call) expect(s *serve.Session, key string, head http.Header) (want engine.Expect, err error) {
+	if !slices.ContainsFunc([]string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}, func(name string) bool { return head.Get(name) != "" }) {
 		return want, nil
 	}
+	if tag := head.Get("If-None-Match"); tag != "" && tag != "*" {
+		return want, &apiError{http.StatusNotImplemented, "NotImplemented", "If-None-Match of a write can only be *"}
+	}
 	v := s.View()
-	val, err := v.Value(ctx, key)
-	exists := err == nil
-	tag := ""
-	switch {
-	case exists:
-		id, err := serve.ContentID(ctx, val)
-		if err != nil {
+	f, err := c.in(v, key)
+	if notFound(err) {
+		if head.Get("If-Match") != "" {
 			return want, err
 		}
-		tag = hex.EncodeToString(id[:])
-	case !errors.Is(err, kv.ErrNotFound):
-		return want, err
-	}
-	if err := gofakes3.CheckWriteConditions(ctx, exists, tag); err != nil {
-		return want, err
-	}
-	if !exists {
 		return engine.Expect{Absent: true}, nil
 	}
-	stored, err := kv.Locate(ctx, v, key)
 	if err != nil {
 		return want, err
 	}
-	return engine.Expect{ID: stored.ID()}, nil
+	if f.conditions(head, "") != nil {
+		return want, errPrecondition
+	}
+	stored, err := kv.Locate(c.ctx, v, key)
+	if err != nil {
+		return want, err
+	}
+	if want.ID = stored.ID(); want.ID == (kv.ID{}) {
+		return want, &apiError{http.StatusNotImplemented, "NotImplemented", "a condition on a value that has no identity"}
+	}
+	return want, nil
 }
 
-func (b backend) audit(ctx context.Context, method, bucket, name string, n int64) {
-	b.h.o.Log.InfoContext(ctx, "write", "method", method, "database", bucket, "who", who(ctx).Name, "object", name, "bytes", n)
+func (c *call) audit(method, object string, n int64) {
+	c.o.Log.InfoContext(c.ctx, "write", "method", method, "database", c.bucket, "who", c.who.Name, "object", object, "bytes", n)
 }
 
-func quoted(id kv.ID) string { return `"` + hex.EncodeToString(id[:]) + `"` }
-
-func (b backend) DeleteObject(ctx context.Context, bucket, name string) (gofakes3.ObjectDeleteResult, error) {
-	return gofakes3.ObjectDeleteResult{}, b.fail(bucket, name, b.remove(ctx, bucket, name))
+// delete answers DELETE of an object.
+func (c *call) delete() error {
+	if err := c.remove(c.object, c.r.Header); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
-func (b backend) remove(ctx context.Context, bucket, name string) error {
-	s, key, err := b.session(ctx, bucket, name)
+// remove deletes an object under conditions.
+func (c *call) remove(object string, conditions http.Header) error {
+	s, key, err := c.session(object)
 	if s != nil && err != nil {
 		// A key that cannot be stored does not exist. Clients delete such markers of
 		// directories.
 		return nil
 	}
+	var want engine.Expect
 	if err == nil {
-		err = s.Engine().DeleteIf(ctx, key, engine.Expect{})
+		want, err = c.expect(s, key, conditions)
+	}
+	if err == nil && !want.Absent {
+		err = s.Engine().DeleteIf(c.ctx, key, want)
 	}
 	if err == nil {
-		b.audit(ctx, "DELETE", bucket, name, 0)
+		c.audit("DELETE", object, 0)
 	}
 	return err
 }
 
-func (b backend) DeleteMulti(ctx context.Context, bucket string, names ...string) (out gofakes3.MultiDeleteResult, err error) {
-	for _, name := range names {
-		if err := b.remove(ctx, bucket, name); err != nil {
-			result := gofakes3.ErrorResult{Key: name, Code: "AccessDenied", Message: err.Error()}
-			if !errors.Is(err, serve.ErrDenied) && !errors.Is(err, errWhere) {
-				result = gofakes3.ErrorResultFromError(b.fail(bucket, name, err))
-				result.Key = name
-			}
-			out.Error = append(out.Error, result)
-			continue
-		}
-		out.Deleted = append(out.Deleted, gofakes3.ObjectID{Key: name})
+// deleteObjects deletes the objects that are named in the body.
+func (c *call) deleteObjects() error {
+	var in deleteXML
+	if err := c.document(&in, false); err != nil {
+		return err
 	}
-	return out, nil
+	if len(in.Object) > maxPage {
+		return invalid("a request deletes at most %d objects", maxPage)
+	}
+	var out deletedXML
+	for _, o := range in.Object {
+		conditions := http.Header{}
+		if o.ETag != "" {
+			conditions.Set("If-Match", o.ETag)
+		}
+		if err := c.remove(o.Key, conditions); err != nil {
+			e := c.errorOf(o.Key, err)
+			out.Error = append(out.Error, struct{ Key, Code, Message string }{o.Key, e.code, e.message})
+		} else if !in.Quiet {
+			out.Deleted = append(out.Deleted, struct{ Key string }{o.Key})
+		}
+	}
+	return c.send(http.StatusOK, out)
 }
 
-func (b backend) CopyObject(ctx context.Context, fromBucket, from, bucket, name string, _ map[string]string) (out gofakes3.CopyObjectResult, err error) {
-	s, key, err := b.session(ctx, bucket, name)
-	if err != nil {
-		return out, b.fail(bucket, name, err)
+// source finds the object that a request copies, under its conditions. Release its view.
+func (c *call) source() (*found, string, error) {
+	text, version, _ := strings.Cut(c.r.Header.Get("X-Amz-Copy-Source"), "?versionId=")
+	name, err := url.PathUnescape(text)
+	from, object, ok := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	if err != nil || !ok || object == "" || version != "" && version != "null" {
+		return nil, "", invalid("X-Amz-Copy-Source is BUCKET/KEY")
 	}
-	src, err := b.GetObject(ctx, fromBucket, from, nil)
+	f, err := c.find(from, object)
 	if err != nil {
-		return out, err
+		return nil, "", err
 	}
-	defer src.Contents.Close()
-	f, err := b.h.spool.fill(src.Contents, src.Size, b.h.o.BodyBytes)
+	if f.conditions(c.r.Header, "X-Amz-Copy-Source-") != nil {
+		f.v.Release()
+		return nil, "", errPrecondition
+	}
+	return f, from + "/" + object, nil
+}
+
+// copyObject copies an object. A copy to itself, by which programs change metadata, writes
+// nothing.
+func (c *call) copyObject(s *serve.Session, key string) error {
+	src, name, err := c.source()
 	if err != nil {
-		return out, b.fail(bucket, name, err)
+		return err
+	}
+	defer src.v.Release()
+	out := copiedXML{XMLName: named("CopyObjectResult"), ETag: src.tag, LastModified: stamp(src.at)}
+	if name == c.bucket+"/"+c.object {
+		if _, err := c.expect(s, key, c.r.Header); err != nil {
+			return err
+		}
+		return c.send(http.StatusOK, out)
+	}
+	size := src.val.Size()
+	f, err := c.spool.fill(serve.NewContent(c.ctx, src.val, 0, size), size, c.o.BodyBytes)
+	if err != nil {
+		return err
 	}
 	defer f.close()
-	id, err := b.set(ctx, s, bucket, name, key, f)
-	return gofakes3.CopyObjectResult{ETag: quoted(id), LastModified: gofakes3.NewContentTime(time.Now().UTC())}, b.fail(bucket, name, err)
-}
-
-// upload is a multipart upload under way.
-type upload struct {
-	bucket, name string
-	who          *serve.Principal
-	used         time.Time
-	parts        map[int]*uploadPart
-}
-
-type uploadPart struct {
-	f   *file
-	tag string
-}
-
-// Bounds of uploads.
-const (
-	maxUploads = 256
-	staleAfter = 24 * time.Hour
-)
-
-var errUploads = gofakes3.ErrorMessage(gofakes3.ErrSlowDown, "too many uploads are under way")
-
-func (b backend) CreateMultipartUpload(ctx context.Context, bucket, name string, _ map[string]string) (gofakes3.UploadID, error) {
-	if _, _, err := b.session(ctx, bucket, name); err != nil {
-		return "", b.fail(bucket, name, err)
-	}
-	h := b.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id, u := range h.uploads {
-		if time.Since(u.used) > staleAfter {
-			u.close()
-			delete(h.uploads, id)
-			h.forget(context.WithValue(ctx, whoKey{}, u.who), u.bucket, u.name, id)
-		}
-	}
-	if len(h.uploads) >= maxUploads {
-		return "", errUploads
-	}
-	id := gofakes3.UploadID(rand.Text())
-	h.uploads[id] = &upload{bucket: bucket, name: name, who: who(ctx), used: time.Now(), parts: map[int]*uploadPart{}}
-	return id, nil
-}
-
-// find returns an upload. h.mu is held.
-func (h *Handler) find(bucket, name string, id gofakes3.UploadID) (*upload, error) {
-	u := h.uploads[id]
-	if u == nil || u.bucket != bucket || u.name != name {
-		return nil, gofakes3.ErrNoSuchUpload
-	}
-	u.used = time.Now()
-	return u, nil
-}
-
-func (b backend) UploadPart(ctx context.Context, bucket, name string, id gofakes3.UploadID, number int, size int64, body io.Reader) (string, error) {
-	sum := md5.New()
-	f, err := b.h.spool.fill(io.TeeReader(sent{body}, sum), size, b.h.o.BodyBytes)
+	id, err := c.set(s, key, f)
 	if err != nil {
-		return "", b.fail(bucket, name, err)
+		return err
 	}
-	part := &uploadPart{f: f, tag: `"` + hex.EncodeToString(sum.Sum(nil)) + `"`}
-	b.h.mu.Lock()
-	defer b.h.mu.Unlock()
-	u, err := b.h.find(bucket, name, id)
-	if err != nil {
-		f.close()
-		return "", err
-	}
-	if old := u.parts[number]; old != nil {
-		old.f.close()
-	}
-	u.parts[number] = part
-	return part.tag, nil
-}
-
-func (b backend) CompleteMultipartUpload(ctx context.Context, bucket, name string, id gofakes3.UploadID, in *gofakes3.CompleteMultipartUploadRequest) (gofakes3.VersionID, string, error) {
-	s, key, err := b.session(ctx, bucket, name)
-	if err != nil {
-		return "", "", b.fail(bucket, name, err)
-	}
-	b.h.mu.Lock()
-	u, err := b.h.find(bucket, name, id)
-	var parts chain
-	defer parts.Close()
-	size, last := int64(0), 0
-	for _, p := range in.Parts {
-		if err != nil {
-			break
-		}
-		have := u.parts[p.PartNumber]
-		switch {
-		case p.PartNumber <= last:
-			err = gofakes3.ErrInvalidPartOrder
-		case have == nil || strings.Trim(p.ETag, `"`) != strings.Trim(have.tag, `"`):
-			err = gofakes3.ErrInvalidPart
-		default:
-			last = p.PartNumber
-			size += have.f.size
-			parts.files = append(parts.files, have.f)
-		}
-	}
-	b.h.mu.Unlock()
-	if err == nil && len(parts.files) == 0 {
-		err = gofakes3.ErrInvalidPart
-	}
-	if err != nil {
-		return "", "", err
-	}
-	f, err := b.h.spool.fill(&parts, size, b.h.o.BodyBytes)
-	if err != nil {
-		return "", "", b.fail(bucket, name, err)
-	}
-	defer f.close()
-	content, err := b.set(ctx, s, bucket, name, key, f)
-	if err != nil {
-		return "", "", b.fail(bucket, name, err)
-	}
-	return "", quoted(content), b.AbortMultipartUpload(ctx, bucket, name, id)
-}
-
-func (b backend) AbortMultipartUpload(_ context.Context, bucket, name string, id gofakes3.UploadID) error {
-	b.h.mu.Lock()
-	defer b.h.mu.Unlock()
-	if u, err := b.h.find(bucket, name, id); err == nil {
-		u.close()
-		delete(b.h.uploads, id)
-	}
-	return nil
-}
-
-func (u *upload) close() {
-	for _, p := range u.parts {
-		p.f.close()
-	}
-}
-
-// Close removes the files of unfinished uploads.
-func (h *Handler) Close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id, u := range h.uploads {
-		u.close()
-		delete(h.uploads, id)
-	}
-	if n := h.spool.used.Load(); n != 0 {
-		return fmt.Errorf("%d bytes of requests under way: %w", n, os.ErrDeadlineExceeded)
-	}
-	return nil
+	out.ETag, out.LastModified = etag(id), stamp(c.now())
+	return c.send(http.StatusOK, out)
 }

@@ -1,0 +1,294 @@
+package s3
+
+import (
+	"cmp"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve"
+)
+
+// upload is a multipart upload under way.
+type upload struct {
+	bucket, object string
+	begun, used    time.Time
+	parts          map[int]*uploadPart
+}
+
+type uploadPart struct {
+	f   *file
+	tag string
+	at  time.Time
+}
+
+// Bounds of uploads.
+const (
+	maxUploads = 256
+	maxParts   = 10_000
+	staleAfter = 24 * time.Hour
+)
+
+var errNoUpload = &apiError{http.StatusNotFound, "NoSuchUpload", "there is no such upload; it may have been completed or aborted"}
+
+func (c *call) createUpload() error {
+	if _, _, err := c.session(c.object); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, u := range c.uploads {
+		if time.Since(u.used) > staleAfter {
+			u.close()
+			delete(c.uploads, id)
+		}
+	}
+	if len(c.uploads) >= maxUploads {
+		return &apiError{http.StatusServiceUnavailable, "SlowDown", "too many uploads are under way"}
+	}
+	id := rand.Text()
+	c.uploads[id] = &upload{bucket: c.bucket, object: c.object, begun: time.Now(), used: time.Now(), parts: map[int]*uploadPart{}}
+	return c.send(http.StatusOK, uploadXML{Bucket: c.bucket, Key: c.object, UploadID: id})
+}
+
+// upload returns the upload of a request. c.mu is held.
+func (c *call) upload() (*upload, error) {
+	u := c.uploads[c.q.Get("uploadId")]
+	if u == nil || u.bucket != c.bucket || u.object != c.object {
+		return nil, errNoUpload
+	}
+	u.used = time.Now()
+	return u, nil
+}
+
+// uploadPart stores a part: the body of the request, or a range of another object.
+func (c *call) uploadPart() error {
+	number, err := strconv.Atoi(c.q.Get("partNumber"))
+	if err != nil || number < 1 || number > maxParts {
+		return invalid("partNumber is a number from 1 to %d", maxParts)
+	}
+	c.mu.Lock()
+	_, err = c.upload()
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var in io.Reader
+	size, limit := int64(-1), c.o.BodyBytes
+	var p *payload
+	if c.r.Header.Get("X-Amz-Copy-Source") != "" {
+		src, _, err := c.source()
+		if err != nil {
+			return err
+		}
+		defer src.v.Release()
+		at, n, partial, ok := rangeOf(c.r.Header.Get("X-Amz-Copy-Source-Range"), src.val.Size())
+		if !ok || !partial && c.r.Header.Get("X-Amz-Copy-Source-Range") != "" {
+			return invalid("X-Amz-Copy-Source-Range is bytes=FIRST-LAST, within the object")
+		}
+		in, size = serve.NewContent(c.ctx, src.val, at, n), n
+	} else {
+		if p, err = newPayload(c.r, c.claim, false); err != nil {
+			return err
+		}
+		in, size = p, p.size
+	}
+	sum := md5.New()
+	f, err := c.spool.fill(hashing{in, sum}, size, limit)
+	if err != nil {
+		return err
+	}
+	part := &uploadPart{f: f, tag: `"` + hex.EncodeToString(sum.Sum(nil)) + `"`, at: time.Now()}
+	c.mu.Lock()
+	u, err := c.upload()
+	if err == nil {
+		if old := u.parts[number]; old != nil {
+			old.f.close()
+		}
+		u.parts[number] = part
+	}
+	c.mu.Unlock()
+	if err != nil {
+		f.close()
+		return err
+	}
+	if p == nil {
+		return c.send(http.StatusOK, copiedXML{XMLName: named("CopyPartResult"), ETag: part.tag, LastModified: stamp(part.at)})
+	}
+	p.answer(c.w.Header())
+	c.w.Header().Set("ETag", part.tag)
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// hashing hashes what is read.
+type hashing struct {
+	io.Reader
+	sum hash.Hash
+}
+
+func (h hashing) Read(b []byte) (int, error) {
+	n, err := h.Reader.Read(b)
+	h.sum.Write(b[:n])
+	return n, err
+}
+
+// completeUpload makes the parts that the body names an object.
+func (c *call) completeUpload() error {
+	s, key, err := c.session(c.object)
+	if err != nil {
+		return err
+	}
+	var in completeXML
+	if err := c.document(&in, true); err != nil {
+		return err
+	}
+	parts, size, err := c.chosen(&in)
+	if err != nil {
+		return err
+	}
+	defer parts.Close()
+	whole := &payload{in: parts, size: size}
+	if c.r.Header.Get("X-Amz-Checksum-Type") == "FULL_OBJECT" {
+		for name, sum := range checksums {
+			if text := c.r.Header.Get(checksumHeader + name); text != "" {
+				if err := whole.expect(&check{Hash: sum(), name: name, err: errDigest}, text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	f, err := c.spool.fill(whole, size, c.o.BodyBytes)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	id, err := c.set(s, key, f)
+	if err != nil {
+		return err
+	}
+	c.forget()
+	return c.send(http.StatusOK, completedXML{Location: "/" + c.bucket + "/" + escape(c.object, true), Bucket: c.bucket, Key: c.object, ETag: etag(id)})
+}
+
+// chosen returns the parts that a request names, and their size.
+func (c *call) chosen(in *completeXML) (parts *chain, size int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u, err := c.upload()
+	if err != nil {
+		return nil, 0, err
+	}
+	parts = &chain{}
+	last := 0
+	for _, p := range in.Part {
+		have := u.parts[p.PartNumber]
+		switch {
+		case p.PartNumber <= last:
+			return nil, 0, &apiError{http.StatusBadRequest, "InvalidPartOrder", "the parts are not in ascending order"}
+		case have == nil || strings.Trim(p.ETag, `"`) != strings.Trim(have.tag, `"`):
+			return nil, 0, &apiError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d was not uploaded, or has another ETag", p.PartNumber)}
+		}
+		last = p.PartNumber
+		size += have.f.size
+		parts.files = append(parts.files, have.f)
+	}
+	if len(parts.files) == 0 {
+		return nil, 0, &apiError{http.StatusBadRequest, "MalformedXML", "an object has at least one part"}
+	}
+	return parts, size, nil
+}
+
+// forget ends the upload of a request.
+func (c *call) forget() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u, err := c.upload()
+	if err == nil {
+		u.close()
+		delete(c.uploads, c.q.Get("uploadId"))
+	}
+	return err == nil
+}
+
+func (c *call) abortUpload() error {
+	if !c.forget() {
+		return errNoUpload
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// listParts lists the parts of an upload, to those who may write.
+func (c *call) listParts() error {
+	if _, _, err := c.session(c.object); err != nil {
+		return err
+	}
+	after, _ := strconv.Atoi(c.q.Get("part-number-marker"))
+	out := partsXML{Bucket: c.bucket, Key: c.object, UploadID: c.q.Get("uploadId"), PartNumberMarker: after, MaxParts: maxPage}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u, err := c.upload()
+	if err != nil {
+		return err
+	}
+	for n, p := range u.parts {
+		if n > after {
+			out.Part = append(out.Part, partXML{n, stamp(p.at), p.tag, p.f.size})
+		}
+	}
+	slices.SortFunc(out.Part, func(a, b partXML) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
+	if len(out.Part) > maxPage {
+		out.Part, out.IsTruncated = out.Part[:maxPage], true
+		out.NextPartNumberMarker = out.Part[maxPage-1].PartNumber
+	}
+	return c.send(http.StatusOK, out)
+}
+
+// listUploads lists the uploads of a database that the sender may write.
+func (c *call) listUploads() error {
+	if err := c.exists(); err != nil {
+		return err
+	}
+	out := uploadsXML{Bucket: c.bucket, Prefix: c.q.Get("prefix"), MaxUploads: maxUploads}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, u := range c.uploads {
+		if _, _, err := c.session(u.object); u.bucket == c.bucket && err == nil && strings.HasPrefix(u.object, out.Prefix) {
+			out.Upload = append(out.Upload, uploadsXMLEntry{u.object, id, stamp(u.begun)})
+		}
+	}
+	slices.SortFunc(out.Upload, func(a, b uploadsXMLEntry) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.UploadID, b.UploadID))
+	})
+	return c.send(http.StatusOK, out)
+}
+
+func (u *upload) close() {
+	for _, p := range u.parts {
+		p.f.close()
+	}
+}
+
+// Close removes the files of unfinished uploads.
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, u := range h.uploads {
+		u.close()
+		delete(h.uploads, id)
+	}
+	if n := h.spool.used.Load(); n != 0 {
+		return fmt.Errorf("%d bytes of requests under way: %w", n, os.ErrDeadlineExceeded)
+	}
+	return nil
+}

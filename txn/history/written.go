@@ -1,0 +1,135 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+)
+
+// Writes finds since when keys have their values. Blame reads every commit on its way;
+// Writes takes long steps along the first parents, and reads about 2·log₂(n) of n commits
+// for a key. The zero value is ready. Safe for concurrent use.
+type Writes struct {
+	mu    sync.Mutex
+	known map[catalog.CommitID]*link
+}
+
+// link is a commit on a chain of first parents. jump is an ancestor, so far away that any
+// ancestor is reached in a logarithmic number of steps.
+type link struct {
+	id           catalog.CommitID
+	parent, jump *link // nil for the first commit, and for the first that is kept
+	depth        int
+}
+
+// maxLinks bounds the links that are remembered, each about 100 bytes.
+const maxLinks = 1 << 20
+
+// Since returns the time of a commit that gave a key the value which it has in the version
+// at: the value is that of the commit, and not that of its first parent. Between the
+// commit and at the key may have had another value for a while. So the same time is never
+// told of two values, and a later one is never told than that of the last change.
+// exact is false if the commit before has the same second. Where earlier versions have
+// expired, it is the time of the first one that is kept.
+func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, key string, value *tree.Value) (when time.Time, exact bool, err error) {
+	n, err := w.link(ctx, v, at)
+	if err != nil {
+		return when, false, err
+	}
+	same := func(l *link) bool {
+		if l == nil || err != nil {
+			return false
+		}
+		var c *catalog.Commit
+		if c, err = v.Kept(ctx, l.id); err != nil {
+			if errors.Is(err, catalog.ErrExpired) {
+				err = nil
+			}
+			return false
+		}
+		var was tree.Value
+		var ok bool
+		was, ok, err = v.Space.Get(ctx, c.Root, key)
+		return err == nil && ok && namespace.SameBytes(&was, value)
+	}
+	for {
+		next := n.jump
+		if !same(next) {
+			if next = n.parent; next == n.jump || !same(next) {
+				break
+			}
+		}
+		n = next
+	}
+	if err != nil {
+		return when, false, err
+	}
+	c, err := v.Commit(ctx, n.id)
+	if err != nil {
+		return when, false, err
+	}
+	exact = true
+	if n.parent != nil {
+		p, err := v.Commit(ctx, n.parent.id)
+		if err != nil {
+			return when, false, err
+		}
+		exact = p.Time.Unix() < c.Time.Unix()
+	}
+	return c.Time, exact, nil
+}
+
+// link returns the link of a commit, after those of its ancestors were made.
+func (w *Writes) link(ctx context.Context, v *Versions, id catalog.CommitID) (*link, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.known) >= maxLinks {
+		w.known = nil
+	}
+	if w.known == nil {
+		w.known = map[catalog.CommitID]*link{}
+	}
+	var todo []catalog.CommitID
+	for next := id; w.known[next] == nil; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := v.Kept(ctx, next)
+		if len(todo) > 0 && errors.Is(err, catalog.ErrExpired) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		todo = append(todo, next)
+		if len(c.Parents) == 0 {
+			break
+		}
+		next = c.Parents[0]
+	}
+	var parent *link
+	if len(todo) == 0 {
+		return w.known[id], nil
+	}
+	if c, err := v.Commit(ctx, todo[len(todo)-1]); err != nil {
+		return nil, err
+	} else if len(c.Parents) > 0 {
+		parent = w.known[c.Parents[0]]
+	}
+	for i := len(todo) - 1; i >= 0; i-- {
+		l := &link{id: todo[i], parent: parent, jump: parent}
+		if parent != nil {
+			l.depth = parent.depth + 1
+			if j := parent.jump; j != nil && j.jump != nil && parent.depth-j.depth == j.depth-j.jump.depth {
+				l.jump = j.jump
+			}
+		}
+		w.known[l.id], parent = l, l
+	}
+	return parent, nil
+}
