@@ -287,9 +287,9 @@ func (c *chunks) end() error {
 	for range maxTrailer {
 		line, err := c.line()
 		switch {
-		case err != nil:
+		case err != nil && !(verified && c.trailer && c.c != nil && errors.Is(err, errIncomplete)):
 			return err
-		case line == "" && verified:
+		case line == "" && verified: // behind a signed trailer some clients send no empty line
 			if _, err := c.in.ReadByte(); !errors.Is(err, io.EOF) {
 				return cmp.Or(err, error(errFraming))
 			}
@@ -298,7 +298,7 @@ func (c *chunks) end() error {
 			continue // some clients send an empty line before the signature
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value); !ok || !c.trailer {
+		if name, value = strings.ToLower(name), strings.Trim(value, " \t"); !ok || !c.trailer {
 			return errTrailer
 		}
 		if name == "x-amz-trailer-signature" && c.c != nil {
@@ -322,9 +322,9 @@ func (c *chunks) end() error {
 func (c *chunks) line() (string, error) {
 	b, err := c.in.ReadSlice('\n')
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) && len(b) == 0:
 		return "", errIncomplete
-	case errors.Is(err, bufio.ErrBufferFull):
+	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
 		return "", errFraming
 	case err != nil:
 		return "", err
