@@ -1,16 +1,13 @@
 package s3
 
 import (
-	"cmp"
 	"crypto/md5"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,14 +18,13 @@ import (
 // upload is a multipart upload under way.
 type upload struct {
 	bucket, object string
-	begun, used    time.Time
+	used           time.Time
 	parts          map[int]*uploadPart
 }
 
 type uploadPart struct {
 	f   *file
 	tag string
-	at  time.Time
 }
 
 // Bounds of uploads.
@@ -56,7 +52,7 @@ func (c *call) createUpload() error {
 		return &apiError{http.StatusServiceUnavailable, "SlowDown", "too many uploads are under way"}
 	}
 	id := rand.Text()
-	c.uploads[id] = &upload{bucket: c.bucket, object: c.object, begun: time.Now(), used: time.Now(), parts: map[int]*uploadPart{}}
+	c.uploads[id] = &upload{bucket: c.bucket, object: c.object, used: time.Now(), parts: map[int]*uploadPart{}}
 	return c.send(http.StatusOK, uploadXML{Bucket: c.bucket, Key: c.object, UploadID: id})
 }
 
@@ -82,32 +78,36 @@ func (c *call) uploadPart() error {
 	if err != nil {
 		return err
 	}
-	var in io.Reader
-	size, limit := int64(-1), c.o.BodyBytes
+	sum := md5.New()
 	var p *payload
+	var f *file
 	if c.r.Header.Get("X-Amz-Copy-Source") != "" {
 		src, _, err := c.source()
 		if err != nil {
 			return err
 		}
 		defer src.v.Release()
-		at, n, partial, ok := rangeOf(c.r.Header.Get("X-Amz-Copy-Source-Range"), src.val.Size())
-		if !ok || !partial && c.r.Header.Get("X-Amz-Copy-Source-Range") != "" {
+		text := c.r.Header.Get("X-Amz-Copy-Source-Range")
+		at, n, partial, ok := rangeOf(text, src.val.Size())
+		if !ok || !partial && text != "" {
 			return invalid("X-Amz-Copy-Source-Range is bytes=FIRST-LAST, within the object")
 		}
-		in, size = serve.NewContent(c.ctx, src.val, at, n), n
+		f, err = c.spool.fill(c.o.BodyBytes, func(w io.Writer) error {
+			_, err := serve.NewContent(c.ctx, src.val, at, n).WriteTo(io.MultiWriter(w, sum))
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	} else {
 		if p, err = newPayload(c.r, c.claim, false); err != nil {
 			return err
 		}
-		in, size = p, p.size
+		if f, err = c.spool.fill(c.o.BodyBytes, func(w io.Writer) error { return p.copy(io.MultiWriter(w, sum)) }); err != nil {
+			return err
+		}
 	}
-	sum := md5.New()
-	f, err := c.spool.fill(hashing{in, sum}, size, limit)
-	if err != nil {
-		return err
-	}
-	part := &uploadPart{f: f, tag: `"` + hex.EncodeToString(sum.Sum(nil)) + `"`, at: time.Now()}
+	part := &uploadPart{f: f, tag: `"` + hex.EncodeToString(sum.Sum(nil)) + `"`}
 	c.mu.Lock()
 	u, err := c.upload()
 	if err == nil {
@@ -122,24 +122,12 @@ func (c *call) uploadPart() error {
 		return err
 	}
 	if p == nil {
-		return c.send(http.StatusOK, copiedXML{XMLName: named("CopyPartResult"), ETag: part.tag, LastModified: stamp(part.at)})
+		return c.send(http.StatusOK, copiedXML{XMLName: named("CopyPartResult"), ETag: part.tag, LastModified: stamp(c.now())})
 	}
 	p.answer(c.w.Header())
 	c.w.Header().Set("ETag", part.tag)
 	c.w.WriteHeader(http.StatusOK)
 	return nil
-}
-
-// hashing hashes what is read.
-type hashing struct {
-	io.Reader
-	sum hash.Hash
-}
-
-func (h hashing) Read(b []byte) (int, error) {
-	n, err := h.Reader.Read(b)
-	h.sum.Write(b[:n])
-	return n, err
 }
 
 // completeUpload makes the parts that the body names an object.
@@ -152,12 +140,11 @@ func (c *call) completeUpload() error {
 	if err := c.document(&in, true); err != nil {
 		return err
 	}
-	parts, size, err := c.chosen(&in)
+	parts, err := c.chosen(&in)
 	if err != nil {
 		return err
 	}
-	defer parts.Close()
-	whole := &payload{in: parts, size: size}
+	whole := &payload{size: -1}
 	if c.r.Header.Get("X-Amz-Checksum-Type") == "FULL_OBJECT" {
 		for name, sum := range checksums {
 			if text := c.r.Header.Get(checksumHeader + name); text != "" {
@@ -167,7 +154,19 @@ func (c *call) completeUpload() error {
 			}
 		}
 	}
-	f, err := c.spool.fill(whole, size, c.o.BodyBytes)
+	f, err := c.spool.fill(c.o.BodyBytes, func(w io.Writer) error {
+		for _, part := range parts {
+			err := part.bytes(func(b []byte) error {
+				whole.hash(b)
+				_, err := w.Write(b)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return whole.verify()
+	})
 	if err != nil {
 		return err
 	}
@@ -180,32 +179,30 @@ func (c *call) completeUpload() error {
 	return c.send(http.StatusOK, completedXML{Location: "/" + c.bucket + "/" + escape(c.object, true), Bucket: c.bucket, Key: c.object, ETag: etag(id)})
 }
 
-// chosen returns the parts that a request names, and their size.
-func (c *call) chosen(in *completeXML) (parts *chain, size int64, err error) {
+// chosen returns the parts that a request names.
+func (c *call) chosen(in *completeXML) (parts []*file, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u, err := c.upload()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	parts = &chain{}
 	last := 0
 	for _, p := range in.Part {
 		have := u.parts[p.PartNumber]
 		switch {
 		case p.PartNumber <= last:
-			return nil, 0, &apiError{http.StatusBadRequest, "InvalidPartOrder", "the parts are not in ascending order"}
+			return nil, &apiError{http.StatusBadRequest, "InvalidPartOrder", "the parts are not in ascending order"}
 		case have == nil || strings.Trim(p.ETag, `"`) != strings.Trim(have.tag, `"`):
-			return nil, 0, &apiError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d was not uploaded, or has another ETag", p.PartNumber)}
+			return nil, &apiError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d was not uploaded, or has another ETag", p.PartNumber)}
 		}
 		last = p.PartNumber
-		size += have.f.size
-		parts.files = append(parts.files, have.f)
+		parts = append(parts, have.f)
 	}
-	if len(parts.files) == 0 {
-		return nil, 0, &apiError{http.StatusBadRequest, "MalformedXML", "an object has at least one part"}
+	if len(parts) == 0 {
+		return nil, &apiError{http.StatusBadRequest, "MalformedXML", "an object has at least one part"}
 	}
-	return parts, size, nil
+	return parts, nil
 }
 
 // forget ends the upload of a request.
@@ -226,51 +223,6 @@ func (c *call) abortUpload() error {
 	}
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// listParts lists the parts of an upload, to those who may write.
-func (c *call) listParts() error {
-	if _, _, err := c.session(c.object); err != nil {
-		return err
-	}
-	after, _ := strconv.Atoi(c.q.Get("part-number-marker"))
-	out := partsXML{Bucket: c.bucket, Key: c.object, UploadID: c.q.Get("uploadId"), PartNumberMarker: after, MaxParts: maxPage}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u, err := c.upload()
-	if err != nil {
-		return err
-	}
-	for n, p := range u.parts {
-		if n > after {
-			out.Part = append(out.Part, partXML{n, stamp(p.at), p.tag, p.f.size})
-		}
-	}
-	slices.SortFunc(out.Part, func(a, b partXML) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
-	if len(out.Part) > maxPage {
-		out.Part, out.IsTruncated = out.Part[:maxPage], true
-		out.NextPartNumberMarker = out.Part[maxPage-1].PartNumber
-	}
-	return c.send(http.StatusOK, out)
-}
-
-// listUploads lists the uploads of a database that the sender may write.
-func (c *call) listUploads() error {
-	if err := c.exists(); err != nil {
-		return err
-	}
-	out := uploadsXML{Bucket: c.bucket, Prefix: c.q.Get("prefix"), MaxUploads: maxUploads}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, u := range c.uploads {
-		if _, _, err := c.session(u.object); u.bucket == c.bucket && err == nil && strings.HasPrefix(u.object, out.Prefix) {
-			out.Upload = append(out.Upload, uploadsXMLEntry{u.object, id, stamp(u.begun)})
-		}
-	}
-	slices.SortFunc(out.Upload, func(a, b uploadsXMLEntry) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.UploadID, b.UploadID))
-	})
-	return c.send(http.StatusOK, out)
 }
 
 func (u *upload) close() {

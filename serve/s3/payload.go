@@ -38,6 +38,22 @@ var checksums = map[string]func() hash.Hash{
 	"sha256":    sha256.New,
 }
 
+// sent is a body that a client sends. What is wrong with it is the client's fault.
+type sent struct{ io.Reader }
+
+func (s sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = sentError{err}
+	}
+	return n, err
+}
+
+// sentError is the error of reading a body.
+type sentError struct{ error }
+
+func (e sentError) Unwrap() error { return e.error }
+
 // check is a hash that a body has to have.
 type check struct {
 	hash.Hash
@@ -136,13 +152,16 @@ func (p *payload) expect(c *check, text string) (err error) {
 	return nil
 }
 
+// copy writes the body. It does not write all of a body that is not what was signed.
+func (p *payload) copy(w io.Writer) error {
+	_, err := io.Copy(w, p)
+	return err
+}
+
 // Read implements [io.Reader].
 func (p *payload) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
-	p.got += int64(n)
-	for _, c := range p.checks {
-		c.Write(b[:n])
-	}
+	p.hash(b[:n])
 	if p.size >= 0 && p.got > p.size {
 		return 0, errIncomplete
 	}
@@ -152,6 +171,13 @@ func (p *payload) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+func (p *payload) hash(b []byte) {
+	p.got += int64(len(b))
+	for _, c := range p.checks {
+		c.Write(b)
+	}
 }
 
 // verify compares the hashes at the end of the body.

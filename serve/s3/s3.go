@@ -98,7 +98,7 @@ type Handler struct {
 func New(t *serve.Table, o Options) *Handler {
 	h := &Handler{t: t, o: o.withDefaults(), started: time.Now(), now: time.Now, sums: newSums(), uploads: map[string]*upload{}}
 	h.slots = make(chan struct{}, h.o.Requests)
-	h.spool = newSpool(h.o.SpoolDir, h.o.SpoolBytes)
+	h.spool = &spool{dir: h.o.SpoolDir, limit: h.o.SpoolBytes}
 	return h
 }
 

@@ -3,6 +3,7 @@ package s3
 import (
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -53,26 +54,22 @@ func validKey(key string) error {
 	return nil
 }
 
-// body reads the whole body of a request, and verifies it. Close the file.
-func (c *call) body(limit int64) (*file, *payload, error) {
-	p, err := newPayload(c.r, c.claim, false)
+// body reads the body of a request, and verifies it. whole is that of newPayload.
+func (c *call) body(limit int64, whole bool) (*file, *payload, error) {
+	p, err := newPayload(c.r, c.claim, whole)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := c.spool.fill(p, p.size, limit)
+	f, err := c.spool.fill(limit, p.copy)
 	return f, p, err
 }
 
 // maxDocument bounds the documents of requests.
 const maxDocument = 4 << 20
 
-// document reads the XML body of a request. whole is that of newPayload.
+// document reads the XML body of a request.
 func (c *call) document(into any, whole bool) error {
-	p, err := newPayload(c.r, c.claim, whole)
-	if err != nil {
-		return err
-	}
-	f, err := c.spool.fill(p, p.size, maxDocument)
+	f, _, err := c.body(maxDocument, whole)
 	if err != nil {
 		return err
 	}
@@ -95,7 +92,7 @@ func (c *call) put() error {
 	if c.r.Header.Get("X-Amz-Copy-Source") != "" && !marker {
 		return c.copyObject(s, key)
 	}
-	f, p, err := c.body(c.o.BodyBytes)
+	f, p, err := c.body(c.o.BodyBytes, false)
 	if err != nil {
 		return err
 	}
@@ -268,8 +265,10 @@ func (c *call) copyObject(s *serve.Session, key string) error {
 		}
 		return c.send(http.StatusOK, out)
 	}
-	size := src.val.Size()
-	f, err := c.spool.fill(serve.NewContent(c.ctx, src.val, 0, size), size, c.o.BodyBytes)
+	f, err := c.spool.fill(c.o.BodyBytes, func(w io.Writer) error {
+		_, err := serve.NewContent(c.ctx, src.val, 0, src.val.Size()).WriteTo(w)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -112,40 +112,6 @@ type completedXML struct {
 	ETag     string
 }
 
-type partsXML struct {
-	XMLName              xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListPartsResult"`
-	Bucket               string
-	Key                  string
-	UploadID             string `xml:"UploadId"`
-	PartNumberMarker     int
-	NextPartNumberMarker int
-	MaxParts             int
-	IsTruncated          bool
-	Part                 []partXML
-}
-
-type partXML struct {
-	PartNumber   int
-	LastModified string
-	ETag         string
-	Size         int64
-}
-
-type uploadsXML struct {
-	XMLName     xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListMultipartUploadsResult"`
-	Bucket      string
-	Prefix      string
-	MaxUploads  int
-	IsTruncated bool
-	Upload      []uploadsXMLEntry
-}
-
-type uploadsXMLEntry struct {
-	Key       string
-	UploadID  string `xml:"UploadId"`
-	Initiated string
-}
-
 // named is the name of a document.
 func named(local string) xml.Name {
 	return xml.Name{Space: "http://s3.amazonaws.com/doc/2006-03-01/", Local: local}
