@@ -50,6 +50,20 @@ type site struct {
 	url   string
 	first txn.CommitID
 	log   syncBuffer
+	keys  string // the key file
+}
+
+// writeKeys replaces the key file.
+func writeKeys(t *testing.T, s *site, text string) {
+	t.Helper()
+	if err := os.WriteFile(s.keys, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := auth.Load(s.keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.h.o.Keys = keys
 }
 
 type syncBuffer struct {
@@ -102,6 +116,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 	if err := os.WriteFile(file, []byte(keys), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	s.keys = file
 	o := Options{SpoolDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&s.log, nil))}
 	if o.Keys, err = auth.Load(file, nil); err != nil {
 		t.Fatal(err)

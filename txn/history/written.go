@@ -73,13 +73,16 @@ func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, ke
 	if err != nil {
 		return when, false, err
 	}
-	exact = true
-	if n.parent != nil {
-		p, err := v.Commit(ctx, n.parent.id)
-		if err != nil {
-			return when, false, err
-		}
-		exact = p.Time.Unix() < c.Time.Unix()
+	if n.parent == nil {
+		return c.Time, true, nil
+	}
+	p, err := v.Commit(ctx, n.parent.id)
+	if err != nil {
+		return when, false, err
+	}
+	if exact = p.Time.Unix() < c.Time.Unix(); !exact && len(p.Parents) == 0 {
+		_, ok, err := v.Space.Get(ctx, p.Root, key)
+		return c.Time, !ok, err // the first commit of a database mostly has no keys
 	}
 	return c.Time, exact, nil
 }

@@ -1,0 +1,118 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/history"
+)
+
+// The time of a value is that of a commit with this value, whose parent has another one:
+// so no two values of a key have the same time, and none is later than the last change.
+func TestWritten(t *testing.T) {
+	db := openToy(t)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	keys := []string{"a/zarr.json", "a/c/0", "a/c/1", "b/x", "doc"}
+	type version struct {
+		id     CommitID
+		at     time.Time
+		values map[string]string
+	}
+	now := map[string]string{}
+	var all []version
+	for range 120 {
+		edits := map[string]string{}
+		for range 1 + rnd.IntN(2) {
+			edits[keys[rnd.IntN(len(keys))]] = []string{"", "0", "1", "2"}[rnd.IntN(4)] // values come back
+		}
+		id := say(t, db, "main", "m", func(s *Session) error {
+			set(t, s, edits)
+			return nil
+		})
+		for key, value := range edits {
+			if now[key] = value; value == "" {
+				delete(now, key)
+			}
+		}
+		c, err := db.Lookup(bg, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, version{id, c.Time, maps.Clone(now)})
+	}
+	for n, head := range all {
+		snap, err := db.Snapshot(bg, head.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			value, ok := head.values[key]
+			at, _, err := snap.Written(bg, key)
+			if !ok {
+				if !errors.Is(err, kv.ErrNotFound) {
+					t.Errorf("version %d, %s without a value: %v, %v", n, key, at, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := n
+			for i >= 0 && !all[i].at.Equal(at) {
+				i--
+			}
+			if i < 0 || all[i].values[key] != value || i > 0 && all[i-1].values[key] == value {
+				t.Errorf("version %d, %s: %v is that of version %d", n, key, at, i)
+			}
+		}
+		if err := snap.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Finding the time of a value takes a logarithmic number of steps in the history.
+func TestWrittenSteps(t *testing.T) {
+	db := openToy(t)
+	const commits = 300
+	var ids []CommitID
+	for i := range commits {
+		ids = append(ids, say(t, db, "main", "m", setAll(fmt.Sprintf("k%d", i), "x")))
+	}
+	head := ids[commits-1]
+	c, err := db.Lookup(bg, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	v := *db.versions()
+	kept := v.Kept
+	v.Kept = func(ctx context.Context, id CommitID) (*Commit, error) {
+		steps++
+		return kept(ctx, id)
+	}
+	var w history.Writes
+	for i := range commits {
+		key := fmt.Sprintf("k%d", i)
+		value, ok, err := v.Space.Get(bg, c.Root, key)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		steps = 0
+		at, exact, err := w.Since(bg, &v, head, key, &value)
+		want, lookupErr := db.Lookup(bg, ids[i])
+		if err != nil || lookupErr != nil || !at.Equal(want.Time) {
+			t.Errorf("%s: %v, %v, %v", key, at, exact, errors.Join(err, lookupErr))
+		}
+		if most := 4 * bits.Len(commits); i > 0 && steps > most {
+			t.Errorf("%s: %d commits were read, more than %d", key, steps, most)
+		}
+	}
+}
