@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -21,11 +23,17 @@ import (
 // ErrNoDatabase means that the server has nothing of that name.
 var ErrNoDatabase = fmt.Errorf("serve: no such database: %w", kv.ErrNotFound)
 
+// ErrName means that a database cannot have a name.
+var ErrName = errors.New("serve: bad name of a database")
+
 // Options configure a [Table]. The zero value works.
 type Options struct {
 	// Run runs a command line of the program, and returns its exit code. nil
 	// refuses commands.
 	Run func(ctx context.Context, c *Command) int
+	// Create makes an empty database that is served under a name. It stays the caller's.
+	// nil refuses it.
+	Create func(ctx context.Context, name string) (*engine.DB, error)
 	// Log gets a line for each write; nil discards them.
 	Log *slog.Logger
 	// Views is how many versions are kept open for requests that come one by
@@ -74,6 +82,8 @@ type Table struct {
 	closed bool
 
 	commits, conflicts atomic.Int64
+
+	creating sync.Mutex // held while a database is made
 }
 
 // Caches returns what the chunk caches of the databases do, by name.
@@ -132,6 +142,28 @@ func New(o Options) *Table {
 // AddDatabase serves db, which stays the caller's, under a name without slashes.
 func (t *Table) AddDatabase(name string, db *engine.DB) error {
 	return t.add(&served{name: name, db: db})
+}
+
+// Create makes a database and serves it, for administrators. Errors: ErrDenied,
+// errors.ErrUnsupported if this server makes none.
+func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
+	if err := who.MayAdminister("make databases"); err != nil {
+		return err
+	}
+	if t.o.Create == nil {
+		return fmt.Errorf("make database %s: %w: this server serves no directory of databases; zarrdb init makes one", Clip(name), errors.ErrUnsupported)
+	}
+	t.creating.Lock()
+	defer t.creating.Unlock()
+	if _, err := t.find(name); !errors.Is(err, ErrNoDatabase) {
+		return fmt.Errorf("make database %s: %w", Clip(name), cmp.Or(err, fs.ErrExist))
+	}
+	db, err := t.o.Create(ctx, name)
+	if err != nil {
+		return fmt.Errorf("make database %s: %w", Clip(name), err)
+	}
+	t.o.Log.InfoContext(ctx, "create", "database", name, "who", who.Name)
+	return t.AddDatabase(name, db)
 }
 
 // AddTarget serves what src names, read-only. src stays the caller's.

@@ -116,7 +116,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		ReadOnly: closed, Origins: f.origins, Log: log, Metrics: count,
 		Local: auth.Listen{Address: f.listen}.Local() && !f.proxied,
 	}
-	so := s3.Options{ReadOnly: closed, Log: log, Metrics: count}
+	so := s3.Options{ReadOnly: closed, Log: log, Metrics: count, Local: auth.Listen{Address: f.s3}.Local() && !f.proxied}
 	if f.keys != "" {
 		keys, err := auth.Load(here(cmd).path(f.keys), log)
 		if err != nil {
@@ -127,9 +127,23 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		o.Anonymous = &serve.Principal{Name: "anonymous"}
 		so.Anonymous = o.Anonymous
 	}
-	table := serve.New(serve.Options{Run: RunFor, Log: log})
+	var made []*engine.DB // by clients, one at a time
+	to := serve.Options{Run: RunFor, Log: log}
+	if len(args) == 1 && databasesIn(here(cmd), args[0]) != nil {
+		to.Create = func(_ context.Context, name string) (*engine.DB, error) {
+			db, err := createToServe(cmd, filepath.Join(args[0], name), name, log)
+			if err == nil {
+				made = append(made, db)
+			}
+			return db, err
+		}
+	}
+	table := serve.New(to)
 	opened, err := f.openAll(cmd, args, table, log)
 	defer func() {
+		for _, db := range made {
+			_ = db.Close()
+		}
 		for _, c := range opened {
 			_ = c.Close()
 		}
@@ -266,13 +280,29 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 
 // openToServe opens a database, to read only where this user may not write.
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
-	db, err := openDB(cmd, dir, &engine.Options{CareFailed: func(e txn.CareError) {
-		log.Warn("background work", "database", dir, "work", e.Work, "error", e.Err.Error())
-	}})
+	db, err := openDB(cmd, dir, &engine.Options{CareFailed: careTo(log, dir)})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		db, err = openDB(cmd, dir, readOnly)
 	}
 	return db, err
+}
+
+// createToServe makes a database in a directory that is served.
+func createToServe(cmd *cobra.Command, dir, name string, log *slog.Logger) (*engine.DB, error) {
+	if !servedName.MatchString(name) {
+		return nil, fmt.Errorf("%w: it has letters, digits, dots, _ and - only", serve.ErrName)
+	}
+	if _, err := os.Lstat(here(cmd).path(dir)); err == nil {
+		return nil, fmt.Errorf("%w: there is a file of that name", serve.ErrName)
+	}
+	return openDB(cmd, dir, &engine.Options{Create: true, CareFailed: careTo(log, dir)})
+}
+
+// careTo reports errors of background work.
+func careTo(log *slog.Logger, dir string) func(txn.CareError) {
+	return func(e txn.CareError) {
+		log.Warn("background work", "database", dir, "work", e.Work, "error", e.Err.Error())
+	}
 }
 
 var servedName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -464,5 +467,56 @@ func TestCopyToItself(t *testing.T) {
 	}
 	if after := c.do("HEAD", in+"a/c/0/0", "", "").head.Get("Last-Modified"); after != before || s.log.String() != log {
 		t.Errorf("%s, then %s", before, after)
+	}
+}
+
+// An administrator of a directory of databases makes them as buckets. They are not deleted
+// over S3.
+func TestCreateBucket(t *testing.T) {
+	s := newSite(t, nil)
+	writeKeys(t, s, "ops admin "+writerSecret+"\nreader read "+readerSecret+"\n")
+	ops, reader := s.client("ops", writerSecret), s.client("reader", readerSecret)
+	ops.bucket, reader.bucket = "new", "new"
+	if a := ops.do("PUT", "", "", ""); a.code != "AccessDenied" || !strings.Contains(a.body, "zarrdb init") {
+		t.Errorf("a server of single databases: %+v", a)
+	}
+	var made []*engine.DB
+	table := serve.New(serve.Options{Create: func(_ context.Context, name string) (*engine.DB, error) {
+		if name == "bad" {
+			return nil, fmt.Errorf("%w: x", serve.ErrName)
+		}
+		db, err := engine.Open(bg, name, &engine.Options{FS: vfs.NewMem(), Create: true})
+		made = append(made, db)
+		return db, err
+	}})
+	s.h.t = table
+	t.Cleanup(func() {
+		if err := table.Close(bg); err != nil {
+			t.Error(err)
+		}
+		for _, db := range made {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if a := reader.do("PUT", "", "", ""); a.code != "AccessDenied" {
+		t.Errorf("a reader: %+v", a)
+	}
+	region := "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>"
+	for _, want := range []string{"", "BucketAlreadyOwnedByYou"} {
+		if a := ops.do("PUT", "", "", region); a.code != want || (a.status == 200) != (want == "") {
+			t.Errorf("%+v, want %q", a, want)
+		}
+	}
+	if names := ops.list("v2", "", "/", 10); !slices.Equal(names, []string{"main/"}) {
+		t.Errorf("%q", names)
+	}
+	if a := ops.do("DELETE", "", "", ""); a.code != "BucketNotEmpty" {
+		t.Errorf("%+v", a)
+	}
+	ops.bucket = "bad"
+	if a := ops.do("PUT", "", "", ""); a.code != "InvalidBucketName" {
+		t.Errorf("%+v", a)
 	}
 }

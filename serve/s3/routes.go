@@ -147,17 +147,37 @@ func (c *call) listBuckets() error {
 	return c.send(http.StatusOK, out)
 }
 
-// createBucket answers that the bucket exists. Programs make a bucket before they write.
+// createBucket makes a database, for administrators of a directory of databases. Programs
+// make a bucket before they write: one that exists is theirs.
 func (c *call) createBucket() error {
 	if c.exists() == nil {
 		return &apiError{http.StatusConflict, "BucketAlreadyOwnedByYou", "the database exists"}
 	}
-	return denied("buckets are databases: zarrdb init makes one")
+	f, _, err := c.body(maxDocument, false) // it may name a region
+	if err != nil {
+		return err
+	}
+	f.close()
+	switch err := c.t.Create(c.ctx, c.who, c.bucket); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return denied("%s", serve.OneLine(err))
+	case errors.Is(err, serve.ErrName):
+		return &apiError{http.StatusBadRequest, "InvalidBucketName", serve.OneLine(err)}
+	case err != nil:
+		return err
+	}
+	c.w.Header().Set("Location", "/"+c.bucket)
+	c.w.WriteHeader(http.StatusOK)
+	return nil
 }
 
+// deleteBucket deletes nothing: a database is removed with its directory.
 func (c *call) deleteBucket() error {
 	if err := c.exists(); err != nil {
 		return err
 	}
-	return denied("buckets are databases, which are not deleted over S3")
+	if err := c.who.MayAdminister("delete databases"); err != nil {
+		return err
+	}
+	return &apiError{http.StatusConflict, "BucketNotEmpty", "a database and its history are not deleted over S3; remove its directory"}
 }
