@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var provenBy = regexp.MustCompile("([a-z/]+)\\.`(Test[A-Za-z0-9]+)`")
+var provenBy = regexp.MustCompile("([a-z0-9/]+)\\.`(Test[A-Za-z0-9]+)`")
 
 // Every test that docs/guarantees.md names exists, and every row names one.
 func TestGuaranteesAreTested(t *testing.T) {

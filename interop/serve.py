@@ -604,13 +604,13 @@ def aws_write(s):
     s.commits(session, lambda c: read_back(s, c, "by_aws/a"))
 
 
-def rclone(s, *args, who="writer"):
+def rclone(s, *args, who="writer", log=False):
     conf = s.tmp / "rclone.conf"
     conf.write_text(f"[z]\ntype = s3\nprovider = Other\naccess_key_id = {who}\nsecret_access_key = {SECRETS[who]}\nendpoint = {s.s3}\nregion = us-east-1\n")
     r = subprocess.run([tool("rclone"), "--config", str(conf), *args], capture_output=True, text=True,
                        env={k: v for k, v in os.environ.items() if not k.startswith("AWS_")})
     assert r.returncode == 0, r.stderr[-600:]
-    return r.stdout
+    return r.stderr if log else r.stdout
 
 
 @client("rclone")
@@ -625,11 +625,100 @@ def rclone_read(s):
 @client("rclone, writing")
 def rclone_write(s):
     session = s.begin()
+    rclone(s, "copyto", str(s.tmp / "source.zarr" / "zarr.json"), f"z:w.zdb/~{session}/one.json")
     rclone(s, "copy", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone")
     rclone(s, "check", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone", "--download")
     rclone(s, "deletefile", f"z:w.zdb/~{session}/by_rclone/a/c/0/0")
     rclone(s, "copy", str(s.tmp / "source.zarr" / "g"), f"z:w.zdb/~{session}/by_rclone")
     s.commits(session, lambda c: read_back(s, c, "by_rclone/a"))
+
+
+def tree(s, name):
+    """A copy of an array that a program synchronizes, and its chunk that changes at equal size."""
+    dest = s.tmp / name
+    shutil.copytree(s.tmp / "source.zarr" / "g", dest)
+    return dest, dest / "a" / "c" / "0" / "0"
+
+
+def syncs(s, name, sync, up, down):
+    """What differs is copied, and nothing else, in both directions; sync returns the copied names."""
+    session = s.begin()
+    local, chunk = tree(s, name)
+    remote = f"~{session}/{name}"
+    n = sum(p.is_file() for p in local.rglob("*"))
+    assert len(sync(up, local, remote)) == n
+    assert sync(up, local, remote) == []
+    s.commits(session, lambda c: read_back(s, c, name + "/a"))
+    time.sleep(1.1)  # programs compare seconds
+    chunk.write_bytes(bytes(255 - b for b in chunk.read_bytes()))
+    session = s.begin()
+    remote = f"~{session}/{name}"
+    assert [p.endswith("a/c/0/0") for p in sync(up, local, remote)] == [True]
+    s.commits(session, lambda c: None)
+    back = s.tmp / (name + ".back")
+    back.mkdir()
+    assert len(sync(down, back, f"main/{name}")) == n
+    assert sync(down, back, f"main/{name}") == []
+    assert (back / "a/c/0/0").read_bytes() == chunk.read_bytes()
+    time.sleep(1.1)
+    session = s.begin()
+    chunk.write_bytes(bytes(len(chunk.read_bytes())))
+    sync(up, local, f"~{session}/{name}")
+    s.commits(session, lambda c: None)
+    assert [p.endswith("a/c/0/0") for p in sync(down, back, f"main/{name}")] == [True]
+    assert (back / "a/c/0/0").read_bytes() == chunk.read_bytes()
+
+
+@client("aws s3 sync")
+def aws_sync(s):
+    def sync(how, local, remote):
+        remote = "s3://w.zdb/" + remote
+        out = aws(s, "sync", "--no-progress", str(local), remote) if how == "up" else aws(s, "sync", "--no-progress", "--exact-timestamps", remote, str(local))
+        return [line.split(" to ")[0].split(": ")[1] for line in out.splitlines() if "load: " in line]
+
+    syncs(s, "sync_aws", sync, "up", "down")
+
+
+@client("rclone sync")
+def rclone_sync(s):
+    for name, flags in (("plain", []), ("update", ["--update"]), ("checksum", ["--checksum"])):
+        def sync(how, local, remote):
+            pair = [str(local), "z:w.zdb/" + remote]
+            out = rclone(s, "sync", "-v", *flags, *(pair if how == "up" else pair[::-1]), log=True)
+            return [line.split(": ")[1] for line in out.splitlines() if ": Copied" in line]
+
+        syncs(s, "sync_rclone_" + name, sync, "up", "down")
+
+
+@client("s3cmd sync")
+def s3cmd_sync(s):
+    exe = tool("s3cmd")
+    conf = s.tmp / "s3cfg"
+    host = s.s3.removeprefix("http://")
+    conf.write_text(f"[default]\naccess_key = writer\nsecret_key = {SECRETS['writer']}\nhost_base = {host}\nhost_bucket = {host}\nuse_https = False\n")
+
+    def sync(how, local, remote):
+        pair = [f"{local}/", f"s3://w.zdb/{remote}/"]
+        r = subprocess.run([exe, "-c", str(conf), "--no-progress", "sync", *(pair if how == "up" else pair[::-1])], capture_output=True, text=True)
+        assert r.returncode == 0 and "ERROR" not in r.stderr, r.stderr[-600:]
+        return [line.split("'")[1] for line in r.stdout.splitlines() if "load: " in line]
+
+    syncs(s, "sync_s3cmd", sync, "up", "down")
+
+
+@client("pyarrow, writing")
+def pyarrow_write(s):
+    import pyarrow as pa
+    import pyarrow.fs
+    import pyarrow.parquet as pq
+    session = s.begin()
+    fs = pyarrow.fs.S3FileSystem(access_key="writer", secret_key=SECRETS["writer"], endpoint_override=s.s3.removeprefix("http://"), scheme="http", region="us-east-1")
+    table = pa.table({"a": list(range(1000))})
+    fs.create_dir(f"w.zdb/~{session}/table/part")
+    pq.write_table(table, f"w.zdb/~{session}/table/part/t.parquet", filesystem=fs)
+    assert pq.read_table(f"w.zdb/~{session}/table/part/t.parquet", filesystem=fs).equals(table)
+    assert sorted(f.base_name for f in fs.get_file_info(pyarrow.fs.FileSelector(f"w.zdb/~{session}/table", recursive=True))) == ["part", "t.parquet"]
+    s.commits(session, lambda c: None)
 
 
 @client("curl, writing")
