@@ -99,13 +99,8 @@ func (c *call) uploadPart() error {
 		if err != nil {
 			return err
 		}
-	} else {
-		if p, err = newPayload(c.r, c.claim, false); err != nil {
-			return err
-		}
-		if f, err = c.spool.fill(c.o.BodyBytes, func(w io.Writer) error { return p.copy(io.MultiWriter(w, sum)) }); err != nil {
-			return err
-		}
+	} else if f, p, err = c.body(c.o.BodyBytes, false, sum); err != nil {
+		return err
 	}
 	part := &uploadPart{f: f, tag: `"` + hex.EncodeToString(sum.Sum(nil)) + `"`}
 	c.mu.Lock()

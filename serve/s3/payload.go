@@ -152,12 +152,6 @@ func (p *payload) expect(c *check, text string) (err error) {
 	return nil
 }
 
-// copy writes the body. It does not write all of a body that is not what was signed.
-func (p *payload) copy(w io.Writer) error {
-	_, err := io.Copy(w, p)
-	return err
-}
-
 // Read implements [io.Reader].
 func (p *payload) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)

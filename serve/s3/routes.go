@@ -55,7 +55,7 @@ var subresources = []string{"accelerate", "acl", "analytics", "attributes", "cor
 func (c *call) route() (func(*call) error, error) {
 	level := object
 	switch {
-	case c.bucket == "":
+	case c.bucket == "" && c.object == "":
 		level = service
 	case c.object == "":
 		level = bucket

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -251,4 +253,37 @@ func TestStreams(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A body in chunks is an error, or it is the body that another reader finds in it too.
+func FuzzChunks(f *testing.F) {
+	_, signed := streamed(true)
+	for _, body := range []string{"5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n", "0\r\n\r\n", "1;a=b\r\nx\r\n1\r\ny\r\n0\r\n\r\n", "ffffffffffffffff\r\n", signed[65530:]} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c := &chunks{in: bufio.NewReaderSize(strings.NewReader(body), 64), trailer: true}
+		got, err := io.ReadAll(c)
+		var own *apiError
+		if err != nil {
+			if !errors.As(err, &own) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if len(got) > len(body) || len(c.values) > maxTrailer {
+			t.Errorf("%d bytes and %d values of a body of %d", len(got), len(c.values), len(body))
+		}
+		again := fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(got), got)
+		if len(got) == 0 {
+			again = "0\r\n"
+		}
+		for name, value := range c.values {
+			again += name + ":" + value + "\r\n"
+		}
+		c2 := &chunks{in: bufio.NewReaderSize(strings.NewReader(again+"\r\n"), 64), trailer: true}
+		if same, err := io.ReadAll(c2); err != nil || string(same) != string(got) || !maps.Equal(c.values, c2.values) {
+			t.Errorf("%q, then %q, %v", got, same, err)
+		}
+	})
 }

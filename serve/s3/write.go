@@ -54,13 +54,20 @@ func validKey(key string) error {
 	return nil
 }
 
-// body reads the body of a request, and verifies it. whole is that of newPayload.
-func (c *call) body(limit int64, whole bool) (*file, *payload, error) {
+// body reads the body of a request, and verifies it. whole is that of newPayload. The bytes
+// are written to more, too.
+func (c *call) body(limit int64, whole bool, more ...io.Writer) (*file, *payload, error) {
 	p, err := newPayload(c.r, c.claim, whole)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := c.spool.fill(limit, p.copy)
+	if p.size > limit {
+		return nil, nil, fmt.Errorf("%w: a body has at most %d bytes", kv.ErrTooLarge, limit)
+	}
+	f, err := c.spool.fill(limit, func(w io.Writer) error {
+		_, err := io.Copy(io.MultiWriter(append(more, w)...), p)
+		return err
+	})
 	return f, p, err
 }
 
