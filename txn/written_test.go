@@ -116,3 +116,41 @@ func TestWrittenSteps(t *testing.T) {
 		}
 	}
 }
+
+// Where earlier versions have expired, a value has the time of the first one that is kept.
+func TestWrittenAfterExpiry(t *testing.T) {
+	db := openToy(t)
+	var last CommitID
+	for i := range 20 {
+		last = say(t, db, "main", "m", setAll("old", "1", "new", fmt.Sprint(i)))
+	}
+	written := func() time.Time {
+		t.Helper()
+		snap, err := db.Snapshot(bg, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		at, _, err := snap.Written(bg, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	c, err := db.Lookup(bg, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := written(); !at.Before(c.Time) {
+		t.Errorf("%v", at)
+	}
+	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if at := written(); !at.Equal(c.Time) {
+			t.Errorf("%v, want %v", at, c.Time)
+		}
+		db.writes = history.Writes{} // as in the next process
+	}
+}
