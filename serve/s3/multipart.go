@@ -89,7 +89,7 @@ func (c *call) uploadPart() error {
 		defer src.v.Release()
 		text := c.r.Header.Get("X-Amz-Copy-Source-Range")
 		at, n, partial, ok := rangeOf(text, src.val.Size())
-		if !ok || !partial && text != "" {
+		if !ok || text != "" && (!partial || !strings.HasSuffix(text, fmt.Sprintf("-%d", at+n-1))) {
 			return invalid("X-Amz-Copy-Source-Range is bytes=FIRST-LAST, within the object")
 		}
 		f, err = c.spool.fill(c.o.BodyBytes, func(w io.Writer) error {

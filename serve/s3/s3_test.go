@@ -559,6 +559,35 @@ func TestUploads(t *testing.T) {
 	if b, err := kv.Get(bg, session.Engine(), "x"); err != nil || string(b) != bodies[0]+bodies[1]+bodies[3] {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
+	// Parts may be copied from other objects.
+	id = c.uploadID(in + "z")
+	tags = nil
+	for i, source := range []string{"", "bytes=0-4", "bytes=6-7"} {
+		a := c.do("PUT", in+"z", fmt.Sprintf("partNumber=%d&uploadId=%s", i+1, id), "", "X-Amz-Copy-Source: w/main/a/c/0/0", "X-Amz-Copy-Source-Range: "+source)
+		_, tag, _ := strings.Cut(a.body, "<ETag>")
+		tag, _, _ = strings.Cut(tag, "</ETag>")
+		tags = append(tags, tag)
+	}
+	for _, source := range []string{"bytes=6-16", "bytes=16-17", "bytes=x"} {
+		if a := c.do("PUT", in+"z", "partNumber=4&uploadId="+id, "", "X-Amz-Copy-Source: w/main/a/c/0/0", "X-Amz-Copy-Source-Range: "+source); a.code != "InvalidArgument" {
+			t.Errorf("a part that is copied from %s: %+v", source, a)
+		}
+	}
+	var body strings.Builder
+	for i, tag := range tags {
+		fmt.Fprintf(&body, "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", i+1, tag)
+	}
+	document := "<CompleteMultipartUpload>" + body.String() + "</CompleteMultipartUpload>"
+	full := []string{"X-Amz-Checksum-Type: FULL_OBJECT", "X-Amz-Checksum-Crc32: AAAAAA=="}
+	if a := c.do("POST", in+"z", "uploadId="+id, document, full...); a.code != "BadDigest" {
+		t.Errorf("another checksum of the object: %+v", a)
+	}
+	if a := c.do("POST", in+"z", "uploadId="+id, document); a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+	if b, err := kv.Get(bg, session.Engine(), "z"); err != nil || string(b) != "value of a/c/0/0valueof" {
+		t.Errorf("%q, %v", b, err)
+	}
 	id = c.uploadID(in + "x")
 	c.do("PUT", in+"x", "partNumber=1&uploadId="+id, bodies[0])
 	if a := c.do("DELETE", in+"x", "uploadId="+id, ""); a.status != 204 {

@@ -41,7 +41,7 @@ type claim struct {
 }
 
 var errVersion2 = &apiError{http.StatusBadRequest, "InvalidRequest", "the signature has version 2, and this server verifies version 4 only: " +
-	"set it with `aws configure set default.s3.signature_version s3v4`, Config(signature_version=\"s3v4\") in boto3, or signature_v2 = False in .s3cfg"}
+	"set it with `aws configure set default.s3.signature_version s3v4`, in boto3 with signature_version of botocore.config.Config, or with signature_v2 = False in .s3cfg"}
 
 // claimOf returns the claim of a request, nil without a signature.
 func claimOf(r *http.Request, q url.Values) (*claim, error) {
@@ -119,7 +119,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 func (c *claim) fresh(q url.Values, now time.Time) error {
 	at, err := time.Parse(timeFormat, c.at)
 	if err != nil {
-		return &apiError{http.StatusForbidden, "AccessDenied", "the request has no date of the form " + timeFormat}
+		return &apiError{http.StatusForbidden, "AccessDenied", "the request has no date of the form YYYYMMDDTHHMMSSZ"}
 	}
 	if !c.presigned {
 		if d := now.Sub(at); d > maxSkew || d < -maxSkew {
