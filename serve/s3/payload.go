@@ -21,7 +21,6 @@ import (
 
 // Ways of sending a body in chunks.
 const (
-	streaming       = "STREAMING-"
 	signedChunks    = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 	signedTrailer   = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 	unsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"

@@ -15,8 +15,7 @@ const (
 	object
 )
 
-// route answers requests with a method, at a level, with a parameter in the query. Those
-// that write need a session, except where the objects are named in the body.
+// route answers requests with a method, at a level, with a parameter in the query.
 type route struct {
 	method string
 	level  int
@@ -44,8 +43,8 @@ var routes = []route{
 	{"DELETE", object, "", (*call).delete},
 }
 
-// subresources are what else a query can ask for. A request for one that no route has must
-// not be taken for a request about the object.
+// subresources are parameters that change the meaning of a request. A request with such a
+// parameter that has no route is refused: the object or the listing is not its answer.
 var subresources = []string{"accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
 	"legal-hold", "lifecycle", "location", "logging", "metadataTable", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
 	"publicAccessBlock", "replication", "requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId", "uploads",

@@ -311,6 +311,9 @@ func TestReading(t *testing.T) {
 		{"GET", "main/none", "", 404, "NoSuchKey"},
 		{"GET", "none/a", "", 404, "NoSuchKey"},
 		{"GET", "main", "", 404, "NoSuchKey"},
+		{"HEAD", "main/", "", 404, ""},
+		{"HEAD", "main/a/", "", 404, ""},
+		{"GET", "main/a//b", "", 404, "NoSuchKey"},
 		{"GET", "%zz/a", "", 400, "InvalidURI"},
 		{"GET", "main/" + strings.Repeat("k", 5000), "", 400, "KeyTooLongError"},
 	} {

@@ -29,7 +29,7 @@ const (
 	emptyHash       = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// claim is what a request says of its signature.
+// claim describes the signature of a request.
 type claim struct {
 	name, scope string // scope is DAY/REGION/s3/aws4_request
 	at          string // in timeFormat

@@ -32,8 +32,8 @@ const maxLinks = 1 << 20
 
 // Since returns the time of a commit that gave a key the value which it has in the version
 // at: the value is that of the commit, and not that of its first parent. Between the
-// commit and at the key may have had another value for a while. So the same time is never
-// told of two values, and a later one is never told than that of the last change.
+// commit and the version at, the key may have had another value for a while. So two values of a
+// key never get the same time, and no value gets a time later than its last change.
 // exact is false if the commit before has the same second. Where earlier versions have
 // expired, it is the time of the first one that is kept.
 func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, key string, value *tree.Value) (when time.Time, exact bool, err error) {
