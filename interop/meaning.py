@@ -147,7 +147,7 @@ ONLY_V2 = {"zarr-python 2", "netCDF4", "GDAL"}  # readers that know no Zarr v3 a
 OBJECTS = {"text", "bytes", "no names of dimensions", *(f"calendar {c}" for c in ("noleap", "365_day", "360_day", "julian", "all_leap", "366_day"))}
 UNLABELLED = {"scalar", "no names of dimensions"}
 WITHOUT = {
-    "icechunk": {"fill null", "text", "bytes", "NaN among attributes"}, "read csv": {"no names of dimensions"}, "read npy": OBJECTS, "HTTP decoded": OBJECTS,
+    "icechunk": {"text", "bytes", "NaN among attributes"}, "read csv": {"no names of dimensions"}, "read npy": OBJECTS, "HTTP decoded": OBJECTS,
     "read by label": UNLABELLED | {"text", "bytes"}, "write by label": UNLABELLED, "Python sel": UNLABELLED, "Python engine": {"no names of dimensions"},
 }
 
@@ -261,7 +261,7 @@ class Run:
 
         for how, at in sets.items():
             for format, ext in FORMATS.items():
-                if self.o.fast and format in ("kerchunk-parquet", "icechunk") or format == "icechunk" and version == 2:
+                if self.o.fast and format in ("kerchunk-parquet", "icechunk"):
                     continue
                 if how == "linked" and path.endswith(".zarr") and format != "zarr3":
                     continue
