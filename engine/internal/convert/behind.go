@@ -81,7 +81,8 @@ func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
 		name := key[strings.LastIndexByte(key, '/')+1:]
 		switch {
 		case owner.skipped,
-			owner.known && owner.path == at && slices.Contains(names.Documents(owner.version), name):
+			owner.known && owner.path == at && slices.Contains(names.Documents(owner.version), name),
+			owner.known && owner.path == at && owner.chunk == nil && isOMEXML(key): // it goes along
 			continue
 		case owner.chunk != nil:
 			if _, ok := owner.chunk(key); ok {

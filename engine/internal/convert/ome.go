@@ -300,12 +300,16 @@ func checkAxes(c *zarr.Meta, axes []*string) error {
 // omeXML is a key of the group "OME" that belongs to no node and is part of OME-Zarr.
 const omeXML = "METADATA.ome.xml"
 
+// isOMEXML reports whether a key would be the OME-XML of a group.
+func isOMEXML(key string) bool { return strings.HasSuffix("/"+key, "/OME/"+omeXML) }
+
 // omeDocument returns the OME-XML of a group, nil if it has none.
 func omeDocument(ctx context.Context, view kv.Reader, path string) ([]byte, error) {
-	if path[strings.LastIndexByte(path, '/')+1:] != "OME" {
+	key := names.Dir(path) + omeXML
+	if !isOMEXML(key) {
 		return nil, nil
 	}
-	doc, err := kv.Get(ctx, view, names.Dir(path)+omeXML)
+	doc, err := kv.Get(ctx, view, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		err = nil
 	}

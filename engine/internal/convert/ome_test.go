@@ -98,8 +98,8 @@ func TestOME(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.AllNotes != 0 {
-			t.Errorf("to v%v: %q", to, plan.Notes)
+		if err := plan.LeaveKeys(store.List(t.Context(), kv.ListOptions{})); err != nil || plan.AllNotes != 0 || plan.AllBehind != 0 {
+			t.Errorf("to v%v: %q, left behind %q, %v", to, plan.Notes, plan.Behind, err)
 		}
 		out := kv.NewMem()
 		report := func(int64) {}
