@@ -133,6 +133,15 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 	return out, nil
 }
 
+// chunk returns the coordinates of the chunk with a key relative to an array.
+func (n *convertedNode) chunk(key string) (coords []int64, ok bool) {
+	coords, ok = n.keys.Parse(key)
+	for d, count := range n.array.Meta().ChunkCounts() {
+		ok = ok && coords[d] < count
+	}
+	return coords, ok
+}
+
 // missingChunk returns what missing chunks of an array hold. It must not be changed.
 func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) ([]byte, error) {
 	n.mu.Lock()
@@ -171,10 +180,7 @@ func (c *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if n == nil {
 		return nil, kv.ErrNotFound
 	}
-	coords, ok := n.keys.Parse(strings.TrimPrefix(key, names.Dir(path)))
-	for d, count := range n.array.Meta().ChunkCounts() {
-		ok = ok && coords[d] < count
-	}
+	coords, ok := n.chunk(strings.TrimPrefix(key, names.Dir(path)))
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
@@ -309,6 +315,11 @@ func (c *View) keys(ctx context.Context, o kv.ListOptions) (keys []string, err e
 	from := names.Parent(o.Prefix)
 	if n, path, err := c.arrayAbove(ctx, o.Prefix); err == nil && n != nil {
 		from = path
+		if key, below := strings.CutPrefix(names.Parent(o.Prefix), names.Dir(path)); below {
+			if _, ok := n.chunk(key); ok {
+				return nil, nil // no key lies below a chunk
+			}
+		}
 	}
 	for found, err := range zarr.Walk(ctx, c.view, from, c.open) {
 		if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrMetadata) || errors.Is(err, zarr.ErrPath) {
