@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -94,16 +93,29 @@ func (t *told) find(ctx context.Context, key string) ([]byte, error) {
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	for _, name := range []string{names.V3, names.V2Array, names.V2Group} {
-		if in, err := kv.Exists(ctx, t.base, names.Dir(node)+name); in || err != nil {
-			return nil, cmp.Or(err, kv.ErrNotFound)
-		}
-	}
-	some, err := kv.Any(ctx, t.base, names.Dir(node))
-	if !some && !errors.Is(err, errors.ErrUnsupported) {
-		return nil, cmp.Or(err, kv.ErrNotFound)
+	switch alone, err := t.copyAlone(ctx, names.Dir(node)); {
+	case errors.Is(err, kv.ErrInvalidKey): // the store cannot have such a node
+		return nil, kv.ErrNotFound
+	case err != nil:
+		return nil, err
+	case !alone:
+		return nil, kv.ErrNotFound
 	}
 	return doc, nil
+}
+
+// copyAlone reports whether the store has keys in a directory, and no document of a node.
+func (t *told) copyAlone(ctx context.Context, dir string) (bool, error) {
+	for _, name := range []string{names.V3, names.V2Array, names.V2Group} {
+		if in, err := kv.Exists(ctx, t.base, dir+name); in || err != nil {
+			return false, err
+		}
+	}
+	some, err := kv.Any(ctx, t.base, dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return true, nil
+	}
+	return some, err
 }
 
 // ListDir implements [kv.DirLister]. A node of the copy has keys, so its directory is there.

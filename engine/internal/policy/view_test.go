@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
 
@@ -110,5 +112,34 @@ func TestToldView(t *testing.T) {
 				t.Errorf("%q, %v, want %q", got, err, want)
 			}
 		})
+	}
+}
+
+// Entries of consolidated metadata that no store can have as nodes are no error of the others.
+func TestToldOddEntries(t *testing.T) {
+	const array = `{"zarr_format":2,"shape":[1]}`
+	for _, odd := range []string{"..", "../b", "/b", "b//c", "./b", "b/.", "b\\u0000", strings.Repeat("x", 5000)} {
+		store, err := dirkv.Open(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v2 := fmt.Sprintf(`{"zarr_consolidated_format":1,"metadata":{"b/.zarray":%[1]s,"%[2]s/.zarray":%[1]s}}`, array, odd)
+		v3 := fmt.Sprintf(`{"zarr_format":3,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"b":{"a":1},"%s":{"a":1}}}}`, odd)
+		for key, text := range map[string]string{".zmetadata": v2, "zarr.json": v3, "b/0": "x"} {
+			if err := store.Set(t.Context(), key, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		view := WithTold(store).(kv.ReadLister)
+		var keys []string
+		for key, err := range view.List(t.Context(), kv.ListOptions{}) {
+			if err != nil {
+				t.Errorf("%.20q: %v", odd, err)
+			}
+			keys = append(keys, key)
+		}
+		if want := []string{".zmetadata", "b/.zarray", "b/0", "b/zarr.json", "zarr.json"}; !slices.Equal(keys, want) {
+			t.Errorf("%.20q: %q, want %q", odd, keys, want)
+		}
 	}
 }
