@@ -207,3 +207,28 @@ func TestExportSkipUnreadable(t *testing.T) {
 		}
 	})
 }
+
+// TestExportOMEXML checks that the OME-XML of a collection of images goes along in a
+// conversion, and is left behind where the destination holds nodes alone.
+func TestExportOMEXML(t *testing.T) {
+	const xml = "OME/METADATA.ome.xml"
+	keys, stray := webStore(t, zarr.V3)
+	delete(keys, stray)
+	keys["OME/zarr.json"], keys[xml] = `{"zarr_format":3,"node_type":"group"}`, "<OME/>"
+	everyConversion(t, keys, nil, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
+		want := []string(nil)
+		if strings.Contains(t.Name(), "parquet_true") {
+			want = []string{"key " + xml}
+		}
+		if err != nil || !slices.Equal(res.Behind, want) || (out[xml] == "<OME/>") != (want == nil) {
+			t.Errorf("%+v, %q, %v", res, out[xml], err)
+		}
+	})
+	keys, stray = webStore(t, zarr.V2)
+	delete(keys, stray)
+	keys["OME/.zgroup"], keys[xml] = `{"zarr_format":2}`, "<OME/>"
+	res, err := Export(bg, openURL(t, memoryURL(t, keys)), filepath.Join(t.TempDir(), "out"), ExportOptions{Foreign: ForeignOptions{Format: "icechunk"}})
+	if err != nil || !slices.Equal(res.Behind, []string{"key " + xml}) {
+		t.Errorf("icechunk: %+v, %v", res, err)
+	}
+}

@@ -137,7 +137,7 @@ func (ex *refExporter) planFormat(ctx context.Context) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip})
+	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip, OnlyNodes: ex.o.Parquet})
 	return err
 }
 

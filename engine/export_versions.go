@@ -51,7 +51,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at sour
 		if !f.OnlyV3 {
 			return p, nil
 		}
-		ex.plan, err = ex.src.planConversion(ctx, ex.view, at, zarr.V3, convert.Options{})
+		ex.plan, err = ex.src.planConversion(ctx, ex.view, at, zarr.V3, convert.Options{OnlyNodes: true})
 		if err != nil || ex.plan == nil {
 			return p, err
 		}

@@ -82,7 +82,7 @@ func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
 		switch {
 		case owner.skipped,
 			owner.known && owner.path == at && slices.Contains(names.Documents(owner.version), name),
-			owner.known && owner.path == at && owner.chunk == nil && isOMEXML(key): // it goes along
+			owner.known && owner.path == at && owner.chunk == nil && isOMEXML(key) && !c.o.OnlyNodes: // it goes along
 			continue
 		case owner.chunk != nil:
 			if _, ok := owner.chunk(key); ok {

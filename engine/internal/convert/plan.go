@@ -74,6 +74,9 @@ type Options struct {
 	// Skip are paths of arrays and groups to leave out, relative to what is converted. A
 	// path without a node is zarr.ErrNotFound.
 	Skip []string
+	// OnlyNodes says that the destination holds metadata and chunks alone, and not the
+	// OME-XML of a group.
+	OnlyNodes bool
 }
 
 // New makes the metadata of every node at and below a path of a view in another format,
@@ -191,6 +194,9 @@ func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, 
 		return c.images.axes(ctx, n.Path())
 	}
 	c.images.seen[n.Path()] = imageAxes(n.Meta())
+	if c.o.OnlyNodes {
+		return nil, nil
+	}
 	doc, err := omeDocument(ctx, c.view, n.Path())
 	if doc == nil || err != nil {
 		return nil, err
