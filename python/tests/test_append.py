@@ -56,7 +56,9 @@ for key, (unit, kind) in ENCODED.items():
         ("numbers", data([-2, -1]), "-2 does not follow"),
         ("one", data([6, 5]), "5 is there already"),
         ("down", data([3.0]), "3.0 does not follow"),
-        ("numbers", data([2, np.nan]), "nan does not follow"),
+        ("numbers", data([2, np.nan]), "time: its numbers cannot be stored as int64"), ("down", data([1, np.nan]), "nan does not follow"),
+        ("numbers", data([2.5]), "time: its numbers cannot be stored as int64"), ("numbers", data([2], (1.2, 2, 3)), "x: its numbers cannot be stored"),
+        ("int8", data([2**32 + 3]), "time: its numbers cannot be stored as int8"), ("int8", data(np.array([200], "u1")), "cannot be stored as int8"),
         ("labels", data(["c", "a"]), "'a' is there already"),
         ("times", data(days("2020-01-02")), "2020-01-02.* is there already"),
         ("times", data(days("2019-01-02")), "2019-01-02.* does not follow"),
@@ -96,7 +98,7 @@ def test_refused(shared: zarrdb.Repository, first: str, more: xr.Dataset, why: s
 @pytest.mark.parametrize(
     ("first", "more"),
     [
-        ("numbers", data([2, 4])), ("one", data([4, 3])), ("one", data([6, 7])), ("down", data([1.5, 1.0])), ("labels", data(["d", "c"])),
+        ("numbers", data([2, 4])), ("one", data([4, 3])), ("one", data([6, 7])), ("int8", data([3.0, 4.0])), ("down", data([1.5, 1.0])), ("labels", data(["d", "c"])),
         ("times", data(days("2020-01-03"))), ("times", data(days("2020-01-03")).transpose("x", "time")), ("numbers", data([3]).drop_vars("x")),
         ("bounds", data(days("2020-01-03")).assign(bound=("time", [np.datetime64("NaT", "ns"), np.datetime64("2020-05-01", "ns")]))),
         ("mask", data([2]).assign(mask=("x", [True, False, True]))), ("units", data([2]).assign(t=("time", [1.0], {"units": "K"}))),

@@ -63,10 +63,21 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: st
             f"its times cannot be stored as {raw.dtype} of {raw.attrs.get('units', 'no unit')!r}; "
             "write what is stored again with another unit or type first: encoding={…: {'units': …, 'dtype': 'f8'}}"
         ]
+    if not is_time and not _keeps(new, stored, raw, decoded):
+        return [f"its numbers cannot be stored as {raw.dtype}; write what is stored again with another type first: encoding={{…: {{'dtype': …}}}}"]
     if dim not in new.dims:
         same = stored.shape == raw.shape and Variable(raw.dims, stored.data).equals(Variable(raw.dims, raw.values))  # type: ignore[no-untyped-call]
         return [] if same else [f"it differs from what is stored, and does not have the dimension {dim}; drop it, or write it without append_dim"]
     return [] if any_order or name != dim or new.ndim != 1 else _order(raw, stored.values, new.values)
+
+
+def _keeps(new: Variable, stored: Variable, raw: Variable, decoded: Variable) -> bool:
+    """Whether numbers that are stored as integers are what they were."""
+    how = decoded.encoding.keys()
+    if raw.dtype.kind not in "iu" or new.dtype.kind not in "iuf" or how & {"scale_factor", "add_offset", "_Unsigned"}:
+        return True
+    same = stored.values == new.values
+    return bool((same | new.isnull().values if how & {"_FillValue", "missing_value"} else same).all())
 
 
 def _holds(new: Variable, stored: Variable, raw: Variable, name: Any) -> bool:

@@ -141,7 +141,7 @@ def to_zarrdb(
     """Write a dataset. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
     such as append_dim, region and encoding. With append_dim, labels that are there already or go back (unless
-    `any_order`), other coordinates, and times that the stored unit cannot hold are refused. With compute=False,
+    `any_order`), other coordinates, and labels and times that the stored type or unit cannot hold are refused. With compute=False,
     which needs a session, what writes the chunks is returned: dask's `Delayed`.
 
     >>> import xarray as xr, zarrdb
