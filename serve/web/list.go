@@ -178,7 +178,7 @@ func wantsHTML(r *http.Request) bool {
 func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries iter.Seq2[entry, error]) error {
 	head := w.Header()
 	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	head.Set("Vary", "Accept")
+	head.Add("Vary", "Accept")
 	return writeLong(w, r, "text/html; charset=utf-8", func(yield func([]byte, error) bool) {
 		b := fmt.Appendf(nil, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n", html.EscapeString(title))
 		for e, err := range entries {

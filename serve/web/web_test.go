@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -460,6 +461,12 @@ func TestOrigins(t *testing.T) {
 			}
 			if expose := r.Header.Get("Access-Control-Expose-Headers"); (c.want != "") != strings.Contains(expose, "Content-Range") {
 				t.Errorf("exposed headers %q", expose)
+			}
+		}
+		for _, path := range []string{"/w/v/main/keys/small", "/w/v/main/", "/w/v/main/?limit=1"} {
+			vary := s.do("GET", path, "Origin: "+c.origin).Header.Values("Vary")
+			if c.want != "*" && !slices.Contains(vary, "Origin") {
+				t.Errorf("%s: caches take it for the answer to other origins too: Vary is %q", path, vary)
 			}
 		}
 	}
