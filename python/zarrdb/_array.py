@@ -398,6 +398,17 @@ def _written(view: View) -> Session:
     return view
 
 
+def _coded(doc: dict[str, Any]) -> list[Any]:
+    """The codecs of a document, without the members of their configurations that programs write in different words."""
+    out: list[Any] = []
+    codecs: list[Any] = [*(doc.get("codecs") or []), doc.get("compressor"), *(doc.get("filters") or [])]
+    for codec in filter(None, codecs):
+        c: Any = {"name": codec} if isinstance(codec, str) else codec
+        inner = c.get("configuration") or {}
+        out.append((c.get("name"), c.get("id"), inner.get("chunk_shape"), _coded(inner)))
+    return out
+
+
 def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
     """Before zarr-python writes the document of an array with a shorter shape: let what is cut off be gone, as `resize` does.
     zarr-python leaves elements outside the shape in the chunks at its edge, and shows them when the array grows again.
@@ -409,11 +420,11 @@ def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: boo
         new, (raw, _, id) = json.loads(bytes(value)), View._read(session, key)
         old, want = json.loads(bytes(raw)), session._seen.expected(key, by_key)
         shape = [min(n, m) for n, m in zip(new["shape"], old["shape"], strict=True)]
-        same = all(old.get(k) == new.get(k) for k in ("chunk_grid", "chunks", "data_type", "dtype"))
+        same = all(old.get(k) == new.get(k) for k in ("chunk_grid", "chunks", "data_type", "dtype", "order")) and _coded(old) == _coded(new)
         if not same or shape == old["shape"] or want not in (None, id):  # if another has changed it, the write is an error
             return
         a = session.array(path)
-    except (ValueError, KeyError, TypeError, ZarrdbError):  # there is no array, or none that the server reads
+    except (ValueError, KeyError, TypeError, AttributeError, ZarrdbError):  # there is no array, or none that the server reads
         return
     if not chunks_go and a._has_chunks_outside(shape):
         return
