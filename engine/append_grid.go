@@ -77,7 +77,9 @@ func (p *AppendPlan) place(b *appendBase, arrays []*appendArray) (ok bool) {
 
 // recoded reports whether all elements are encoded again whatever the chunks are.
 func (a *appendArray) recoded() bool {
-	return a.as != nil || a.label != nil || slices.Contains(a.base.meta.Diff(a.meta), "codecs")
+	return a.as != nil || a.label != nil || slices.ContainsFunc(a.base.meta.Diff(a.meta), func(field string) bool {
+		return field == "codecs" || field == "data_type" // of which v2 has another byte order too
+	})
 }
 
 func (a *appendArray) sameGrid() bool {

@@ -287,3 +287,24 @@ func TestAppendRectilinear(t *testing.T) {
 		}
 	}
 }
+
+// Elements of Zarr v2 in another byte order stay the numbers that they are.
+func TestAppendByteOrders(t *testing.T) {
+	set := func(dtype, times string) smallSet {
+		return timesOf(dtype, "days since 2001-01-01", "", times, 0, 2)
+	}
+	big, err := binary.Append(nil, binary.BigEndian, []int32{2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "2001-01-01T00:00:00 2001-01-02T00:00:00 2001-01-03T00:00:00 2001-01-04T00:00:00"
+	small := packed[int32](t, 0, 1)
+	joins(t, []smallSet{set("<i4", small), set(">i4", string(big))}, true, func(mode string, db *DB, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		if got := textOfTimes(t, array(t, at(t, db, ""), "time")); got != want {
+			t.Errorf("%s: %s, want %s", mode, got, want)
+		}
+	})
+}

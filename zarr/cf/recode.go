@@ -169,7 +169,10 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 	f := math.Float64frombits(raw)
 	gone := r.from.isMissing(raw) || float && f != f || r.offset != nil && r.in.Kind() == dtype.Int && !r.from.unsigned && r.from.signed(raw) == NaT
 	if gone {
-		return r.gone(float && f != f)
+		if !float {
+			f = 0
+		}
+		return r.gone(f)
 	}
 	var exact *big.Rat
 	n := r.from.signed(raw)
@@ -177,6 +180,9 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 	case float && math.IsInf(f, 0):
 		if r.out.Kind() != dtype.Float || r.offset != nil {
 			return out, "it is infinite"
+		}
+		if r.to.isMissing(raw) {
+			return out, "it means a missing value there"
 		}
 		bits, _ := r.out.RoundFloat(f)
 		binary.LittleEndian.PutUint64(out[:], bits)
@@ -223,11 +229,17 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 	return out, ""
 }
 
-// gone is the element of a missing value.
-func (r *Recoder) gone(nan bool) (out [8]byte, why string) {
+// plainNaN is the NaN of numpy, which every format can name.
+var plainNaN = math.Float64frombits(0x7ff8 << 48)
+
+// gone is the element of a missing value, which is f in an array of floats.
+func (r *Recoder) gone(f float64) (out [8]byte, why string) {
 	switch {
-	case r.out.Kind() == dtype.Float && (nan || r.missing == nil):
-		bits, _ := r.out.RoundFloat(math.NaN())
+	case r.out.Kind() == dtype.Float && (f != f || r.missing == nil):
+		if f == f {
+			f = plainNaN
+		}
+		bits, _ := r.out.RoundFloat(f)
 		binary.LittleEndian.PutUint64(out[:], bits)
 	case r.missing != nil:
 		copy(out[:], r.missing)

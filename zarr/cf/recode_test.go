@@ -179,3 +179,38 @@ func TestCountOf(t *testing.T) {
 		}
 	}
 }
+
+// NaN stays the NaN that every format can name, and infinity that means a missing value in
+// the other array is refused.
+func TestRecodeNaN(t *testing.T) {
+	narrow, wide := dtype.NewFloat(32), dtype.NewFloat(64)
+	from, to := counts(t, narrow, "", ""), counts(t, wide, "", "")
+	rec, err := NewRecoder(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const numpy = 0x7ff8 << 48
+	out, err := rec.Append(nil, binary.LittleEndian.AppendUint32(nil, 0x7fc00000))
+	if got := binary.LittleEndian.Uint64(out); err != nil || got != numpy {
+		t.Errorf("NaN is %#x, %v", got, err)
+	}
+	if err := from.Attributes.Set("missing_value", -1); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err = NewRecoder(from, to); err != nil {
+		t.Fatal(err)
+	}
+	out, err = rec.Append(nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(-1)))
+	if got := binary.LittleEndian.Uint64(out); err != nil || got != numpy {
+		t.Errorf("a missing value is %#x, %v", got, err)
+	}
+	if err := to.Attributes.Set(FillAttribute, "Infinity"); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err = NewRecoder(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rec.Append(nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))); !errors.Is(err, ErrInexact) {
+		t.Errorf("infinity: %v", err)
+	}
+}
