@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,9 @@ type labels struct {
 // units of labels that are dates, and dates with times.
 const dayUnits, secondUnits = "days since 1970-01-01", "seconds since 1970-01-01"
 
+// dated are labels that begin with a year and a month.
+var dated = regexp.MustCompile(`^\d{4}-\d{2}`)
+
 // newLabels finds the type that all labels have: whole numbers, numbers, dates or texts.
 func newLabels(texts []string) (*labels, error) {
 	number := func(text string) ([]byte, error) {
@@ -47,6 +51,9 @@ func newLabels(texts []string) (*labels, error) {
 	}
 	count := func(units string) func(string) ([]byte, error) {
 		return func(text string) ([]byte, error) {
+			if !dated.MatchString(text) {
+				return nil, errors.ErrUnsupported // such as 12Z or 1-2
+			}
 			n, err := cf.CountOf(units, text)
 			return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
 		}
@@ -66,6 +73,9 @@ func newLabels(texts []string) (*labels, error) {
 	}{
 		{dtype.NewInt(64), "", number},
 		{dtype.NewFloat(64), "", func(text string) ([]byte, error) {
+			if _, err := strconv.ParseInt(text, 10, 64); errors.Is(err, strconv.ErrRange) {
+				return nil, err // a float has not all its digits
+			}
 			f, err := strconv.ParseFloat(text, 64)
 			return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err
 		}},

@@ -389,6 +389,10 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 	})
 }
 
+// packing are the attributes that numbers are computed with. Another value of them means
+// other numbers, so that it is of no help to set it.
+var packing = []string{"scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value"}
+
 // waysOn adds to the error of an append what the user can do about its differences.
 func waysOn(err error) error {
 	var e *engine.MisfitError
@@ -403,10 +407,12 @@ func waysOn(err error) error {
 		switch attribute, is := strings.CutPrefix(d.Field, "attribute "); {
 		case d.Copied:
 			way = "without --link the sources are copied and joined"
+		case is && slices.Contains(packing, attribute):
+			way = "values that are packed otherwise have to be written anew, as xarray does with the encoding of the first source"
 		case is && d.Want == "missing":
 			mend = "attrs %s --delete " + shellWord(attribute)
 		case is:
-			mend = "attrs %s --set " + shellWord(attribute+"="+d.Want)
+			mend = "attrs %s --set " + shellWord(attribute+"="+d.Want) + " if the numbers mean that"
 		case d.Field == "array" && d.Want == "there":
 			source = d.From
 			fallthrough
@@ -414,6 +420,8 @@ func waysOn(err error) error {
 			mend = "rm %s"
 		case d.Field == "values":
 			mend = "write %s"
+		case d.Field == "chunk_grid" && strings.HasPrefix(d.Got[0], "not to be joined"):
+			way = "without --rectilinear the elements are encoded again"
 		case d.Field == "zarr_format":
 			way = fmt.Sprintf("zarrdb export %s NEW --format zarr%s converts a source", shellWord(source), d.Want)
 		}
