@@ -183,26 +183,66 @@ func (j *joiner) grow(ctx context.Context) error {
 	return nil
 }
 
-// replace gives an existing array another type or grid. Elements that have to be encoded
-// again wait.
+// replace gives an existing array another type or grid.
 func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	if b.meta.Type.Equal(b.stored.Type) {
+		return j.recut(ctx, b, a)
+	}
 	from, err := b.existing(a)
 	if err != nil {
 		return err
 	}
-	kept := b.kept
-	if !b.meta.Type.Equal(b.stored.Type) {
-		kept = 0
-	}
-	if err := j.await(ctx, b, from, kept, b.had, 0, func(pendingValues) error { return nil }); err != nil {
+	// Elements of another type wait. They are not many, see widen.
+	if err := j.await(ctx, b, from, 0, b.had, 0, func(pendingValues) error { return nil }); err != nil {
 		return err
 	}
-	if kept == 0 {
-		if err := j.deleteChunks(ctx, j.s, b, 0); err != nil {
-			return err
-		}
+	if err := j.deleteChunks(ctx, j.s, b, 0); err != nil {
+		return err
 	}
 	return j.document(ctx, b.path, b.joined())
+}
+
+// recut gives an existing array another grid. Its elements from kept on lie in the last
+// chunks along the dimension, which are encoded again one after the other.
+func (j *joiner) recut(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	if err := j.document(ctx, b.path, b.joined()); err != nil || b.kept == b.had {
+		return err
+	}
+	to, err := j.s.Array(ctx, a.Path())
+	if err != nil {
+		return err
+	}
+	index := make([]zarr.Index, len(b.meta.Shape))
+	index[b.axis] = zarr.Slice(b.kept, b.had, 1)
+	var each func(d int, size int64) error
+	each = func(d int, size int64) error {
+		switch {
+		case d == b.axis:
+			return each(d+1, size*(b.had-b.kept))
+		case d == len(index) && a.Type().Variable():
+			v, err := a.ReadVar(ctx, zarr.Sel(index...))
+			if err != nil {
+				return err
+			}
+			return to.WriteVar(ctx, zarr.Sel(index...), v)
+		case d == len(index):
+			data := make([]byte, size)
+			if err := a.ReadBytes(ctx, zarr.Sel(index...), data); err != nil {
+				return err
+			}
+			return to.WriteBytes(ctx, zarr.Sel(index...), data)
+		}
+		g, n := b.stored.Grid, b.stored.Shape[d]
+		for c := range g.Count(d, n) {
+			lo, hi := g.Start(d, c), min(g.Start(d, c+1), n)
+			index[d] = zarr.Slice(lo, hi, 1)
+			if err := each(d+1, size*(hi-lo)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return each(0, int64(a.Type().Size()))
 }
 
 // existing is the existing array with elements of the joined one.
