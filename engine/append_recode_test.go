@@ -240,6 +240,30 @@ func TestAppendReportsAll(t *testing.T) {
 	})
 }
 
+// unevenPieces are databases with an array v of lengths×3 elements in Zarr v3, which count
+// from 0, 1000, 2000.
+func unevenPieces(t *testing.T, lengths, chunks []int64) (list []Piece) {
+	t.Helper()
+	for i, n := range lengths {
+		db := openDB(t, nil)
+		values := make([]int32, 3*n)
+		for k := range values {
+			values[k] = int32(1000*i + k)
+		}
+		commit(t, db, "", "x", func(s *Session) error {
+			a, err := s.CreateArray(bg, "v", zarr.Spec{Shape: []int64{n, 3}, Chunks: []int64{chunks[i], 2}, DataType: "int32", DimensionNames: []string{"time", "x"}})
+			if err != nil {
+				return err
+			}
+			return a.WriteBytes(bg, zarr.Sel(), []byte(packed(t, values...)))
+		})
+		list = append(list, Piece{Name: fmt.Sprint("p", i), Open: func(ctx context.Context) (*Source, error) {
+			return OpenDatabaseSource(ctx, db.Dir(), "", "", "", &SourceOptions{Open: func(_ context.Context, _ string, o *Options) (*DB, error) { return db.Handle(o) }})
+		}})
+	}
+	return list
+}
+
 // Pieces with other chunk lengths are cut anew, or joined as a rectilinear grid, at once and
 // one after the other.
 func TestAppendRectilinear(t *testing.T) {
@@ -249,26 +273,7 @@ func TestAppendRectilinear(t *testing.T) {
 	for _, rectilinear := range []bool{false, true} {
 		for _, step := range []int{1, 2, len(lengths)} {
 			t.Run(fmt.Sprint(rectilinear, step), func(t *testing.T) {
-				var list []Piece
-				var want []int32
-				for i, n := range lengths {
-					db := openDB(t, nil)
-					values := make([]int32, 3*n)
-					for k := range values {
-						values[k] = int32(1000*i + k)
-					}
-					want = append(want, values...)
-					commit(t, db, "", "x", func(s *Session) error {
-						a, err := s.CreateArray(bg, "v", zarr.Spec{Shape: []int64{n, 3}, Chunks: []int64{chunks[i], 2}, DataType: "int32", DimensionNames: []string{"time", "x"}})
-						if err != nil {
-							return err
-						}
-						return a.WriteBytes(bg, zarr.Sel(), []byte(packed(t, values...)))
-					})
-					list = append(list, Piece{Name: fmt.Sprint("p", i), Open: func(ctx context.Context) (*Source, error) {
-						return OpenDatabaseSource(ctx, db.Dir(), "", "", "", &SourceOptions{Open: func(_ context.Context, _ string, o *Options) (*DB, error) { return db.Handle(o) }})
-					}})
-				}
+				list := unevenPieces(t, lengths, chunks)
 				db := openDB(t, nil)
 				for lo := 0; lo < len(list); lo += step {
 					plan, err := PlanAppend(bg, list[lo:min(lo+step, len(list))], AppendOptions{Dim: "time", Rectilinear: rectilinear})
@@ -277,6 +282,12 @@ func TestAppendRectilinear(t *testing.T) {
 					must(t, err)
 				}
 				a := array(t, at(t, db, ""), "v")
+				var want []int32
+				for i, n := range lengths {
+					for k := range 3 * n {
+						want = append(want, int32(1000*i)+int32(k))
+					}
+				}
 				if got := textOf(t, a); got != packed(t, want...) {
 					t.Error("other values")
 				}

@@ -269,3 +269,96 @@ func TestAppendResumesItsOwn(t *testing.T) {
 		noSessions(t, db)
 	})
 }
+
+// An append that converts elements, makes a rectilinear grid or stacks its pieces goes on
+// like any other, behind what is there and where nothing is.
+func TestAppendResumedConverted(t *testing.T) {
+	carefully(t)
+	times := func(link bool) ([]Piece, AppendOptions) {
+		return pieces(t,
+			timesOf("<i4", "days since 2001-01-01", "", packed[int32](t, 0, 1), 0, 2),
+			timesOf("<i8", "days since 2001-02-01", "", packed[int64](t, 0, 1, 2), 2, 3),
+			timesOf(">i2", "hours since 2001-03-01", "", "\x00\x01\x00\x02", 5, 2),
+			timesOf("<f8", "days since 2001-04-01", "", packed(t, 0.25, 0.5, 1.5), 7, 3),
+		), AppendOptions{Dim: "time", Link: link}
+	}
+	for name, sources := range map[string]func() ([]Piece, AppendOptions){
+		"times":        func() ([]Piece, AppendOptions) { return times(false) },
+		"linked times": func() ([]Piece, AppendOptions) { return times(true) },
+		"rectilinear": func() ([]Piece, AppendOptions) {
+			return unevenPieces(t, []int64{40, 28, 7, 30}, []int64{31, 28, 3, 10}), AppendOptions{Dim: "time", Rectilinear: true}
+		},
+		"new dimension": func() ([]Piece, AppendOptions) {
+			var sets []smallSet
+			for i := range byte(4) {
+				sets = append(sets, timesOf("<i4", "days since 2001-01-01", "", packed[int32](t, 0, 1, 2), 3*i, 3))
+			}
+			return pieces(t, sets...), AppendOptions{Dim: "run", Labels: []string{"1", "2", "3", "5"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, how := sources()
+			join := func(db *DB, lo, hi int, o ImportOptions, c *counted) error {
+				part := how
+				if how.Labels != nil {
+					part.Labels = how.Labels[lo:hi]
+				}
+				p, err := PlanAppend(bg, c.pieces(list[lo:hi]), part)
+				if err == nil {
+					_, err = db.Append(bg, p, o)
+				}
+				return err
+			}
+			for _, there := range []int{0, 1} {
+				path, config := t.TempDir()+"/t.zdb", t.TempDir()
+				contents := func(db *DB) string {
+					text := ""
+					s := at(t, db, "")
+					for n, err := range s.Walk(bg, "") {
+						must(t, err)
+						if n.Meta().Array {
+							a := array(t, s, n.Path())
+							text += fmt.Sprintf("%s %v %v %v %q\n", a.Path(), a.Type(), a.Shape(), a.Meta().Grid, textOf(t, a))
+						}
+					}
+					return text
+				}
+				whole, c := openDB(t, nil), &counted{}
+				if there > 0 {
+					must(t, join(whole, 0, there, ImportOptions{}, &counted{}))
+				}
+				must(t, join(whole, there, len(list), ImportOptions{}, c))
+				last := c.opens // a piece is written when it was opened so often
+				for stop := 1; stop < len(list)-there; stop++ {
+					db, err := Open(bg, path, linkOptions(t, config))
+					must(t, err)
+					if there > 0 && stop == 1 {
+						must(t, join(db, 0, there, ImportOptions{}, &counted{}))
+					}
+					n := last[stop]
+					if stop > 1 {
+						n = 0
+					}
+					c := &counted{before: func(i, k int) error {
+						left, _ := db.Sessions(bg)
+						saved := len(left) > 0 && strings.HasSuffix(left[0].Label, fmt.Sprintf(": %d done", stop))
+						if i == stop && (k == n || n == 0 && saved) {
+							return errServer
+						}
+						return nil
+					}}
+					if err := join(db, there, len(list), ImportOptions{Resume: stop > 1}, c); !errors.Is(err, ErrResumable) {
+						t.Fatalf("stopped before piece %d of those after %d: %v", stop, there, err)
+					}
+					closeChecked(t, db)
+				}
+				db := openAt(t, path, linkOptions(t, config))
+				must(t, join(db, there, len(list), ImportOptions{Resume: true}, &counted{}))
+				noSessions(t, db)
+				if got, want := contents(db), contents(whole); got != want {
+					t.Errorf("after %d pieces:\n%s\nwant\n%s", there, got, want)
+				}
+			}
+		})
+	}
+}
