@@ -251,13 +251,19 @@ func (r *Recoder) gone(f float64) (out [8]byte, why string) {
 	return out, ""
 }
 
-// recount converts a count of times. Fractions are rounded to nanoseconds, as decoding
-// does it.
+// recount converts a count of times. A fraction is the time in whole microseconds that it is
+// the nearest float64 of, if there is one, and is else rounded to nanoseconds.
 func (r *Recoder) recount(count *big.Rat, float bool) (*big.Rat, string) {
-	nanos := new(big.Rat).Mul(count, new(big.Rat).SetInt64(r.from.time.step))
+	step := new(big.Rat).SetInt64(r.from.time.step)
+	nanos := new(big.Rat).Mul(count, step)
 	if float && !nanos.IsInt() {
-		half := new(big.Rat).Add(nanos, big.NewRat(1, 2))
-		nanos.SetInt(new(big.Int).Div(half.Num(), half.Denom()))
+		micros := roundTo(nanos, 1000)
+		was, _ := count.Float64()
+		if is, _ := new(big.Rat).Quo(micros, step).Float64(); is == was {
+			nanos = micros
+		} else {
+			nanos = roundTo(nanos, 1)
+		}
 	}
 	nanos.Add(nanos, new(big.Rat).SetInt(r.offset))
 	if r.mixed {
@@ -268,6 +274,13 @@ func (r *Recoder) recount(count *big.Rat, float bool) (*big.Rat, string) {
 		}
 	}
 	return nanos.Quo(nanos, new(big.Rat).SetInt64(r.to.time.step)), ""
+}
+
+// roundTo returns the multiple of a unit that is next to n.
+func roundTo(n *big.Rat, unit int64) *big.Rat {
+	half := new(big.Rat).Add(new(big.Rat).Quo(n, new(big.Rat).SetInt64(unit)), big.NewRat(1, 2))
+	whole := new(big.Int).Div(half.Num(), half.Denom())
+	return new(big.Rat).SetInt(whole.Mul(whole, big.NewInt(unit)))
 }
 
 // readsBack reports whether a rounded count of times is decoded to the exact time: whole
