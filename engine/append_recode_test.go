@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -321,4 +323,42 @@ func TestAppendByteOrders(t *testing.T) {
 			t.Errorf("%s: %s, want %s", mode, got, want)
 		}
 	})
+}
+
+// Consolidated metadata has the type that an append gave an array: readers that use it
+// would take the elements for others.
+func TestAppendConsolidated(t *testing.T) {
+	first := timesOf("<i8", "days since 2001-01-01", "", packed[int64](t, 0, 1), 0, 2)
+	docs := map[string]any{}
+	for key, doc := range first {
+		if _, chunk := doc.([]byte); !chunk {
+			docs[key] = doc
+		}
+	}
+	first[".zmetadata"] = map[string]any{"zarr_consolidated_format": 1, "metadata": docs}
+	next := timesOf("<i8", "hours since 2001-01-01", "", packed[int64](t, 54, 60), 2, 2)
+	next.doc("v")["dtype"], next["v/0"] = "<i2", []byte(packed[int16](t, 2, 3)) // no array keeps its type
+	for _, link := range []bool{false, true} {
+		db, list := openDB(t, nil), pieces(t, first, next)
+		src, err := list[0].Open(bg)
+		must(t, err)
+		_, err = db.Import(bg, src, ImportOptions{})
+		must(t, errors.Join(err, src.Close()))
+		_, err = appendAll(db, "time", link, ImportOptions{}, list[1])
+		must(t, err)
+		text, err := kv.Get(bg, at(t, db, ""), ".zmetadata")
+		must(t, err)
+		var doc struct {
+			Metadata struct {
+				Time struct {
+					Shape []int
+					Dtype string
+				} `json:"time/.zarray"`
+			}
+		}
+		must(t, json.Unmarshal(text, &doc))
+		if is := fmt.Sprint(doc.Metadata.Time); is != "{[4] <f8}" {
+			t.Errorf("link %v: consolidated metadata has %s", link, is)
+		}
+	}
 }

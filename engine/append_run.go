@@ -185,6 +185,9 @@ func (j *joiner) grow(ctx context.Context) error {
 
 // replace gives an existing array another type or grid.
 func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	if err := j.s.copies.Above(ctx, a.Path()); err != nil {
+		return err
+	}
 	if b.meta.Type.Equal(b.stored.Type) {
 		return j.recut(ctx, b, a)
 	}
