@@ -129,7 +129,8 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 	_, numbers := cf.CommonType(b.meta.Type, o.Type)
 	numbers = numbers && b.meta.Type.Kind() <= dtype.Float
 	free := b.axis < 0 || !p.link || b.small // elements are read, so they may be converted
-	for _, field := range b.meta.Diff(o) {
+	fields := b.meta.Diff(o)
+	for _, field := range fields {
 		add = p.bad.add
 		if !free {
 			add = p.bad.addLinked
@@ -146,7 +147,7 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 				add = p.bad.add
 			}
 		case "fill_value":
-			if free {
+			if free || metaText(b.meta, field) == metaText(o, field) && slices.Contains(fields, "data_type") { // the type is named
 				continue
 			}
 		case "codecs":

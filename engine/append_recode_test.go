@@ -242,6 +242,13 @@ func TestAppendReportsAll(t *testing.T) {
 			t.Errorf("%s: %d others", mode, len(e.Others))
 		}
 	})
+	wide := dailySet(1) // the same fill value of another type is no other difference
+	wide.doc("t")["dtype"] = "<i4"
+	_, err := appendAll(openDB(t, nil), "time", true, ImportOptions{}, pieces(t, dailySet(0), wide)...)
+	var e *MisfitError
+	if !errors.As(err, &e) || e.Field != "data_type" || len(e.Others) != 0 {
+		t.Errorf("error %v", err)
+	}
 }
 
 // unevenPieces are databases with an array v of lengths×3 elements in Zarr v3, which count
