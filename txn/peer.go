@@ -233,7 +233,10 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, fn func([
 // sourcePages are the committed pages of a source.
 type sourcePages struct{ src Source }
 
-var _ tree.Pages = sourcePages{}
+var (
+	_ tree.Pages       = sourcePages{}
+	_ tree.PageBatcher = sourcePages{}
+)
 
 func (p sourcePages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	pages, err := p.src.Pages(ctx, []PageName{name})
@@ -244,6 +247,10 @@ func (p sourcePages) GetPage(ctx context.Context, name tree.Name) ([]byte, error
 		return nil, err
 	}
 	return pages[0], nil
+}
+
+func (p sourcePages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
+	return p.src.Pages(ctx, names)
 }
 
 func (p sourcePages) PutPage(context.Context, tree.Name, []byte) error {

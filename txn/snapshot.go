@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,10 +28,11 @@ type Snapshot struct {
 }
 
 var (
-	_ kv.Reader    = (*Snapshot)(nil)
-	_ kv.Locator   = (*Snapshot)(nil)
-	_ kv.Lister    = (*Snapshot)(nil)
-	_ kv.DirLister = (*Snapshot)(nil)
+	_ kv.Reader      = (*Snapshot)(nil)
+	_ kv.BatchReader = (*Snapshot)(nil)
+	_ kv.Locator     = (*Snapshot)(nil)
+	_ kv.Lister      = (*Snapshot)(nil)
+	_ kv.DirLister   = (*Snapshot)(nil)
 )
 
 // At opens the version that a revision names; see [DB.Resolve].
@@ -155,6 +157,19 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 		return nil, err
 	}
 	return s.db.read(ctx, v, rng, readBy{key, s.commit.ID, s})
+}
+
+// GetMany implements [kv.BatchReader]. A peer asks for all directories of the keys; then the
+// values are read one by one, as Get does.
+func (s *Snapshot) GetMany(ctx context.Context, reqs []kv.Request) ([][]byte, error) {
+	s.db.space.Fetch(ctx, s.commit.Root, func(yield func(string) bool) {
+		for i := range reqs {
+			if !yield(reqs[i].Key) {
+				return
+			}
+		}
+	})
+	return nil, errors.ErrUnsupported
 }
 
 // Locate implements [kv.Locator].

@@ -27,6 +27,7 @@ type ahead struct {
 	mu     sync.Mutex
 	loaded sync.Cond
 	pairs  []leafPair
+	asked  int // pairs before it were given to Tree.Fetch
 	at     int // pairs before it are behind the comparison
 	stop   bool
 }
@@ -105,7 +106,7 @@ func (a *ahead) end() {
 	a.stop = true
 	a.mu.Unlock()
 	a.wg.Wait()
-	a.pairs, a.at, a.stop = a.pairs[:0], 0, false
+	a.pairs, a.asked, a.at, a.stop = a.pairs[:0], 0, 0, false
 }
 
 // work reads pairs behind the one that is compared.
@@ -125,6 +126,7 @@ func (a *ahead) readNext(i int) bool {
 			continue
 		}
 		p.state = pairBusy
+		a.fetch(i)
 		a.mu.Unlock()
 		for k := range p.roots {
 			p.pages[k], p.errs[k] = a.t.load(a.ctx, &p.roots[k])
@@ -135,6 +137,18 @@ func (a *ahead) readNext(i int) bool {
 		return true
 	}
 	return false
+}
+
+// fetch asks for the leaves of pair i and of those behind it, so that two requests are under
+// way. It is called with the lock held.
+func (a *ahead) fetch(i int) {
+	for a.t.Batches() && a.asked < min(len(a.pairs), i+MaxFetch) {
+		var roots []Root
+		for ; a.asked < len(a.pairs) && len(roots) < MaxFetch; a.asked++ {
+			roots = append(roots, a.pairs[a.asked].roots[:]...)
+		}
+		a.t.Fetch(a.ctx, roots)
+	}
 }
 
 // load is Tree.load of a leaf of map k. While another goroutine reads that leaf,

@@ -119,6 +119,9 @@ func (s *side) load() (*page, error) {
 	if s.ahead != nil && s.edge.Height == 0 {
 		return s.ahead.load(&s.edge, s.which)
 	}
+	if n := len(s.stack); n > 0 {
+		s.t.readAhead(s.ctx, s.stack[n-1].p, s.stack[n-1].i)
+	}
 	return s.t.load(s.ctx, &s.edge)
 }
 

@@ -48,9 +48,10 @@ const (
 
 // page is a parsed page. It is immutable but for the mark of its last use.
 type page struct {
-	self Root        // name and summary, as the page above must have them
-	used atomic.Bool // since the cache last looked
-	kind Kind        // of all values, or mixed
+	self  Root          // name and summary, as the page above must have them
+	used  atomic.Bool   // since the cache last looked
+	ahead atomic.Uint64 // which pages below were asked for last; see Tree.readAhead
+	kind  Kind          // of all values, or mixed
 
 	index   []byte // made by the decoder: entry points into keys and columns
 	raw     []byte // the stored bytes, behind index in memory

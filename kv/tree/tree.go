@@ -56,6 +56,8 @@ type Tree struct {
 	cache *cache // nil without one
 	shape shape
 	held  *heldPages // takes new pages if it is there
+
+	fetcher *fetcher // nil if pages are read one by one
 }
 
 // New returns a Tree over a page store.
@@ -65,6 +67,7 @@ func New(p Pages, o *Options) *Tree {
 	if opts.CacheBytes > 0 {
 		t.cache = newCache(opts.CacheBytes)
 	}
+	t.fetcher = newFetcher(p, t.cache)
 	return t
 }
 
@@ -74,13 +77,16 @@ func New(p Pages, o *Options) *Tree {
 // know what a store has, use a Tree without a cache.
 func (t *Tree) With(p Pages) *Tree {
 	u := *t
-	u.pages = p
+	u.pages, u.fetcher = p, newFetcher(p, t.cache)
 	return &u
 }
 
 // load returns the page that r names and checks it against r.
 func (t *Tree) load(ctx context.Context, r *Root) (p *page, err error) {
 	if t.cache != nil {
+		p = t.cache.get(&r.Name)
+	}
+	if p == nil && t.fetcher != nil && t.fetcher.wait(ctx, &r.Name) {
 		p = t.cache.get(&r.Name)
 	}
 	if p == nil {

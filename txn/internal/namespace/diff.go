@@ -71,7 +71,7 @@ func (d *differ) dir(path string, a, b tree.Root, rel string) error {
 		}
 	}
 	bounds := listBounds{rel, rel}
-	for c, err := range d.s.Tree.Diff(d.ctx, a, b, bounds.entries()) {
+	for c, err := range ahead(d.ctx, d.s.Tree, d.s.Tree.Diff(d.ctx, a, b, bounds.entries()), changedRoots) {
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (s *Space) changedDirs(ctx context.Context, path string, a, b tree.Root, fn
 	if err := fn(path, ia, ib); err != nil {
 		return err
 	}
-	for c, err := range s.Tree.Diff(ctx, a, b, tree.Span{}) {
+	for c, err := range ahead(ctx, s.Tree, s.Tree.Diff(ctx, a, b, tree.Span{}), changedRoots) {
 		if err == nil && isSub(c.Key) {
 			err = s.changedDirs(ctx, path+string(c.Key), childOf(c.Old), childOf(c.New), fn)
 		}

@@ -156,7 +156,13 @@ func (l *lister) enter(path string, root tree.Root) error {
 		}
 	}
 	l.dirs = append(l.dirs, &dirCursor{path: path, cur: cursor[tree.Entry]{
-		read: func(span tree.Span) iter.Seq2[tree.Entry, error] { return l.s.Tree.Scan(l.ctx, root, span) },
+		read: func(span tree.Span) iter.Seq2[tree.Entry, error] {
+			entries := l.s.Tree.Scan(l.ctx, root, span)
+			if l.flat != len(path) {
+				entries = ahead(l.ctx, l.s.Tree, entries, subRoot)
+			}
+			return entries
+		},
 		key:  func(e tree.Entry) []byte { return e.Key },
 		span: b.entries(),
 	}})

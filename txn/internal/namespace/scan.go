@@ -61,7 +61,7 @@ func (sc *scanner) dir(path string, root tree.Root, rel string) (more bool, err 
 		}
 	}
 	b := listBounds{rel, rel}
-	for e, err := range sc.s.Tree.Scan(sc.ctx, root, b.entries()) {
+	for e, err := range ahead(sc.ctx, sc.s.Tree, sc.s.Tree.Scan(sc.ctx, root, b.entries()), subRoot) {
 		if err != nil {
 			return false, err
 		}

@@ -1,0 +1,114 @@
+package namespace
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// ahead yields what items yields. Where pages are read with requests to another process, it
+// takes some items before they are needed, more and more, and asks for the directories and
+// chunk maps that roots appends for them:
+//
+//	items  | 0 | 1 2 | 3 4 5 6 | 7 8 … |
+//	         ^yielded  ^asked for
+func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], roots func([]tree.Root, *T) []tree.Root) iter.Seq2[T, error] {
+	if !t.Batches() {
+		return items
+	}
+	return func(yield func(T, error) bool) {
+		var taken, next []T // taken was asked for before next was taken
+		var list []tree.Root
+		size := 1
+		ask := func() {
+			list = list[:0]
+			for i := range next {
+				list = roots(list, &next[i])
+			}
+			t.Fetch(ctx, list)
+		}
+		pass := func() bool {
+			for i := range taken {
+				if !yield(taken[i], nil) {
+					return false
+				}
+			}
+			taken, next = next, taken[:0]
+			return true
+		}
+		for it, err := range items {
+			if err != nil {
+				if pass() && pass() {
+					yield(it, err)
+				}
+				return
+			}
+			if next = append(next, it); len(next) < size {
+				continue
+			}
+			if ask(); !pass() {
+				return
+			}
+			size = min(2*size, tree.MaxFetch)
+		}
+		ask()
+		_ = pass() && pass()
+	}
+}
+
+// subRoot appends the root of a sub-directory.
+func subRoot(to []tree.Root, e *tree.Entry) []tree.Root {
+	if isSub(e.Key) && e.Value.Kind == tree.KindChild {
+		to = append(to, e.Value.Child)
+	}
+	return to
+}
+
+// changedRoots appends the roots of a sub-directory in two versions.
+func changedRoots(to []tree.Root, c *tree.Change) []tree.Root {
+	if isSub(c.Key) {
+		to = append(to, childOf(c.Old), childOf(c.New))
+	}
+	return to
+}
+
+// Fetch asks for the directories of keys that are to be read, where pages are read with
+// requests to another process. Errors come again when the keys are read.
+func (s *Space) Fetch(ctx context.Context, root tree.Root, keys iter.Seq[string]) {
+	if !s.Tree.Batches() {
+		return
+	}
+	type place struct {
+		dir  tree.Root
+		rest string
+	}
+	var at []place
+	for key := range keys {
+		at = append(at, place{root, key})
+	}
+	for len(at) > 0 {
+		below := at[:0]
+		var list []tree.Root
+		for _, p := range at {
+			slash := strings.IndexByte(p.rest, '/')
+			if slash < 0 {
+				continue
+			}
+			info, err := s.readDir(ctx, p.dir)
+			if err != nil {
+				return
+			}
+			sub, ok, err := s.subDir(ctx, p.dir, info, p.rest[:slash+1])
+			if err != nil {
+				return
+			}
+			if ok {
+				list, below = append(list, sub), append(below, place{sub, p.rest[slash+1:]})
+			}
+		}
+		s.Tree.Fetch(ctx, list)
+		at = below
+	}
+}
