@@ -1,0 +1,149 @@
+package tree
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// batchPages counts requests for pages.
+type batchPages struct {
+	*MemPages
+	mu      sync.Mutex
+	single  int
+	batches []int // pages that were asked for in each
+	sent    int   // pages in answers
+	fail    bool  // batches fail
+}
+
+func (p *batchPages) GetPage(ctx context.Context, name Name) ([]byte, error) {
+	p.mu.Lock()
+	p.single++
+	p.sent++
+	p.mu.Unlock()
+	return p.MemPages.GetPage(ctx, name)
+}
+
+func (p *batchPages) GetPages(ctx context.Context, names []Name) (pages [][]byte, err error) {
+	p.mu.Lock()
+	p.batches = append(p.batches, len(names))
+	fail := p.fail && len(p.batches)%2 == 0
+	p.mu.Unlock()
+	if fail {
+		return nil, errStore
+	}
+	for i, name := range names {
+		b, err := p.MemPages.GetPage(ctx, name)
+		if err != nil || i > 0 && i == 40 { // fewer than asked for
+			return pages, err
+		}
+		pages = append(pages, b)
+		p.mu.Lock()
+		p.sent++
+		p.mu.Unlock()
+	}
+	return pages, nil
+}
+
+// requests returns how often pages were asked for.
+func (p *batchPages) requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.single + len(p.batches)
+}
+
+// Walks ask for pages with few requests, read what others read, and read each page once.
+// Batches that fail make no difference.
+func TestFetch(t *testing.T) {
+	ctx := context.Background()
+	for _, fail := range []bool{false, true} {
+		pages, a, b := twoMaps(t, 3, true)
+		count := 0
+		for range pagesOf(t, pages, a) {
+			count++
+		}
+		plain := New(pages, &Options{shape: aheadShape})
+		p := &batchPages{MemPages: pages, fail: fail}
+		fresh := func() *Tree {
+			p.single, p.sent, p.batches = 0, 0, nil
+			return New(p, &Options{shape: aheadShape})
+		}
+		check := func(what string, need, most int) {
+			t.Helper()
+			n := p.requests()
+			if slices.ContainsFunc(p.batches, func(n int) bool { return n > MaxFetch }) {
+				t.Errorf("%s: requests of %v pages", what, p.batches)
+			}
+			if !fail && (n > most || p.sent > need) {
+				t.Errorf("%s: %d requests for %d pages, of which %d are needed: %d at once", what, n, p.sent, need, p.batches)
+			}
+		}
+
+		tr, n := fresh(), 0
+		for e, err := range tr.Scan(ctx, a, Span{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v, ok, err := plain.Get(ctx, a, e.Key); err != nil || !ok || !equalValues(&v, &e.Value) {
+				t.Fatal(e, v, ok, err)
+			}
+			n++
+		}
+		if uint64(n) != a.Entries {
+			t.Fatalf("%d entries of %d", n, a.Entries)
+		}
+		check("scan", count, count/2)
+
+		tr = fresh()
+		var want []Change
+		for c, err := range plain.Diff(ctx, a, b, Span{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, c)
+		}
+		n = 0
+		for c, err := range tr.Diff(ctx, a, b, Span{}) {
+			if err != nil || !sameChange(c, want[n]) {
+				t.Fatal(n, c, err)
+			}
+			n++
+		}
+		if n != len(want) {
+			t.Fatalf("%d changes, want %d", n, len(want))
+		}
+		check("diff", 2*count, count/2)
+
+		tr = fresh()
+		for i := range 200 {
+			if _, _, err := tr.Get(ctx, a, chunkKey(nil, i*13%4000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(p.batches) > 0 {
+			t.Errorf("look-ups asked for %v pages at once", p.batches)
+		}
+
+		tr = fresh()
+		for range tr.Scan(ctx, a, Span{}) {
+			break
+		}
+		if len(p.batches) > 0 {
+			t.Errorf("a scan of one entry asked for %v pages ahead", p.batches)
+		}
+	}
+}
+
+// pagesOf yields the pages of a map.
+func pagesOf(t *testing.T, p Pages, root Root) func(func(Name, int) bool) {
+	return func(yield func(Name, int) bool) {
+		err := New(p, &Options{shape: aheadShape}).Walk(context.Background(), root, func(name Name, _ uint8, size int) (bool, error) {
+			yield(name, size)
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
