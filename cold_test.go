@@ -7,16 +7,18 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // BenchmarkCold reads many nodes, chunks and differences with empty caches, in the process
 // that has a database open and in another one.
 func BenchmarkCold(b *testing.B) {
-	const nodes, side = 10_000, 1000
+	const nodes, side, commits = 10_000, 1000, 20_000
 	dir := filepath.Join(b.TempDir(), "w.zdb")
-	db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true})
+	db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true, Engine: engine.Options{Durability: txn.DurabilityNone}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,9 +88,18 @@ func BenchmarkCold(b *testing.B) {
 			}
 			return n - 10*side, nil
 		},
+		"log": func(db *zarrdb.DB, _ *zarrdb.Snapshot) (n int, err error) {
+			for _, err := range db.Log(bg, "long") {
+				if err != nil {
+					return 0, err
+				}
+				n++
+			}
+			return n - commits - 3, nil
+		},
 	}
 	run := func(b *testing.B) {
-		for _, name := range []string{"walk", "list", "chunks", "diff"} {
+		for _, name := range []string{"walk", "list", "chunks", "diff", "log"} {
 			b.Run(name, func(b *testing.B) {
 				for range b.N {
 					b.StopTimer()
@@ -110,6 +121,14 @@ func BenchmarkCold(b *testing.B) {
 					b.StartTimer()
 				}
 			})
+		}
+	}
+	if err := db.CreateBranch(bg, "long", "main"); err != nil {
+		b.Fatal(err)
+	}
+	for i := range commits {
+		if _, err := db.Update(bg, "long", "more", func(s *zarrdb.Session) error { return s.Set(bg, "n", []byte{byte(i), byte(i >> 8)}) }); err != nil {
+			b.Fatal(err)
 		}
 	}
 	if err := db.Close(); err != nil {

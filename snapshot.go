@@ -67,22 +67,11 @@ type Snapshot struct {
 
 // At opens the version that a revision names; see [DB.Resolve].
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
-	held, client, err := db.at()
+	from, err := db.reads()
 	if err != nil {
 		return nil, err
 	}
-	if held != nil {
-		s, err := held.At(ctx, rev)
-		if err != nil {
-			return nil, err
-		}
-		return &Snapshot{s, s, s.Commit(), s.Close}, nil
-	}
-	peer, err := db.reader(client)
-	if err != nil {
-		return nil, err
-	}
-	s, err := peer.At(ctx, rev)
+	s, err := from.At(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +80,7 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 
 // reader returns what reads versions in this process while another one has the database
 // open.
-func (db *DB) reader(client *local.Client) (*engine.Peer, error) {
+func (db *DB) reader(client *local.Client) (*engine.DB, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {

@@ -76,7 +76,7 @@ type DB struct {
 	held   *engine.DB    // this process has it open
 	socket string        // where this process serves it
 	client *local.Client // through the process that has it open, if this one had not
-	peer   *engine.Peer  // reads versions through client; nil before the first one
+	peer   *engine.DB    // reads versions through client; nil before the first one
 	closed bool
 	id     txn.Identity // of the database since it was opened first
 }
@@ -226,58 +226,62 @@ func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.
 	return cli.RunFor(ctx, &serve.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Held: []*engine.DB{held}}), nil
 }
 
+// reads returns what reads the database in this process, whichever process has it open.
+func (db *DB) reads() (*engine.DB, error) {
+	held, client, err := db.at()
+	if held != nil || err != nil {
+		return held, err
+	}
+	return db.reader(client)
+}
+
 // Resolve returns the commit that a revision names: a branch, a tag, the beginning of
 // a commit id, REV~N, REV^N or BRANCH@{when}; "" is the branch main.
 func (db *DB) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
-	held, client, err := db.at()
+	from, err := db.reads()
 	if err != nil {
 		return nil, err
 	}
-	if held == nil {
-		return client.Resolve(ctx, "", rev)
-	}
-	id, err := held.Resolve(ctx, rev)
+	id, err := from.Resolve(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
-	return held.Lookup(ctx, id)
+	return from.Lookup(ctx, id)
 }
 
 // Log yields the commit that a revision names and those before it, newest first. It
 // ends after the first error.
 func (db *DB) Log(ctx context.Context, rev string) iter.Seq2[*txn.Commit, error] {
 	return func(yield func(*txn.Commit, error) bool) {
-		held, client, err := db.at()
-		if err == nil && held == nil {
-			client.Log(ctx, "", rev, "")(yield)
-			return
-		}
+		from, err := db.reads()
 		var id txn.CommitID
 		if err == nil {
-			id, err = held.Resolve(ctx, rev)
+			id, err = from.Resolve(ctx, rev)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		held.Log(ctx, id)(yield)
+		from.Log(ctx, id)(yield)
 	}
 }
 
 // Diff yields the keys below prefix that differ between two revisions.
 func (db *DB) Diff(ctx context.Context, from, to, prefix string) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
-		older, err := db.Resolve(ctx, from)
-		newer, err2 := db.Resolve(ctx, to)
-		held, client, err3 := db.at()
-		switch err := errors.Join(err, err2, err3); {
-		case err != nil:
-			yield(txn.Change{}, err)
-		case held == nil:
-			client.Diff(ctx, "", older.ID, newer.ID, prefix)(yield)
-		default:
-			held.Diff(ctx, older.ID, newer.ID, prefix)(yield)
+		in, err := db.reads()
+		var older, newer txn.CommitID
+		if err == nil {
+			older, err = in.Resolve(ctx, from)
 		}
+		if err == nil {
+			newer, err = in.Resolve(ctx, to)
+		}
+		if err != nil {
+			yield(txn.Change{}, err)
+			return
+		}
+		in.Diff(ctx, older, newer, prefix)(yield)
 	}
 }
 

@@ -166,6 +166,13 @@ func (db *DB) arrays() *zarr.OpenOptions {
 // At opens the version that a revision names: a branch, a tag, a commit id
 // prefix, REV~N or REV@{time}; "" is the branch main.
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
+	if db.store.IsPeer() { // one request
+		s, err := db.store.At(ctx, rev)
+		if err != nil {
+			return nil, err
+		}
+		return db.snapshot(s), nil
+	}
 	var s *Snapshot
 	err := db.OpenAt(ctx, rev, func(id txn.CommitID) (err error) {
 		s, err = db.Snapshot(ctx, id)

@@ -58,13 +58,9 @@ func (o *Options) grantsPath(name []byte) (string, error) {
 }
 
 // Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
-func (db *DB) Granted() (Follow, error) {
+func (db *DB) Granted() (f Follow, err error) {
 	name := db.store.Incarnation()
-	return db.opts.granted(name[:])
-}
-
-func (o *Options) granted(name []byte) (f Follow, err error) {
-	path, err := o.grantsPath(name)
+	path, err := db.opts.grantsPath(name[:])
 	if err != nil {
 		return f, nil // nothing can have been remembered
 	}

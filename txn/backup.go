@@ -23,6 +23,9 @@ import (
 // files.
 func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
 	defer wrap(&err, "backup to %s", dest)
+	if err := db.whole(); err != nil {
+		return nil, err
+	}
 	opts := db.copyOptions()
 	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, o, everything, mirror(&db.incarnation))
@@ -42,6 +45,9 @@ func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (_ *Trans
 }
 
 func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
+	if err := errors.Join(db.whole(), to.writable()); err != nil {
+		return nil, err
+	}
 	ours, err := catalog.IsBackupOf(to.idx, db.incarnation)
 	if err == nil && !ours {
 		err = ErrNotBackup
@@ -94,11 +100,11 @@ func everything(ctx context.Context, t *transfer) error {
 		if err != nil {
 			return err
 		}
-		has, gone, err := t.known(c.ID)
+		has, gone, err := t.known(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		expired, at, err := t.from.expired(c.ID)
+		expired, at, err := t.from.expired(ctx, c.ID)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,9 @@ const stagedSuffix = ".staged"
 // in it is verified and durable, or not at all. ErrExists if it is there before: a
 // zip cannot take what is new.
 func (db *DB) BackupZip(ctx context.Context, file string, o TransferOptions) (_ *TransferReport, err error) {
+	if err := db.whole(); err != nil {
+		return nil, fmt.Errorf("backup to %s: %w", file, err)
+	}
 	fs := db.opts.FS
 	if o.SkipDamaged {
 		return nil, fmt.Errorf("backup to %s: a zip file cannot leave out damaged chunks: make the backup in a directory: %w", file, errors.ErrUnsupported)

@@ -57,6 +57,11 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairR
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
+	for _, other := range from {
+		if err := other.whole(); err != nil {
+			return nil, err
+		}
+	}
 	if !db.collecting.TryLock() {
 		return nil, ErrCollecting
 	}

@@ -138,7 +138,7 @@ const maxProblems = 1000
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if err := db.check(); err != nil {
+	if err := db.whole(); err != nil {
 		return nil, err
 	}
 	if err := db.writePending(ctx); err != nil {
@@ -305,7 +305,7 @@ func (c *checker) history(ctx context.Context) error {
 			continue
 		}
 		c.generations[next.id] = commit.Generation
-		expired, _, err := c.db.expired(next.id)
+		expired, _, err := c.db.expired(ctx, next.id)
 		if err != nil {
 			return err
 		}

@@ -78,6 +78,9 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 // copyTo makes a new database by a transfer. The file that says that it is one
 // comes last.
 func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
+	if err := db.whole(); err != nil {
+		return nil, err
+	}
 	fs := opts.FS
 	if _, err := prepareDir(fs, dir); err != nil {
 		return nil, err

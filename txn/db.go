@@ -40,9 +40,10 @@ type DB struct {
 	packs *pack.Store
 	space *namespace.Space // over committed pages only
 
-	source Source // of a peer, which has no index; else nil
+	peer *peer // of a database that another process has open: there is no index; else nil
 
 	incarnation [8]byte
+	identity    Identity // of a peer
 
 	heads       refTable
 	writes      history.Writes
@@ -263,6 +264,9 @@ func (i Identity) Differs(o Identity) bool {
 
 // Identity returns the identity of the open database.
 func (db *DB) Identity() Identity {
+	if db.peer != nil {
+		return db.identity
+	}
 	return Identity{Name: hex.EncodeToString(db.incarnation[:]), File: db.idx.LockFile()}
 }
 
@@ -273,7 +277,12 @@ func FileOf(dir string) string { return index.LockFile(filepath.Join(dir, indexD
 
 // Here returns nil while the directory of the database is at the path at which it was
 // opened, else [ErrMoved]. Commits and savepoints look for it themselves.
-func (db *DB) Here() error { return db.idx.Here() }
+func (db *DB) Here() error {
+	if db.peer != nil {
+		return db.check()
+	}
+	return db.idx.Here()
+}
 
 // readIncarnation reads or makes that name.
 func (db *DB) readIncarnation(create bool) (id [8]byte, err error) {
@@ -314,6 +323,9 @@ func (db *DB) beginBranch(branch, message, op string) error {
 func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return nil
+	}
+	if db.peer != nil {
+		return db.packs.Close()
 	}
 	for _, s := range db.openSessions() {
 		s.suspend()

@@ -48,15 +48,16 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 	if err != nil {
 		return nil, nil, err
 	}
-	// The renames are made in the older version, in memory.
-	s := db.space.With(newOverlay(db.committed(), math.MaxInt64))
-	moves, err := s.Renames(ctx, older.Root, newer.Root)
+	moves, err := db.space.Renames(ctx, older.Root, newer.Root)
 	if err != nil {
 		return nil, nil, err
 	}
-	was, err := s.ApplyRenames(ctx, older.Root, moves)
-	if err != nil {
-		return nil, nil, err
+	s, was := db.space, older.Root
+	if len(moves) > 0 { // they are made in the older version, in memory
+		s = s.With(newOverlay(db.space.Tree.Pages(), math.MaxInt64))
+		if was, err = s.ApplyRenames(ctx, was, moves); err != nil {
+			return nil, nil, err
+		}
 	}
 	var list []Rename
 	for _, mv := range moves {

@@ -20,6 +20,9 @@ import (
 // returns [ErrClosed] and Close nil. A crash may leave the directory under its name
 // with ".removed" appended.
 func (db *DB) Discard() (removed bool, err error) {
+	if db.peer != nil {
+		return false, db.Close()
+	}
 	if db.closed.Swap(true) {
 		return false, ErrClosed
 	}

@@ -33,7 +33,10 @@ func (u *DiskUse) Total() int64 {
 // DiskUse returns the present sizes. It looks at each file; files that are removed
 // meanwhile do not count.
 func (db *DB) DiskUse() DiskUse {
-	use := DiskUse{IndexWritten: int64(db.idx.Metrics().LogBytes)}
+	var use DiskUse
+	if db.peer == nil {
+		use.IndexWritten = int64(db.idx.Metrics().LogBytes)
+	}
 	for _, i := range db.packs.Infos() {
 		if !i.Missing {
 			use.Packs++

@@ -66,7 +66,7 @@ type ExpireReport struct {
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	check := db.writable
 	if o.DryRun {
-		check = db.check
+		check = db.whole
 	}
 	if err := check(); err != nil {
 		return nil, err
@@ -360,7 +360,7 @@ func (e *expiry) commits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		marked, _, err := e.db.expired(rec.ID)
+		marked, _, err := e.db.expired(ctx, rec.ID)
 		if err != nil {
 			return err
 		}
@@ -424,7 +424,10 @@ func (e *expiry) hold(id CommitID, by holderID) {
 }
 
 // expired reports whether a commit was let go, and when.
-func (db *DB) expired(id CommitID) (bool, time.Time, error) {
+func (db *DB) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
+	if db.peer != nil {
+		return db.peer.expired(ctx, id)
+	}
 	if db.pending.commit(id) != nil {
 		return false, time.Time{}, nil // it was made again
 	}
@@ -446,7 +449,7 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	if known {
 		return c, nil
 	}
-	gone, at, err := db.expired(id)
+	gone, at, err := db.expired(ctx, id)
 	switch {
 	case err != nil || !gone:
 	case at.Equal(catalog.NotCopied):
@@ -457,7 +460,9 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.current.add(id, age)
+	if db.peer == nil { // a peer is not told when versions expire
+		db.current.add(id, age)
+	}
 	return c, nil
 }
 
@@ -504,10 +509,10 @@ func (c *currentVersions) clear() {
 
 // Expired reports whether a version was let go by [DB.Expire]: its record is
 // there, its content is not.
-func (db *DB) Expired(_ context.Context, id CommitID) (bool, error) {
+func (db *DB) Expired(ctx context.Context, id CommitID) (bool, error) {
 	if err := db.check(); err != nil {
 		return false, err
 	}
-	gone, _, err := db.expired(id)
+	gone, _, err := db.expired(ctx, id)
 	return gone, err
 }

@@ -79,7 +79,7 @@ type GCReport struct {
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	check := db.writable
 	if o.DryRun {
-		check = db.check
+		check = db.whole
 	}
 	if err := check(); err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func reachablePages(t *testing.T, db *DB, roots ...tree.Root) map[tree.Name]stru
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gone, _, err := db.expired(id); err != nil || gone {
+		if gone, _, err := db.expired(bg, id); err != nil || gone {
 			continue
 		}
 		roots = append(roots, c.Root)

@@ -17,7 +17,7 @@ import (
 // finds every page that still has to be written. ([overlays] keep that true for
 // pages that name those of another overlay.)
 type overlay struct {
-	below indexPages
+	below tree.Pages
 	bound int64
 
 	mu    sync.RWMutex
@@ -34,7 +34,7 @@ type overlay struct {
 
 var _ tree.Pages = (*overlay)(nil)
 
-func newOverlay(below indexPages, bound int64) *overlay {
+func newOverlay(below tree.Pages, bound int64) *overlay {
 	return &overlay{below: below, bound: bound, pages: map[tree.Name][]byte{}}
 }
 
@@ -96,7 +96,7 @@ func (o *overlay) spill() error {
 	if len(o.pages) == 0 {
 		return nil
 	}
-	batch := o.below.idx.NewBatch()
+	batch := o.below.(indexPages).idx.NewBatch()
 	defer batch.Close()
 	for name, page := range o.pages {
 		batch.PutPage(name, page)

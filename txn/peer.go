@@ -2,182 +2,86 @@ package txn
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
-// Source is what a process that reads a database asks of the one that has it open:
-//
-//	DB.Source            in the process that has the lock: index, packs, leases
-//	  ▲ requests
-//	Peer                 any other process: its own cache of pages, its own maps of packs
-//
-// Pages are named by the hash of their bytes and packs only grow, so what a peer has read
-// stays right. All methods are safe for concurrent use.
-type Source interface {
-	// Lease resolves a revision as [DB.Resolve] does, and keeps that version from being
-	// collected until the lease is released.
-	Lease(ctx context.Context, rev string) (Lease, error)
-	// Pages returns committed pages by their names, in this order, as many as fit into one
-	// answer and at least one. The caller owns them. The error is tree.ErrMissing if one
-	// of them is not there.
-	Pages(ctx context.Context, names []PageName) ([][]byte, error)
-	// Pack opens the file of a pack, which holds the payload at a. It is leased: until
-	// the descriptor and all maps of it are closed, no hole is made in it. The caller
-	// closes it. errors.ErrUnsupported where files cannot be leased.
-	Pack(ctx context.Context, a PackAddress) (PackFile, error)
-	// Payload returns the bytes [off, off+n) of the payload at a, or fewer, but not none.
-	// It is for systems without leases. The caller owns them.
-	Payload(ctx context.Context, a PackAddress, off, n uint64) ([]byte, error)
-	// Recalled registers a function that is called when files are wanted back: it closes
-	// those that are not being read, soon.
-	Recalled(letGo func())
+// peer is what a DB has that reads a database which another process has open: a source in
+// place of the index.
+type peer struct {
+	Source
+	db *DB
+
+	mu sync.Mutex
+	// last are the versions of the last answer to Ancestors, and whether they have expired;
+	// read is when. A search goes on at one of next, of which it wants so many.
+	last map[CommitID]*int64
+	read time.Time
+	next map[CommitID]int
 }
 
-type (
-	// PageName is the hash of a page.
-	PageName = tree.Name
-	// PackAddress is where a payload lies in its pack.
-	PackAddress = pack.Address
-	// PackFile is the file of a pack that was leased; an *os.File with its descriptor is one.
-	PackFile = pack.Borrowed
-)
+// ErrPeer means that something is done only in the process that has the database open.
+var ErrPeer = fmt.Errorf("txn: another process has the database open, and does this alone: %w", errors.ErrUnsupported)
 
-// ParsePackID is the inverse of the String method of the pack of an address.
-func ParsePackID(s string) (id pack.ID, ok bool) { return pack.ParseID(s) }
-
-// Lease keeps one version. Safe for concurrent use.
-type Lease interface {
-	// Commit is the version; it must not be changed.
-	Commit() *Commit
-	// Check returns nil, or why the version may have been collected: the process that
-	// kept it has ended, and the version had expired.
-	Check() error
-	// Release ends the lease. Calling it twice is fine.
-	Release()
-}
-
-// EncodeCommit returns the record of a commit, whose hash is its id; docs/format.md has the
-// layout.
-func EncodeCommit(c *Commit) []byte { return catalog.EncodeCommit(c) }
-
-// DecodeCommit decodes the record of a commit, and compares its hash with the id.
-func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
-	return catalog.DecodeCommit(id, record)
-}
-
-// Source returns the source of a database that this process has open.
-func (db *DB) Source() Source { return source{db} }
-
-type source struct{ db *DB }
-
-// lease is the lease of a snapshot.
-type lease struct{ s *Snapshot }
-
-func (l lease) Commit() *Commit { return l.s.commit }
-func (l lease) Check() error    { return l.s.failed(nil) }
-func (l lease) Release()        { _ = l.s.Close() }
-
-func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
-	at, err := s.db.At(ctx, rev)
-	if err != nil {
-		return nil, err
+// NewPeer returns what reads the database in dir, which another process has open, through a
+// source. id is the identity of the database. Of the options it uses Policy, Resolver, Now
+// and PageCacheBytes. All of the reading methods work. Those that write are kv.ErrReadOnly;
+// checks, collections and copies of the whole database are ErrPeer.
+func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
+	opts := o.withDefaults()
+	opts.ReadOnly = true
+	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: pack.Borrow(src.Pack)}
+	db.peer = &peer{Source: src, db: db}
+	db.identity = id
+	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
+		db.incarnation = [8]byte(name)
 	}
-	return lease{at}, nil
+	db.forgetCommits()
+	t := tree.New(sourcePages{src}, &tree.Options{CacheBytes: opts.PageCacheBytes})
+	db.space = namespace.New(t, opts.Policy, db.load)
+	src.Recalled(db.peer.release)
+	return db
 }
 
-// maxPages and maxPageBytes bound one answer to [Source.Pages].
-const (
-	maxPages     = 64
-	maxPageBytes = 1 << 20
-)
-
-func (s source) Pages(ctx context.Context, names []PageName) (pages [][]byte, err error) {
-	if err := s.db.check(); err != nil {
-		return nil, err
-	}
-	from, bytes := s.db.committed(), 0
-	for i, name := range names {
-		b, err := from.GetPage(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if bytes += len(b); i > 0 && (bytes > maxPageBytes || i == maxPages) {
-			break
-		}
-		pages = append(pages, b)
-	}
-	return pages, nil
-}
-
-func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
-	if err := errors.Join(s.db.check(), ctx.Err()); err != nil {
-		return nil, err
-	}
-	f, err := s.db.packs.File(a)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func (s source) Payload(ctx context.Context, a PackAddress, off, n uint64) (out []byte, err error) {
-	err = s.db.packs.View(ctx, a, off, min(n, maxPayload), func(b []byte) error {
-		out = slices.Clone(b)
-		return nil
-	})
-	return out, err
-}
-
-// maxPayload bounds one answer to [Source.Payload].
-const maxPayload = 16 << 20
-
-func (s source) Recalled(letGo func()) { s.db.Cache(letGo) }
-
-// Peer reads a database that another process has open, through a [Source]. Safe for
-// concurrent use; Close when done.
-type Peer struct {
-	db  *DB
-	src Source
-}
+// IsPeer reports whether another process has the database open; see [NewPeer].
+func (db *DB) IsPeer() bool { return db.peer != nil }
 
 // releaseTime is how long a peer waits for its reads when files are wanted back.
 const releaseTime = time.Second
 
 // release gives the files of packs back.
-func (p *Peer) release() {
+func (p *peer) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	p.db.packs.Release(ctx)
 }
 
-// NewPeer returns a peer that reads the database in dir. Of the options it uses Policy,
-// Resolver and PageCacheBytes.
-func NewPeer(dir string, src Source, o *Options) *Peer {
-	opts := o.withDefaults()
-	opts.ReadOnly = true
-	db := &DB{opts: opts, dir: dir, roots: map[tree.Root]int{}, source: src, packs: pack.Borrow(src.Pack)}
-	t := tree.New(sourcePages{src}, &tree.Options{CacheBytes: opts.PageCacheBytes})
-	db.space = namespace.New(t, opts.Policy, db.load)
-	p := &Peer{db, src}
-	src.Recalled(p.release)
-	return p
+// whole returns ErrPeer where there is no index.
+func (db *DB) whole() error {
+	if db.peer != nil {
+		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
+	}
+	return db.check()
 }
 
-// At opens the version that a revision names; see [DB.Resolve].
-func (p *Peer) At(ctx context.Context, rev string) (*Snapshot, error) {
+// at opens a version that the source keeps.
+func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	if err := p.db.check(); err != nil {
 		return nil, err
 	}
-	l, err := p.src.Lease(ctx, rev)
+	l, err := p.Lease(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
@@ -193,24 +97,161 @@ func (p *Peer) At(ctx context.Context, rev string) (*Snapshot, error) {
 }
 
 // idle reports whether no version is open.
-func (p *Peer) idle() bool {
+func (p *peer) idle() bool {
 	p.db.mu.Lock()
 	defer p.db.mu.Unlock()
 	return len(p.db.roots) == 0
 }
 
-// Close ends the peer. Its snapshots must not be used any more.
-func (p *Peer) Close() error {
-	if p.db.closed.Swap(true) {
-		return nil
+// refs returns the table of refs. That of a peer is as new as the last answer of the source.
+func (db *DB) refs() *refTable {
+	if db.peer == nil {
+		return &db.heads
 	}
-	return p.db.packs.Close()
+	branches, tags, err := db.peer.Refs(context.Background())
+	if err != nil {
+		return &db.heads
+	}
+	m := make(map[string]CommitID, len(branches)+len(tags))
+	for _, r := range branches {
+		m[catalog.HeadRef(r.Name)] = r.Commit
+	}
+	for _, r := range tags {
+		m[catalog.TagRef(r.Name)] = r.Commit
+	}
+	db.heads.mu.Lock()
+	defer db.heads.mu.Unlock()
+	db.heads.m = m
+	return &db.heads
+}
+
+// manyAncestors is the greatest number of commits in one request.
+const manyAncestors = 512
+
+// ancestors reads a commit with those that a search will want next, and puts those into the
+// cache.
+func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
+	p.mu.Lock()
+	n := max(p.next[id], 1)
+	p.mu.Unlock()
+	list, err := p.Ancestors(ctx, id, n)
+	if err == nil && (len(list) == 0 || list[0].ID != id) {
+		err = fmt.Errorf("txn: commit %v was asked for, others came", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var first *Commit
+	last, next := make(map[CommitID]*int64, len(list)), map[CommitID]int{}
+	for i := range list {
+		c, err := catalog.DecodeCommit(list[i].ID, list[i].Record)
+		if err != nil {
+			return nil, err
+		}
+		last[c.ID] = list[i].Expired
+		for _, parent := range c.Parents {
+			next[parent] = min(4*n, manyAncestors)
+		}
+		if i == 0 {
+			first = c
+			continue
+		}
+		p.db.commits.Load().Put(c.ID, c)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.next, p.read = last, next, time.Now()
+	return first, nil
+}
+
+// expiryTime is how long a peer believes that a version has not expired.
+const expiryTime = time.Second
+
+// expired is [DB.expired] of a peer.
+func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
+	for try := 0; ; try++ {
+		p.mu.Lock()
+		at, ok := p.last[id]
+		old := time.Since(p.read) > expiryTime
+		p.mu.Unlock()
+		switch {
+		case ok && at != nil:
+			return true, time.Unix(0, *at).UTC(), nil
+		case ok && (!old || try > 0):
+			return false, time.Time{}, nil
+		}
+		if _, err := p.ancestors(ctx, id); err != nil {
+			return false, time.Time{}, err
+		}
+	}
+}
+
+// records are the records of an index, in this process or in another one.
+type records interface {
+	catalog.Getter
+	catalog.Scanner
+}
+
+func (db *DB) records(ctx context.Context) records {
+	if db.peer != nil {
+		return sourceRecords{ctx, db.peer.Source}
+	}
+	return db.idx
+}
+
+// sourceRecords are the records of a source.
+type sourceRecords struct {
+	ctx context.Context
+	src Source
+}
+
+// Get implements [catalog.Getter].
+func (r sourceRecords) Get(s index.Space, key []byte) ([]byte, error) {
+	list, _, err := r.src.Records(r.ctx, RecordRange{Space: byte(s), From: key, To: append(slices.Clip(key), 0)})
+	if err == nil && len(list) == 0 {
+		err = index.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0].Value, nil
+}
+
+// Scan implements [catalog.Scanner]. Every answer of the source shows another moment.
+func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		of := RecordRange{Space: byte(s), From: from, To: to, Reverse: reverse}
+		for more := true; more; {
+			var list []Record
+			var err error
+			if list, more, err = r.src.Records(r.ctx, of); err == nil && more && len(list) == 0 {
+				err = errors.New("txn: no records came, but there are more")
+			}
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, rec := range list {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+			if last := list[len(list)-1].Key; reverse {
+				of.To = last
+			} else {
+				of.From = append(slices.Clip(last), 0)
+			}
+		}
+	}
 }
 
 // view is pack.Store.View, of a peer too: a payload whose file was not lent is sent.
 func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, fn func([]byte) error) error {
 	err := db.packs.View(ctx, a, off, n, fn)
-	if db.source == nil || !errors.Is(err, pack.ErrNotLent) {
+	if db.peer == nil || !errors.Is(err, pack.ErrNotLent) {
 		return err
 	}
 	if err := kv.CheckHeld(int64(n)); err != nil {
@@ -218,7 +259,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, fn func([
 	}
 	b := make([]byte, 0, n)
 	for at := uint64(0); at < n; at = uint64(len(b)) {
-		part, err := db.source.Payload(ctx, a, off+at, n-at)
+		part, err := db.peer.Payload(ctx, a, off+at, n-at)
 		if err == nil && (len(part) == 0 || uint64(len(part)) > n-at) {
 			err = fmt.Errorf("txn: %d bytes came where %d were asked for", len(part), n-at)
 		}

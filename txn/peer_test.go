@@ -26,9 +26,9 @@ func openOnDisk(t *testing.T, o *Options) *DB {
 	return db
 }
 
-func peerOf(t *testing.T, db *DB) *Peer {
+func peerOf(t *testing.T, db *DB) *DB {
 	t.Helper()
-	p := NewPeer(db.Dir(), db.Source(), testOptions(nil))
+	p := NewPeer(db.Dir(), db.Identity(), db.Source(), testOptions(nil))
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -37,7 +37,7 @@ func peerOf(t *testing.T, db *DB) *Peer {
 	return p
 }
 
-func peerAt(t *testing.T, p *Peer, rev string) *Snapshot {
+func peerAt(t *testing.T, p *DB, rev string) *Snapshot {
 	t.Helper()
 	s, err := p.At(bg, rev)
 	if err != nil {

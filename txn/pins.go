@@ -68,7 +68,7 @@ func (db *DB) Pins(ctx context.Context) ([]Pin, error) {
 		return nil, err
 	}
 	var pins []Pin
-	for p, err := range catalog.Pins.All(db.idx) {
+	for p, err := range catalog.Pins.All(db.records(ctx)) {
 		if err == nil {
 			err = ctx.Err()
 		}

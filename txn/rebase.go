@@ -119,7 +119,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 		if len(c.Parents) == 0 {
 			return nil, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
 		}
-		if gone, _, err := db.expired(c.ID); err != nil {
+		if gone, _, err := db.expired(ctx, c.ID); err != nil {
 			return nil, nil, err
 		} else if !gone {
 			line = append(line, c)

@@ -89,15 +89,15 @@ func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error
 }
 
 // Branches lists the branches by name.
-func (db *DB) Branches() []Ref { return db.heads.list(catalog.HeadPrefix) }
+func (db *DB) Branches() []Ref { return db.refs().list(catalog.HeadPrefix) }
 
 // Tags lists the tags by name.
-func (db *DB) Tags() []Ref { return db.heads.list(catalog.TagPrefix) }
+func (db *DB) Tags() []Ref { return db.refs().list(catalog.TagPrefix) }
 
 // Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
 func (db *DB) Head(branch string) (CommitID, error) {
 	branch = orMain(branch)
-	if id, ok := db.heads.get(catalog.HeadRef(branch)); ok {
+	if id, ok := db.refs().get(catalog.HeadRef(branch)); ok {
 		return id, nil
 	}
 	return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
@@ -177,7 +177,7 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 			yield(RefMove{}, err)
 			return
 		}
-		for m, err := range catalog.MovesOf(db.idx, ref, 0, true) {
+		for m, err := range catalog.MovesOf(db.records(ctx), ref, 0, true) {
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -195,6 +195,9 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 		return nil, err
 	}
 	c, err := db.commits.Load().Get(ctx, id, func() (*Commit, error) {
+		if db.peer != nil {
+			return db.peer.ancestors(ctx, id)
+		}
 		b := db.pending.commit(id)
 		if b == nil {
 			var err error

@@ -30,6 +30,9 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {
 		return CommitID{}, err
 	}
+	if db.peer != nil {
+		return db.peer.Resolve(ctx, rev)
+	}
 	base, steps, err := parseSteps(rev)
 	if err != nil {
 		return CommitID{}, err

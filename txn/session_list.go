@@ -87,7 +87,7 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 // storedSessions lists the sessions as of their savepoints.
 func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, error) {
 	found := map[SessionID]SessionInfo{}
-	for r, err := range catalog.Sessions.All(db.idx) {
+	for r, err := range catalog.Sessions.All(db.records(ctx)) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -37,6 +37,9 @@ var (
 
 // At opens the version that a revision names; see [DB.Resolve].
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
+	if db.peer != nil {
+		return db.peer.at(ctx, rev)
+	}
 	id, err := db.Resolve(ctx, rev)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,13 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 
 // Snapshot opens the version of a commit.
 func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
+	if db.peer != nil {
+		s, err := db.peer.at(ctx, id.String())
+		if err == nil && s.commit.ID != id { // a branch has this name
+			err = errors.Join(fmt.Errorf("commit %v: %w", id, ErrNoRef), s.Close())
+		}
+		return s, err
+	}
 	db.keeping.RLock()
 	defer db.keeping.RUnlock()
 	c, err := db.version(ctx, id)

@@ -189,6 +189,9 @@ func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
 // to be copied. Nothing expires before it is held.
 func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transfer) error) error {
 	from := t.from
+	if err := from.whole(); err != nil {
+		return err
+	}
 	from.commit.lock()
 	if err := from.writePending(ctx); err != nil {
 		from.commit.unlock()
@@ -223,12 +226,12 @@ func (t *transfer) close() {
 
 // known reports whether the destination has a commit, and whether it has
 // expired there. One that has not is there with everything below it.
-func (t *transfer) known(id CommitID) (has, gone bool, err error) {
+func (t *transfer) known(ctx context.Context, id CommitID) (has, gone bool, err error) {
 	if _, err = catalog.Commits.Record(t.to.idx, id); errors.Is(err, index.ErrNotFound) {
 		return false, false, nil
 	}
 	if err == nil {
-		gone, _, err = t.to.expired(id)
+		gone, _, err = t.to.expired(ctx, id)
 	}
 	return err == nil, gone, err
 }
@@ -263,11 +266,11 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 		if err != nil {
 			return err
 		}
-		has, gone, err := t.known(c.ID)
+		has, gone, err := t.known(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		expired, at, err := t.from.expired(c.ID)
+		expired, at, err := t.from.expired(ctx, c.ID)
 		if err != nil {
 			return err
 		}

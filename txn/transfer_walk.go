@@ -114,7 +114,7 @@ func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]
 			out = append(out, transferBase{root, true})
 			continue
 		}
-		has, gone, err := t.known(id)
+		has, gone, err := t.known(ctx, id)
 		if err != nil {
 			return nil, err
 		}

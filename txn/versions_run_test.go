@@ -22,7 +22,7 @@ type step struct {
 type versionsRun struct {
 	o        *Options
 	db       *DB
-	peer     *Peer // of db, or of the one before
+	peer     *DB // of db, or of the one before
 	m        model
 	sessions []*modelSession
 	fresh    int

@@ -266,8 +266,8 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 
 // peerReads compares what a peer reads of a version, whose pages it may have of earlier.
 func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
-	if r.peer == nil || r.peer.src != (source{r.db}) {
-		r.peer = NewPeer("db", r.db.Source(), r.o)
+	if r.peer == nil || r.peer.peer.Source != r.db.Source() {
+		r.peer = NewPeer("db", r.db.Identity(), r.db.Source(), r.o)
 	}
 	s, err := r.peer.At(bg, id.String())
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 type joined struct {
 	mu      sync.Mutex
 	clients []*local.Client
-	peers   []*engine.Peer
+	peers   []*engine.DB
 }
 
 // peer reads the database of a client in this process.
-func (j *joined) peer(c *local.Client, o *engine.SourceOptions) (*engine.Peer, error) {
+func (j *joined) peer(c *local.Client, o *engine.SourceOptions) (*engine.DB, error) {
 	p, err := c.Peer("", &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
 	if err != nil {
 		return nil, err

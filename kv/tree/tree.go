@@ -81,6 +81,9 @@ func (t *Tree) With(p Pages) *Tree {
 	return &u
 }
 
+// Pages returns the page store.
+func (t *Tree) Pages() Pages { return t.pages }
+
 // load returns the page that r names and checks it against r.
 func (t *Tree) load(ctx context.Context, r *Root) (p *page, err error) {
 	if t.cache != nil {

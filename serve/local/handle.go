@@ -34,6 +34,8 @@ var handlers = map[wire.Op]handler{
 	wire.OpPages:     (*conn).pages,
 	wire.OpPack:      (*conn).pack,
 	wire.OpPayload:   (*conn).payload,
+	wire.OpAncestors: (*conn).ancestors,
+	wire.OpRecords:   (*conn).records,
 
 	wire.OpResolve:   object((*conn).resolve),
 	wire.OpRefs:      object((*conn).refs),

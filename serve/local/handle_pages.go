@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -65,6 +66,64 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	}
 	h.set(int64(len(body)))
 	return c.send(f, &wire.Frame{Meta: wire.PageSizes(pages), Body: body})
+}
+
+// ancestors sends the records of commits.
+func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
+	var in wire.Ancestors
+	return c.sendRecords(ctx, f, &in, func() (body []byte, more bool, err error) {
+		db, err := c.db(in.Database)
+		if err != nil {
+			return nil, false, err
+		}
+		list, err := db.PageSource().Ancestors(ctx, commitID(in.From), in.Limit)
+		for _, a := range list {
+			key := a.ID[:]
+			if a.Expired != nil {
+				key = binary.LittleEndian.AppendUint64(key[:len(key):len(key)], uint64(*a.Expired))
+			}
+			body = wire.AppendRecord(body, key, a.Record)
+		}
+		return body, false, err
+	})
+}
+
+// records sends records of the index.
+func (c *conn) records(ctx context.Context, f *wire.Frame) error {
+	var in wire.Records
+	return c.sendRecords(ctx, f, &in, func() (body []byte, more bool, err error) {
+		db, err := c.db(in.Database)
+		if err != nil {
+			return nil, false, err
+		}
+		list, more, err := db.PageSource().Records(ctx, txn.RecordRange{Space: in.Space, From: in.From, To: in.To, Reverse: in.Reverse})
+		for _, r := range list {
+			body = wire.AppendRecord(body, r.Key, r.Value)
+		}
+		return body, more, err
+	})
+}
+
+// sendRecords answers a request for records.
+func (c *conn) sendRecords(ctx context.Context, f *wire.Frame, in any, read func() (body []byte, more bool, err error)) error {
+	if err := wire.ParseJSON(f.Op, f.Meta, in); err != nil {
+		return err
+	}
+	h, err := c.hold(ctx, memoryFirst)
+	if err != nil {
+		return err
+	}
+	defer h.free()
+	body, more, err := read()
+	if err != nil {
+		return err
+	}
+	h.set(int64(len(body)))
+	meta := []byte{0}
+	if more {
+		meta[0] = 1
+	}
+	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
 // packAddress is the database and the payload that a request is about.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (c *Client) Source(db string) txn.Source { return source{c, db} }
 
 // Peer returns what reads a database, "" for that of the socket, with the caches and
 // workers of this process. The caller closes it before the client.
-func (c *Client) Peer(db string, o *engine.Options) (*engine.Peer, error) {
+func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
 	return engine.OpenPeer(c.o.Dir, c.Identity(), c.Source(db), o)
 }
 
@@ -78,6 +79,9 @@ func (c *Client) keep(l *lease) {
 func (c *Client) renew(ctx context.Context, l *link) error {
 	for k := range c.leases {
 		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: k.db, Rev: k.commit.ID.String()})
+		if err == nil && commitID(in.ID) != k.commit.ID { // a branch has this name
+			err = fmt.Errorf("commit %s: %w", k.commit.ID.Short(), txn.ErrNoRef)
+		}
 		if err != nil && (errors.Is(err, ErrGone) || ctx.Err() != nil) {
 			return err
 		}
@@ -131,6 +135,70 @@ func (s source) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte
 		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), len(names))
 	}
 	return pages, err
+}
+
+// Resolve implements [txn.Source].
+func (s source) Resolve(ctx context.Context, rev string) (txn.CommitID, error) {
+	c, err := s.c.Resolve(ctx, s.db, rev)
+	if err != nil {
+		return txn.CommitID{}, err
+	}
+	return c.ID, nil
+}
+
+// Refs implements [txn.Source].
+func (s source) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
+	return s.c.Refs(ctx, s.db)
+}
+
+// Ancestors implements [txn.Source].
+func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) (list []txn.Ancestor, err error) {
+	in := wire.Ancestors{Database: s.db, From: from.String(), Limit: n}
+	_, err = s.records(ctx, wire.OpAncestors, &in, func() { list = nil }, func(key, value []byte) error {
+		a := txn.Ancestor{Record: value}
+		switch n := copy(a.ID[:], key); len(key) {
+		case n + 8:
+			a.Expired = new(int64(binary.LittleEndian.Uint64(key[n:])))
+		case len(a.ID):
+		default:
+			return fmt.Errorf("%w: a key of %d bytes names a commit", wire.ErrProtocol, len(key))
+		}
+		list = append(list, a)
+		return nil
+	})
+	return list, err
+}
+
+// Records implements [txn.Source].
+func (s source) Records(ctx context.Context, of txn.RecordRange) (list []txn.Record, more bool, err error) {
+	in := wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse}
+	more, err = s.records(ctx, wire.OpRecords, &in, func() { list = nil }, func(key, value []byte) error {
+		list = append(list, txn.Record{Key: key, Value: value})
+		return nil
+	})
+	return list, more, err
+}
+
+// records asks for records. It calls begin before the first one of an answer.
+func (s source) records(ctx context.Context, op wire.Op, in any, begin func(), fn func(key, value []byte) error) (more bool, err error) {
+	meta, err := json.Marshal(in)
+	if err != nil {
+		return false, err
+	}
+	err = s.c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: meta}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if len(f.Meta) != 1 {
+			return fmt.Errorf("%w: %d bytes of meta with records", wire.ErrProtocol, len(f.Meta))
+		}
+		begin()
+		more = f.Meta[0] == 1
+		return wire.SplitRecords(f.Body, fn)
+	})
+	return more, err
 }
 
 // Payload implements [txn.Source].

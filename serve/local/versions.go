@@ -43,33 +43,6 @@ func (c *Client) Merge(ctx context.Context, db, branch, rev string, o CommitOpti
 	return commitIn(&out), nil
 }
 
-// Log yields the version that a revision names and its ancestors, as [txn.DB.Log];
-// with a path, those alone that changed something at or below it.
-func (c *Client) Log(ctx context.Context, db, rev, path string) iter.Seq2[*txn.Commit, error] {
-	return func(yield func(*txn.Commit, error) bool) {
-		at := rev
-		pages(func(skip int) ([]wire.Commit, bool, error) {
-			in := wire.Log{Database: db, Rev: at, Path: path, Skip: skip, Limit: pageKeys}
-			out, err := query[wire.Commits](ctx, c, wire.OpLog, &in)
-			if skip == 0 && path == "" && len(out.Commits) > 0 {
-				at = out.Commits[0].ID // a branch may move before the next page
-			}
-			return out.Commits, out.More, err
-		}, commitIn)(yield)
-	}
-}
-
-// Diff yields the keys below prefix that differ between two versions, as
-// [txn.DB.Diff].
-func (c *Client) Diff(ctx context.Context, db string, from, to txn.CommitID, prefix string) iter.Seq2[txn.Change, error] {
-	return pages(func(skip int) ([]wire.Change, bool, error) {
-		out, err := query[wire.Changes](ctx, c, wire.OpDiff, wire.Diff{
-			Database: db, From: from.String(), To: to.String(), Prefix: prefix, Skip: skip, Limit: pageKeys,
-		})
-		return out.Changes, out.More, err
-	}, changeIn)
-}
-
 // raw is a reply that is parsed later.
 type raw = json.RawMessage
 

@@ -104,6 +104,8 @@ const (
 	OpPack                       // Pack, nothing and a descriptor
 	OpPayload                    // Pack, nothing; the bytes are the body
 	OpRecall                     // from the server, and back from the client: nothing
+	OpAncestors                  // Ancestors, records in the body; see SplitRecords
+	OpRecords                    // Records, whether there are more (1 byte); records in the body
 	numOps
 )
 
@@ -111,7 +113,7 @@ var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave", "lease", "pages", "pack", "payload", "recall",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 }
 
 func (o Op) String() string {
@@ -125,7 +127,7 @@ func (o Op) String() string {
 // waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
 func (o Op) Quick() bool {
 	switch o {
-	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload:
+	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords:
 		return true
 	}
 	return false

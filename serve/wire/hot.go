@@ -336,3 +336,34 @@ func SplitPages(meta, body []byte) (pages [][]byte, err error) {
 	}
 	return pages, nil
 }
+
+// AppendRecord appends a record of the index to a body: the lengths as uvarints, each before
+// what it is the length of.
+func AppendRecord(dst, key, value []byte) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(key))), key...)
+	return append(binary.AppendUvarint(dst, uint64(len(value))), value...)
+}
+
+// SplitRecords yields the keys and values of a body, which are parts of it, and the error
+// of what is malformed.
+func SplitRecords(body []byte, fn func(key, value []byte) error) error {
+	part := func() (b []byte, ok bool) {
+		n, size := binary.Uvarint(body)
+		if size <= 0 || n > uint64(len(body)-size) {
+			return nil, false
+		}
+		b, body = body[size:size+int(n)], body[size+int(n):]
+		return b, true
+	}
+	for len(body) > 0 {
+		key, ok := part()
+		value, ok2 := part()
+		if !ok || !ok2 {
+			return badMeta("records", body)
+		}
+		if err := fn(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

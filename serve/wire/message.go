@@ -122,6 +122,23 @@ type Lease struct {
 	ID     string `json:"id"`
 }
 
+// Ancestors asks for the records of a commit and of those before it. The key of each is its
+// id, followed by the time of 8 bytes at which the version expired, if it has.
+type Ancestors struct {
+	Database string `json:"database,omitempty"`
+	From     string `json:"from"`
+	Limit    int    `json:"limit"`
+}
+
+// Records asks for the records of a space of the index, with keys in [From, To).
+type Records struct {
+	Database string `json:"database,omitempty"`
+	Space    byte   `json:"space"`
+	From     []byte `json:"from,omitempty"`
+	To       []byte `json:"to,omitempty"` // nil is the end of the space
+	Reverse  bool   `json:"reverse,omitempty"`
+}
+
 // Pack asks for the file of a pack, which holds a payload, or for N bytes of the payload from
 // byte Off on.
 type Pack struct {

@@ -1,0 +1,227 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// Source is what a process that reads a database asks of the one that has it open:
+//
+//	DB.Source            in the process that has the lock: index, packs, leases
+//	  ▲ requests
+//	DB of NewPeer        any other process: its own cache of pages, its own maps of packs
+//
+// Pages are named by the hash of their bytes and packs only grow, so what a peer has read
+// stays right. All methods are safe for concurrent use.
+type Source interface {
+	// Lease resolves a revision as [DB.Resolve] does, and keeps that version from being
+	// collected until the lease is released.
+	Lease(ctx context.Context, rev string) (Lease, error)
+	// Pages returns committed pages by their names, in this order, as many as fit into one
+	// answer and at least one. The caller owns them. The error is tree.ErrMissing if one
+	// of them is not there.
+	Pages(ctx context.Context, names []PageName) ([][]byte, error)
+	// Pack opens the file of a pack, which holds the payload at a. It is leased: until
+	// the descriptor and all maps of it are closed, no hole is made in it. The caller
+	// closes it. errors.ErrUnsupported where files cannot be leased.
+	Pack(ctx context.Context, a PackAddress) (PackFile, error)
+	// Payload returns the bytes [off, off+n) of the payload at a, or fewer, but not none.
+	// It is for systems without leases. The caller owns them.
+	Payload(ctx context.Context, a PackAddress, off, n uint64) ([]byte, error)
+	// Resolve resolves a revision as [DB.Resolve] does.
+	Resolve(ctx context.Context, rev string) (CommitID, error)
+	// Refs returns the branches and the tags, by name.
+	Refs(ctx context.Context) (branches, tags []Ref, err error)
+	// Ancestors returns a commit and those before it, in the order of [DB.Log]: n, or as many
+	// as fit into one answer. The error is ErrNoRef if there is no such commit.
+	Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error)
+	// Records returns records of the index in the order of their keys, as many as fit into
+	// one answer, and whether there are more. They are of one moment, which includes what
+	// was committed before the call.
+	Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error)
+	// Recalled registers a function that is called when files are wanted back: it closes
+	// those that are not being read, soon.
+	Recalled(letGo func())
+}
+
+type (
+	// PageName is the hash of a page.
+	PageName = tree.Name
+	// PackAddress is where a payload lies in its pack.
+	PackAddress = pack.Address
+	// PackFile is the file of a pack that was leased; an *os.File with its descriptor is one.
+	PackFile = pack.Borrowed
+	// Record is a record of the index.
+	Record = index.Record
+)
+
+// RecordRange are the records of one space whose keys lie in [From, To), in this order or
+// backwards. nil is the beginning or the end of the space. docs/format.md has the spaces.
+type RecordRange struct {
+	Space    byte
+	From, To []byte
+	Reverse  bool
+}
+
+// Ancestor is a commit and its record.
+type Ancestor struct {
+	ID     CommitID
+	Record []byte
+	// Expired is when the version expired, in nanoseconds since 1970, or nil.
+	Expired *int64
+}
+
+// ParsePackID is the inverse of the String method of the pack of an address.
+func ParsePackID(s string) (id pack.ID, ok bool) { return pack.ParseID(s) }
+
+// Lease keeps one version. Safe for concurrent use.
+type Lease interface {
+	// Commit is the version; it must not be changed.
+	Commit() *Commit
+	// Check returns nil, or why the version may have been collected: the process that
+	// kept it has ended, and the version had expired.
+	Check() error
+	// Release ends the lease. Calling it twice is fine.
+	Release()
+}
+
+// EncodeCommit returns the record of a commit, whose hash is its id; docs/format.md has the
+// layout.
+func EncodeCommit(c *Commit) []byte { return catalog.EncodeCommit(c) }
+
+// DecodeCommit decodes the record of a commit, and compares its hash with the id.
+func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
+	return catalog.DecodeCommit(id, record)
+}
+
+// Source returns the source of a database that this process has open.
+func (db *DB) Source() Source { return source{db} }
+
+type source struct{ db *DB }
+
+// lease is the lease of a snapshot.
+type lease struct{ s *Snapshot }
+
+func (l lease) Commit() *Commit { return l.s.commit }
+func (l lease) Check() error    { return l.s.failed(nil) }
+func (l lease) Release()        { _ = l.s.Close() }
+
+func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
+	at, err := s.db.At(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	return lease{at}, nil
+}
+
+// maxPages and maxPageBytes bound one answer to [Source.Pages].
+const (
+	maxPages     = 64
+	maxPageBytes = 1 << 20
+)
+
+func (s source) Pages(ctx context.Context, names []PageName) (pages [][]byte, err error) {
+	if err := s.db.check(); err != nil {
+		return nil, err
+	}
+	from, bytes := s.db.committed(), 0
+	for i, name := range names {
+		b, err := from.GetPage(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if bytes += len(b); i > 0 && (bytes > maxPageBytes || i == maxPages) {
+			break
+		}
+		pages = append(pages, b)
+	}
+	return pages, nil
+}
+
+func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
+	if err := errors.Join(s.db.check(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	f, err := s.db.packs.File(a)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s source) Payload(ctx context.Context, a PackAddress, off, n uint64) (out []byte, err error) {
+	err = s.db.packs.View(ctx, a, off, min(n, maxPayload), func(b []byte) error {
+		out = slices.Clone(b)
+		return nil
+	})
+	return out, err
+}
+
+// maxPayload bounds one answer to [Source.Payload].
+const maxPayload = 16 << 20
+
+func (s source) Resolve(ctx context.Context, rev string) (CommitID, error) {
+	return s.db.Resolve(ctx, rev)
+}
+
+func (s source) Refs(context.Context) (branches, tags []Ref, err error) {
+	return s.db.Branches(), s.db.Tags(), s.db.check()
+}
+
+func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Ancestor, err error) {
+	bytes := 0
+	for c, err := range s.db.Log(ctx, from) {
+		if err != nil {
+			return nil, err
+		}
+		a := Ancestor{ID: c.ID, Record: catalog.EncodeCommit(c)}
+		gone, at, err := s.db.expired(ctx, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		if gone {
+			a.Expired = new(at.UnixNano())
+		}
+		list = append(list, a)
+		if bytes += len(a.Record); len(list) >= min(n, maxRecords) || bytes > maxPageBytes {
+			break
+		}
+	}
+	return list, nil
+}
+
+// maxRecords bounds one answer to [Source.Records] and [Source.Ancestors].
+const maxRecords = 1024
+
+func (s source) Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error) {
+	if err := errors.Join(s.db.check(), ctx.Err()); err != nil {
+		return nil, false, err
+	}
+	if of.Space == byte(index.SpacePage) || of.Space == 0xff {
+		return nil, false, fmt.Errorf("txn: %q is not a space of records", of.Space)
+	}
+	if err := s.db.writePending(ctx); err != nil {
+		return nil, false, err
+	}
+	bytes := 0
+	for r, err := range s.db.idx.Scan(index.Space(of.Space), of.From, of.To, of.Reverse) {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(list) == maxRecords || bytes > maxPageBytes {
+			return list, true, nil
+		}
+		list = append(list, Record{Key: slices.Clone(r.Key), Value: slices.Clone(r.Value)})
+		bytes += len(r.Key) + len(r.Value)
+	}
+	return list, false, nil
+}
+
+func (s source) Recalled(letGo func()) { s.db.Cache(letGo) }
