@@ -82,6 +82,7 @@ var layers = map[string][]string{
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests
+	"txn/txntest":            {"txn/history", "txn/internal/catalog"},
 	"refs":                   {"internal/chunklist", "internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
 	"refs/jinja":             {"kv/redact"},
 	"refs/parquet":           {"kv"},

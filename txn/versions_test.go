@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/txntest"
 )
 
 // choiceOf decides conflicts of plain histories only: where arrays are, a choice
@@ -264,12 +265,17 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 	return got, r.peerReads(id, got)
 }
 
-// peerReads compares what a peer reads of a version, whose pages it may have of earlier.
-func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
+// beside returns a peer, which has what it read earlier.
+func (r *versionsRun) beside() *DB {
 	if r.peer == nil || r.peer.peer.Source != r.db.Source() {
 		r.peer = NewPeer("db", r.db.Identity(), r.db.Source(), r.o)
 	}
-	s, err := r.peer.At(bg, id.String())
+	return r.peer
+}
+
+// peerReads compares what a peer reads of a version.
+func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
+	s, err := r.beside().At(bg, id.String())
 	if err != nil {
 		return fmt.Errorf("a peer: %w", err)
 	}
@@ -322,6 +328,10 @@ func (r *versionsRun) check(s step) error {
 		if !maps.Equal(got, m.work.keys) {
 			return fmt.Errorf("a session holds %v, want %v", got, m.work.keys)
 		}
+	}
+	some := []CommitID{r.commitOf(s.a), r.commitOf(s.b), r.commitOf(s.c), r.m.order[len(r.m.order)-1]}
+	if err := txntest.Same(bg, r.db, r.beside(), []string{r.branchOf(s.b)}, some); err != nil {
+		return fmt.Errorf("a peer: %w", err)
 	}
 	return r.checkCommit(r.commitOf(s.a))
 }
