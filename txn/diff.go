@@ -40,11 +40,11 @@ func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) 
 // were, under their new paths; the renames that touch prefix are returned too.
 // What lay at a new path before is not told.
 func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string) ([]Rename, iter.Seq2[Change, error], error) {
-	older, err := db.Lookup(ctx, from)
+	older, err := db.version(ctx, from)
 	if err != nil {
 		return nil, nil, err
 	}
-	newer, err := db.Lookup(ctx, to)
+	newer, err := db.version(ctx, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +79,7 @@ func (db *DB) DiffNode(ctx context.Context, from CommitID, path string, to Commi
 			id   CommitID
 			path string
 		}{{from, path}, {to, newPath}} {
-			c, err := db.Lookup(ctx, at.id)
+			c, err := db.version(ctx, at.id)
 			if err == nil {
 				roots[i], _, err = db.space.Dir(ctx, c.Root, namespace.DirPath(strings.Trim(at.path, "/")))
 			}

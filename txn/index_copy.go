@@ -36,7 +36,7 @@ type IndexCopy struct {
 // system has them, so that it takes milliseconds.
 func (db *DB) CopyIndex(ctx context.Context) (_ *IndexCopy, err error) {
 	defer wrap(&err, "copy the index for a reader")
-	if err := errors.Join(db.check(), ctx.Err()); err != nil {
+	if err := errors.Join(db.whole(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	db.pinMu.Lock() // waits for a pack that is being reclaimed

@@ -101,8 +101,13 @@ func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
 	return catalog.DecodeCommit(id, record)
 }
 
-// Source returns the source of a database that this process has open.
-func (db *DB) Source() Source { return source{db} }
+// Source returns the source of a database that this process has open, or that of a peer.
+func (db *DB) Source() Source {
+	if db.peer != nil {
+		return db.peer.Source
+	}
+	return source{db}
+}
 
 type source struct{ db *DB }
 

@@ -36,12 +36,16 @@ type PathCommit struct {
 // at or below a path, newest first. Of a merge, the side that the path came from
 // is followed alone; a merge is yielded if it made something of the path that no
 // side had. With follow, arrays are followed to where they were renamed from, and
-// groups by the arrays in them. Commits whose versions have expired are passed over.
-// Equal pages are skipped: the cost for each commit
+// groups by the arrays in them. Commits whose versions have expired are passed over; it is an error
+// if the first one has. Equal pages are skipped: the cost for each commit
 // is that of the pages on the path, not of chunks.
 func (v *Versions) OfPath(ctx context.Context, from catalog.CommitID, path string, follow bool) iter.Seq2[PathCommit, error] {
 	return func(yield func(PathCommit, error) bool) {
 		w := pathWalk{v: v, paths: map[catalog.CommitID]string{}}
+		if _, err := v.Kept(ctx, from); err != nil {
+			yield(PathCommit{}, err)
+			return
+		}
 		if err := w.push(ctx, from, strings.Trim(path, "/")); err != nil {
 			yield(PathCommit{}, err)
 			return

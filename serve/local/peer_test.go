@@ -1,0 +1,166 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/txn/txntest"
+)
+
+// A peer tells of versions what the process tells that has the database open, while it
+// writes, expires and collects, and is followed by others.
+func TestPeerTellsVersions(t *testing.T) {
+	var h *holder
+	h, _ = served(t, nil, nil)
+	dir := h.db.Dir()
+	c, err := Dial(bg, h.l.Path(), &DialOptions{Dir: dir, Redial: func(ctx context.Context) (net.Conn, error) { return Connect(ctx, h.l.Path()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := c.Peer("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Identity() != h.db.Identity() {
+		t.Errorf("the identity of a peer is %v, want %v", p.Identity(), h.db.Identity())
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	branches := []string{"main", "a", "b"}
+	commits := []txn.CommitID{put(t, h.db, map[string][]byte{"d1/k": {1}})}
+	for round := range 60 {
+		branch := branches[r.IntN(len(branches))]
+		_, gone := h.db.Head(branch)
+		move := func(action, kind, name string) error {
+			return h.table.MoveRef(bg, serve.Owner(""), "t", serve.RefMove{Action: action, Kind: kind, Name: name, To: commits[r.IntN(len(commits))].String()})
+		}
+		var c *txn.Commit
+		var err error
+		switch n := r.IntN(10); {
+		case gone != nil:
+			err = move("create", "branch", branch)
+		case n < 5:
+			c, err = h.db.Update(bg, branch, fmt.Sprint("round ", round), func(s *engine.Session) error {
+				return s.Set(bg, fmt.Sprintf("d%d/k%d", r.IntN(2), r.IntN(4)), random(r.Uint64(), 10+r.IntN(3000)))
+			})
+		case n == 5:
+			c, err = h.db.Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choose: func(txn.Conflict) txn.Choice { return txn.Ours }})
+		case n == 6:
+			err = move("reset", "branch", branch)
+		case n == 7 && branch != "main":
+			err = h.db.DeleteBranch(branch)
+		case n == 8:
+			_, err = h.db.Expire(bg, txn.ExpireOptions{Keep: 2})
+			if err == nil {
+				_, err = h.db.GC(bg, txn.GCOptions{})
+			}
+		case n == 9:
+			if err = h.end(); err == nil {
+				h = hold(t, dir, nil)
+			}
+		default:
+			err = move("create", "tag", fmt.Sprint("t", round))
+		}
+		if err != nil && !errors.Is(err, txn.ErrExpired) {
+			t.Fatal(round, err)
+		}
+		if c != nil {
+			commits = append(commits, c.ID)
+		}
+		some := []txn.CommitID{commits[r.IntN(len(commits))], commits[r.IntN(len(commits))], commits[len(commits)-1]}
+		if err := txntest.Same(bg, h.db, p, []string{branch, fmt.Sprint("t", round-1)}, some); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if got, want := contents(t, p), contents(t, h.db); !maps.Equal(got, want) {
+			t.Fatalf("round %d: a peer reads %v, want %v", round, got, want)
+		}
+	}
+}
+
+// contents are the values of main.
+func contents(t *testing.T, db *engine.DB) map[string]string {
+	t.Helper()
+	s, err := db.At(bg, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	out := map[string]string{}
+	for key, err := range s.List(bg, kv.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Get(bg, key, kv.All())
+		if err != nil {
+			t.Fatal(key, err)
+		}
+		out[key] = string(b)
+	}
+	return out
+}
+
+// A peer refuses by name what only the process does that has the database open.
+func TestPeerRefuses(t *testing.T) {
+	h, c := served(t, nil, nil)
+	id := put(t, h.db, map[string][]byte{"k": {1}})
+	p, err := c.Peer("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := shortDir(t)
+	for what, do := range map[string]func() error{
+		"begin":       func() error { _, err := p.Begin(bg, ""); return err },
+		"resume":      func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },
+		"branch":      func() error { return p.CreateBranch(bg, "x", id) },
+		"delete":      func() error { return p.DeleteBranch("main") },
+		"tag":         func() error { return p.CreateTag(bg, "x", id) },
+		"reset":       func() error { _, err := p.Reset(bg, "", id); return err },
+		"undo":        func() error { _, err := p.UndoBranch(bg, ""); return err },
+		"merge":       func() error { _, err := p.Merge(bg, "", id, txn.CommitOptions{}); return err },
+		"rebase":      func() error { _, err := p.Rebase(bg, "", id, txn.RebaseOptions{}); return err },
+		"revert":      func() error { _, err := p.Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"pick":        func() error { _, err := p.CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"pin":         func() error { return p.CreatePin(bg, "x", id, "") },
+		"unpin":       func() error { return p.DeletePin("x") },
+		"gc":          func() error { _, err := p.GC(bg, txn.GCOptions{}); return err },
+		"expire":      func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
+		"checkpoint":  func() error { return p.Checkpoint(bg) },
+		"repair":      func() error { _, err := p.Repair(bg, txn.CheckOptions{}); return err },
+		"abort":       func() error { return p.AbortSession(txn.SessionID{}) },
+		"pull":        func() error { _, err := p.Pull(bg, h.db, txn.TransferOptions{}); return err },
+		"=check":      func() error { _, err := p.Check(bg, txn.CheckOptions{}); return err },
+		"=gc":         func() error { _, err := p.GC(bg, txn.GCOptions{DryRun: true}); return err },
+		"=expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1, DryRun: true}); return err },
+		"=backup":     func() error { _, err := p.Backup(bg, dir+"/b", txn.TransferOptions{}); return err },
+		"=backup zip": func() error { _, err := p.BackupZip(bg, dir+"/b.zip", txn.TransferOptions{}); return err },
+		"=clone":      func() error { _, err := p.Clone(bg, dir+"/c", txn.TransferOptions{}); return err },
+		"=copy":       func() error { _, err := p.CopyIndex(bg); return err },
+	} {
+		want := error(kv.ErrReadOnly)
+		if what[0] == '=' {
+			want = txn.ErrPeer
+		}
+		if err := do(); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	if s, err := p.Stats(bg, ""); err != nil || s.Keys != 1 || s.Commits != 2 || s.Packs != 0 {
+		t.Errorf("stats: %+v, %v", s, err)
+	}
+	if _, err := p.Discard(); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Resolve(bg, "main"); !errors.Is(err, txn.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
