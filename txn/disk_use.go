@@ -1,9 +1,11 @@
 package txn
 
 import (
+	"context"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // DiskUse says how much room the directory of a database takes: blocks on disk where the
@@ -36,6 +38,14 @@ func (db *DB) DiskUse() DiskUse {
 	var use DiskUse
 	if db.peer == nil {
 		use.IndexWritten = int64(db.idx.Metrics().LogBytes)
+	}
+	if db.peer != nil {
+		for _, err := range catalog.Packs.All(db.records(context.Background())) {
+			if err != nil {
+				break // the files are counted all the same
+			}
+			use.Packs++
+		}
 	}
 	for _, i := range db.packs.Infos() {
 		if !i.Missing {

@@ -119,7 +119,10 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	}
 	db, err := engine.Open(cmd.Context(), here(cmd).path(dir), to)
 	if held := here(cmd).through(err); held != nil && o != nil && o.ReadOnly {
-		return openCopy(cmd, dir, held, o)
+		if o == wholeIndex {
+			return openCopy(cmd, dir, held, o)
+		}
+		return openBeside(cmd, held, o)
 	}
 	return db, err
 }

@@ -63,7 +63,7 @@ is kept in DB/quarantine.`,
 			if to != "" {
 				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
 			}
-			open := readOnly
+			open := wholeIndex
 			if repair {
 				open = nil
 			}
@@ -78,7 +78,7 @@ is kept in DB/quarantine.`,
 				if from == "" {
 					return check()
 				}
-				return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error { return check(src) })
+				return withOnlyDB(cmd, from, wholeIndex, func(src *engine.DB) error { return check(src) })
 			})
 		},
 	}

@@ -39,7 +39,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 			}
 			var access *engine.Options
 			if o.DryRun {
-				access = readOnly
+				access = wholeIndex
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				r, err := db.Expire(cmd.Context(), o)
@@ -87,7 +87,7 @@ what all files of the database take on disk.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var access *engine.Options
 			if o.DryRun {
-				access = readOnly
+				access = wholeIndex
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				bar := newPhases(cmd)

@@ -43,7 +43,7 @@ func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) erro
 	if here(cmd).sameFile(from, to) {
 		return usagef("%s: %s and %s are the same database", cmd.Name(), from, to)
 	}
-	return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {
+	return withOnlyDB(cmd, from, wholeIndex, func(src *engine.DB) error {
 		return withOnlyDB(cmd, to, nil, func(dst *engine.DB) error { return fn(src, dst) })
 	})
 }

@@ -137,7 +137,7 @@ Payloads go straight into it, and the file is there when all of it was compared.
   zarrdb backup weather.zdb weather-$(date +%F).zip`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], wholeIndex, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					if strings.HasSuffix(args[1], ".zip") {
 						return db.BackupZip(ctx, here(cmd).path(args[1]), o)
@@ -163,7 +163,7 @@ that is in it, and verify it. A restore that was interrupted is taken up by the 
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if engine.IsDatabase(here(cmd).path(args[0])) {
-				db, err := openDB(cmd, args[0], readOnly)
+				db, err := openDB(cmd, args[0], wholeIndex)
 				if err != nil {
 					return err
 				}
@@ -196,7 +196,7 @@ command.`,
   zarrdb clone weather.zdb small.zdb --branch main --depth 1`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], wholeIndex, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					return db.Clone(ctx, here(cmd).path(args[1]), o)
 				})

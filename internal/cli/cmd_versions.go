@@ -47,7 +47,12 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 	return fn(t, db)
 }
 
-var readOnly = &engine.Options{ReadOnly: true}
+// readOnly opens a database to read versions, and wholeIndex for what needs the whole index:
+// checks, and copies of the database.
+var (
+	readOnly   = &engine.Options{ReadOnly: true}
+	wholeIndex = &engine.Options{ReadOnly: true}
+)
 
 // commitJSON is a commit as --json prints it.
 type commitJSON struct {

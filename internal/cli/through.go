@@ -26,8 +26,8 @@ type joined struct {
 }
 
 // peer reads the database of a client in this process.
-func (j *joined) peer(c *local.Client, o *engine.SourceOptions) (*engine.DB, error) {
-	p, err := c.Peer("", &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
+func (j *joined) peer(c *local.Client, o *engine.Options) (*engine.DB, error) {
+	p, err := c.Peer("", o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engi
 	if err != nil {
 		return nil, err
 	}
-	peer, err := here(cmd).joined.peer(c, o)
+	peer, err := here(cmd).joined.peer(c, &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,15 @@ func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engi
 		return nil, err
 	}
 	return engine.OpenViewSource(v, here(cmd).path(t.db), t.path, o)
+}
+
+// openBeside opens a database for reading page by page.
+func openBeside(cmd *cobra.Command, held *engine.LockedError, o *engine.Options) (*engine.DB, error) {
+	c, err := here(cmd).joined.to(cmd.Context(), held)
+	if err != nil {
+		return nil, err
+	}
+	return here(cmd).joined.peer(c, o)
 }
 
 // openCopy opens a database for reading by a copy of its index, as of this moment.
