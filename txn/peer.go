@@ -81,7 +81,7 @@ func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	if err := p.db.check(); err != nil {
 		return nil, err
 	}
-	l, err := p.Lease(ctx, rev)
+	l, err := p.Lease(ctx, absolute(rev, p.db.opts.Now()))
 	if err != nil {
 		return nil, err
 	}

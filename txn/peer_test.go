@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -138,5 +139,28 @@ func TestPeerKeepsWhatItReads(t *testing.T) {
 	mustGC(t, db)
 	if got := contents(t, peerAt(t, p, "main")); !maps.Equal(got, large(20, "b")) {
 		t.Error("the new version has other values")
+	}
+}
+
+// The source is asked for times that it understands in any zone.
+func TestAbsolute(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 5e6, time.FixedZone("", 3600))
+	local, err := ParseTime("2026-01-31 12:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rev, want := range map[string]string{
+		"main@{2026-01-31 12:00}~2": "main@{" + local.UTC().Format(time.RFC3339) + "}~2",
+		"@{1h ago}":                 "@{2026-03-01T10:00:00.005Z}",
+		"a@{2026-01-31T12:00+0900}": "a@{2026-01-31T03:00:00Z}",
+		"a@{3}":                     "a@{3}",
+		"a@{x}":                     "a@{x}",
+		"a@{1h":                     "a@{1h",
+		"a~1":                       "a~1",
+	} {
+		got := absolute(rev, now)
+		if got != want || absolute(got, now) != want {
+			t.Errorf("%s is %s, want %s", rev, got, want)
+		}
 	}
 }

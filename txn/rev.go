@@ -31,7 +31,7 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 		return CommitID{}, err
 	}
 	if db.peer != nil {
-		return db.peer.Resolve(ctx, rev)
+		return db.peer.Resolve(ctx, absolute(rev, db.opts.Now()))
 	}
 	base, steps, err := parseSteps(rev)
 	if err != nil {
@@ -54,6 +54,24 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 		_, err = db.version(ctx, id)
 	}
 	return id, err
+}
+
+// absolute replaces a time in a revision, which may be one of the zone of this process, or an
+// age, by the same time as every process understands it. Where it is none, rev is returned.
+func absolute(rev string, now time.Time) string {
+	name, rest, ok := strings.Cut(rev, "@{")
+	end := strings.LastIndexByte(rest, '}')
+	if !ok || end < 0 {
+		return rev
+	}
+	if _, err := strconv.ParseUint(rest[:end], 10, 32); err == nil {
+		return rev
+	}
+	at, err := parseWhen(rest[:end], now)
+	if err != nil {
+		return rev
+	}
+	return name + "@{" + at.UTC().Format(time.RFC3339Nano) + rest[end:]
 }
 
 // hop goes from a commit to one before it.

@@ -118,23 +118,34 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 		to.CareFailed = failed
 	}
 	db, err := engine.Open(cmd.Context(), here(cmd).path(dir), to)
-	if held := here(cmd).through(err); held != nil && o != nil && o.ReadOnly {
+	if held := here(cmd).through(err, o == readOnly); held != nil && o != nil && o.ReadOnly {
 		if o == wholeIndex {
 			return openCopy(cmd, dir, held, o)
 		}
-		return openBeside(cmd, held, o)
+		peer, failed := openBeside(cmd, held, o)
+		return peer, here(cmd).unless(failed, err)
 	}
 	return db, err
 }
 
 // through returns the error of opening a database if it is to be read through the socket
-// of the process that has it open, else nil.
-func (c caller) through(err error) *engine.LockedError {
+// of the process that has it open, else nil: in a command that is run apart, and in one that
+// needs nothing but versions.
+func (c caller) through(err error, versions bool) *engine.LockedError {
 	var held *engine.LockedError
-	if c.apart && errors.As(err, &held) && local.Reachable(held) {
+	if (c.apart || versions) && errors.As(err, &held) && local.Reachable(held) {
 		return held
 	}
 	return nil
+}
+
+// unless returns the error of joining a process that has a database open. Where that one has
+// ended, the command begins again.
+func (c caller) unless(failed, held error) error {
+	if failed != nil && !c.apart {
+		return held
+	}
+	return failed
 }
 
 // shared returns options for a database that is served while it is open. Opening

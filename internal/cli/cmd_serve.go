@@ -282,7 +282,7 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
 	db, err := openDB(cmd, dir, &engine.Options{CareFailed: careTo(log, dir)})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		db, err = openDB(cmd, dir, readOnly)
+		db, err = openDB(cmd, dir, present)
 	}
 	return db, err
 }

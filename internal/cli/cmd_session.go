@@ -145,7 +145,7 @@ func sessionList() *cobra.Command {
 		Example: `  zarrdb session list weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], present, func(db *engine.DB) error {
 				list, err := db.Sessions(cmd.Context())
 				if err != nil {
 					return err

@@ -47,11 +47,12 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 	return fn(t, db)
 }
 
-// readOnly opens a database to read versions, and wholeIndex for what needs the whole index:
-// checks, and copies of the database.
+// Options of commands that change nothing. While another process has the database open,
+// versions are read in this one; the others are run there if they can be.
 var (
-	readOnly   = &engine.Options{ReadOnly: true}
-	wholeIndex = &engine.Options{ReadOnly: true}
+	readOnly   = &engine.Options{ReadOnly: true} // versions alone
+	present    = &engine.Options{ReadOnly: true} // and what the process knows: open sessions, background work
+	wholeIndex = &engine.Options{ReadOnly: true} // checks and copies of everything
 )
 
 // commitJSON is a commit as --json prints it.

@@ -40,9 +40,10 @@ func objects(t *testing.T, text, key string) (endpoint string) {
 	return srv.URL
 }
 
-// A command that another process runs does not follow references with the endpoint, the
-// key or the allowed prefixes of that process where those of the caller differ.
-func TestForwardedReferences(t *testing.T) {
+// A command that reads a version follows references with the endpoint, the key and the
+// allowed prefixes of its own process, whichever process has the database open. One that
+// another process runs is refused where they differ from those of that process.
+func TestReferencesOfCaller(t *testing.T) {
 	dir := t.TempDir()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "f", time.Unix(1, 0), strings.NewReader("web-file"))
@@ -70,8 +71,12 @@ func TestForwardedReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	holding(t, db)
-	read := func(array string, env ...string) (int, string) {
-		c := exec.Command("zarrdb", "read", db+":"+array, "-o", "-")
+	id, err := runProcess("session", "begin", db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(array string, args, env []string) (int, string) {
+		c := exec.Command("zarrdb", append([]string{"read", db + ":" + array, "-o", "-"}, args...)...)
 		c.Env = append(os.Environ(), env...)
 		var out bytes.Buffer
 		c.Stdout, c.Stderr = &out, &out
@@ -79,12 +84,26 @@ func TestForwardedReferences(t *testing.T) {
 		return c.ProcessState.ExitCode(), out.String()
 	}
 	caller := []string{"AWS_ENDPOINT_URL_S3=" + mine, "AWS_ACCESS_KEY_ID=CALLER", "AWS_SESSION_TOKEN="}
-	for _, c := range []struct {
+	type row struct {
 		array string
 		env   []string
 		code  int
 		want  string
-	}{
+	}
+	for _, c := range []row{
+		{"s3", caller, exitOK, "callers-"},
+		{"s3", []string{"AWS_CONFIG_FILE=" + dir}, exitFailed, "is a directory"},
+		{"s3", []string{"XDG_CONFIG_HOME=" + dir}, exitFailed, "not permitted"},
+		{"web", []string{"XDG_CONFIG_HOME=" + dir}, exitFailed, "not permitted"},
+		{"web", caller, exitOK, "web-file"},
+		{"file", append(caller, "HOME=/", "XDG_CONFIG_HOME="+dir), exitFailed, "not permitted"},
+		{"s3", nil, exitOK, "holders-"},
+	} {
+		if code, out := read(c.array, nil, c.env); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s with %q: exit code %d: %s", c.array, c.env, code, out)
+		}
+	}
+	for _, c := range []row{
 		{"s3", caller, exitFailed, "other values of AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, AWS_SESSION_TOKEN;"},
 		{"s3", []string{"AWS_CONFIG_FILE=" + dir}, exitFailed, "other values of AWS_CONFIG_FILE;"},
 		{"s3", []string{"XDG_CONFIG_HOME=" + dir}, exitFailed, "other values of XDG_CONFIG_HOME;"},
@@ -95,8 +114,8 @@ func TestForwardedReferences(t *testing.T) {
 		{"s3", []string{"TZ=Asia/Tokyo"}, exitOK, "holders-"},
 		{"s3", caller, exitFailed, "AWS_ENDPOINT_URL_S3"}, // when the chunk is cached there
 	} {
-		if code, out := read(c.array, c.env...); code != c.code || !strings.Contains(out, c.want) {
-			t.Errorf("%s with %q: exit code %d: %s", c.array, c.env, code, out)
+		if code, out := read(c.array, []string{"--session", strings.TrimSpace(id)}, c.env); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s of a session with %q: exit code %d: %s", c.array, c.env, code, out)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	for {
 		a := attempt(ctx, args, stdin, stdout, stderr)
 		held := a.servedBy()
-		if held == nil {
+		if held == nil && !a.left() {
 			return a.report(ctx, stderr)
 		}
 		slow := func() {
@@ -53,8 +53,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 				note(a.root, "zarrdb: waiting for %s, which has the database open and does not answer", holder(held))
 			})
 		}
-		a.err = held
-		if held.Holder.PID != 0 {
+		if held != nil {
+			a.err = held
+		}
+		if held != nil && held.Holder.PID != 0 {
 			code, err := forward(ctx, held, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr}, slow)
 			switch {
 			case err == nil:
@@ -93,9 +95,9 @@ func runApart(ctx context.Context, held *engine.LockedError, refused error, args
 	var locked *engine.LockedError
 	switch {
 	case a.err == nil:
-	case a.out.wrote || a.in != nil && a.in.used:
-	case errors.Is(a.err, local.ErrGone):
+	case a.left():
 		return 0, true
+	case a.out.wrote || a.in != nil && a.in.used:
 	case errors.As(a.err, &locked) && locked.Dir == held.Dir && errors.Is(refused, errors.ErrUnsupported):
 		// It does more than to read a version. That process may run it without our files.
 		code, err := forward(ctx, held, local.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Buffered: true}, func() {})
@@ -200,6 +202,12 @@ func (a *attempted) servedBy() *engine.LockedError {
 		return locked
 	}
 	return nil
+}
+
+// left reports whether the process ended through which the command read a database, before
+// the command wrote anything.
+func (a *attempted) left() bool {
+	return errors.Is(a.err, local.ErrGone) && !a.out.wrote && (a.in == nil || !a.in.used)
 }
 
 // ownError is the error of a command that no other process can run.

@@ -172,8 +172,8 @@ func ended(t *testing.T, c *exec.Cmd, code int) {
 	}
 }
 
-// A command in another process prints as little as one of its own when no reader
-// takes its output any more.
+// A command that another process runs, and one that reads its database, print as little as
+// others when no reader takes their output any more.
 func TestForwardedBrokenPipe(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	for _, args := range [][]string{
@@ -184,21 +184,27 @@ func TestForwardedBrokenPipe(t *testing.T) {
 		}
 	}
 	holding(t, db)
-	read := exec.Command("zarrdb", "read", db+":a", "-o", "-")
-	var messages bytes.Buffer
-	read.Stderr = &messages
-	_, out := pipes(t, read)
-	if err := read.Start(); err != nil {
+	id, err := runProcess("session", "begin", db)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	_ = read.Stdout.(*os.File).Close()
-	_ = out.Close()
-	ended(t, read, exitPipe)
-	if messages.Len() > 0 {
-		t.Errorf("it says %s", &messages)
+	for code, args := range map[int][]string{-1: nil, exitPipe: {"--session", strings.TrimSpace(id)}} { // -1 is a signal
+		read := exec.Command("zarrdb", append([]string{"read", db + ":a", "-o", "-"}, args...)...)
+		var messages bytes.Buffer
+		read.Stderr = &messages
+		_, out := pipes(t, read)
+		if err := read.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		_ = read.Stdout.(*os.File).Close()
+		_ = out.Close()
+		ended(t, read, code)
+		if messages.Len() > 0 {
+			t.Errorf("it says %s", &messages)
+		}
 	}
 }
 
@@ -220,12 +226,14 @@ func TestForwardedEnvironment(t *testing.T) {
 	}{
 		{"TZ=UTC", []string{"log", db}, exitOK, "+0000"},
 		{"TZ=Asia/Tokyo", []string{"log", db}, exitOK, "+0900"},
-		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31 12:00}"}, exitFailed, "other values of TZ"},
+		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31 12:00}"}, exitNotFound, "main@{2026-01-31T03:00:00Z}"},
+		{"TZ=Asia/Tokyo", []string{"branch", db + "@main@{2026-01-31 12:00}", "x"}, exitFailed, "other values of TZ"},
 		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2 hours ago}"}, exitNotFound, "reflog"},
 		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31T12:00:00Z}"}, exitNotFound, "reflog"},
 		{"AWS_PROFILE=other", []string{"log", db}, exitOK, "commit"},
-		{"AWS_PROFILE=other", []string{"ls", db, "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_PROFILE;"},
-		{"AWS_REGION=us-east-1", []string{"ls", db, "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_REGION;"},
+		{"AWS_PROFILE=other", []string{"ls", db, "--allow", "s3://bucket/a"}, exitOK, ""},
+		{"AWS_PROFILE=other", []string{"create", db + ":x", "--group", "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_PROFILE;"},
+		{"AWS_REGION=us-east-1", []string{"create", db + ":x", "--group", "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_REGION;"},
 	} {
 		command := exec.Command("zarrdb", c.args...)
 		command.Env = append(os.Environ(), c.variable)

@@ -267,7 +267,7 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		return src, err
 	}
 	src, err := engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
-	if held := here(cmd).through(err); held != nil && f.session == "" {
+	if held := here(cmd).through(err, true); held != nil && f.session == "" {
 		return openThrough(cmd, held, t, o)
 	}
 	return src, err

@@ -70,7 +70,7 @@ func (j *joined) leave(ctx context.Context, err error) error {
 func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engine.SourceOptions) (*engine.Source, error) {
 	c, err := here(cmd).joined.to(cmd.Context(), held)
 	if err != nil {
-		return nil, err
+		return nil, here(cmd).unless(err, held)
 	}
 	peer, err := here(cmd).joined.peer(c, &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
 	if err != nil {
