@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -360,6 +361,117 @@ func TestHolderIsKilled(t *testing.T) {
 	}
 	if b, err := now.Get(bg, "saved", kv.All()); err != nil || string(b) != "yes" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Programs read the same in the process that has the database open, beside it, and when it is
+// killed before any of their requests.
+func TestKilledBeforeEveryRequest(t *testing.T) {
+	type state struct {
+		db   *zarrdb.DB
+		snap *zarrdb.Snapshot
+	}
+	steps := []func(s *state) (any, error){
+		func(s *state) (any, error) { return nil, increment(s.db) },
+		func(s *state) (any, error) {
+			err := s.db.CreateTag(bg, "v1", "main")
+			if errors.Is(err, zarrdb.ErrGone) { // requests that write are not repeated
+				err = s.db.CreateTag(bg, "v1", "main")
+			}
+			return nil, err
+		},
+		func(s *state) (_ any, err error) { s.snap, err = s.db.At(bg, "main"); return nil, err },
+		func(s *state) (any, error) { return nil, increment(s.db) },
+		func(s *state) (any, error) {
+			var out []string
+			for c, err := range s.db.Log(bg, "") {
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, c.Message)
+			}
+			return out, nil
+		},
+		func(s *state) (any, error) {
+			var out []string
+			for c, err := range s.db.Diff(bg, "v1", "main@{0}", "") {
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, c.Key)
+			}
+			return out, nil
+		},
+		func(s *state) (any, error) {
+			branches, tags, err := s.db.Refs(bg)
+			if err != nil {
+				return nil, err
+			}
+			return []string{branches[0].Name, tags[0].Name, fmt.Sprint(len(branches), len(tags))}, nil
+		},
+		func(s *state) (any, error) {
+			var out []string
+			for n, err := range s.snap.Walk(bg, "") {
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, n.Path())
+			}
+			return out, nil
+		},
+		func(s *state) (any, error) {
+			a, err := s.snap.Array(bg, "counter")
+			if err != nil {
+				return nil, err
+			}
+			v, _, err := zarr.Read[int64](bg, a, zarr.Sel())
+			return v, err
+		},
+		func(s *state) (any, error) {
+			c, err := s.db.Resolve(bg, "main~1")
+			if err != nil {
+				return nil, err
+			}
+			return c.Generation, nil
+		},
+		func(s *state) (any, error) {
+			_, err := s.db.Resolve(bg, "none")
+			return errors.Is(err, zarrdb.ErrNotFound), nil
+		},
+	}
+	run := func(kill int, there bool) (out []string) {
+		dir := counterDB(t)
+		var c *exec.Cmd
+		end := func() {}
+		if there {
+			c, end = holder(t, dir)
+		}
+		s := state{db: open(t, dir, nil)}
+		for i, step := range steps {
+			if i == kill {
+				if err := c.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				end()
+			}
+			v, err := step(&s)
+			if err != nil {
+				t.Errorf("killed before %d: step %d: %v", kill, i, err)
+			}
+			out = append(out, fmt.Sprint(v))
+		}
+		_ = s.snap.Close()
+		if err := s.db.Close(); err != nil {
+			t.Error(err)
+		}
+		end()
+		return out
+	}
+	want := run(-1, false)
+	for kill := -1; kill < len(steps); kill++ {
+		if got := run(kill, true); !slices.Equal(got, want) {
+			t.Errorf("killed before %d: %q, want %q", kill, got, want)
+		}
 	}
 }
 

@@ -217,13 +217,17 @@ func query[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out
 	return out, err
 }
 
-// once runs a request that changes something: it is not repeated.
+// once runs a request that changes something: it is not repeated. After an ErrGone the next
+// request connects again.
 func once[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out, err error) {
 	l, err := c.link(ctx)
 	if err != nil {
 		return out, err
 	}
-	return ask[Out](ctx, l, op, in)
+	if out, err = ask[Out](ctx, l, op, in); errors.Is(err, ErrGone) {
+		<-l.ended
+	}
+	return out, err
 }
 
 // CopyIndex has the server make a copy of the index, and returns its name: the database
