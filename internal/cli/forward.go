@@ -19,20 +19,19 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// A database is open in one process at a time, and that process serves it. So a
-// command that finds a database open elsewhere has the other process run it: the
-// command line, the directory and the standard files go there, and the exit code
-// comes back.
+// A database is open in one process at a time, and that process serves it. Commands that
+// read versions alone ask that process for pages (through.go). Other commands that find
+// the database open elsewhere have the other process run them: the command line, the
+// directory and the standard files go there, and the exit code comes back.
 //
 //	run ─▶ attempt ──LockedError──▶ forward ─▶ socket ─▶ RunFor ─▶ attempt
 //	          ▲                        │ no answer (not yet, or no more)
 //	          └────────────────────────┘
 //
 // A process of another user runs no command, and another version of the program may not
-// know it. Commands that only read then run here, and read through the socket: a TARGET
-// value by value, all else in a copy of the index. If different processes have the two
-// databases of a command open, that of the one that is written runs it, and reads the
-// other one so.
+// know it. Commands that change nothing then run here: those that need the whole index, with
+// a copy of it. If different processes have the two databases of a command open, that of the
+// one that is written runs it, and reads the other one so.
 //
 // Where files do not pass between processes, as on Windows, commands that only read run
 // here too. The others go to the other process without standard input, and their output

@@ -14,9 +14,8 @@ import (
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
-// Commands that only read work while a process of another user, or of another build,
-// has the database open: that process answers requests. So does one that has one
-// database of a command open while this process has the other.
+// Commands that read versions ask the process for pages that has the database open, of another
+// user or of another build too. They have their own keys and allowed prefixes.
 
 // joined are the processes through which a command reads, until it ends.
 type joined struct {
