@@ -24,12 +24,16 @@ type peer struct {
 	Source
 	db *DB
 
-	mu sync.Mutex
-	// last are the versions of the last answer to Ancestors, and whether they have expired;
-	// read is when. A search goes on at one of next, of which it wants so many.
-	last map[CommitID]*int64
-	read time.Time
-	next map[CommitID]int
+	mu      sync.Mutex
+	answers [2]ancestry // to Ancestors, the last one first
+}
+
+// ancestry is an answer to Ancestors.
+type ancestry struct {
+	first   CommitID
+	expired map[CommitID]*int64 // of all versions in it
+	read    time.Time
+	next    map[CommitID]int // where a search goes on, of which it wants so many
 }
 
 // ErrPeer means that something is done only in the process that has the database open.
@@ -132,7 +136,7 @@ const manyAncestors = 512
 // cache.
 func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	p.mu.Lock()
-	n := max(p.next[id], 1)
+	n := max(p.answers[0].next[id], 1)
 	p.mu.Unlock()
 	list, err := p.Ancestors(ctx, id, n)
 	if err == nil && (len(list) == 0 || list[0].ID != id) {
@@ -142,15 +146,16 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 		return nil, err
 	}
 	var first *Commit
-	last, next := make(map[CommitID]*int64, len(list)), map[CommitID]int{}
+	a := ancestry{id, make(map[CommitID]*int64, len(list)), time.Now(), map[CommitID]int{}}
 	for i := range list {
 		c, err := catalog.DecodeCommit(list[i].ID, list[i].Record)
 		if err != nil {
 			return nil, err
 		}
-		last[c.ID] = list[i].Expired
+		delete(a.next, c.ID)
+		a.expired[c.ID] = list[i].Expired
 		for _, parent := range c.Parents {
-			next[parent] = min(4*n, manyAncestors)
+			a.next[parent] = min(4*n, manyAncestors)
 		}
 		if i == 0 {
 			first = c
@@ -160,8 +165,24 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last, p.next, p.read = last, next, time.Now()
+	p.answers[0], p.answers[1] = a, p.answers[0]
 	return first, nil
+}
+
+// ahead reads what a search wants next when it comes to the first commit of a long answer.
+func (p *peer) ahead(ctx context.Context, id CommitID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := &p.answers[0]
+	if a.first != id || len(a.expired) < manyAncestors/4 || len(a.next) != 1 {
+		return
+	}
+	for next := range a.next {
+		go func() {
+			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { return p.ancestors(ctx, next) }) // an error comes again
+		}()
+	}
+	a.first = CommitID{}
 }
 
 // expiryTime is how long a peer believes that a version has not expired.
@@ -171,8 +192,12 @@ const expiryTime = time.Second
 func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	for try := 0; ; try++ {
 		p.mu.Lock()
-		at, ok := p.last[id]
-		old := time.Since(p.read) > expiryTime
+		a := &p.answers[0]
+		if _, ok := a.expired[id]; !ok {
+			a = &p.answers[1]
+		}
+		at, ok := a.expired[id]
+		old := time.Since(a.read) > expiryTime
 		p.mu.Unlock()
 		switch {
 		case ok && at != nil:

@@ -212,6 +212,9 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db.peer != nil {
+		db.peer.ahead(ctx, id)
+	}
 	return new(*c), nil
 }
 

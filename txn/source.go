@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -181,15 +182,24 @@ func (s source) Refs(context.Context) (branches, tags []Ref, err error) {
 }
 
 func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Ancestor, err error) {
+	some := false // have expired: one look for all
+	for _, err := range s.db.idx.Scan(index.SpaceExpired, nil, nil, false) {
+		if some = true; err != nil {
+			return nil, err
+		}
+		break
+	}
 	bytes := 0
 	for c, err := range s.db.Log(ctx, from) {
 		if err != nil {
 			return nil, err
 		}
 		a := Ancestor{ID: c.ID, Record: catalog.EncodeCommit(c)}
-		gone, at, err := s.db.expired(ctx, c.ID)
-		if err != nil {
-			return nil, err
+		gone, at := false, time.Time{}
+		if some {
+			if gone, at, err = s.db.expired(ctx, c.ID); err != nil {
+				return nil, err
+			}
 		}
 		if gone {
 			a.Expired = new(at.UnixNano())
