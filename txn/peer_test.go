@@ -1,11 +1,13 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,4 +165,123 @@ func TestAbsolute(t *testing.T) {
 			t.Errorf("%s is %s, want %s", rev, got, want)
 		}
 	}
+}
+
+// countingSource counts requests.
+type countingSource struct {
+	Source
+	pages, commits atomic.Int64
+}
+
+func (s *countingSource) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+	s.pages.Add(1)
+	return s.Source.Pages(ctx, names)
+}
+
+func (s *countingSource) Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error) {
+	s.commits.Add(1)
+	return s.Source.Ancestors(ctx, from, n)
+}
+
+// A peer that goes over many directories, differences or commits asks for many at once, and
+// one that reads a key for the pages on its path alone.
+func TestPeerRequests(t *testing.T) {
+	db := openTest(t, nil)
+	const dirs, commits = 600, 900
+	for round := range 2 {
+		s := begin(t, db)
+		for i := range dirs {
+			if err := s.Set(bg, fmt.Sprintf("d%03d/k", i), fmt.Append(nil, i, round)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head, err := db.Head("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range commits {
+		s := begin(t, db)
+		if err := s.Set(bg, "n", fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var reqs []kv.Request
+	for i := range dirs {
+		reqs = append(reqs, kv.Request{Key: fmt.Sprintf("d%03d/k", i), Range: kv.All()})
+	}
+	for _, c := range []struct {
+		what       string
+		want, most int
+		run        func(p *DB, s *Snapshot) (n int, err error)
+	}{
+		{"list", dirs + 1, 60, func(_ *DB, s *Snapshot) (n int, err error) {
+			for range s.List(bg, kv.ListOptions{}) {
+				n++
+			}
+			return n, nil
+		}},
+		{"documents", dirs + 1, 60, func(_ *DB, s *Snapshot) (n int, err error) {
+			for range s.Documents(bg, "") {
+				n++
+			}
+			return n, nil
+		}},
+		{"get many", dirs, 60, func(_ *DB, s *Snapshot) (n int, err error) {
+			out, err := kv.GetMany(bg, s, reqs)
+			return len(out), err
+		}},
+		{"diff", dirs, 100, func(p *DB, s *Snapshot) (n int, err error) {
+			for range p.Diff(bg, first(t, p, head), head, "") {
+				n++
+			}
+			return n, nil
+		}},
+		{"log", commits + 3, 12, func(p *DB, s *Snapshot) (n int, err error) {
+			for range p.Log(bg, s.Commit().ID) {
+				n++
+			}
+			return n, nil
+		}},
+		{"get", 1, 4, func(_ *DB, s *Snapshot) (int, error) {
+			_, err := s.Get(bg, "d300/k", kv.All())
+			return 1, err
+		}},
+		{"names of one directory", 1, 4, func(_ *DB, s *Snapshot) (n int, err error) {
+			for range s.ListDir(bg, "d300/") {
+				n++
+			}
+			return n, nil
+		}},
+	} {
+		src := &countingSource{Source: db.Source()}
+		p := NewPeer("db", db.Identity(), src, testOptions(nil))
+		s, err := p.At(bg, "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.run(p, s)
+		asked := src.pages.Load() + src.commits.Load()
+		if err != nil || n != c.want || asked > int64(c.most) {
+			t.Errorf("%s: %d of %d, %v, with %d requests", c.what, n, c.want, err, asked)
+		}
+		t.Logf("%s: %d requests", c.what, asked)
+		_ = errors.Join(s.Close(), p.Close())
+	}
+}
+
+// first is the parent of a commit.
+func first(t *testing.T, db *DB, id CommitID) CommitID {
+	t.Helper()
+	c, err := db.Lookup(bg, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Parents[0]
 }

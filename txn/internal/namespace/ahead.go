@@ -38,9 +38,17 @@ func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], 
 			taken, next = next, taken[:0]
 			return true
 		}
+		rest := func() bool {
+			for len(taken)+len(next) > 0 {
+				if !pass() {
+					return false
+				}
+			}
+			return true
+		}
 		for it, err := range items {
 			if err != nil {
-				if pass() && pass() {
+				if rest() {
 					yield(it, err)
 				}
 				return
@@ -54,7 +62,7 @@ func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], 
 			size = min(2*size, tree.MaxFetch)
 		}
 		ask()
-		_ = pass() && pass()
+		rest()
 	}
 }
 
