@@ -26,6 +26,7 @@ type peer struct {
 
 	mu      sync.Mutex
 	answers [2]ancestry // to Ancestors, the last one first
+	age     uint64      // counts recalls
 }
 
 // ancestry is an answer to Ancestors.
@@ -55,7 +56,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db.forgetCommits()
 	t := tree.New(sourcePages{src}, &tree.Options{CacheBytes: opts.PageCacheBytes})
 	db.space = namespace.New(t, opts.Policy, db.load)
-	src.Recalled(db.peer.release)
+	src.Recalled(db.peer.recalled)
 	return db
 }
 
@@ -64,6 +65,17 @@ func (db *DB) IsPeer() bool { return db.peer != nil }
 
 // releaseTime is how long a peer waits for its reads when files are wanted back.
 const releaseTime = time.Second
+
+// recalled gives the files of packs back, and forgets which versions have not expired.
+func (p *peer) recalled() {
+	p.mu.Lock()
+	p.age++
+	for i := range p.answers {
+		p.answers[i].read = time.Time{}
+	}
+	p.mu.Unlock()
+	p.release()
+}
 
 // release gives the files of packs back.
 func (p *peer) release() {
@@ -136,7 +148,7 @@ const manyAncestors = 512
 // cache.
 func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	p.mu.Lock()
-	n := max(p.answers[0].next[id], 1)
+	n, age := max(p.answers[0].next[id], 1), p.age
 	p.mu.Unlock()
 	list, err := p.Ancestors(ctx, id, n)
 	if err == nil && (len(list) == 0 || list[0].ID != id) {
@@ -165,6 +177,9 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.age != age {
+		a.read = time.Time{}
+	}
 	p.answers[0], p.answers[1] = a, p.answers[0]
 	return first, nil
 }

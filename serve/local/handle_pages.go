@@ -76,6 +76,7 @@ func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
 		if err != nil {
 			return nil, false, err
 		}
+		c.lent.Store(true) // it is to know when versions expire
 		list, err := db.PageSource().Ancestors(ctx, commitID(in.From), in.Limit)
 		for _, a := range list {
 			key := a.ID[:]
