@@ -213,7 +213,7 @@ class Odd:
         for i, name in enumerate(ODD_FILES):
             (self.folder / "files" / "deep").mkdir(parents=True, exist_ok=True)
             (self.folder / "files" / "deep" / name).write_bytes(b"%d" % i)
-        self.files = tree(self.folder)
+        self.files = files(self.folder)
         session = s.begin(ODD_BRANCH)
         s.api("DELETE", f"/w.zdb/v/~{session}/")
         for name, value in self.files.items():
@@ -243,7 +243,7 @@ class Odd:
             assert want.get(name) == got.get(name), f"{look.__name__} of {name!r}: {got.get(name)!r}, from http.server {want.get(name)!r}"
 
 
-def tree(folder):
+def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
@@ -294,8 +294,8 @@ def see_wget(root):
     with tempfile.TemporaryDirectory() as dest:
         subprocess.run([tool("wget"), "-q", "-r", "-l", "inf", "-nH", "-R", "index.html*", "--restrict-file-names=nocontrol", "-e", "robots=off", "-P", dest, root],
                        capture_output=True)
-        below = tree(pathlib.Path(dest, urllib.parse.unquote(urllib.parse.urlparse(root).path).strip("/")))
-        assert len(tree(pathlib.Path(dest))) == len(below), "wget leaves the tree"
+        below = files(pathlib.Path(dest, urllib.parse.unquote(urllib.parse.urlparse(root).path).strip("/")))
+        assert len(files(pathlib.Path(dest))) == len(below), "wget leaves the tree"
         return below
 
 
@@ -303,7 +303,7 @@ def see_rclone(root, kind="http"):
     with tempfile.TemporaryDirectory() as dest:
         r = subprocess.run([tool("rclone"), "--config", os.devnull, "copy", f":{kind}:", dest, f"--{kind}-url", root], capture_output=True, text=True)
         assert kind == "http" or r.returncode == 0, r.stderr[-600:]  # a name that rclone refuses fails for http.server too
-        return tree(pathlib.Path(dest))
+        return files(pathlib.Path(dest))
 
 
 @client("fsspec http, zarr-python, xarray, below the root")
