@@ -3,7 +3,7 @@
 The reference of S3 is moto, that of HTTP is http.server of the same files. A cell is "yes"
 if the client has the same result with both. Imported by serve.py.
 """
-import contextlib, functools, http.server, io, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time, urllib.parse, urllib.request
+import contextlib, functools, json, os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
 import numpy as np
 
@@ -284,8 +284,9 @@ class S3fs(Client):
 
     def find(self, name):
         base = self.p.path(name)
-        seen = [(n.removeprefix(base), e["size"]) for n, e in self.fs.find(base, detail=True).items()]
-        return seen + [(n.removeprefix(base), "glob") for n in self.fs.glob(base + "**")] + [(d.removeprefix(base), sorted(ds)) for d, ds, _ in self.fs.walk(base)]
+        base = base.rstrip("/")
+        seen = [(n.removeprefix(base), e["size"]) for n, e in self.fs.find(base + "/", detail=True).items()]
+        return seen + [(n.removeprefix(base), "glob") for n in self.fs.glob(base + "/**")] + [(d.removeprefix(base.rstrip("/")), sorted(ds)) for d, ds, _ in self.fs.walk(base + "/")]
 
     def get(self, name):
         try:
@@ -533,7 +534,7 @@ def polars(p, work):
 
     yield "writes", writes
     yield "tree", lambda: df.lazy().sink_parquet(pl.PartitionBy(p.url("t/"), key="k"), storage_options=o, mkdir=True)
-    yield "lists", lambda: [n.rsplit(p.prefix, 1)[1] for n in pl.scan_parquet(p.url("t/**/*.parquet"), storage_options=o, include_file_paths="path").select("path").unique().sort("path").collect()["path"]]
+    yield "lists", lambda: [n.rsplit(p.prefix, 1)[1] for n in pl.scan_parquet(p.url("t/"), storage_options=o, include_file_paths="path").select("path").unique().sort("path").collect()["path"]]
     yield "reads", lambda: pl.scan_parquet(p.url("t/"), storage_options=o, hive_partitioning=True).filter(pl.col("n") > 90).sort("n").collect().rows()
 
 
@@ -643,15 +644,19 @@ def see(make, place, work):
     return seen
 
 
-def moto():
-    """Starts the server of reference; returns its URL and a function that ends it."""
-    from moto.server import ThreadedMotoServer
-    import logging
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    return f"http://127.0.0.1:{port}", server.stop
+@contextlib.contextmanager
+def moto(log):
+    """Runs the server of reference. It is a process of its own: deltalake holds the lock of the interpreter while it waits."""
+    with open(log, "w") as f:
+        process = subprocess.Popen([sys.executable, "-c", "import sys; from moto.server import main; sys.exit(main(['-H', '127.0.0.1', '-p', '0']))"], stdout=f, stderr=f)
+    try:
+        while not (found := re.search(r"Running on (http://\S+)", log.read_text())):
+            assert process.poll() is None, log.read_text()[-2000:]
+            time.sleep(0.1)
+        yield found[1]
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def judge(name, cell, got, want):
@@ -665,12 +670,10 @@ def judge(name, cell, got, want):
 
 def s3(served, only):
     """Yields a row for each client of S3: its name, its cells, and what to print."""
-    import boto3
-    url, end = moto()
     JavaScript.modules = pathlib.Path(served.args.zarrita) if served.args.zarrita else None
-    reference = Place(url, "main", "other", "other-secret", served.tmp)
-    Boto3(reference).s3.create_bucket(Bucket=reference.bucket)
-    try:
+    with moto(served.tmp / "moto.log") as url:
+        reference = Place(url, "", "other", "other-secret", served.tmp)
+        Boto3(reference).s3.create_bucket(Bucket=reference.bucket)
         for number, (name, make) in enumerate(CLIENTS.items()):
             if only not in name:
                 continue
@@ -690,5 +693,3 @@ def s3(served, only):
                     row[cell], note = judge(name, cell, got[cell], want.get(cell))
                     notes += [note] if note else []
             yield name, row, notes
-    finally:
-        end()

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bufio"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +24,29 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
+
+// botocore waits for 100 Continue before an empty body too. It keeps the status of an answer
+// that comes instead for later answers of the connection.
+func TestContinueOfEmptyBodies(t *testing.T) {
+	s := newSite(t, nil)
+	for _, test := range []struct{ head, want string }{
+		{"Expect: 100-continue\r\n", "HTTP/1.1 100 Continue"},
+		{"", "HTTP/1.1 403 Forbidden"},
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "PUT /w/~id/key HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"+test.head+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || strings.TrimSpace(line) != test.want {
+			t.Errorf("%q: %q, %v", test.head, line, err)
+		}
+	}
+}
 
 // oddSite has keys whose order depends on each byte, and names that are keys and
 // directories.

@@ -117,6 +117,11 @@ type call struct {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		// net/http omits it for empty bodies. Then botocore takes the answer for a refusal,
+		// and waits for a minute on the next answer of the connection.
+		w.WriteHeader(http.StatusContinue)
+	}
 	out := &pace.Writer{ResponseWriter: w}
 	w = out
 	if h.o.Metrics != nil {
