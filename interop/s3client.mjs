@@ -22,10 +22,15 @@ async function upload(key, path) {
 	for (const name of readdirSync(path)) await upload(`${key}/${name}`, join(path, name))
 }
 
+async function get(Key) {
+	return Buffer.from(await (await client.send(new GetObjectCommand({ Bucket, Key }))).Body.transformToByteArray()).toString("hex")
+}
+
 const operations = {
 	ls: () => all(list(Key, "/")),
 	find: () => all(list(Key)),
-	get: async () => Buffer.from(await (await client.send(new GetObjectCommand({ Bucket, Key }))).Body.transformToByteArray()).toString("hex"),
+	get: () => get(Key),
+	fetch: async () => Promise.all((await all(list(Key))).map(async ([name]) => [name, await get(Key + name)])),
 	put: () => upload(Key, file),
 	rm: () => client.send(new DeleteObjectCommand({ Bucket, Key })),
 	rmtree: async () => {

@@ -5,10 +5,13 @@
 Each client has a function; its name in the table of the document is the one given
 to it here. A client that is not installed is skipped by name.
 """
-import argparse, functools, http.server, json, os, pathlib, queue, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, urllib.parse, urllib.request
+import argparse, functools, http.server, itertools, json, os, pathlib, queue, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, urllib.parse, urllib.request
 
 import numpy as np
 import zarr
+
+import serve_cells
+from serve_cells import Missing, files, tool
 
 DATA = np.arange(12 * 10, dtype="i4").reshape(12, 10)
 SECRETS = {"writer": "secret-of-the-writer", "reader": "secret-of-the-reader"}
@@ -18,10 +21,6 @@ reader     read        {SECRETS["reader"]}
 anonymous  read        -
 """
 TESTS = []
-
-
-class Missing(Exception):
-    """A client that is not installed."""
 
 
 def client(name):
@@ -36,6 +35,8 @@ def same(got, want=DATA):
 
 
 class Served:
+    secret = SECRETS["writer"]
+
     def __init__(self, args, tmp):
         self.args, self.tmp = args, pathlib.Path(tmp)
         store = self.tmp / "source.zarr"
@@ -171,13 +172,6 @@ await fetch("/result", { method: "POST", body: JSON.stringify(out) })
         self.server.server_close()
 
 
-def tool(name):
-    path = shutil.which(name, path=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
-    if not path:
-        raise Missing(name)
-    return path
-
-
 def read_back(s, commit, path, want=DATA):
     same(zarr.open_array(f"{s.http}/w.zdb/v/{commit}/{path}", mode="r")[:], want)
 
@@ -213,6 +207,8 @@ class Odd:
         for i, name in enumerate(ODD_FILES):
             (self.folder / "files" / "deep").mkdir(parents=True, exist_ok=True)
             (self.folder / "files" / "deep" / name).write_bytes(b"%d" % i)
+        import pyarrow.parquet
+        pyarrow.parquet.write_table(serve_cells.table(), self.folder / "files" / "t.parquet")
         self.files = files(self.folder)
         session = s.begin(ODD_BRANCH)
         s.api("DELETE", f"/w.zdb/v/~{session}/")
@@ -241,10 +237,6 @@ class Odd:
         assert want, "the client sees nothing of the folder"
         for name in sorted({*want, *got}, key=str):
             assert want.get(name) == got.get(name), f"{look.__name__} of {name!r}: {got.get(name)!r}, from http.server {want.get(name)!r}"
-
-
-def files(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def see_fsspec(root):
@@ -304,6 +296,18 @@ def see_rclone(root, kind="http"):
         r = subprocess.run([tool("rclone"), "--config", os.devnull, "copy", f":{kind}:", dest, f"--{kind}-url", root], capture_output=True, text=True)
         assert kind == "http" or r.returncode == 0, r.stderr[-600:]  # a name that rclone refuses fails for http.server too
         return files(pathlib.Path(dest))
+
+
+def see_duckdb(root):
+    c = serve_cells.duck()
+    return {"rows": c.execute(f"SELECT * FROM read_parquet('{root}files/t.parquet') WHERE n > 90 ORDER BY n").fetchall()}
+
+
+# What each client sees over HTTP, and whether a name of it is of what the client reads; None
+# if all are files that it lists and reads.
+LOOKS = {"fsspec http": (see_fsspec, lambda k: k.startswith("cat ")), "zarr-python, fsspec http": (see_zarr, lambda k: k.startswith("member ")),
+         "xarray, fsspec http": (see_xarray, lambda k: True), "wget": (see_wget, None), "rclone http": (see_rclone, None),
+         "DuckDB, http": (see_duckdb, lambda k: True)}
 
 
 @client("fsspec http, zarr-python, xarray, below the root")
@@ -746,6 +750,16 @@ def table(path):
     return rows
 
 
+def grid(path):
+    """The lines of the table of cells in the document, by client."""
+    rows = {}
+    for text in pathlib.Path(path).read_text().splitlines():
+        cells = [c.strip() for c in text.strip().strip("|").split("|")]
+        if text.startswith("|") and len(cells) == 1 + len(serve_cells.CELLS) and cells[1] in ("yes", "no", "differs", "–"):
+            rows[cells[0]] = text
+    return rows
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--bin", required=True)
@@ -775,6 +789,20 @@ def main():
             print(("ok   " if works else "fails"), name, flush=True)
             if rows.get(name) is not None and rows[name] != works:
                 wrong.append(f"{name}: the table says {'yes' if rows[name] else 'no'}")
+        want, count, tested = grid(args.docs), 0, set()
+        for name, row, notes in itertools.chain(serve_cells.http(s.odd, {n: l for n, l in LOOKS.items() if args.k in n}), serve_cells.s3(s, args.k)):
+            tested.add(name)
+            if row is None:
+                print(f"skip  cells of {name}: {notes[0]}")
+                continue
+            count += len(row)
+            text = serve_cells.line(name, row)
+            print("cells", text, flush=True)
+            if want.get(name) != text:
+                wrong += [f"the table of cells has for {name}: {want.get(name)}", "  it should have: " + text, *notes]
+        if not args.k:
+            wrong += [f"docs/serving.md has cells of {name!r} that nothing tests" for name in want if name not in tested]
+        print(count, "cells")
         s.end()
     for line in wrong:
         print(line)

@@ -21,7 +21,7 @@ if command -v npm >/dev/null; then
 	js=.cache/zarrita
 	if ! cmp -s interop/package.json "$js/package.json"; then
 		mkdir -p "$js"
-		npm install --silent --no-fund --no-audit --no-package-lock --prefix "$js" "zarrita@$(sed -n 's/.*"zarrita": "\(.*\)".*/\1/p' interop/package.json)" >/dev/null
+		npm install --silent --no-fund --no-audit --no-package-lock --prefix "$js" $(sed -n 's/^    "\(.*\)": "\(.*\)".*/\1@\2/p' interop/package.json) >/dev/null
 		cp interop/package.json "$js/"
 	fi
 	more=(--zarrita "$js")

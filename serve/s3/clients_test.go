@@ -23,6 +23,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // botocore waits for 100 Continue before an empty body too. It keeps the status of an answer
@@ -45,6 +46,29 @@ func TestContinueOfEmptyBodies(t *testing.T) {
 		if err != nil || strings.TrimSpace(line) != test.want {
 			t.Errorf("%q: %q, %v", test.head, line, err)
 		}
+	}
+}
+
+// A program that synchronizes uploads consolidated metadata before the tree below it has
+// changed, and compares what it uploaded. The committed version has true metadata.
+func TestConsolidatedMetadataOfSessions(t *testing.T) {
+	s := newSite(t, nil)
+	session, id := s.begin()
+	c := s.client("writer", writerSecret)
+	doc := `{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"later":{}}}}`
+	put := c.do("PUT", id+"zarr.json", "", doc)
+	get := c.do("GET", id+"zarr.json", "", "")
+	if tag := put.head.Get("ETag"); get.body != doc || tag == "" || get.head.Get("ETag") != tag {
+		t.Errorf("put %+v, got %+v", put, get)
+	}
+	if a := c.do("GET", "", "list-type=2&prefix="+id+"zarr.json", ""); !strings.Contains(a.body, fmt.Sprintf("<Size>%d</Size>", len(doc))) {
+		t.Errorf("the listing: %s", a.body)
+	}
+	if _, err := session.Commit(bg, txn.CommitOptions{Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := c.do("GET", "main/zarr.json", "", ""); a.status != 200 || strings.Contains(a.body, "later") {
+		t.Errorf("the version: %+v", a)
 	}
 }
 

@@ -56,11 +56,16 @@ func (c *call) find(bucket, name string) (*found, error) {
 	return f, err
 }
 
-// in finds a key in a view.
+// in finds a key in a view. In a session all bytes are those that were written: consolidated
+// metadata is true only when the whole tree is there, and programs compare what they upload.
 func (c *call) in(v *serve.View, key string) (*found, error) {
 	f := &found{v: v, key: key}
+	value := v.Value
+	if v.Session != nil {
+		value = v.Locate
+	}
 	var err error
-	if f.val, err = v.Value(c.ctx, key); err != nil {
+	if f.val, err = value(c.ctx, key); err != nil {
 		return nil, err
 	}
 	if f.id, err = serve.ContentID(c.ctx, f.val); err != nil {

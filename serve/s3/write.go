@@ -138,11 +138,6 @@ func (c *call) set(s *serve.Session, key string, f *file) (kv.ID, error) {
 		return id, err
 	}
 	c.audit("PUT", c.object, f.size)
-	if serve.CarriesCopies(key) {
-		if val, err := s.View().Value(c.ctx, key); err == nil {
-			id, _ = serve.ContentID(c.ctx, val) // as a read returns it
-		}
-	}
 	return id, nil
 }
 
