@@ -72,6 +72,31 @@ func TestConsolidatedMetadataOfSessions(t *testing.T) {
 	}
 }
 
+// rclone cleanup lists uploads under way, and aborts old ones. Clients that cannot write the
+// session do not see its uploads.
+func TestListUploads(t *testing.T) {
+	s := newSite(t, nil)
+	_, in := s.begin()
+	writer, reader := s.client("writer", writerSecret), s.client("reader", readerSecret)
+	id := writer.uploadID(in + "x")
+	want := "<Key>" + in + "x</Key><UploadId>" + id + "</UploadId><Initiated>"
+	for _, test := range []struct {
+		c     *client
+		query string
+		seen  bool
+	}{{writer, "uploads", true}, {writer, "uploads&prefix=" + in + "x", true}, {writer, "uploads&prefix=" + in + "y", false}, {reader, "uploads", false}} {
+		if a := test.c.do("GET", "", test.query, ""); a.status != 200 || strings.Contains(a.body, want) != test.seen || strings.Contains(a.body, id) != test.seen {
+			t.Errorf("%s: %+v, want %t", test.query, a, test.seen)
+		}
+	}
+	if a := writer.do("DELETE", in+"x", "uploadId="+id, ""); a.status != 204 {
+		t.Errorf("%+v", a)
+	}
+	if a := writer.do("GET", "", "uploads", ""); a.status != 200 || strings.Contains(a.body, "<Upload>") {
+		t.Errorf("after the abort: %+v", a)
+	}
+}
+
 // oddSite has keys whose order depends on each byte, and names that are keys and
 // directories.
 func oddSite(t *testing.T) (*site, []string) {
@@ -455,7 +480,7 @@ func TestAnswersThatClientsKnow(t *testing.T) {
 	if a := send(t, r); a.status != 400 || !strings.Contains(a.body, "signature_version s3v4") {
 		t.Errorf("%+v", a)
 	}
-	for _, query := range []string{"acl=", "policy=", "cors=", "lifecycle=", "uploads="} {
+	for _, query := range []string{"acl=", "policy=", "cors=", "lifecycle="} {
 		c.bucket = "w"
 		if a := c.do("GET", "", query, ""); a.code != "NotImplemented" {
 			t.Errorf("%s: %+v", query, a)

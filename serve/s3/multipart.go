@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"crypto/md5"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +56,30 @@ func (c *call) createUpload() error {
 	id := rand.Text()
 	c.uploads[id] = &upload{bucket: c.bucket, object: c.object, used: time.Now(), parts: map[int]*uploadPart{}}
 	return c.send(http.StatusOK, uploadXML{Bucket: c.bucket, Key: c.object, UploadID: id})
+}
+
+// listUploads lists the uploads under way that the client may write, on one page: there are at
+// most maxUploads. The time of an upload is that of its last request. Programs abort old ones.
+func (c *call) listUploads() error {
+	if err := c.exists(); err != nil {
+		return err
+	}
+	out := uploadsXML{Bucket: c.bucket, Prefix: c.q.Get("prefix"), MaxUploads: maxUploads}
+	c.mu.Lock()
+	for id, u := range c.uploads {
+		if u.bucket == c.bucket && strings.HasPrefix(u.object, out.Prefix) {
+			out.Upload = append(out.Upload, openUploadXML{Key: u.object, UploadID: id, Initiated: stamp(u.used), StorageClass: "STANDARD"})
+		}
+	}
+	c.mu.Unlock()
+	out.Upload = slices.DeleteFunc(out.Upload, func(u openUploadXML) bool {
+		_, _, err := c.session(u.Key)
+		return err != nil
+	})
+	slices.SortFunc(out.Upload, func(a, b openUploadXML) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Initiated, b.Initiated))
+	})
+	return c.send(http.StatusOK, out)
 }
 
 // upload returns the upload of a request. c.mu is held.

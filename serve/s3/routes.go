@@ -29,6 +29,7 @@ var routes = []route{
 	{"GET", bucket, "location", document(locationXML{})},
 	{"GET", bucket, "versioning", document(versioningXML{})},
 	{"GET", bucket, "versions", (*call).listVersions},
+	{"GET", bucket, "uploads", (*call).listUploads},
 	{"GET", bucket, "", (*call).list},
 	{"PUT", bucket, "", (*call).createBucket},
 	{"DELETE", bucket, "", (*call).deleteBucket},

@@ -39,6 +39,21 @@ type taggingXML struct {
 	TagSet  struct{}
 }
 
+// uploadsXML are uploads under way.
+type uploadsXML struct {
+	XMLName        xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListMultipartUploadsResult"`
+	Bucket, Prefix string
+	MaxUploads     int
+	IsTruncated    bool
+	Upload         []openUploadXML
+}
+
+type openUploadXML struct {
+	Key                     string
+	UploadID                string `xml:"UploadId"`
+	Initiated, StorageClass string
+}
+
 // listXML is a page of a listing, in any of the three versions of the request.
 type listXML struct {
 	XMLName               xml.Name
