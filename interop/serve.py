@@ -2,8 +2,9 @@
 
     serve.py --bin ./zarrdb --docs docs/serving.md [-k SUBSTRING]
 
-Each client has a function; its name in the table of the document is the one given
-to it here. A client that is not installed is skipped by name.
+Each client has a function; its name in the first table of the document is the one given
+to it here. The cells of the second table are in serve_cells.py. A client that is not
+installed is skipped by name.
 """
 import argparse, functools, http.server, itertools, json, os, pathlib, queue, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, urllib.parse, urllib.request
 
