@@ -30,14 +30,6 @@ func (db *DB) Backup(ctx context.Context, dest string, o txn.TransferOptions) (*
 	return db.store.Backup(ctx, dest, o)
 }
 
-// BackupZip is [txn.DB.BackupZip]; destinations are refused as by [DB.Backup].
-func (db *DB) BackupZip(ctx context.Context, file string, o txn.TransferOptions) (*txn.TransferReport, error) {
-	if err := db.apart(file); err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
-	}
-	return db.store.BackupZip(ctx, file, o)
-}
-
 // Clone is [txn.DB.Clone]; destinations are refused as by [DB.Backup].
 func (db *DB) Clone(ctx context.Context, dir string, o txn.TransferOptions) (*txn.TransferReport, error) {
 	if err := db.apart(dir); err != nil {

@@ -130,15 +130,11 @@ func TestWriteOntoDatabase(t *testing.T) {
 	inside := filepath.Join(path, "packs", "new")
 	for _, dest := range []string{path, inside, filepath.Join(link, "new"), store} {
 		for name, write := range map[string]func() error{
-			"backup":     func() error { _, err := db.Backup(bg, dest, txn.TransferOptions{}); return err },
-			"backup.zip": func() error { _, err := db.BackupZip(bg, dest+".zip", txn.TransferOptions{}); return err },
-			"clone":      func() error { _, err := db.Clone(bg, dest, txn.TransferOptions{}); return err },
-			"restore":    func() error { _, err := Restore(bg, path, dest, nil, txn.TransferOptions{}); return err },
-			"salvage":    func() error { _, err := Salvage(bg, path, dest, nil, nil); return err },
+			"backup":  func() error { _, err := db.Backup(bg, dest, txn.TransferOptions{}); return err },
+			"clone":   func() error { _, err := db.Clone(bg, dest, txn.TransferOptions{}); return err },
+			"restore": func() error { _, err := Restore(bg, path, dest, nil, txn.TransferOptions{}); return err },
+			"salvage": func() error { _, err := Salvage(bg, path, dest, nil, nil); return err },
 		} {
-			if name == "backup.zip" && dest != inside {
-				continue
-			}
 			if err := write(); !errors.Is(err, ErrOverlap) {
 				t.Errorf("%s to %s: %v", name, dest, err)
 			}

@@ -58,23 +58,17 @@ func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*Transfe
 	return transferred(ctx, db, to, o, everything, mirror(&db.incarnation))
 }
 
-// Restore makes a new database in dir of a backup, a directory or a zip file, with
-// everything that is in it. It is verified when Restore returns, and writes packs under a name of its own.
+// Restore makes a new database in dir of a backup, with everything that is in it.
+// It is verified when Restore returns, and writes packs under a name of its own.
 // Options may be nil. A restore that was interrupted is taken up by the same call.
 func Restore(ctx context.Context, backup, dir string, opts *Options, o TransferOptions) (_ *TransferReport, err error) {
 	ro := opts.withDefaults()
 	ro.ReadOnly = true
-	var db *DB
-	closeZip := func() error { return nil }
-	if fi, no := ro.FS.Stat(backup); no == nil && !fi.IsDir() {
-		db, closeZip, err = openZip(ctx, ro.FS, backup, ro)
-	} else {
-		db, err = Open(backup, &ro)
-	}
+	db, err := Open(backup, &ro)
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	defer func() { err = errors.Join(err, db.Close(), closeZip()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	return db.restoreTo(ctx, dir, ro.FS, o)
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"testing"
 
@@ -19,8 +18,6 @@ type carrying struct {
 	// before makes what the run finds, besides src.
 	before func(t *testing.T, src *DB)
 	run    func(fs vfs.FS) error
-	// dir is the copy; read from a zip file if it is one.
-	dir string
 }
 
 // withSrc opens src, for reading alone unless writable is set.
@@ -69,10 +66,10 @@ func carryings() []carrying {
 		})
 	}
 	return []carrying{
-		{"clone", nothing, clone(TransferOptions{}), "copy"},
-		{"shallow clone", nothing, clone(TransferOptions{Branch: "main", Depth: 2}), "copy"},
-		{"first backup", nothing, backup, "copy"},
-		{"next backup", backedUp, backup, "copy"},
+		{"clone", nothing, clone(TransferOptions{})},
+		{"shallow clone", nothing, clone(TransferOptions{Branch: "main", Depth: 2})},
+		{"first backup", nothing, backup},
+		{"next backup", backedUp, backup},
 		{"push", cloned, func(fs vfs.FS) error {
 			return withSrc(fs, false, func(db *DB) error {
 				return withCopy(fs, func(to *DB) error {
@@ -80,7 +77,7 @@ func carryings() []carrying {
 					return err
 				})
 			})
-		}, "copy"},
+		}},
 		{"fetch, then pull", cloned, func(fs vfs.FS) error {
 			return withSrc(fs, false, func(db *DB) error {
 				return withCopy(fs, func(to *DB) error {
@@ -91,7 +88,7 @@ func carryings() []carrying {
 					return err
 				})
 			})
-		}, "copy"},
+		}},
 		{"restore", func(t *testing.T, src *DB) {
 			if _, err := src.Backup(bg, "saved", TransferOptions{}); err != nil {
 				t.Fatal(err)
@@ -99,21 +96,7 @@ func carryings() []carrying {
 		}, func(fs vfs.FS) error {
 			_, err := Restore(bg, "saved", "copy", testOptions(fs), TransferOptions{})
 			return err
-		}, "copy"},
-		{"zip", nothing, func(fs vfs.FS) error {
-			return withSrc(fs, true, func(db *DB) error {
-				_, err := db.BackupZip(bg, "copy.zip", TransferOptions{})
-				return err
-			})
-		}, "copy.zip"},
-		{"restore of a zip", func(t *testing.T, src *DB) {
-			if _, err := src.BackupZip(bg, "saved.zip", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}, func(fs vfs.FS) error {
-			_, err := Restore(bg, "saved.zip", "copy", testOptions(fs), TransferOptions{})
-			return err
-		}, "copy"},
+		}},
 	}
 }
 
@@ -140,11 +123,11 @@ func (c carrying) prepare(t *testing.T) *carried {
 		t.Fatal(err)
 	}
 	out := &carried{carrying: c, old: mustHead(t, src)}
-	if c.name == "restore" || c.name == "restore of a zip" {
+	if c.name == "restore" {
 		grow(t, src, 3, 4)
 	}
 	c.before(t, src)
-	if c.name != "restore" && c.name != "restore of a zip" {
+	if c.name != "restore" {
 		grow(t, src, 3, 4)
 	}
 	update(t, src, "side", map[string]string{"side": big("side", 70_000)})
@@ -161,20 +144,10 @@ func all(mem *vfs.MemFS) *vfs.MemFS {
 	return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
-// open opens the copy, unzipped if it is a zip file; nil if it is not there.
+// open opens the copy; nil if it is not there.
 func (c *carried) open(t *testing.T, mem *vfs.MemFS) *DB {
 	t.Helper()
-	dir := c.dir
-	if dir == "copy.zip" {
-		if _, err := mem.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		mem, dir = all(mem), "unzipped"
-		if _, err := Restore(bg, c.dir, dir, testOptions(mem), TransferOptions{}); err != nil {
-			t.Fatalf("restore: %v", err)
-		}
-	}
-	db, err := Open(dir, testOptions(mem))
+	db, err := Open("copy", testOptions(mem))
 	if errors.Is(err, ErrNotDatabase) {
 		return nil
 	}

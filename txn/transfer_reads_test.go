@@ -160,13 +160,6 @@ var kindsOfTransfers = map[string]func(*DB, vfs.FS) error{
 		_, err := db.Backup(bg, "copy", TransferOptions{})
 		return err
 	},
-	"backup to a zip": func(db *DB, fs vfs.FS) error {
-		if _, err := db.BackupZip(bg, "copy.zip", TransferOptions{}); err != nil {
-			return err
-		}
-		_, err := Restore(bg, "copy.zip", "copy", testOptions(fs), TransferOptions{})
-		return err
-	},
 	"push":  exchanged(func(db, to *DB) (*TransferReport, error) { return db.Push(bg, to, TransferOptions{Force: true}) }),
 	"pull":  exchanged(func(db, to *DB) (*TransferReport, error) { return to.Pull(bg, db, TransferOptions{Force: true}) }),
 	"fetch": exchanged(fetchBranch),
@@ -365,10 +358,8 @@ func TestVerifyDoesNotTrustWhatWasCopied(t *testing.T) {
 				if err := copyTo(db, fs); err == nil || !broken {
 					t.Fatalf("broken: %v, but the transfer succeeded", broken)
 				}
-				for _, file := range []string{"copy/" + FormatFile, "copy.zip"} {
-					if exists(fs, file) && !slices.Contains([]string{"push", "pull", "fetch"}, name) {
-						t.Fatalf("%s is there", file)
-					}
+				if exists(fs, "copy/"+FormatFile) && !slices.Contains([]string{"push", "pull", "fetch"}, name) {
+					t.Fatal("the copy is there")
 				}
 				if !exists(fs, "copy/"+FormatFile) {
 					return

@@ -1,19 +1,13 @@
 package txn
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math/rand/v2"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -450,12 +444,6 @@ func TestTransferRefusesDamage(t *testing.T) {
 	if _, err := Open("copy", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
 		t.Fatalf("the clone opens: %v", err)
 	}
-	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
-		t.Fatalf("backup to a zip: %v", err)
-	}
-	if _, err := fs.Stat("b.zip"); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("the backup is there: %v", err)
-	}
 }
 
 // Whatever is damaged, a push into another database ends before anything moves: a
@@ -499,75 +487,5 @@ func TestTransferComparesHashes(t *testing.T) {
 				t.Errorf("the clone opens: %v", err)
 			}
 		})
-	}
-}
-
-func TestBackupZip(t *testing.T) {
-	fs := vfs.NewMem()
-	var packs atomic.Bool // elsewhere than in the database and in the zip
-	watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".pack") &&
-			!strings.HasPrefix(op.Path, "db/") && !strings.HasPrefix(op.Path, "restored/") {
-			packs.Store(true)
-		}
-		return nil
-	}))
-	db := openTest(t, testOptions(watched))
-	grow(t, db, 6, 0)
-	r, err := db.BackupZip(bg, "b.zip", TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Verified < 6 || r.PayloadBytes == 0 || r.Packs != 1 {
-		t.Errorf("%+v", *r)
-	}
-	if _, err := db.BackupZip(bg, "b.zip", TransferOptions{}); !errors.Is(err, ErrExists) {
-		t.Errorf("over a file: %v", err)
-	}
-	if _, err := Restore(bg, "b.zip", "restored", testOptions(watched), TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if packs.Load() {
-		t.Error("payloads were written to more than one place")
-	}
-	to := openCopy(t, fs, "restored")
-	sameVersions(t, db, to)
-	if to.Incarnation() == db.Incarnation() {
-		t.Error("the restored database writes packs of the same names")
-	}
-	for _, staged := range []string{"b.zip.staged", "restored.staged", "b.zip.tmp"} {
-		if _, err := fs.Stat(staged); err == nil {
-			t.Errorf("%s is left", staged)
-		}
-	}
-	// Any flipped byte is an error, or does not matter.
-	f, err := fs.Open("b.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := io.ReadAll(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 25 {
-		b := bytes.Clone(whole)
-		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
-		if i%5 == 0 {
-			b = b[:rng.IntN(len(b))]
-		}
-		f, err := fs.Create("bad.zip", vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		dir := fmt.Sprint("bad", i)
-		if _, err := Restore(bg, "bad.zip", dir, testOptions(fs), TransferOptions{}); err == nil {
-			sameVersions(t, db, openCopy(t, fs, dir))
-		}
 	}
 }

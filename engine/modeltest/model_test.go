@@ -50,7 +50,6 @@ var steps = []step{
 	{"rebase", 3, stepRebase},
 	{"clone", 2, stepClone},
 	{"backup", 3, stepBackup},
-	{"backup zip", 1, stepBackupZip},
 	{"push", 4, stepPush},
 	{"drop", 1, stepDrop},
 	{"export", 3, stepExport},

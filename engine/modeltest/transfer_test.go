@@ -119,17 +119,6 @@ func (r *run) restore(backup string, d *database) {
 	r.compareCopy(c, d, 0)
 }
 
-func stepBackupZip(r *run) {
-	d := one(r, r.dbs)
-	file := r.file("backup.zip")
-	r.note("backup of %s to a zip file", d.name)
-	r.beside(d, func() {
-		_, err := d.db.BackupZip(bg, file, txn.TransferOptions{})
-		r.must(err, "backup")
-	})
-	r.restore(file, d)
-}
-
 // stepPush pushes or pulls refs between two databases.
 func stepPush(r *run) {
 	from := r.database()

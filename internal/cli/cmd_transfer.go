@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -129,19 +130,15 @@ func backupCmd() *cobra.Command {
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is
 a database, and commands that read take it as one. Open sessions and pins are
-not part of it. One that was interrupted leaves the last backup as it was.
-
-If DEST ends in .zip, it is a new zip file with everything, for "zarrdb restore".
-Payloads go straight into it, and the file is there when all of it was compared.`,
-		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb
-  zarrdb backup weather.zdb weather-$(date +%F).zip`,
-		Args: argCount(2, 2),
+not part of it. One that was interrupted leaves the last backup as it was.`,
+		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb`,
+		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.HasSuffix(args[1], ".zip") {
+				return usageError{fmt.Errorf("backup to %s: a backup is a directory; choose another name, and pack the directory when the backup is complete", args[1])}
+			}
 			return withOnlyDB(cmd, args[0], wholeIndex, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					if strings.HasSuffix(args[1], ".zip") {
-						return db.BackupZip(ctx, here(cmd).path(args[1]), o)
-					}
 					if held := here(cmd).database(args[1]); held != nil && held.Dir() != db.Dir() {
 						return db.BackupTo(ctx, held, o)
 					}
@@ -157,8 +154,8 @@ func restoreCmd() *cobra.Command {
 	return f.add(&cobra.Command{
 		Use:   "restore BACKUP DB",
 		Short: "Make a database of a backup",
-		Long: `Make the new database DB of a backup, a directory or a zip file, with everything
-that is in it, and verify it. A restore that was interrupted is taken up by the same command.`,
+		Long: `Make the new database DB of a backup, with everything that is in it, and verify it.
+A backup in a zip file is unpacked into a directory first. A restore that was interrupted is taken up by the same command.`,
 		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,6 +168,9 @@ that is in it, and verify it. A restore that was interrupted is taken up by the 
 				return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					return db.RestoreTo(ctx, here(cmd).path(args[1]), o)
 				})
+			}
+			if f, err := os.Stat(here(cmd).path(args[0])); err == nil && !f.IsDir() {
+				return fmt.Errorf("restore %s: %w: a backup is a directory; unpack a backup in a zip file into one", args[0], txn.ErrNotDatabase)
 			}
 			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), shared(cmd, nil), o)

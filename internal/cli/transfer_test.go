@@ -31,7 +31,6 @@ func TestInterruptedTransfers(t *testing.T) {
 	for _, args := range [][]string{
 		{"clone", db, filepath.Join(dir, "clone.zdb")},
 		{"backup", db, filepath.Join(dir, "backup.zdb")},
-		{"backup", db, filepath.Join(dir, "backup.zip")},
 		{"restore", filepath.Join(dir, "saved.zdb"), filepath.Join(dir, "restored.zdb")},
 	} {
 		code, text := try(gone, args...)

@@ -637,3 +637,15 @@ func TestStatOfLogFails(t *testing.T) {
 	}
 	_ = x.Close() // tells of the failure
 }
+
+func writeWhole(t testing.TB, fs vfs.FS, file string, b []byte) {
+	t.Helper()
+	f, err := fs.Create(file, WriteCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(bytes.Clone(b)) // a vfs.File may change what it gets
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -4,7 +4,7 @@
 //
 //	Export             directory, zip, memory, bucket ─┐
 //	ExportReferences   JSON file, parquet directory   ─┼─▶ Separate
-//	Backup, BackupZip, Clone, Restore, Salvage        ─┘
+//	Backup, Clone, Restore, Salvage                   ─┘
 //	the caller's own file                             ──▶ engine.Source.Apart
 //	files that references lead to                     ──▶ Against(dest).With(file), many times
 //
