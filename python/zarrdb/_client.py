@@ -47,7 +47,7 @@ def binary() -> str:
     import sysconfig
 
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
-        installed = os.path.join(sysconfig.get_path("scripts", scheme), "zarrdb.exe" if os.name == "nt" else "zarrdb")
+        installed = os.path.join(sysconfig.get_path("scripts", scheme), "zarrdb")
         if os.path.isfile(installed):
             return installed
     if found := shutil.which("zarrdb"):
@@ -111,62 +111,6 @@ def dial(path: str, user: int) -> socket.socket | None:
     return s
 
 
-# Python has no Unix sockets on Windows: there a process of the program connects to them.
-_bridged = not hasattr(socket, "AF_UNIX")
-
-
-def _dial(dir: str) -> Iterator[socket.socket | None]:
-    """Connections to the processes that may have the database open."""
-    if _bridged:
-        yield _bridge(dir)
-    else:
-        yield from (dial(path, user) for path, user in sockets(dir))
-
-
-def _bridge(dir: str) -> socket.socket | None:
-    """A connection to the process that has the database open, through one of the program that
-    ends with it. None if no process serves the database."""
-    import hmac
-    import secrets
-
-    theirs, ours = secrets.token_bytes(32), secrets.token_bytes(32)
-    with ExitStack() as files:
-        listener = files.enter_context(socket.socket())
-        exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)  # on Windows
-        if exclusive is not None:
-            listener.setsockopt(socket.SOL_SOCKET, exclusive, 1)
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(1)
-        listener.settimeout(0.02)
-        p, log = _start("bridge", dir, f"127.0.0.1:{listener.getsockname()[1]}", input=theirs + ours)
-        files.enter_context(log)
-        deadline = time.monotonic() + 30
-        while p.poll() is None:
-            if time.monotonic() > deadline:
-                p.kill()
-                p.wait()
-                raise LockedError(f"{dir}: the connection to the process that has it open was not made within 30 seconds")
-            try:
-                s, _ = listener.accept()
-            except TimeoutError:
-                continue
-            with ExitStack() as refused:
-                refused.callback(s.close)
-                s.settimeout(1)
-                try:
-                    if hmac.compare_digest(s.recv(32), theirs):
-                        s.sendall(ours)
-                        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                        refused.pop_all()
-                        return s
-                except OSError:
-                    pass  # another program of this machine
-        if p.returncode == 4:
-            return None
-        log.seek(0)
-        raise exit_error(p.returncode, log.read().decode(errors="replace"))
-
-
 _started: list[subprocess.Popen[bytes]] = []  # to be waited for when they have ended
 
 
@@ -180,7 +124,7 @@ def _let_go() -> None:
 atexit.register(_let_go)
 
 
-def _start(*args: str, input: bytes = b"") -> tuple[subprocess.Popen[bytes], Any]:
+def _start(*args: str) -> tuple[subprocess.Popen[bytes], Any]:
     """Start the program so that Ctrl-C does not end it. Returns the file of its messages, too."""
     import subprocess
     import tempfile
@@ -192,13 +136,9 @@ def _start(*args: str, input: bytes = b"") -> tuple[subprocess.Popen[bytes], Any
     env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
     p = subprocess.Popen(
         [binary(), *args],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
     )  # fmt: skip
     _started.append(p)
-    assert p.stdin is not None
-    with suppress(OSError), p.stdin:
-        p.stdin.write(input)
     return p, log
 
 
@@ -233,6 +173,8 @@ class Client:
     """
 
     def __init__(self, dir: str, wait: float | None = None) -> None:
+        if not hasattr(socket, "AF_UNIX"):
+            raise UnsupportedError("the package connects to databases through Unix sockets, which Python lacks on this system; the program zarrdb runs here")
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
@@ -321,10 +263,11 @@ class Client:
         started = log = None
         pause = 0.001
         while True:
-            for sock in _dial(self.dir):
+            for path, user in sockets(self.dir):
+                sock = dial(path, user)
                 if sock is not None:
                     try:
-                        link = w.Link(sock, version, not _bridged)
+                        link = w.Link(sock, version)
                     except (ConnectionLostError, MovedError):
                         sock.close()  # it was about to end
                         continue
@@ -403,12 +346,10 @@ class Client:
         link = self._connect(version)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
             try:
-                fds = (null.fileno(), out.fileno(), err.fileno()) if link.files else ()
+                fds = (null.fileno(), out.fileno(), err.fileno())
                 frame = link.call(w.RUN, w.to_json(asked), fds=fds)
                 got = json.loads(frame.meta)
                 code = got.get("code", 0)
-                out.write(frame.body[: got.get("stdout", 0)])
-                err.write(frame.body[got.get("stdout", 0) :])
             except ConnectionLostError as e:
                 if e._begun:
                     raise

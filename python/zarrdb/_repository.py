@@ -66,8 +66,6 @@ def _release(dir: str) -> bool:
     was written to sessions is stored, and other programs go on with another process."""
     import signal
 
-    if os.name == "nt":  # a process cannot be ended in order there
-        return False
     try:
         with builtins.open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
             pid = json.load(f)["pid"]

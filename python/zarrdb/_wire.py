@@ -111,7 +111,7 @@ class _File:
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
-    def __init__(self, sock: socket.socket, version: str = "", files: bool = True) -> None:
+    def __init__(self, sock: socket.socket, version: str = "") -> None:
         self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
@@ -129,16 +129,13 @@ class Link:
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
-        hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid}
-        self.files = files  # descriptors pass
-        if files:
-            hello["capabilities"] = ["files"]
+        hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid, "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        if files and AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
+        if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
             self.blocks = Blocks(self.hello.get("max_blocks") or 0)
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
@@ -385,10 +382,7 @@ class Link:
 
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
-        if self.files:
-            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
-        else:
-            data, oob, flags = self._sock.recv(1 << 16, flags), [], 0
+        data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
         for level, kind, raw in oob:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))

@@ -84,22 +84,17 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 		c = *o
 	}
 	c.Dir = dir
-	return serverOf(dir, func(socket string) (*Client, error) { return Dial(ctx, socket, &c) })
-}
-
-// serverOf returns what dial gives for the first socket of dir at which a process listens.
-func serverOf[C any](dir string, dial func(socket string) (C, error)) (none C, err error) {
 	sockets, err := Sockets(dir)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	for _, socket := range sockets {
-		c, err := dial(socket)
+		client, err := Dial(ctx, socket, &c)
 		if err == nil || !absent(err) {
-			return c, err
+			return client, err
 		}
 	}
-	return none, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
+	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
 // Connect connects to a socket. It is an error if the process there is not that of the
