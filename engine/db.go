@@ -132,17 +132,6 @@ func (db *DB) Close() error {
 	return errors.Join(db.stopServing(), db.store.Close(), db.release())
 }
 
-// Discard closes the database, and removes one that this DB made and that
-// nothing was put into; see [txn.DB.Discard].
-func (db *DB) Discard() (removed bool, err error) {
-	if db.holder != nil {
-		return false, db.leave()
-	}
-	err = db.stopServing()
-	removed, derr := db.store.Discard()
-	return removed, errors.Join(err, derr, db.release())
-}
-
 func (db *DB) stopServing() error {
 	if db.stop == nil {
 		return nil

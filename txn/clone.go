@@ -82,7 +82,7 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOp
 		return nil, err
 	}
 	fs := opts.FS
-	if _, err := prepareDir(fs, dir); err != nil {
+	if err := prepareDir(fs, dir); err != nil {
 		return nil, err
 	}
 	to, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,9 +83,7 @@ type DB struct {
 	roots    map[tree.Root]int      // of open snapshots, for gc
 	caches   []func()               // see Cache
 
-	created bool     // by this DB
-	made    []string // directories that Create made, the innermost first
-	closed  atomic.Bool
+	closed atomic.Bool
 }
 
 // Open opens the database in dir. Errors: ErrNotDatabase if there is none,
@@ -127,8 +126,7 @@ func Create(dir string, o *Options) (*DB, error) {
 		return nil, err
 	}
 	fs := opts.FS
-	made, err := prepareDir(fs, dir)
-	if err != nil {
+	if err := prepareDir(fs, dir); err != nil {
 		return nil, err
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
@@ -136,8 +134,7 @@ func Create(dir string, o *Options) (*DB, error) {
 		return nil, err
 	}
 	// Another process may have been faster, before the lock.
-	db.made = made
-	if db.created = !exists(fs, fs.PathJoin(dir, FormatFile)); db.created {
+	if !exists(fs, fs.PathJoin(dir, FormatFile)) {
 		err = db.takenUp()
 	}
 	if err == nil {
@@ -163,6 +160,24 @@ func (db *DB) takenUp() error {
 		err = fmt.Errorf("create %s: %w", db.dir, errIsLeft(db.dir, "there is a copy that was interrupted, or a database without "+FormatFile))
 	}
 	return err
+}
+
+// blank reports whether nothing was put into the database, by anybody: no commit
+// but the first one, no stored session, pin or payload of another database.
+func (db *DB) blank() (bool, error) {
+	for _, r := range db.heads.list("") {
+		c, err := catalog.Commits.Get(db.idx, r.Commit)
+		if err != nil || r.Name != catalog.HeadRef(MainBranch) || len(c.Parents) > 0 || c.Root != (tree.Root{}) {
+			return false, err
+		}
+	}
+	for _, space := range []index.Space{index.SpaceSession, index.SpacePin} {
+		for _, err := range db.idx.Scan(space, nil, nil, false) {
+			return false, err
+		}
+	}
+	others := func(p pack.Info) bool { return !p.Missing && p.ID.Incarnation() != db.incarnation }
+	return !slices.ContainsFunc(db.packs.Infos(), others), nil
 }
 
 // open opens the database in dir with the index at path.

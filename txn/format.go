@@ -50,37 +50,25 @@ func readFormat(fs index.FS, dir string) (err error) {
 }
 
 // prepareDir makes dir and refuses one that holds a database, what is left of one
-// that lost its index, or other files. It returns the directories that were
-// missing, the innermost first.
-func prepareDir(fs index.FS, dir string) (made []string, err error) {
+// that lost its index, or other files.
+func prepareDir(fs index.FS, dir string) (err error) {
 	defer wrap(&err, "create %s", dir)
 	if exists(fs, fs.PathJoin(dir, FormatFile)) {
-		return nil, ErrExists
-	}
-	for d := dir; ; {
-		if _, err := fs.Stat(d); !errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		made = append(made, d)
-		up := fs.PathDir(d)
-		if up == d {
-			break
-		}
-		d = up
+		return ErrExists
 	}
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		return err
 	}
 	names, err := fs.List(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, n := range names {
 		if n != indexDir && n != packDir && n != FormatFile+".tmp" {
-			return nil, fmt.Errorf("%w: the directory is not empty", ErrExists)
+			return fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}
-	return made, indexMissing(fs, dir)
+	return indexMissing(fs, dir)
 }
 
 // indexMissing refuses packs without an index: they are what is left of a

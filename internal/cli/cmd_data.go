@@ -259,8 +259,8 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 }
 
 // intoDB imports into a database and prints what came of it. A database that was
-// missing is made, and does not stay if the import fails and left nothing to
-// resume.
+// missing is made. The source was opened and looked through before, so a new database stays
+// empty only if values cannot be read or the branch is wrong.
 func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
 	o.Create = true
 	db, err := openDB(cmd, dir, o)
@@ -271,8 +271,7 @@ func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, ru
 	res, err := run(db)
 	if err != nil {
 		err = onlyBranches(db, branch, err)
-		_, cerr := db.Discard()
-		return errors.Join(err, cerr)
+		return errors.Join(err, db.Close())
 	}
 	imported(cmd, dir, res, base)
 	return db.Close()
@@ -307,8 +306,7 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		if errors.Is(err, context.Canceled) {
 			err = againError{err}
 		}
-		_, cerr := db.Discard()
-		return errors.Join(err, cerr)
+		return errors.Join(err, db.Close())
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%d versions imported", res.Versions)

@@ -295,13 +295,6 @@ func (x *Index) Close() error {
 // advice for a new database.
 func (x *Index) Created() { x.disk.creating.Store(false) }
 
-// Abandon is Close for an index whose directory was renamed: nothing is written or removed
-// under the old name, where another process may make an index meanwhile.
-func (x *Index) Abandon() error {
-	x.guard.fail("abandon", x.dir, &MovedError{Dir: x.dir})
-	return x.Close()
-}
-
 // shut waits for calls that are running and releases everything but the lock.
 // failed is the failure that stopped all writes before.
 func (x *Index) shut() (failed, err error) {
