@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/zarrdb/zarrdb/refs/jinja"
 )
 
 // A value that is a JSON object stands for its text, which depends on the
@@ -143,7 +141,7 @@ func (st *dumpStyle) dumpNumber(dst []byte, c *cursor) ([]byte, error) {
 		return dst, c.fail("not a number")
 	}
 	from := len(dst)
-	dst = jinja.AppendFloat(dst, f)
+	dst = appendFloat(dst, f)
 	if !st.exponent {
 		// 1e-07 -> 1e-7
 		if e := bytes.IndexByte(dst[from:], 'e'); e >= 0 && dst[from+e+2] == '0' {
@@ -151,4 +149,17 @@ func (st *dumpStyle) dumpNumber(dst []byte, c *cursor) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// appendFloat appends a finite float as Python's repr prints it: the shortest
+// digits that give f back, with an exponent below 1e-4 and from 1e16 on.
+func appendFloat(dst []byte, f float64) []byte {
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if f == math.Trunc(f) {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }

@@ -347,7 +347,7 @@ func TestGenRanges(t *testing.T) {
 		{`{"start":9223372036854775806,"stop":9223372036854775807}`, "9223372036854775806"},
 		{`{"start":-9223372036854775808,"stop":9223372036854775807,"step":9223372036854775807}`, "-9223372036854775808 -1 9223372036854775806"},
 		{`{"start":9223372036854775807,"stop":-9223372036854775808,"step":-9223372036854775808}`, "9223372036854775807 -1"},
-		{`[1,"b",-2.5,1e3]`, "1 b -2.5 1000.0"},
+		{`[1,"b",-2]`, "1 b -2"},
 	} {
 		got, err := readAllEntries([]byte(genSet(`dimensions: {"i":`+c.dimension+"}")), nil)
 		var keys []string
@@ -373,12 +373,12 @@ func TestGenRefused(t *testing.T) {
 		{"offset: 1", ErrInvalid}, {"length: 1", ErrInvalid}, {`offset: null, "length": 1`, ErrInvalid},
 		{`offset: "{{i-1}}", "length": 1`, ErrInvalid}, {`offset: 1, "length": "{{i-1}}"`, ErrInvalid}, {`offset: "x", "length": 1`, ErrInvalid},
 		{`offset: 1.5, "length": 1`, ErrInvalid}, {`offset: 1, "length": "9223372036854775808"`, ErrInvalid},
-		{`url: ""`, ErrInvalid}, {`url: "{{'' if i else 'u'}}"`, ErrInvalid}, {`url: "{{j}}"`, ErrInvalid},
-		{`key: "../k{{i}}"`, ErrInvalid}, {`key: "a/{{'.' * i}}/b"`, ErrInvalid}, {`key: "{{''}}"`, ErrInvalid}, {`key: "/k{{i}}"`, ErrInvalid},
+		{`url: ""`, ErrInvalid}, {`url: "{% if i > 0 %}u{% endif %}"`, ErrInvalid}, {`url: "{{j}}"`, ErrInvalid},
+		{`key: "../k{{i}}"`, ErrInvalid}, {`key: "a/{% if i > 0 %}.{% endif %}/b"`, ErrInvalid}, {`key: "{{''}}"`, ErrInvalid}, {`key: "/k{{i}}"`, ErrInvalid},
 		{"dimensions: []", ErrInvalid}, {`dimensions: {"i":3}`, ErrInvalid}, {`dimensions: {"i":{}}`, ErrInvalid}, {`dimensions: {"i":null}`, ErrInvalid},
 		{`dimensions: {"i":{"stop":null}}`, ErrInvalid}, {`dimensions: {"i":{"stop":1,"start":null}}`, ErrInvalid}, {`dimensions: {"i":{"stop":1,"step":null}}`, ErrInvalid},
 		{`dimensions: {"i":{"stop":1.5}}`, ErrInvalid}, {`dimensions: {"i":{"stop":"3"}}`, ErrInvalid}, {`dimensions: {"i":{"stop":3,"step":0}}`, ErrInvalid},
-		{`dimensions: {"i":[1,true]}`, ErrInvalid}, {`dimensions: {"i":[1,null]}`, ErrInvalid}, {`dimensions: {"i":[[]]}`, ErrInvalid},
+		{`dimensions: {"i":[1,true]}`, ErrInvalid}, {`dimensions: {"i":[1,null]}`, ErrInvalid}, {`dimensions: {"i":[1,2.5]}`, ErrInvalid}, {`dimensions: {"i":[[]]}`, ErrInvalid},
 		{`dimensions: {"i":[9223372036854775808]}`, ErrInvalid}, {`dimensions: {"i":[1e999]}`, ErrInvalid},
 		{`dimensions: {"i":{"stop":3},"i":{"stop":2}}`, ErrInvalid},
 		{`dimensions: {"i":[0,1,2,3,4,5],"j":[0,1,2,3,4]}`, ErrLimit},

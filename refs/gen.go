@@ -160,15 +160,13 @@ func (d *dimension) parseList(raw []byte, listed *int) error {
 		case string:
 			d.values = append(d.values, jinja.Str(v))
 		case json.Number:
-			if i, err := v.Int64(); err == nil {
-				d.values = append(d.values, jinja.Int(i))
-			} else if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
-				d.values = append(d.values, jinja.Float(f))
-			} else {
-				return invalid("value %s", v)
+			i, err := v.Int64()
+			if err != nil {
+				return invalid("value %s is no integer of 64 bits", v)
 			}
+			d.values = append(d.values, jinja.Int(i))
 		default:
-			return invalid("a value is neither number nor string")
+			return invalid("a value is neither an integer nor a string")
 		}
 	}
 	d.size = int64(len(d.values))

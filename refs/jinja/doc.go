@@ -1,36 +1,36 @@
-// Package jinja renders the templates of reference sets exactly as Jinja2 does, for
-// the part of its language that such sets use.
+// Package jinja renders the templates of reference sets as Jinja2 does, for the part of
+// its language that reference sets use.
 //
 //	"{{u}}/{{ '%03d' % (i + 1) }}{% if j > 0 %}_b{% endif %}.nc"
 //	   │          │                       │
-//	   │          │                       └── conditional block
-//	   │          └── variable: evaluated for each rendering
-//	   └── constant: becomes text when the template is compiled
+//	   │          │                       └── block with a condition
+//	   │          └── expression over variables
+//	   └── constant
 //
 // A [Scope] holds the names that templates may use: constants, variables and
-// functions (templates that are called, as in {{f(c='text')}}). Compile turns a
-// source into a [Template], which is rendered as often as wished with the
-// values of the variables. What stands in a pair of braces without a variable is
-// evaluated once.
+// functions. A function is a template that is called with named arguments, as in
+// {{f(c='text')}}. [Scope.Compile] turns a source into a [Template], which is rendered
+// as often as wished with the values of the variables.
 //
 // # Supported
 //
-//   - Values: integers of 64 bits, strings, and finite floats as variables.
-//   - Of integers: + - * // % ** and unary minus. Of strings: +. Of all: ~. The
-//     precedence is Jinja2's: 2**3**2 is 64.
-//   - '%05d' % i and '%s_%d' % (a, b) with d i u x X o s f %%, the flags - + 0 and
-//     space, width and precision.
-//   - Filters: format int lower string upper.
-//   - {% if i > 3 %} {% else %} {% endif %} and a if i > 3 else b, where the test is a
-//     value or one comparison of integers or of strings.
-//   - White space control with "-".
+//	template  = { text | "{{" value "}}" | "{%" "if" test "%}" template "{%" "endif" "%}" }
+//	test      = value [ ("==" | "!=" | "<" | "<=" | ">" | ">=") value ]
+//	value     = operand { operator operand }
+//	operator  = "**", then "*" "//" "%", then "~", then "+" "-": the first binds closest, all group from the left
+//	operand   = { "-" } (integer | string | name | call | "(" value ")") { "|" ("upper" | "format" "(" value ")") }
+//	call      = name "(" [ name "=" value { "," name "=" value } ] ")"
+//
+// Values are integers of 64 bits and strings. Arithmetic and comparisons take two
+// integers; "~" joins two values as text. A string, "%" and a value, or the filter format,
+// put the value in place of one %d, %5d, %05d, %s or %5s. Strings have the escapes \\ \' \" \n \r and \t.
 //
 // # Refused
 //
-// Everything else is an error that names it: loops, assignments, comments,
-// and, or and not, elif, methods, other filters, arithmetic of floats, subscripts. So
-// are names that are not defined, which Jinja2 renders as nothing: that makes wrong
-// URLs. A template is rendered as Jinja2 does, or not.
+// Everything else is an error that names it, such as floats, lists, attributes, other filters,
+// statements, comments and white space control with "-". A name that is not defined is an
+// error too; Jinja2 renders it as nothing, which makes wrong URLs. A template is rendered as
+// Jinja2 does, or not.
 //
 // Results are bounded: integers that leave 64 bits and texts beyond [MaxOutput]
 // are errors, so that a small template cannot ask for much work.

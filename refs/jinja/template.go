@@ -1,15 +1,48 @@
 package jinja
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/redact"
 )
 
-// MaxSource is the longest source of a template, in bytes.
-const MaxSource = 1 << 16
+const (
+	// MaxSource is the longest source of a template, in bytes.
+	MaxSource = 1 << 16
+	// MaxOutput is the longest text that a template may make, in bytes.
+	MaxOutput = 1 << 16
+)
+
+// Value is a string or an integer. The zero Value is the empty string.
+type Value struct {
+	s       string
+	n       int64
+	integer bool
+}
+
+// Str is a string, which should be UTF-8.
+func Str(s string) Value { return Value{s: s} }
+
+// Int is an integer.
+func Int(i int64) Value { return Value{n: i, integer: true} }
+
+func (v Value) kind() string {
+	if v.integer {
+		return "an integer"
+	}
+	return "a string"
+}
+
+func (v Value) text() string {
+	if v.integer {
+		return strconv.FormatInt(v.n, 10)
+	}
+	return v.s
+}
 
 // Markup reports whether a text has anything that Jinja2 would not print as
 // it stands, line ends aside.
@@ -36,20 +69,15 @@ type Scope struct {
 
 // symbol is what a name stands for: a function, a variable or a constant.
 type symbol struct {
-	fn    *function
-	slot  int // of a variable; -1 for a constant
-	value Value
-}
-
-// function is a template whose names are the arguments of a call.
-type function struct {
-	body *Template
-	args map[string]int // name -> slot
+	body  *Template      // of a function
+	args  map[string]int // of a function: name -> slot
+	slot  int            // of a variable; -1 for others
+	value Value          // of a constant
 }
 
 func (s *Scope) define(name string, sym symbol) error {
 	if _, ok := s.names[name]; ok {
-		return fmt.Errorf("name %q is defined twice", clip(name))
+		return fmt.Errorf("name %s is defined twice", quoted(name))
 	}
 	if s.names == nil {
 		s.names = map[string]symbol{}
@@ -81,11 +109,11 @@ func (s *Scope) Func(name, source string) error {
 	if err != nil {
 		return err
 	}
-	f := &function{body: body, args: map[string]int{}}
+	args := map[string]int{}
 	for arg, sym := range inner.names {
-		f.args[arg] = sym.slot
+		args[arg] = sym.slot
 	}
-	return s.define(name, symbol{fn: f, slot: -1})
+	return s.define(name, symbol{body: body, args: args, slot: -1})
 }
 
 // Clone returns a copy that can be extended on its own.
@@ -93,16 +121,16 @@ func (s *Scope) Clone() *Scope {
 	return &Scope{names: maps.Clone(s.names), vars: s.vars}
 }
 
-// Template is a compiled template. It is immutable and safe for concurrent
-// use.
+// Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
-	parts []part
+	parts []expr
 }
 
-// part is text or, if it has one, the value of an expression.
-type part struct {
-	text string
-	expr expr
+// expr is a compiled expression.
+type expr func(vars []Value) (Value, error)
+
+func constant(v Value) expr {
+	return func([]Value) (Value, error) { return v, nil }
 }
 
 // Compile parses a source. As in Jinja2, line ends become "\n" and one at the
@@ -113,12 +141,9 @@ func (s *Scope) Compile(source string) (*Template, error) {
 	}
 	src := strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
 	p := parser{scope: s, src: strings.TrimSuffix(src, "\n")}
-	t, word := p.template()
-	if word != "" {
-		p.fail(fmt.Errorf(`%q without "if"`, word))
-	}
+	t := p.template(false)
 	if p.err != nil {
-		return nil, fmt.Errorf("template %q: %w", clip(redact.URL(source)), p.err)
+		return nil, fmt.Errorf("template %s: %w", quoted(redact.URL(source)), p.err)
 	}
 	return t, nil
 }
@@ -128,15 +153,15 @@ func (s *Scope) Compile(source string) (*Template, error) {
 // definition; they are not kept.
 func (t *Template) Append(dst []byte, vars []Value) ([]byte, error) {
 	from := len(dst)
-	for i := range t.parts {
-		if p := &t.parts[i]; p.expr.eval == nil {
-			dst = append(dst, p.text...)
+	for _, part := range t.parts {
+		v, err := part(vars)
+		if err != nil {
+			return dst, err
+		}
+		if v.integer {
+			dst = strconv.AppendInt(dst, v.n, 10)
 		} else {
-			v, err := p.expr.eval(vars)
-			if err != nil {
-				return dst, err
-			}
-			dst = v.appendStr(dst)
+			dst = append(dst, v.s...)
 		}
 		if len(dst)-from > MaxOutput {
 			return dst, errOutput
@@ -149,4 +174,34 @@ func (t *Template) Append(dst []byte, vars []Value) ([]byte, error) {
 func (t *Template) render(vars []Value) (Value, error) {
 	b, err := t.Append(nil, vars)
 	return Str(string(b)), err
+}
+
+var (
+	errOutput  = fmt.Errorf("text longer than %d bytes", MaxOutput)
+	errInteger = errors.New("integer beyond 64 bits")
+)
+
+// unsupported is the error for what Jinja2 may know and this package does not.
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+" is not supported", args...)
+}
+
+// quoted quotes the beginning of a text in an error message.
+func quoted(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// ParseInt is int(s) of a decimal text, which may have a sign and white space
+// around it. ok is false where it is no integer; an integer beyond 64 bits is an
+// error.
+func ParseInt(s string) (i int64, ok bool, err error) {
+	i, err = strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, false, errInteger
+	}
+	return i, err == nil, nil
 }

@@ -42,9 +42,13 @@ func load(t testing.TB) (rendered, *Scope, []Value) {
 		}
 	}
 	for name, v := range r.Constants {
-		switch v.(type) {
+		switch v := v.(type) {
 		case nil, bool, []any:
 			continue // there are no such values here
+		case json.Number:
+			if _, err := v.Int64(); err != nil {
+				continue
+			}
 		}
 		if err := s.Const(name, value(t, v)); err != nil {
 			t.Fatal(err)
@@ -68,11 +72,6 @@ func value(t testing.TB, v any) Value {
 		if i, err := v.Int64(); err == nil {
 			return Int(i)
 		}
-		f, err := v.Float64()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Float(f)
 	}
 	t.Fatalf("%T", v)
 	return Value{}
@@ -92,7 +91,7 @@ func render(s *Scope, source string, vars []Value) (string, error) {
 // most in the language of the package: the rest leave 64 bits.
 func TestRendered(t *testing.T) {
 	r, s, vars := load(t)
-	least := map[string]float64{"used": 0.95, "random": 0.05} // shares that are rendered
+	least := map[string]float64{"used": 0.9, "random": 0.05} // shares that are rendered
 	refusal := regexp.MustCompile("not supported|not defined|beyond 64 bits|instead of|unexpected")
 	for name, list := range map[string][]sample{"hand": r.Hand, "refused": r.Refused, "random": r.Random, "used": r.Used} {
 		same := 0
@@ -119,13 +118,12 @@ func TestRendered(t *testing.T) {
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("x", MaxOutput)
 	for _, source := range []string{
-		"{{ 9 ** 9 ** 9 }}", "{{ 9 ** 99999999 }}", "{{ " + strings.Repeat("1 if 1 else ", 300) + "1 }}",
-		strings.Repeat("{% if 1 %}", 1000) + strings.Repeat("{% endif %}", 1000), strings.Repeat("{% if 1 %}{% else %}", 1000) + strings.Repeat("{% endif %}", 1000),
+		"{{ 9 ** 9 ** 9 }}", "{{ 9 ** 99999999 }}",
+		strings.Repeat("{% if 1 %}", 1000) + strings.Repeat("{% endif %}", 1000),
 		"{{ '%999999999d' % 1 }}", "{{ '%.999999999f' % 1 }}",
-		"{{ " + strings.Repeat("'%9999d' % 1 ~ ", 7) + "1 }}", strings.Repeat("{{ '%9999d' % 1 }}", 14), strings.Repeat("{{ '%9999d' % i }}", 7),
-		"{{ '" + strings.Repeat("%9999d", 7) + "' % (" + strings.Repeat("1, ", 7) + ") }}", "{{ '" + strings.Repeat("%9999d", 7) + "' | format(" + strings.Repeat("1, ", 7) + ") }}",
+		"{{ " + strings.Repeat("'%999d' % 1 ~ ", 70) + "1 }}", strings.Repeat("{{ '%999d' % 1 }}", 140), strings.Repeat("{{ '%999d' % i }}", 70),
 		"{{ i * 9223372036854775807 }}", "{{ -9223372036854775807 - i }}", "{{ 9223372036854775807 + i }}", "{{ 9223372036854775808 }}",
-		"{{ (-9223372036854775807 - 1) // -1 }}", "{{ '999999999999999999999' | int }}",
+		"{{ (-9223372036854775807 - 1) // -1 }}",
 		"{{ 1" + strings.Repeat("+i", 2000) + " }}", "{{ " + strings.Repeat("-", 3000) + "1 }}",
 		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", MaxSource+1), long + "{{ 'x' }}",
 	} {
@@ -184,19 +182,19 @@ func TestMarkup(t *testing.T) {
 }
 
 // FuzzTemplate looks for panics and unbounded output, and compares a template
-// over variables with the same over constants, which is folded.
+// over variables with the same over constants.
 func FuzzTemplate(f *testing.F) {
 	r, _, _ := load(f)
 	for _, c := range r.Hand {
 		f.Add(c.Template, int64(3))
 	}
-	for _, c := range r.Random[:500] {
+	for _, c := range r.Random {
 		f.Add(c.Template, int64(-2))
 	}
 	f.Fuzz(func(t *testing.T, source string, i int64) {
-		vars := []Value{Int(i), Str("q7"), Float(float64(i) / 3)}
+		vars := []Value{Int(i), Str("q7")}
 		var open, closed Scope
-		for k, name := range []string{"i", "s", "x"} {
+		for k, name := range []string{"i", "s"} {
 			if err := errors.Join(open.Var(name), closed.Const(name, vars[k])); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +207,7 @@ func FuzzTemplate(f *testing.F) {
 		a, errA := render(&open, source, vars)
 		b, errB := render(&closed, source, nil)
 		if (errA == nil) != (errB == nil) || errA == nil && a != b {
-			t.Errorf("%q: %q, %v\nbut folded %q, %v", source, a, errA, b, errB)
+			t.Errorf("%q: %q, %v\nbut constant %q, %v", source, a, errA, b, errB)
 		}
 		if len(a) > MaxOutput {
 			t.Errorf("%d bytes", len(a))
