@@ -162,6 +162,7 @@ var single = map[string][]string{
 	"golang.org/x/image/bmp":               {"formats/bmp"},
 	"golang.org/x/image/webp":              {"formats/webp"},
 	"gopkg.in/ini.v1":                      {"kv/s3kv"},
+	"github.com/prometheus/client_golang":  {"serve/metrics"},
 	"github.com/rogpeppe/go-internal":      {"engine"}, // locks a file of the configuration
 	"github.com/zeebo/blake3":              {"kv/digest"},
 	"github.com/spf13/cobra":               {"internal/cli"},

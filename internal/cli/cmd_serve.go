@@ -111,7 +111,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 			return usagef("serve: %w", err)
 		}
 	}
-	count := new(metrics.Set)
+	count := metrics.New()
 	o := web.Options{
 		ReadOnly: closed, Origins: f.origins, Log: log, Metrics: count,
 		Local: auth.Listen{Address: f.listen}.Local() && !f.proxied,

@@ -1,118 +1,73 @@
-// Package metrics counts the requests of a server, and prints the counts in the
-// text format of Prometheus.
+// Package metrics counts the requests of a server for Prometheus.
 package metrics
 
 import (
-	"fmt"
-	"io"
-	"maps"
-	"slices"
+	"net/http"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// bounds are those of the latency histogram, in seconds.
-var bounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
-
-// Set counts the requests of a server. The zero Set is ready, and safe for
-// concurrent use.
+// Set counts the requests of a server. It is safe for concurrent use. The values of
+// label route are chosen by the server, so that clients cannot make many.
 type Set struct {
-	mu     sync.Mutex
-	routes map[route]*counts
+	registry        *prometheus.Registry
+	requests, bytes *prometheus.CounterVec
+	seconds         *prometheus.HistogramVec
 }
 
-// route is the key by which requests are counted. The server chooses its values,
-// so that clients cannot make many.
-type route struct {
-	name   string
-	status int
-}
-
-type counts struct {
-	requests, bytes int64
-	seconds         float64
-	within          []int64 // by bound
+// New returns a Set without requests.
+func New() *Set {
+	labels := []string{"route", "status"}
+	s := &Set{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "zarrdb_requests_total", Help: "Requests that were answered."}, labels),
+		bytes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "zarrdb_sent_bytes_total", Help: "Bytes of bodies that were sent."}, labels),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "zarrdb_request_seconds", Help: "Time from the header of a request to the end of the answer.",
+			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+		}, labels),
+	}
+	s.registry.MustRegister(s.requests, s.bytes, s.seconds)
+	return s
 }
 
 // Observe counts one request: route is its kind, bytes those of the answer.
-func (s *Set) Observe(name string, status int, bytes int64, took time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.routes == nil {
-		s.routes = map[route]*counts{}
-	}
-	c := s.routes[route{name, status}]
-	if c == nil {
-		c = &counts{within: make([]int64, len(bounds))}
-		s.routes[route{name, status}] = c
-	}
-	c.requests++
-	c.bytes += bytes
-	c.seconds += took.Seconds()
-	for i, bound := range bounds {
-		if took.Seconds() <= bound {
-			c.within[i]++
-		}
-	}
+func (s *Set) Observe(route string, status int, bytes int64, took time.Duration) {
+	code := strconv.Itoa(status)
+	s.requests.WithLabelValues(route, code).Inc()
+	s.bytes.WithLabelValues(route, code).Add(float64(bytes))
+	s.seconds.WithLabelValues(route, code).Observe(took.Seconds())
 }
 
-// Value is one more counter or gauge.
-type Value struct {
-	Name, Help, Type string
-	// Labels are pairs of a name and a value.
-	Labels []string
-	Value  float64
+// Handler answers with all counts, and what collect sends.
+func (s *Set) Handler(collect Collector) http.Handler {
+	more := prometheus.NewRegistry()
+	more.MustRegister(collect)
+	all := prometheus.Gatherers{s.registry, more}
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// Print writes all counts, and values of others. Values of one name follow each other.
-func (s *Set) Print(w io.Writer, values []Value) error {
-	var b strings.Builder
-	s.mu.Lock()
-	keys := slices.SortedFunc(maps.Keys(s.routes), func(a, b route) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return a.status - b.status
-	})
-	each := func(name, kind, help string, fn func(labels string, c *counts)) {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-		for _, k := range keys {
-			fn(labels("route", k.name, "status", fmt.Sprint(k.status)), s.routes[k])
-		}
-	}
-	each("zarrdb_requests_total", "counter", "Requests that were answered.", func(l string, c *counts) {
-		fmt.Fprintf(&b, "zarrdb_requests_total{%s} %d\n", l, c.requests)
-	})
-	each("zarrdb_sent_bytes_total", "counter", "Bytes of bodies that were sent.", func(l string, c *counts) {
-		fmt.Fprintf(&b, "zarrdb_sent_bytes_total{%s} %d\n", l, c.bytes)
-	})
-	each("zarrdb_request_seconds", "histogram", "Time from the header of a request to the end of the answer.", func(l string, c *counts) {
-		for i, bound := range bounds {
-			fmt.Fprintf(&b, "zarrdb_request_seconds_bucket{%s,le=\"%g\"} %d\n", l, bound, c.within[i])
-		}
-		fmt.Fprintf(&b, "zarrdb_request_seconds_bucket{%s,le=\"+Inf\"} %d\n", l, c.requests)
-		fmt.Fprintf(&b, "zarrdb_request_seconds_sum{%s} %g\nzarrdb_request_seconds_count{%[1]s} %[3]d\n", l, c.seconds, c.requests)
-	})
-	s.mu.Unlock()
-	last := ""
-	for _, v := range values {
-		if v.Name != last {
-			fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", v.Name, v.Help, v.Name, v.Type)
-			last = v.Name
-		}
-		fmt.Fprintf(&b, "%s{%s} %g\n", v.Name, labels(v.Labels...), v.Value)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
+// Collector calls its argument with each further value, and the name of a database or "".
+// A name that ends in _total is a counter, another one a gauge.
+type Collector func(put func(name, help, database string, value float64))
 
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+// Describe implements prometheus.Collector.
+func (c Collector) Describe(chan<- *prometheus.Desc) {}
 
-func labels(pairs ...string) string {
-	var list []string
-	for i := 0; i+1 < len(pairs); i += 2 {
-		list = append(list, pairs[i]+`="`+escaper.Replace(pairs[i+1])+`"`)
-	}
-	return strings.Join(list, ",")
+// Collect implements prometheus.Collector.
+func (c Collector) Collect(ch chan<- prometheus.Metric) {
+	c(func(name, help, database string, value float64) {
+		kind, labels := prometheus.GaugeValue, prometheus.Labels(nil)
+		if strings.HasSuffix(name, "_total") {
+			kind = prometheus.CounterValue
+		}
+		if database != "" {
+			labels = prometheus.Labels{"database": strings.ToValidUTF8(database, "\ufffd")}
+		}
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, labels), kind, value)
+	})
 }

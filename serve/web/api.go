@@ -3,15 +3,11 @@ package web
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
-	"github.com/zarrdb/zarrdb/serve/metrics"
 )
 
 // reply answers a request, or returns an error, which the caller sends.
@@ -39,7 +35,7 @@ func (h *handler) routes() {
 		h.handle("GET /-/api/"+kind, func(w http.ResponseWriter, r *http.Request) error { return h.report(w, r, kind) })
 	}
 	h.handle("GET /-/api/read", h.read)
-	h.handle("GET /-/metrics", h.metrics)
+	h.server.Handle("GET /-/metrics", h.o.Metrics.Handler(h.collect))
 	h.sessionRoutes()
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", serve.Clip(r.URL.Path))})
@@ -105,43 +101,19 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
-// metrics answers with counts in the text format of Prometheus.
-func (h *handler) metrics(w http.ResponseWriter, _ *http.Request) error {
+// collect puts the counts that /-/metrics prints beside those of requests.
+func (h *handler) collect(put func(name, help, database string, value float64)) {
 	c := h.t.Counts()
-	values := h.cacheValues()
-	care := h.t.CareErrors()
-	for _, name := range slices.Sorted(maps.Keys(care)) {
-		values = append(values, metrics.Value{
-			Name: "zarrdb_care_errors", Help: "Kinds of background work that failed and have not succeeded since.", Type: "gauge",
-			Labels: []string{"database", name}, Value: float64(len(care[name])),
-		})
+	put("zarrdb_commits_total", "Commits of clients.", "", float64(c.Commits))
+	put("zarrdb_conflicts_total", "Commits of clients that failed with a conflict.", "", float64(c.Conflicts))
+	put("zarrdb_requests_active", "Requests that are being answered.", "", float64(len(h.slots)))
+	put("zarrdb_databases", "Databases and targets that are served.", "", float64(len(h.t.Names())))
+	for name, kinds := range h.t.CareErrors() {
+		put("zarrdb_care_errors", "Kinds of background work that failed and have not succeeded since.", name, float64(len(kinds)))
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	return h.o.Metrics.Print(w, append(values, []metrics.Value{
-		{Name: "zarrdb_commits_total", Help: "Commits of clients.", Type: "counter", Value: float64(c.Commits)},
-		{Name: "zarrdb_conflicts_total", Help: "Commits of clients that failed with a conflict.", Type: "counter", Value: float64(c.Conflicts)},
-		{Name: "zarrdb_requests_active", Help: "Requests that are being answered.", Type: "gauge", Value: float64(len(h.slots))},
-		{Name: "zarrdb_databases", Help: "Databases and targets that are served.", Type: "gauge", Value: float64(len(h.t.Names()))},
-	}...))
-}
-
-// cacheValues describes the caches of decoded chunks. Values of one name follow each
-// other.
-func (h *handler) cacheValues() (values []metrics.Value) {
-	stats := h.t.Caches()
-	for _, kind := range []struct {
-		name, help, kind string
-		of               func(s engine.CacheStats) int64
-	}{
-		{"zarrdb_chunk_cache_hits_total", "Decoded chunks that were found in the cache.", "counter", func(s engine.CacheStats) int64 { return s.Hits }},
-		{"zarrdb_chunk_cache_misses_total", "Decoded chunks that were not in the cache.", "counter", func(s engine.CacheStats) int64 { return s.Misses }},
-		{"zarrdb_chunk_cache_bytes", "Size of the decoded chunks in the cache.", "gauge", func(s engine.CacheStats) int64 { return s.Bytes }},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(stats)) {
-			values = append(values, metrics.Value{
-				Name: kind.name, Help: kind.help, Type: kind.kind, Labels: []string{"database", name}, Value: float64(kind.of(stats[name])),
-			})
-		}
+	for name, s := range h.t.Caches() {
+		put("zarrdb_chunk_cache_hits_total", "Decoded chunks that were found in the cache.", name, float64(s.Hits))
+		put("zarrdb_chunk_cache_misses_total", "Decoded chunks that were not in the cache.", name, float64(s.Misses))
+		put("zarrdb_chunk_cache_bytes", "Size of the decoded chunks in the cache.", name, float64(s.Bytes))
 	}
-	return values
 }

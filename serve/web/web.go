@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = new(metrics.Set)
+		o.Metrics = metrics.New()
 	}
 	return o
 }
