@@ -206,14 +206,13 @@ func (t target) noDatabase(from caller) error {
 	switch _, err := os.Stat(from.path(t.url[:i])); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
-	case err == nil && t.url[i] == '@':
-		if err := notDatabase(from, t.url); err != nil {
-			return err
+	case err == nil:
+		if t.url[i] == '@' {
+			if err := notDatabase(from, t.url); err != nil {
+				return err
+			}
 		}
-		version, path, _ := strings.Cut(t.url[i+1:], ":")
-		return &misspelledError{t.url[:i], version, strings.TrimLeft(path, "/"), fmt.Errorf("%s: %w", t.url, fs.ErrNotExist)}
-	case err == nil && t.url[i] == ':':
-		return &misspelledError{t.url[:i], "", strings.TrimLeft(t.url[i+1:], "/"), fmt.Errorf("%s: %w", t.url, fs.ErrNotExist)}
+		return fmt.Errorf("%s: %w; %s is no database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
 	}
 	return nil
 }
@@ -258,13 +257,9 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 			return nil, usagef("--session needs a database")
 		}
 		if err := t.noDatabase(here(cmd)); err != nil {
-			return nil, spelled(ctx, here(cmd), s, err)
+			return nil, err
 		}
-		src, err := engine.OpenSource(ctx, here(cmd).url(t.url), o)
-		if err != nil {
-			err = spelled(ctx, here(cmd), s, err)
-		}
-		return src, err
+		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
 	}
 	src, err := engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
 	if held := here(cmd).through(err, true); held != nil && f.session == "" {
@@ -326,7 +321,7 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
-		return nil, nil, spelled(cmd.Context(), here(cmd), s, rootless(parseTarget(here(cmd), s), err))
+		return nil, nil, rootless(parseTarget(here(cmd), s), err)
 	}
 	return src, n, nil
 }
