@@ -60,10 +60,6 @@ func (db *DB) Repair(ctx context.Context, o txn.CheckOptions, from ...*DB) (*txn
 // here, and removes all but the two newest copies. It takes milliseconds.
 func (db *DB) Checkpoint(ctx context.Context) error { return db.store.Checkpoint(ctx) }
 
-// Checkpoints lists the copies of the index, oldest first. The error may also be
-// that of the last attempt to make one.
-func (db *DB) Checkpoints() ([]txn.Checkpoint, error) { return db.store.Checkpoints() }
-
 // CopyIndex makes a copy of the index for another process of this machine, which reads
 // the database as of that moment with [Options.IndexCopy]. No space of payloads is given
 // back until the copy is closed, which must be before the database is.

@@ -338,7 +338,7 @@ func TestLinkUpdateCost(t *testing.T) {
 	db := openDB(t, nil)
 	linkSet(t, db, set(-1), Follow{}, ImportOptions{})
 	// A copy of the index that is made behind the commit counts as written.
-	if _, err := db.Checkpoints(); err != nil {
+	if _, err := db.store.Checkpoints(); err != nil {
 		t.Fatal(err)
 	}
 	first := head(t, db, "")
@@ -346,7 +346,7 @@ func TestLinkUpdateCost(t *testing.T) {
 		changed int
 		most    int64
 	}{{-1, 0}, {n / 2, 16 << 10}} {
-		if _, err := db.Checkpoints(); err != nil { // waits for one that is made behind the commit
+		if _, err := db.store.Checkpoints(); err != nil { // waits for one that is made behind the commit
 			t.Fatal(err)
 		}
 		before := db.DiskUse().IndexWritten

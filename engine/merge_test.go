@@ -193,7 +193,7 @@ func TestSessionAfterAConflict(t *testing.T) {
 	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.Is(err, txn.ErrConflict) {
 		t.Fatal(err)
 	}
-	if err := s.Refresh(bg); !errors.Is(err, txn.ErrConflict) {
+	if err := s.RefreshChoosing(bg, nil); !errors.Is(err, txn.ErrConflict) {
 		t.Fatal(err)
 	}
 	wantInts(t, s, "x", 60, 1, 2, 3, 4, 5)
@@ -203,7 +203,7 @@ func TestSessionAfterAConflict(t *testing.T) {
 	if err := put(s, "x", 4, 70); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Refresh(bg); err != nil {
+	if err := s.RefreshChoosing(bg, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantInts(t, s, "x", 0, 50, 2, 3, 70, 5)

@@ -249,9 +249,6 @@ func (s *Session) noteKey(key string) {
 	}
 }
 
-// Refresh is [txn.Session.Refresh].
-func (s *Session) Refresh(ctx context.Context) error { return s.RefreshChoosing(ctx, nil) }
-
 // RefreshChoosing is [txn.Session.RefreshChoosing].
 func (s *Session) RefreshChoosing(ctx context.Context, choose func(txn.Conflict) txn.Choice) error {
 	if err := s.copies.Refresh(ctx); err != nil {

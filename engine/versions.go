@@ -138,12 +138,6 @@ func (db *DB) Diff(ctx context.Context, from, to CommitID, prefix string) iter.S
 	return db.store.Diff(ctx, from, to, prefix)
 }
 
-// Renames returns the arrays that are in two versions at different paths, sorted by
-// their old paths. It reads changed directories only.
-func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]txn.Rename, error) {
-	return db.store.Renames(ctx, from, to)
-}
-
 // Merge brings the changes of another branch, tag or commit onto a branch, as a
 // commit with both as parents. Changes of both sides that o.Choose does not
 // decide are a *[ConflictError], and the branch does not move. If other is an
@@ -151,12 +145,6 @@ func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]txn.Rename, err
 // [txn.DB.Merge].
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.store.Merge(ctx, branch, other, o)
-}
-
-// MergeBase returns the best common ancestor of two commits. If there are several,
-// none of which is an ancestor of another, the error lists them.
-func (db *DB) MergeBase(ctx context.Context, a, b CommitID) (CommitID, error) {
-	return db.store.MergeBase(ctx, a, b)
 }
 
 // Rebase repeats the commits of a branch that upstream has not on top of upstream,

@@ -168,9 +168,6 @@ func (v *View) Lookup(ctx context.Context, key string) (Reference, error) {
 // a parquet set as [ReadParquet] does.
 func (v *View) Entries(ctx context.Context) iter.Seq2[Entry, error] { return v.set.Entries(ctx) }
 
-// Resolve applies the rules of the view to a URL of the set.
-func (v *View) Resolve(url string) (Place, error) { return v.urls.resolve(url) }
-
 func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	val, err := v.Locate(ctx, key)
 	if err != nil {

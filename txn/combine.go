@@ -226,12 +226,10 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	return s.Commit(ctx, o)
 }
 
-// Refresh takes what the branch got since the session's base into the session
-// and makes the head its new base. On a conflict nothing changes.
-func (s *Session) Refresh(ctx context.Context) error { return s.RefreshChoosing(ctx, nil) }
-
-// RefreshChoosing is Refresh with conflicts decided by choose: Ours takes what the
-// branch has, Theirs keeps what the session wrote.
+// RefreshChoosing takes what the branch got since the session's base into the session
+// and makes the head its new base. Conflicts are decided by choose, which may be nil: Ours
+// takes what the branch has, Theirs keeps what the session wrote. On a conflict that is not
+// decided nothing changes.
 func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Choice) error {
 	id, err := s.db.Head(s.branch)
 	if err != nil {

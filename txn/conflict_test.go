@@ -282,7 +282,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 				if flushed {
 					contents(t, s)
 				}
-				if err := refreshed.Refresh(bg); err != nil {
+				if err := refreshed.RefreshChoosing(bg, nil); err != nil {
 					t.Errorf("refresh: %v", err)
 				}
 				if got := contents(t, refreshed); !maps.Equal(got, want) {

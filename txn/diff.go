@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -14,27 +13,6 @@ import (
 
 // Rename says that an array that was at From is at To.
 type Rename struct{ From, To string }
-
-// Renames returns the arrays that are in two versions at different paths, by
-// identity, sorted by their old paths. It reads changed directories only.
-func (db *DB) Renames(ctx context.Context, from, to CommitID) ([]Rename, error) {
-	older, err := db.Snapshot(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	defer older.Close()
-	newer, err := db.Snapshot(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	defer newer.Close()
-	moves, err := db.space.Renames(ctx, older.commit.Root, newer.commit.Root)
-	list := make([]Rename, len(moves))
-	for i, mv := range moves {
-		list[i] = Rename{mv.From, mv.To}
-	}
-	return slices.Clip(list), err
-}
 
 // DiffFollowed is [DB.Diff] with arrays that were renamed compared with what they
 // were, under their new paths; the renames that touch prefix are returned too.

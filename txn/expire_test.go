@@ -61,7 +61,7 @@ func TestExpireKeepsTheBaseOfASavepoint(t *testing.T) {
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 2)})
 	}
-	if err := s.Refresh(bg); err != nil {
+	if err := s.RefreshChoosing(bg, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {

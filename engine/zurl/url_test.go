@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func readJSON(t *testing.T, file string, into any) {
@@ -473,16 +472,6 @@ func TestVersions(t *testing.T) {
 		if err != nil || u.Last().At() != want {
 			t.Errorf("%s is at %+v, %v, want %+v", in, u.Last().At(), err, want)
 		}
-	}
-	if n := (Version{Generation, "42"}).Generation(); n != 42 {
-		t.Errorf("generation %d", n)
-	}
-	at := time.Date(2025, 1, 1, 1, 23, 45, 678_000_000, time.UTC)
-	if got := (Version{Time, "2025-01-01T01:23:45.678Z"}).Time(); !got.Equal(at) {
-		t.Errorf("time %v", got)
-	}
-	if n, at := (Version{Branch, "v1"}).Generation(), (Version{}).Time(); n != 0 || !at.IsZero() {
-		t.Errorf("generation %d and time %v of others", n, at)
 	}
 }
 

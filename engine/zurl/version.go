@@ -34,24 +34,6 @@ type Version struct {
 	Name string
 }
 
-// Generation returns the number of a version of that kind, else 0.
-func (v Version) Generation() uint64 {
-	if v.Kind != Generation {
-		return 0
-	}
-	n, _ := strconv.ParseUint(v.Name, 10, 64) // versionOf has checked it
-	return n
-}
-
-// Time returns the time of a version of that kind, else the zero time.
-func (v Version) Time() time.Time {
-	if v.Kind != Time {
-		return time.Time{}
-	}
-	t, _ := time.Parse(time.RFC3339Nano, v.Name) // versionOf has checked it
-	return t
-}
-
 // parseVersion reads the text between "@" and the next slash, and returns its
 // canonical form.
 func parseVersion(scheme, raw string) (string, error) {

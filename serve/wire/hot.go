@@ -223,10 +223,6 @@ func ParseFound(b []byte) (Found, error) {
 	if len(b) != foundSize {
 		return Found{}, badMeta("reply", b)
 	}
-	return parseFound(b)
-}
-
-func parseFound(b []byte) (Found, error) {
 	f := Found{Size: int64(binary.LittleEndian.Uint64(b)), ID: [IDSize]byte(b[8:])}
 	if f.Size < 0 {
 		return Found{}, badMeta("reply", b)
@@ -245,30 +241,12 @@ type Place struct {
 	Off, N int64
 }
 
-const placeSize = foundSize + 20
-
 // Append appends the meta to dst.
 func (p *Place) Append(dst []byte) []byte {
 	dst = p.Found.Append(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, p.File)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Off))
 	return binary.LittleEndian.AppendUint64(dst, uint64(p.N))
-}
-
-// ParsePlace is the inverse of Append.
-func ParsePlace(b []byte) (Place, error) {
-	if len(b) != placeSize {
-		return Place{}, badMeta("reply", b)
-	}
-	f, err := parseFound(b)
-	p := Place{
-		Found: f, File: binary.LittleEndian.Uint32(b[foundSize:]),
-		Off: int64(binary.LittleEndian.Uint64(b[foundSize+4:])), N: int64(binary.LittleEndian.Uint64(b[foundSize+12:])),
-	}
-	if err == nil && (p.Off < 0 || p.N < 0 || p.Off+p.N < 0 || p.N > p.Size) {
-		err = badMeta("reply", b)
-	}
-	return p, err
 }
 
 func badMeta(of string, b []byte) error {

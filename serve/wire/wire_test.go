@@ -193,10 +193,6 @@ var hot = []struct {
 		v, err := ParsePages(b)
 		return &v, err
 	}},
-	{"place", &Place{Found: Found{Size: 9}, File: 3, Off: 4, N: 5}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
-		v, err := ParsePlace(b)
-		return &v, err
-	}},
 }
 
 func TestHot(t *testing.T) {

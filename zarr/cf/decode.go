@@ -387,14 +387,6 @@ func (d *Decoder) Type() dtype.Type { return d.out }
 // HasText reports whether [Decoder.AppendText] is more than JSON: for times and spans.
 func (d *Decoder) HasText() bool { return d.time != nil || d.span > 0 }
 
-// Calendar is the name of the calendar of decoded times, "" for other values.
-func (d *Decoder) Calendar() string {
-	if d.time == nil {
-		return ""
-	}
-	return d.time.calendar.name
-}
-
 // Append decodes packed elements of the array's type and appends them to dst as
 // elements of [Decoder.Type], in memory layout. Times that do not fit are
 // errors.
