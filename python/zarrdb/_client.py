@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import socket
@@ -175,6 +176,7 @@ class Client:
     def __init__(self, dir: str, wait: float | None = None) -> None:
         if not hasattr(socket, "AF_UNIX"):
             raise UnsupportedError("the package connects to databases through Unix sockets, which Python lacks on this system; the program zarrdb runs here")
+        importlib.import_module("concurrent.futures.thread")  # arrays need it, and it cannot be imported while the program ends
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()

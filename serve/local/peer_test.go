@@ -119,32 +119,31 @@ func TestPeerRefuses(t *testing.T) {
 	}
 	dir := shortDir(t)
 	for what, do := range map[string]func() error{
-		"begin":       func() error { _, err := p.Begin(bg, ""); return err },
-		"resume":      func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },
-		"branch":      func() error { return p.CreateBranch(bg, "x", id) },
-		"delete":      func() error { return p.DeleteBranch("main") },
-		"tag":         func() error { return p.CreateTag(bg, "x", id) },
-		"reset":       func() error { _, err := p.Reset(bg, "", id); return err },
-		"undo":        func() error { _, err := p.UndoBranch(bg, ""); return err },
-		"merge":       func() error { _, err := p.Merge(bg, "", id, txn.CommitOptions{}); return err },
-		"rebase":      func() error { _, err := p.Rebase(bg, "", id, txn.RebaseOptions{}); return err },
-		"revert":      func() error { _, err := p.Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
-		"pick":        func() error { _, err := p.CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
-		"pin":         func() error { return p.CreatePin(bg, "x", id, "") },
-		"unpin":       func() error { return p.DeletePin("x") },
-		"gc":          func() error { _, err := p.GC(bg, txn.GCOptions{}); return err },
-		"expire":      func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
-		"checkpoint":  func() error { return p.Checkpoint(bg) },
-		"repair":      func() error { _, err := p.Repair(bg, txn.CheckOptions{}); return err },
-		"abort":       func() error { return p.AbortSession(txn.SessionID{}) },
-		"pull":        func() error { _, err := p.Pull(bg, h.db, txn.TransferOptions{}); return err },
-		"=check":      func() error { _, err := p.Check(bg, txn.CheckOptions{}); return err },
-		"=gc":         func() error { _, err := p.GC(bg, txn.GCOptions{DryRun: true}); return err },
-		"=expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1, DryRun: true}); return err },
-		"=backup":     func() error { _, err := p.Backup(bg, dir+"/b", txn.TransferOptions{}); return err },
-		"=backup zip": func() error { _, err := p.BackupZip(bg, dir+"/b.zip", txn.TransferOptions{}); return err },
-		"=clone":      func() error { _, err := p.Clone(bg, dir+"/c", txn.TransferOptions{}); return err },
-		"=copy":       func() error { _, err := p.CopyIndex(bg); return err },
+		"begin":      func() error { _, err := p.Begin(bg, ""); return err },
+		"resume":     func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },
+		"branch":     func() error { return p.CreateBranch(bg, "x", id) },
+		"delete":     func() error { return p.DeleteBranch("main") },
+		"tag":        func() error { return p.CreateTag(bg, "x", id) },
+		"reset":      func() error { _, err := p.Reset(bg, "", id); return err },
+		"undo":       func() error { _, err := p.UndoBranch(bg, ""); return err },
+		"merge":      func() error { _, err := p.Merge(bg, "", id, txn.CommitOptions{}); return err },
+		"rebase":     func() error { _, err := p.Rebase(bg, "", id, txn.RebaseOptions{}); return err },
+		"revert":     func() error { _, err := p.Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"pick":       func() error { _, err := p.CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"pin":        func() error { return p.CreatePin(bg, "x", id, "") },
+		"unpin":      func() error { return p.DeletePin("x") },
+		"gc":         func() error { _, err := p.GC(bg, txn.GCOptions{}); return err },
+		"expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
+		"checkpoint": func() error { return p.Checkpoint(bg) },
+		"repair":     func() error { _, err := p.Repair(bg, txn.CheckOptions{}); return err },
+		"abort":      func() error { return p.AbortSession(txn.SessionID{}) },
+		"pull":       func() error { _, err := p.Pull(bg, h.db, txn.TransferOptions{}); return err },
+		"=check":     func() error { _, err := p.Check(bg, txn.CheckOptions{}); return err },
+		"=gc":        func() error { _, err := p.GC(bg, txn.GCOptions{DryRun: true}); return err },
+		"=expire":    func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1, DryRun: true}); return err },
+		"=backup":    func() error { _, err := p.Backup(bg, dir+"/b", txn.TransferOptions{}); return err },
+		"=clone":     func() error { _, err := p.Clone(bg, dir+"/c", txn.TransferOptions{}); return err },
+		"=copy":      func() error { _, err := p.CopyIndex(bg); return err },
 	} {
 		want := error(kv.ErrReadOnly)
 		if what[0] == '=' {
@@ -157,7 +156,7 @@ func TestPeerRefuses(t *testing.T) {
 	if s, err := p.Stats(bg, ""); err != nil || s.Keys != 1 || s.Commits != 2 || s.Packs != 0 {
 		t.Errorf("stats: %+v, %v", s, err)
 	}
-	if _, err := p.Discard(); err != nil {
+	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Resolve(bg, "main"); !errors.Is(err, txn.ErrClosed) {

@@ -13,9 +13,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// Versions is what tells the versions of a database, such as a *txn.DB, with changes C and
-// renames R.
-type Versions[C, R any] interface {
+// Versions is what tells the versions of a database, such as a *txn.DB, with changes C.
+type Versions[C any] interface {
 	Resolve(ctx context.Context, rev string) (catalog.CommitID, error)
 	Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error)
 	Branches() []catalog.Ref
@@ -26,49 +25,45 @@ type Versions[C, R any] interface {
 	Log(ctx context.Context, from catalog.CommitID) iter.Seq2[*catalog.Commit, error]
 	History(ctx context.Context, from catalog.CommitID, path string, follow bool) iter.Seq2[history.PathCommit, error]
 	Diff(ctx context.Context, from, to catalog.CommitID, prefix string) iter.Seq2[C, error]
-	Renames(ctx context.Context, from, to catalog.CommitID) ([]R, error)
-	MergeBase(ctx context.Context, a, b catalog.CommitID) (catalog.CommitID, error)
 	Pins(ctx context.Context) ([]catalog.Pin, error)
 }
 
 // Same returns an error if b answers anything else than a, about refs, the given names of
 // branches, and commits. Errors are compared by what errors.Is says of them.
-func Same[C, R any](ctx context.Context, a, b Versions[C, R], names []string, commits []catalog.CommitID) error {
-	s := comparison[C, R]{a: a, b: b}
-	s.ask("branches", func(v Versions[C, R]) (any, error) { return v.Branches(), nil })
-	s.ask("tags", func(v Versions[C, R]) (any, error) { return v.Tags(), nil })
-	s.ask("pins", func(v Versions[C, R]) (any, error) { return v.Pins(ctx) })
+func Same[C any](ctx context.Context, a, b Versions[C], names []string, commits []catalog.CommitID) error {
+	s := comparison[C]{a: a, b: b}
+	s.ask("branches", func(v Versions[C]) (any, error) { return v.Branches(), nil })
+	s.ask("tags", func(v Versions[C]) (any, error) { return v.Tags(), nil })
+	s.ask("pins", func(v Versions[C]) (any, error) { return v.Pins(ctx) })
 	for _, name := range append(names, "", "none") {
-		s.ask("head of "+name, func(v Versions[C, R]) (any, error) { return v.Head(name) })
-		s.ask("reflog of "+name, func(v Versions[C, R]) (any, error) { return all(v.Reflog(ctx, name)) })
-		s.ask("reflog of tag "+name, func(v Versions[C, R]) (any, error) { return all(v.TagReflog(ctx, name)) })
+		s.ask("head of "+name, func(v Versions[C]) (any, error) { return v.Head(name) })
+		s.ask("reflog of "+name, func(v Versions[C]) (any, error) { return all(v.Reflog(ctx, name)) })
+		s.ask("reflog of tag "+name, func(v Versions[C]) (any, error) { return all(v.TagReflog(ctx, name)) })
 		for _, rev := range []string{name, name + "~1", name + "^2", name + "@{1}", name + "@{"} {
-			s.ask("revision "+rev, func(v Versions[C, R]) (any, error) { return v.Resolve(ctx, rev) })
+			s.ask("revision "+rev, func(v Versions[C]) (any, error) { return v.Resolve(ctx, rev) })
 		}
 	}
 	for i, id := range append(commits, catalog.CommitID{1}) {
 		last := commits[max(i-1, 0)]
 		first := commits[i/2%len(commits)]
-		s.ask("commit "+id.Short(), func(v Versions[C, R]) (any, error) { return v.Lookup(ctx, id) })
-		s.ask("revision "+id.Short(), func(v Versions[C, R]) (any, error) { return v.Resolve(ctx, id.Short()) })
-		s.ask("log of "+id.Short(), func(v Versions[C, R]) (any, error) { return all(v.Log(ctx, id)) })
-		s.ask("history of "+id.Short(), func(v Versions[C, R]) (any, error) { return all(v.History(ctx, id, "d1", true)) })
+		s.ask("commit "+id.Short(), func(v Versions[C]) (any, error) { return v.Lookup(ctx, id) })
+		s.ask("revision "+id.Short(), func(v Versions[C]) (any, error) { return v.Resolve(ctx, id.Short()) })
+		s.ask("log of "+id.Short(), func(v Versions[C]) (any, error) { return all(v.Log(ctx, id)) })
+		s.ask("history of "+id.Short(), func(v Versions[C]) (any, error) { return all(v.History(ctx, id, "d1", true)) })
 		for _, other := range []catalog.CommitID{last, first} {
-			s.ask("changes from "+other.Short()+" to "+id.Short(), func(v Versions[C, R]) (any, error) { return all(v.Diff(ctx, other, id, "")) })
-			s.ask("renames from "+other.Short()+" to "+id.Short(), func(v Versions[C, R]) (any, error) { return v.Renames(ctx, other, id) })
-			s.ask("merge base of "+other.Short()+" and "+id.Short(), func(v Versions[C, R]) (any, error) { return v.MergeBase(ctx, other, id) })
+			s.ask("changes from "+other.Short()+" to "+id.Short(), func(v Versions[C]) (any, error) { return all(v.Diff(ctx, other, id, "")) })
 		}
 	}
 	return s.err
 }
 
-type comparison[C, R any] struct {
-	a, b Versions[C, R]
+type comparison[C any] struct {
+	a, b Versions[C]
 	err  error
 }
 
 // ask compares one answer.
-func (s *comparison[C, R]) ask(what string, of func(Versions[C, R]) (any, error)) {
+func (s *comparison[C]) ask(what string, of func(Versions[C]) (any, error)) {
 	if s.err != nil {
 		return
 	}
