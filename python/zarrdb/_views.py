@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # noqa: F401  # it cannot be imported any more while the program ends
 import os
 import threading
 from collections.abc import Callable, Iterator
