@@ -63,7 +63,6 @@ func TestReadJSONForms(t *testing.T) {
 		{`{"refs":["v"],"a":["{{u}}"]}`, []Entry{whole("refs", "v"), whole("a", "{{u}}")}},
 		// Nor do they in a set of version 1 without templates.
 		{`{"version":1,"refs":{"a":["{{u}}.nc"],"b":["{{u"]}}`, []Entry{whole("a", "{{u}}.nc"), whole("b", "{{u")}},
-		{`{"refs":{"a":["{{u}}.nc"]},"templates":{},"version":1}`, []Entry{whole("a", "{{u}}.nc")}},
 		{`{"templates":{"a":"b"}}`, []Entry{data("templates", `{"a":"b"}`)}},
 		{`{"gen":"x","version":1,"refs":{"a":["u"]},"other":[{}],"gen":[]}`, nil}, // twice
 		{`{"refs":{"a":["{{t}}{{t}}"]},"templates":{"t":"x"},"version":1}`, []Entry{whole("a", "xx")}},

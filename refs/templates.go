@@ -24,7 +24,7 @@ func parseTemplates(raw []byte) (*renderer, error) {
 	if err := json.Unmarshal(raw, &texts); err != nil || texts == nil {
 		return nil, invalid(`refs: "templates" is no object`)
 	}
-	r := &renderer{none: len(texts) == 0, plain: make(map[string]string, len(texts))}
+	r := &renderer{plain: make(map[string]string, len(texts))}
 	for name, raw := range texts {
 		var text *string
 		if err := json.Unmarshal(raw, &text); err != nil || text == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,9 +190,10 @@ func infoCmd() *cobra.Command {
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var info info
+			var unread error // of an array whose values cannot be decoded
 			s, n, err := src.node(cmd, args[0])
 			if path, m, ok := zarr.Unreadable(err); ok && errors.Is(err, engine.ErrUnknownCodec) {
-				unread := err
+				unread = err
 				if info, err = metaInfo(path, m); err != nil {
 					return unread
 				}
@@ -205,9 +207,11 @@ func infoCmd() *cobra.Command {
 				}
 			}
 			if asJSON {
-				return printJSON(cmd, info)
+				err = printJSON(cmd, info)
+			} else {
+				err = printInfo(cmd, info)
 			}
-			return printInfo(cmd, info)
+			return cmp.Or(err, unread)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
