@@ -36,9 +36,10 @@ type DialOptions struct {
 // readable, and a session without lost writes continues. Safe for concurrent
 // use.
 type Client struct {
-	o DialOptions
+	o    DialOptions
+	busy chan struct{} // has room for the goroutine that connects again
 
-	mu     sync.Mutex // held while it connects again
+	mu     sync.Mutex
 	l      *link
 	closed bool
 	leases map[*lease]struct{} // renewed on each new connection
@@ -65,7 +66,7 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o}
+	c := &Client{o: *o, busy: make(chan struct{}, 1)}
 	if c.o.Version == "" {
 		c.o.Version = Version()
 	}
@@ -134,34 +135,60 @@ func (c *Client) Close() error {
 
 // link returns the connection, and makes a new one where it has ended.
 func (c *Client) link(ctx context.Context) (*link, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, txn.ErrClosed
+	l, err := c.present()
+	if err != nil || !l.over() {
+		return l, err
 	}
-	if !c.l.over() {
-		return c.l, nil
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	var h Handover
 	for {
+		old, err := c.present()
+		if err != nil || !old.over() {
+			return old, err
+		}
 		l, err := c.connect(ctx)
 		if err == nil {
-			if err = c.renew(ctx, l); err != nil {
-				l.close(err)
+			if err = c.renew(ctx, l); err == nil {
+				err = c.use(l)
 			}
-		}
-		if err == nil {
-			c.l.close(c.l.why())
-			c.l = l
-			return l, nil
+			if err == nil {
+				return l, nil
+			}
+			l.close(err)
 		}
 		if errors.Is(err, engine.ErrMoved) {
 			return nil, err
 		}
 		if err := h.Again(ctx, err); err != nil {
-			return nil, errors.Join(c.l.why(), err)
+			return nil, errors.Join(old.why(), err)
 		}
 	}
+}
+
+// present returns the last connection.
+func (c *Client) present() (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, txn.ErrClosed
+	}
+	return c.l, nil
+}
+
+// use makes l the connection.
+func (c *Client) use(l *link) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return txn.ErrClosed
+	}
+	c.l = l
+	return nil
 }
 
 // connect makes one try to connect again.
@@ -171,7 +198,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l, err := newLink(ctx, conn, c)
-	if err == nil && l.identity().Differs(c.l.identity()) {
+	if err == nil && l.identity().Differs(c.Identity()) {
 		err = fmt.Errorf("%w: process %d has another database open at %s; open it again", engine.ErrMoved, l.hello.PID, l.hello.Dir)
 		l.close(err)
 	}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -55,29 +57,36 @@ func (s source) Lease(ctx context.Context, rev string) (txn.Lease, error) {
 			return err
 		}
 		out.l, out.handle = l, in.View
-		return nil
+		return s.c.keep(out)
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.c.keep(out)
 	return out, nil
 }
 
-// keep notes a lease, to be renewed on the next connection.
-func (c *Client) keep(l *lease) {
+// keep notes a lease, to be renewed on the next connection. If that of the lease has ended,
+// others may have been renewed already, and the error is an [ErrGone].
+func (c *Client) keep(k *lease) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if k.l.over() {
+		return k.l.why()
+	}
 	if c.leases == nil {
 		c.leases = map[*lease]struct{}{}
 	}
-	c.leases[l] = struct{}{}
+	c.leases[k] = struct{}{}
+	return nil
 }
 
 // renew leases every version again, on a new connection, before anything else is read on
-// it. c.mu is held.
+// it.
 func (c *Client) renew(ctx context.Context, l *link) error {
-	for k := range c.leases {
+	c.mu.Lock()
+	leases := slices.Collect(maps.Keys(c.leases))
+	c.mu.Unlock()
+	for _, k := range leases {
 		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: k.db, Rev: k.commit.ID.String()})
 		if err == nil && commitID(in.ID) != k.commit.ID { // a branch has this name
 			err = fmt.Errorf("commit %s: %w", k.commit.ID.Short(), txn.ErrNoRef)
@@ -85,9 +94,39 @@ func (c *Client) renew(ctx context.Context, l *link) error {
 		if err != nil && (errors.Is(err, ErrGone) || ctx.Err() != nil) {
 			return err
 		}
+		if c.renewed(k, l, in.View, err) || err != nil {
+			continue
+		}
+		if err := l.closeView(in.View); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewed notes where a version is kept now. It is false if the lease was released meanwhile.
+func (c *Client) renewed(k *lease, l *link, handle uint32, lost error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, open := c.leases[k]
+	if open {
 		k.mu.Lock()
-		k.l, k.handle, k.lost = l, in.View, err
-		k.mu.Unlock()
+		defer k.mu.Unlock()
+		k.l, k.handle, k.lost = l, handle, lost
+	}
+	return open
+}
+
+// closeTime is how long a process that does not answer keeps the end of a lease waiting. It
+// does what it was asked to later.
+const closeTime = time.Second
+
+// closeView gives a version up. The error is an [ErrGone].
+func (l *link) closeView(handle uint32) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if _, err := ask[none](ctx, l, wire.OpClose, wire.Handle{View: handle}); errors.Is(err, ErrGone) {
+		return err
 	}
 	return nil
 }
@@ -109,9 +148,10 @@ func (l *lease) Release() {
 	delete(l.c.leases, l)
 	l.c.mu.Unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if open && l.lost == nil && !l.l.over() {
-		_, _ = ask[none](context.Background(), l.l, wire.OpClose, wire.Handle{View: l.handle}) // it ends with the connection at last
+	at, handle, lost := l.l, l.handle, l.lost
+	l.mu.Unlock()
+	if open && lost == nil && !at.over() {
+		_ = at.closeView(handle) // it ends with the connection at last
 	}
 }
 

@@ -1,0 +1,76 @@
+//go:build unix
+
+package local
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// While the process that has the database open is stopped, reads end with their contexts,
+// and versions, databases and clients are closed.
+func TestStoppedHolder(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	h := hold(t, dir, nil)
+	put(t, h.db, map[string][]byte{"k": random(1, 100<<10)})
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	child := startHolder(t, dir)
+	c := joinDir(t, dir)
+	p, err := c.Peer("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.At(bg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, child)
+	for what, do := range map[string]func(context.Context) error{
+		"read":    func(ctx context.Context) error { _, err := v.Get(ctx, "k", kv.All()); return err },
+		"open":    func(ctx context.Context) error { _, err := p.At(ctx, ""); return err },
+		"resolve": func(ctx context.Context) error { _, err := p.Resolve(ctx, "main~1"); return err },
+		"log": func(ctx context.Context) error {
+			for _, err := range p.Log(ctx, v.Commit().ID) {
+				return err
+			}
+			return nil
+		},
+		"reflog": func(ctx context.Context) error {
+			for _, err := range p.Reflog(ctx, "main") {
+				return err
+			}
+			return nil
+		},
+		"stats": func(ctx context.Context) error { _, err := p.Stats(ctx, ""); return err },
+	} {
+		ctx, cancel := context.WithTimeout(bg, 20*time.Millisecond)
+		if err := do(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
+		cancel()
+	}
+	if err := errors.Join(v.Close(), p.Close(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// stop stops a process, and waits until it has stopped.
+func stop(t *testing.T, c *child) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("%v, status %x", err, status)
+	}
+}
