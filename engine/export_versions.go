@@ -64,8 +64,11 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at sour
 	}
 	p.names = []Ref{{Name: txn.MainBranch, Commit: p.head.ID}}
 	if f.Branches {
-		tags := p.db.Tags()
-		p.names, p.tags = append(p.db.Branches(), tags...), len(tags)
+		branches, tags, err := p.db.PageSource().Refs(ctx)
+		if err != nil {
+			return p, err
+		}
+		p.names, p.tags = append(branches, tags...), len(tags)
 	}
 	return p, p.find(ctx)
 }

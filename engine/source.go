@@ -448,7 +448,11 @@ func (db *DB) version(ctx context.Context, v zurl.Version) (txn.CommitID, error)
 	case zurl.Branch:
 		return db.Head(v.Name)
 	case zurl.Tag:
-		for _, t := range db.Tags() {
+		_, tags, err := db.PageSource().Refs(ctx)
+		if err != nil {
+			return txn.CommitID{}, err
+		}
+		for _, t := range tags {
 			if t.Name == v.Name {
 				return t.Commit, nil
 			}

@@ -47,7 +47,11 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 		return nil, err
 	}
 	defer s.Close()
-	out := &Stats{Branches: len(db.Branches()), Tags: len(db.Tags())}
+	branches, tags, err := db.PageSource().Refs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Stats{Branches: len(branches), Tags: len(tags)}
 	sessions, err := db.Sessions(ctx)
 	if err != nil {
 		return nil, err

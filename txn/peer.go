@@ -119,14 +119,20 @@ func (p *peer) idle() bool {
 	return len(p.db.roots) == 0
 }
 
-// refs returns the table of refs. That of a peer is as new as the last answer of the source.
-func (db *DB) refs() *refTable {
+// answerTime is how long calls without a context wait for the other process.
+var answerTime = 10 * time.Second // tests change it
+
+// refs returns the table of refs. With an error of the source it is as new as the last
+// answer.
+func (db *DB) refs() (*refTable, error) {
 	if db.peer == nil {
-		return &db.heads
+		return &db.heads, nil
 	}
-	branches, tags, err := db.peer.Refs(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	branches, tags, err := db.peer.Refs(ctx)
 	if err != nil {
-		return &db.heads
+		return &db.heads, err
 	}
 	m := make(map[string]CommitID, len(branches)+len(tags))
 	for _, r := range branches {
@@ -138,7 +144,7 @@ func (db *DB) refs() *refTable {
 	db.heads.mu.Lock()
 	defer db.heads.mu.Unlock()
 	db.heads.m = m
-	return &db.heads
+	return &db.heads, nil
 }
 
 // manyAncestors is the greatest number of commits in one request.

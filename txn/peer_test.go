@@ -285,3 +285,44 @@ func first(t *testing.T, db *DB, id CommitID) CommitID {
 	}
 	return c.Parents[0]
 }
+
+// silentSource does not answer what refs are.
+type silentSource struct {
+	Source
+	ended bool
+}
+
+func (s *silentSource) Refs(ctx context.Context) (branches, tags []Ref, err error) {
+	if !s.ended {
+		return s.Source.Refs(ctx)
+	}
+	<-ctx.Done()
+	return nil, nil, ctx.Err()
+}
+
+// Where the other process does not answer, the head of a branch is an error, not what it was
+// or none; lists are as of the last answer.
+func TestPeerHeadWithoutAnswer(t *testing.T) {
+	defer func(d time.Duration) { answerTime = d }(answerTime)
+	answerTime = time.Millisecond
+	db := openTest(t, nil)
+	for _, asked := range []bool{false, true} {
+		src := &silentSource{Source: db.Source(), ended: true}
+		p := NewPeer(db.Dir(), db.Identity(), src, testOptions(nil))
+		defer p.Close()
+		if asked {
+			src.ended = false
+			answerTime = time.Minute
+			if len(p.Branches()) != 1 {
+				t.Error("no branch")
+			}
+			src.ended, answerTime = true, time.Millisecond
+			if len(p.Branches()) != 1 {
+				t.Error("a branch is forgotten")
+			}
+		}
+		if id, err := p.Head(""); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNoRef) {
+			t.Errorf("asked before %v: %v, %v", asked, id, err)
+		}
+	}
+}

@@ -88,16 +88,27 @@ func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error
 	return c.moves[0], nil
 }
 
-// Branches lists the branches by name.
-func (db *DB) Branches() []Ref { return db.refs().list(catalog.HeadPrefix) }
+// Branches lists the branches by name. Those of a peer are as of the last answer where the
+// other process does not answer; [Source.Refs] of [DB.Source] has the error.
+func (db *DB) Branches() []Ref {
+	refs, _ := db.refs()
+	return refs.list(catalog.HeadPrefix)
+}
 
-// Tags lists the tags by name.
-func (db *DB) Tags() []Ref { return db.refs().list(catalog.TagPrefix) }
+// Tags lists the tags by name, as Branches does.
+func (db *DB) Tags() []Ref {
+	refs, _ := db.refs()
+	return refs.list(catalog.TagPrefix)
+}
 
 // Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
 func (db *DB) Head(branch string) (CommitID, error) {
 	branch = orMain(branch)
-	if id, ok := db.refs().get(catalog.HeadRef(branch)); ok {
+	refs, err := db.refs()
+	if err != nil {
+		return CommitID{}, fmt.Errorf("branch %q: %w", branch, err)
+	}
+	if id, ok := refs.get(catalog.HeadRef(branch)); ok {
 		return id, nil
 	}
 	return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)

@@ -126,7 +126,11 @@ func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) e
 			}
 			say(cmd, "")
 		}
-		printCommit(cmd, c, refNames(db.Branches(), db.Tags())[c.ID])
+		names, err := refNames(cmd, db)
+		if err != nil {
+			return err
+		}
+		printCommit(cmd, c, names[c.ID])
 		return nil
 	})
 }

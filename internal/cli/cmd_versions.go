@@ -121,7 +121,11 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				if err != nil {
 					return err
 				}
-				return f.print(cmd, refNames(db.Branches(), db.Tags()), logOf(cmd.Context(), db, head, t.path, f.followed))
+				names, err := refNames(cmd, db)
+				if err != nil {
+					return err
+				}
+				return f.print(cmd, names, logOf(cmd.Context(), db, head, t.path, f.followed))
 			})
 		},
 	}
@@ -192,7 +196,11 @@ func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, f
 }
 
 // refNames returns the names of the refs at each commit.
-func refNames(branches, tags []txn.Ref) map[txn.CommitID]string {
+func refNames(cmd *cobra.Command, db *engine.DB) (map[txn.CommitID]string, error) {
+	branches, tags, err := db.PageSource().Refs(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
 	names := map[txn.CommitID]string{}
 	for _, r := range branches {
 		names[r.Commit] += "(" + r.Name + ") "
@@ -200,7 +208,7 @@ func refNames(branches, tags []txn.Ref) map[txn.CommitID]string {
 	for _, r := range tags {
 		names[r.Commit] += "(tag " + r.Name + ") "
 	}
-	return names
+	return names, nil
 }
 
 func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
@@ -241,7 +249,11 @@ func showCmd() *cobra.Command {
 				if asJSON {
 					return printJSON(cmd, toJSON(c))
 				}
-				printCommit(cmd, c, refNames(db.Branches(), db.Tags())[c.ID])
+				names, err := refNames(cmd, db)
+				if err != nil {
+					return err
+				}
+				printCommit(cmd, c, names[c.ID])
 				if len(c.Parents) == 0 {
 					return nil
 				}
