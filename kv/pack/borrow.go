@@ -57,43 +57,59 @@ func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
 		return nil, err
 	}
 	f := borrowedFile{Borrowed: b}
-	h, size, err := s.borrowed(a, f)
+	p, err := s.lend(a, f)
 	if err != nil {
 		_ = f.Close()
-		return nil, err
 	}
-	return s.files.lend(a.Pack, h, size)
+	return p, err
 }
 
-// borrowed makes a handle of a file that holds the payload at a, and returns the logical
-// size of the pack.
-func (s *Store) borrowed(a Address, f vfs.File) (*handle, uint64, error) {
+// viewBorrowed is View of a borrowed pack. A payload that is not sound is asked for again,
+// once: the file had its place when it was borrowed, but the other process had the bytes in
+// memory still.
+func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+	begun := false
+	once := func(b []byte) error {
+		begun = true
+		return fn(b)
+	}
+	err := s.view(ctx, a, off, n, once)
+	var damage *CorruptError
+	if begun || !errors.As(err, &damage) {
+		return err
+	}
+	if _, err := s.borrow(ctx, a); err != nil {
+		return err
+	}
+	return s.view(ctx, a, off, n, fn)
+}
+
+// lend gives a pack a new handle, of a file that holds the payload at a.
+func (s *Store) lend(a Address, f vfs.File) (*pack, error) {
 	p := newPack(s, a.Pack, 0)
 	lay, err := p.checkFile(f)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	length, err := fileSize(f)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	size := uint64(length)
 	if lay != nil {
 		size = lay.size
 	}
 	if a.Length > size || a.Offset > size-a.Length {
-		return nil, 0, p.corrupt(a.Offset, a.Length, "no payload can be here")
+		return nil, p.corrupt(a.Offset, a.Length, "no payload can be here")
 	}
-	return s.files.handleOf(f, lay, length), size, nil
+	return s.files.lend(a.Pack, f, lay, length, size)
 }
 
-// lend gives a borrowed pack a new handle.
-func (a *handles) lend(id ID, h *handle, size uint64) (*pack, error) {
+// lend is [Store.lend] for a file of length bytes, with the logical size of the pack.
+func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64) (*pack, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.count.Add(1)
 	if err := a.s.check(context.Background()); err != nil {
-		h.unref()
 		return nil, err
 	}
 	a.s.mu.Lock()
@@ -109,7 +125,9 @@ func (a *handles) lend(id ID, h *handle, size uint64) (*pack, error) {
 		p.mu.Unlock()
 	}
 	a.evictLocked(p)
-	a.makeRoom(int64(len(h.data)))
+	a.makeRoom(length)
+	h := a.handleOf(f, lay, length)
+	a.count.Add(1)
 	p.touch.Store(true)
 	p.handle.Store(h)
 	a.ring = append(a.ring, p)

@@ -27,6 +27,13 @@ import (
 // address where there is no payload, for damage, and for bytes that cannot be
 // read; ErrFailed for a payload that a failure took.
 func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+	if s.o.borrow != nil {
+		return s.viewBorrowed(ctx, a, off, n, fn)
+	}
+	return s.view(ctx, a, off, n, fn)
+}
+
+func (s *Store) view(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
 	r, err := s.locate(ctx, a, off, n)
 	if err != nil {
 		return err

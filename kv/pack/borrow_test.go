@@ -1,0 +1,108 @@
+//go:build unix && !aix
+
+package pack
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
+)
+
+// pausedFS stops after each write of a large payload.
+type pausedFS struct {
+	vfs.FS
+	pause func()
+}
+
+func (fs pausedFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	f, err := fs.FS.OpenReadWrite(name, c, o...)
+	return pausedFile{f, fs.pause}, err
+}
+
+type pausedFile struct {
+	vfs.File
+	pause func()
+}
+
+func (f pausedFile) WriteAt(b []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(b, off)
+	if len(b) >= largeFrom {
+		f.pause()
+	}
+	return n, err
+}
+
+// A payload that was in memory when its file was borrowed is read, though the file had a
+// place for it: a payload behind it was in the file already.
+func TestBorrowedBeforeWritten(t *testing.T) {
+	written, on := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(on) })
+	fs := pausedFS{osfs.FS, func() { close(written); <-on }}
+	s := mustOpen(t, t.TempDir(), &Options{FS: fs})
+	defer mustClose(t, s)
+	first, small := []byte("first"), bytes.Repeat([]byte("small"), 100)
+	before := mustAppend(t, s, first)
+	if _, err := s.Sync(bg); err != nil {
+		t.Fatal(err)
+	}
+	waits := mustAppend(t, s, small)
+	done := make(chan error)
+	go func() {
+		_, err := s.Append(bg, Owner{}, make([]byte, 2*largeFrom))
+		done <- err
+	}()
+	<-written
+	asked := 0
+	b := Borrow(func(_ context.Context, a Address) (Borrowed, error) {
+		if asked++; asked == 2 {
+			goOn()
+		}
+		return s.File(a)
+	})
+	defer mustClose(t, b)
+	for _, c := range []struct {
+		at   Address
+		want []byte
+	}{{before, first}, {waits, small}} {
+		err := b.View(bg, c.at, 0, c.at.Length, func(got []byte) error {
+			if !bytes.Equal(got, c.want) {
+				return fmt.Errorf("%q, want %q", got, c.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	goOn()
+	if err := <-done; err != nil || asked != 2 {
+		t.Errorf("%d files were borrowed, %v", asked, err)
+	}
+}
+
+// Where all maps together would be too long, a borrowed pack takes the place of others.
+func TestBorrowedMapsTakeTurns(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), &Options{MaxPackBytes: 1})
+	defer mustClose(t, s)
+	var at []Address
+	for range 3 {
+		at = append(at, mustAppend(t, s, make([]byte, 1<<20)))
+	}
+	b := Borrow(func(_ context.Context, a Address) (Borrowed, error) { return s.File(a) })
+	defer mustClose(t, b)
+	b.o.MapBytes = 3 << 19
+	for _, a := range at {
+		if err := b.View(bg, a, 0, a.Length, func([]byte) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if h := b.lookup(a.Pack).handle.Load(); h.data == nil || b.files.mapped.Load() > b.o.MapBytes {
+			t.Errorf("mapped %v, all %d", h.data != nil, b.files.mapped.Load())
+		}
+	}
+}
