@@ -331,6 +331,7 @@ func (db *DB) moveRef(ctx context.Context, m serve.RefMove) error {
 		return client.MoveRef(ctx, "", m)
 	}
 	t := serve.New(serve.Options{})
+	defer t.Close(ctx)
 	if err := t.AddDatabase("db", held); err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ func (db *DB) GC(ctx context.Context, o txn.GCOptions) (*txn.GCReport, error) {
 }
 
 // Cache registers a function that closes snapshots which are kept only to be opened
-// again, for GC and Expire.
-func (db *DB) Cache(letGo func()) { db.store.Cache(letGo) }
+// again, for GC and Expire, until stop is called.
+func (db *DB) Cache(letGo func()) (stop func()) { return db.store.Cache(letGo) }
 
 // CareErrors returns the errors of work that the database does by itself and that has not
 // succeeded since, such as checkpoints. It works after Close too.

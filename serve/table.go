@@ -126,6 +126,7 @@ type served struct {
 
 	views    views
 	sessions sessions
+	stop     func() // closing of views before collections; nil for a target
 }
 
 // New returns an empty table.
@@ -183,7 +184,7 @@ func (t *Table) add(s *served) error {
 	s.views.limit, s.views.documents = t.o.Views, newDocuments()
 	t.served[s.name] = s
 	if s.db != nil {
-		s.db.Cache(s.views.letGo)
+		s.stop = s.db.Cache(s.views.letGo)
 	}
 	return nil
 }
@@ -285,6 +286,9 @@ func (t *Table) Close(ctx context.Context) error {
 	for _, s := range all {
 		errs = append(errs, s.sessions.close(ctx))
 		s.views.close()
+		if s.stop != nil {
+			s.stop()
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -81,7 +81,7 @@ type DB struct {
 	mu       sync.Mutex
 	sessions map[SessionID]*Session // open in this process
 	roots    map[tree.Root]int      // of open snapshots, for gc
-	caches   []func()               // see Cache
+	caches   []*func()              // see Cache
 
 	closed atomic.Bool
 }
@@ -340,6 +340,7 @@ func (db *DB) Close() error {
 		return nil
 	}
 	if db.peer != nil {
+		db.peer.stop()
 		return db.packs.Close()
 	}
 	for _, s := range db.openSessions() {

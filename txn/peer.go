@@ -22,7 +22,8 @@ import (
 // place of the index.
 type peer struct {
 	Source
-	db *DB
+	db   *DB
+	stop func() // being recalled
 
 	mu      sync.Mutex
 	answers [2]ancestry // to Ancestors, the last one first
@@ -56,7 +57,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db.forgetCommits()
 	t := tree.New(sourcePages{src}, &tree.Options{CacheBytes: opts.PageCacheBytes})
 	db.space = namespace.New(t, opts.Policy, db.load)
-	src.Recalled(db.peer.recalled)
+	db.peer.stop = src.Recalled(db.peer.recalled)
 	return db
 }
 

@@ -326,3 +326,16 @@ func TestPeerHeadWithoutAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A peer that is closed is not recalled any more.
+func TestPeersAreForgotten(t *testing.T) {
+	db := openTest(t, nil)
+	for range 3 {
+		if err := NewPeer(db.Dir(), db.Identity(), db.Source(), testOptions(nil)).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(db.caches) > 0 {
+		t.Errorf("%d functions are called before collections", len(db.caches))
+	}
+}

@@ -80,11 +80,17 @@ func (db *DB) hold(root tree.Root) (release func()) {
 }
 
 // Cache registers a function that closes snapshots which are kept only to be opened
-// again. [DB.GC] and [DB.Expire] call it, so that such a snapshot holds nothing.
-func (db *DB) Cache(letGo func()) {
+// again. [DB.GC] and [DB.Expire] call it, so that such a snapshot holds nothing, until stop
+// is called.
+func (db *DB) Cache(letGo func()) (stop func()) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.caches = append(db.caches, letGo)
+	db.caches = append(db.caches, &letGo)
+	return func() {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.caches = slices.DeleteFunc(db.caches, func(f *func()) bool { return f == &letGo })
+	}
 }
 
 // letGo closes snapshots that are kept only to be opened again.
@@ -93,7 +99,7 @@ func (db *DB) letGo() {
 	caches := slices.Clone(db.caches)
 	db.mu.Unlock()
 	for _, letGo := range caches {
-		letGo()
+		(*letGo)()
 	}
 }
 

@@ -48,8 +48,8 @@ type Source interface {
 	// was committed before the call.
 	Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error)
 	// Recalled registers a function that is called when files are wanted back: it closes
-	// those that are not being read, soon.
-	Recalled(letGo func())
+	// those that are not being read, soon. stop ends that.
+	Recalled(letGo func()) (stop func())
 }
 
 type (
@@ -239,4 +239,4 @@ func (s source) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	return list, false, nil
 }
 
-func (s source) Recalled(letGo func()) { s.db.Cache(letGo) }
+func (s source) Recalled(letGo func()) (stop func()) { return s.db.Cache(letGo) }

@@ -45,7 +45,7 @@ type Client struct {
 	leases map[*lease]struct{} // renewed on each new connection
 
 	recalls sync.Mutex
-	letGo   []func() // give files of packs back
+	letGo   []*func() // give files of packs back
 }
 
 // Dial connects to a socket. Errors: [ErrVersion], and those of the network.

@@ -97,3 +97,20 @@ func TestReleasedWhileRenewed(t *testing.T) {
 		t.Error("a lease that was released was renewed")
 	}
 }
+
+// A peer that is closed is not recalled any more.
+func TestPeersAreForgotten(t *testing.T) {
+	_, c := served(t, nil, nil)
+	for range 3 {
+		p, err := c.Peer("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(c.letGo) > 0 {
+		t.Errorf("%d peers are recalled", len(c.letGo))
+	}
+}

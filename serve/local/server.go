@@ -159,7 +159,7 @@ func (s *server) serve(ctx context.Context) error {
 	go s.watch(ctx)
 	for _, name := range s.t.Names() {
 		if db, err := s.t.Database(name); err == nil {
-			db.Cache(s.recall)
+			defer db.Cache(s.recall)()
 		}
 	}
 	if s.o.Idle > 0 {

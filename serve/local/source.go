@@ -260,10 +260,16 @@ func (s source) Payload(ctx context.Context, a txn.PackAddress, off, n uint64) (
 }
 
 // Recalled implements [txn.Source].
-func (s source) Recalled(letGo func()) {
-	s.c.recalls.Lock()
-	defer s.c.recalls.Unlock()
-	s.c.letGo = append(s.c.letGo, letGo)
+func (s source) Recalled(letGo func()) (stop func()) {
+	c := s.c
+	c.recalls.Lock()
+	defer c.recalls.Unlock()
+	c.letGo = append(c.letGo, &letGo)
+	return func() {
+		c.recalls.Lock()
+		defer c.recalls.Unlock()
+		c.letGo = slices.DeleteFunc(c.letGo, func(f *func()) bool { return f == &letGo })
+	}
 }
 
 // recalled gives the files of packs back, and says so.
@@ -272,7 +278,7 @@ func (l *link) recalled() {
 	letGo := slices.Clone(l.client.letGo)
 	l.client.recalls.Unlock()
 	for _, fn := range letGo {
-		fn()
+		(*fn)()
 	}
 	_ = l.w.Send(&wire.Frame{Op: wire.OpRecall}) // if it fails the connection ends
 }
