@@ -65,7 +65,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 func (db *DB) IsPeer() bool { return db.peer != nil }
 
 // releaseTime is how long a peer waits for its reads when files are wanted back.
-const releaseTime = time.Second
+var releaseTime = time.Second // tests change it
 
 // recalled gives the files of packs back, and forgets which versions have not expired.
 func (p *peer) recalled() {
@@ -75,12 +75,12 @@ func (p *peer) recalled() {
 		p.answers[i].read = time.Time{}
 	}
 	p.mu.Unlock()
-	p.release()
+	p.release(releaseTime)
 }
 
-// release gives the files of packs back.
-func (p *peer) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+// release gives the files of packs back. It waits so long for reads that are under way.
+func (p *peer) release(wait time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	p.db.packs.Release(ctx)
 }
@@ -108,7 +108,7 @@ func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 		unhold()
 		l.Release()
 		if p.idle() {
-			p.release()
+			p.release(0)
 		}
 	}}, nil
 }

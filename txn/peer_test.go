@@ -339,3 +339,19 @@ func TestPeersAreForgotten(t *testing.T) {
 		t.Errorf("%d functions are called before collections", len(db.caches))
 	}
 }
+
+// To close the last version does not wait for a read that is under way.
+func TestPeerClosesWhileItReads(t *testing.T) {
+	defer func(d time.Duration) { releaseTime = d }(releaseTime)
+	releaseTime = time.Hour
+	db := openOnDisk(t, testOptions(nil))
+	update(t, db, "main", large(1, "a"))
+	s := peerAt(t, peerOf(t, db), "main")
+	v, err := s.Locate(bg, "k000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.View(bg, kv.All(), func([]byte) error { return s.Close() }); err != nil {
+		t.Error(err)
+	}
+}
