@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !aix
 
 package local
 
@@ -72,5 +72,31 @@ func stop(t *testing.T, c *child) {
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("%v, status %x", err, status)
+	}
+}
+
+// A collection does not wait for a reader that is stopped, and leaves its file.
+func TestStoppedReader(t *testing.T) {
+	h, _ := served(t, nil, nil)
+	keys := map[string][]byte{"a": random(1, 1<<20), "b": random(2, 1<<20)}
+	old := put(t, h.db, keys)
+	put(t, h.db, map[string][]byte{"a": []byte("small")})
+	child := start(t, "reader", h.l.Path(), old.String(), "b")
+	if got := child.line(t); got != "reading" {
+		t.Fatal(got)
+	}
+	child.say(t, "close")
+	if got := child.line(t); got != "closed" {
+		t.Fatal(got)
+	}
+	stop(t, child)
+	dropVersions(t, h)
+	h.table.Close(bg) // so that the server does not keep the version open for the next one
+	if r := collect(t, h); r.Leased == 0 || r.FreedBytes > 0 {
+		t.Errorf("beside a reader that is stopped: %+v", r)
+	}
+	child.kill(t)
+	if r := collect(t, h); r.Leased != 0 || r.FreedBytes < 1<<20 {
+		t.Errorf("after the reader was killed: %+v", r)
 	}
 }
