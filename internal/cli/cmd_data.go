@@ -33,16 +33,16 @@ func initCmd() *cobra.Command {
 	}
 }
 
-func importCmd() *cobra.Command {
-	var src sourceFlags
-	var o engine.ImportOptions
-	var how engine.AppendOptions
-	var session, validate, prefix, stack string
-	var history bool
-	cmd := &cobra.Command{
-		Use:   "import DB SOURCE...",
-		Short: "Copy a store into a database",
-		Long: `Copy a Zarr store of any version into a database, as one commit: nothing is
+// importFlags are the flags of import.
+type importFlags struct {
+	src                              sourceFlags
+	o                                engine.ImportOptions
+	how                              engine.AppendOptions
+	session, validate, prefix, stack string
+	history                          bool
+}
+
+const importLong = `Copy a Zarr store of any version into a database, as one commit: nothing is
 seen of it before it is complete. SOURCE is a TARGET; its format is detected.
 Chunks are copied as they are, without decoding, also those of arrays with
 unknown codecs. DB is made if it is missing.
@@ -51,8 +51,8 @@ What is at the destination already is left alone unless you say --overwrite:
 then only values that differ are stored. A database that lies in SOURCE, such as
 DB, is left out.
 An import that is interrupted leaves the database as it was, and what it copied
-in a session: the same command with --resume goes on from there. One that fails
-and left nothing to resume removes a database that it made.
+in a session: the same command with --resume goes on from there. A SOURCE
+that cannot be opened leaves no new database; a later failure may leave an empty one.
 
 A reference set (kerchunk: JSON, or a directory of parquet files) is read as the
 store that it describes, and its bytes are copied. With --link they stay where
@@ -90,7 +90,14 @@ author, at the root. Only changes are read. Each commit is complete when it is
 seen; an import that is interrupted keeps those that it made, and the same command
 goes on after them, also when the source has grown. Branches and tags get the names
 that they have there, after --prefix; "_" stands for a space and what else a name
-cannot have. The branch main must be new, or made by such an import.`,
+cannot have. The branch main must be new, or made by such an import.`
+
+func importCmd() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import DB SOURCE...",
+		Short: "Copy a store into a database",
+		Long:  importLong,
 		Example: `  zarrdb import weather.zdb ./era5.zarr
   zarrdb import weather.zdb ./june.zarr --to 2024/june -m "first delivery"
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
@@ -101,80 +108,87 @@ cannot have. The branch main must be new, or made by such an import.`,
   zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp
   zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
 		Args: argCount(2, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 && how.Dim == "" && stack == "" {
-				return usagef("import: several sources need --append-dim or --new-dim")
-			}
-			if stack != "" {
-				if how.Dim != "" {
-					return usagef("import: --new-dim and --append-dim exclude each other")
-				}
-				var err error
-				if how.Dim, how.Labels, err = newDim(stack, args[1:]); err != nil {
-					return err
-				}
-			}
-			dir, err := importDest(here(cmd), args, &o)
-			if err != nil {
-				return err
-			}
-			if session != "" {
-				if o.Message != "" || o.Author != "" {
-					return usagef("import: --message and --author belong to the commit of session %s", session)
-				}
-				id, err := txn.ParseSessionID(session)
-				if err != nil {
-					return err
-				}
-				o.Session = &id
-			}
-			var ok bool
-			if o.Validate, ok = validations[validate]; !ok {
-				return usagef("import: --validate %s: local, all or none is due", validate)
-			}
-			if !o.Link && cmd.Flags().Changed("validate") {
-				return usagef("import: --validate needs --link")
-			}
-			if prefix != "" && !history {
-				return usagef("import: --prefix needs --history")
-			}
-			if history {
-				for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "new-dim", "any-order", "rectilinear", "session"} {
-					if cmd.Flags().Changed(name) {
-						return usagef("import: --%s and --history exclude each other", name)
-					}
-				}
-				if o.To != "" || o.Branch != "" {
-					return usagef("import: a history goes to the root of a database, name it alone")
-				}
-				return runHistory(cmd, dir, args[1], &src, engine.HistoryOptions{Prefix: prefix, Author: o.Author, Link: o.Link, Validate: o.Validate})
-			}
-			if how.Dim != "" {
-				return runAppend(cmd, dir, args[1:], &src, how, o)
-			}
-			if o.AnyOrder || how.Rectilinear {
-				return usagef("import: --any-order and --rectilinear need --append-dim or --new-dim")
-			}
-			return runImport(cmd, dir, args[1], &src, o)
-		},
+		RunE: f.run,
 	}
-	f := cmd.Flags()
-	src.followFlags.register(cmd)
-	f.StringVar(&o.To, "to", "", "put it at this `PATH` (default the root)")
-	f.StringVar(&o.Branch, "branch", "", "import onto this branch (default main)")
-	commitFlags(cmd, &o.Message, &o.Author)
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace what is at PATH")
-	f.BoolVar(&o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
-	f.BoolVar(&o.Link, "link", false, "keep the bytes of a reference set where they are")
-	f.StringVar(&validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
-	f.StringVar(&how.Dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
-	f.BoolVar(&o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
-	f.StringVar(&stack, "new-dim", "", "append the sources along a new dimension: `NAME=PATTERN` of a date in their names, such as time=%Y%m, or NAME=VALUE,VALUE")
-	f.BoolVar(&how.Rectilinear, "rectilinear", false, "append chunks of other lengths as they are, with a rectilinear chunk grid (Zarr v3)")
-	f.BoolVar(&history, "history", false, "import every version, branch and tag of SOURCE, as commits")
-	f.StringVar(&prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
-	f.StringVar(&session, "session", "", "import into the open session with this `ID` instead of committing")
+	set := cmd.Flags()
+	f.src.followFlags.register(cmd)
+	set.StringVar(&f.o.To, "to", "", "put it at this `PATH` (default the root)")
+	set.StringVar(&f.o.Branch, "branch", "", "import onto this branch (default main)")
+	commitFlags(cmd, &f.o.Message, &f.o.Author)
+	set.BoolVar(&f.o.Overwrite, "overwrite", false, "replace what is at PATH")
+	set.BoolVar(&f.o.Resume, "resume", false, "go on with an import that was interrupted; one set with --link begins anew")
+	set.BoolVar(&f.o.Link, "link", false, "keep the bytes of a reference set where they are")
+	set.StringVar(&f.validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
+	set.StringVar(&f.how.Dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
+	set.BoolVar(&f.o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	set.StringVar(&f.stack, "new-dim", "", "append the sources along a new dimension: `NAME=PATTERN` of a date in their names, such as time=%Y%m, or NAME=VALUE,VALUE")
+	set.BoolVar(&f.how.Rectilinear, "rectilinear", false, "append chunks of other lengths as they are, with a rectilinear chunk grid (Zarr v3)")
+	set.BoolVar(&f.history, "history", false, "import every version, branch and tag of SOURCE, as commits")
+	set.StringVar(&f.prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
+	set.StringVar(&f.session, "session", "", "import into the open session with this `ID` instead of committing")
 	return cmd
+}
+
+func (f *importFlags) run(cmd *cobra.Command, args []string) error {
+	if len(args) > 2 && f.how.Dim == "" && f.stack == "" {
+		return usagef("import: several sources need --append-dim or --new-dim")
+	}
+	if f.stack != "" {
+		if f.how.Dim != "" {
+			return usagef("import: --new-dim and --append-dim exclude each other")
+		}
+		var err error
+		if f.how.Dim, f.how.Labels, err = newDim(f.stack, args[1:]); err != nil {
+			return err
+		}
+	}
+	dir, err := importDest(here(cmd), args, &f.o)
+	if err != nil {
+		return err
+	}
+	if f.session != "" {
+		if f.o.Message != "" || f.o.Author != "" {
+			return usagef("import: --message and --author belong to the commit of session %s", f.session)
+		}
+		id, err := txn.ParseSessionID(f.session)
+		if err != nil {
+			return err
+		}
+		f.o.Session = &id
+	}
+	var ok bool
+	if f.o.Validate, ok = validations[f.validate]; !ok {
+		return usagef("import: --validate %s: local, all or none is due", f.validate)
+	}
+	if !f.o.Link && cmd.Flags().Changed("validate") {
+		return usagef("import: --validate needs --link")
+	}
+	if f.prefix != "" && !f.history {
+		return usagef("import: --prefix needs --history")
+	}
+	if f.history {
+		return f.versions(cmd, dir, args[1])
+	}
+	if f.how.Dim != "" {
+		return runAppend(cmd, dir, args[1:], &f.src, f.how, f.o)
+	}
+	if f.o.AnyOrder || f.how.Rectilinear {
+		return usagef("import: --any-order and --rectilinear need --append-dim or --new-dim")
+	}
+	return runImport(cmd, dir, args[1], &f.src, f.o)
+}
+
+// versions imports every version of a source. Flags that select or place one are refused.
+func (f *importFlags) versions(cmd *cobra.Command, dir, source string) error {
+	for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "new-dim", "any-order", "rectilinear", "session"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("import: --%s and --history exclude each other", name)
+		}
+	}
+	if f.o.To != "" || f.o.Branch != "" {
+		return usagef("import: a history goes to the root of a database, name it alone")
+	}
+	return runHistory(cmd, dir, source, &f.src, engine.HistoryOptions{Prefix: f.prefix, Author: f.o.Author, Link: f.o.Link, Validate: f.o.Validate})
 }
 
 var validations = map[string]engine.Validate{

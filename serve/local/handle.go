@@ -244,12 +244,17 @@ func (c *conn) leaves(context.Context, *none) (wire.Left, error) {
 	return wire.Left{Ends: c.who.Admin && c.s.endAfter(c)}, nil
 }
 
-func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return nil, err
+// viewOf opens a revision of a database, whose name it returns too. The caller releases the
+// view, or gives it a handle.
+func (c *conn) viewOf(ctx context.Context, in *wire.Open) (name string, v *serve.View, err error) {
+	if name, err = c.database(in.Database); err == nil {
+		v, err = c.s.t.View(ctx, c.who, name, in.Rev)
 	}
-	v, err := c.s.t.View(ctx, c.who, name, in.Rev)
+	return name, v, err
+}
+
+func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
+	name, v, err := c.viewOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,7 @@ import (
 
 // lease opens a version as open does, for a client that reads its pages.
 func (c *conn) lease(ctx context.Context, in *wire.Open) (*wire.Lease, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return nil, err
-	}
-	v, err := c.s.t.View(ctx, c.who, name, in.Rev)
+	name, v, err := c.viewOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}
