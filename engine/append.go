@@ -447,5 +447,5 @@ func (j *joiner) deleteChunks(ctx context.Context, s *Session, b *appendBase, fr
 
 func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
 	c, err := j.o.finish(ctx, s)
-	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Healed: s.Healed()}, err
+	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: s.Healed()}, err
 }

@@ -39,6 +39,7 @@ type joiner struct {
 
 	pending []pendingValues
 	waiting int64 // bytes of pending
+	encoded int64 // bytes of elements that were encoded again
 
 	compared map[*appendBase]*joinedArray // arrays without the dimension
 	held     int64                        // bytes of compared
@@ -233,6 +234,7 @@ func (j *joiner) recut(ctx context.Context, b *appendBase, a *zarr.Array) error 
 			if err := a.ReadBytes(ctx, zarr.Sel(index...), data); err != nil {
 				return err
 			}
+			j.encoded += size
 			return to.WriteBytes(ctx, zarr.Sel(index...), data)
 		}
 		g, n := b.stored.Grid, b.stored.Shape[d]
@@ -605,6 +607,7 @@ func (j *joiner) await(ctx context.Context, b *appendBase, from *pieceArray, lo,
 		}
 		j.pending = append(j.pending, v)
 		j.waiting += int64(size) + 64
+		j.encoded += int64(size)
 		return then(v)
 	})
 }

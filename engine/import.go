@@ -70,6 +70,8 @@ type ImportResult struct {
 	Commit *txn.Commit
 	// Nodes, Keys and Bytes were copied.
 	Nodes, Keys, Bytes int64
+	// Encoded is the bytes of elements that an append converted, or cut into other chunks.
+	Encoded int64
 	// Healed is how many damaged payloads of the destination were stored again, because
 	// the source had their bytes.
 	Healed int64

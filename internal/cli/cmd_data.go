@@ -498,7 +498,11 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 		say(cmd, "imported as they are, and not to be read: %s more", count(more, "array"))
 	}
 	leftOut(cmd, res.LeftOut)
-	say(cmd, "%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
+	what := fmt.Sprintf("%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
+	if res.Encoded > 0 {
+		what += fmt.Sprintf("; values of %s encoded again", size(res.Encoded))
+	}
+	say(cmd, "%s", what)
 }
 
 func versionCmd() *cobra.Command {
