@@ -9,17 +9,17 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// PageSource is what peers read of a database; see [OpenPeer].
+// PageSource returns the source from which peers read the database; see [OpenPeer].
 func (db *DB) PageSource() txn.Source { return db.store.Source() }
 
 // peerShare is the part of the cache of chunks that a peer has, compared with the process
 // that has the database open: there may be several.
 const peerShare = 4
 
-// OpenPeer returns what reads the database in dir, which another process has open, with the
-// caches, the workers and the keys of this one. id is the identity of the database. Of the
-// options it uses those of reading. The cache of chunks is by default a quarter of that of
-// [Open]. [txn.NewPeer] says which methods work.
+// OpenPeer returns a DB that reads the database in dir, which another process has open, with
+// the caches, workers and keys of this process. id is the identity of the database. OpenPeer
+// uses the options of reading. The cache of chunks is by default a quarter of that of [Open].
+// [txn.NewPeer] says which methods work.
 func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	opts.ReadOnly = true

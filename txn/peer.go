@@ -41,10 +41,10 @@ type ancestry struct {
 // ErrPeer means that something is done only in the process that has the database open.
 var ErrPeer = fmt.Errorf("txn: another process has the database open, and does this alone: %w", errors.ErrUnsupported)
 
-// NewPeer returns what reads the database in dir, which another process has open, through a
-// source. id is the identity of the database. Of the options it uses Policy, Resolver, Now
-// and PageCacheBytes. All of the reading methods work. Those that write are kv.ErrReadOnly;
-// checks, collections and copies of the whole database are ErrPeer.
+// NewPeer returns a DB that reads the database in dir, which another process has open,
+// through a source. id is the identity of the database. NewPeer uses the options Policy,
+// Resolver, Now and PageCacheBytes. All reading methods work. Methods that write return
+// kv.ErrReadOnly; checks, collections and copies of the whole database return ErrPeer.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.ReadOnly = true
