@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -90,6 +92,23 @@ func ContentType(key string) string {
 	}
 	return "application/octet-stream"
 }
+
+// MaxKey bounds the length of the keys of requests, in bytes: four times that of S3.
+const MaxKey = 4096
+
+// InPath reports whether the names of a key can stand in the path of a URL. Clients remove
+// an empty name, "." and "..".
+func InPath(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return name == "" || name == "." || name == ".." })
+}
+
+// EscapeSegment returns a name as one segment of a path. It escapes everything but letters,
+// digits and "-_.~": clients that read listings take some of the other characters for
+// syntax, of URLs, HTML or patterns, and signatures of S3 need this form.
+func EscapeSegment(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
+
+// EscapePath returns a key as part of a path, as [EscapeSegment] with slashes as they are.
+func EscapePath(key string) string { return strings.ReplaceAll(EscapeSegment(key), "%2F", "/") }
 
 // Loopback reports whether browsers take a host, with or without a port, for this machine.
 func Loopback(host string) bool {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -106,7 +107,7 @@ func (c *call) lister(name string) (*lister, error) {
 	switch c.q.Get("encoding-type") {
 	case "":
 	case "url":
-		l.encode = func(s string) string { return escape(s, true) }
+		l.encode = serve.EscapePath
 	default:
 		return nil, invalid("encoding-type is url, or not set")
 	}

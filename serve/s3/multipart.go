@@ -167,12 +167,8 @@ func (c *call) completeUpload() error {
 	}
 	whole := &payload{size: -1}
 	if c.r.Header.Get("X-Amz-Checksum-Type") == "FULL_OBJECT" {
-		for name, sum := range checksums {
-			if text := c.r.Header.Get(checksumHeader + name); text != "" {
-				if err := whole.expect(&check{Hash: sum(), name: name, err: errDigest}, text); err != nil {
-					return err
-				}
-			}
+		if err := whole.expectHeaders(c.r.Header); err != nil {
+			return err
 		}
 	}
 	f, err := c.spool.fill(c.o.BodyBytes, func(w io.Writer) error {
@@ -197,7 +193,7 @@ func (c *call) completeUpload() error {
 		return err
 	}
 	c.forget()
-	return c.send(http.StatusOK, completedXML{Location: "/" + c.bucket + "/" + escape(c.object, true), Bucket: c.bucket, Key: c.object, ETag: etag(id)})
+	return c.send(http.StatusOK, completedXML{Location: "/" + c.bucket + "/" + serve.EscapePath(c.object), Bucket: c.bucket, Key: c.object, ETag: etag(id)})
 }
 
 // chosen returns the parts that a request names.

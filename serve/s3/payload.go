@@ -105,7 +105,7 @@ func newPayload(r *http.Request, c *claim, whole bool) (*payload, error) {
 		if text := r.Header.Get("X-Amz-Decoded-Content-Length"); text != "" {
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || n < 0 {
-				return nil, &apiError{http.StatusBadRequest, "InvalidArgument", "X-Amz-Decoded-Content-Length is not a length"}
+				return nil, invalid("X-Amz-Decoded-Content-Length is not a length")
 			}
 			p.size = n
 		}
@@ -121,11 +121,9 @@ func newPayload(r *http.Request, c *claim, whole bool) (*payload, error) {
 			return nil, err
 		}
 	}
-	for name, sum := range checksums {
-		if text := r.Header.Get(checksumHeader + name); text != "" && !whole {
-			if err := p.expect(&check{Hash: sum(), name: name, err: errDigest}, text); err != nil {
-				return nil, err
-			}
+	if !whole {
+		if err := p.expectHeaders(r.Header); err != nil {
+			return nil, err
 		}
 	}
 	if (trailer != "") != (p.chunks != nil && p.chunks.trailer) {
@@ -148,6 +146,18 @@ func (p *payload) expect(c *check, text string) (err error) {
 		return errDigestForm
 	}
 	p.checks = append(p.checks, c)
+	return nil
+}
+
+// expectHeaders adds a check for each checksum in the header.
+func (p *payload) expectHeaders(head http.Header) error {
+	for name, sum := range checksums {
+		if text := head.Get(checksumHeader + name); text != "" {
+			if err := p.expect(&check{Hash: sum(), name: name, err: errDigest}, text); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -88,7 +89,11 @@ func (c *call) route() (func(*call) error, error) {
 
 // permitted returns the reason why a request may not be made.
 func (c *call) permitted(level int) error {
-	id, inSession := sessionOf(c.object)
+	rev, _, err := split(c.object)
+	if err != nil {
+		return err
+	}
+	id, inSession := strings.CutPrefix(rev, serve.SessionPrefix)
 	if inSession {
 		if _, err := c.t.Session(c.ctx, c.who, c.bucket, id); errors.Is(err, serve.ErrDenied) {
 			return err

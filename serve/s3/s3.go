@@ -146,9 +146,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxKey bounds the length of keys: four times that of S3.
-const maxKey = 4096
-
 // answer answers a request, or returns why not.
 func (c *call) answer() (err error) {
 	r := c.r
@@ -165,8 +162,8 @@ func (c *call) answer() (err error) {
 		c.who = &serve.Principal{Name: c.who.Name}
 	}
 	c.bucket, c.object, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if len(c.object) > maxKey {
-		return &apiError{http.StatusBadRequest, "KeyTooLongError", fmt.Sprintf("a key has at most %d bytes", maxKey)}
+	if len(c.object) > serve.MaxKey {
+		return &apiError{http.StatusBadRequest, "KeyTooLongError", fmt.Sprintf("a key has at most %d bytes", serve.MaxKey)}
 	}
 	do, err := c.route()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -119,7 +118,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 func (c *claim) fresh(q url.Values, now time.Time) error {
 	at, err := time.Parse(timeFormat, c.at)
 	if err != nil {
-		return &apiError{http.StatusForbidden, "AccessDenied", "the request has no date of the form YYYYMMDDTHHMMSSZ"}
+		return denied("the request has no date of the form YYYYMMDDTHHMMSSZ")
 	}
 	if !c.presigned {
 		if d := now.Sub(at); d > maxSkew || d < -maxSkew {
@@ -132,7 +131,7 @@ func (c *claim) fresh(q url.Values, now time.Time) error {
 		return &apiError{http.StatusBadRequest, "AuthorizationQueryParametersError", "X-Amz-Expires is a number of seconds from 1 to 604800"}
 	}
 	if at.Sub(now) > maxSkew || now.After(at.Add(time.Duration(seconds)*time.Second)) {
-		return &apiError{http.StatusForbidden, "AccessDenied", "the URL is not valid at this time; it may have expired"}
+		return denied("the URL is not valid at this time; it may have expired")
 	}
 	return nil
 }
@@ -165,12 +164,12 @@ func hmacOf(key []byte, text string) []byte {
 // canonical returns the canonical request.
 func (c *claim) canonical(r *http.Request, q url.Values) string {
 	var b strings.Builder
-	b.WriteString(r.Method + "\n" + escape(r.URL.Path, true) + "\n")
+	b.WriteString(r.Method + "\n" + serve.EscapePath(r.URL.Path) + "\n")
 	var pairs [][2]string
 	for name, values := range q {
 		for _, v := range values {
 			if !c.presigned || name != "X-Amz-Signature" {
-				pairs = append(pairs, [2]string{escape(name, false), escape(v, false)})
+				pairs = append(pairs, [2]string{serve.EscapeSegment(name), serve.EscapeSegment(v)})
 			}
 		}
 	}
@@ -202,19 +201,6 @@ func (c *claim) canonical(r *http.Request, q url.Values) string {
 		b.WriteByte('\n')
 	}
 	b.WriteString("\n" + strings.Join(c.headers, ";") + "\n" + c.payload)
-	return b.String()
-}
-
-// escape escapes all but unreserved characters, and slashes if path is not set.
-func escape(s string, path bool) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0 || path && c == '/' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
 	return b.String()
 }
 
@@ -257,11 +243,11 @@ func (h *Handler) unsigned(r *http.Request) (*serve.Principal, error) {
 	}
 	switch {
 	case who == nil:
-		return nil, &apiError{http.StatusForbidden, "AccessDenied", "a signature with a key is needed"}
+		return nil, denied("a signature with a key is needed")
 	case r.Header.Get("Origin") != "":
-		return nil, &apiError{http.StatusForbidden, "AccessDenied", "web pages read over HTTP, not S3"}
+		return nil, denied("web pages read over HTTP, not S3")
 	case (h.o.Local || h.o.Keys == nil) && r.Host != "" && !serve.Loopback(r.Host):
-		return nil, &apiError{http.StatusForbidden, "AccessDenied", "this server answers on this machine only, by the names localhost and 127.0.0.1"}
+		return nil, denied("this server answers on this machine only, by the names localhost and 127.0.0.1")
 	}
 	return who, nil
 }

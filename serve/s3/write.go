@@ -14,15 +14,6 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// sessionOf returns the id of the session that an object lies in.
-func sessionOf(object string) (id string, ok bool) {
-	first, _, _ := strings.Cut(object, "/")
-	if text, err := url.PathUnescape(first); err == nil {
-		first = text
-	}
-	return strings.CutPrefix(first, serve.SessionPrefix)
-}
-
 // session finds the session that an object is written in. It is returned too with the
 // error of a key that cannot be stored.
 func (c *call) session(object string) (*serve.Session, string, error) {
@@ -47,7 +38,7 @@ func validKey(key string) error {
 		return err
 	}
 	for name := range strings.SplitSeq(key, "/") {
-		if name == "" || name == "." || name == ".." {
+		if !serve.InPath(name) {
 			return fmt.Errorf("%w: it has the name %q", errKey, name)
 		}
 	}

@@ -138,7 +138,7 @@ func (l *lister) emit(ctx context.Context, name string, err error, yield func(en
 	names := strings.Split(strings.TrimSuffix(name, "/"), "/")
 	switch isDir := strings.HasSuffix(name, "/"); {
 	case err != nil:
-	case !inPath(names...):
+	case !serve.InPath(names...):
 		return true
 	case !isDir && (l.sizes || serve.CarriesCopies(name)):
 		var val kv.Value
@@ -182,7 +182,7 @@ func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries it
 	return writeLong(w, r, "text/html; charset=utf-8", func(yield func([]byte, error) bool) {
 		b := fmt.Appendf(nil, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n", html.EscapeString(title))
 		for e, err := range entries {
-			b = fmt.Appendf(b, "<a href=\"%s\">%s</a>", escape(e.Name), html.EscapeString(e.Name))
+			b = fmt.Appendf(b, "<a href=\"%s\">%s</a>", serve.EscapePath(e.Name), html.EscapeString(e.Name))
 			if e.Size != nil {
 				b = fmt.Appendf(b, "  %d", *e.Size)
 			}

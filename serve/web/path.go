@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,9 +31,6 @@ type place struct {
 
 var errPath = errors.New("bad path")
 
-// maxKey bounds the length of keys: four times that of S3.
-const maxKey = 4096
-
 // parsePath reads an escaped path.
 func parsePath(escaped string) (p place, err error) {
 	rest, ok := strings.CutPrefix(mergeSlashes(escaped), "/")
@@ -50,7 +46,7 @@ func parsePath(escaped string) (p place, err error) {
 		switch {
 		case segment == "":
 			return p, nil
-		case !inPath(*part):
+		case !serve.InPath(*part):
 			return p, fmt.Errorf("%w: nothing has the name %q", errPath, *part)
 		case part == &p.form && p.form != "v" && p.form != "v2" && p.form != "v3":
 			return p, httpError{http.StatusNotFound, fmt.Errorf("%w: after the database comes v, v2 or v3, not %q", errPath, serve.Clip(p.form))}
@@ -66,8 +62,8 @@ func parsePath(escaped string) (p place, err error) {
 		return p, err
 	}
 	p.key = strings.TrimPrefix(mergeSlashes("/"+p.key), "/")
-	if len(p.key) > maxKey {
-		return p, fmt.Errorf("%w: a key of %d bytes; at most %d are served", errPath, len(p.key), maxKey)
+	if len(p.key) > serve.MaxKey {
+		return p, fmt.Errorf("%w: a key of %d bytes; at most %d are served", errPath, len(p.key), serve.MaxKey)
 	}
 	p.key, p.dir = strings.CutSuffix(p.key, "/")
 	if p.key == "" {
@@ -75,16 +71,11 @@ func parsePath(escaped string) (p place, err error) {
 		return p, nil
 	}
 	for name := range strings.SplitSeq(p.key, "/") {
-		if !inPath(name) {
+		if !serve.InPath(name) {
 			return p, fmt.Errorf("%w: a key has no name %q", errPath, name)
 		}
 	}
 	return p, nil
-}
-
-// inPath reports whether the names of a key can stand in a path. Clients remove the others.
-func inPath(names ...string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return name == "" || name == "." || name == ".." })
 }
 
 // mergeSlashes replaces each run of slashes by one, also with single dots between them,
@@ -111,14 +102,6 @@ func unescape(s string) (string, error) {
 	}
 	return text, nil
 }
-
-// segment is a name as one segment of a path. Everything but letters, digits and "-_.~"
-// is escaped: clients that read listings take some of the other characters for syntax,
-// of URLs, HTML or patterns.
-func segment(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
-
-// escape is a key as part of a path, slashes as they are.
-func escape(key string) string { return strings.ReplaceAll(segment(key), "%2F", "/") }
 
 // swapInNames replaces from by to in the name that a revision begins with. The names of
 // branches and tags have slashes and no colons; a time behind them has colons.

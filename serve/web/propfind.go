@@ -69,7 +69,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 	case v.Session != nil:
 		started = v.Session.Engine().Info().Created
 	}
-	base := "/" + segment(p.db) + "/" + p.form + "/" + segment(swapInNames(p.rev, "/", ":")) + "/" + escape(key)
+	base := "/" + serve.EscapeSegment(p.db) + "/" + p.form + "/" + serve.EscapeSegment(swapInNames(p.rev, "/", ":")) + "/" + serve.EscapePath(key)
 	return multistatus(w, r, base, self, list, func(e entry) time.Time {
 		if e.Size != nil && v.Session != nil {
 			if at, err := v.Modified(r.Context(), key+e.Name); err == nil { // else it is a key of another format
@@ -98,7 +98,7 @@ func multistatus(w http.ResponseWriter, r *http.Request, path string, self entry
 			return
 		}
 		for e, err := range entries {
-			out := davResponse{Href: path + escape(e.Name), Status: "HTTP/1.1 200 OK"}
+			out := davResponse{Href: path + serve.EscapePath(e.Name), Status: "HTTP/1.1 200 OK"}
 			out.Prop = davProp{Modified: modified(e).UTC().Format(http.TimeFormat), Length: e.Size, ETag: e.ETag}
 			if e.Size == nil {
 				out.Prop.Kind.Collection = &struct{}{}

@@ -124,7 +124,7 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 	}
 	e := s.Engine()
 	h.o.Log.InfoContext(r.Context(), "begin", "database", in.DB, "who", principal(r).Name, "branch", e.Branch(), "session", e.ID().String())
-	w.Header().Set("Location", "sessions/"+segment(in.DB)+"/"+e.ID().String())
+	w.Header().Set("Location", "sessions/"+serve.EscapeSegment(in.DB)+"/"+e.ID().String())
 	return writeStatus(w, http.StatusCreated, describeSession(e))
 }
 

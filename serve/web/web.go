@@ -280,7 +280,7 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	}
 	switch {
 	case r.Method == "PROPFIND":
-		return multistatus(w, r, escape(title), entry{}, all, func(entry) time.Time { return h.started })
+		return multistatus(w, r, serve.EscapePath(title), entry{}, all, func(entry) time.Time { return h.started })
 	case !p.dir:
 		return toDirectory(w, r)
 	case wantsHTML(r):

@@ -553,7 +553,7 @@ func FuzzPath(f *testing.F) {
 		if p.rev == "" {
 			return
 		}
-		again := "/" + segment(p.db) + "/" + p.form + "/" + segment(swapInNames(p.rev, "/", ":")) + "/" + escape(p.key)
+		again := "/" + serve.EscapeSegment(p.db) + "/" + p.form + "/" + serve.EscapeSegment(swapInNames(p.rev, "/", ":")) + "/" + serve.EscapePath(p.key)
 		if p.key == "" && !p.dir {
 			again = strings.TrimSuffix(again, "/")
 		} else if p.key != "" && p.dir {

@@ -306,7 +306,7 @@ func (timeout) Timeout() bool { return true }
 // A write that fails leaves neither a session nor a commit.
 func TestFailedCommitOfOne(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named})
-	s.ask(400, "PUT", "/w/v/main/"+strings.Repeat("k", maxKey+1)+"?commit=x", "1", nil)
+	s.ask(400, "PUT", "/w/v/main/"+strings.Repeat("k", serve.MaxKey+1)+"?commit=x", "1", nil)
 	s.ask(412, "PUT", "/w/v/main/keys/small?commit=x", "1", nil, "If-None-Match: *")
 	if head, _ := s.db.Head("main"); head != s.first {
 		t.Error("there is a commit")
