@@ -45,15 +45,9 @@ func (v *View) In(format zarr.Version) (*View, error) {
 	return &out, nil
 }
 
-// Modified returns since when a key has its value, as [View.Written] does.
-func (v *View) Modified(ctx context.Context, key string) (time.Time, error) {
-	at, _, err := v.Written(ctx, key)
-	return at, err
-}
-
-// Written returns since when a key has its value: what [txn.Snapshot.Written] says of a
-// version, [txn.Session.Modified] of a session, and the stamp of a file that others may
-// change; zero where that is not known. Consolidated metadata that was rebuilt has the
+// Written returns since when a key has its value: for a version the time of
+// [txn.Snapshot.Written], for a session that of [txn.Session.Modified], for a target that of
+// the file; zero if the time is not known. A missing key is kv.ErrNotFound. Consolidated metadata that was rebuilt has the
 // time of the version's commit. exact says that no earlier value has this time in seconds.
 func (v *View) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	switch {

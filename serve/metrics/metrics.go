@@ -43,7 +43,7 @@ func (s *Set) Observe(route string, status int, bytes int64, took time.Duration)
 	s.seconds.WithLabelValues(route, code).Observe(took.Seconds())
 }
 
-// Handler answers with all counts, and what collect sends.
+// Handler answers with all counts, and the values of collect.
 func (s *Set) Handler(collect Collector) http.Handler {
 	more := prometheus.NewRegistry()
 	more.MustRegister(collect)
@@ -51,8 +51,9 @@ func (s *Set) Handler(collect Collector) http.Handler {
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// Collector calls its argument with each further value, and the name of a database or "".
-// A name that ends in _total is a counter, another one a gauge.
+// Collector calls put with each further value, and the name of a database or "". A name that
+// ends in _total is a counter, another name a gauge. Concurrent requests call a Collector
+// concurrently.
 type Collector func(put func(name, help, database string, value float64))
 
 // Describe implements prometheus.Collector.

@@ -37,18 +37,7 @@ var checksums = map[string]func() hash.Hash{
 	"sha256":    sha256.New,
 }
 
-// sent is a body that a client sends. What is wrong with it is the client's fault.
-type sent struct{ io.Reader }
-
-func (s sent) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = sentError{err}
-	}
-	return n, err
-}
-
-// sentError is the error of reading a body.
+// sentError is the error of reading a body: the client's fault, not one of the server.
 type sentError struct{ error }
 
 func (e sentError) Unwrap() error { return e.error }
@@ -62,8 +51,8 @@ type check struct {
 }
 
 // payload reads the body of a request, without the framing of chunks. It ends with an
-// error unless all of the body is there and is what was signed: so its reader must read to
-// the end before it uses the bytes. Errors of the client are *apiError or sentError.
+// error unless the whole body has come and is the one that was signed. So read to the end
+// before you use the bytes. Errors of the client are *apiError or sentError.
 type payload struct {
 	in     io.Reader
 	chunks *chunks // nil for a plain body
@@ -85,7 +74,7 @@ var (
 // newPayload prepares to read the body of a request with a claim, which is nil without a
 // signature. whole says that checksums in the header are those of an object, not of the body.
 func newPayload(r *http.Request, c *claim, whole bool) (*payload, error) {
-	p := &payload{in: sent{r.Body}, size: r.ContentLength}
+	p := &payload{in: r.Body, size: r.ContentLength}
 	mode := r.Header.Get("X-Amz-Content-Sha256")
 	if c != nil {
 		mode = c.payload
@@ -168,10 +157,13 @@ func (p *payload) Read(b []byte) (int, error) {
 	if p.size >= 0 && p.got > p.size {
 		return 0, errIncomplete
 	}
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		if err := p.verify(); err != nil {
 			return 0, err
 		}
+	case err != nil:
+		err = sentError{err}
 	}
 	return n, err
 }

@@ -17,21 +17,15 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// state is what conditions of requests compare.
-type state struct {
-	exists bool
-	tag    string    // the ETag, "" without one
-	at     time.Time // in whole seconds
-	exact  bool      // no earlier value has the same time
-}
-
-// found is an object that is read.
+// found is an object that is read. The conditions of requests compare tag and at.
 type found struct {
-	state
-	v   *serve.View
-	val kv.Value
-	key string
-	id  kv.ID
+	v     *serve.View
+	val   kv.Value
+	key   string
+	id    kv.ID
+	tag   string    // the ETag, "" without one
+	at    time.Time // in whole seconds
+	exact bool      // no earlier value has the same time
 }
 
 // etag returns the ETag of a content id. The end "-1" is that of a multipart upload in one
@@ -71,7 +65,7 @@ func (c *call) in(v *serve.View, key string) (*found, error) {
 	if f.id, err = serve.ContentID(c.ctx, f.val); err != nil {
 		return nil, err
 	}
-	f.exists, f.tag = true, etag(f.id)
+	f.tag = etag(f.id)
 	if f.at, f.exact, err = v.Written(c.ctx, key); err != nil {
 		return nil, err
 	}
@@ -84,23 +78,23 @@ func (c *call) in(v *serve.View, key string) (*found, error) {
 
 // conditions evaluates conditions, whose names follow a prefix, in the order of RFC 9110,
 // 13.2.2. A time in the same second decides only if no other value has it.
-func (s *state) conditions(head http.Header, prefix string) error {
+func (f *found) conditions(head http.Header, prefix string) error {
 	after := func(name string) (after, ok bool) {
 		t, err := http.ParseTime(head.Get(prefix + name))
-		return s.at.After(t) || !s.exact && s.at.Equal(t), err == nil
+		return f.at.After(t) || !f.exact && f.at.Equal(t), err == nil
 	}
 	if list := head.Values(prefix + "If-Match"); len(list) > 0 {
-		if !s.matches(list, false) {
+		if !f.matches(list, false) {
 			return errPrecondition
 		}
-	} else if after, ok := after("If-Unmodified-Since"); ok && s.exists && after {
+	} else if after, ok := after("If-Unmodified-Since"); ok && after {
 		return errPrecondition
 	}
 	if list := head.Values(prefix + "If-None-Match"); len(list) > 0 {
-		if s.matches(list, true) {
+		if f.matches(list, true) {
 			return errNotModified
 		}
-	} else if after, ok := after("If-Modified-Since"); ok && s.exists && !after {
+	} else if after, ok := after("If-Modified-Since"); ok && !after {
 		return errNotModified
 	}
 	return nil
@@ -108,13 +102,13 @@ func (s *state) conditions(head http.Header, prefix string) error {
 
 // matches reports whether a list of ETags has that of the object. A weak one matches only
 // if weak is set.
-func (s *state) matches(list []string, weak bool) bool {
+func (f *found) matches(list []string, weak bool) bool {
 	for one := range strings.SplitSeq(strings.Join(list, ","), ",") {
 		one = strings.TrimSpace(one)
 		if rest, ok := strings.CutPrefix(one, "W/"); ok && weak {
 			one = rest
 		}
-		if s.exists && (one == "*" || s.tag != "" && strings.Trim(one, `"`) == strings.Trim(s.tag, `"`)) {
+		if one == "*" || f.tag != "" && strings.Trim(one, `"`) == strings.Trim(f.tag, `"`) {
 			return true
 		}
 	}

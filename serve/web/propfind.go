@@ -72,7 +72,7 @@ func (h *handler) propfind(w http.ResponseWriter, r *http.Request, v *serve.View
 	base := "/" + serve.EscapeSegment(p.db) + "/" + p.form + "/" + serve.EscapeSegment(swapInNames(p.rev, "/", ":")) + "/" + serve.EscapePath(key)
 	return multistatus(w, r, base, self, list, func(e entry) time.Time {
 		if e.Size != nil && v.Session != nil {
-			if at, err := v.Modified(r.Context(), key+e.Name); err == nil { // else it is a key of another format
+			if at, _, err := v.Written(r.Context(), key+e.Name); err == nil { // else it is a key of another format
 				return at
 			}
 		}
