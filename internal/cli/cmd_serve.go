@@ -57,9 +57,9 @@ colon: /weather.zdb/v/exp:one/. Everything else that the server has lies below /
 Without --keys the server takes no writes and listens to this machine only. A key
 file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
 
-Other commands on this machine work while a database is served: they run in the
-process that serves it. So they do, without this command, while any other zarrdb
-has a database open. --local serves to this machine only, without HTTP, and ends
+Other commands on this machine work while a database is served, or while any other
+zarrdb has the database open: commands that only read versions run by themselves, the
+others in the process that has the database open. --local serves to this machine only, without HTTP, and ends
 when it had no client for a while; programs start it.`,
 		Example: `  zarrdb serve weather.zdb
   zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem

@@ -155,7 +155,8 @@ func restoreCmd() *cobra.Command {
 		Use:   "restore BACKUP DB",
 		Short: "Make a database of a backup",
 		Long: `Make the new database DB of a backup, with everything that is in it, and verify it.
-A backup in a zip file is unpacked into a directory first. A restore that was interrupted is taken up by the same command.`,
+Unpack a backup in a zip file into a directory first. The same command completes a
+restore that was interrupted.`,
 		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
