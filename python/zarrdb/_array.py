@@ -348,14 +348,14 @@ class Array:
         self._forget_chunks(session)
 
     def _forget_chunks(self, session: Session) -> None:
-        """The server has written chunks: what was read of them is no condition of a write any more."""
+        """Forget the values that were read of chunks, because the server has written the chunks: later writes are not compared with these values."""
         below = self.path + "/" if self.path else ""
         for key in [k for k in session._seen if k.startswith(below) and not k.endswith(DOCUMENTS)]:
             session._seen.pop(key, None)
 
     def resize(self, shape: int | Sequence[int], *, keep_chunks: bool = False) -> None:
-        """Change the shape in a session. New elements hold the fill value. What is cut off is gone: when the array grows
-        again, its place holds the fill value. With `keep_chunks` chunks are left as they are, and the elements come back.
+        """Change the shape in a session. New elements hold the fill value, also where the array had elements before it
+        shrank. With `keep_chunks` chunks are left as they are, and the elements come back when the array grows again.
 
         >>> a = repo.writable_session().array("t2m")
         >>> a.resize((3, 4))
@@ -410,9 +410,9 @@ def _coded(doc: dict[str, Any]) -> list[Any]:
 
 
 def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
-    """Before zarr-python writes the document of an array with a shorter shape: let what is cut off be gone, as `resize` does.
-    zarr-python leaves elements outside the shape in the chunks at its edge, and shows them when the array grows again.
-    Chunks outside the shape that zarr-python has not deleted are kept on purpose, and then all are, unless `chunks_go`."""
+    """Before zarr-python writes the document of an array with a shorter shape, reset the elements outside the new shape, as `resize` does.
+    zarr-python leaves these elements in the chunks at the edge, and shows them when the array grows again. If chunks outside the
+    new shape still exist, zarr-python was told to keep them; then all elements are kept, unless `chunks_go`."""
     path, _, name = key.rpartition("/")
     if name not in ("zarr.json", ".zarray"):
         return
