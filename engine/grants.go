@@ -40,13 +40,7 @@ type grantedMap struct {
 
 // grantsPath is the file of a database.
 func (db *DB) grantsPath() (string, error) {
-	name := db.store.Incarnation()
-	return db.opts.grantsPath(name[:])
-}
-
-// grantsPath is the file of the database with a random name.
-func (o *Options) grantsPath(name []byte) (string, error) {
-	dir := o.ConfigDir
+	dir := db.opts.ConfigDir
 	if dir == "" {
 		base, err := os.UserConfigDir()
 		if err != nil {
@@ -54,13 +48,13 @@ func (o *Options) grantsPath(name []byte) (string, error) {
 		}
 		dir = filepath.Join(base, "zarrdb")
 	}
-	return filepath.Join(dir, "follow", hex.EncodeToString(name)+".json"), nil
+	name := db.store.Incarnation()
+	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 
 // Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
 func (db *DB) Granted() (f Follow, err error) {
-	name := db.store.Incarnation()
-	path, err := db.opts.grantsPath(name[:])
+	path, err := db.grantsPath()
 	if err != nil {
 		return f, nil // nothing can have been remembered
 	}

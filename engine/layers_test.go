@@ -116,7 +116,7 @@ var layers = map[string][]string{
 	// Many values from one store to another.
 	"engine/internal/transfer": {"kv", "kv/dirkv", "kv/gather", "kv/zipkv"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
-	"engine/internal/policy": {"engine/internal/listing", "engine/internal/names", "kv", "kv/digest", "txn", "zarr", "zarr/meta", "zarr/dtype"},
+	"engine/internal/policy": {"engine/internal/listing", "engine/internal/names", "kv", "kv/digest", "kv/gather", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	// Parts of files elsewhere; how files are opened is the engine's.
 	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},

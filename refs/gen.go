@@ -251,7 +251,7 @@ func (g *generator) count(most int64) (int64, bool) {
 // generate yields the references of all generators. It counts all of them first.
 func (r *jsonReader) generate() error {
 	if r.templates == nil {
-		r.templates = &renderer{none: true}
+		r.templates = &renderer{}
 	}
 	left := r.o.MaxGenerated
 	for i := range r.gens {

@@ -210,7 +210,7 @@ func (r *jsonReader) ahead() error {
 		return s.skipFast()
 	})
 	if err == nil && r.templates == nil {
-		r.templates = &renderer{none: true}
+		r.templates = &renderer{}
 	}
 	return err
 }

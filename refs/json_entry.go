@@ -216,8 +216,8 @@ func (r *jsonReader) url(raw []byte) (string, error) {
 			return "", err
 		}
 	}
-	if r.templates == nil || r.templates.none {
-		return r.urls.string(raw), nil // as fsspec, which renders URLs of sets with templates alone
+	if r.templates == nil || r.templates.plain == nil {
+		return r.urls.string(raw), nil // fsspec too renders only the URLs of sets that have templates
 	}
 	url, err := r.templates.url(raw, &r.urls)
 	if err == nil && url == "" {

@@ -124,12 +124,8 @@ func (r *resolver) resolve(u string) (Place, error) {
 		}
 		abs = r.base + path
 	}
-	for _, m := range r.maps {
-		if rest, ok := below(abs, m.From); ok {
-			p, err := place(u, m.To, rest)
-			p.Mapped = p.URL() != abs
-			return p, err
-		}
+	if p, ok, err := r.mapped(u, abs); ok {
+		return p, err
 	}
 	if r.base != "" && strings.HasPrefix(abs, r.base) {
 		return place(u, r.base, abs[len(r.base):])
@@ -155,8 +151,22 @@ func (r *resolver) resolve(u string) (Place, error) {
 	return Place{}, forbidden(u, "to follow it, allow %s", quoteURL(originOf(abs)))
 }
 
-// Mapper returns a function that applies mappings to URLs, without a look at what may be
-// followed. A URL that none fits stays as it is. Safe for concurrent use.
+// mapped applies the mappings to a URL of a set, which is abs as an absolute URL. ok is
+// false if no mapping fits.
+func (r *resolver) mapped(u, abs string) (p Place, ok bool, err error) {
+	for _, m := range r.maps {
+		if rest, ok := below(abs, m.From); ok {
+			p, err = place(u, m.To, rest)
+			p.Mapped = p.URL() != abs
+			return p, true, err
+		}
+	}
+	return p, false, nil
+}
+
+// Mapper returns a function that applies mappings to URLs; of several mappings that fit,
+// the longest counts. It does not check what may be followed. A URL that no mapping fits
+// is returned unchanged. The function is safe for concurrent use.
 func Mapper(mappings []Mapping) (func(url string) string, error) {
 	rs, err := newResolver(Rules{Map: mappings})
 	if err != nil || len(mappings) == 0 {
@@ -164,12 +174,8 @@ func Mapper(mappings []Mapping) (func(url string) string, error) {
 	}
 	return func(url string) string {
 		if abs, ok, err := absolute(url); err == nil && ok {
-			for _, m := range rs.maps {
-				if rest, ok := below(abs, m.From); ok {
-					if p, err := place(url, m.To, rest); err == nil {
-						return p.URL()
-					}
-				}
+			if p, ok, err := rs.mapped(url, abs); ok && err == nil {
+				return p.URL()
 			}
 		}
 		return url

@@ -10,9 +10,8 @@ import (
 // renderer renders the URLs of a set of version 1. The zero renderer has no
 // templates.
 type renderer struct {
-	none  bool // the set has no templates
 	scope jinja.Scope
-	plain map[string]string // templates without markup, which are constants
+	plain map[string]string // templates without markup, which are constants; nil if the set has no templates
 	known map[string]string // URLs as they stand in the set -> rendered
 	buf   []byte
 }

@@ -192,9 +192,9 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 	case r.from.unsigned:
 		exact = new(big.Rat).SetInt(new(big.Int).SetUint64(raw))
 	case r.factor != 0 && !r.mixed && !r.from.scaled && r.out.Kind() == dtype.Int && !r.to.unsigned:
-		// The common case, without big numbers.
-		if m := n*r.factor + r.shift; abs(n) < 1<<62/r.factor && abs(r.shift) < 1<<62 {
-			return r.whole(big.NewInt(m), m)
+		// The common case, without fractions.
+		if abs(n) < 1<<62/r.factor && abs(r.shift) < 1<<62 {
+			return r.whole(big.NewInt(n*r.factor + r.shift))
 		}
 		fallthrough
 	default:
@@ -212,10 +212,7 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 		if !exact.IsInt() {
 			return out, "it is not a whole number there"
 		}
-		if n := exact.Num(); n.IsInt64() {
-			return r.whole(n, n.Int64())
-		}
-		return r.whole(exact.Num(), 0)
+		return r.whole(exact.Num())
 	}
 	value, same := exact.Float64()
 	bits, _ := r.out.RoundFloat(value)
@@ -295,8 +292,8 @@ func (r *Recoder) readsBack(count float64, exact *big.Rat) bool {
 	return seconds.IsInt() && same && float64(count*float64(unit)) == want
 }
 
-// whole is the element of a whole number, which is n if it fits an int64.
-func (r *Recoder) whole(exact *big.Int, n int64) (out [8]byte, why string) {
+// whole returns the element of a whole number.
+func (r *Recoder) whole(exact *big.Int) (out [8]byte, why string) {
 	width := 8 * r.out.Size()
 	least, most := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(width))
 	if !r.to.unsigned {
@@ -306,9 +303,9 @@ func (r *Recoder) whole(exact *big.Int, n int64) (out [8]byte, why string) {
 	if exact.Cmp(least) < 0 || exact.Cmp(most) >= 0 {
 		return out, "it does not fit"
 	}
-	bits := uint64(n)
-	if !exact.IsInt64() {
-		bits = exact.Uint64()
+	bits := exact.Uint64()
+	if exact.IsInt64() {
+		bits = uint64(exact.Int64())
 	}
 	bits &= math.MaxUint64 >> (64 - width)
 	if r.to.isMissing(bits) || r.offset != nil && r.to.signed(bits) == NaT && !r.to.unsigned {

@@ -7,10 +7,10 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -122,7 +122,8 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 			unknown = append(unknown, dir)
 		}
 	}
-	if err := s.listAll(ctx, unknown); err != nil {
+	// Each listing is a request of a remote store.
+	if err := gather.Each(ctx, 8, len(unknown), func(ctx context.Context, i int) error { return s.list(ctx, unknown[i]) }); err != nil {
 		return nil, err
 	}
 	changed := map[string]json.RawMessage{}
@@ -133,26 +134,6 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 		}
 	}
 	return changed, nil
-}
-
-// listAll looks for chunks in directories, in a few at a time: each is a request of a
-// remote store.
-func (s *Separators) listAll(ctx context.Context, dirs []string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(len(dirs), 8) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(dirs)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := s.list(ctx, dirs[i]); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }
 
 // list looks for a chunk among the first keys of a directory.
