@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -107,52 +108,24 @@ func newLabels(texts []string) (*labels, error) {
 // labelChunk is the chunk length of the coordinate that has the labels.
 const labelChunk = 1024
 
-// meta is the metadata of the coordinate, as a piece has it.
+// meta returns the metadata of the coordinate in one piece.
 func (l *labels) meta(dim string, v zarr.Version, r *codecs.Registry) (*zarr.Meta, error) {
-	attrs := map[string]any{}
-	if l.units != "" {
-		attrs["units"], attrs["calendar"] = l.units, "proleptic_gregorian"
-	}
-	var fill any = 0
-	if l.t.Kind() == dtype.FixedUTF32 {
-		fill = ""
-	}
+	spec := zarr.Spec{Version: v, Shape: []int64{1}, Chunks: []int64{labelChunk}, Type: l.t, DimensionNames: []string{dim},
+		Codecs: json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}
 	if v == zarr.V2 {
-		t, err := l.t.WithOrder(dtype.Little).PrintV2()
-		if err != nil {
+		spec.FillValue, spec.Codecs = json.RawMessage("null"), json.RawMessage("null")
+	}
+	if l.units != "" {
+		var err error
+		if spec.Attributes, err = zarr.ParseAttributes(fmt.Appendf(nil, `{"calendar":"proleptic_gregorian","units":%q}`, l.units)); err != nil {
 			return nil, err
 		}
-		attrs["_ARRAY_DIMENSIONS"] = []string{dim}
-		return documentsMeta(map[string]any{
-			"zarr_format": 2, "shape": []int{1}, "chunks": []int{labelChunk}, "dtype": t, "fill_value": nil, "order": "C", "filters": nil, "compressor": nil,
-		}, attrs, r)
 	}
-	t, err := l.t.PrintV3()
+	a, err := zarr.Create(context.Background(), kv.NewMem(), "", spec, &zarr.OpenOptions{Registry: r})
 	if err != nil {
 		return nil, err
 	}
-	type object = map[string]any
-	return documentsMeta(object{
-		"zarr_format": 3, "node_type": "array", "shape": []int{1}, "data_type": t, "fill_value": fill, "attributes": attrs, "dimension_names": []string{dim},
-		"chunk_grid": object{"name": "regular", "configuration": object{"chunk_shape": []int{labelChunk}}}, "chunk_key_encoding": object{"name": "default"},
-		"codecs": []any{object{"name": "bytes", "configuration": object{"endian": "little"}}},
-	}, nil, r)
-}
-
-// documentsMeta makes metadata of v2 documents, or of one of v3 without attrs.
-func documentsMeta(doc, attrs any, r *codecs.Registry) (*zarr.Meta, error) {
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	if attrs == nil {
-		return meta.ParseV3(text, r)
-	}
-	more, err := json.Marshal(attrs)
-	if err != nil {
-		return nil, err
-	}
-	return meta.ParseV2Array(text, more, r)
+	return a.Meta(), nil
 }
 
 // stack gives the arrays of a piece the new dimension, and adds the coordinate with its
@@ -239,32 +212,38 @@ func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, attrs := map[string]any{}, map[string]json.RawMessage{}
-	for name, raw := range m.Attributes.All() {
-		attrs[name] = raw
-	}
-	read := func(text []byte) error {
-		d := json.NewDecoder(strings.NewReader(string(text)))
-		d.UseNumber()
-		return d.Decode(&doc)
-	}
+	name := names.V3
 	if m.Version == zarr.V2 {
-		if err := read(docs[names.V2Array]); err != nil {
-			return nil, err
-		}
-		doc["shape"], doc["chunks"] = shape, chunks
-		if attrs["_ARRAY_DIMENSIONS"], err = json.Marshal(dims); err != nil {
-			return nil, err
-		}
-		return documentsMeta(doc, attrs, r)
+		name = names.V2Array
 	}
-	if err := read(docs[names.V3]); err != nil {
+	var doc map[string]any
+	if err := policy.DecodeNumbers(docs[name], &doc); err != nil {
 		return nil, err
 	}
-	doc["shape"], doc["dimension_names"] = shape, dims
-	doc["chunk_grid"] = map[string]any{"name": "regular", "configuration": map[string]any{"chunk_shape": chunks}}
-	stackCodecs(doc["codecs"])
-	return documentsMeta(doc, nil, r)
+	doc["shape"] = shape
+	if m.Version == zarr.V2 {
+		doc["chunks"] = chunks
+	} else {
+		doc["dimension_names"] = dims
+		doc["chunk_grid"] = map[string]any{"name": "regular", "configuration": map[string]any{"chunk_shape": chunks}}
+		stackCodecs(doc["codecs"])
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	attrs := m.Attributes
+	if m.Version == zarr.V2 {
+		if err := attrs.Set("_ARRAY_DIMENSIONS", dims); err != nil {
+			return nil, err
+		}
+		return meta.ParseV2Array(text, attrs.Text(), r)
+	}
+	c, err := meta.ParseV3(text, r)
+	if err == nil {
+		c.Attributes = attrs // doc has texts in place of NaN and infinities
+	}
+	return c, err
 }
 
 // stackCodecs adds a first dimension of length 1 to the configurations of v3 codecs.

@@ -73,7 +73,7 @@ func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Ver
 	var list struct {
 		Metadata map[string]any `json:"metadata"`
 	}
-	if decodeNumbers(copies, &list) != nil {
+	if DecodeNumbers(copies, &list) != nil {
 		return false, nil
 	}
 	for node, err := range zarr.Walk(ctx, view, group, o) {
@@ -102,7 +102,7 @@ func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Ver
 				at = strings.TrimPrefix(names.Dir(node.Path())+name, names.Dir(group))
 			}
 			var now any
-			if decodeNumbers(doc, &now) != nil || !reflect.DeepEqual(withoutCopy(list.Metadata[at]), withoutCopy(now)) {
+			if DecodeNumbers(doc, &now) != nil || !reflect.DeepEqual(withoutCopy(list.Metadata[at]), withoutCopy(now)) {
 				return false, nil
 			}
 			delete(list.Metadata, at)
@@ -111,8 +111,9 @@ func copiesAreTrue(ctx context.Context, view kv.Reader, group string, v zarr.Ver
 	return len(list.Metadata) == 0, nil
 }
 
-// decodeNumbers keeps the text of numbers: large integers have no float64.
-func decodeNumbers(doc []byte, v any) error {
+// DecodeNumbers decodes a JSON document into v with numbers as json.Number, since large
+// integers have no float64. A bare NaN or infinity, which Python writes, becomes a string.
+func DecodeNumbers(doc []byte, v any) error {
 	doc, err := zarr.StrictJSON(doc)
 	if err != nil {
 		return err
