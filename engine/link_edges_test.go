@@ -490,3 +490,18 @@ func TestLocalizePlaces(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A URL that nothing reads is refused, also behind others of its host that are read.
+func TestCheckReadableAfterOthers(t *testing.T) {
+	for _, bad := range []string{"https://host/b%zz", "https://host/d/../b", "https://host/./b", "https://host/..", "https://host/a|b::c", "https://host/b?q=%zz"} {
+		fresh := func() *linkedFiles { return &linkedFiles{adapters: []*Adapters{DefaultAdapters()}} }
+		alone, f := fresh().checkReadable(bad), fresh()
+		if err := f.checkReadable("https://host/a"); err != nil {
+			t.Fatal(err)
+		}
+		behind := f.checkReadable(bad)
+		if (alone == nil) != (behind == nil) || alone != nil && !errors.Is(behind, ErrNotHere) {
+			t.Errorf("%s: %v alone, %v behind another", bad, alone, behind)
+		}
+	}
+}

@@ -33,8 +33,8 @@ type Recoder struct {
 
 // NewRecoder compares the types, fill values and attributes of two arrays. It is nil if
 // elements of from are elements of to already. The attributes scale_factor, add_offset and
-// _Unsigned must be equal, and so must units and calendar if they are not [SameTimes]. Errors: [ErrAttribute], and errors.ErrUnsupported for types that
-// cannot be converted.
+// _Unsigned must be equal, and so must units and calendar if they are not [SameTimes].
+// Errors: [ErrAttribute], and errors.ErrUnsupported for types that cannot be converted.
 func NewRecoder(from, to *zarr.Meta) (*Recoder, error) {
 	r := &Recoder{in: from.Type, out: to.Type}
 	r.numbers = isNumber(r.in) && isNumber(r.out)
@@ -315,7 +315,8 @@ func (r *Recoder) whole(exact *big.Int) (out [8]byte, why string) {
 	return out, ""
 }
 
-func abs(n int64) int64 { return max(n, -n) }
+// abs returns |n| for n >= 0 and |n| - 1 for n < 0, so that it never overflows.
+func abs(n int64) int64 { return max(n, ^n) }
 
 // CommonType is the type that holds every element of two arrays exactly, if it is one of
 // the two or a wider number. ok is false without one.

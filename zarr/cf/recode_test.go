@@ -214,3 +214,19 @@ func TestRecodeNaN(t *testing.T) {
 		t.Errorf("infinity: %v", err)
 	}
 }
+
+// The least count of 64 bits does not wrap around where another moment is earlier.
+func TestRecodeLeastCount(t *testing.T) {
+	from := counts(t, dtype.NewUint(64), "seconds since 1970-01-01", "")
+	if err := from.Attributes.Set("_Unsigned", "false"); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := NewRecoder(from, counts(t, dtype.NewInt(64), "seconds since 1970-01-02", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rec.Append(nil, binary.LittleEndian.AppendUint64(nil, 1<<63))
+	if !errors.Is(err, ErrInexact) {
+		t.Errorf("%x, %v", out, err)
+	}
+}
