@@ -85,6 +85,9 @@ type appendArray struct {
 	// they mean something else in the joined array or their chunks do not fit its chunks.
 	rewrite bool
 	kept    int64
+	// sameGrid means that it has the chunk grid of the joined array, and recoded that all
+	// elements are encoded again, whatever their chunks are. [AppendPlan.place] sets both.
+	sameGrid, recoded bool
 }
 
 // appendBase is a joined array.

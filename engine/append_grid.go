@@ -37,10 +37,11 @@ func (p *AppendPlan) align() {
 	}
 }
 
-// place finds where the pieces of an array go; ok is false if it becomes too long.
+// place finds where the pieces of an array go. ok is false if the joined array becomes too
+// long.
 func (p *AppendPlan) place(b *appendBase, arrays []*appendArray) (ok bool) {
 	b.total, b.rewrite, b.grid, b.kept = b.had, false, nil, b.had
-	cut := false
+	rejoin := false // elements have to move to other chunks
 	for i, a := range arrays {
 		if a == nil {
 			continue
@@ -50,10 +51,15 @@ func (p *AppendPlan) place(b *appendBase, arrays []*appendArray) (ok bool) {
 			p.misfit(a, i, "shape", fmt.Sprint(a.start), "longer than an array can be")
 			return false
 		}
-		a.rewrite = a.length() > 0 && (a.recoded() || !a.sameGrid() || a.start%b.chunk != 0)
-		cut = cut || a.rewrite && (!a.sameGrid() || a.start%b.chunk != 0)
+		diff := b.meta.Diff(a.meta)
+		a.sameGrid = !slices.Contains(diff, "chunk_grid")
+		// Of data types, v2 also has other byte orders.
+		a.recoded = a.as != nil || a.label != nil || slices.Contains(diff, "codecs") || slices.Contains(diff, "data_type")
+		cut := !a.sameGrid || a.start%b.chunk != 0
+		a.rewrite = a.length() > 0 && (a.recoded || cut)
+		rejoin = rejoin || a.rewrite && cut
 	}
-	if regular := b.meta.Grid.Regular() != nil; !regular || cut && p.rectilinear && !b.small {
+	if regular := b.meta.Grid.Regular() != nil; !regular || rejoin && p.rectilinear && !b.small {
 		p.joinRuns(b, arrays)
 	}
 	if !p.link {
@@ -75,17 +81,6 @@ func (p *AppendPlan) place(b *appendBase, arrays []*appendArray) (ok bool) {
 	return true
 }
 
-// recoded reports whether all elements are encoded again whatever the chunks are.
-func (a *appendArray) recoded() bool {
-	return a.as != nil || a.label != nil || slices.ContainsFunc(a.base.meta.Diff(a.meta), func(field string) bool {
-		return field == "codecs" || field == "data_type" // of which v2 has another byte order too
-	})
-}
-
-func (a *appendArray) sameGrid() bool {
-	return !slices.Contains(a.base.meta.Diff(a.meta), "chunk_grid")
-}
-
 // misfit adds a difference between piece i and the joined array.
 func (p *AppendPlan) misfit(a *appendArray, i int, field, want, got string) {
 	p.bad.add(a.path, field, misfitValue{a.base.from, want}, misfitValue{p.pieces[i].label, got})
@@ -103,7 +98,7 @@ func (p *AppendPlan) notLinked(a *appendArray, i int) {
 		p.bad.addLinked(b.path, field, misfitValue{b.from, want}, misfitValue{p.pieces[i].label, got})
 	}
 	switch {
-	case !a.sameGrid():
+	case !a.sameGrid:
 		got := metaText(a.meta, "chunk_grid")
 		if long != "" {
 			got += " for " + long
@@ -124,7 +119,8 @@ func (p *AppendPlan) notLinked(a *appendArray, i int) {
 	}
 }
 
-// arraysAt are the arrays of all pieces at a path, nil where a piece has none that fits.
+// arraysAt returns the array of each piece at a path, nil for a piece without an array that
+// has the dimension.
 func (p *AppendPlan) arraysAt(path string) []*appendArray {
 	list := make([]*appendArray, len(p.pieces))
 	for i, piece := range p.pieces {
@@ -154,7 +150,7 @@ func (p *AppendPlan) joinRuns(b *appendBase, arrays []*appendArray) {
 				kept = 0
 			}
 		}
-		if a.recoded() {
+		if a.recoded {
 			kept = 0
 		}
 		a.first, a.kept, a.rewrite = chunks, kept, kept < a.length()
@@ -181,9 +177,9 @@ func (p *AppendPlan) joinRuns(b *appendBase, arrays []*appendArray) {
 	b.grid = grid
 }
 
-// chunkRuns are the lengths of the chunks along one dimension of an array that is n
-// elements long there, each with how often it is repeated, and their number. The chunks of
-// the first kept elements are stored with these lengths.
+// chunkRuns returns the lengths of the chunks along one dimension, which has n elements: runs
+// of a length and how often it is repeated, and the number of chunks. The chunks of the first
+// kept elements are stored with these lengths; the last chunk may be stored longer.
 func chunkRuns(g zarr.Grid, axis int, n int64) (runs [][2]int64, count, kept int64) {
 	e := meta.EdgesOf(g, axis)
 	if e.Step > 0 {
@@ -252,7 +248,7 @@ func (p *piecePass) widen(ctx context.Context, list []*appendArray) (err error) 
 				continue
 			}
 			if a.as, err = recoder(b.meaning(), p.piece.meaning(a)); err != nil {
-				return nil // align says what is wrong
+				return nil // align reports the error
 			}
 			if err = p.tryAll(ctx, a); err == nil {
 				break
@@ -261,7 +257,7 @@ func (p *piecePass) widen(ctx context.Context, list []*appendArray) (err error) 
 			}
 		}
 	}
-	return nil // what has no exact count is named when all is compared
+	return nil // the comparison of all pieces names counts that have no exact form
 }
 
 // holdAll takes the references of a piece whose elements are read.
@@ -305,7 +301,7 @@ type pieceArray struct {
 	misfit  func(cause error) error // makes the error of an element that has no exact value
 }
 
-// Shape is the shape with the new dimension.
+// Shape returns the shape with the new dimension.
 func (a *pieceArray) Shape() []int64 {
 	if a.stacked {
 		return append([]int64{1}, a.Array.Shape()...)
@@ -313,7 +309,7 @@ func (a *pieceArray) Shape() []int64 {
 	return a.Array.Shape()
 }
 
-// ReadVar is that of [zarr.Array].
+// ReadVar reads like [zarr.Array.ReadVar].
 func (a *pieceArray) ReadVar(ctx context.Context, sel zarr.Selection) (dtype.Variable, error) {
 	if a.stacked {
 		sel = zarr.Sel() // along the new dimension
@@ -321,10 +317,10 @@ func (a *pieceArray) ReadVar(ctx context.Context, sel zarr.Selection) (dtype.Var
 	return a.Array.ReadVar(ctx, sel)
 }
 
-// Type is the type of the elements that ReadBytes gives.
+// Type returns the type of the elements that ReadBytes returns.
 func (a *pieceArray) Type() dtype.Type { return a.t }
 
-// ReadBytes is that of [zarr.Array].
+// ReadBytes reads like [zarr.Array.ReadBytes], and converts the elements.
 func (a *pieceArray) ReadBytes(ctx context.Context, sel zarr.Selection, dst []byte) error {
 	if a.stacked {
 		sel = zarr.Sel() // along the new dimension

@@ -75,8 +75,8 @@ func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *label
 	return surveys, err
 }
 
-// surveyPiece opens every node of a piece; then, if it is set, changes what was found. Of a JSON set that is linked it keeps
-// the references, if they are not too many.
+// surveyPiece opens every node of a piece. It keeps the references of a JSON set that is
+// linked, if they are not too many. then, if it is not nil, changes the nodes that were found.
 func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then func([]foundNode, *codecs.Registry) ([]foundNode, error)) (found []foundNode, err error) {
 	src, err := p.Open(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 //
 // The bytes of chunks do not change.
 
-// labels are the labels of pieces as elements.
+// labels are the labels of all pieces, as elements of one type.
 type labels struct {
 	t     dtype.Type
 	units string   // of times
@@ -41,7 +41,7 @@ type labels struct {
 // units of labels that are dates, and dates with times.
 const dayUnits, secondUnits = "days since 1970-01-01", "seconds since 1970-01-01"
 
-// dated are labels that begin with a year and a month.
+// dated matches labels that begin with a year and a month.
 var dated = regexp.MustCompile(`^\d{4}-\d{2}`)
 
 // newLabels finds the type that all labels have: whole numbers, numbers, dates or texts.
@@ -105,7 +105,7 @@ func newLabels(texts []string) (*labels, error) {
 	return nil, errors.ErrUnsupported // texts always have a form
 }
 
-// labelChunk is the chunk length of the coordinate that has the labels.
+// labelChunk is the chunk length, in elements, of the coordinate that holds the labels.
 const labelChunk = 1024
 
 // meta returns the metadata of the coordinate in one piece.
@@ -184,11 +184,11 @@ func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Re
 	return found, nil
 }
 
-// flat are codecs that encode elements in C order, so that a dimension of length 1 changes
-// nothing, besides those that are exact.
+// flat are further codecs, besides the exact ones, that encode elements in C order: a new
+// dimension of length 1 does not change what they encode.
 var flat = []string{"delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"}
 
-// stacked is the metadata of an array with a new first dimension of length 1.
+// stacked returns the metadata of an array with a new first dimension of length 1.
 func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
 	for _, name := range codecName.FindAllStringSubmatch(metaText(m, "codecs"), -1) {
 		if !slices.Contains(exact, name[1]) && !slices.Contains(flat, name[1]) {
@@ -268,7 +268,7 @@ func stackCodecs(list any) {
 	}
 }
 
-// labelArray is the array of one label.
+// labelArray returns an array in memory that holds one label.
 func labelArray(ctx context.Context, a *appendArray, o zarr.OpenOptions) (*zarr.Array, error) {
 	docs, err := a.meta.Print()
 	if err != nil {

@@ -15,24 +15,25 @@ import (
 
 // Referred is a file that references name.
 type Referred struct {
-	// URL is that of the file. It ends in "/" if it stands for all files below a folder,
-	// because there are too many to list each.
+	// URL is the URL of the file. If there are too many files to list each, it ends in "/"
+	// and stands for all files below a folder.
 	URL string
-	// Prefix is the widest prefix of URL that is usually allowed: a bucket or host, of a
-	// file of this machine its folder.
+	// Prefix is the widest prefix of URL that is usually allowed: a bucket, a host, or the
+	// folder of a file of this machine.
 	Prefix string
-	// References counts the references to it, Whole those of them to the whole file. Bytes
-	// is the total length of the others; what two of them share counts twice.
+	// References counts all references to the file, Whole only the references to the whole
+	// file. Bytes is the total length of the other references; a range that two references
+	// share counts twice.
 	References, Whole, Bytes int64
 }
 
 // maxReferred bounds the files that [Source.Referred] lists.
 const maxReferred = 1 << 16
 
-// Referred lists what the references at and below the source's path name, sorted by prefix
-// and URL: those of a version of a database, or of a reference set. No file is asked for. Memory is
-// bounded: of more than 65,536 files, those in the deepest folders are counted by folder.
-// progress may be nil.
+// Referred lists the files that references at and below the source's path name, sorted by
+// prefix and URL. The source is a version of a database or a reference set. The files are
+// not opened. Memory is bounded: beyond 65,536 files, the files in the deepest folders are
+// counted by folder; an error says that even so there are too many. progress may be nil.
 func (s *Source) Referred(ctx context.Context, progress func(Progress)) ([]Referred, error) {
 	list, _, err := s.references(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (c *referredCounts) add(ref *reference) error {
 	return nil
 }
 
-// of returns the counts that a file is in, nil if there is no room for it.
+// of returns the counts of a file or of a folder above the file, nil if there is no room.
 func (c *referredCounts) of(url string) *Referred {
 	if r := c.known[url]; r != nil {
 		return r
@@ -107,7 +108,8 @@ func (c *referredCounts) of(url string) *Referred {
 	}
 }
 
-// fold counts those in the deepest folders by folder, and reports whether some are.
+// fold counts the files in the deepest folders by folder. It returns false if no file lies
+// in a folder.
 func (c *referredCounts) fold() bool {
 	depth := func(url string) int { return strings.Count(folderOf(url), "/") }
 	deepest := 0
@@ -136,8 +138,8 @@ func (c *referredCounts) fold() bool {
 	return true
 }
 
-// folderOf returns the folder that a file or folder lies in, which ends in "/"; "" if there
-// is none. That of a host is its scheme.
+// folderOf returns the folder that a file or folder lies in, with "/" at the end. A host lies
+// in its scheme, such as "s3://", and a scheme in no folder: the result is "".
 func folderOf(url string) string {
 	if strings.HasSuffix(url, "://") {
 		return ""

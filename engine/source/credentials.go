@@ -21,8 +21,8 @@ const maxNetrc = 1 << 20
 
 // authorization returns the header Authorization for requests to a host, which may have a
 // port: the bearer token of a variable, or login and password of the host in the file that
-// NETRC names, by default .netrc in the home directory. It is empty if the process has none,
-// and over plain http to another machine. The entry "default" of netrc files does not
+// NETRC names, by default .netrc in the home directory. The result is "" without credentials
+// for the host, and for plain http to another machine. The entry "default" of netrc files does not
 // count, because references lead to hosts that others chose.
 func authorization(scheme, host string) string {
 	name, _, err := net.SplitHostPort(host)
@@ -51,7 +51,7 @@ func loopback(name string) bool {
 	return name == "localhost" || err == nil && at.IsLoopback()
 }
 
-// readNetrc returns the text of the user's netrc file, "" if there is none.
+// readNetrc returns the text of the user's netrc file, or "" if the file cannot be read.
 func readNetrc() string {
 	path := os.Getenv("NETRC")
 	if path == "" {
@@ -73,8 +73,8 @@ func readNetrc() string {
 	return string(b)
 }
 
-// netrcLogin finds the first entry of a host. Words may stand in double quotes; "#" begins
-// a comment at the beginning of a word, except of a value.
+// netrcLogin finds the first entry of a host. Words may stand in double quotes. A word that
+// begins with "#" begins a comment, unless the word is a value.
 func netrcLogin(text, host string) (login, password string, ok bool) {
 	found := false
 	for text != "" {
@@ -105,7 +105,7 @@ func netrcLogin(text, host string) (login, password string, ok bool) {
 	return login, password, found
 }
 
-// netrcWord cuts the next word off a text. One line end stays before what follows.
+// netrcWord cuts the next word off a text. The line end behind the word stays in rest.
 func netrcWord(text string) (word, rest string) {
 	text = strings.TrimLeft(text, " \t\r\n")
 	if !strings.HasPrefix(text, `"`) {

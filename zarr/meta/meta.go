@@ -178,8 +178,9 @@ func (m *Meta) typeText() string {
 	return m.Type.String()
 }
 
-// ExtraNames returns the names of the members that the specification does not know, sorted. An
-// empty list of storage transformers is none. No other format has a form for them.
+// ExtraNames returns the sorted names of the members that the specification does not define,
+// and "storage_transformers" unless the list is empty. No other version of Zarr has a form for
+// these members.
 func (m *Meta) ExtraNames() []string {
 	list := make([]string, 0, len(m.extra))
 	for name, raw := range m.extra {

@@ -160,7 +160,7 @@ func TestOMEWithoutForm(t *testing.T) {
 	for _, c := range []struct {
 		from  zarr.Version
 		attrs string
-		want  string // what the note says, empty for another convention
+		want  string // text of the note; empty if the attributes are not of OME-Zarr, so that no note is made
 	}{
 		{zarr.V2, `{"multiscales":[{"version":"0.3","axes":["y","x"],"datasets":[{"path":"0"}]}],"omero":{}}`, "multiscales[0]: version 0.3 has no axes"},
 		{zarr.V2, `{"multiscales":[{"version":"0.4",` + omeAxes + `,"datasets":[{"path":"0"}]}]}`, `dataset "0" has no coordinateTransformations`},
