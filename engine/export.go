@@ -187,7 +187,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	return res, nil
 }
 
-// fromPlan takes over what a conversion has to say.
+// fromPlan copies the notes of a conversion.
 func (r *ExportResult) fromPlan(p *convert.Plan) {
 	r.Notes, r.AllNotes, r.Behind, r.AllBehind = p.Notes, p.AllNotes, p.Behind, p.AllBehind
 }
@@ -290,11 +290,11 @@ type exporter struct {
 // maxStale bounds the groups of ExportResult.Stale.
 const maxStale = 10
 
-// noteStale notes groups whose consolidated metadata, among documents that were copied, is
-// not true.
+// noteStale notes the groups whose consolidated metadata differs from the documents below.
+// documents are the keys of all documents that were copied.
 func (ex *exporter) noteStale(ctx context.Context, documents []string) error {
 	if _, told := ex.view.(*listing.View); told {
-		return nil // it is all that tells the nodes
+		return nil // the store has no listing to compare the copy with
 	}
 	var mu sync.Mutex
 	var found []string

@@ -200,8 +200,8 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 	}
 }
 
-// converted yields what the plan of a conversion describes, as changes: its documents, and
-// the chunks under their keys there.
+// converted yields the result of the planned conversion, as changes: the new documents, and
+// the chunks under their new keys.
 func (p *versionsPlan) converted(ctx context.Context) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
 		from := p.ex.from
@@ -229,7 +229,8 @@ func (p *versionsPlan) converted(ctx context.Context) iter.Seq2[txn.Change, erro
 	}
 }
 
-// values yields the keys with a prefix, and of a version of a database what their values are.
+// values yields the keys with a prefix. For a version of a database it describes their values
+// too.
 func (p *versionsPlan) values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error] {
 	if v, ok := p.ex.view.(version); ok {
 		return v.Values(ctx, prefix)

@@ -9,17 +9,17 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// PageSource returns the source from which peers read the database; see [OpenPeer].
+// PageSource returns the source of pages that peers of this database read; see [OpenPeer].
 func (db *DB) PageSource() txn.Source { return db.store.Source() }
 
-// peerShare is the part of the cache of chunks that a peer has, compared with the process
-// that has the database open: there may be several.
+// peerShare divides the default size of the chunk cache for a peer: several peers may run
+// beside the process that has the database open.
 const peerShare = 4
 
-// OpenPeer returns a DB that reads the database in dir, which another process has open, with
-// the caches, workers and keys of this process. id is the identity of the database. OpenPeer
-// uses the options of reading. The cache of chunks is by default a quarter of that of [Open].
-// [txn.NewPeer] says which methods work.
+// OpenPeer opens the database in dir for reading while another process has it open. The peer
+// has caches, workers and credentials of its own, and gets pages from src. id is the identity
+// of the database. Only the options for reading count. The default size of the chunk cache is
+// a quarter of the default of [Open]. [txn.NewPeer] lists the methods that work.
 func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	opts.ReadOnly = true

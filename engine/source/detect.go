@@ -121,7 +121,8 @@ func (e *Env) matches(ev Evidence) []string {
 	return match
 }
 
-// foreign says what a file is that nothing here reads, and what makes a store of it.
+// foreign describes a file of a format that nothing here reads, and how to make a store of the
+// file; "" for other files.
 func foreign(head []byte) string {
 	const set = "; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
 	for what, magic := range map[string][]string{

@@ -11,17 +11,17 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// maxBehind bounds the things left behind that are named.
+// maxBehind bounds the entries of [Plan].Behind.
 const maxBehind = 10
 
-// leave notes something that stays behind.
+// leave notes something that the conversion leaves behind.
 func (c *Plan) leave(format string, args ...any) {
 	if c.AllBehind++; len(c.Behind) < maxBehind {
 		c.Behind = append(c.Behind, fmt.Sprintf(format, args...))
 	}
 }
 
-// skip reports whether the options leave a node out. A group takes those below along.
+// skip reports whether the options leave a node out, itself or with a group above the node.
 func (c *Plan) skip(path string, array bool) bool {
 	found := false
 	for i, s := range c.o.Skip {
@@ -35,7 +35,7 @@ func (c *Plan) skip(path string, array bool) bool {
 	return found
 }
 
-// checkSkip returns the paths to skip without slashes around them.
+// checkSkip returns the paths to skip without slashes at their ends. The root is an error.
 func checkSkip(list []string) ([]string, error) {
 	list = slices.Clone(list)
 	for i, s := range list {
@@ -53,18 +53,18 @@ func kindOf(array bool) string {
 	return "group"
 }
 
-// leaveMembers notes the members of the metadata of a node that have no form.
+// leaveMembers notes the members of the metadata of a node that have no form in the format.
 func (c *Plan) leaveMembers(path string, m *zarr.Meta) {
 	if m.Version == c.format {
-		return // they go along
+		return // the metadata is copied with all members
 	}
 	for _, name := range m.ExtraNames() {
 		c.leave("member %q of %s /%s", name, kindOf(m.Array), path)
 	}
 }
 
-// LeaveKeys notes the keys of the source, in any order, that belong to no node: they stay
-// behind. Nothing is noted of a source in the early v3 draft.
+// LeaveKeys notes the keys of the source that belong to no node, and are left behind. keys are
+// all keys of the source, in any order. Keys of a source in the early v3 draft are not noted.
 func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
 	if c.draft {
 		return nil
@@ -82,7 +82,7 @@ func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
 		switch {
 		case owner.skipped,
 			owner.known && owner.path == at && slices.Contains(names.Documents(owner.version), name),
-			owner.known && owner.path == at && owner.chunk == nil && isOMEXML(key) && !c.o.OnlyNodes: // it goes along
+			owner.known && owner.path == at && owner.chunk == nil && isOMEXML(key) && !c.o.OnlyNodes: // which is copied
 			continue
 		case owner.chunk != nil:
 			if _, ok := owner.chunk(key); ok {
@@ -94,7 +94,7 @@ func (c *Plan) LeaveKeys(keys iter.Seq2[string, error]) error {
 	return nil
 }
 
-// nodeKeys says which keys belong to a node.
+// nodeKeys describes the keys that belong to a node.
 type nodeKeys struct {
 	path           string
 	version        zarr.Version

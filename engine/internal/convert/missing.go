@@ -18,8 +18,8 @@ type missing struct {
 	counts []int64
 	stored []uint64 // a bit for each chunk in C order, set if it is listed
 	chunk  []byte   // what each holds, encoded
-	// left is how many bytes may be written for chunks that are listed and not stored, as
-	// those of a [listing.View] may be.
+	// left is how many bytes may be written for chunks that are listed and not stored. Only
+	// a [listing.View] lists such chunks.
 	left atomic.Int64
 }
 
@@ -79,7 +79,7 @@ func (m *missing) absent() (kv.Value, error) {
 		return nil, nil
 	}
 	if m.left.Add(-int64(len(m.chunk))) < 0 {
-		return nil, fmt.Errorf("fill_value: %w: v2 needs null there, and the missing chunks of %d bytes that would have to be written are over the bound of bytes: export to v3, or select less", zarr.ErrNoForm, len(m.chunk))
+		return nil, fmt.Errorf("fill_value: %w: v2 needs null there, and missing chunks of %d bytes each would have to be written, which exceeds the bound on written bytes: export to v3, or select less", zarr.ErrNoForm, len(m.chunk))
 	}
 	return kv.Bytes(m.chunk), nil
 }

@@ -20,16 +20,16 @@ import (
 //	0.4  {"multiscales": [{"version": "0.4", "axes": […]}], "omero": {…}}
 //	0.5  {"ome": {"version": "0.5", "multiscales": [{"axes": […]}], "omero": {…}}}
 //
-// In 0.5 the dimensions of the arrays of an image are called like its axes. In 0.4 their
-// chunk keys have the separator '/'. Attributes of other conventions, and those of other
-// versions, stay as they are.
+// In 0.5 the dimensions of the arrays of an image have the names of the image's axes. In 0.4
+// the chunk keys of these arrays have the separator '/'. Attributes of other conventions and
+// of other versions of OME-Zarr are not changed.
 
 const omeAttribute = "ome"
 
-// omeVersioned are the members that have a version inside of them in 0.4.
+// omeVersioned are the members that contain a version in 0.4.
 var omeVersioned = []string{"multiscales", "omero", "plate", "well", "image-label"}
 
-// multiscale is a member of the list "multiscales".
+// multiscale is an element of the list "multiscales".
 type multiscale struct {
 	Version  any             `json:"version"`
 	Axes     json.RawMessage `json:"axes"`
@@ -39,7 +39,7 @@ type multiscale struct {
 	} `json:"datasets"`
 }
 
-// axes are the names of the axes, nil before 0.4, where axes had no objects.
+// axes returns the names of the axes, or nil before 0.4, where axes were no objects.
 func (m *multiscale) axes() []*string {
 	var list []struct {
 		Name *string `json:"name"`
@@ -57,8 +57,8 @@ func (m *multiscale) axes() []*string {
 	return out
 }
 
-// multiscales reads the attribute "multiscales", nil if another convention than OME-Zarr has
-// written it: that has neither axes nor a version.
+// multiscales reads the attribute "multiscales". It returns nil for the attribute of another
+// convention, which has neither axes nor a version.
 func multiscales(text json.RawMessage) []multiscale {
 	var list []multiscale
 	strict, err := zarr.StrictJSON(text)
@@ -73,8 +73,8 @@ func multiscales(text json.RawMessage) []multiscale {
 	return list
 }
 
-// imageAxes returns the names of axes of the arrays of a group that is an image, by the path
-// below the group.
+// imageAxes returns the names of the axes of an image's arrays, by their paths below the group
+// m. The result is nil for a group that is no image.
 func imageAxes(m *zarr.Meta) map[string][]*string {
 	attrs := m.Attributes
 	if text, ok := attrs.Get(omeAttribute); ok {
@@ -95,9 +95,9 @@ func imageAxes(m *zarr.Meta) map[string][]*string {
 	return out
 }
 
-// convertOME moves the OME-Zarr metadata of a converted group, c at a path, to where the
-// version for its format has it. An error says what has no form there; then the attributes
-// stay as they are.
+// convertOME converts the OME-Zarr metadata of the group c, which was converted from another
+// format of Zarr and lies at path, to the version of OME-Zarr for c's format. An error names
+// what has no form in that version; the attributes are then unchanged.
 func convertOME(c *zarr.Meta, from zarr.Version, path string) error {
 	if c.Array || (c.Version == zarr.V3) == (from == zarr.V3) {
 		return nil
@@ -113,7 +113,7 @@ func convertOME(c *zarr.Meta, from zarr.Version, path string) error {
 	return err
 }
 
-// ome05 returns attributes of 0.4 as 0.5 has them, of a group with a name.
+// ome05 converts the attributes of a group from 0.4 to 0.5. group is the name of the group.
 func ome05(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 	out := attrs
 	ome, err := zarr.ParseAttributes([]byte(`{"version":"0.5"}`))
@@ -193,7 +193,7 @@ func inOME04(attrs zarr.Attributes, name string, text json.RawMessage, group str
 	return name == "bioformats2raw.layout", nil
 }
 
-// ome04 returns attributes of 0.5 as 0.4 has them, of a group with a name.
+// ome04 converts the attributes of a group from 0.5 to 0.4. group is the name of the group.
 func ome04(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 	text, ok := attrs.Get(omeAttribute)
 	ome, err := zarr.ParseAttributes(text)
@@ -230,7 +230,8 @@ func ome04(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 	return out, nil
 }
 
-// setVersioned sets a member, in which the version is another one, or removed where it is "".
+// setVersioned sets a member. A version inside of the member becomes version, or is removed if
+// version is "".
 func setVersioned(to *zarr.Attributes, name string, text json.RawMessage, version string) error {
 	if !slices.Contains(omeVersioned, name) {
 		return to.Set(name, text)
@@ -259,14 +260,14 @@ func setVersioned(to *zarr.Attributes, name string, text json.RawMessage, versio
 	return to.Set(name, objects[0])
 }
 
-// images finds the axes that groups give to arrays below them.
+// images finds the axes of arrays in the groups above them.
 type images struct {
 	view kv.Reader
 	open *zarr.OpenOptions
 	seen map[string]map[string][]*string // what [imageAxes] returns, by the path of a group
 }
 
-// axes returns the names of the axes of the array at a path, nil if it belongs to no image.
+// axes returns the names of the axes of the array at a path, or nil for an array of no image.
 func (s *images) axes(ctx context.Context, path string) ([]*string, error) {
 	for at := path; at != ""; {
 		at = names.Parent(at)
@@ -289,21 +290,21 @@ func (s *images) axes(ctx context.Context, path string) ([]*string, error) {
 }
 
 // checkAxes returns an error if OME-Zarr 0.5 does not allow the array c in an image with
-// these axes, nil for an array of no image.
+// these axes. axes are nil for an array of no image.
 func checkAxes(c *zarr.Meta, axes []*string) error {
 	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, func(a, b *string) bool { return a != nil && *a == *b }) {
-		return errors.New("OME-Zarr 0.5: its dimensions are not called like the axes of its image")
+		return errors.New("OME-Zarr 0.5: the dimensions of the array do not have the names of the axes of its image")
 	}
 	return nil
 }
 
-// omeXML is a key of the group "OME" that belongs to no node and is part of OME-Zarr.
+// omeXML is the name of a file in the group "OME". OME-Zarr defines it; it is no Zarr metadata.
 const omeXML = "METADATA.ome.xml"
 
-// isOMEXML reports whether a key would be the OME-XML of a group.
+// isOMEXML reports whether a key is the key of OME-XML in a group "OME".
 func isOMEXML(key string) bool { return strings.HasSuffix("/"+key, "/OME/"+omeXML) }
 
-// omeDocument returns the OME-XML of a group, nil if it has none.
+// omeDocument returns the OME-XML of a group, or nil for a group without OME-XML.
 func omeDocument(ctx context.Context, view kv.Reader, path string) ([]byte, error) {
 	key := names.Dir(path) + omeXML
 	if !isOMEXML(key) {
@@ -316,8 +317,8 @@ func omeDocument(ctx context.Context, view kv.Reader, path string) ([]byte, erro
 	return doc, err
 }
 
-// separatorV2 is what stands between the numbers of chunk keys in v2, of an array with the
-// axes of an image or with none.
+// separatorV2 returns the dimension_separator of an array in v2: '/' for an array of an image,
+// which has axes.
 func separatorV2(axes []*string) byte {
 	if axes != nil {
 		return '/'

@@ -31,8 +31,8 @@ type Plan struct {
 	Documents *kv.Mem
 	// Arrays are the arrays whose chunks are brought over.
 	Arrays []Array
-	// Notes say of the first few attributes what became of them that is not the same, or
-	// that they stayed in the form of the other format; AllNotes counts all.
+	// Notes describe the first few attributes that changed in meaning, or that kept the form
+	// of the source's format; AllNotes counts all.
 	Notes    []string
 	AllNotes int64
 	// Behind name the first few nodes, members of metadata and keys that the conversion
@@ -187,8 +187,8 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 	return nil
 }
 
-// axes returns the names of the axes of a node that is an array of an image, else nil. It
-// brings along what else belongs to a group of OME-Zarr.
+// axes returns the names of the axes of an array of an image, and nil for other nodes. It
+// copies the OME-XML of a group.
 func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, error) {
 	if n.Meta().Array {
 		return c.images.axes(ctx, n.Path())
@@ -207,7 +207,7 @@ func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, 
 // maxNotes bounds the notes that are kept.
 const maxNotes = 8
 
-// note notes what could not be converted at a path, if anything.
+// note adds a note about the node at a path, unless err is nil.
 func (c *Plan) note(path string, err error) {
 	if err == nil {
 		return

@@ -15,10 +15,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// WithTold returns a view of a store of foreign origin that has the documents of those nodes
-// which stand only in the consolidated metadata of the root, and have keys: other programs
-// open these nodes by the copy. Entries without keys are out of date, and stay hidden. A
-// view that cannot be listed is returned as it is.
+// WithTold returns a view of a store of foreign origin. The view adds the documents of nodes
+// that have keys in the store, but a document only in the consolidated metadata of the root:
+// other programs open these nodes by that copy. Entries of the copy without keys are out of
+// date, and stay hidden. A view that cannot be listed is returned unchanged.
 func WithTold(base kv.Reader) kv.Reader {
 	list, ok := base.(kv.ReadLister)
 	if !ok {
@@ -36,7 +36,7 @@ type told struct {
 	base kv.ReadLister
 
 	mu   sync.Mutex
-	docs map[string][]byte // what the copy has, by key; nil before it was read
+	docs map[string][]byte // documents in the copy, by key; nil before the copy was read
 	keys []string          // of docs, sorted
 }
 
@@ -45,8 +45,8 @@ var (
 	_ kv.DirLister  = (*told)(nil)
 )
 
-// copied returns the documents in the copy, and their keys in order. A copy that cannot be
-// read has none: opening the root says what is wrong.
+// copied returns the documents in the copy, and their sorted keys. A copy that cannot be
+// parsed counts as empty: opening the root reports its error.
 func (t *told) copied(ctx context.Context) (map[string][]byte, []string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +78,8 @@ func (t *told) copied(ctx context.Context) (map[string][]byte, []string, error) 
 	return t.docs, t.keys, nil
 }
 
-// find returns the document of a node that only the copy has, or kv.ErrNotFound. key has no
-// value in the store.
+// find returns the document under a key that has no value in the store: the document of a node
+// that only the copy has, or kv.ErrNotFound.
 func (t *told) find(ctx context.Context, key string) ([]byte, error) {
 	node := names.Parent(key)
 	if node == "" || !names.IsDocument(key) {
