@@ -74,8 +74,8 @@ func newLabels(texts []string) (*labels, error) {
 	}{
 		{dtype.NewInt(64), "", number},
 		{dtype.NewFloat(64), "", func(text string) ([]byte, error) {
-			if _, err := strconv.ParseInt(text, 10, 64); errors.Is(err, strconv.ErrRange) {
-				return nil, err // a float has not all its digits
+			if n, _ := strconv.ParseInt(text, 10, 64); n > 1<<53 || n < -1<<53 {
+				return nil, errors.ErrUnsupported // a float may not have all digits
 			}
 			f, err := strconv.ParseFloat(text, 64)
 			return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err

@@ -22,6 +22,7 @@ func TestLabelTypes(t *testing.T) {
 		{[]string{"00Z", "12Z"}, "fixed_length_utf32[12]", ""},
 		{[]string{"1-1", "1-2"}, "fixed_length_utf32[12]", ""},
 		{[]string{"1", "12345678901234567890"}, "fixed_length_utf32[80]", ""},
+		{[]string{"2.5", "9007199254740993"}, "fixed_length_utf32[64]", ""},
 		{[]string{"r1", "nan"}, "fixed_length_utf32[12]", ""},
 	} {
 		l, err := newLabels(c.labels)

@@ -95,9 +95,9 @@ type ImportResult struct {
 
 // Import copies the Zarr hierarchy that src names into the database, keys and
 // bytes unchanged, as one commit. All metadata is parsed before values are
-// copied, so a hierarchy with groups that cannot be opened is not imported;
-// arrays that cannot be opened are, see [zarr.Unreadable], but alone only those with
-// unknown codecs. If ctx ends, the branch is unchanged, and the
+// copied, so a hierarchy with groups that cannot be opened is not imported.
+// Arrays that cannot be opened, see [zarr.Unreadable], are imported with the hierarchy
+// above them; a source that is such an array itself, only if a codec is unknown. If ctx ends, the branch is unchanged, and the
 // error is ErrResumable. Databases below the source, such as db itself, are left
 // out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
@@ -172,7 +172,7 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 			err = wholeDraft(m, at)
 		}
 		if err == nil && path == at.Path && !errors.Is(unread, codecs.ErrUnknown) {
-			err = unread // there are no neighbours
+			err = unread // no readable node would be imported
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)

@@ -96,7 +96,7 @@ type Format struct {
 	// Virtual says that what Create begins can refer to ranges of absolute URLs.
 	Virtual bool
 
-	// OnlyV3 says that what Create begins holds nodes of Zarr v3 alone, and no other keys.
+	// OnlyV3 says that an output of Create can hold only nodes of Zarr v3, and no other keys.
 	OnlyV3 bool
 }
 

@@ -27,7 +27,8 @@ var (
 	ErrUnreachable = errors.New("refs: referenced bytes do not exist")
 )
 
-// MissingError is [ErrUnreachable] because there is no file where the [Rules] lead to.
+// MissingError is the [ErrUnreachable] of a file that does not exist. Place is where the [Rules]
+// lead to.
 type MissingError struct{ Place Place }
 
 func (e *MissingError) Error() string {

@@ -325,7 +325,7 @@ func isWeb(u string) bool {
 }
 
 // Scheme returns a URL's scheme in the normalized form of [Rules]: in lower
-// case, and "s3", "gs" and "file" for their other names, such as s3a, gcs and local.
+// case, with "s3", "gs" and "file" in place of other names such as s3a, gcs and local.
 func Scheme(name string) string { return redact.Scheme(name) }
 
 func letter(x byte) bool { return x|0x20 >= 'a' && x|0x20 <= 'z' }

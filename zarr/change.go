@@ -105,7 +105,8 @@ func (a *Array) refresh(ctx context.Context) error {
 	return a.reload(ctx)
 }
 
-// reload is refresh whoever changed the shape.
+// reload reads the stored metadata, also where refresh knows of no change of the shape: another
+// program may have changed it.
 func (a *Array) reload(ctx context.Context) error {
 	lock := a.locks.of(a.loc.docs)
 	lock.Lock()

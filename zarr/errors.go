@@ -61,11 +61,12 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unreadable returns path and metadata of the array that err, from [Open] or [Walk], is
-// about if it cannot be opened because of its metadata: a codec, data type, fill value,
-// chunk grid or chunk keys that are not known, or a damaged document. Its keys can be
-// copied. The metadata is what was understood: the grid may be nil, and the documents
-// are missing if they are not JSON. A zarr.json that is not JSON counts as an array.
+// Unreadable returns path and metadata of an array that [Open] or [Walk] could not open, from
+// their error err. ok is false for other errors. The cause is the metadata of the array: an
+// unknown codec, data type, fill value, chunk_grid or chunk_key_encoding, or a damaged
+// document. The keys of the array can be copied. m holds what was understood: the grid may be
+// nil, and the documents are missing if they are not JSON. A zarr.json that is not JSON counts
+// as the document of an array.
 func Unreadable(err error) (path string, m *Meta, ok bool) {
 	var at *Error
 	var e *FieldError

@@ -70,7 +70,7 @@ func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
 	return a.fail("write", a.writeFill(ctx, sel, !a.opts.WriteEmptyChunks))
 }
 
-// writeFill is WriteFill; with stored, chunks that are missing may stay missing.
+// writeFill is WriteFill. With stored, only stored chunks have to be written.
 func (a *Array) writeFill(ctx context.Context, sel Selection, stored bool) error {
 	if a.readOnly != nil {
 		return a.readOnly

@@ -12,8 +12,9 @@ import (
 )
 
 // hdfStrings is kerchunk's "fill_hdf_strings": chunks of an HDF5 file that hold identifiers
-// of texts, of a fixed size and padded with zeros. The texts stand in the configuration: by
-// identifier, one for all, or none, which reads as empty texts. Other texts cannot be written.
+// of texts, of a fixed size and padded with zeros. The configuration has the texts: one for
+// each identifier, one for all elements, or none, so that all elements are empty texts. Only
+// texts of the configuration can be written.
 type hdfStrings struct {
 	dtype  dtype.Type
 	idMap  json.RawMessage // as it was parsed, nil for null

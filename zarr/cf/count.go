@@ -2,8 +2,9 @@ package cf
 
 import "fmt"
 
-// CountOf returns the count that a date with an optional time is in units such as "days since
-// 1970-01-01", of the calendar proleptic_gregorian. A time between two counts is [ErrInexact].
+// CountOf returns the count for text, a date with an optional time, in units such as "days since
+// 1970-01-01" of the calendar proleptic_gregorian. A time between two counts is [ErrInexact];
+// units that are not times are [ErrAttribute].
 func CountOf(units, text string) (int64, error) {
 	u, ok, err := parseUnits(units, "proleptic_gregorian")
 	if err != nil || !ok {

@@ -24,7 +24,7 @@ type Recoder struct {
 	from, to *Decoder
 	in, out  dtype.Type
 	numbers  bool
-	missing  []byte   // element of the other array; nil without one
+	missing  []byte   // the element of the other array that means a missing value; nil without one
 	offset   *big.Int // from the other array's moment to this one's, in nanoseconds
 	mixed    bool     // one calendar is standard, one proleptic_gregorian
 	// factor and shift convert whole counts, if factor is not 0.
@@ -125,8 +125,9 @@ func (r *Recoder) setTimes() {
 // Whole reports whether whole counts of times always have whole counterparts.
 func (r *Recoder) Whole() bool { return r.offset == nil || r.factor != 0 }
 
-// Append converts packed elements and appends them to dst. An element without an exact
-// counterpart is [ErrInexact].
+// Append converts packed elements of the array from and appends them to dst, as packed elements
+// of the array to. src is not kept. An element without an exact counterpart is [ErrInexact],
+// and dst then has the elements before.
 func (r *Recoder) Append(dst, src []byte) ([]byte, error) {
 	if r == nil {
 		return append(dst, src...), nil
@@ -162,7 +163,7 @@ func (r *Recoder) inexact(elem []byte, why string) error {
 	return fmt.Errorf("%w: %s of %v as %v: %s", ErrInexact, text, r.in, r.out, why)
 }
 
-// one converts a number. why is not empty if that is not possible.
+// one converts a number. If that is not possible, why is the reason.
 func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 	raw := r.from.raw(elem)
 	float := r.in.Kind() == dtype.Float
@@ -229,7 +230,7 @@ func (r *Recoder) one(elem []byte) (out [8]byte, why string) {
 // plainNaN is the NaN of numpy, which every format can name.
 var plainNaN = math.Float64frombits(0x7ff8 << 48)
 
-// gone is the element of a missing value, which is f in an array of floats.
+// gone returns the element for a missing value. f is the value in an array of floats, else 0.
 func (r *Recoder) gone(f float64) (out [8]byte, why string) {
 	switch {
 	case r.out.Kind() == dtype.Float && (f != f || r.missing == nil):
@@ -248,8 +249,8 @@ func (r *Recoder) gone(f float64) (out [8]byte, why string) {
 	return out, ""
 }
 
-// recount converts a count of times. A fraction is the time in whole microseconds that it is
-// the nearest float64 of, if there is one, and is else rounded to nanoseconds.
+// recount converts a count of times. A fraction means the time in whole microseconds whose
+// nearest float64 it is, if there is such a time; otherwise it is rounded to nanoseconds.
 func (r *Recoder) recount(count *big.Rat, float bool) (*big.Rat, string) {
 	step := new(big.Rat).SetInt64(r.from.time.step)
 	nanos := new(big.Rat).Mul(count, step)
@@ -318,8 +319,9 @@ func (r *Recoder) whole(exact *big.Int) (out [8]byte, why string) {
 // abs returns |n| for n >= 0 and |n| - 1 for n < 0, so that it never overflows.
 func abs(n int64) int64 { return max(n, ^n) }
 
-// CommonType is the type that holds every element of two arrays exactly, if it is one of
-// the two or a wider number. ok is false without one.
+// CommonType returns a type that holds every element of two types: one of the two, or a wider
+// number. A float64 holds integers of 64 bits only up to 2^53; [Recoder] refuses others. ok is
+// false if there is no such type.
 func CommonType(a, b dtype.Type) (t dtype.Type, ok bool) {
 	if isText := a.Kind() == dtype.FixedUTF32 || a.Kind() == dtype.FixedBytes; isText && a.Kind() == b.Kind() {
 		if b.Size() > a.Size() {

@@ -132,7 +132,8 @@ func RectilinearGrid(dims []Edges) (Grid, error) {
 	return g, nil
 }
 
-// EdgesOf returns the lengths of the chunks along a dimension of a grid.
+// EdgesOf returns the lengths of the chunks, in elements, along a dimension of a regular or
+// rectilinear grid. The caller owns the result. It panics if the grid has no such dimension.
 func EdgesOf(g Grid, dim int) Edges {
 	r, ok := g.(*rectilinearGrid)
 	if !ok {

@@ -135,8 +135,8 @@ func (c *Copies) note(path string, v zarr.Version, earlier []byte) {
 	c.stale[path] = copy
 }
 
-// Untracked notes that documents change without a call of Key, by single keys or by
-// another program: from now on copies are made again from all nodes.
+// Untracked notes that documents may change without a call of [Copies.Key]: a caller writes
+// single keys, or another program writes. From now on copies are made again from all nodes.
 func (c *Copies) Untracked() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,9 +146,9 @@ func (c *Copies) Untracked() {
 	}
 }
 
-// Gone notes that a node is about to go with everything below it: also the copies that
-// were dropped there, which a new group of that name does not have. [Copies.Above] is
-// called too.
+// Gone notes that a node is removed with everything below it, so that copies that were dropped
+// there are not made again: a new group of that name has none. The caller calls
+// [Copies.Above] too.
 func (c *Copies) Gone(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
