@@ -97,9 +97,9 @@ type ImportResult struct {
 // bytes unchanged, as one commit. All metadata is parsed before values are
 // copied, so a hierarchy with groups that cannot be opened is not imported.
 // Arrays that cannot be opened, see [zarr.Unreadable], are imported with the hierarchy
-// above them; a source that is such an array itself, only if a codec is unknown. If ctx ends, the branch is unchanged, and the
-// error is ErrResumable. Databases below the source, such as db itself, are left
-// out.
+// above them; a source that is such an array itself, only if a codec is unknown.
+// If ctx ends, the branch is unchanged, and the error is ErrResumable. Databases
+// below the source, such as db itself, are left out.
 func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
 	o.To = names.Clean(o.To)
 	if o.Link {
