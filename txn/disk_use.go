@@ -38,17 +38,18 @@ func (db *DB) DiskUse() DiskUse {
 	var use DiskUse
 	if db.peer == nil {
 		use.IndexWritten = int64(db.idx.Metrics().LogBytes)
-	}
-	if db.peer != nil {
-		for _, err := range catalog.Packs.All(db.records(context.Background())) {
+		for _, i := range db.packs.Infos() {
+			if !i.Missing {
+				use.Packs++
+			}
+		}
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		for _, err := range catalog.Packs.All(db.records(ctx)) {
 			if err != nil {
 				break // the files are counted all the same
 			}
-			use.Packs++
-		}
-	}
-	for _, i := range db.packs.Infos() {
-		if !i.Missing {
 			use.Packs++
 		}
 	}

@@ -59,6 +59,20 @@ func large(n int, of string) map[string]string {
 	return out
 }
 
+// A peer counts the packs of the database, whether it has read them or not.
+func TestPeerDiskUse(t *testing.T) {
+	db := openOnDisk(t, testOptions(nil))
+	update(t, db, "main", large(3, "a"))
+	p := peerOf(t, db)
+	want := db.DiskUse().Packs
+	for range 2 {
+		if got := p.DiskUse().Packs; got != want || want == 0 {
+			t.Errorf("%d packs, want %d", got, want)
+		}
+		contents(t, peerAt(t, p, "main"))
+	}
+}
+
 // A peer reads every version while the packs grow, are written anew and get holes.
 func TestPeerReadsBesideGC(t *testing.T) {
 	o := testOptions(nil)
