@@ -287,14 +287,11 @@ func (db *DB) Diff(ctx context.Context, from, to, prefix string) iter.Seq2[txn.C
 
 // Refs returns the branches and tags, by name.
 func (db *DB) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
-	held, client, err := db.at()
-	switch {
-	case err != nil:
+	from, err := db.reads()
+	if err != nil {
 		return nil, nil, err
-	case held == nil:
-		return client.Refs(ctx, "")
 	}
-	return held.Branches(), held.Tags(), nil
+	return from.PageSource().Refs(ctx)
 }
 
 // CreateBranch makes a branch at a revision.

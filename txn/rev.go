@@ -56,8 +56,8 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	return id, err
 }
 
-// absolute replaces a time in a revision, which may be one of the zone of this process, or an
-// age, by the same time as every process understands it. Where it is none, rev is returned.
+// absolute replaces a time or an age in BRANCH@{when} by the same time in UTC, because another
+// process may have another time zone. It returns a revision without a time as it is.
 func absolute(rev string, now time.Time) string {
 	name, rest, ok := strings.Cut(rev, "@{")
 	end := strings.LastIndexByte(rest, '}')

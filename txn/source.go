@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -127,11 +126,8 @@ func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
 	return lease{at}, nil
 }
 
-// maxPages and maxPageBytes bound one answer to [Source.Pages].
-const (
-	maxPages     = 64
-	maxPageBytes = 1 << 20
-)
+// maxPageBytes bounds the pages or records of one answer.
+const maxPageBytes = 1 << 20
 
 func (s source) Pages(ctx context.Context, names []PageName) (pages [][]byte, err error) {
 	if err := s.db.check(); err != nil {
@@ -143,7 +139,7 @@ func (s source) Pages(ctx context.Context, names []PageName) (pages [][]byte, er
 		if err != nil {
 			return nil, err
 		}
-		if bytes += len(b); i > 0 && (bytes > maxPageBytes || i == maxPages) {
+		if bytes += len(b); i > 0 && bytes > maxPageBytes {
 			break
 		}
 		pages = append(pages, b)
@@ -182,7 +178,7 @@ func (s source) Refs(context.Context) (branches, tags []Ref, err error) {
 }
 
 func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Ancestor, err error) {
-	some := false // have expired: one look for all
+	some := false // some commits have expired; mostly none has
 	for _, err := range s.db.idx.Scan(index.SpaceExpired, nil, nil, false) {
 		if some = true; err != nil {
 			return nil, err
@@ -195,14 +191,14 @@ func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Anc
 			return nil, err
 		}
 		a := Ancestor{ID: c.ID, Record: catalog.EncodeCommit(c)}
-		gone, at := false, time.Time{}
 		if some {
-			if gone, at, err = s.db.expired(ctx, c.ID); err != nil {
+			gone, at, err := s.db.expired(ctx, c.ID)
+			if err != nil {
 				return nil, err
 			}
-		}
-		if gone {
-			a.Expired = new(at.UnixNano())
+			if gone {
+				a.Expired = new(at.UnixNano())
+			}
 		}
 		list = append(list, a)
 		if bytes += len(a.Record); len(list) >= min(n, maxRecords) || bytes > maxPageBytes {

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,7 +88,8 @@ func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, ke
 	return c.Time, exact, nil
 }
 
-// link returns the link of a commit, after those of its ancestors were made.
+// link returns the link of a commit. It makes the links of the commit and of its ancestors
+// that have none.
 func (w *Writes) link(ctx context.Context, v *Versions, id catalog.CommitID) (*link, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,42 +99,35 @@ func (w *Writes) link(ctx context.Context, v *Versions, id catalog.CommitID) (*l
 	if w.known == nil {
 		w.known = map[catalog.CommitID]*link{}
 	}
-	var todo []catalog.CommitID
-	for next := id; w.known[next] == nil; {
+	var unlinked []catalog.CommitID // commits without a link, newest first
+	next := id
+	for w.known[next] == nil {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		c, err := v.Kept(ctx, next)
-		if len(todo) > 0 && errors.Is(err, catalog.ErrExpired) {
+		if len(unlinked) > 0 && errors.Is(err, catalog.ErrExpired) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		todo = append(todo, next)
+		unlinked = append(unlinked, next)
 		if len(c.Parents) == 0 {
 			break
 		}
 		next = c.Parents[0]
 	}
-	var parent *link
-	if len(todo) == 0 {
-		return w.known[id], nil
-	}
-	if c, err := v.Commit(ctx, todo[len(todo)-1]); err != nil {
-		return nil, err
-	} else if len(c.Parents) > 0 {
-		parent = w.known[c.Parents[0]]
-	}
-	for i := len(todo) - 1; i >= 0; i-- {
-		l := &link{id: todo[i], parent: parent, jump: parent}
+	parent := w.known[next] // nil if the chain begins with the last of unlinked
+	for _, id := range slices.Backward(unlinked) {
+		l := &link{id: id, parent: parent, jump: parent}
 		if parent != nil {
 			l.depth = parent.depth + 1
 			if j := parent.jump; j != nil && j.jump != nil && parent.depth-j.depth == j.depth-j.jump.depth {
 				l.jump = j.jump
 			}
 		}
-		w.known[l.id], parent = l, l
+		w.known[id], parent = l, l
 	}
 	return parent, nil
 }
