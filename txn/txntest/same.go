@@ -71,13 +71,13 @@ func (s *comparison[C]) ask(what string, of func(Versions[C]) (any, error)) {
 	got, failed := of(s.b)
 	for _, kind := range []error{catalog.ErrNoRef, catalog.ErrExpired} {
 		if errors.Is(err, kind) != errors.Is(failed, kind) {
-			s.err = fmt.Errorf("%s: %w, want %w", what, failed, err)
+			s.err = fmt.Errorf("%s: %v, want %v", what, failed, err)
 			return
 		}
 	}
 	switch {
 	case (err == nil) != (failed == nil):
-		s.err = fmt.Errorf("%s: %w, want %w", what, failed, err)
+		s.err = fmt.Errorf("%s: %v, want %v", what, failed, err)
 	case err == nil && !reflect.DeepEqual(got, want):
 		s.err = fmt.Errorf("%s: %+v, want %+v", what, got, want)
 	}
