@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -52,13 +53,9 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	var body []byte
-	if len(pages) == 1 {
-		body = pages[0]
-	} else {
-		for _, p := range pages {
-			body = append(body, p...)
-		}
+	body := pages[0]
+	if len(pages) > 1 {
+		body = slices.Concat(pages...)
 	}
 	h.set(int64(len(body)))
 	return c.send(f, &wire.Frame{Meta: wire.PageSizes(pages), Body: body})
@@ -72,7 +69,7 @@ func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
 		if err != nil {
 			return nil, false, err
 		}
-		c.lent.Store(true) // it is to know when versions expire
+		c.lent.Store(true) // a recall tells the client that versions may have expired
 		list, err := db.PageSource().Ancestors(ctx, commitID(in.From), in.Limit)
 		for _, a := range list {
 			key := a.ID[:]
@@ -123,7 +120,7 @@ func (c *conn) sendRecords(ctx context.Context, f *wire.Frame, in any, read func
 	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
-// packAddress is the database and the payload that a request is about.
+// packAddress returns the source of the database and the address of the payload in a request.
 func (c *conn) packAddress(f *wire.Frame) (in wire.Pack, src txn.Source, a txn.PackAddress, err error) {
 	if err = wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
 		return in, nil, a, err
@@ -139,8 +136,8 @@ func (c *conn) packAddress(f *wire.Frame) (in wire.Pack, src txn.Source, a txn.P
 	return in, db.PageSource(), txn.PackAddress{Pack: id, Offset: in.Offset, Length: in.Length}, nil
 }
 
-// pack sends the descriptor of a pack, which is leased until the client and all maps of it
-// have ended.
+// pack sends the descriptor of a pack. The file is leased until the client has closed the
+// descriptor and all maps of the file.
 func (c *conn) pack(ctx context.Context, f *wire.Frame) error {
 	_, src, a, err := c.packAddress(f)
 	if err != nil {
@@ -177,11 +174,11 @@ func (c *conn) payload(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: b})
 }
 
-// recallTime is how long a client may take to give files back. What it keeps for longer
-// keeps its space until the next collection.
+// recallTime is how long a collection waits for clients to close files. Space in a file that
+// a client closes later is reclaimed by the next collection.
 const recallTime = time.Second
 
-// recall asks all clients for the files of packs that they have.
+// recall asks all clients to close the files of packs, and waits up to recallTime for them.
 func (s *server) recall() {
 	s.mu.Lock()
 	var asked []chan struct{}
@@ -201,8 +198,8 @@ func (s *server) recall() {
 	}
 }
 
-// askBack sends a recall, and returns what is closed when the client has answered or the
-// connection has ended.
+// askBack sends a recall. The channel that it returns is closed when the client has answered
+// or the connection has ended.
 func (c *conn) askBack() chan struct{} {
 	back := make(chan struct{})
 	c.mu.Lock()
@@ -216,7 +213,7 @@ func (c *conn) askBack() chan struct{} {
 	return back
 }
 
-// returned takes note that a client has given files back.
+// returned notes the answer to all recalls that were sent.
 func (c *conn) returned() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

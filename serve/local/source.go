@@ -22,12 +22,12 @@ type source struct {
 	db string
 }
 
-// Source returns what reads a database page by page through the process that has it
-// open, "" for the database of the socket.
+// Source returns the source of a database of the server, "" for the database of the socket.
+// The source works until the client is closed.
 func (c *Client) Source(db string) txn.Source { return source{c, db} }
 
-// Peer returns what reads a database, "" for that of the socket, with the caches and
-// workers of this process. The caller closes it before the client.
+// Peer opens a database of the server for reading, "" for the database of the socket, with
+// caches and workers of this process. The caller closes the DB before the client.
 func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
 	return engine.OpenPeer(c.o.Dir, c.Identity(), c.Source(db), o)
 }
@@ -65,8 +65,8 @@ func (s source) Lease(ctx context.Context, rev string) (txn.Lease, error) {
 	return out, nil
 }
 
-// keep notes a lease, to be renewed on the next connection. If that of the lease has ended,
-// others may have been renewed already, and the error is an [ErrGone].
+// keep notes a lease, so that the next connection renews it. If the connection of the lease
+// has ended, the next one may have renewed the noted leases already: the error is an [ErrGone].
 func (c *Client) keep(k *lease) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +80,7 @@ func (c *Client) keep(k *lease) error {
 	return nil
 }
 
-// renew leases every version again, on a new connection, before anything else is read on
-// it.
+// renew leases every version again on a new connection, before other requests use it.
 func (c *Client) renew(ctx context.Context, l *link) error {
 	c.mu.Lock()
 	leases := slices.Collect(maps.Keys(c.leases))
@@ -117,11 +116,11 @@ func (c *Client) renewed(k *lease, l *link, handle uint32, lost error) bool {
 	return open
 }
 
-// closeTime is how long a process that does not answer keeps the end of a lease waiting. It
-// does what it was asked to later.
+// closeTime is how long the release of a lease waits for the answer. A server that answers
+// later still ends the lease.
 const closeTime = time.Second
 
-// closeView gives a version up. The error is an [ErrGone].
+// closeView closes a version at the server. The error is an [ErrGone]; others are ignored.
 func (l *link) closeView(handle uint32) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -162,12 +161,7 @@ func (s source) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte
 		in.Names[i] = names[i]
 	}
 	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
-	err = s.c.again(ctx, func(l *link) error {
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPages, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
+	err = s.call(ctx, wire.OpPages, meta, func(f *wire.Frame) (err error) {
 		pages, err = wire.SplitPages(f.Meta, f.Body)
 		return err
 	})
@@ -192,67 +186,69 @@ func (s source) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) 
 }
 
 // Ancestors implements [txn.Source].
-func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) (list []txn.Ancestor, err error) {
-	in := wire.Ancestors{Database: s.db, From: from.String(), Limit: n}
-	_, err = s.records(ctx, wire.OpAncestors, &in, func() { list = nil }, func(key, value []byte) error {
-		a := txn.Ancestor{Record: value}
-		switch n := copy(a.ID[:], key); len(key) {
+func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) ([]txn.Ancestor, error) {
+	records, _, err := s.records(ctx, wire.OpAncestors, &wire.Ancestors{Database: s.db, From: from.String(), Limit: n})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]txn.Ancestor, len(records))
+	for i, r := range records {
+		a := txn.Ancestor{Record: r.Value}
+		switch n := copy(a.ID[:], r.Key); len(r.Key) {
 		case n + 8:
-			a.Expired = new(int64(binary.LittleEndian.Uint64(key[n:])))
+			a.Expired = new(int64(binary.LittleEndian.Uint64(r.Key[n:])))
 		case len(a.ID):
 		default:
-			return fmt.Errorf("%w: a key of %d bytes names a commit", wire.ErrProtocol, len(key))
+			return nil, fmt.Errorf("%w: a key of %d bytes names a commit", wire.ErrProtocol, len(r.Key))
 		}
-		list = append(list, a)
-		return nil
-	})
-	return list, err
+		list[i] = a
+	}
+	return list, nil
 }
 
 // Records implements [txn.Source].
 func (s source) Records(ctx context.Context, of txn.RecordRange) (list []txn.Record, more bool, err error) {
-	in := wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse}
-	more, err = s.records(ctx, wire.OpRecords, &in, func() { list = nil }, func(key, value []byte) error {
-		list = append(list, txn.Record{Key: key, Value: value})
-		return nil
+	return s.records(ctx, wire.OpRecords, &wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse})
+}
+
+// records sends a request that is answered with records.
+func (s source) records(ctx context.Context, op wire.Op, in any) (list []txn.Record, more bool, err error) {
+	err = s.callJSON(ctx, op, in, func(f *wire.Frame) error {
+		if len(f.Meta) != 1 {
+			return fmt.Errorf("%w: %d bytes of meta with records", wire.ErrProtocol, len(f.Meta))
+		}
+		more = f.Meta[0] == 1
+		return wire.SplitRecords(f.Body, func(key, value []byte) { list = append(list, txn.Record{Key: key, Value: value}) })
 	})
 	return list, more, err
 }
 
-// records asks for records. It calls begin before the first one of an answer.
-func (s source) records(ctx context.Context, op wire.Op, in any, begin func(), fn func(key, value []byte) error) (more bool, err error) {
-	meta, err := json.Marshal(in)
-	if err != nil {
-		return false, err
-	}
-	err = s.c.again(ctx, func(l *link) error {
+// call sends a request that changes nothing, again on a new connection where the one before
+// has ended. It passes the answer to use, and closes what use leaves in it.
+func (s source) call(ctx context.Context, op wire.Op, meta []byte, use func(f *wire.Frame) error) error {
+	return s.c.again(ctx, func(l *link) error {
 		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: meta}, false)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if len(f.Meta) != 1 {
-			return fmt.Errorf("%w: %d bytes of meta with records", wire.ErrProtocol, len(f.Meta))
-		}
-		begin()
-		more = f.Meta[0] == 1
-		return wire.SplitRecords(f.Body, fn)
+		return use(f)
 	})
-	return more, err
+}
+
+// callJSON is call with a meta in JSON.
+func (s source) callJSON(ctx context.Context, op wire.Op, in any, use func(f *wire.Frame) error) error {
+	meta, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, op, meta, use)
 }
 
 // Payload implements [txn.Source].
 func (s source) Payload(ctx context.Context, a txn.PackAddress, off, n uint64) (b []byte, err error) {
-	meta, err := json.Marshal(wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length, Off: off, N: n})
-	if err != nil {
-		return nil, err
-	}
-	err = s.c.again(ctx, func(l *link) error {
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPayload, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
+	in := wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length, Off: off, N: n}
+	err = s.callJSON(ctx, wire.OpPayload, &in, func(f *wire.Frame) error {
 		b = f.Body
 		return nil
 	})
@@ -272,7 +268,7 @@ func (s source) Recalled(letGo func()) (stop func()) {
 	}
 }
 
-// recalled gives the files of packs back, and says so.
+// recalled gives the files of packs back, then answers the recall.
 func (l *link) recalled() {
 	l.client.recalls.Lock()
 	letGo := slices.Clone(l.client.letGo)
@@ -285,20 +281,12 @@ func (l *link) recalled() {
 
 // Pack implements [txn.Source].
 func (s source) Pack(ctx context.Context, a txn.PackAddress) (file txn.PackFile, err error) {
-	meta, err := json.Marshal(wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length})
-	if err != nil {
-		return nil, err
-	}
-	err = s.c.again(ctx, func(l *link) error {
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPack, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
+	in := wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length}
+	err = s.callJSON(ctx, wire.OpPack, &in, func(f *wire.Frame) error {
 		if len(f.Files) != 1 {
-			f.Close()
 			return fmt.Errorf("%w: %d descriptors where one was asked for", wire.ErrProtocol, len(f.Files))
 		}
-		file = f.Files[0]
+		file, f.Files = f.Files[0], nil
 		return nil
 	})
 	return file, err

@@ -13,8 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// shelf is a handle of a view on a connection: the common part of versions and
-// sessions.
+// shelf reads the keys of a session of the server, by its handle on a connection.
 type shelf struct {
 	reopen func(ctx context.Context) (*link, uint32, error)
 	// note, if not nil, is called after a read of a key; the zero id is no value.

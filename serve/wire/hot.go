@@ -288,7 +288,7 @@ func ParsePages(b []byte) (p Pages, err error) {
 	return p, nil
 }
 
-// PageSizes is the meta of the answer to [Pages], with the lengths of the pages.
+// PageSizes returns the meta of the answer to [Pages]: the length of each page.
 func PageSizes(pages [][]byte) []byte {
 	b := make([]byte, 0, 4*len(pages))
 	for _, p := range pages {
@@ -297,7 +297,8 @@ func PageSizes(pages [][]byte) []byte {
 	return b
 }
 
-// SplitPages cuts the body of the answer to [Pages].
+// SplitPages cuts the body of the answer to [Pages]. The pages are parts of the body. The
+// error is an [ErrProtocol] if lengths and body do not agree.
 func SplitPages(meta, body []byte) (pages [][]byte, err error) {
 	if len(meta)%4 != 0 || len(meta) > 4*MaxPages {
 		return nil, badMeta("pages", meta)
@@ -315,16 +316,16 @@ func SplitPages(meta, body []byte) (pages [][]byte, err error) {
 	return pages, nil
 }
 
-// AppendRecord appends a record of the index to a body: the lengths as uvarints, each before
-// what it is the length of.
+// AppendRecord appends a record of the index to a body: the length of the key as a uvarint,
+// the key, the length of the value as a uvarint, the value.
 func AppendRecord(dst, key, value []byte) []byte {
 	dst = append(binary.AppendUvarint(dst, uint64(len(key))), key...)
 	return append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 }
 
-// SplitRecords yields the keys and values of a body, which are parts of it, and the error
-// of what is malformed.
-func SplitRecords(body []byte, fn func(key, value []byte) error) error {
+// SplitRecords calls fn with each record of a body. Keys and values are parts of the body. The
+// error is an [ErrProtocol] if the body is malformed.
+func SplitRecords(body []byte, fn func(key, value []byte)) error {
 	part := func() (b []byte, ok bool) {
 		n, size := binary.Uvarint(body)
 		if size <= 0 || n > uint64(len(body)-size) {
@@ -339,9 +340,7 @@ func SplitRecords(body []byte, fn func(key, value []byte) error) error {
 		if !ok || !ok2 {
 			return badMeta("records", body)
 		}
-		if err := fn(key, value); err != nil {
-			return err
-		}
+		fn(key, value)
 	}
 	return nil
 }

@@ -220,7 +220,30 @@ func FuzzMetas(f *testing.F) {
 	}
 	f.Add(uint8(len(hot)+1), []byte("a\x00b/\x00"))
 	f.Add(uint8(len(hot)), []byte(`{"protocol":1,"version":"x"}`))
+	f.Add(uint8(len(hot)+2), AppendRecord(AppendRecord(nil, []byte("k"), []byte("value")), nil, nil))
+	f.Add(uint8(len(hot)+2), []byte{1, 'k', 9})
+	f.Add(uint8(len(hot)+3), append([]byte{8}, append(PageSizes([][]byte{{1}, {2, 3}}), 1, 2, 3)...))
+	f.Add(uint8(len(hot)+3), []byte{4, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
+		if int(which) == len(hot)+2 {
+			var out []byte
+			err := SplitRecords(b, func(key, value []byte) { out = AppendRecord(out, key, value) })
+			if err != nil && !errors.Is(err, ErrProtocol) || len(out) > len(b) {
+				t.Errorf("%q: %d bytes, %v", b, len(out), err)
+			}
+			return
+		}
+		if int(which) == len(hot)+3 {
+			meta := min(len(b), 1+int(append(b, 0)[0])) // behind the first byte, which has the length
+			pages, err := SplitPages(b[min(len(b), 1):meta], b[meta:])
+			if err != nil && !errors.Is(err, ErrProtocol) {
+				t.Error(err)
+			}
+			if err == nil && !bytes.Equal(append(PageSizes(pages), bytes.Join(pages, nil)...), b[min(len(b), 1):]) {
+				t.Errorf("%q was read as %q", b, pages)
+			}
+			return
+		}
 		if int(which) > len(hot) {
 			p, err := ParsePage([]byte{1}, b)
 			if err == nil && !bytes.Equal(p.Frame().Body, b) {
