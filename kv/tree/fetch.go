@@ -3,31 +3,35 @@ package tree
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
-// PageBatcher is what [Pages] may implement as well, where a read is a request to another
-// process. A Tree with a cache then asks for pages that it is about to need before it needs
-// them, several at once:
+// PageBatcher is an optional interface of [Pages] whose reads are requests to another
+// process. A Tree with a cache then asks for several pages at once, before it needs them:
 //
 //	scan, diff      the next pages below an interior page, more with each that was needed
 //	Tree.Fetch      pages that the caller names
 //
 // Look-ups of single keys read no page ahead.
 type PageBatcher interface {
-	// GetPages returns as many pages as it likes, and at least one, in the order of their
-	// names. Errors are those of GetPage.
+	// GetPages returns the pages of the first names, in this order: at least one page, and
+	// as many as it likes. The Tree keeps them. Errors are those of GetPage. It is called by
+	// several goroutines at a time.
 	GetPages(ctx context.Context, names []Name) ([][]byte, error)
 }
 
 // MaxFetch is the greatest number of pages in one request of a [PageBatcher].
 const MaxFetch = 64
 
-// fetcher knows the pages that are asked for.
+// maxRequests is the greatest number of requests of one [Tree.Fetch] that are under way.
+const maxRequests = 8
+
+// fetcher holds the names of the pages that were asked for and have not come.
 type fetcher struct {
 	from PageBatcher
 
 	mu      sync.Mutex
-	flights map[Name]chan struct{} // closed when the page is in the cache, or not to be had
+	flights map[Name]chan struct{} // closed when the page is in the cache, or has failed
 }
 
 func newFetcher(p Pages, c *cache) *fetcher {
@@ -37,41 +41,48 @@ func newFetcher(p Pages, c *cache) *fetcher {
 	return nil
 }
 
-// Batches reports whether Fetch does anything.
+// Batches reports whether the store is a [PageBatcher] and the Tree has a cache. Without
+// both, Fetch does nothing.
 func (t *Tree) Batches() bool { return t.fetcher != nil }
 
-// Fetch gets pages into the cache, [MaxFetch] with a request, if the store is a
-// [PageBatcher]. It returns at once; whoever needs one of the pages waits for it. An error
-// comes again when the page is read.
+// fetchBatch are pages of one request.
+type fetchBatch struct {
+	names  []Name
+	landed chan struct{}
+}
+
+// Fetch gets pages into the cache, [MaxFetch] with a request and [maxRequests] requests at a
+// time, if the store is a [PageBatcher]. It returns at once: a walk that needs one of the
+// pages waits for the page. After an error, or the end of ctx, the walk reads the page itself.
 func (t *Tree) Fetch(ctx context.Context, roots []Root) {
 	f := t.fetcher
 	if f == nil {
 		return
 	}
-	var names []Name
-	landed := make(chan struct{})
-	ask := func() {
-		if len(names) > 0 {
-			go func(names []Name, landed chan struct{}) {
-				defer f.landed(names, landed)
-				t.getMany(ctx, names)
-			}(names, landed)
-		}
-		names, landed = nil, make(chan struct{})
-	}
+	var batches []*fetchBatch
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for i := range roots {
 		name := roots[i].Name
 		if roots[i].Empty() || f.flights[name] != nil || t.cache.get(&name) != nil {
 			continue
 		}
-		f.flights[name] = landed
-		if names = append(names, name); len(names) == MaxFetch {
-			ask()
+		if n := len(batches); n == 0 || len(batches[n-1].names) == MaxFetch {
+			batches = append(batches, &fetchBatch{landed: make(chan struct{})})
 		}
+		b := batches[len(batches)-1]
+		b.names = append(b.names, name)
+		f.flights[name] = b.landed
 	}
-	ask()
+	f.mu.Unlock()
+	var next atomic.Int64
+	for range min(len(batches), maxRequests) {
+		go func() {
+			for i := int(next.Add(1)); i <= len(batches); i = int(next.Add(1)) {
+				t.getMany(ctx, batches[i-1].names)
+				f.landed(batches[i-1])
+			}
+		}()
+	}
 }
 
 // getMany gets pages into the cache.
@@ -96,16 +107,18 @@ func (t *Tree) getMany(ctx context.Context, names []Name) {
 	}
 }
 
-func (f *fetcher) landed(names []Name, landed chan struct{}) {
+// landed wakes those who wait for pages of a batch.
+func (f *fetcher) landed(b *fetchBatch) {
 	f.mu.Lock()
-	for _, name := range names {
+	for _, name := range b.names {
 		delete(f.flights, name)
 	}
 	f.mu.Unlock()
-	close(landed)
+	close(b.landed)
 }
 
-// wait waits for a page that is asked for; false if it is not.
+// wait waits until a page that was asked for has come or failed. It returns false at once if
+// nobody asked for the page.
 func (f *fetcher) wait(ctx context.Context, name *Name) bool {
 	f.mu.Lock()
 	landed := f.flights[*name]
@@ -120,14 +133,15 @@ func (f *fetcher) wait(ctx context.Context, name *Name) bool {
 	return true
 }
 
-// readAhead is called before a walk reads page i below an interior page. Where the pages
-// before it were read as well, the next ones are asked for:
+// readAhead is called before a walk reads page i below an interior page. If the pages before
+// page i were read too, readAhead asks for the next pages:
 //
 //	| 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | …
 //	  ^   `---´   `-----------´   `----- …     requests for pages 0 | 1 2 | 3–6 | 7–14 | …
 //
-// A request leaves when the walk reaches the first page of the one before. Its pages double
-// up to [MaxFetch].
+// A request leaves when the walk reaches the first page of the request before. Each request
+// has twice as many pages as the one before, up to [MaxFetch]. Walks that share a page share
+// its state: the order in which they read decides how much is asked for, never the result.
 func (t *Tree) readAhead(ctx context.Context, p *page, i int) {
 	if t.fetcher == nil {
 		return

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 )
 
 // batchPages counts requests for pages.
@@ -146,4 +148,39 @@ func pagesOf(t *testing.T, p Pages, root Root) func(func(Name, int) bool) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// waitingPages answers no request before open is closed.
+type waitingPages struct {
+	batchPages
+	open   chan struct{}
+	asking atomic.Int64
+}
+
+func (p *waitingPages) GetPages(ctx context.Context, names []Name) ([][]byte, error) {
+	p.asking.Add(1)
+	<-p.open
+	return p.batchPages.GetPages(ctx, names)
+}
+
+// However many pages are asked for, few requests are under way.
+func TestFetchBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &waitingPages{batchPages: batchPages{MemPages: NewMemPages()}, open: make(chan struct{})}
+		var roots []Root
+		for i := range 100 * MaxFetch {
+			roots = append(roots, Root{Name: Name{byte(i), byte(i >> 8), 1}})
+		}
+		u := New(p, &Options{CacheBytes: 1 << 20})
+		u.Fetch(t.Context(), roots)
+		synctest.Wait()
+		if n := p.asking.Load(); n != maxRequests {
+			t.Errorf("%d requests at once", n)
+		}
+		close(p.open)
+		synctest.Wait()
+		if n := p.asking.Load(); n != 100 || len(u.fetcher.flights) > 0 {
+			t.Errorf("%d requests in all, %d pages did not land", n, len(u.fetcher.flights))
+		}
+	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// ahead yields what items yields. Where pages are read with requests to another process, it
-// takes some items before they are needed, more and more, and asks for the directories and
-// chunk maps that roots appends for them:
+// ahead yields the same as items. If pages are read with requests to another process, ahead
+// takes items before it yields them, twice as many each time, and asks for the directories
+// and chunk maps of these items, which roots appends:
 //
 //	items  | 0 | 1 2 | 3 4 5 6 | 7 8 … |
 //	         ^yielded  ^asked for
@@ -19,7 +19,7 @@ func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], 
 		return items
 	}
 	return func(yield func(T, error) bool) {
-		var taken, next []T // taken was asked for before next was taken
+		var taken, next []T // the pages of taken were asked for, those of next not yet
 		var list []tree.Root
 		size := 1
 		ask := func() {
@@ -82,8 +82,9 @@ func changedRoots(to []tree.Root, c *tree.Change) []tree.Root {
 	return to
 }
 
-// Fetch asks for the directories of keys that are to be read, where pages are read with
-// requests to another process. Errors come again when the keys are read.
+// Fetch asks for the directories of keys that the caller is about to read, one level after
+// the other, if pages are read with requests to another process. It reports no errors: the
+// reads of the keys meet them again.
 func (s *Space) Fetch(ctx context.Context, root tree.Root, keys iter.Seq[string]) {
 	if !s.Tree.Batches() {
 		return
