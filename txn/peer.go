@@ -18,33 +18,34 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
-// peer is what a DB has that reads a database which another process has open: a source in
-// place of the index.
+// peer is the part of a DB that reads through a source in place of an index, because another
+// process has the database open.
 type peer struct {
 	Source
 	db   *DB
 	stop func() // being recalled
 
 	mu      sync.Mutex
-	answers [2]ancestry // to Ancestors, the last one first
+	answers [2]ancestry // of Ancestors, the last answer first
 	age     uint64      // counts recalls
 }
 
-// ancestry is an answer to Ancestors.
+// ancestry is an answer of Ancestors.
 type ancestry struct {
 	first   CommitID
-	expired map[CommitID]*int64 // of all versions in it
-	read    time.Time
-	next    map[CommitID]int // where a search goes on, of which it wants so many
+	expired map[CommitID]*int64 // as Ancestor.Expired, of all commits in the answer
+	read    time.Time           // when the answer came; zero after a recall
+	next    map[CommitID]int    // parents behind the answer, and how many commits to ask for there
 }
 
-// ErrPeer means that something is done only in the process that has the database open.
-var ErrPeer = fmt.Errorf("txn: another process has the database open, and does this alone: %w", errors.ErrUnsupported)
+// ErrPeer means that only the process that has the database open can do something.
+var ErrPeer = fmt.Errorf("txn: only the process that has the database open can do this: %w", errors.ErrUnsupported)
 
-// NewPeer returns a DB that reads the database in dir, which another process has open,
-// through a source. id is the identity of the database. NewPeer uses the options Policy,
-// Resolver, Now and PageCacheBytes. All reading methods work. Methods that write return
-// kv.ErrReadOnly; checks, collections and copies of the whole database return ErrPeer.
+// NewPeer returns a DB that reads the database in dir through a source, while another process
+// has the database open. id is the identity of the database. NewPeer uses the options Policy,
+// Resolver, Now and PageCacheBytes. All methods that read work. Methods that write return
+// kv.ErrReadOnly; checks, collections and copies of the whole database return ErrPeer. Close
+// leaves the source open.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.ReadOnly = true
@@ -64,10 +65,10 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 // IsPeer reports whether another process has the database open; see [NewPeer].
 func (db *DB) IsPeer() bool { return db.peer != nil }
 
-// releaseTime is how long a peer waits for its reads when files are wanted back.
+// releaseTime is how long a recalled peer waits for its reads.
 var releaseTime = time.Second // tests change it
 
-// recalled gives the files of packs back, and forgets which versions have not expired.
+// recalled gives the files of packs back, and forgets that versions have not expired.
 func (p *peer) recalled() {
 	p.mu.Lock()
 	p.age++
@@ -78,14 +79,14 @@ func (p *peer) recalled() {
 	p.release(releaseTime)
 }
 
-// release gives the files of packs back. It waits so long for reads that are under way.
+// release gives the files of packs back, and waits for reads that use them, at most so long.
 func (p *peer) release(wait time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	p.db.packs.Release(ctx)
 }
 
-// whole returns ErrPeer where there is no index.
+// whole is check for methods that need the index: a peer has none, and gets ErrPeer.
 func (db *DB) whole() error {
 	if db.peer != nil {
 		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
@@ -93,7 +94,8 @@ func (db *DB) whole() error {
 	return db.check()
 }
 
-// at opens a version that the source keeps.
+// at opens a version, which the source keeps until the snapshot is closed. The peer then
+// gives all files back if no other version is open.
 func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	if err := p.db.check(); err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (p *peer) idle() bool {
 // answerTime is how long calls without a context wait for the other process.
 var answerTime = 10 * time.Second // tests change it
 
-// refs returns the table of refs. With an error of the source it is as new as the last
+// refs returns the table of refs. With an error of the source, the table is that of the last
 // answer.
 func (db *DB) refs() (*refTable, error) {
 	if db.peer == nil {
@@ -151,15 +153,15 @@ func (db *DB) refs() (*refTable, error) {
 // manyAncestors is the greatest number of commits in one request.
 const manyAncestors = 512
 
-// ancestors reads a commit with those that a search will want next, and puts those into the
-// cache.
+// ancestors reads a commit, and puts the commits before it that a search will want next into
+// the cache: one commit at first, four times as many with each answer that was followed.
 func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	p.mu.Lock()
 	n, age := max(p.answers[0].next[id], 1), p.age
 	p.mu.Unlock()
 	list, err := p.Ancestors(ctx, id, n)
 	if err == nil && (len(list) == 0 || list[0].ID != id) {
-		err = fmt.Errorf("txn: commit %v was asked for, others came", id)
+		err = fmt.Errorf("txn: the answer about commit %v begins with another commit", id)
 	}
 	if err != nil {
 		return nil, err
@@ -191,7 +193,7 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	return first, nil
 }
 
-// ahead reads what a search wants next when it comes to the first commit of a long answer.
+// ahead reads the next answer when a search comes to the first commit of a long answer.
 func (p *peer) ahead(ctx context.Context, id CommitID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +209,8 @@ func (p *peer) ahead(ctx context.Context, id CommitID) {
 	a.first = CommitID{}
 }
 
-// expiryTime is how long a peer believes that a version has not expired.
+// expiryTime is how long a peer believes an answer about the expiry of versions. A recall ends
+// it. A pull may bring the content of an expired version back without a recall.
 const expiryTime = time.Second
 
 // expired is [DB.expired] of a peer.
@@ -222,10 +225,11 @@ func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error
 		old := time.Since(a.read) > expiryTime
 		p.mu.Unlock()
 		switch {
-		case ok && at != nil:
-			return true, time.Unix(0, *at).UTC(), nil
-		case ok && (!old || try > 0):
+		case !ok || old && try == 0:
+		case at == nil:
 			return false, time.Time{}, nil
+		default:
+			return true, time.Unix(0, *at).UTC(), nil
 		}
 		if _, err := p.ancestors(ctx, id); err != nil {
 			return false, time.Time{}, err
@@ -264,7 +268,7 @@ func (r sourceRecords) Get(s index.Space, key []byte) ([]byte, error) {
 	return list[0].Value, nil
 }
 
-// Scan implements [catalog.Scanner]. Every answer of the source shows another moment.
+// Scan implements [catalog.Scanner]. Each answer of the source is as of another moment.
 func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		of := RecordRange{Space: byte(s), From: from, To: to, Reverse: reverse}
@@ -272,7 +276,7 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 			var list []Record
 			var err error
 			if list, more, err = r.src.Records(r.ctx, of); err == nil && more && len(list) == 0 {
-				err = errors.New("txn: no records came, but there are more")
+				err = errors.New("txn: an answer without records says that there are more")
 			}
 			if err != nil {
 				yield(Record{}, err)
@@ -295,7 +299,7 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 	}
 }
 
-// view is pack.Store.View, of a peer too: a payload whose file was not lent is sent.
+// view is pack.Store.View. A peer has the source send payloads whose files cannot be lent.
 func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, fn func([]byte) error) error {
 	err := db.packs.View(ctx, a, off, n, fn)
 	if db.peer == nil || !errors.Is(err, pack.ErrNotLent) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -57,6 +59,32 @@ func large(n int, of string) map[string]string {
 		out[fmt.Sprintf("k%03d", i)] = strings.Repeat(fmt.Sprint(of, i, " "), 4000)
 	}
 	return out
+}
+
+// A peer finds that the content of an expired version has come back.
+func TestPeerSeesWhatAPullBrings(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 10, 0)
+	if _, err := db.Clone(bg, "shallow", TransferOptions{Depth: 2}); err != nil {
+		t.Fatal(err)
+	}
+	to := openCopy(t, fs, "shallow")
+	p := peerOf(t, to)
+	id, err := db.Resolve(bg, "main~3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := p.Expired(bg, id); err != nil || !gone {
+		t.Errorf("a version that was not copied: %v, %v", gone, err)
+	}
+	if _, err := to.Pull(bg, db, TransferOptions{Unshallow: true}); err != nil {
+		t.Fatal(err)
+	}
+	mustGC(t, to) // recalls, so that the peer asks again at once
+	if gone, err := p.Expired(bg, id); err != nil || gone {
+		t.Errorf("a version that was pulled: %v, %v", gone, err)
+	}
 }
 
 // A peer counts the packs of the database, whether it has read them or not.
