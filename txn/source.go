@@ -12,42 +12,46 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// Source is what a process that reads a database asks of the one that has it open:
+// Source answers the requests of processes that read a database which another process has
+// open:
 //
 //	DB.Source            in the process that has the lock: index, packs, leases
 //	  ▲ requests
 //	DB of NewPeer        any other process: its own cache of pages, its own maps of packs
 //
-// Pages are named by the hash of their bytes and packs only grow, so what a peer has read
-// stays right. All methods are safe for concurrent use.
+// The name of a page is the hash of its bytes, and packs only grow: what a peer has read
+// stays right. All methods are safe for concurrent use. Lists that they return are the
+// caller's.
 type Source interface {
 	// Lease resolves a revision as [DB.Resolve] does, and keeps that version from being
 	// collected until the lease is released.
 	Lease(ctx context.Context, rev string) (Lease, error)
-	// Pages returns committed pages by their names, in this order, as many as fit into one
-	// answer and at least one. The caller owns them. The error is tree.ErrMissing if one
-	// of them is not there.
+	// Pages returns the committed pages of the first names, in this order: at least one
+	// page, and as many as fit into one answer. Their bytes must not be changed. The error
+	// is tree.ErrMissing if there is no page of a name.
 	Pages(ctx context.Context, names []PageName) ([][]byte, error)
-	// Pack opens the file of a pack, which holds the payload at a. It is leased: until
-	// the descriptor and all maps of it are closed, no hole is made in it. The caller
-	// closes it. errors.ErrUnsupported where files cannot be leased.
+	// Pack opens the file of the pack that holds the payload at a, with a lease: the file
+	// gets no holes until its descriptor and all its maps are closed. The caller closes the
+	// file. The error is errors.ErrUnsupported where files cannot be leased.
 	Pack(ctx context.Context, a PackAddress) (PackFile, error)
-	// Payload returns the bytes [off, off+n) of the payload at a, or fewer, but not none.
-	// It is for systems without leases. The caller owns them.
+	// Payload returns bytes of the payload at a, from off on: at least one byte and at most
+	// n. The caller owns the bytes. It is for systems without leases.
 	Payload(ctx context.Context, a PackAddress, off, n uint64) ([]byte, error)
 	// Resolve resolves a revision as [DB.Resolve] does.
 	Resolve(ctx context.Context, rev string) (CommitID, error)
-	// Refs returns the branches and the tags, by name.
+	// Refs returns the branches and the tags, both sorted by name.
 	Refs(ctx context.Context) (branches, tags []Ref, err error)
-	// Ancestors returns a commit and those before it, in the order of [DB.Log]: n, or as many
-	// as fit into one answer. The error is ErrNoRef if there is no such commit.
+	// Ancestors returns a commit and the commits before it, in the order of [DB.Log]: at
+	// most n commits, and as many as fit into one answer. The error is ErrNoRef if there is
+	// no commit from.
 	Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error)
-	// Records returns records of the index in the order of their keys, as many as fit into
-	// one answer, and whether there are more. They are of one moment, which includes what
-	// was committed before the call.
+	// Records returns records of the index, as many as fit into one answer, and whether
+	// there are more. All records of an answer are as of one moment, after the commits that
+	// were made before the call.
 	Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error)
-	// Recalled registers a function that is called when files are wanted back: it closes
-	// those that are not being read, soon. stop ends that.
+	// Recalled registers a function that is called before a collection, by any goroutine.
+	// It closes the files that Pack returned as soon as nobody reads them. stop ends the
+	// registration.
 	Recalled(letGo func()) (stop func())
 }
 
@@ -62,15 +66,16 @@ type (
 	Record = index.Record
 )
 
-// RecordRange are the records of one space whose keys lie in [From, To), in this order or
-// backwards. nil is the beginning or the end of the space. docs/format.md has the spaces.
+// RecordRange names the records of one space with keys in [From, To), in the order of the
+// keys or in the reverse order. nil stands for the beginning or the end of the space.
+// docs/format.md lists the spaces.
 type RecordRange struct {
 	Space    byte
 	From, To []byte
 	Reverse  bool
 }
 
-// Ancestor is a commit and its record.
+// Ancestor is a commit in its stored form; see [DecodeCommit].
 type Ancestor struct {
 	ID     CommitID
 	Record []byte
@@ -78,30 +83,32 @@ type Ancestor struct {
 	Expired *int64
 }
 
-// ParsePackID is the inverse of the String method of the pack of an address.
+// ParsePackID is the inverse of PackAddress.Pack.String.
 func ParsePackID(s string) (id pack.ID, ok bool) { return pack.ParseID(s) }
 
 // Lease keeps one version. Safe for concurrent use.
 type Lease interface {
 	// Commit is the version; it must not be changed.
 	Commit() *Commit
-	// Check returns nil, or why the version may have been collected: the process that
-	// kept it has ended, and the version had expired.
+	// Check returns nil while the version is kept. It returns an error if the version may
+	// have been collected: the process that kept the version has ended, and no other
+	// process could keep it again.
 	Check() error
 	// Release ends the lease. Calling it twice is fine.
 	Release()
 }
 
-// EncodeCommit returns the record of a commit, whose hash is its id; docs/format.md has the
-// layout.
+// EncodeCommit returns the record of a commit, which the caller owns. The id of the commit
+// is the hash of the record; docs/format.md has the layout.
 func EncodeCommit(c *Commit) []byte { return catalog.EncodeCommit(c) }
 
-// DecodeCommit decodes the record of a commit, and compares its hash with the id.
+// DecodeCommit decodes the record of a commit. The error is kv.ErrCorrupt if the hash of the
+// record is not the id.
 func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
 	return catalog.DecodeCommit(id, record)
 }
 
-// Source returns the source of a database that this process has open, or that of a peer.
+// Source returns what other processes may read of this database. A peer returns its own source.
 func (db *DB) Source() Source {
 	if db.peer != nil {
 		return db.peer.Source

@@ -20,8 +20,8 @@ import (
 // A file that was leased gets no holes, so payloads stay where they are until the handle
 // is closed.
 
-// Borrowed is the file of a pack of another process: a [File], or an *os.File that has its
-// descriptor. The store closes it.
+// Borrowed is the file of a pack of another process: a [File], or an *os.File with the
+// descriptor of one. The store closes it.
 type Borrowed interface {
 	io.ReaderAt
 	io.Closer
@@ -34,7 +34,8 @@ var ErrNotLent = errors.New("pack: the file cannot be lent")
 
 // Borrow returns a store that reads packs of another process. borrow opens the file of a
 // pack that holds the payload at an address, with a lease (see [Store.File]);
-// errors.ErrUnsupported if that cannot be. Nothing can be written to the store.
+// its error is errors.ErrUnsupported if files cannot be leased, and View then returns
+// [ErrNotLent]. borrow is called by several goroutines at a time. The store is read-only.
 func Borrow(borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
 	o := (&Options{ReadOnly: true}).withDefaults()
 	o.borrow = borrow
@@ -44,7 +45,8 @@ func Borrow(borrow func(ctx context.Context, a Address) (Borrowed, error)) *Stor
 	return s
 }
 
-// errReturned means that the handle of a borrowed pack was closed, or is too short.
+// errReturned means that the handle of a borrowed pack was closed, or that its file is too
+// short.
 var errReturned = errors.New("pack: the file was given back")
 
 // borrow asks for the file of a pack that holds the payload at a.
@@ -64,9 +66,9 @@ func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
 	return p, err
 }
 
-// viewBorrowed is View of a borrowed pack. A payload that is not sound is asked for again,
-// once: the file had its place when it was borrowed, but the other process had the bytes in
-// memory still.
+// viewBorrowed is View of a borrowed pack. If a payload is damaged, the file is borrowed again
+// and the payload read once more: the other process may have had the payload in memory when
+// the file was borrowed first, and writes it to the file before it lends the file again.
 func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
 	begun := false
 	once := func(b []byte) error {
@@ -134,9 +136,8 @@ func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64
 	return p, nil
 }
 
-// Release gives all files back, after reads that began before, or when ctx is done. They
-// are borrowed again when they are needed; until then the other process may give their
-// space back.
+// Release gives all files back. It returns when the reads that use them have ended, or when
+// ctx is done. Later reads borrow the files again.
 func (s *Store) Release(ctx context.Context) {
 	s.files.mu.Lock()
 	var open []*handle

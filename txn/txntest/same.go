@@ -13,7 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// Versions is what tells the versions of a database, such as a *txn.DB, with changes C.
+// Versions is the part of a *txn.DB that tells about versions. C is the type of its changes.
 type Versions[C any] interface {
 	Resolve(ctx context.Context, rev string) (catalog.CommitID, error)
 	Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error)
@@ -28,8 +28,9 @@ type Versions[C any] interface {
 	Pins(ctx context.Context) ([]catalog.Pin, error)
 }
 
-// Same returns an error if b answers anything else than a, about refs, the given names of
-// branches, and commits. Errors are compared by what errors.Is says of them.
+// Same asks a and b about refs, the given names of branches and the given commits, at least
+// one, and returns an error that names the first question with different answers. Errors are
+// equal if errors.Is finds the same of ErrNoRef and ErrExpired in both.
 func Same[C any](ctx context.Context, a, b Versions[C], names []string, commits []catalog.CommitID) error {
 	s := comparison[C]{a: a, b: b}
 	s.ask("branches", func(v Versions[C]) (any, error) { return v.Branches(), nil })
