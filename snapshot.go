@@ -78,8 +78,8 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 	return &Snapshot{s, s, s.Commit(), s.Close}, nil
 }
 
-// reader returns what reads versions in this process while another one has the database
-// open.
+// reader returns the engine that reads versions in this process while another process has
+// the database open.
 func (db *DB) reader(client *local.Client) (*engine.DB, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -76,7 +76,7 @@ type DB struct {
 	held   *engine.DB    // this process has it open
 	socket string        // where this process serves it
 	client *local.Client // through the process that has it open, if this one had not
-	peer   *engine.DB    // reads versions through client; nil before the first one
+	peer   *engine.DB    // reads versions through client; nil before the first read
 	closed bool
 	id     txn.Identity // of the database since it was opened first
 }
@@ -226,7 +226,8 @@ func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.
 	return cli.RunFor(ctx, &serve.Command{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Held: []*engine.DB{held}}), nil
 }
 
-// reads returns what reads the database in this process, whichever process has it open.
+// reads returns the engine that reads the database in this process, whichever process has the
+// database open.
 func (db *DB) reads() (*engine.DB, error) {
 	held, client, err := db.at()
 	if held != nil || err != nil {

@@ -122,15 +122,15 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 		if o == wholeIndex {
 			return openCopy(cmd, dir, held, o)
 		}
-		peer, failed := openBeside(cmd, held, o)
+		peer, failed := here(cmd).joined.peer(cmd.Context(), held, o)
 		return peer, here(cmd).unless(failed, err)
 	}
 	return db, err
 }
 
-// through returns the error of opening a database if it is to be read through the socket
-// of the process that has it open, else nil: in a command that is run apart, and in one that
-// needs nothing but versions.
+// through decides whether a command reads a database, which err says is locked, through the
+// process that has the database open: if the command is run apart, or needs versions alone.
+// It returns the lock that err holds, or nil.
 func (c caller) through(err error, versions bool) *engine.LockedError {
 	var held *engine.LockedError
 	if (c.apart || versions) && errors.As(err, &held) && local.Reachable(held) {
@@ -139,8 +139,8 @@ func (c caller) through(err error, versions bool) *engine.LockedError {
 	return nil
 }
 
-// unless returns the error of joining a process that has a database open. Where that one has
-// ended, the command begins again.
+// unless returns the error of a command that could not join the process that has a database
+// open: held, with which the command begins again, or failed if the command is run apart.
 func (c caller) unless(failed, held error) error {
 	if failed != nil && !c.apart {
 		return held

@@ -47,12 +47,13 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 	return fn(t, db)
 }
 
-// Options of commands that change nothing. While another process has the database open,
-// versions are read in this one; the others are run there if they can be.
+// Options of commands that change nothing. openDB compares their addresses to learn what a
+// command needs while another process has the database open: commands with readOnly run in
+// this process, the others run in the other process if they can.
 var (
 	readOnly   = &engine.Options{ReadOnly: true} // versions alone
-	present    = &engine.Options{ReadOnly: true} // and what the process knows: open sessions, background work
-	wholeIndex = &engine.Options{ReadOnly: true} // checks and copies of everything
+	present    = &engine.Options{ReadOnly: true} // versions, open sessions and background work
+	wholeIndex = &engine.Options{ReadOnly: true} // the whole index, for checks and copies
 )
 
 // commitJSON is a commit as --json prints it.

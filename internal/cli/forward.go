@@ -203,8 +203,8 @@ func (a *attempted) servedBy() *engine.LockedError {
 	return nil
 }
 
-// left reports whether the process ended through which the command read a database, before
-// the command wrote anything.
+// left reports whether the command can begin again because the process ended through which
+// the command read a database: the command has written nothing and read no input.
 func (a *attempted) left() bool {
 	return errors.Is(a.err, local.ErrGone) && !a.out.wrote && (a.in == nil || !a.in.used)
 }

@@ -275,7 +275,7 @@ type openOnce struct {
 	dbs []*engine.DB
 }
 
-// open is openDB, for a reader.
+// open returns a handle of a database, which the first call opens for reading.
 func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,6 +290,7 @@ func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*eng
 	return db.Handle(o)
 }
 
+// close closes the databases.
 func (s *openOnce) close() error {
 	var errs []error
 	for _, db := range s.dbs {

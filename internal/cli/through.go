@@ -14,8 +14,9 @@ import (
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
-// Commands that read versions ask the process for pages that has the database open, of another
-// user or of another build too. They have their own keys and allowed prefixes.
+// Commands that read versions ask the process that has the database open for pages, also if
+// that process is of another user or another build. The commands use the credentials and the
+// allowed prefixes of their own process.
 
 // joined are the processes through which a command reads, until it ends.
 type joined struct {
@@ -24,8 +25,12 @@ type joined struct {
 	peers   []*engine.DB
 }
 
-// peer reads the database of a client in this process.
-func (j *joined) peer(c *local.Client, o *engine.Options) (*engine.DB, error) {
+// peer opens a database for reading through the process that has the database open.
+func (j *joined) peer(ctx context.Context, held *engine.LockedError, o *engine.Options) (*engine.DB, error) {
+	c, err := j.to(ctx, held)
+	if err != nil {
+		return nil, err
+	}
 	p, err := c.Peer("", o)
 	if err != nil {
 		return nil, err
@@ -67,28 +72,15 @@ func (j *joined) leave(ctx context.Context, err error) error {
 
 // openThrough opens a version for reading through a socket.
 func openThrough(cmd *cobra.Command, held *engine.LockedError, t target, o *engine.SourceOptions) (*engine.Source, error) {
-	c, err := here(cmd).joined.to(cmd.Context(), held)
+	peer, err := here(cmd).joined.peer(cmd.Context(), held, &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
 	if err != nil {
 		return nil, here(cmd).unless(err, held)
-	}
-	peer, err := here(cmd).joined.peer(c, &engine.Options{Codecs: o.Codecs, Adapters: o.Adapters, Workers: o.Workers, CacheBytes: cmp.Or(o.CacheBytes, -1), Follow: o.Follow})
-	if err != nil {
-		return nil, err
 	}
 	v, err := peer.At(cmd.Context(), t.rev)
 	if err != nil {
 		return nil, err
 	}
 	return engine.OpenViewSource(v, here(cmd).path(t.db), t.path, o)
-}
-
-// openBeside opens a database for reading page by page.
-func openBeside(cmd *cobra.Command, held *engine.LockedError, o *engine.Options) (*engine.DB, error) {
-	c, err := here(cmd).joined.to(cmd.Context(), held)
-	if err != nil {
-		return nil, err
-	}
-	return here(cmd).joined.peer(c, o)
 }
 
 // openCopy opens a database for reading by a copy of its index, as of this moment.

@@ -12,9 +12,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
-// Writes finds since when keys have their values. Blame reads every commit on its way;
-// Writes takes long steps along the first parents, and reads about 2·log₂(n) of n commits
-// for a key. The zero value is ready. Safe for concurrent use.
+// Writes finds since when keys have their values, along first parents. It reads a key in about
+// 2·log₂(n) of n versions, where Blame reads every version. The zero value is ready. Safe for
+// concurrent use.
 type Writes struct {
 	mu    sync.Mutex
 	known map[catalog.CommitID]*link
@@ -24,7 +24,7 @@ type Writes struct {
 // ancestor is reached in a logarithmic number of steps.
 type link struct {
 	id           catalog.CommitID
-	parent, jump *link // nil for the first commit, and for the first that is kept
+	parent, jump *link // nil for the first commit, and for the first commit that has not expired
 	depth        int
 }
 
