@@ -2,7 +2,6 @@ package zarrdb
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -76,24 +75,6 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 		return nil, err
 	}
 	return &Snapshot{s, s, s.Commit(), s.Close}, nil
-}
-
-// reader returns the engine that reads versions in this process while another process has
-// the database open.
-func (db *DB) reader(client *local.Client) (*engine.DB, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closed {
-		return nil, fmt.Errorf("database %s: %w", db.dir, ErrClosed)
-	}
-	if db.peer == nil {
-		peer, err := engine.OpenPeer(db.dir, db.id, client.Source(""), db.options())
-		if err != nil {
-			return nil, err
-		}
-		db.peer = peer
-	}
-	return db.peer, nil
 }
 
 // View runs fn on one version and closes it afterwards.

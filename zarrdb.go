@@ -229,11 +229,21 @@ func (db *DB) Run(ctx context.Context, args []string, stdin, stdout, stderr *os.
 // reads returns the engine that reads the database in this process, whichever process has the
 // database open.
 func (db *DB) reads() (*engine.DB, error) {
-	held, client, err := db.at()
-	if held != nil || err != nil {
-		return held, err
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch {
+	case db.closed:
+		return nil, fmt.Errorf("database %s: %w", db.dir, ErrClosed)
+	case db.held != nil:
+		return db.held, nil
+	case db.peer == nil:
+		peer, err := engine.OpenPeer(db.dir, db.id, db.client.Source(""), db.options())
+		if err != nil {
+			return nil, err
+		}
+		db.peer = peer
 	}
-	return db.reader(client)
+	return db.peer, nil
 }
 
 // Resolve returns the commit that a revision names: a branch, a tag, the beginning of

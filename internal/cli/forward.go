@@ -29,9 +29,9 @@ import (
 //	          └────────────────────────┘
 //
 // A process of another user runs no command, and another version of the program may not
-// know it. Commands that change nothing then run here: those that need the whole index, with
-// a copy of it. If different processes have the two databases of a command open, that of the
-// one that is written runs it, and reads the other one so.
+// know it. Commands that change nothing then run here; a command that needs the whole index
+// gets a copy of the index. If two processes have the two databases of a command open, the
+// process with the database that is written runs the command, and reads the other database so.
 //
 // Where files do not pass between processes, as on Windows, commands that only read run
 // here too. The others go to the other process without standard input, and their output

@@ -35,8 +35,8 @@ const maxLinks = 1 << 20
 // at: the value is that of the commit, and not that of its first parent. Between the
 // commit and the version at, the key may have had another value for a while. So two values of a
 // key never get the same time, and no value gets a time later than its last change.
-// exact is false if the commit before has the same second. Where earlier versions have
-// expired, it is the time of the first one that is kept.
+// exact is false if the commit before has the same second. If earlier versions have expired,
+// Since returns the time of the first version that has not.
 func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, key string, value *tree.Value) (when time.Time, exact bool, err error) {
 	n, err := w.link(ctx, v, at)
 	if err != nil {
