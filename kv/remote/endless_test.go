@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -14,13 +15,14 @@ import (
 // The length of a value that the server does not tell is measured up to a bound, without
 // holding the bytes.
 func TestMeasure(t *testing.T) {
-	piece, pieces := make([]byte, 1<<20), 0
+	piece := make([]byte, 1<<20)
+	var pieces atomic.Int64 // how many the server sends; 0 means no end
 	o, _ := serve(t, Options{Tries: 1, MaxUnsized: 32 << 20}, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush() // chunked
 		if r.Method == http.MethodHead {
 			return
 		}
-		for i := 0; pieces == 0 || i < pieces; i++ {
+		for i := int64(0); pieces.Load() == 0 || i < pieces.Load(); i++ {
 			if _, err := w.Write(piece); err != nil {
 				return
 			}
@@ -35,7 +37,7 @@ func TestMeasure(t *testing.T) {
 	if _, err := o.Locate(bg, "k"); !errors.Is(err, ErrAnswer) {
 		t.Errorf("an endless value: %v", err)
 	}
-	pieces = 20
+	pieces.Store(20)
 	if v, err := o.Locate(bg, "k"); err != nil || v.Size() != 20<<20 {
 		t.Errorf("a value without a length: %v, %v", v, err)
 	}
