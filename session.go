@@ -228,11 +228,7 @@ func (o *CommitOptions) remote() local.CommitOptions {
 }
 
 func (o *CommitOptions) held() txn.CommitOptions {
-	to := txn.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties}
-	if len(o.Choices) > 0 {
-		to.Choose = txn.ChooseByPath(o.Choices...)
-	}
-	return to
+	return txn.CommitOptions{Message: o.Message, Author: o.Author, Properties: o.Properties, Choices: o.Choices}
 }
 
 // Commit publishes all that the session wrote, durably, or nothing. If the branch has

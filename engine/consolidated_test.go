@@ -526,7 +526,7 @@ func TestConsolidatedMetadataOfOthersChanges(t *testing.T) {
 					spec.Version = v
 					return errors.Join(setAttr(o, "g/y", "b", 2), create(o, "g/new", spec))
 				})
-				if err := s.RefreshChoosing(bg, nil); err != nil {
+				if err := s.Refresh(bg, nil); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -20,13 +20,13 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 }
 
 // Join is [txn.Session.Join].
-func (s *Session) Join(ctx context.Context, f *Session, choose func(txn.Conflict) txn.Choice) error {
+func (s *Session) Join(ctx context.Context, f *Session, choices []txn.PathChoice) error {
 	for _, c := range []*policy.Copies{s.copies, f.copies} {
 		if err := c.Refresh(ctx); err != nil {
 			return err
 		}
 	}
-	err := s.Session.Join(ctx, f.Session, choose)
+	err := s.Session.Join(ctx, f.Session, choices)
 	if err == nil {
 		f.left.Do(func() { f.db.shared.end(f.ID()) })
 	}

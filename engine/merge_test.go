@@ -193,7 +193,7 @@ func TestSessionAfterAConflict(t *testing.T) {
 	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.Is(err, txn.ErrConflict) {
 		t.Fatal(err)
 	}
-	if err := s.RefreshChoosing(bg, nil); !errors.Is(err, txn.ErrConflict) {
+	if err := s.Refresh(bg, nil); !errors.Is(err, txn.ErrConflict) {
 		t.Fatal(err)
 	}
 	wantInts(t, s, "x", 60, 1, 2, 3, 4, 5)
@@ -203,7 +203,7 @@ func TestSessionAfterAConflict(t *testing.T) {
 	if err := put(s, "x", 4, 70); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RefreshChoosing(bg, nil); err != nil {
+	if err := s.Refresh(bg, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantInts(t, s, "x", 0, 50, 2, 3, 70, 5)
@@ -269,7 +269,7 @@ func TestTwoArraysAtOnePath(t *testing.T) {
 	if c := conflict.Conflicts[0]; len(conflict.Conflicts) != 1 || c.Kind != txn.ConflictCreate || c.Path != "x/c/1" || !slices.Equal(c.Coords, []int64{1}) {
 		t.Errorf("conflicts %v", conflict.Conflicts)
 	}
-	theirs := txn.CommitOptions{Choose: txn.ChooseByPath(txn.PathChoice{Path: "x", Choice: txn.Theirs})}
+	theirs := txn.CommitOptions{Choices: []txn.PathChoice{{Path: "x", Choice: txn.Theirs}}}
 	if _, err := db.Merge(bg, "", side, theirs); err != nil {
 		t.Fatal(err)
 	}

@@ -249,12 +249,12 @@ func (s *Session) noteKey(key string) {
 	}
 }
 
-// RefreshChoosing is [txn.Session.RefreshChoosing].
-func (s *Session) RefreshChoosing(ctx context.Context, choose func(txn.Conflict) txn.Choice) error {
+// Refresh is [txn.Session.Refresh].
+func (s *Session) Refresh(ctx context.Context, choices []txn.PathChoice) error {
 	if err := s.copies.Refresh(ctx); err != nil {
 		return err
 	}
-	return s.Session.RefreshChoosing(ctx, choose)
+	return s.Session.Refresh(ctx, choices)
 }
 
 // Move is [txn.Session.Move]; [Session.Rename] checks what nodes need.

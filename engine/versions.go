@@ -139,7 +139,7 @@ func (db *DB) Diff(ctx context.Context, from, to CommitID, prefix string) iter.S
 }
 
 // Merge brings the changes of another branch, tag or commit onto a branch, as a
-// commit with both as parents. Changes of both sides that o.Choose does not
+// commit with both as parents. Changes of both sides that o.Choices do not
 // decide are a *[ConflictError], and the branch does not move. If other is an
 // ancestor of the head, nothing is done and the head returned. See
 // [txn.DB.Merge].

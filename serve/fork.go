@@ -31,6 +31,6 @@ func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
 
 // Join merges the changes of a fork of c into c, and ends the fork; see
 // [engine.Session.Join].
-func (c *Session) Join(ctx context.Context, f *Session, choose func(txn.Conflict) txn.Choice) error {
-	return c.s.Join(ctx, f.s, choose)
+func (c *Session) Join(ctx context.Context, f *Session, choices []txn.PathChoice) error {
+	return c.s.Join(ctx, f.s, choices)
 }

@@ -358,7 +358,7 @@ func TestPayloadOfFormerBaseIsStoredAgain(t *testing.T) {
 		t.Fatalf("base has %v: %v", base, err)
 	}
 	update(t, db, "main", map[string]string{"k": ""})
-	if err := s.RefreshChoosing(bg, nil); err != nil {
+	if err := s.Refresh(bg, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.put(bg, namespace.Edit{Key: "k", Value: v}, base); err != errOtherBase {
@@ -388,7 +388,7 @@ func TestChangesBesideRefresh(t *testing.T) {
 	wg.Go(func() {
 		for i := range 20 {
 			update(t, db, "main", map[string]string{fmt.Sprint("k", i): "v"})
-			if err := s.RefreshChoosing(bg, nil); err != nil {
+			if err := s.Refresh(bg, nil); err != nil {
 				t.Error(err)
 			}
 		}

@@ -285,7 +285,7 @@ func TestBulkReuse(t *testing.T) {
 	}
 	commit := func(s *Session) *Commit {
 		t.Helper()
-		c, err := s.Commit(bg, CommitOptions{Choose: func(Conflict) Choice { return Theirs }})
+		c, err := s.Commit(bg, CommitOptions{choose: func(Conflict) Choice { return Theirs }})
 		if err != nil {
 			t.Fatal(err)
 		}

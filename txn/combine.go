@@ -15,7 +15,7 @@ import (
 // a commit with both as parents. If the branch's head is an ancestor of other,
 // it still gets a merge commit, so that the log tells what happened. If other is
 // an ancestor of the head, nothing is done and the head returned. The error is a
-// *[ConflictError] where both changed the same and o.Choose does not decide;
+// *[ConflictError] where both changed the same and o.Choices do not decide;
 // nothing is changed then. Its cost is that of the changes on both sides.
 //
 // If the two have no common ancestor, or it has expired, every difference between
@@ -207,9 +207,9 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 		var root tree.Root
 		var conflicts []Conflict
 		if base == nil {
-			root, conflicts, err = s.space.MergeWithoutBase(ctx, work, theirs, namespace.MergeOptions{Choose: o.Choose})
+			root, conflicts, err = s.space.MergeWithoutBase(ctx, work, theirs, namespace.MergeOptions{Choose: o.chooser()})
 		} else {
-			root, conflicts, err = s.space.Merge(ctx, *base, work, theirs, namespace.MergeOptions{Choose: o.Choose})
+			root, conflicts, err = s.space.Merge(ctx, *base, work, theirs, namespace.MergeOptions{Choose: o.chooser()})
 		}
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
@@ -226,11 +226,11 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	return s.Commit(ctx, o)
 }
 
-// RefreshChoosing takes what the branch got since the session's base into the session
-// and makes the head its new base. Conflicts are decided by choose, which may be nil: Ours
+// Refresh takes what the branch got since the session's base into the session
+// and makes the head its new base. Choices decide conflicts as in [CommitOptions]: Ours
 // takes what the branch has, Theirs keeps what the session wrote. On a conflict that is not
 // decided nothing changes.
-func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Choice) error {
+func (s *Session) Refresh(ctx context.Context, choices []PathChoice) error {
 	id, err := s.db.Head(s.branch)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (s *Session) RefreshChoosing(ctx context.Context, choose func(Conflict) Cho
 		if id == s.base {
 			return work, nil
 		}
-		root, conflicts, err := s.space.Merge(ctx, s.start, head.Root, work, namespace.MergeOptions{Strict: true, Guards: s.guarded(), Choose: choose})
+		root, conflicts, err := s.space.Merge(ctx, s.start, head.Root, work, namespace.MergeOptions{Strict: true, Guards: s.guarded(), Choose: chooser(choices, nil)})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}

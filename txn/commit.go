@@ -25,14 +25,17 @@ type CommitOptions struct {
 	// AllowEmpty makes a commit even if nothing changed. Otherwise the head
 	// is returned as it is.
 	AllowEmpty bool
-	// Choose decides conflicts; nil refuses them all. It is asked about conflicts of
-	// every kind but a rewound branch, and may be asked about one several times.
+	// Choices decide conflicts of every kind but a rewound branch: the choice with the
+	// longest path that a conflict is at or below, with any of its paths. A conflict
+	// without a choice is refused. A choice for everything does not decide guards.
 	// docs/design/versions.md lists what a choice does: of the side that loses, the change
 	// that conflicts is undone, and all its other changes stay. Ours is what the branch
 	// has, Theirs what comes to it: the session's changes, the other branch, the
-	// commit that is repeated, the undoing of the one that is reverted. It is called while
-	// commits wait for it, so it must not use the database. See [ChooseByPath].
-	Choose func(Conflict) Choice
+	// commit that is repeated, the undoing of the one that is reverted.
+	Choices []PathChoice
+	// Decided, if not nil, is called for conflicts that Choices decided, perhaps several
+	// times for one. Commits may wait for it: it must not use the database.
+	Decided func(Conflict, Choice)
 	// Base is what [DB.Merge] compares both sides with; zero is their one best
 	// common ancestor. ForceBase admits one that is no ancestor of both: what it has and
 	// a side lacks is then undone. Others ignore them.
@@ -43,9 +46,18 @@ type CommitOptions struct {
 	// which cannot be opened.
 	DryRun bool
 
-	op      string     // for the reflog; "" is "commit"
+	choose  func(Conflict) Choice // in place of Choices, in tests
+	op      string                // for the reflog; "" is "commit"
 	merge   bool       // the changes are those of a merge, not a session's own
 	parents []CommitID // beside the head, for merges
+}
+
+// chooser returns the function that decides conflicts, nil to refuse them all.
+func (o *CommitOptions) chooser() func(Conflict) Choice {
+	if o.choose != nil {
+		return o.choose
+	}
+	return chooser(o.Choices, o.Decided)
 }
 
 // commitRequest is a session waiting for its commit.
@@ -288,7 +300,7 @@ func (p *plan) merge(r *commitRequest, head *Commit, work tree.Root) (tree.Root,
 	s := r.s
 	root, conflicts, err := p.space.Merge(r.ctx, s.start, head.Root, work, namespace.MergeOptions{
 		Strict: !r.o.merge, // whether the head moved makes no difference to a merge
-		Guards: s.guarded(), Choose: r.o.Choose,
+		Guards: s.guarded(), Choose: r.o.chooser(),
 	})
 	if err != nil {
 		return root, fmt.Errorf("commit: merge onto %s: %w", head.ID.Short(), err)

@@ -229,7 +229,7 @@ func TestEqualChangesMeetInBranches(t *testing.T) {
 					t.Fatal(err)
 				}
 				say(t, db, branch, "ours", h.ours)
-				if _, err := s.Commit(bg, CommitOptions{Choose: always(choice)}); err != nil {
+				if _, err := s.Commit(bg, CommitOptions{choose: always(choice)}); err != nil {
 					t.Errorf("%s chosen: %v", branch, err)
 				}
 				if got, want := at(t, db, branch), at(t, db, ours.String()); !maps.Equal(got, want) {
@@ -282,7 +282,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 				if flushed {
 					contents(t, s)
 				}
-				if err := refreshed.RefreshChoosing(bg, nil); err != nil {
+				if err := refreshed.Refresh(bg, nil); err != nil {
 					t.Errorf("refresh: %v", err)
 				}
 				if got := contents(t, refreshed); !maps.Equal(got, want) {
@@ -340,7 +340,7 @@ func TestMergeMeetsAnEqualCommit(t *testing.T) {
 	side := say(t, db, "side", "side", setAll("n", "1", "asked", "side"))
 	say(t, db, "", "main", setAll("asked", "main"))
 	asked := 0
-	_, err := db.Merge(bg, "", side, CommitOptions{Choose: func(Conflict) Choice {
+	_, err := db.Merge(bg, "", side, CommitOptions{choose: func(Conflict) Choice {
 		asked++
 		say(t, db, "", "meanwhile", setAll("n", "1"))
 		return Theirs

@@ -142,7 +142,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 	if swapped {
 		ours, theirs = theirs, ours
 	}
-	choose := ChooseByPath(PathChoice{Path: strings.Trim(path, "/"), Choice: choice})
+	choose := []PathChoice{{Path: strings.Trim(path, "/"), Choice: choice}}
 	if choice == Refuse {
 		choose = nil
 	}
@@ -192,9 +192,9 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 			t.Errorf("%s, swapped %v, %v for %s:\n got %v\nwant %v", door, swapped, choice, path, got, want)
 		}
 	}
-	_, err := sessions[0].Commit(bg, CommitOptions{Choose: choose})
+	_, err := sessions[0].Commit(bg, CommitOptions{Choices: choose})
 	check("commit", at(t, db, "session"), err)
-	err = sessions[1].RefreshChoosing(bg, choose)
+	err = sessions[1].Refresh(bg, choose)
 	check("refresh", contents(t, sessions[1]), err)
 	if c.sessionOnly {
 		return
@@ -205,10 +205,10 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 	if _, err := db.Reset(bg, "picked", ourHead); err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.CherryPick(bg, "picked", theirHead, 0, CommitOptions{Choose: choose})
+	_, err = db.CherryPick(bg, "picked", theirHead, 0, CommitOptions{Choices: choose})
 	check("cherry-pick", at(t, db, "picked"), err)
-	_, err = db.Rebase(bg, "theirs", ourHead, RebaseOptions{Choose: choose})
+	_, err = db.Rebase(bg, "theirs", ourHead, RebaseOptions{Choices: choose})
 	check("rebase", at(t, db, "theirs"), err)
-	_, err = db.Merge(bg, "", theirHead, CommitOptions{Choose: choose})
+	_, err = db.Merge(bg, "", theirHead, CommitOptions{Choices: choose})
 	check("merge", at(t, db, ""), err)
 }

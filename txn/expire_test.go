@@ -61,7 +61,7 @@ func TestExpireKeepsTheBaseOfASavepoint(t *testing.T) {
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 2)})
 	}
-	if err := s.RefreshChoosing(bg, nil); err != nil {
+	if err := s.Refresh(bg, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
@@ -297,7 +297,7 @@ func TestExpireKeepsMergeBases(t *testing.T) {
 			if !errors.As(err, &conflict) || len(conflict.Conflicts) != 3 {
 				t.Fatalf("without a base: %v", err)
 			}
-			_, err = db.Merge(bg, "main", other, CommitOptions{Choose: ChooseByPath(PathChoice{Choice: Ours}, PathChoice{Path: "b", Choice: Theirs})})
+			_, err = db.Merge(bg, "main", other, CommitOptions{Choices: []PathChoice{{Choice: Ours}, {Path: "b", Choice: Theirs}}})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func TestRebaseBesideExpireAndGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	collected := false
-	_, err = db.Rebase(bg, "side", up, RebaseOptions{Choose: func(Conflict) Choice {
+	_, err = db.Rebase(bg, "side", up, RebaseOptions{choose: func(Conflict) Choice {
 		if !collected {
 			collected = true
 			mustExpire(t, db, ExpireOptions{Keep: 1})

@@ -93,7 +93,7 @@ func TestPackFailureInACommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := mustBegin(t, db)
-		_, err := s.Commit(bg, CommitOptions{Choose: func(Conflict) Choice {
+		_, err := s.Commit(bg, CommitOptions{choose: func(Conflict) Choice {
 			broken.Store(true)
 			if err := other.Set(bg, "large", make([]byte, 300<<10)); !errors.Is(err, pack.ErrFailed) {
 				t.Errorf("write on a broken disk: %v", err)

@@ -73,7 +73,17 @@ const (
 	Theirs = namespace.Theirs
 )
 
-// ChooseByPath makes a function for merges out of rules: the one with the
-// longest path that a conflict is at or below, with any of its paths, decides. Without
-// a rule the conflict is refused. A rule for everything does not decide guards.
-func ChooseByPath(rules ...PathChoice) func(Conflict) Choice { return namespace.ChooseByPath(rules...) }
+// chooser returns the function that decides conflicts by choices, nil without any.
+func chooser(choices []PathChoice, decided func(Conflict, Choice)) func(Conflict) Choice {
+	if len(choices) == 0 {
+		return nil
+	}
+	choose := namespace.ChooseByPath(choices...)
+	return func(c Conflict) Choice {
+		choice := choose(c)
+		if decided != nil && choice != Refuse {
+			decided(c, choice)
+		}
+		return choice
+	}
+}

@@ -17,11 +17,23 @@ import (
 type RebaseOptions struct {
 	// Onto is where the commits go; zero is upstream itself.
 	Onto CommitID
-	// Choose decides conflicts as in [CommitOptions]: Ours is what was rebuilt
+	// Choices decide conflicts as in [CommitOptions]: Ours is what was rebuilt
 	// so far, Theirs the commit that is repeated.
-	Choose func(Conflict) Choice
+	Choices []PathChoice
+	// Decided, if not nil, is called for conflicts that Choices decided.
+	Decided func(Conflict, Choice)
 	// DryRun repeats everything but leaves the branch where it is.
 	DryRun bool
+
+	choose func(Conflict) Choice // in place of Choices, in tests
+}
+
+// chooser returns the function that decides conflicts, nil to refuse them all.
+func (o *RebaseOptions) chooser() func(Conflict) Choice {
+	if o.choose != nil {
+		return o.choose
+	}
+	return chooser(o.Choices, o.Decided)
 }
 
 // Rebase takes the commits of a branch that upstream has not, repeats them one
@@ -76,7 +88,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if base.ID == o.Onto {
 		return db.Lookup(ctx, s.base) // it is there already
 	}
-	made, err := s.repeat(ctx, onto.commit, base, commits, o.Choose)
+	made, err := s.repeat(ctx, onto.commit, base, commits, o.chooser())
 	if err != nil {
 		return nil, err
 	}

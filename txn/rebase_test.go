@@ -120,7 +120,7 @@ func TestRebaseConflicts(t *testing.T) {
 		t.Error("a conflict moved the branch")
 	}
 	for choice, want := range map[Choice]string{Ours: "main", Theirs: "a"} {
-		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choose: ChooseByPath(PathChoice{Path: "y", Choice: choice})}); err != nil {
+		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choices: []PathChoice{{Path: "y", Choice: choice}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := at(t, db, "side"); got["y"] != want || got["z/b"] != "b" {
@@ -171,7 +171,7 @@ func TestDryRunsAndChoices(t *testing.T) {
 		t.Errorf("a dry run of a merge with conflicts: %v", err)
 	}
 	asked := 0
-	c, err := db.Merge(bg, "", side, CommitOptions{DryRun: true, Choose: func(c Conflict) Choice { asked++; return Theirs }})
+	c, err := db.Merge(bg, "", side, CommitOptions{DryRun: true, choose: func(c Conflict) Choice { asked++; return Theirs }})
 	if err != nil || asked != 1 || len(c.Parents) != 2 {
 		t.Errorf("a dry run that chooses: %+v, %v, asked %d times", c, err, asked)
 	}
@@ -195,19 +195,19 @@ func TestDryRunsAndChoices(t *testing.T) {
 	}
 	set(t, s, map[string]string{"y": "mine"})
 	update(t, db, "side", map[string]string{"y": "other"})
-	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choose: ChooseByPath(PathChoice{Path: "", Choice: Ours})}); err != nil {
+	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choices: []PathChoice{{Path: "", Choice: Ours}}}); err != nil {
 		t.Errorf("a dry run of a session: %v", err)
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a session: %v", err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{Choose: ChooseByPath(PathChoice{Path: "", Choice: Theirs})}); err != nil {
+	if _, err := s.Commit(bg, CommitOptions{Choices: []PathChoice{{Path: "", Choice: Theirs}}}); err != nil {
 		t.Errorf("a session that chooses: %v", err)
 	}
 	if got := at(t, db, "side"); got["y"] != "mine" {
 		t.Errorf("holds %v", got)
 	}
-	pick, err := db.CherryPick(bg, "", side, 0, CommitOptions{Choose: func(Conflict) Choice { return Ours }, DryRun: true})
+	pick, err := db.CherryPick(bg, "", side, 0, CommitOptions{choose: func(Conflict) Choice { return Ours }, DryRun: true})
 	if err != nil {
 		t.Errorf("a dry pick: %+v, %v", pick, err)
 	}

@@ -39,10 +39,10 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 
 // Join takes what a fork of s changed into s, with its guards, and ends the fork. Changes
 // of the same chunk, document, field or shape that s made since [Session.Fork] are a
-// *[ConflictError], to the same value or not; both sessions stay as they are then. choose
-// decides such conflicts if it is not nil: Ours keeps what s has, Theirs takes what the
+// *[ConflictError], to the same value or not; both sessions stay as they are then. Choices
+// decide such conflicts as in [CommitOptions]: Ours keeps what s has, Theirs takes what the
 // fork has.
-func (s *Session) Join(ctx context.Context, f *Session, choose func(Conflict) Choice) error {
+func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) error {
 	if s == f || s.db != f.db {
 		return fmt.Errorf("join session %v: it is no other session of the same database", f.id)
 	}
@@ -54,7 +54,7 @@ func (s *Session) Join(ctx context.Context, f *Session, choose func(Conflict) Ch
 	s.held = append(s.held, release)
 	s.mu.Unlock()
 	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
-		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Strict: true, Choose: choose})
+		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Strict: true, Choose: chooser(choices, nil)})
 		if err == nil && len(conflicts) > 0 {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: s.base, Conflicts: conflicts}
 		}

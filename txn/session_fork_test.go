@@ -61,7 +61,7 @@ func TestFork(t *testing.T) {
 // Two that changed the same are a conflict, which changes neither.
 func TestForkConflict(t *testing.T) {
 	db := openTest(t, nil)
-	for _, choose := range []func(Conflict) Choice{nil, ChooseByPath(PathChoice{Path: "k", Choice: Theirs})} {
+	for _, choose := range [][]PathChoice{nil, {{Path: "k", Choice: Theirs}}} {
 		s, err := db.Begin(bg, "")
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestForkCommits(t *testing.T) {
 }
 
 // Conflicts with the branch can be decided when a session takes up what it got.
-func TestRefreshChoosing(t *testing.T) {
+func TestRefresh(t *testing.T) {
 	for _, c := range []struct {
 		choice Choice
 		want   string
@@ -198,7 +198,7 @@ func TestRefreshChoosing(t *testing.T) {
 		}
 		set(t, s, map[string]string{"k": "session"})
 		head := say(t, db, "", "branch", setAll("k", "branch"))
-		err = s.RefreshChoosing(bg, ChooseByPath(PathChoice{Choice: c.choice}))
+		err = s.Refresh(bg, []PathChoice{{Choice: c.choice}})
 		switch {
 		case c.choice == Refuse:
 			if !errors.Is(err, ErrConflict) || s.Base() == head {

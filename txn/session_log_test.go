@@ -83,7 +83,7 @@ func loggedSteps(t *testing.T, db *DB) []struct {
 		{"prefix", func(s *Session) error { return s.DeletePrefix(bg, "h/") }},
 		{"rebase", func(s *Session) error {
 			say(t, db, "", "other", setAll("other", "1"))
-			return s.RefreshChoosing(bg, nil)
+			return s.Refresh(bg, nil)
 		}},
 		{"large again", func(s *Session) error { return s.Set(bg, "g/large", large[1:]) }},
 		{"savepoint", func(s *Session) error { return s.Savepoint(bg) }},

@@ -239,7 +239,7 @@ func (r *versionsRun) refresh(s step) error {
 			want = ErrConflict
 		}
 	}
-	if err := expect(m.s.RefreshChoosing(bg, nil), want); err != nil || want != nil {
+	if err := expect(m.s.Refresh(bg, nil), want); err != nil || want != nil {
 		return err
 	}
 	m.base, m.start, m.work = head, r.m.commits[head].content, merged.clone()

@@ -61,7 +61,7 @@ func (r *versionsRun) merge(s step) error {
 	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, mergeRule{choose: choice}); !ok {
 		want = ErrConflict
 	}
-	c, err := r.db.Merge(bg, name, other, CommitOptions{Choose: always(choice)})
+	c, err := r.db.Merge(bg, name, other, CommitOptions{choose: always(choice)})
 	if err := expect(err, want); err != nil || want != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r *versionsRun) pick(s step, revert bool) error {
 	if revert {
 		do = r.db.Revert
 	}
-	c, err := do(bg, name, id, n, CommitOptions{Choose: always(choice)})
+	c, err := do(bg, name, id, n, CommitOptions{choose: always(choice)})
 	switch {
 	case len(parents) == 0:
 		if err == nil {
@@ -111,7 +111,7 @@ func (r *versionsRun) rebase(s step) error {
 	name, upstream := r.branchOf(s.a), r.commitOf(s.b)
 	ref, choice := catalog.HeadRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
-	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{Choose: always(choice)})
+	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{choose: always(choice)})
 	if !ok {
 		return expect(err, ErrNoRef)
 	}

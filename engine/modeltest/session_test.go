@@ -265,7 +265,7 @@ func stepRefresh(r *run) {
 func (r *run) refresh(d *database, s *session) {
 	head := r.head(d, s.branch)
 	r.note("refresh")
-	err := s.s.RefreshChoosing(bg, nil)
+	err := s.s.Refresh(bg, nil)
 	if head == nil {
 		r.expect(err, "refresh from a branch that is gone", txn.ErrNoRef)
 		return

@@ -28,13 +28,12 @@ type decision struct {
 }
 
 // note records that a choice was made. A conflict may be asked about several times.
-func (f *choiceFlags) note(c txn.Conflict, choice txn.Choice) txn.Choice {
+func (f *choiceFlags) note(c txn.Conflict, choice txn.Choice) {
 	d := decision{map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[choice], c}
 	same := func(o decision) bool { return o.Kind == c.Kind && o.Path == c.Path }
-	if choice != txn.Refuse && len(f.decided) < maxDecided && !slices.ContainsFunc(f.decided, same) {
+	if len(f.decided) < maxDecided && !slices.ContainsFunc(f.decided, same) {
 		f.decided = append(f.decided, d)
 	}
-	return choice
 }
 
 // maxDecided bounds the decisions that are listed.
@@ -47,9 +46,8 @@ func (f *choiceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON, with conflicts")
 }
 
-// choose returns the decisions of the flags, nil without any.
-func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice, error) {
-	var rules []txn.PathChoice
+// choices returns the decisions of the flags, nil without any.
+func (f *choiceFlags) choices(cmd *cobra.Command) (rules []txn.PathChoice, err error) {
 	seen := map[string]bool{}
 	for _, side := range []struct {
 		paths  []string
@@ -64,20 +62,16 @@ func (f *choiceFlags) choose(cmd *cobra.Command) (func(txn.Conflict) txn.Choice,
 			rules = append(rules, txn.PathChoice{Path: p, Choice: side.choice})
 		}
 	}
-	if len(rules) == 0 {
-		return nil, nil
-	}
-	choose := txn.ChooseByPath(rules...)
-	return func(c txn.Conflict) txn.Choice { return f.note(c, choose(c)) }, nil
+	return rules, nil
 }
 
 // merges completes a command that brings the version of its second argument, or of rev,
 // to the branch of its first one. run does it.
-func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error)) *cobra.Command {
+func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engine.DB, branch string, id txn.CommitID, choices []txn.PathChoice) (*txn.Commit, error)) *cobra.Command {
 	f.register(cmd)
 	cmd.Args = argCount(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		choose, err := f.choose(cmd)
+		choices, err := f.choices(cmd)
 		if err != nil {
 			return err
 		}
@@ -96,7 +90,7 @@ func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engin
 			if err != nil {
 				return onlyBranches(db, t.rev, err)
 			}
-			c, err := run(db, t.rev, id, choose)
+			c, err := run(db, t.rev, id, choices)
 			return f.told(cmd, t.rev, c, base, err)
 		})
 	}
@@ -111,8 +105,8 @@ func pickCmd(to *string, pick func(*engine.DB, context.Context, string, txn.Comm
 	var parent int
 	commitFlags(cmd, &o.Message, &o.Author)
 	cmd.Flags().IntVar(&parent, "parent", 0, "which parent of a merge commit counts, from 1")
-	return flags.merges(cmd, to, func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (*txn.Commit, error) {
-		o.Choose, o.DryRun = choose, flags.dryRun
+	return flags.merges(cmd, to, func(db *engine.DB, branch string, id txn.CommitID, choices []txn.PathChoice) (*txn.Commit, error) {
+		o.Choices, o.Decided, o.DryRun = choices, flags.note, flags.dryRun
 		if *to != "" {
 			return db.RevertTo(cmd.Context(), branch, id, o)
 		}
@@ -165,8 +159,8 @@ ancestor that is kept, every difference is a conflict.`,
 	commitFlags(cmd, &o.Message, &o.Author)
 	cmd.Flags().StringVar(&base, "base", "", "compare both sides with this `REV` (default their best common ancestor)")
 	cmd.Flags().BoolVar(&force, "force", false, "let --base be no ancestor of both sides, and undo what a side lacks of it")
-	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, id txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
-		o.Choose, o.DryRun = choose, flags.dryRun
+	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, id txn.CommitID, choices []txn.PathChoice) (c *txn.Commit, err error) {
+		o.Choices, o.Decided, o.DryRun = choices, flags.note, flags.dryRun
 		if base != "" {
 			if o.Base, err = db.Resolve(cmd.Context(), base); err != nil {
 				return nil, err
@@ -204,8 +198,8 @@ nothing (exit code 3). "zarrdb undo" goes back.`,
   zarrdb rebase weather.zdb@experiment main~2 --onto main`,
 	}
 	cmd.Flags().StringVar(&onto, "onto", "", "where the commits go: a `REV` (default UPSTREAM)")
-	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, upstream txn.CommitID, choose func(txn.Conflict) txn.Choice) (c *txn.Commit, err error) {
-		o := txn.RebaseOptions{Choose: choose, DryRun: flags.dryRun}
+	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, upstream txn.CommitID, choices []txn.PathChoice) (c *txn.Commit, err error) {
+		o := txn.RebaseOptions{Choices: choices, Decided: flags.note, DryRun: flags.dryRun}
 		if onto != "" {
 			if o.Onto, err = db.Resolve(cmd.Context(), onto); err != nil {
 				return nil, err

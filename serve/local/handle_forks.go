@@ -10,11 +10,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// choose returns the function that decides conflicts, nil without choices.
-func choose(choices []wire.Choice) (func(txn.Conflict) txn.Choice, error) {
-	if len(choices) == 0 {
-		return nil, nil
-	}
+// choicesIn returns the choices of a request.
+func choicesIn(choices []wire.Choice) ([]txn.PathChoice, error) {
 	var rules []txn.PathChoice
 	for _, choice := range choices {
 		rule := txn.PathChoice{Path: choice.Path}
@@ -28,7 +25,7 @@ func choose(choices []wire.Choice) (func(txn.Conflict) txn.Choice, error) {
 		}
 		rules = append(rules, rule)
 	}
-	return txn.ChooseByPath(rules...), nil
+	return rules, nil
 }
 
 func (c *conn) guard(_ context.Context, v *view, in *wire.Guard) (none, error) {
@@ -40,11 +37,11 @@ func (c *conn) move(ctx context.Context, v *view, in *wire.Move) (none, error) {
 }
 
 func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Session, error) {
-	decide, err := choose(in.Choices)
+	decide, err := choicesIn(in.Choices)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Session.Engine().RefreshChoosing(ctx, decide); err != nil {
+	if err := v.Session.Engine().Refresh(ctx, decide); err != nil {
 		return nil, err
 	}
 	return sessionOut(v.Session.Engine().Info()), nil
@@ -59,7 +56,7 @@ func (c *conn) fork(ctx context.Context, v *view, in *wire.Fork) (*wire.View, er
 }
 
 func (c *conn) joinFork(ctx context.Context, v *view, in *wire.Join) (none, error) {
-	decide, err := choose(in.Choices)
+	decide, err := choicesIn(in.Choices)
 	if err != nil {
 		return none{}, err
 	}

@@ -48,11 +48,10 @@ func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame, v *view, in wire
 
 func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Commit, error) {
 	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
-	decide, err := choose(in.Choices)
-	if err != nil {
+	var err error
+	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
 	}
-	o.Choose = decide
 	db, err := c.s.t.Database(v.db)
 	if err != nil {
 		return nil, err

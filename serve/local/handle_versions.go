@@ -58,12 +58,12 @@ func (c *conn) merge(ctx context.Context, in *wire.Merge) (*wire.Commit, error) 
 	if err != nil {
 		return nil, err
 	}
-	decide, err := choose(in.Choices)
+	decide, err := choicesIn(in.Choices)
 	if err != nil {
 		return nil, err
 	}
 	commit, err := c.s.t.Merge(ctx, c.who, name, in.Branch, in.Rev, txn.CommitOptions{
-		Message: in.Message, Author: in.Author, Properties: in.Properties, DryRun: in.DryRun, Choose: decide,
+		Message: in.Message, Author: in.Author, Properties: in.Properties, DryRun: in.DryRun, Choices: decide,
 	})
 	if err != nil {
 		return nil, err

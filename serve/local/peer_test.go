@@ -54,7 +54,7 @@ func TestPeerTellsVersions(t *testing.T) {
 				return s.Set(bg, fmt.Sprintf("d%d/k%d", r.IntN(2), r.IntN(4)), random(r.Uint64(), 10+r.IntN(3000)))
 			})
 		case n == 5:
-			c, err = h.db.Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choose: func(txn.Conflict) txn.Choice { return txn.Ours }})
+			c, err = h.db.Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Ours}}})
 		case n == 6:
 			err = move("reset", "branch", branch)
 		case n == 7 && branch != "main":

@@ -343,7 +343,7 @@ type CommitOptions struct {
 	Properties      map[string]string
 	AllowEmpty      bool
 	DryRun          bool
-	// Choices decide conflicts; see [txn.ChooseByPath].
+	// Choices decide conflicts; see [txn.CommitOptions].
 	Choices []txn.PathChoice
 }
 
