@@ -162,7 +162,7 @@ func (db *DB) Retry(ctx context.Context, branch, message string, fn func(*Sessio
 // document. Savepoints keep guards.
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
 	if s.held != nil {
-		return s.held.Guard(paths...)
+		return s.held.Guard(ctx, paths...)
 	}
 	return s.remote.Guard(ctx, paths...)
 }

@@ -428,7 +428,7 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 			}
 		}
 		// The compared metadata must not change before the commit.
-		if err := s.Guard(names.Join(j.o.To, path)); err != nil {
+		if err := s.Guard(ctx, names.Join(j.o.To, path)); err != nil {
 			return err
 		}
 	}

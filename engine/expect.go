@@ -2,91 +2,34 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Expect is the condition of a write on the current value of its key. The zero
-// Expect allows any value.
-type Expect struct {
-	// Absent expects that the key has no value.
-	Absent bool
-	// ID, if not zero, expects the value with this identity; see [kv.Value].
-	ID kv.ID
-}
-
-// ChangedError means that the value of a key is not the expected one. It is
-// [txn.ErrConflict].
-type ChangedError struct {
-	Key string
-	// Want was expected; Have is there, and is zero if the key has no value.
-	Want Expect
-	Have kv.ID
-}
-
-// Error implements error.
-func (e *ChangedError) Error() string {
-	switch {
-	case e.Want.Absent:
-		return fmt.Sprintf("set %s: the key has a value, and was to have none", e.Key)
-	case e.Have == kv.ID{}:
-		return fmt.Sprintf("set %s: the value that was read has been deleted since; read again", e.Key)
-	}
-	return fmt.Sprintf("set %s: another value was written since this one was read; read again", e.Key)
-}
-
-// Is reports that it is a conflict.
-func (e *ChangedError) Is(target error) bool { return fault.Matches(txn.ErrConflict, target) }
+type (
+	// Expect is the condition of a write.
+	Expect = txn.Expect
+	// ChangedError means that the value of a key is not the expected one.
+	ChangedError = txn.ChangedError
+)
 
 // SetIf is Set if the key has the expected value, else the error is a
 // *[ChangedError]. It excludes other conditional writes of the key, and writers
 // of arrays opened from the session. It returns the identity of the new value.
 func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
 	defer s.open.Locks.Lock(key)()
-	if err := s.expect(ctx, key, want); err != nil {
-		return kv.ID{}, err
+	s.noteKey(key)
+	if value == nil {
+		value = []byte{}
 	}
-	if err := s.Set(ctx, key, value); err != nil {
-		return kv.ID{}, err
-	}
-	v, err := s.Session.Locate(ctx, key)
-	if err != nil {
-		return kv.ID{}, err
-	}
-	return v.ID(), nil
+	return s.Tx().SetIf(ctx, key, value, want)
 }
 
 // DeleteIf is Delete under the same condition.
 func (s *Session) DeleteIf(ctx context.Context, key string, want Expect) error {
 	defer s.open.Locks.Lock(key)()
-	if err := s.expect(ctx, key, want); err != nil {
-		return err
-	}
-	return s.Delete(ctx, key)
-}
-
-func (s *Session) expect(ctx context.Context, key string, want Expect) error {
-	if want == (Expect{}) {
-		return nil
-	}
-	have := kv.ID{}
-	v, err := s.Session.Locate(ctx, key)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		if want.Absent {
-			return nil
-		}
-	case err != nil:
-		return err
-	default:
-		have = v.ID()
-		if !want.Absent && have == want.ID {
-			return nil
-		}
-	}
-	return &ChangedError{Key: key, Want: want, Have: have}
+	s.noteKey(key)
+	_, err := s.Tx().SetIf(ctx, key, nil, want)
+	return err
 }

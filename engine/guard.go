@@ -23,12 +23,12 @@ const maxGuardedChunks = 1 << 12
 // selection of more than 4096 chunks guards the whole array. It reads nothing
 // and may be called before or after the read; see [txn.Session.Guard]. Errors
 // are zarr.ErrSelection and txn.ErrSessionClosed.
-func (s *Session) GuardRead(a *zarr.Array, sel zarr.Selection) error {
+func (s *Session) GuardRead(ctx context.Context, a *zarr.Array, sel zarr.Selection) error {
 	paths, err := GuardedPaths(a, sel)
 	if err != nil {
 		return err
 	}
-	return s.Guard(paths...)
+	return s.Guard(ctx, paths...)
 }
 
 // GuardedPaths returns the paths that [Session.GuardRead] guards, for sessions of other
@@ -76,7 +76,7 @@ func (s *Source) GuardRead(ctx context.Context, a *zarr.Array, sel zarr.Selectio
 	if !ok {
 		return fmt.Errorf("guard /%s: %w", a.Path(), errNoSession)
 	}
-	if err := session.GuardRead(a, sel); err != nil {
+	if err := session.GuardRead(ctx, a, sel); err != nil {
 		return err
 	}
 	return session.Savepoint(ctx)

@@ -231,7 +231,7 @@ func TestGuardRead(t *testing.T) {
 					t.Fatal(err)
 				}
 				a := array(t, s, c.read)
-				if err := s.GuardRead(a, c.sel); err != nil {
+				if err := s.GuardRead(bg, a, c.sel); err != nil {
 					t.Fatal(err)
 				}
 				if err := put(s, "mine", 0, 7); err != nil {

@@ -22,7 +22,6 @@ const peerShare = 4
 // a quarter of the default of [Open]. [txn.NewPeer] lists the methods that work.
 func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, error) {
 	opts := o.withDefaults()
-	opts.ReadOnly = true
 	if err := opts.check(); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type CommitOptions struct {
 	Choices []PathChoice
 	// Decided, if not nil, is called for conflicts that Choices decided, perhaps several
 	// times for one. Commits may wait for it: it must not use the database.
-	Decided func(Conflict, Choice)
+	Decided func(Conflict, Choice) `json:"-"`
 	// Base is what [DB.Merge] compares both sides with; zero is their one best
 	// common ancestor. ForceBase admits one that is no ancestor of both: what it has and
 	// a side lacks is then undone. Others ignore them.
@@ -48,8 +48,8 @@ type CommitOptions struct {
 
 	choose  func(Conflict) Choice // in place of Choices, in tests
 	op      string                // for the reflog; "" is "commit"
-	merge   bool       // the changes are those of a merge, not a session's own
-	parents []CommitID // beside the head, for merges
+	merge   bool                  // the changes are those of a merge, not a session's own
+	parents []CommitID            // beside the head, for merges
 }
 
 // chooser returns the function that decides conflicts, nil to refuse them all.
@@ -97,6 +97,9 @@ type commitRequest struct {
 func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if s.tx != nil {
+		return s.commitThere(ctx, o)
 	}
 	if err := catalog.CheckTime(o.Time); !o.Time.IsZero() && err != nil {
 		return nil, fmt.Errorf("commit: %w", err)

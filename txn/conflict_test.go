@@ -85,7 +85,7 @@ func conflictHistories() []conflictHistory {
 		{name: "below what became an array", base: array, ours: setAll("g/zarr.json", toyArray), theirs: setAll("g/b/zarr.json", toyArray), want: at(ConflictAncestor, "g/b")},
 		{name: "new below a removed group", base: array, ours: removed("g/"), theirs: setAll("g/new", "t"), want: at(ConflictAncestor, "g/new")},
 		{name: "new below a renamed group", base: array, ours: moved("g", "h"), theirs: setAll("g/b/zarr.json", toyArray), want: at(ConflictAncestor, "g/b")},
-		{name: "read and written", base: array, ours: setAll("g/a/c/0/1", "o"), theirs: func(s *Session) error { return errors.Join(s.Guard("g/a"), setAll("d/k", "t")(s)) }, want: at(ConflictGuard, "g/a/c/0/1", 0, 1), oneWay: true},
+		{name: "read and written", base: array, ours: setAll("g/a/c/0/1", "o"), theirs: func(s *Session) error { return errors.Join(s.Guard(bg, "g/a"), setAll("d/k", "t")(s)) }, want: at(ConflictGuard, "g/a/c/0/1", 0, 1), oneWay: true},
 	}
 }
 

@@ -372,8 +372,11 @@ func (db *DB) check() error {
 }
 
 func (db *DB) writable() error {
-	if db.opts.ReadOnly {
+	switch {
+	case db.opts.ReadOnly:
 		return kv.ErrReadOnly
+	case db.peer != nil:
+		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
 	}
 	return db.check()
 }

@@ -189,7 +189,7 @@ func TestGuard(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "main", map[string]string{"in/x": "1", "out": "1"})
 	s, _ := db.Begin(bg, "main")
-	if err := s.Guard("in"); err != nil {
+	if err := s.Guard(bg, "in"); err != nil {
 		t.Fatal(err)
 	}
 	set(t, s, map[string]string{"out": "2"})

@@ -93,7 +93,7 @@ func decidedConflicts() []decidedConflict {
 			x: setAll("g/zarr.json", toyArray, "g/c/0", "x"), y: setAll("g/n/zarr.json", toyArray),
 			xWins: []string{"g/zarr.json", toyArray, "g/c/0", "x"}, yWins: []string{"g/n/zarr.json", toyArray}},
 		{row: "x changed what the session y read", base: group, kind: ConflictGuard, paths: []string{"g/a/c/0", "g/a"}, sessionOnly: true,
-			x: setAll("g/a/c/0", "x"), y: func(s *Session) error { return errors.Join(s.Guard("g/a"), setAll("k", "y")(s)) },
+			x: setAll("g/a/c/0", "x"), y: func(s *Session) error { return errors.Join(s.Guard(bg, "g/a"), setAll("k", "y")(s)) },
 			xWins: []string{"g/a/c/0", "x", "k", "y"}, yWins: []string{"g/a/c/0", "x", "k", "y"}},
 	}
 }

@@ -27,6 +27,9 @@ import (
 // keeps reports whether the payload of v, whose content hash is that of value, can stand
 // for value: it is read, and healed if it is damaged. Otherwise value must be stored anew.
 func (s *Session) keeps(ctx context.Context, v tree.Value, value []byte) (bool, error) {
+	if s.tx != nil && v.Kind == tree.KindNative {
+		return s.keepsThere(ctx, v)
+	}
 	packs, a := s.db.packs, addressOf(v)
 	if v.Kind != tree.KindNative || packs.Pending(a) {
 		return true, nil // this process has just written it

@@ -43,5 +43,11 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 	if state == sessionClosed {
 		return false, s.errClosed()
 	}
+	if s.tx != nil {
+		var err error
+		if root, err = s.flushed(ctx); err != nil {
+			return false, err
+		}
+	}
 	return s.space.VirtualBeside(ctx, root, key)
 }

@@ -34,6 +34,20 @@ type overlay struct {
 
 var _ tree.Pages = (*overlay)(nil)
 
+// spiller are pages below an overlay, which take what outgrows its bound.
+type spiller interface {
+	spill(pages map[tree.Name][]byte) error
+}
+
+func (p indexPages) spill(pages map[tree.Name][]byte) error {
+	batch := p.idx.NewBatch()
+	defer batch.Close()
+	for name, page := range pages {
+		batch.PutPage(name, page)
+	}
+	return batch.Commit(false)
+}
+
 func newOverlay(below tree.Pages, bound int64) *overlay {
 	return &overlay{below: below, bound: bound, pages: map[tree.Name][]byte{}}
 }
@@ -96,12 +110,7 @@ func (o *overlay) spill() error {
 	if len(o.pages) == 0 {
 		return nil
 	}
-	batch := o.below.(indexPages).idx.NewBatch()
-	defer batch.Close()
-	for name, page := range o.pages {
-		batch.PutPage(name, page)
-	}
-	if err := batch.Commit(false); err != nil {
+	if err := o.below.(spiller).spill(o.pages); err != nil {
 		return fmt.Errorf("txn: spill pages of a session: %w", err)
 	}
 	if o.spilled == nil {

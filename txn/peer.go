@@ -22,8 +22,9 @@ import (
 // process has the database open.
 type peer struct {
 	Source
-	db   *DB
-	stop func() // being recalled
+	remote Remote // nil if the peer only reads
+	db     *DB
+	stop   func() // being recalled
 
 	mu      sync.Mutex
 	answers [2]ancestry // of Ancestors, the last answer first
@@ -42,15 +43,16 @@ type ancestry struct {
 var ErrPeer = fmt.Errorf("txn: only the process that has the database open can do this: %w", errors.ErrUnsupported)
 
 // NewPeer returns a DB that reads the database in dir through a source, while another process
-// has the database open. id is the identity of the database. NewPeer uses the options Policy,
-// Resolver, Now and PageCacheBytes. All methods that read work. Methods that write return
-// kv.ErrReadOnly; checks, collections and copies of the whole database return ErrPeer. Close
+// has the database open. id is the identity of the database. NewPeer uses the options ReadOnly,
+// Author, Policy, Resolver, Now, SessionBytes and PageCacheBytes. All methods that read work.
+// Those that write work through a source that is a [Remote], else they return ErrPeer. Close
 // leaves the source open.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
-	opts.ReadOnly = true
+	opts.Durability = DurabilitySync // nothing waits here
 	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: pack.Borrow(src.Pack)}
 	db.peer = &peer{Source: src, db: db}
+	db.peer.remote, _ = src.(Remote)
 	db.identity = id
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)
@@ -331,14 +333,7 @@ var (
 )
 
 func (p sourcePages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	pages, err := p.src.Pages(ctx, []PageName{name})
-	if err == nil && len(pages) != 1 {
-		err = fmt.Errorf("txn: %d pages came where one was asked for", len(pages))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return pages[0], nil
+	return onePage(p.src.Pages(ctx, []PageName{name}))
 }
 
 func (p sourcePages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {

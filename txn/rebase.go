@@ -21,7 +21,7 @@ type RebaseOptions struct {
 	// so far, Theirs the commit that is repeated.
 	Choices []PathChoice
 	// Decided, if not nil, is called for conflicts that Choices decided.
-	Decided func(Conflict, Choice)
+	Decided func(Conflict, Choice) `json:"-"`
 	// DryRun repeats everything but leaves the branch where it is.
 	DryRun bool
 
@@ -48,6 +48,9 @@ func (o *RebaseOptions) chooser() func(Conflict) Choice {
 //	         \
 //	          a──b   branch
 func (db *DB) Rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
+	if db.peer != nil {
+		return db.peer.combine(ctx, combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o})
+	}
 	s, err := db.Begin(ctx, branch)
 	if err != nil {
 		return nil, err

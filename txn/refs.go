@@ -117,11 +117,19 @@ func (db *DB) Head(branch string) (CommitID, error) {
 // CreateBranch makes a branch that points at a commit. Its cost does not
 // depend on what the commit holds.
 func (db *DB) CreateBranch(ctx context.Context, name string, at CommitID) error {
+	if db.peer != nil {
+		_, err := db.peer.moveRef(ctx, refRequest{Do: "create", Name: name, To: at})
+		return err
+	}
 	return db.createRef(ctx, catalog.HeadRef(name), name, "branch", at)
 }
 
 // CreateTag makes a tag, which never moves.
 func (db *DB) CreateTag(ctx context.Context, name string, at CommitID) error {
+	if db.peer != nil {
+		_, err := db.peer.moveRef(ctx, refRequest{Do: "create", Tag: true, Name: name, To: at})
+		return err
+	}
 	return db.createRef(ctx, catalog.TagRef(name), name, "tag", at)
 }
 
@@ -149,6 +157,10 @@ func (db *DB) DeleteBranch(name string) error {
 func (db *DB) DeleteTag(name string) error { return db.deleteRef(catalog.TagRef(name), "tag", name) }
 
 func (db *DB) deleteRef(ref, kind, name string) error {
+	if db.peer != nil {
+		_, err := db.peer.moveRef(context.Background(), refRequest{Do: "delete", Tag: kind == "tag", Name: name})
+		return err
+	}
 	_, err := db.moveRef(ref, "delete", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
@@ -162,6 +174,9 @@ func (db *DB) deleteRef(ref, kind, name string) error {
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
 	branch = orMain(branch)
+	if db.peer != nil {
+		return db.peer.moveRef(ctx, refRequest{Do: "reset", Name: branch, To: to})
+	}
 	return db.moveRef(catalog.HeadRef(branch), "reset", func(old CommitID) (CommitID, error) {
 		if old.IsZero() {
 			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)

@@ -27,6 +27,7 @@ import (
 // Safe for concurrent use, except that Commit and Abort end it.
 type Session struct {
 	db      *DB
+	tx      Tx // of a session of a peer, which is in another process; else nil
 	id      SessionID
 	branch  string
 	created time.Time
@@ -79,6 +80,9 @@ var (
 
 // Begin opens a session on a branch, based on its head.
 func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
+	if db.peer != nil {
+		return db.peer.begin(ctx, BeginOptions{Branch: orMain(branch)})
+	}
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
@@ -99,6 +103,9 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 // it. ErrSessionBusy if a session with that id is open or stored, [ErrNoRef] or
 // [ErrExpired] if the branch or the base is gone.
 func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
+	if db.peer != nil {
+		return db.peer.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
+	}
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
@@ -144,6 +151,9 @@ func (db *DB) begin(ctx context.Context, id SessionID, branch string, base Commi
 // Resume opens a stored session at its last savepoint. ErrSessionBusy if it is open,
 // or was until now.
 func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
+	if db.peer != nil {
+		return db.peer.resume(ctx, id)
+	}
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
@@ -252,7 +262,10 @@ func (s *Session) Base() CommitID {
 // the session's base, even if the session wrote elsewhere. A path is that of a
 // node, or the key of a chunk or document. Savepoints keep guards. Each costs
 // Commit a look-up if the branch moved.
-func (s *Session) Guard(paths ...string) error {
+func (s *Session) Guard(ctx context.Context, paths ...string) error {
+	if s.tx != nil {
+		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -272,10 +285,11 @@ func (s *Session) Guard(paths ...string) error {
 }
 
 // Blank reports whether nothing is lost when the session ends: it has no savepoint, and
-// nothing was changed or guarded in it. It is false if the changes cannot be read.
+// nothing was changed or guarded in it. It is false if the changes cannot be read,
+// and for a session of a peer.
 func (s *Session) Blank(ctx context.Context) bool {
 	s.mu.RLock()
-	known := !s.saved.IsZero() || len(s.guards) > 0
+	known := !s.saved.IsZero() || len(s.guards) > 0 || s.tx != nil
 	s.mu.RUnlock()
 	if known {
 		return false
@@ -311,6 +325,10 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 	if s.state == sessionClosed {
 		s.mu.RUnlock()
 		return tree.Value{}, s.errClosed()
+	}
+	if s.tx != nil {
+		s.mu.RUnlock()
+		return s.tx.Value(ctx, key)
 	}
 	e, buffered := s.buf[key]
 	root := s.work

@@ -15,6 +15,9 @@ import (
 // Savepoint makes everything written so far survive a crash, as a session that
 // [DB.Resume] takes up again. It publishes nothing.
 func (s *Session) Savepoint(ctx context.Context) error {
+	if s.tx != nil {
+		return s.saveThere(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -77,6 +80,9 @@ func (s *Session) record(work tree.Root) *catalog.Session {
 
 // Abort ends the session and forgets what it wrote. After an error the session stays open.
 func (s *Session) Abort() error {
+	if s.tx != nil {
+		return s.abortThere()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.state {
@@ -103,6 +109,9 @@ func (s *Session) Abort() error {
 // cannot be resumed. ErrSessionBusy if it is open, [ErrNoRef] if there is none.
 func (db *DB) AbortSession(id SessionID) (err error) {
 	defer wrap(&err, "abort session %v", id)
+	if db.peer != nil {
+		return db.peer.tell(context.Background(), "session abort", id)
+	}
 	if err := db.writable(); err != nil {
 		return err
 	}
@@ -161,6 +170,9 @@ func (s *Session) close() {
 	defer s.mu.Unlock()
 	if s.state == sessionOpen {
 		s.end()
+		if s.tx != nil {
+			_ = s.tx.Close() // it is another process's
+		}
 	}
 }
 

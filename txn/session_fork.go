@@ -17,6 +17,9 @@ import (
 // s has written is a conflict then, until s is committed. Fork makes a savepoint of s.
 // The fork has the guards of s.
 func (s *Session) Fork(ctx context.Context) (*Session, error) {
+	if s.tx != nil {
+		return s.forkThere(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -45,6 +48,9 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) error {
 	if s == f || s.db != f.db {
 		return fmt.Errorf("join session %v: it is no other session of the same database", f.id)
+	}
+	if s.tx != nil {
+		return s.joinThere(ctx, f, choices)
 	}
 	base, theirs, guards, release, err := f.frozen(ctx)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestForkAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Guard("read"); err != nil {
+	if err := s.Guard(bg, "read"); err != nil {
 		t.Fatal(err)
 	}
 	set(t, s, map[string]string{"k": "1"})

@@ -58,6 +58,9 @@ type sessionLog struct {
 // a file for each change, which is not synced: after a power loss the last savepoint
 // counts. Savepoint, Detach and DB.Close do what they do without it.
 func (s *Session) Log(ctx context.Context) error {
+	if s.tx != nil {
+		return nil // sessions that other processes use have logs
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -333,7 +336,7 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 	case catalog.EntryMove:
 		return s.Move(ctx, e.Key, e.To)
 	case catalog.EntryGuard:
-		return s.Guard(e.Paths...)
+		return s.Guard(ctx, e.Paths...)
 	}
 	return nil // a commit that was not made
 }

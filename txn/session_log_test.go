@@ -73,7 +73,7 @@ func loggedSteps(t *testing.T, db *DB) []struct {
 		{"virtual", func(s *Session) error {
 			return s.SetVirtual(bg, "g/v", tree.Source{URL: "file:///a\xff", Validator: "v"}, 3, 4)
 		}},
-		{"guard", func(s *Session) error { return s.Guard("base", "g") }},
+		{"guard", func(s *Session) error { return s.Guard(bg, "base", "g") }},
 		{"move", func(s *Session) error { return s.Move(bg, "g", "h") }},
 		{"delete", func(s *Session) error { return s.Delete(bg, "h/small") }},
 		{"nothing", func(s *Session) error { return s.Delete(bg, "h/small") }},
@@ -286,7 +286,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	if err := s.Set(bg, "b", []byte("1")); !errors.Is(err, pack.ErrFull) {
 		t.Errorf("%v", err)
 	}
-	if err := s.Guard("g"); !errors.Is(err, pack.ErrFull) {
+	if err := s.Guard(bg, "g"); !errors.Is(err, pack.ErrFull) {
 		t.Errorf("%v", err)
 	}
 	if err := s.Move(bg, "a", "moved"); !errors.Is(err, pack.ErrFull) {

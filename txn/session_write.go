@@ -26,6 +26,9 @@ const maxBuffered = 1 << 16
 // version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
+	if s.tx != nil {
+		return s.tx.Set(ctx, key, value)
+	}
 	old, err := s.lookup(ctx, key)
 	if err == nil && s.repeated(ctx, old, value) {
 		s.noteSame(key)
@@ -104,11 +107,18 @@ var errOtherBase = errors.New("txn: the session has another base now")
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return s.put(ctx, namespace.Edit{Key: key, Value: tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}}, nil)
+	v := tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}
+	if s.tx != nil {
+		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v})
+	}
+	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
 
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error {
+	if s.tx != nil {
+		return s.tx.Delete(ctx, key)
+	}
 	return s.put(ctx, namespace.Edit{Key: key, Delete: true}, nil)
 }
 
@@ -225,7 +235,7 @@ func (s *Session) flushed(ctx context.Context) (tree.Root, error) {
 // about to be made does not write the pages of those that were made before.
 func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, error) {
 	s.mu.RLock()
-	if s.state != sessionClosed && !s.buffers(prefix) {
+	if s.tx == nil && s.state != sessionClosed && !s.buffers(prefix) {
 		defer s.mu.RUnlock()
 		return s.work, nil
 	}
@@ -241,6 +251,9 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 	if s.state == sessionClosed {
 		return start, work, s.errClosed()
 	}
+	if s.tx != nil {
+		return s.tx.Roots(ctx)
+	}
 	err = s.flush(ctx)
 	return s.start, s.work, err
 }
@@ -248,6 +261,12 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 // change flushes and replaces the working root by what fn makes of it. entry is what the
 // log of the session has of it; without one, a session with a log makes a savepoint.
 func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
+	switch {
+	case s.tx != nil && entry != nil:
+		return s.send(ctx, entry)
+	case s.tx != nil:
+		return s.swap(ctx, fn)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -298,7 +317,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	if s.state != sessionOpen {
 		return false, s.errClosed()
 	}
-	if s.buffers(prefix) {
+	if s.tx != nil || s.buffers(prefix) {
 		return false, nil
 	}
 	any, err := s.space.Any(ctx, s.work, prefix)

@@ -136,22 +136,11 @@ func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
 // maxPageBytes bounds the pages or records of one answer.
 const maxPageBytes = 1 << 20
 
-func (s source) Pages(ctx context.Context, names []PageName) (pages [][]byte, err error) {
+func (s source) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
 	if err := s.db.check(); err != nil {
 		return nil, err
 	}
-	from, bytes := s.db.committed(), 0
-	for i, name := range names {
-		b, err := from.GetPage(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if bytes += len(b); i > 0 && bytes > maxPageBytes {
-			break
-		}
-		pages = append(pages, b)
-	}
-	return pages, nil
+	return somePages(ctx, s.db.committed(), names)
 }
 
 func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {

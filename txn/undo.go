@@ -37,6 +37,9 @@ func (db *DB) UndoTag(ctx context.Context, tag string) (RefMove, error) {
 }
 
 func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error) {
+	if db.peer != nil {
+		return db.peer.moveRef(ctx, refRequest{Do: "undo", Tag: kind == "tag", Name: name})
+	}
 	return db.moveRef(ref, "undo", func(now CommitID) (CommitID, error) {
 		for m, err := range db.reflog(ctx, ref) {
 			if err != nil {

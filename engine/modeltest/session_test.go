@@ -173,7 +173,7 @@ func (r *run) guard(s *session) {
 	g := guard{path: p, of: n}
 	if r.chance(3) || slices.Contains(n.array.shape, 0) {
 		r.note("guard /%s", p)
-		r.must(s.s.Guard(p), "guard")
+		r.must(s.s.Guard(bg, p), "guard")
 	} else {
 		sel := r.region(n.array, true)
 		r.note("guard /%s[%v]", p, sel)
@@ -182,7 +182,7 @@ func (r *run) guard(s *session) {
 			chunk, _ := n.array.locate(sel.at(c))
 			g.chunks[chunk] = true
 		})
-		r.must(s.s.GuardRead(r.open(s, p), sel.zarr()), "guard")
+		r.must(s.s.GuardRead(bg, r.open(s, p), sel.zarr()), "guard")
 	}
 	s.guards = append(s.guards, g)
 }

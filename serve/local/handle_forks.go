@@ -28,8 +28,8 @@ func choicesIn(choices []wire.Choice) ([]txn.PathChoice, error) {
 	return rules, nil
 }
 
-func (c *conn) guard(_ context.Context, v *view, in *wire.Guard) (none, error) {
-	return none{}, v.Session.Engine().Guard(in.Paths...)
+func (c *conn) guard(ctx context.Context, v *view, in *wire.Guard) (none, error) {
+	return none{}, v.Session.Engine().Guard(ctx, in.Paths...)
 }
 
 func (c *conn) move(ctx context.Context, v *view, in *wire.Move) (none, error) {

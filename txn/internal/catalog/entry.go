@@ -56,7 +56,7 @@ func AppendEntry(b []byte, e *Entry) []byte {
 		_, record := encodeSession(e.Session)
 		b = append(append(append(b, e.Stored[:]...), e.Session.ID[:]...), record...)
 	case EntryPut:
-		b = appendValue(appendString(b, e.Key), &e.Value)
+		b = AppendValue(appendString(b, e.Key), &e.Value)
 	case EntryDelete, EntryPrefix:
 		b = appendString(b, e.Key)
 	case EntryMove:
@@ -71,7 +71,8 @@ func AppendEntry(b []byte, e *Entry) []byte {
 	return b
 }
 
-func appendValue(b []byte, v *tree.Value) []byte {
+// AppendValue appends the binary form of a value of a log.
+func AppendValue(b []byte, v *tree.Value) []byte {
 	b = append(b, byte(v.Kind))
 	switch v.Kind {
 	case tree.KindInline:
@@ -139,6 +140,16 @@ func decodeEntry(b []byte) (*Entry, error) {
 		return nil, corrupt("log of a session: %v", err)
 	}
 	return e, nil
+}
+
+// ParseValue is the inverse of [AppendValue].
+func ParseValue(b []byte) (tree.Value, error) {
+	r := reader{b: b}
+	v := r.value()
+	if err := r.end(); err != nil {
+		return tree.Value{}, corrupt("value: %v", err)
+	}
+	return v, nil
 }
 
 func (r *reader) value() (v tree.Value) {

@@ -24,6 +24,17 @@ func (id CommitID) Short() string { return id.String()[:10] }
 // IsZero reports whether id names no commit.
 func (id CommitID) IsZero() bool { return digest.Sum(id).IsZero() }
 
+// MarshalText implements encoding.TextMarshaler.
+func (id CommitID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *CommitID) UnmarshalText(b []byte) error {
+	if n, err := hex.Decode(id[:], b[:min(len(b), 2*len(id))]); err != nil || 2*n != len(b) || n != len(id) {
+		return fmt.Errorf("%w: %q is not a commit id", ErrNoRef, b)
+	}
+	return nil
+}
+
 // SessionID names a session across processes.
 type SessionID [8]byte
 
@@ -37,4 +48,13 @@ func ParseSessionID(s string) (SessionID, error) {
 		return SessionID{}, fmt.Errorf("%w: %q is not a session id", ErrNoRef, s)
 	}
 	return SessionID(b), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *SessionID) UnmarshalText(b []byte) (err error) {
+	*id, err = ParseSessionID(string(b))
+	return err
 }

@@ -1,0 +1,211 @@
+package txn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Methods of a DB that need the index run in the process that has the database open. A peer
+// asks that process: the arguments and the result travel as JSON.
+//
+//	peer: DB.Merge ──▶ ask ──▶ Remote.Ask ─ ─ ─▶ DB.Answer ──▶ DB.Merge
+
+// answer runs a request in the process that has the database open.
+type answer func(ctx context.Context, db *DB, in []byte, report func(any)) (any, error)
+
+// answers are the requests that [DB.Answer] knows, by name.
+var answers = map[string]answer{}
+
+func init() {
+	answers["ref"] = answered(func(ctx context.Context, db *DB, in refRequest, _ func(any)) (RefMove, error) { return in.run(ctx, db) })
+	answers["combine"] = answered(func(ctx context.Context, db *DB, in combineRequest, _ func(any)) (commitAnswer, error) {
+		return in.run(ctx, db)
+	})
+	answers["session abort"] = answered(func(_ context.Context, db *DB, id SessionID, _ func(any)) (none, error) {
+		return none{}, db.AbortSession(id)
+	})
+}
+
+// none is the result of a request that returns an error alone.
+type none struct{}
+
+// answered makes an answer of a function with arguments and a result of its own.
+func answered[In, Out any](fn func(ctx context.Context, db *DB, in In, report func(any)) (Out, error)) answer {
+	return func(ctx context.Context, db *DB, b []byte, report func(any)) (any, error) {
+		var in In
+		if err := json.Unmarshal(b, &in); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+		}
+		return fn(ctx, db, in, report)
+	}
+}
+
+// ErrRequest means that a request of a peer cannot be read.
+var ErrRequest = errors.New("txn: the request of another process cannot be read")
+
+// Answer does what a peer asks for; see [Remote.Ask]. A request that it does not know is
+// errors.ErrUnsupported.
+func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
+	run := answers[name]
+	if run == nil {
+		return nil, fmt.Errorf("txn: request %q: %w by the process that has the database open", name, errors.ErrUnsupported)
+	}
+	report := func(v any) {
+		if b, err := json.Marshal(v); err == nil && progress != nil {
+			progress(b)
+		}
+	}
+	out, err := run(ctx, db, in, report)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+// Ask implements [Remote].
+func (r remote) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
+	return r.db.Answer(ctx, name, in, progress)
+}
+
+// ask has the other process run a request. report, if not nil, is called with its reports.
+func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, report func(Report)) (out Out, err error) {
+	if err := p.writes(); err != nil {
+		return out, err
+	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	var progress func([]byte)
+	if report != nil {
+		progress = func(b []byte) {
+			var r Report
+			if json.Unmarshal(b, &r) == nil {
+				report(r)
+			}
+		}
+	}
+	if b, err = p.remote.Ask(ctx, name, b, progress); err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	return out, err
+}
+
+// tell is ask for a request without a result.
+func (p *peer) tell(ctx context.Context, name string, in any) error {
+	_, err := ask[none, none](ctx, p, name, in, nil)
+	return err
+}
+
+// refRequest is a move of a branch or tag.
+type refRequest struct {
+	Do   string // create, delete, reset or undo
+	Tag  bool   // else a branch
+	Name string
+	To   CommitID
+}
+
+func (r *refRequest) run(ctx context.Context, db *DB) (m RefMove, err error) {
+	switch r.Do {
+	case "create":
+		if r.Tag {
+			return m, db.CreateTag(ctx, r.Name, r.To)
+		}
+		return m, db.CreateBranch(ctx, r.Name, r.To)
+	case "delete":
+		if r.Tag {
+			return m, db.DeleteTag(r.Name)
+		}
+		return m, db.DeleteBranch(r.Name)
+	case "reset":
+		return db.Reset(ctx, r.Name, r.To)
+	case "undo":
+		if r.Tag {
+			return db.UndoTag(ctx, r.Name)
+		}
+		return db.UndoBranch(ctx, r.Name)
+	}
+	return m, fmt.Errorf("%w: %q is nothing to do with a branch or tag", ErrRequest, r.Do)
+}
+
+// moveRef has the other process move a branch or tag.
+func (p *peer) moveRef(ctx context.Context, r refRequest) (RefMove, error) {
+	return ask[RefMove, none](ctx, p, "ref", r, nil)
+}
+
+// combineRequest makes a commit of versions that are there.
+type combineRequest struct {
+	Do      string // merge, revert, revert to, cherry-pick or rebase
+	Branch  string
+	Version CommitID
+	Parent  int
+	Commit  CommitOptions
+	Rebase  RebaseOptions
+}
+
+// commitAnswer is a commit, and the conflicts that choices decided.
+type commitAnswer struct {
+	ID      CommitID
+	Record  []byte
+	Decided []decision
+}
+
+type decision struct {
+	Conflict Conflict
+	Choice   Choice
+}
+
+// maxDecided bounds the decisions in an answer.
+const maxDecided = 1000
+
+func (r *combineRequest) run(ctx context.Context, db *DB) (a commitAnswer, err error) {
+	decided := func(c Conflict, choice Choice) {
+		if len(a.Decided) < maxDecided {
+			a.Decided = append(a.Decided, decision{c, choice})
+		}
+	}
+	r.Commit.Decided, r.Rebase.Decided = decided, decided
+	var c *Commit
+	switch r.Do {
+	case "merge":
+		c, err = db.Merge(ctx, r.Branch, r.Version, r.Commit)
+	case "revert":
+		c, err = db.Revert(ctx, r.Branch, r.Version, r.Parent, r.Commit)
+	case "revert to":
+		c, err = db.RevertTo(ctx, r.Branch, r.Version, r.Commit)
+	case "cherry-pick":
+		c, err = db.CherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
+	case "rebase":
+		c, err = db.Rebase(ctx, r.Branch, r.Version, r.Rebase)
+	default:
+		err = fmt.Errorf("%w: %q combines no versions", ErrRequest, r.Do)
+	}
+	if err != nil {
+		return commitAnswer{}, err
+	}
+	a.ID, a.Record = c.ID, EncodeCommit(c)
+	return a, nil
+}
+
+// combine has the other process make a commit of versions that are there.
+func (p *peer) combine(ctx context.Context, r combineRequest) (*Commit, error) {
+	decided := r.Commit.Decided
+	if r.Do == "rebase" {
+		decided = r.Rebase.Decided
+	}
+	if r.Commit.Author == "" {
+		r.Commit.Author = p.db.opts.Author
+	}
+	a, err := ask[commitAnswer, none](ctx, p, "combine", r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if decided != nil {
+		for _, d := range a.Decided {
+			decided(d.Conflict, d.Choice)
+		}
+	}
+	return DecodeCommit(a.ID, a.Record)
+}

@@ -1,0 +1,307 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// A session of a peer is in the process that has the database open. The peer asks for
+// values by key, and reads listings and comparisons from the pages of the working root:
+//
+//	Set, Delete ─────────────────────▶ Tx.Set, Tx.Delete
+//	SetVirtual, DeletePrefix, Move ──▶ Tx.Apply: entries as those of the log of a session
+//	Copy, DeleteChunks, Bulk ────────▶ the pages are made here: Tx.Stage, then Tx.Swap
+//	Get, Locate ─────────────────────▶ Tx.Value, then the payload from its pack
+//	List, Changes, Values ───────────▶ Tx.Roots, then pages
+
+// begin opens a session.
+func (p *peer) begin(ctx context.Context, o BeginOptions) (*Session, error) {
+	if err := p.writes(); err != nil {
+		return nil, err
+	}
+	tx, err := p.remote.Begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.session(tx), nil
+}
+
+// resume joins a session, or takes it up from its last savepoint.
+func (p *peer) resume(ctx context.Context, id SessionID) (*Session, error) {
+	if err := p.writes(); err != nil {
+		return nil, err
+	}
+	tx, err := p.remote.Resume(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.session(tx), nil
+}
+
+// writes returns nil if the peer can write.
+func (p *peer) writes() error {
+	switch {
+	case p.db.opts.ReadOnly:
+		return kv.ErrReadOnly
+	case p.remote == nil:
+		return fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
+	}
+	return p.db.check()
+}
+
+func (p *peer) session(tx Tx) *Session {
+	i := tx.Info()
+	pages := newOverlay(txPages{tx}, p.db.opts.SessionBytes)
+	s := &Session{
+		db: p.db, tx: tx, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
+		pages: pages, space: p.db.space.With(pages),
+	}
+	s.told()
+	return s
+}
+
+// told takes over what the last answer says of the session.
+func (s *Session) told() {
+	i := s.tx.Info()
+	s.base, s.saved, s.used, s.log.on = i.Base, i.Saved, i.Used, i.Logged
+}
+
+// open returns an error if the session of a peer has ended. The caller holds mu.
+func (s *Session) open() error {
+	if s.state != sessionOpen {
+		return s.errClosed()
+	}
+	return s.db.check()
+}
+
+// send has the other process apply an entry.
+func (s *Session) send(ctx context.Context, e *catalog.Entry) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	return s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+}
+
+// maxSwaps bounds how often a change is made again because others write to the session.
+const maxSwaps = 100
+
+// swap is change for a session of a peer: fn makes pages here, which the other process puts in place.
+func (s *Session) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		_, from, err := s.tx.Roots(ctx)
+		if err != nil {
+			return err
+		}
+		to, err := fn(from)
+		if err != nil || to == from {
+			return err
+		}
+		if err = s.stage(ctx, to); err == nil {
+			err = s.tx.Swap(ctx, from, to)
+		}
+		if !errors.Is(err, ErrOtherRoot) || try == maxSwaps {
+			return err
+		}
+	}
+}
+
+// stage sends the pages below a root that this process has made.
+func (s *Session) stage(ctx context.Context, root tree.Root) error {
+	var pages [][]byte
+	sent := map[tree.Name]struct{}{}
+	err := overlays{s.pages}.private(ctx, s.space.Tree, root, sent, func(_ tree.Name, page []byte) { pages = append(pages, page) })
+	if err == nil {
+		err = stageAll(ctx, s.tx, pages)
+	}
+	if err == nil {
+		s.pages.drop(sent)
+	}
+	return err
+}
+
+// stageAll sends pages in requests of bounded size.
+func stageAll(ctx context.Context, tx Tx, pages [][]byte) error {
+	for len(pages) > 0 {
+		n, bytes := 0, 0
+		for n < len(pages) && (n == 0 || bytes+len(pages[n]) <= maxPageBytes) {
+			bytes += len(pages[n])
+			n++
+		}
+		if err := tx.Stage(ctx, pages[:n]); err != nil {
+			return err
+		}
+		pages = pages[n:]
+	}
+	return nil
+}
+
+// saveThere is Savepoint of a session of a peer.
+func (s *Session) saveThere(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	err := s.tx.Savepoint(ctx, s.label)
+	s.told()
+	return err
+}
+
+// refreshThere is Refresh of a session of a peer.
+func (s *Session) refreshThere(ctx context.Context, choices []PathChoice) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	err := s.tx.Refresh(ctx, choices)
+	s.told()
+	return err
+}
+
+// commitThere is Commit of a session of a peer.
+func (s *Session) commitThere(ctx context.Context, o CommitOptions) (*Commit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if o.Author == "" {
+		o.Author = s.db.opts.Author
+	}
+	c, err := s.tx.Commit(ctx, o)
+	if err == nil && !o.DryRun {
+		s.end()
+	}
+	return c, err
+}
+
+// forkThere is Fork of a session of a peer.
+func (s *Session) forkThere(ctx context.Context) (*Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	tx, err := s.tx.Fork(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	s.told()
+	return s.db.peer.session(tx), nil
+}
+
+// joinThere is Join of sessions of a peer.
+func (s *Session) joinThere(ctx context.Context, f *Session, choices []PathChoice) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.open()
+	if err == nil {
+		err = s.tx.Join(ctx, f.id, choices)
+	}
+	if err != nil {
+		return fmt.Errorf("join session %v: %w", f.id, err)
+	}
+	f.close()
+	return nil
+}
+
+// abortTime is how long Abort of a session of a peer waits for the answer.
+const abortTime = 10 * time.Second
+
+// abortThere is Abort of a session of a peer.
+func (s *Session) abortThere() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == sessionClosed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), abortTime)
+	defer cancel()
+	if err := s.tx.Abort(ctx); err != nil {
+		return fmt.Errorf("abort session %v: %w", s.id, err)
+	}
+	s.end()
+	return nil
+}
+
+// keepsThere is keeps of a session of a peer: a damaged payload is stored anew, not healed.
+func (s *Session) keepsThere(ctx context.Context, v tree.Value) (bool, error) {
+	a := addressOf(v)
+	err := s.db.view(ctx, a, 0, a.Length, func([]byte) error { return nil })
+	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, pack.ErrFailed) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// txPages are the pages of a session in another process.
+type txPages struct{ tx Tx }
+
+var (
+	_ tree.Pages       = txPages{}
+	_ tree.PageBatcher = txPages{}
+	_ spiller          = txPages{}
+)
+
+func (p txPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	return onePage(p.tx.Pages(ctx, []PageName{name}))
+}
+
+func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
+	return p.tx.Pages(ctx, names)
+}
+
+func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
+	return p.tx.Stage(ctx, [][]byte{page})
+}
+
+// spill sends pages that outgrow the memory of a session.
+func (p txPages) spill(pages map[tree.Name][]byte) error {
+	list := make([][]byte, 0, len(pages))
+	for _, page := range pages {
+		list = append(list, page)
+	}
+	return stageAll(context.Background(), p.tx, list)
+}
+
+// onePage returns the page of an answer that has one.
+func onePage(pages [][]byte, err error) ([]byte, error) {
+	if err == nil && len(pages) != 1 {
+		err = fmt.Errorf("txn: %d pages came where one was asked for", len(pages))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pages[0], nil
+}
+
+// somePages returns the pages of the first names, as many as fit into an answer.
+func somePages(ctx context.Context, from tree.Pages, names []PageName) (pages [][]byte, err error) {
+	bytes := 0
+	for i, name := range names {
+		b, err := from.GetPage(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if bytes += len(b); i > 0 && bytes > maxPageBytes {
+			break
+		}
+		pages = append(pages, b)
+	}
+	return pages, nil
+}

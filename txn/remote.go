@@ -1,0 +1,268 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// Remote is the process that has a database open, as its peers see it. Peers read through
+// the [Source]; what changes the database happens in that process:
+//
+//	peer                                            process with the lock
+//	Session ── Set, Apply, Stage and Swap, Commit ──▶ Tx: the session itself
+//	DB      ── Ask: branches, merges, care ────────▶ DB.Answer
+//
+// All methods are safe for concurrent use.
+type Remote interface {
+	Source
+	// Begin opens a session on a branch.
+	Begin(ctx context.Context, o BeginOptions) (Tx, error)
+	// Resume joins the open session with that id, or takes it up from its last savepoint.
+	Resume(ctx context.Context, id SessionID) (Tx, error)
+	// Ask has that process do what name says, one of those that [DB.Answer] knows. in is
+	// JSON, as is the answer. progress, if not nil, is called with reports in JSON by one
+	// goroutine at a time, until Ask returns.
+	Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error)
+}
+
+// BeginOptions describe a session that [Remote.Begin] opens.
+type BeginOptions struct {
+	Branch string
+	Label  string
+	// ID and Base, if not zero, are as for [DB.BeginAgain].
+	ID   SessionID
+	Base CommitID
+}
+
+// Tx is a session in the process that has the database open. Safe for concurrent use.
+// Lists and slices that are passed are the caller's again when a method returns.
+type Tx interface {
+	// Info describes the session as of the last answer. It sends no request.
+	Info() SessionInfo
+	// Value returns the value of a key; kv.ErrNotFound if there is none.
+	Value(ctx context.Context, key string) (Value, error)
+	// Roots returns the root that the session began from, and its working root with every
+	// write in it.
+	Roots(ctx context.Context) (start, work Root, err error)
+	// Pages is [Source.Pages] for pages of the session too.
+	Pages(ctx context.Context, names []PageName) ([][]byte, error)
+	// Set is [Session.Set].
+	Set(ctx context.Context, key string, value []byte) error
+	// Delete is [Session.Delete].
+	Delete(ctx context.Context, key string) error
+	// SetIf sets a key under a condition, and returns the identity of the new value. A nil
+	// value deletes the key. The error is a *[ChangedError] if the key has another value.
+	SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error)
+	// Apply does what entries of the log of a session say, in the encoding of
+	// docs/format.md: references, removed prefixes, moves, guards. After an error none of
+	// the entries behind the one that failed is applied.
+	Apply(ctx context.Context, entries []byte) error
+	// Store stores bytes that a bulk write puts at a key, and returns the value that names
+	// them.
+	Store(ctx context.Context, key string, value []byte) (Value, error)
+	// Stage sends pages that a later Swap refers to.
+	Stage(ctx context.Context, pages [][]byte) error
+	// Swap replaces the working root. The error is ErrOtherRoot if it is not from: the
+	// session was written to since.
+	Swap(ctx context.Context, from, to Root) error
+	// Savepoint is [Session.Savepoint]. label is the label of the session.
+	Savepoint(ctx context.Context, label string) error
+	// Refresh is [Session.Refresh].
+	Refresh(ctx context.Context, choices []PathChoice) error
+	// Fork is [Session.Fork].
+	Fork(ctx context.Context) (Tx, error)
+	// Join is [Session.Join] of the session with that id, which it ends.
+	Join(ctx context.Context, fork SessionID, choices []PathChoice) error
+	// Commit is [Session.Commit]. It calls o.Decided for the decisions before it returns.
+	Commit(ctx context.Context, o CommitOptions) (*Commit, error)
+	// Close leaves the session as it is, for others and to be resumed.
+	Close() error
+	// Abort is [Session.Abort].
+	Abort(ctx context.Context) error
+}
+
+type (
+	// Value is a value as the index has it: small bytes, or where the bytes are.
+	Value = tree.Value
+	// Root names a version of the tree of keys.
+	Root = tree.Root
+)
+
+// AppendValue appends the binary form of a value, which docs/format.md describes.
+func AppendValue(b []byte, v *Value) []byte { return catalog.AppendValue(b, v) }
+
+// ParseValue is the inverse of [AppendValue].
+func ParseValue(b []byte) (Value, error) { return catalog.ParseValue(b) }
+
+// ParseRoots reads two roots that [Root.AppendBinary] wrote.
+func ParseRoots(b []byte) (first, second Root, err error) {
+	if first, b, err = tree.DecodeRoot(b); err == nil {
+		second, b, err = tree.DecodeRoot(b)
+	}
+	if err == nil && len(b) > 0 {
+		err = errors.New("txn: bytes behind two roots")
+	}
+	return first, second, err
+}
+
+// ErrOtherRoot means that a session has another working root than one that was to be replaced.
+var ErrOtherRoot = errors.New("txn: the session has another working root")
+
+// Remote returns the database as other processes of this machine use it. A peer returns what
+// it was opened with; nil if that is a source alone.
+func (db *DB) Remote() Remote {
+	if db.peer != nil {
+		return db.peer.remote
+	}
+	return remote{source{db}}
+}
+
+// remote is the Remote of a database that this process has open.
+type remote struct{ source }
+
+func (r remote) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
+	var s *Session
+	var err error
+	if o.ID == (SessionID{}) {
+		s, err = r.db.Begin(ctx, o.Branch)
+	} else {
+		s, err = r.db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.SetLabel(o.Label)
+	return sessionTx{s}, nil
+}
+
+func (r remote) Resume(ctx context.Context, id SessionID) (Tx, error) {
+	s, err := r.db.Resume(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return sessionTx{s}, nil
+}
+
+// Tx returns the session as other processes of this machine use it.
+func (s *Session) Tx() Tx {
+	if s.tx != nil {
+		return s.tx
+	}
+	return sessionTx{s}
+}
+
+// sessionTx is the Tx of a session of this process.
+type sessionTx struct{ *Session }
+
+func (t sessionTx) Value(ctx context.Context, key string) (Value, error) { return t.lookup(ctx, key) }
+
+func (t sessionTx) Roots(ctx context.Context) (start, work Root, err error) {
+	return t.flushedSince(ctx)
+}
+
+func (t sessionTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+	return somePages(ctx, t.pages, names)
+}
+
+func (t sessionTx) SetIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
+	if err := t.expect(ctx, key, want); err != nil {
+		return id, err
+	}
+	if value == nil {
+		return id, t.Delete(ctx, key)
+	}
+	if err := t.Set(ctx, key, value); err != nil {
+		return id, err
+	}
+	v, err := t.Locate(ctx, key)
+	if err != nil {
+		return id, err
+	}
+	return v.ID(), nil
+}
+
+func (t sessionTx) Apply(ctx context.Context, entries []byte) error {
+	done := 0
+	for e, err := range catalog.Entries(entries) {
+		if err == nil {
+			err = t.applied(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+		done++
+	}
+	if done == 0 {
+		return fmt.Errorf("%w: no entry", errEntries)
+	}
+	return nil
+}
+
+var errEntries = errors.New("txn: the changes of a session cannot be read")
+
+// applied applies an entry of a peer, which has no logs: it names no payload.
+func (t sessionTx) applied(ctx context.Context, e *catalog.Entry) error {
+	switch {
+	case e.Kind == catalog.EntryPut && e.Value.Kind != tree.KindVirtual, e.Kind == catalog.EntryBegin, e.Kind == catalog.EntryCommit:
+		return fmt.Errorf("%w: entry %q", errEntries, e.Kind)
+	}
+	return t.apply(ctx, e)
+}
+
+func (t sessionTx) Store(ctx context.Context, key string, value []byte) (Value, error) {
+	return t.store(ctx, pack.Owner{Key: []byte(key)}, value, digest.Of(value))
+}
+
+func (t sessionTx) Stage(ctx context.Context, pages [][]byte) error {
+	for _, b := range pages {
+		page := slices.Clone(b)
+		if err := t.pages.PutPage(ctx, digest.Of(page), page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t sessionTx) Swap(ctx context.Context, from, to Root) error {
+	return t.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+		if root != from {
+			return root, ErrOtherRoot
+		}
+		return to, nil
+	})
+}
+
+func (t sessionTx) Savepoint(ctx context.Context, label string) error {
+	t.SetLabel(label)
+	return t.Session.Savepoint(ctx)
+}
+
+func (t sessionTx) Fork(ctx context.Context) (Tx, error) {
+	f, err := t.Session.Fork(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sessionTx{f}, nil
+}
+
+func (t sessionTx) Join(ctx context.Context, fork SessionID, choices []PathChoice) error {
+	t.db.mu.Lock()
+	f := t.db.sessions[fork]
+	t.db.mu.Unlock()
+	if f == nil {
+		return fmt.Errorf("session %v: %w", fork, ErrNoRef)
+	}
+	return t.Session.Join(ctx, f, choices)
+}
+
+func (t sessionTx) Close() error { return t.Session.Close() }
+
+func (t sessionTx) Abort(context.Context) error { return t.Session.Abort() }
