@@ -229,7 +229,7 @@ func TestEqualChangesMeetInBranches(t *testing.T) {
 					t.Fatal(err)
 				}
 				say(t, db, branch, "ours", h.ours)
-				if _, err := s.Commit(bg, CommitOptions{choose: always(choice)}); err != nil {
+				if _, err := s.Commit(bg, CommitOptions{Choices: always(choice)}); err != nil {
 					t.Errorf("%s chosen: %v", branch, err)
 				}
 				if got, want := at(t, db, branch), at(t, db, ours.String()); !maps.Equal(got, want) {

@@ -115,7 +115,7 @@ func careHistory() []careStep {
 		{"pick", onHead("side", "main", func(db *DB, h CommitID) error {
 			c, err := db.Lookup(bg, h)
 			if err == nil {
-				_, err = db.CherryPick(bg, "side", c.Parents[0], 0, CommitOptions{choose: always(Theirs)})
+				_, err = db.CherryPick(bg, "side", c.Parents[0], 0, CommitOptions{Choices: always(Theirs)})
 			}
 			return err
 		})},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -61,7 +62,7 @@ func (p *peer) session(tx Tx) *Session {
 	pages := newOverlay(txPages{tx}, p.db.opts.SessionBytes)
 	s := &Session{
 		db: p.db, tx: tx, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
-		pages: pages, space: p.db.space.With(pages),
+		pages: pages, space: p.db.space.With(batched{pages}),
 	}
 	s.told()
 	return s
@@ -268,6 +269,22 @@ func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, err
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
 	return p.tx.Stage(ctx, [][]byte{page})
+}
+
+// batched is the overlay of a session of a peer: walks ask for many pages at a time.
+type batched struct{ *overlay }
+
+var _ tree.PageBatcher = batched{}
+
+func (b batched) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
+	if page := b.own(names[0]); page != nil {
+		return [][]byte{page}, nil
+	}
+	n := slices.IndexFunc(names, func(name tree.Name) bool { return b.own(name) != nil })
+	if n < 0 {
+		n = len(names)
+	}
+	return b.below.(tree.PageBatcher).GetPages(ctx, names[:n])
 }
 
 // spill sends pages that outgrow the memory of a session.

@@ -140,7 +140,7 @@ func (r *versionsRun) begin(s step) error {
 	}
 	branch := r.branchOf(s.a)
 	head, ok := r.m.refs[catalog.HeadRef(branch)]
-	sess, err := r.db.Begin(bg, branch)
+	sess, err := r.writer(s).Begin(bg, branch)
 	if !ok {
 		return expect(err, ErrNoRef)
 	}
@@ -220,7 +220,11 @@ func (r *versionsRun) detach(s step) error {
 
 func (r *versionsRun) resume(m *modelSession) (err error) {
 	m.work = m.saved.clone()
-	m.s, err = r.db.Resume(bg, m.s.ID())
+	if m.s.tx != nil {
+		m.s, err = r.beside().Resume(bg, m.s.ID())
+	} else {
+		m.s, err = r.db.Resume(bg, m.s.ID())
+	}
 	return err
 }
 
@@ -396,7 +400,7 @@ func (r *versionsRun) branch(s step) error {
 	if _, ok := r.m.refs[catalog.HeadRef(name)]; ok {
 		want = ErrRefExists
 	}
-	if err := expect(r.db.CreateBranch(bg, name, at), want); err != nil || want != nil {
+	if err := expect(r.writer(s).CreateBranch(bg, name, at), want); err != nil || want != nil {
 		return err
 	}
 	r.m.move(catalog.HeadRef(name), at)
@@ -422,7 +426,7 @@ func (r *versionsRun) reset(s step) error {
 	if _, ok := r.m.refs[catalog.HeadRef(name)]; !ok {
 		want = ErrNoRef
 	}
-	if _, err := r.db.Reset(bg, name, at); expect(err, want) != nil || want != nil {
+	if _, err := r.writer(s).Reset(bg, name, at); expect(err, want) != nil || want != nil {
 		return expect(err, want)
 	}
 	r.m.move(catalog.HeadRef(name), at)

@@ -28,11 +28,11 @@ func choiceOf(s step, plain bool) Choice {
 	return []Choice{Refuse, Refuse, Ours, Theirs}[s.c%4]
 }
 
-func always(choice Choice) func(Conflict) Choice {
+func always(choice Choice) []PathChoice {
 	if choice == Refuse {
 		return nil
 	}
-	return func(Conflict) Choice { return choice }
+	return []PathChoice{{Choice: choice}}
 }
 
 // isPlain reports whether a history has no arrays so far.
@@ -61,7 +61,7 @@ func (r *versionsRun) merge(s step) error {
 	} else if merged, ok = mergeContents(r.m.commits[base].content, r.m.commits[head].content, r.m.commits[other].content, mergeRule{choose: choice}); !ok {
 		want = ErrConflict
 	}
-	c, err := r.db.Merge(bg, name, other, CommitOptions{choose: always(choice)})
+	c, err := r.writer(s).Merge(bg, name, other, CommitOptions{Choices: always(choice)})
 	if err := expect(err, want); err != nil || want != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ func (r *versionsRun) pick(s step, revert bool) error {
 	if len(parents) > 1 {
 		n = 1 + s.c%2
 	}
-	do := r.db.CherryPick
+	do := r.writer(s).CherryPick
 	if revert {
-		do = r.db.Revert
+		do = r.writer(s).Revert
 	}
-	c, err := do(bg, name, id, n, CommitOptions{choose: always(choice)})
+	c, err := do(bg, name, id, n, CommitOptions{Choices: always(choice)})
 	switch {
 	case len(parents) == 0:
 		if err == nil {
@@ -111,7 +111,7 @@ func (r *versionsRun) rebase(s step) error {
 	name, upstream := r.branchOf(s.a), r.commitOf(s.b)
 	ref, choice := catalog.HeadRef(name), choiceOf(s, r.isPlain())
 	head, ok := r.m.refs[ref]
-	c, err := r.db.Rebase(bg, name, upstream, RebaseOptions{choose: always(choice)})
+	c, err := r.writer(s).Rebase(bg, name, upstream, RebaseOptions{Choices: always(choice)})
 	if !ok {
 		return expect(err, ErrNoRef)
 	}
@@ -267,10 +267,18 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 
 // beside returns a peer, which has what it read earlier.
 func (r *versionsRun) beside() *DB {
-	if r.peer == nil || r.peer.peer.Source != r.db.Source() {
-		r.peer = NewPeer("db", r.db.Identity(), r.db.Source(), r.o)
+	if r.peer == nil || r.peer.peer.Source != Source(r.db.Remote()) {
+		r.peer = NewPeer("db", r.db.Identity(), r.db.Remote(), r.o)
 	}
 	return r.peer
+}
+
+// writer returns the database, or a peer, for something that a step changes.
+func (r *versionsRun) writer(s step) *DB {
+	if (s.a+s.b+s.c)%2 == 0 {
+		return r.beside()
+	}
+	return r.db
 }
 
 // peerReads compares what a peer reads of a version.
