@@ -1,0 +1,236 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// writingPeer opens a peer that can write.
+func writingPeer(t *testing.T, db *DB, sessionBytes int64) *DB {
+	t.Helper()
+	o := testOptions(nil)
+	o.Policy, o.SessionBytes = toyPolicy{}, sessionBytes
+	p := NewPeer(db.Dir(), db.Identity(), db.Remote(), o)
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// What a session of a peer writes, it reads and commits as a session of the database does.
+func TestPeerSession(t *testing.T) {
+	long := strings.Repeat("long", 500)
+	source := tree.Source{URL: "s3://b/k"}
+	steps := []struct {
+		name string
+		do   func(db *DB, s *Session) error
+	}{
+		{"set", func(_ *DB, s *Session) error {
+			return errors.Join(s.Set(bg, "g/.zarray", []byte("f=c/:/:1 array")), s.Set(bg, "g/c/0", []byte(long)), s.Set(bg, "g/c/1", []byte("short")), s.Set(bg, "h/k", []byte("k")))
+		}},
+		{"overwrite", func(_ *DB, s *Session) error { return s.Set(bg, "g/c/0", []byte(long+"!")) }},
+		{"delete", func(_ *DB, s *Session) error { return errors.Join(s.Delete(bg, "g/c/1"), s.Delete(bg, "nothing")) }},
+		{"virtual", func(_ *DB, s *Session) error { return s.SetVirtual(bg, "v/0", source, 7, 9) }},
+		{"condition", func(_ *DB, s *Session) error {
+			_, err := s.Tx().SetIf(bg, "if", []byte("1"), Expect{Absent: true})
+			if err != nil {
+				return err
+			}
+			if _, err = s.Tx().SetIf(bg, "if", []byte("2"), Expect{Absent: true}); !errors.Is(err, ErrConflict) {
+				return fmt.Errorf("a key that is there: %w", err)
+			}
+			return nil
+		}},
+		{"move", func(_ *DB, s *Session) error {
+			if err := s.Move(bg, "nothing", "x"); !errors.Is(err, kv.ErrNotFound) {
+				return fmt.Errorf("move of nothing: %w", err)
+			}
+			return s.Move(bg, "g", "moved")
+		}},
+		{"copy", func(_ *DB, s *Session) error { return s.Copy(bg, nil, "moved", "copied") }},
+		{"copy a version", func(db *DB, s *Session) error {
+			at, err := db.At(bg, "")
+			if err != nil {
+				return err
+			}
+			defer at.Close()
+			return s.Copy(bg, at, "base", "from/base")
+		}},
+		{"remove", func(_ *DB, s *Session) error { return s.DeletePrefix(bg, "h/") }},
+		{"chunks", func(_ *DB, s *Session) error {
+			return s.DeleteChunks(bg, "base", Form{Prefix: "c/", Sep: '/', Rank: 1}, 0, 5)
+		}},
+		{"bulk", func(_ *DB, s *Session) error {
+			b, err := s.Bulk(bg, "bulk", false)
+			for i := 0; err == nil && i < 300; i++ {
+				err = errors.Join(b.SetVirtual(bg, fmt.Sprintf("c/%d", i), source, uint64(i), 3), b.Set(bg, fmt.Sprintf("b/%d", i), []byte(long)))
+			}
+			if err == nil {
+				err = s.Set(bg, "meanwhile", []byte("m"))
+			}
+			if err == nil {
+				err = b.Finish(bg)
+			}
+			return err
+		}},
+		{"bulk that adds", func(_ *DB, s *Session) error {
+			b, err := s.Bulk(bg, "bulk", true)
+			if err == nil {
+				err = errors.Join(b.Set(bg, "b/3", []byte("three")), b.Set(bg, "b/new", []byte(long+"?")), b.Finish(bg))
+			}
+			return err
+		}},
+		{"fork", func(_ *DB, s *Session) error {
+			f, err := s.Fork(bg)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Set(bg, "forked", []byte(long)), s.Set(bg, "beside", []byte("b")), s.Join(bg, f, nil))
+		}},
+		{"fork with a conflict", func(_ *DB, s *Session) error {
+			f, err := s.Fork(bg)
+			if err == nil {
+				err = errors.Join(f.Set(bg, "k", []byte("f")), s.Set(bg, "k", []byte("s")))
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.Join(bg, f, nil); !errors.Is(err, ErrConflict) {
+				return fmt.Errorf("join: %w", err)
+			}
+			return s.Join(bg, f, []PathChoice{{Path: "k", Choice: Theirs}})
+		}},
+		{"savepoint", func(db *DB, s *Session) error {
+			s.SetLabel("label")
+			if err := s.Savepoint(bg); err != nil {
+				return err
+			}
+			list, err := db.Sessions(bg)
+			if err == nil && (len(list) != 1 || list[0].Label != "label" || list[0].Saved.IsZero()) {
+				err = fmt.Errorf("sessions: %+v", list)
+			}
+			return err
+		}},
+		{"refresh", func(db *DB, s *Session) error {
+			other, err := db.Begin(bg, "")
+			if err == nil {
+				err = other.Set(bg, "other", []byte("o"))
+			}
+			if err == nil {
+				_, err = other.Commit(bg, CommitOptions{Message: "other"})
+			}
+			if err != nil {
+				return err
+			}
+			was := s.Base()
+			if err = s.Refresh(bg, nil); err == nil && s.Base() == was {
+				err = errors.New("the base is the one before")
+			}
+			return err
+		}},
+		{"guard", func(_ *DB, s *Session) error { return s.Guard(bg, "read") }},
+		{"dry run", func(_ *DB, s *Session) error {
+			_, err := s.Commit(bg, CommitOptions{DryRun: true})
+			return err
+		}},
+	}
+	for _, sessionBytes := range []int64{0, 1 << 10} {
+		o := testOptions(vfs.NewMem())
+		o.Policy = toyPolicy{}
+		db := openTest(t, o)
+		base := say(t, db, "", "base", setAll("base/.zarray", "f=c/:/:1 array", "base/c/1", "1", "base/c/9", "9"))
+		var want []map[string]string // after each step, of the session of the database
+		for i, via := range []*DB{db, writingPeer(t, db, sessionBytes)} {
+			if _, err := db.Reset(bg, "", base); err != nil {
+				t.Fatal(err)
+			}
+			s, err := via.Begin(bg, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare := func(n int, name string, got map[string]string) {
+				if i == 0 {
+					want = append(want, got)
+				} else if !maps.Equal(want[n], got) {
+					t.Errorf("after %s a session has\n%.600v\nand that of a peer\n%.600v", name, want[n], got)
+				}
+			}
+			for n, step := range steps {
+				if err := step.do(via, s); err != nil {
+					t.Fatalf("%s, peer %v: %v", step.name, i == 1, err)
+				}
+				compare(n, step.name, allOf(t, s))
+			}
+			c, err := s.Commit(bg, CommitOptions{Message: "done"})
+			if err != nil || !s.Ended() {
+				t.Fatalf("commit: %v, ended %v", err, s.Ended())
+			}
+			compare(len(steps), "commit", contentsOf(t, db, c.ID))
+		}
+	}
+}
+
+// allOf returns what all reading methods of a session say.
+func allOf(t *testing.T, s *Session) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for one, err := range s.Values(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[one.Key] = fmt.Sprintf("%+v", one)
+		if one.Kind != "virtual" {
+			b, err := s.Get(bg, one.Key, kv.All())
+			if err != nil {
+				t.Fatalf("%s: %v", one.Key, err)
+			}
+			got[one.Key] = one.Kind + string(b)
+		}
+		if alone, err := s.Value(bg, one.Key); err != nil || alone != one {
+			t.Errorf("%s is %+v alone and %+v among all, %v", one.Key, alone, one, err)
+		}
+	}
+	for e, err := range s.ListDir(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["entry "+e.Name] = fmt.Sprint(e.Prefix)
+	}
+	for key, err := range s.List(bg, kv.ListOptions{Prefix: "base/"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["listed "+key] = ""
+	}
+	for c, err := range s.Changes(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["change "+c.Key] = fmt.Sprint(c.Array, c.Coords, c.Old != nil, c.New != nil)
+	}
+	return got
+}
+
+// contentsOf returns the kinds and lengths of the values of a version.
+func contentsOf(t *testing.T, db *DB, id CommitID) map[string]string {
+	t.Helper()
+	v, err := db.Snapshot(bg, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	got := map[string]string{}
+	for one, err := range v.Values(bg, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[one.Key] = fmt.Sprintf("%+v", one)
+	}
+	return got
+}
