@@ -98,23 +98,6 @@ func ExampleDB_Merge() {
 	// take trial
 }
 
-func ExampleDB_Run() {
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "example-")
-	check(err)
-	defer os.RemoveAll(dir)
-	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
-	check(err)
-	defer db.Close()
-	quiet, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	check(err)
-	defer quiet.Close()
-	code, err := db.Run(ctx, []string{"gc", dir + "/weather.zdb"}, quiet, quiet, quiet)
-	check(err)
-	fmt.Println("exit code", code)
-	// Output: exit code 0
-}
-
 // A selection by labels finds their elements in the coordinates beside the array.
 func Example_labels() {
 	ctx := context.Background()

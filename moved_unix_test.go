@@ -138,7 +138,7 @@ func TestReplacedBeforeReconnect(t *testing.T) {
 			dir := counterDB(t)
 			_, end := holder(t, dir)
 			client := open(t, dir, nil)
-			wantEngine := client.Engine() == nil
+			wantEngine := !client.Here()
 			end()
 			if err := os.Rename(dir, dir+".away"); err != nil {
 				t.Fatal(err)

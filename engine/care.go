@@ -60,11 +60,6 @@ func (db *DB) Repair(ctx context.Context, o txn.CheckOptions, from ...*DB) (*txn
 // here, and removes all but the two newest copies. It takes milliseconds.
 func (db *DB) Checkpoint(ctx context.Context) error { return db.store.Checkpoint(ctx) }
 
-// CopyIndex makes a copy of the index for another process of this machine, which reads
-// the database as of that moment with [Options.IndexCopy]. No space of payloads is given
-// back until the copy is closed, which must be before the database is.
-func (db *DB) CopyIndex(ctx context.Context) (*txn.IndexCopy, error) { return db.store.CopyIndex(ctx) }
-
 // Sync returns when everything that was acknowledged before is on disk. With
 // [txn.DurabilitySync] that is so already.
 func (db *DB) Sync(ctx context.Context) error { return db.store.Sync(ctx) }

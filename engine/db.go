@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"sync"
@@ -28,6 +29,7 @@ type DB struct {
 	files *virtual.Resolver
 
 	stop     func() error // ends serving; nil if the database is not served
+	leaves   io.Closer    // the source of a peer, if the peer closes it; else nil
 	shared   *sharedSessions
 	holder   *DB // of a handle; else nil
 	mu       sync.Mutex
@@ -76,7 +78,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	to := opts.txn(ctx, files)
 	var serving *Serving
 	var err error
-	if opts.Serve != nil && opts.IndexCopy == "" {
+	if opts.Serve != nil {
 		if serving, err = opts.Serve(dir); err != nil {
 			return nil, err
 		}
@@ -110,7 +112,7 @@ func (o *Options) env() *source.Env {
 
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly || o.IndexCopy != "", IndexCopy: o.IndexCopy, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,
@@ -129,7 +131,11 @@ func (db *DB) Close() error {
 	if db.holder != nil {
 		return db.leave()
 	}
-	return errors.Join(db.stopServing(), db.store.Close(), db.release())
+	err := errors.Join(db.stopServing(), db.store.Close(), db.release())
+	if db.leaves != nil {
+		err = errors.Join(err, db.leaves.Close())
+	}
+	return err
 }
 
 func (db *DB) stopServing() error {
@@ -254,6 +260,9 @@ func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
 	c := policy.NewCopies(s, open)
+	if db.store.IsPeer() { // other processes may write to the session
+		c.Untracked()
+	}
 	es := &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
 	db.shared.add(es)
 	return db.own(es)

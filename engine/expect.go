@@ -23,13 +23,13 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expe
 	if value == nil {
 		value = []byte{}
 	}
-	return s.Tx().SetIf(ctx, key, value, want)
+	return s.Session.SetIf(ctx, key, value, want)
 }
 
 // DeleteIf is Delete under the same condition.
 func (s *Session) DeleteIf(ctx context.Context, key string, want Expect) error {
 	defer s.open.Locks.Lock(key)()
 	s.noteKey(key)
-	_, err := s.Tx().SetIf(ctx, key, nil, want)
+	_, err := s.Session.SetIf(ctx, key, nil, want)
 	return err
 }

@@ -24,28 +24,19 @@ const maxGuardedChunks = 1 << 12
 // and may be called before or after the read; see [txn.Session.Guard]. Errors
 // are zarr.ErrSelection and txn.ErrSessionClosed.
 func (s *Session) GuardRead(ctx context.Context, a *zarr.Array, sel zarr.Selection) error {
-	paths, err := GuardedPaths(a, sel)
-	if err != nil {
-		return err
-	}
-	return s.Guard(ctx, paths...)
-}
-
-// GuardedPaths returns the paths that [Session.GuardRead] guards, for sessions of other
-// processes. The error is zarr.ErrSelection.
-func GuardedPaths(a *zarr.Array, sel zarr.Selection) ([]string, error) {
 	documents, chunks := guardedPaths(a)
 	keys := slices.Clone(documents)
-	for c, err := range a.Chunks(context.Background(), sel) {
+	for c, err := range a.Chunks(ctx, sel) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(keys) >= maxGuardedChunks {
-			return slices.Concat(documents, chunks), nil
+			keys = slices.Concat(documents, chunks)
+			break
 		}
 		keys = append(keys, c.Key)
 	}
-	return keys, nil
+	return s.Guard(ctx, keys...)
 }
 
 // guardedPaths returns the keys of an array's metadata and the paths that all of

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -60,10 +61,10 @@ type Options struct {
 	// process serves it to other processes while it is open; see package serve/local.
 	// Without it, or if it returns nil, the database is not served.
 	Serve func(dir string) (*Serving, error)
-	// IndexCopy, if set, is the name of a copy of the index that the process which has
-	// the database open made; see [DB.CopyIndex]. The database is read as of that moment,
-	// without its lock, and not served.
-	IndexCopy string
+	// Join, if set, opens a database that another process has open, as a peer of that
+	// process, and returns what closes it; see package serve/local. Transfers and repairs
+	// that other processes ask for read such databases.
+	Join func(ctx context.Context, held *LockedError, o *Options) (db *DB, done func() error, err error)
 	// CareFailed, if set, is called when work fails that the database does by itself, such
 	// as checkpoints, and that did not fail before; see [DB.CareErrors]. Calls may overlap,
 	// and must not use the database.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -12,13 +13,41 @@ import (
 // PageSource returns the source of pages that peers of this database read; see [OpenPeer].
 func (db *DB) PageSource() txn.Source { return db.store.Source() }
 
+// IsPeer reports whether another process has the database open; see [OpenPeer].
+func (db *DB) IsPeer() bool { return db.store.IsPeer() }
+// Answer does what a peer of this database asks for; see [txn.DB.Answer].
+func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
+	return db.store.Answer(ctx, name, in, progress)
+}
+
+// other is [txn.Options].Other.
+func (o *Options) other(ctx context.Context, dir string) (*txn.DB, func() error, error) {
+	to := *o
+	to.ReadOnly, to.Create, to.CacheBytes = true, false, -1
+	if o.Join != nil {
+		to.LockWait, to.Locked = 0, nil
+	}
+	db, err := Open(ctx, dir, &to)
+	if held := (*LockedError)(nil); errors.As(err, &held) && o.Join != nil {
+		p, done, err := o.Join(ctx, held, &to)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p.store, done, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return db.store, db.Close, nil
+}
+
 // peerShare divides the default size of the chunk cache for a peer: several peers may run
 // beside the process that has the database open.
 const peerShare = 4
 
-// OpenPeer opens the database in dir for reading while another process has it open. The peer
-// has caches, workers and credentials of its own, and gets pages from src. id is the identity
-// of the database. Only the options for reading count. The default size of the chunk cache is
+// OpenPeer opens the database in dir while another process has it open. The peer has caches,
+// workers and credentials of its own. It gets pages from src, and writes through src if that
+// is a [txn.Remote]. id is the identity of the database. The default size of the chunk cache is
 // a quarter of the default of [Open]. [txn.NewPeer] lists the methods that work.
 func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, error) {
 	opts := o.withDefaults()
@@ -37,6 +66,9 @@ func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, err
 		return nil, errors.Join(err, store.Close())
 	}
 	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	if c, ok := src.(io.Closer); ok {
+		db.leaves = c
+	}
 	if db.store.Incarnation() != [8]byte{} {
 		env.Recall = db.Granted
 	}

@@ -242,10 +242,14 @@ func (s *Session) Delete(ctx context.Context, key string) error {
 	return s.Session.Delete(ctx, key)
 }
 
+// Untracked notes that nodes may change in another way than through this Session, so that
+// consolidated metadata is made again from all nodes.
+func (s *Session) Untracked() { s.copies.Untracked() }
+
 // noteKey notes that a single key is set or deleted.
 func (s *Session) noteKey(key string) {
 	if names.IsDocument(key) {
-		s.copies.Untracked()
+		s.Untracked()
 	}
 }
 

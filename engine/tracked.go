@@ -8,21 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
 )
-
-// Copies keeps the consolidated metadata of a session up to date; see [NewCopies].
-type Copies = policy.Copies
-
-// NewCopies returns what keeps consolidated metadata of a session up to date that is not
-// a [Session]: Key is called before a key changes through an array or group, Above
-// before a node comes or goes with everything below it, and Refresh before a commit.
-// Others may write to the session too, so copies are made again from all nodes.
-func NewCopies(s kv.Store) *Copies {
-	c := policy.NewCopies(s, &zarr.OpenOptions{})
-	c.Untracked()
-	return c
-}
 
 // tracked is a session as arrays and groups write to it.
 type tracked struct {

@@ -49,3 +49,23 @@ func (t *Table) MoveRef(ctx context.Context, who *Principal, name string, m RefM
 	}
 	return err
 }
+
+// Answer does what a peer of a database asks for; see [txn.DB.Answer]. Requests that may
+// change the database are for administrators.
+func (t *Table) Answer(ctx context.Context, who *Principal, name, request string, in []byte, progress func(report []byte)) ([]byte, error) {
+	changes := txn.Changes(request, in)
+	if changes {
+		if err := who.MayAdminister("ask for " + Clip(request)); err != nil {
+			return nil, err
+		}
+	}
+	db, err := t.Database(name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := db.Answer(ctx, request, in, progress)
+	if err == nil && changes {
+		t.o.Log.InfoContext(ctx, request, "database", name, "who", who.Name)
+	}
+	return out, err
+}

@@ -28,8 +28,7 @@ var ErrName = errors.New("serve: bad name of a database")
 
 // Options configure a [Table]. The zero value works.
 type Options struct {
-	// Run runs a command line of the program, and returns its exit code. nil
-	// refuses commands.
+	// Run runs the command line of a [Report], and returns its exit code. nil refuses reports.
 	Run func(ctx context.Context, c *Command) int
 	// Create makes an empty database that is served under a name. It stays the caller's.
 	// nil refuses it.
@@ -41,37 +40,17 @@ type Options struct {
 	Views int
 }
 
-// Command is a command line that is run for another process. The files are those
-// of that process.
+// Command is a command line that answers a question of a client.
 type Command struct {
-	Args []string // without the name of the program
-	Dir  string   // that relative paths are relative to
-	Env  []string // as [os.Environ]
-
+	Args           []string // without the name of the program
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-
-	// Passed says that another process passed the command on, since this one has one
-	// of its databases open.
-	Passed bool
-	// OtherBuild says that the process is another build of the program, whose commands and
-	// flags may not be known here.
-	OtherBuild bool
-	// Held are the databases that this process has open.
+	// Held are the databases that the table has.
 	Held []*engine.DB
 	// View, if set, is what every TARGET of the command names, and Path the node in it.
 	View kv.ReadLister
 	Path string
 }
-
-// RunElsewhere is an exit code: the command has changed and printed nothing, since this
-// process ends, or has the database open in a way that the command cannot use. The
-// client runs it when the database is free.
-const RunElsewhere = -1
-
-// RunUnknown is an exit code: the command line is wrong for this build, and the client is
-// another one. It has changed and printed nothing.
-const RunUnknown = -2
 
 // Table is every request that a client may make. Safe for concurrent use.
 type Table struct {
@@ -249,18 +228,6 @@ func (t *Table) find(name string) (*served, error) {
 		return s, s.db.Here()
 	}
 	return s, nil
-}
-
-// Run runs a command line, for administrators. It returns its exit code.
-func (t *Table) Run(ctx context.Context, who *Principal, c *Command) (int, error) {
-	if err := who.MayAdminister("run commands"); err != nil {
-		return 0, err
-	}
-	if t.o.Run == nil {
-		return 0, fmt.Errorf("run a command: %w by this process", errors.ErrUnsupported)
-	}
-	c.Held = t.held()
-	return t.o.Run(ctx, c), nil
 }
 
 // held are the databases that are served.

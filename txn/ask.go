@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // Methods of a DB that need the index run in the process that has the database open. A peer
@@ -12,34 +14,85 @@ import (
 //
 //	peer: DB.Merge ──▶ ask ──▶ Remote.Ask ─ ─ ─▶ DB.Answer ──▶ DB.Merge
 
-// answer runs a request in the process that has the database open.
-type answer func(ctx context.Context, db *DB, in []byte, report func(any)) (any, error)
+// answer is what the process that has the database open does for a request.
+type answer struct {
+	run     func(ctx context.Context, db *DB, in []byte, report func(any)) (any, error)
+	changes func(in []byte) bool // the database
+}
 
-// answers are the requests that [DB.Answer] knows, by name.
-var answers = map[string]answer{}
+// answers are the requests that [DB.Answer] knows, by name. init fills it: the functions use it.
+var answers map[string]answer
 
 func init() {
-	answers["ref"] = answered(func(ctx context.Context, db *DB, in refRequest, _ func(any)) (RefMove, error) { return in.run(ctx, db) })
-	answers["combine"] = answered(func(ctx context.Context, db *DB, in combineRequest, _ func(any)) (commitAnswer, error) {
-		return in.run(ctx, db)
-	})
-	answers["session abort"] = answered(func(_ context.Context, db *DB, id SessionID, _ func(any)) (none, error) {
-		return none{}, db.AbortSession(id)
-	})
+	answers = map[string]answer{
+		"ref": changing(func(db *DB, ctx context.Context, in refRequest, _ func(any)) (RefMove, error) { return in.run(ctx, db) }),
+		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
+			return in.run(ctx, db)
+		}),
+		"session abort": changing(func(db *DB, _ context.Context, id SessionID, _ func(any)) (none, error) {
+			return none{}, db.AbortSession(id)
+		}),
+		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
+		"pin": changing(func(db *DB, ctx context.Context, in pinRequest, _ func(any)) (none, error) {
+			return none{}, db.CreatePin(ctx, in.Name, in.At, in.Note)
+		}),
+		"unpin": changing(func(db *DB, _ context.Context, name string, _ func(any)) (none, error) {
+			return none{}, db.DeletePin(name)
+		}),
+		"sync": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
+		"checkpoint": changing(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) {
+			return none{}, db.Checkpoint(ctx)
+		}),
+		"checkpoints": reading((*DB).answerCheckpoints),
+		"care errors": reading(func(db *DB, _ context.Context, _ none, _ func(any)) ([]CareError, error) { return db.CareErrors(), nil }),
+		"gc":          unless(func(o GCOptions) bool { return o.DryRun }, (*DB).answerGC),
+		"expire": unless(func(o ExpireOptions) bool { return o.DryRun }, func(db *DB, ctx context.Context, o ExpireOptions, _ func(any)) (*ExpireReport, error) {
+			return db.Expire(ctx, o)
+		}),
+		"check":    reading((*DB).answerCheck),
+		"repair":   changing((*DB).answerRepair),
+		"transfer": changing((*DB).answerTransfer),
+		"keep":     reading((*DB).keepUntil),
+		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
+			return db.problemsOf(ctx, d)
+		}),
+		"payloads": reading((*DB).answerPayloads),
+	}
 }
 
 // none is the result of a request that returns an error alone.
 type none struct{}
 
-// answered makes an answer of a function with arguments and a result of its own.
-func answered[In, Out any](fn func(ctx context.Context, db *DB, in In, report func(any)) (Out, error)) answer {
-	return func(ctx context.Context, db *DB, b []byte, report func(any)) (any, error) {
-		var in In
-		if err := json.Unmarshal(b, &in); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
-		}
-		return fn(ctx, db, in, report)
+// unless makes an answer of a function with arguments and a result of its own, which changes
+// the database unless reads is true of the arguments.
+func unless[In, Out any](reads func(In) bool, fn func(db *DB, ctx context.Context, in In, report func(any)) (Out, error)) answer {
+	return answer{
+		run: func(ctx context.Context, db *DB, b []byte, report func(any)) (any, error) {
+			var in In
+			if err := json.Unmarshal(b, &in); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+			}
+			return fn(db, ctx, in, report)
+		},
+		changes: func(b []byte) bool {
+			var in In
+			return json.Unmarshal(b, &in) != nil || !reads(in)
+		},
 	}
+}
+
+func changing[In, Out any](fn func(db *DB, ctx context.Context, in In, report func(any)) (Out, error)) answer {
+	return unless(func(In) bool { return false }, fn)
+}
+
+func reading[In, Out any](fn func(db *DB, ctx context.Context, in In, report func(any)) (Out, error)) answer {
+	return unless(func(In) bool { return true }, fn)
+}
+
+// Changes reports whether a request of [Remote.Ask] may change the database.
+func Changes(name string, in []byte) bool {
+	a, ok := answers[name]
+	return !ok || a.changes(in)
 }
 
 // ErrRequest means that a request of a peer cannot be read.
@@ -48,8 +101,8 @@ var ErrRequest = errors.New("txn: the request of another process cannot be read"
 // Answer does what a peer asks for; see [Remote.Ask]. A request that it does not know is
 // errors.ErrUnsupported.
 func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
-	run := answers[name]
-	if run == nil {
+	a, ok := answers[name]
+	if !ok {
 		return nil, fmt.Errorf("txn: request %q: %w by the process that has the database open", name, errors.ErrUnsupported)
 	}
 	report := func(v any) {
@@ -57,7 +110,7 @@ func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(
 			progress(b)
 		}
 	}
-	out, err := run(ctx, db, in, report)
+	out, err := a.run(ctx, db, in, report)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +124,16 @@ func (r remote) Ask(ctx context.Context, name string, in []byte, progress func(r
 
 // ask has the other process run a request. report, if not nil, is called with its reports.
 func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, report func(Report)) (out Out, err error) {
-	if err := p.writes(); err != nil {
-		return out, err
-	}
 	b, err := json.Marshal(in)
+	switch {
+	case err != nil:
+	case p.db.opts.ReadOnly && Changes(name, b):
+		err = kv.ErrReadOnly
+	case p.asks == nil:
+		err = fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
+	default:
+		err = p.db.check()
+	}
 	if err != nil {
 		return out, err
 	}
@@ -87,7 +146,7 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 			}
 		}
 	}
-	if b, err = p.remote.Ask(ctx, name, b, progress); err == nil {
+	if b, err = p.asks.Ask(ctx, name, b, progress); err == nil {
 		err = json.Unmarshal(b, &out)
 	}
 	return out, err

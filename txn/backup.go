@@ -23,7 +23,7 @@ import (
 // files.
 func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
 	defer wrap(&err, "backup to %s", dest)
-	if err := db.whole(); err != nil {
+	if err := db.check(); err != nil {
 		return nil, err
 	}
 	opts := db.copyOptions()
@@ -40,12 +40,15 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 
 // BackupTo is [DB.Backup] to a backup that is open.
 func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (_ *TransferReport, err error) {
+	if to.peer != nil {
+		return to.peer.transfer(ctx, db, opBackup, o)
+	}
 	defer wrap(&err, "backup to %s", to.dir)
 	return db.backupTo(ctx, to, o)
 }
 
 func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
-	if err := errors.Join(db.whole(), to.writable()); err != nil {
+	if err := errors.Join(db.check(), to.writable()); err != nil {
 		return nil, err
 	}
 	ours, err := catalog.IsBackupOf(to.idx, db.incarnation)
@@ -86,7 +89,7 @@ func (db *DB) restoreTo(ctx context.Context, dir string, fs index.FS, o Transfer
 
 // everything plans all commits.
 func everything(ctx context.Context, t *transfer) error {
-	for rec, err := range catalog.StoredCommits(ctx, t.snap, nil) {
+	for rec, err := range catalog.StoredCommits(ctx, t.kept, nil) {
 		if err != nil {
 			return err
 		}
@@ -98,10 +101,7 @@ func everything(ctx context.Context, t *transfer) error {
 		if err != nil {
 			return err
 		}
-		expired, at, err := t.from.expired(ctx, c.ID)
-		if err != nil {
-			return err
-		}
+		at, expired := t.expired[c.ID]
 		if !has || gone && !expired {
 			t.add(c, !expired, has, at)
 		}
@@ -145,27 +145,36 @@ func (t *transfer) mirror(ctx context.Context, of *[8]byte) error {
 
 // copySpace takes the records of a space from the source.
 func (t *transfer) copySpace(ctx context.Context, batch *index.Batch, s index.Space) error {
-	for rec, err := range t.snap.Scan(s, nil, nil, false) {
+	_, err := t.copyRecords(ctx, batch, s)
+	return err
+}
+
+// copyRecords is copySpace that returns the keys of the records.
+func (t *transfer) copyRecords(ctx context.Context, batch *index.Batch, s index.Space) (keys map[string]struct{}, err error) {
+	keys = map[string]struct{}{}
+	for rec, err := range t.kept.Scan(s, nil, nil, false) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		keys[string(rec.Key)] = struct{}{}
 		old, err := t.to.idx.Get(s, rec.Key)
 		if err != nil && !errors.Is(err, index.ErrNotFound) {
-			return err
+			return nil, err
 		}
 		if err != nil || !bytes.Equal(old, rec.Value) {
 			batch.Set(s, rec.Key, rec.Value)
 		}
 	}
-	return nil
+	return keys, nil
 }
 
 // mirrorSpace makes the records of a space those of the source.
 func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.Space) error {
-	if err := t.copySpace(ctx, batch, s); err != nil {
+	keys, err := t.copyRecords(ctx, batch, s)
+	if err != nil {
 		return err
 	}
 	for rec, err := range t.to.idx.Scan(s, nil, nil, false) {
@@ -175,10 +184,8 @@ func (t *transfer) mirrorSpace(ctx context.Context, batch *index.Batch, s index.
 		if err != nil {
 			return err
 		}
-		if _, err := t.snap.Get(s, rec.Key); errors.Is(err, index.ErrNotFound) {
+		if _, ok := keys[string(rec.Key)]; !ok {
 			batch.Delete(s, rec.Key)
-		} else if err != nil {
-			return err
 		}
 	}
 	return nil

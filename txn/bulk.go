@@ -33,6 +33,7 @@ type Bulk struct {
 	add   bool
 	began tree.Root // working root of the session before
 	base  tree.Root // of the session's base, before
+	life  uint64    // see Roots
 	done  func()    // releases began and base
 	err   error
 }
@@ -42,17 +43,20 @@ type Bulk struct {
 // keep their identity, so that the same keys make no change. With add, what is
 // there already stays unless it is put again.
 func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error) {
-	base, root, err := s.flushedSince(ctx)
+	at, err := s.roots(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bulk{s: s, space: s.space, path: namespace.DirPath(path), add: add, began: root, base: base, done: s.hold(base, root)}
+	b := &Bulk{
+		s: s, space: s.space, path: namespace.DirPath(path), add: add,
+		began: at.Work, base: at.Start, life: at.Life, done: s.hold(at.Start, at.Work),
+	}
 	if !add {
 		if err := b.reuse(ctx); err != nil {
 			return nil, err
 		}
 	}
-	b.node, err = b.space.NewBuilder(ctx, root, path, add, s.db.opts.SessionBytes)
+	b.node, err = b.space.NewBuilder(ctx, at.Work, path, add, s.db.opts.SessionBytes)
 	return b, err
 }
 
@@ -179,6 +183,9 @@ func (b *Bulk) Finish(ctx context.Context) error {
 		return err
 	}
 	return b.s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+		if b.s.life != b.life { // pages and values that were sent there may be lost
+			return root, fmt.Errorf("bulk write of %q: another process has the session open now: %w; begin the bulk write again", strings.TrimSuffix(b.path, "/"), ErrLost)
+		}
 		if b.add {
 			return b.node.AddTo(ctx, root)
 		}

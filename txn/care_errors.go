@@ -2,6 +2,7 @@ package txn
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -31,6 +32,24 @@ type CareError struct {
 // Error implements error.
 func (e CareError) Error() string { return "background work failed: " + e.Work + ": " + e.Err.Error() }
 
+// MarshalJSON writes the text of the cause.
+func (e CareError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(careErrorForm{e.Work, damage{e.Err}})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (e *CareError) UnmarshalJSON(b []byte) error {
+	var f careErrorForm
+	err := json.Unmarshal(b, &f)
+	*e = CareError{f.Work, f.Err.known()}
+	return err
+}
+
+type careErrorForm struct {
+	Work string
+	Err  damage
+}
+
 // Unwrap returns the cause.
 func (e CareError) Unwrap() error { return e.Err }
 
@@ -47,6 +66,9 @@ type careErrors struct {
 // CareErrors returns the errors of background work that has not succeeded since. Those of
 // checkpoints are remembered by the directory. It works after Close too.
 func (db *DB) CareErrors() []CareError {
+	if db.peer != nil {
+		return db.peer.careErrors()
+	}
 	c := &db.careErrors
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,11 +54,14 @@ type RepairReport struct {
 // the repair, [ErrCollecting] beside a collection or a transfer into the database; damage
 // that is left is in the report: [Salvage] goes back to a sound checkpoint.
 func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairReport, error) {
+	if db.peer != nil {
+		return db.peer.repair(ctx, o, from)
+	}
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
 	for _, other := range from {
-		if err := other.whole(); err != nil {
+		if err := other.check(); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +155,7 @@ func (p *repairer) heal(ctx context.Context) error {
 			}
 		}
 		for _, src := range p.from {
-			if err := p.healFrom(ctx, src.idx, src.dir); err != nil {
+			if err := p.healFrom(ctx, func(s index.Space, name []byte) ([]byte, error) { return src.stored(ctx, s, name) }, src.dir); err != nil {
 				return err
 			}
 		}
@@ -170,29 +173,10 @@ func (p *repairer) heal(ctx context.Context) error {
 // twice, and from others.
 func (p *repairer) healPayloads(ctx context.Context) error {
 	for _, src := range slices.Insert(slices.Clone(p.from), 0, p.db) {
-		wanted, found := map[digest.Sum]bool{}, map[digest.Sum]pack.Address{}
-		for _, sum := range p.bad {
-			wanted[sum] = true
-		}
-		if len(wanted) == 0 {
+		if len(p.bad) == 0 {
 			return nil
 		}
-		var mu sync.Mutex
-		_, err := src.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
-			mu.Lock()
-			_, has := found[v.Sum]
-			mu.Unlock()
-			if !wanted[v.Sum] || has {
-				return nil
-			}
-			if _, err := src.rightPayload(ctx, addressOf(v), v.Sum); err != nil {
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			found[v.Sum] = addressOf(v)
-			return nil
-		}})
+		found, err := src.payloadsOf(ctx, slices.Collect(maps.Values(p.bad)))
 		if err != nil {
 			return err
 		}
@@ -213,6 +197,47 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 	return nil
 }
 
+// payloadsOf finds sound payloads with the hashes in sums.
+func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (map[digest.Sum]pack.Address, error) {
+	found := map[digest.Sum]pack.Address{}
+	if db.peer != nil {
+		list, err := ask[[]hole, none](ctx, db.peer, "payloads", sums, nil)
+		for _, h := range list {
+			found[h.Sum] = h.Address
+		}
+		return found, err
+	}
+	wanted := map[digest.Sum]bool{}
+	for _, sum := range sums {
+		wanted[sum] = true
+	}
+	var mu sync.Mutex
+	_, err := db.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
+		mu.Lock()
+		_, has := found[v.Sum]
+		mu.Unlock()
+		if !wanted[v.Sum] || has {
+			return nil
+		}
+		if _, err := db.rightPayload(ctx, addressOf(v), v.Sum); err != nil {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		found[v.Sum] = addressOf(v)
+		return nil
+	}})
+	return found, err
+}
+
+// stored reads a page or a record as it is stored.
+func (db *DB) stored(ctx context.Context, s index.Space, name []byte) ([]byte, error) {
+	if s != index.SpacePage || len(name) != digest.Size {
+		return db.records(ctx).Get(s, name)
+	}
+	return onePage(db.Source().Pages(ctx, []PageName{PageName(name)}))
+}
+
 // healFromCheckpoint takes what it can from one checkpoint. One that cannot be opened
 // heals nothing.
 func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (err error) {
@@ -223,11 +248,11 @@ func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (e
 		return nil
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
-	return p.healFrom(ctx, idx, "checkpoint "+checkpoint)
+	return p.healFrom(ctx, idx.Get, "checkpoint "+checkpoint)
 }
 
 // healFrom takes pages and commits from another index.
-func (p *repairer) healFrom(ctx context.Context, idx *index.Index, name string) error {
+func (p *repairer) healFrom(ctx context.Context, get func(s index.Space, name []byte) ([]byte, error), name string) error {
 	batch := p.db.idx.NewBatch()
 	defer func() { batch.Close() }()
 	kinds := map[index.Space]string{index.SpacePage: ProblemPage, index.SpaceCommit: ProblemCommit}
@@ -241,7 +266,7 @@ func (p *repairer) healFrom(ctx context.Context, idx *index.Index, name string) 
 		if b, err := p.db.idx.Get(at.space, at.name[:]); err == nil && digest.Of(b) == at.name {
 			continue // sound, and wrong in another way
 		}
-		b, err := idx.Get(at.space, at.name[:])
+		b, err := get(at.space, at.name[:])
 		if err != nil || digest.Of(b) != at.name {
 			continue
 		}

@@ -21,10 +21,10 @@ type CheckOptions struct {
 	Payloads bool
 	// Found is called with each problem once the versions that it affects are
 	// known; nil collects them in the report only. Calls do not overlap.
-	Found func(Problem)
+	Found func(Problem) `json:"-"`
 	// Progress is called from time to time with how far the check is. Calls do not
 	// overlap.
-	Progress func(CheckProgress)
+	Progress func(CheckProgress) `json:"-"`
 
 	// gone says that packs may have been removed since, because the index is a
 	// checkpoint: that one is missing matters where a payload lies in it.
@@ -138,7 +138,10 @@ const maxProblems = 1000
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if err := db.whole(); err != nil {
+	if db.peer != nil {
+		return care[CheckReport](ctx, db.peer, "check", o, o.Progress, o.Found)
+	}
+	if err := db.check(); err != nil {
 		return nil, err
 	}
 	if err := db.writePending(ctx); err != nil {

@@ -166,6 +166,9 @@ func (db *DB) stopCheckpoints() {
 // to here, and removes all but the two newest copies. The copies share tables
 // with the index: one takes milliseconds, and space only as the index changes.
 func (db *DB) Checkpoint(ctx context.Context) error {
+	if db.peer != nil {
+		return db.peer.tell(ctx, "checkpoint", none{})
+	}
 	if err := errors.Join(db.writable(), ctx.Err()); err != nil {
 		return err
 	}
@@ -183,6 +186,9 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 // Checkpoints lists the copies of the index, oldest first, after the one that
 // is being made if there is one. The error may also be that of the last attempt.
 func (db *DB) Checkpoints() ([]Checkpoint, error) {
+	if db.peer != nil {
+		return db.peer.checkpoints()
+	}
 	if err := db.check(); err != nil {
 		return nil, err
 	}

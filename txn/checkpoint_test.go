@@ -262,11 +262,6 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 		checkpointNames(t, db) // waits for one that is made behind the commit
 	}
-	if c, err := db.CopyIndex(bg); err != nil {
-		t.Error(err)
-	} else if err := c.Close(); err != nil {
-		t.Error(err)
-	}
 	closeChecked(t, db)
 	checkpointsAreSound(t, o)
 	if list, err := listCheckpoints(fs, "db"); err != nil || len(list) != keptCheckpoints {

@@ -78,7 +78,7 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 // copyTo makes a new database by a transfer. The file that says that it is one
 // comes last.
 func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
-	if err := db.whole(); err != nil {
+	if err := db.check(); err != nil {
 		return nil, err
 	}
 	fs := opts.FS
@@ -133,6 +133,6 @@ func (db *DB) sound(ctx context.Context) error {
 // copyOptions are those of a copy that is open only to be written.
 func (db *DB) copyOptions() Options {
 	opts := db.opts
-	opts.ReadOnly, opts.IndexCopy, opts.Durability, opts.CheckpointCommits = false, "", DurabilitySync, -1
+	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilitySync, -1
 	return opts
 }

@@ -66,10 +66,6 @@ type DB struct {
 	// lock of commits.
 	pinMu  sync.RWMutex
 	pinned atomic.Uint64 // counts pins that were made
-	// copies counts those of the index that other processes read; copying is held while
-	// their directory changes.
-	copies  atomic.Int64
-	copying sync.Mutex
 	// care is held shared by code that relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care       sync.RWMutex
@@ -79,9 +75,10 @@ type DB struct {
 	unapplied map[SessionID]error // logs of sessions that could not be applied
 
 	mu       sync.Mutex
-	sessions map[SessionID]*Session // open in this process
-	roots    map[tree.Root]int      // of open snapshots, for gc
-	caches   []*func()              // see Cache
+	sessions map[SessionID]*Session     // open in this process
+	roots    map[tree.Root]int          // of open snapshots, for gc
+	caches   []*func()                  // see Cache
+	kept     map[uint64]*index.Snapshot // of transfers; see keep.go
 
 	closed atomic.Bool
 }
@@ -97,9 +94,6 @@ func Open(dir string, o *Options) (*DB, error) {
 			err = &IndexLostError{Dir: dir, Err: err}
 		}
 		return nil, err
-	}
-	if opts.IndexCopy != "" {
-		return openIndexCopy(dir, opts)
 	}
 	db, err := open(dir, fs.PathJoin(dir, indexDir), opts, false)
 	if err != nil && indexIsLost(err) {
@@ -232,8 +226,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, errors.Join(err, db.packs.Close())
 	}
 	err = db.checkpoints.load(db)
-	if err == nil && !opts.ReadOnly {
-		err = db.removeCopies()
+	if copies := fs.PathJoin(dir, "readers"); err == nil && !opts.ReadOnly && exists(fs, copies) {
+		err = fs.RemoveAll(copies) // of the index; a killed process of an earlier version left them
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.packs.Close())

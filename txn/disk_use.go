@@ -19,8 +19,7 @@ type DiskUse struct {
 	Packs     int
 	// CheckpointBytes is what checkpoints take that the index does not share.
 	CheckpointBytes int64
-	// OtherBytes is all else: what repairs set aside, copies of the index that other
-	// processes read, and the directories.
+	// OtherBytes is all else: what repairs set aside, and the directories.
 	OtherBytes int64
 	// IndexWritten is what was written to the log of the index since it was
 	// opened.

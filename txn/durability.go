@@ -131,6 +131,9 @@ func (p *pending) bytes() int64 {
 // Sync returns when everything that was acknowledged before is on disk. With
 // DurabilitySync that is so already.
 func (db *DB) Sync(ctx context.Context) error {
+	if db.peer != nil {
+		return db.peer.tell(ctx, "sync", none{})
+	}
 	if err := errors.Join(db.check(), ctx.Err()); err != nil {
 		return err
 	}

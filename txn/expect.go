@@ -7,6 +7,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // Expect is the condition of a write on the current value of its key. The zero
@@ -41,13 +42,36 @@ func (e *ChangedError) Error() string {
 // Is reports that it is a conflict.
 func (e *ChangedError) Is(target error) bool { return fault.Matches(ErrConflict, target) }
 
+// SetIf sets a key if it has the expected value, and returns the identity of the new value. A
+// nil value deletes the key. The error is a *[ChangedError] if the key has another value.
+// Between the comparison and the write of a session of this process, others may write.
+func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
+	if s.tx != nil {
+		return s.setThere(ctx, key, value, &want)
+	}
+	if err := s.expect(ctx, key, want); err != nil {
+		return id, err
+	}
+	if value == nil {
+		return id, s.Delete(ctx, key)
+	}
+	if err := s.Set(ctx, key, value); err != nil {
+		return id, err
+	}
+	v, err := s.lookup(ctx, key)
+	if err != nil {
+		return id, err
+	}
+	return kv.ID(v.ContentSum()), nil
+}
+
 // expect returns a *[ChangedError] if a key has another value than the expected one.
 func (s *Session) expect(ctx context.Context, key string, want Expect) error {
 	if want == (Expect{}) {
 		return nil
 	}
 	have := kv.ID{}
-	v, err := s.Locate(ctx, key)
+	v, err := s.lookup(ctx, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		if want.Absent {
@@ -56,9 +80,15 @@ func (s *Session) expect(ctx context.Context, key string, want Expect) error {
 	case err != nil:
 		return err
 	default:
-		have = v.ID()
+		have = kv.ID(v.ContentSum())
 		if !want.Absent && have == want.ID {
 			return nil
+		}
+		if v.Kind == tree.KindVirtual && !want.Absent { // its bytes have another identity
+			at, err := s.Locate(ctx, key)
+			if err == nil && at.ID() == want.ID {
+				return nil
+			}
 		}
 	}
 	return &ChangedError{Key: key, Want: want, Have: have}

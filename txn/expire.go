@@ -64,9 +64,13 @@ type ExpireReport struct {
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
+	if db.peer != nil {
+		db.letGo()
+		return ask[*ExpireReport, none](ctx, db.peer, "expire", o, nil)
+	}
 	check := db.writable
 	if o.DryRun {
-		check = db.whole
+		check = db.check
 	}
 	if err := check(); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type GCOptions struct {
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
-	Progress func(GCProgress)
+	Progress func(GCProgress) `json:"-"`
 
 	// Bounds of memory: names of dead pages, bytes of ranges. Tests use less.
 	deadNames, rangeBytes int
@@ -63,8 +63,8 @@ type GCReport struct {
 	// were left alone because of a pin, a second link, or a process that reads
 	// them and was given the file.
 	Removed, Punched, Rewritten, Pinned, Linked, Leased int
-	// Stopped says that a pin or a copy of the index was made meanwhile, so that the rest of the packs
-	// is left to the next collection.
+	// Stopped says that a pin was made meanwhile, so that the rest of the packs is left
+	// to the next collection.
 	Stopped bool
 	// Holders are what keeps payloads, and Disk is what the directory takes, with Explain.
 	Holders []Holder
@@ -77,9 +77,13 @@ type GCReport struct {
 // moment, by ctx or a crash, and then be run again. Damage that it meets ends
 // it before anything is removed.
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
+	if db.peer != nil {
+		db.letGo()
+		return care[GCReport](ctx, db.peer, "gc", o, o.Progress, nil)
+	}
 	check := db.writable
 	if o.DryRun {
-		check = db.whole
+		check = db.check
 	}
 	if err := check(); err != nil {
 		return nil, err
@@ -218,6 +222,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 	db.commit.unlock()
 
 	expired, err := catalog.ExpiredIDs(snap)
+	if err == nil {
+		err = db.keptExpired(expired)
+	}
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Bytes == 0 && !out.Removed || g.marks.Pinned(info.ID) || out.Linked || db.copies.Load() > 0 {
+		if out.Bytes == 0 && !out.Removed || g.marks.Pinned(info.ID) || out.Linked {
 			g.hold(info.ID, out)
 			continue
 		}
@@ -123,8 +123,7 @@ func (db *DB) sealPack(id pack.ID) error {
 	return db.write(context.Background(), newChange(db.packFailures.Load()))
 }
 
-// reclaimPack gives the space of one pack back. No pin or copy of the index is made
-// meanwhile; if one was made since the collector began, it stops.
+// reclaimPack gives the space of one pack back. No pin is made meanwhile; if one was made since the collector began, it stops.
 func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, err error) {
 	db := g.db
 	db.care.Lock()
@@ -178,7 +177,7 @@ func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
 		g.r.Pinned++
 	case out.Linked:
 		g.r.Linked++
-	case out.Leased, g.db.copies.Load() > 0:
+	case out.Leased:
 		g.r.Leased++
 	}
 }

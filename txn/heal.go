@@ -82,7 +82,7 @@ func (db *DB) verifyPayload(ctx context.Context, a pack.Address, sum digest.Sum)
 
 // rightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
 func (db *DB) rightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	err = db.packs.View(ctx, a, 0, a.Length, func(b []byte) error {
+	err = db.view(ctx, a, 0, a.Length, func(b []byte) error {
 		out = append([]byte{}, b...)
 		return compareSum(a, b, sum)
 	})
@@ -224,9 +224,32 @@ func (e *DamageError) Error() string {
 // Unwrap returns what is wrong with the first of them.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// problemsOf finds the keys and versions of payloads for which damage returns an error.
-func (db *DB) problemsOf(ctx context.Context, damage func(tree.Value) error) ([]Problem, error) {
-	c, err := db.checked(ctx, CheckOptions{payload: func(_ context.Context, v tree.Value) error { return damage(v) }})
+// damages are payloads and packs that cannot be read.
+type damages struct {
+	Payloads []damagedAt
+	Packs    map[pack.ID]*damage
+}
+
+type damagedAt struct {
+	Address pack.Address
+	Damage  damage
+}
+
+// problemsOf finds the keys and versions of payloads that are damaged.
+func (db *DB) problemsOf(ctx context.Context, d damages) ([]Problem, error) {
+	if db.peer != nil {
+		return ask[[]Problem, none](ctx, db.peer, "damage", d, nil)
+	}
+	bad := map[pack.Address]error{}
+	for _, p := range d.Payloads {
+		bad[p.Address] = p.Damage.error
+	}
+	c, err := db.checked(ctx, CheckOptions{payload: func(_ context.Context, v tree.Value) error {
+		if p := d.Packs[addressOf(v).Pack]; p != nil {
+			return p.error
+		}
+		return bad[addressOf(v)]
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -104,9 +104,10 @@ type Options struct {
 	// Socket is where this process serves the database to others, which those that
 	// find it locked are told; see [index.Holder].
 	Socket string
-	// IndexCopy, if set, is an [IndexCopy] that another process made of its open
-	// database, which is then read as of that moment.
-	IndexCopy string
+	// Other opens another database of this machine for reading, through the process that
+	// has it open if there is one, and returns what closes it. It is for transfers and
+	// repairs that another process asks for; see [DB.Answer]. nil refuses them.
+	Other func(ctx context.Context, dir string) (db *DB, done func() error, err error)
 	// Durability says when commits are on disk; default [DurabilitySync].
 	Durability Durability
 	// SyncInterval bounds the time that [DurabilityAsync] leaves between a

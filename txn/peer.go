@@ -18,11 +18,17 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
+// asker is the part of a [Remote] that runs requests.
+type asker interface {
+	Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error)
+}
+
 // peer is the part of a DB that reads through a source in place of an index, because another
 // process has the database open.
 type peer struct {
 	Source
 	remote Remote // nil if the peer only reads
+	asks   asker  // nil if nothing can be asked for
 	db     *DB
 	stop   func() // being recalled
 
@@ -50,9 +56,10 @@ var ErrPeer = fmt.Errorf("txn: only the process that has the database open can d
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.Durability = DurabilitySync // nothing waits here
-	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: pack.Borrow(src.Pack)}
+	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: pack.Borrow(opts.FS, opts.FS.PathJoin(dir, packDir), src.Pack)}
 	db.peer = &peer{Source: src, db: db}
 	db.peer.remote, _ = src.(Remote)
+	db.peer.asks, _ = src.(asker)
 	db.identity = id
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)
@@ -86,14 +93,6 @@ func (p *peer) release(wait time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	p.db.packs.Release(ctx)
-}
-
-// whole is check for methods that need the index: a peer has none, and gets ErrPeer.
-func (db *DB) whole() error {
-	if db.peer != nil {
-		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
-	}
-	return db.check()
 }
 
 // at opens a version, which the source keeps until the snapshot is closed. The peer then
@@ -247,20 +246,21 @@ type records interface {
 
 func (db *DB) records(ctx context.Context) records {
 	if db.peer != nil {
-		return sourceRecords{ctx, db.peer.Source}
+		return sourceRecords{ctx, db.peer.Source, 0}
 	}
 	return db.idx
 }
 
 // sourceRecords are the records of a source.
 type sourceRecords struct {
-	ctx context.Context
-	src Source
+	ctx  context.Context
+	src  Source
+	kept uint64 // see RecordRange
 }
 
 // Get implements [catalog.Getter].
 func (r sourceRecords) Get(s index.Space, key []byte) ([]byte, error) {
-	list, _, err := r.src.Records(r.ctx, RecordRange{Space: byte(s), From: key, To: append(slices.Clip(key), 0)})
+	list, _, err := r.src.Records(r.ctx, RecordRange{Space: byte(s), From: key, To: append(slices.Clip(key), 0), Kept: r.kept})
 	if err == nil && len(list) == 0 {
 		err = index.ErrNotFound
 	}
@@ -273,7 +273,7 @@ func (r sourceRecords) Get(s index.Space, key []byte) ([]byte, error) {
 // Scan implements [catalog.Scanner]. Each answer of the source is as of another moment.
 func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		of := RecordRange{Space: byte(s), From: from, To: to, Reverse: reverse}
+		of := RecordRange{Space: byte(s), From: from, To: to, Reverse: reverse, Kept: r.kept}
 		for more := true; more; {
 			var list []Record
 			var err error

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -16,7 +18,7 @@ import (
 // A session of a peer is in the process that has the database open. The peer asks for
 // values by key, and reads listings and comparisons from the pages of the working root:
 //
-//	Set, Delete ─────────────────────▶ Tx.Set, Tx.Delete
+//	Set, Delete ─────────────────────▶ Tx.SetIf
 //	SetVirtual, DeletePrefix, Move ──▶ Tx.Apply: entries as those of the log of a session
 //	Copy, DeleteChunks, Bulk ────────▶ the pages are made here: Tx.Stage, then Tx.Swap
 //	Get, Locate ─────────────────────▶ Tx.Value, then the payload from its pack
@@ -61,7 +63,7 @@ func (p *peer) session(tx Tx) *Session {
 	i := tx.Info()
 	pages := newOverlay(txPages{tx}, p.db.opts.SessionBytes)
 	s := &Session{
-		db: p.db, tx: tx, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
+		db: p.db, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),
 	}
 	s.told()
@@ -82,14 +84,94 @@ func (s *Session) open() error {
 	return s.db.check()
 }
 
-// send has the other process apply an entry.
-func (s *Session) send(ctx context.Context, e *catalog.Entry) error {
+// send has the other process apply an entry. seen changes what is known of the values of keys.
+func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.open(); err != nil {
 		return err
 	}
-	return s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+	defer s.seen.lockAll()()
+	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+	if err == nil {
+		s.seen.change(seen)
+	}
+	return err
+}
+
+// sendChange is send of an entry that changes many keys.
+func (s *Session) sendChange(ctx context.Context, e *catalog.Entry) error {
+	return s.send(ctx, e, func(ids map[string]kv.ID) {
+		moved := map[string]kv.ID{}
+		for key, id := range ids {
+			if e.Kind == catalog.EntryPrefix && strings.HasPrefix(key, e.Key) {
+				ids[key] = kv.ID{}
+			}
+			if e.Kind != catalog.EntryMove {
+				continue
+			}
+			if below, ok := belowNode(key, e.Key); ok {
+				ids[key], moved[e.To+below] = kv.ID{}, id
+			} else if _, ok := belowNode(key, e.To); ok {
+				delete(ids, key)
+			}
+		}
+		maps.Copy(ids, moved)
+	})
+}
+
+// belowNode returns what is left of a key behind the path of a node at or above it.
+func belowNode(key, node string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(key, node)
+	return below, ok && (below == "" || below[0] == '/')
+}
+
+// putThere puts a value that names its bytes.
+func (s *Session) putThere(ctx context.Context, key string, v tree.Value) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer s.seen.lock(key)()
+	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
+	if err == nil {
+		s.seen.wrote(key, kv.ID(v.ContentSum()))
+	}
+	return err
+}
+
+// setThere is SetIf of a session of a peer. Without a condition, the key must have the value
+// that was seen.
+func (s *Session) setThere(ctx context.Context, key string, value []byte, want *Expect) (kv.ID, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.open(); err != nil {
+		return kv.ID{}, err
+	}
+	defer s.seen.lock(key)()
+	if want == nil {
+		want = s.seen.expect(key)
+	}
+	id, err := s.tx.SetIf(ctx, key, value, *want)
+	if err == nil {
+		s.seen.wrote(key, id)
+	}
+	return id, err
+}
+
+// lookupThere is lookup of a session of a peer.
+func (s *Session) lookupThere(ctx context.Context, key string) (tree.Value, error) {
+	defer s.seen.rlock(key)()
+	v, err := s.tx.Value(ctx, key)
+	switch {
+	case err == nil:
+		s.seen.read(key, kv.ID(v.ContentSum()))
+	case errors.Is(err, kv.ErrNotFound):
+		s.seen.read(key, kv.ID{})
+		err = kv.ErrNotFound
+	}
+	return v, err
 }
 
 // maxSwaps bounds how often a change is made again because others write to the session.
@@ -103,21 +185,56 @@ func (s *Session) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, 
 		return err
 	}
 	for try := 0; ; try++ {
-		_, from, err := s.tx.Roots(ctx)
+		from, err := s.tx.Roots(ctx)
 		if err != nil {
 			return err
 		}
-		to, err := fn(from)
-		if err != nil || to == from {
+		s.life = from.Life
+		to, err := fn(from.Work)
+		if err != nil || to == from.Work {
 			return err
 		}
 		if err = s.stage(ctx, to); err == nil {
-			err = s.tx.Swap(ctx, from, to)
+			err = s.swapped(ctx, from, to)
 		}
 		if !errors.Is(err, ErrOtherRoot) || try == maxSwaps {
 			return err
 		}
 	}
+}
+
+// swapped puts a root in place. What is known of keys that this changes is changed too.
+func (s *Session) swapped(ctx context.Context, from Roots, to tree.Root) error {
+	defer s.seen.lockAll()()
+	known := s.seen.all()
+	changed := map[string]kv.ID{}
+	for key, id := range known {
+		was, err := s.idIn(ctx, from.Work, key)
+		if err != nil {
+			return err
+		}
+		is, err := s.idIn(ctx, to, key)
+		if err != nil {
+			return err
+		}
+		if was == id && is != id {
+			changed[key] = is
+		}
+	}
+	err := s.tx.Swap(ctx, from, to)
+	if err == nil {
+		s.seen.change(func(ids map[string]kv.ID) { maps.Copy(ids, changed) })
+	}
+	return err
+}
+
+// idIn returns the identity of the value that a key has below a root, zero for none.
+func (s *Session) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, error) {
+	v, ok, err := s.space.Get(ctx, root, key)
+	if err != nil || !ok {
+		return kv.ID{}, err
+	}
+	return kv.ID(v.ContentSum()), nil
 }
 
 // stage sends the pages below a root that this process has made.

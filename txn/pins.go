@@ -13,6 +13,9 @@ import (
 // database that is copying a pack, while commits go on. A name that is taken is
 // ErrRefExists.
 func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note string) error {
+	if db.peer != nil {
+		return db.peer.tell(ctx, "pin", pinRequest{name, at, note})
+	}
 	if err := errors.Join(db.writable(), CheckRefName(name)); err != nil {
 		return err
 	}
@@ -44,6 +47,9 @@ func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note stri
 
 // DeletePin removes a pin, or returns ErrNoRef.
 func (db *DB) DeletePin(name string) error {
+	if db.peer != nil {
+		return db.peer.tell(context.Background(), "unpin", name)
+	}
 	if err := db.writable(); err != nil {
 		return err
 	}

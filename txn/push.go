@@ -43,7 +43,7 @@ func (db *DB) Pull(ctx context.Context, from *DB, o TransferOptions) (*TransferR
 // or rebase, and the report says which refs of the source they are. Expiry lets
 // them go if no ref comes to reach them.
 func (db *DB) Fetch(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, "fetch", o)
+	return exchange(ctx, from, db, opFetch, o)
 }
 
 // pushing is a push, pull or fetch of refs.
@@ -61,6 +61,9 @@ type pushedRef struct {
 }
 
 func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (_ *TransferReport, err error) {
+	if to.peer != nil {
+		return to.peer.transfer(ctx, from, op, o)
+	}
 	defer wrap(&err, "%s", op)
 	p := &pushing{op: op, refs: map[string]*pushedRef{}, move: map[string]CommitID{}}
 	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
@@ -185,7 +188,7 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 	switch {
 	case old == ref.id:
 		return false, nil
-	case old.IsZero(), ref.force, p.op == "fetch":
+	case old.IsZero(), ref.force, p.op == opFetch:
 		return true, nil
 	case ref.id.IsZero():
 		_, err := p.t.from.version(ctx, old)
@@ -225,7 +228,7 @@ func related(ctx context.Context, db *DB, old, id CommitID) (bool, error) {
 
 // publish moves the refs; those that moved meanwhile are looked at again.
 func (p *pushing) publish(ctx context.Context, t *transfer) error {
-	if p.op == "fetch" {
+	if p.op == opFetch {
 		p.move = nil
 	}
 	return t.move(ctx, p.op, p.move, func(name string, old CommitID) (bool, error) {

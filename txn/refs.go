@@ -22,7 +22,7 @@ type refTable struct {
 	m  map[string]CommitID
 }
 
-func (t *refTable) load(idx *index.Index) error {
+func (t *refTable) load(idx catalog.Scanner) error {
 	t.m = map[string]CommitID{}
 	for r, err := range catalog.Refs.All(idx) {
 		if err != nil {

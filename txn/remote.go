@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,17 +50,11 @@ type Tx interface {
 	Info() SessionInfo
 	// Value returns the value of a key; kv.ErrNotFound if there is none.
 	Value(ctx context.Context, key string) (Value, error)
-	// Roots returns the root that the session began from, and its working root with every
-	// write in it.
-	Roots(ctx context.Context) (start, work Root, err error)
+	// Roots returns the roots of the session with every write in it.
+	Roots(ctx context.Context) (Roots, error)
 	// Pages is [Source.Pages] for pages of the session too.
 	Pages(ctx context.Context, names []PageName) ([][]byte, error)
-	// Set is [Session.Set].
-	Set(ctx context.Context, key string, value []byte) error
-	// Delete is [Session.Delete].
-	Delete(ctx context.Context, key string) error
-	// SetIf sets a key under a condition, and returns the identity of the new value. A nil
-	// value deletes the key. The error is a *[ChangedError] if the key has another value.
+	// SetIf is [Session.SetIf].
 	SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error)
 	// Apply does what entries of the log of a session say, in the encoding of
 	// docs/format.md: references, removed prefixes, moves, guards. After an error none of
@@ -70,9 +65,9 @@ type Tx interface {
 	Store(ctx context.Context, key string, value []byte) (Value, error)
 	// Stage sends pages that a later Swap refers to.
 	Stage(ctx context.Context, pages [][]byte) error
-	// Swap replaces the working root. The error is ErrOtherRoot if it is not from: the
-	// session was written to since.
-	Swap(ctx context.Context, from, to Root) error
+	// Swap replaces the working root. The error is ErrOtherRoot if the session was written
+	// to, or was opened by another process, since its roots were from.
+	Swap(ctx context.Context, from Roots, to Root) error
 	// Savepoint is [Session.Savepoint]. label is the label of the session.
 	Savepoint(ctx context.Context, label string) error
 	// Refresh is [Session.Refresh].
@@ -96,21 +91,39 @@ type (
 	Root = tree.Root
 )
 
+// Roots are the roots of a session at one moment.
+type Roots struct {
+	// Start is the root that the session began from, Work its working root.
+	Start, Work Root
+	// Life names the time for which one process has the session open. What [Tx.Stage] and
+	// [Tx.Store] were given in another life may be lost.
+	Life uint64
+}
+
+// AppendBinary appends the binary form of r.
+func (r Roots) AppendBinary(dst []byte) []byte {
+	return binary.LittleEndian.AppendUint64(r.Work.AppendBinary(r.Start.AppendBinary(dst)), r.Life)
+}
+
 // AppendValue appends the binary form of a value, which docs/format.md describes.
 func AppendValue(b []byte, v *Value) []byte { return catalog.AppendValue(b, v) }
 
 // ParseValue is the inverse of [AppendValue].
 func ParseValue(b []byte) (Value, error) { return catalog.ParseValue(b) }
 
-// ParseRoots reads two roots that [Root.AppendBinary] wrote.
-func ParseRoots(b []byte) (first, second Root, err error) {
-	if first, b, err = tree.DecodeRoot(b); err == nil {
-		second, b, err = tree.DecodeRoot(b)
+// ParseRoots is the inverse of [Roots.AppendBinary].
+func ParseRoots(b []byte) (r Roots, err error) {
+	if r.Start, b, err = tree.DecodeRoot(b); err == nil {
+		r.Work, b, err = tree.DecodeRoot(b)
 	}
-	if err == nil && len(b) > 0 {
-		err = errors.New("txn: bytes behind two roots")
+	if err == nil && len(b) != 8 {
+		err = fmt.Errorf("txn: %d bytes behind two roots, where 8 belong", len(b))
 	}
-	return first, second, err
+	if err != nil {
+		return Roots{}, err
+	}
+	r.Life = binary.LittleEndian.Uint64(b)
+	return r, nil
 }
 
 // ErrOtherRoot means that a session has another working root than one that was to be replaced.
@@ -164,29 +177,10 @@ type sessionTx struct{ *Session }
 
 func (t sessionTx) Value(ctx context.Context, key string) (Value, error) { return t.lookup(ctx, key) }
 
-func (t sessionTx) Roots(ctx context.Context) (start, work Root, err error) {
-	return t.flushedSince(ctx)
-}
+func (t sessionTx) Roots(ctx context.Context) (Roots, error) { return t.roots(ctx) }
 
 func (t sessionTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
 	return somePages(ctx, t.pages, names)
-}
-
-func (t sessionTx) SetIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
-	if err := t.expect(ctx, key, want); err != nil {
-		return id, err
-	}
-	if value == nil {
-		return id, t.Delete(ctx, key)
-	}
-	if err := t.Set(ctx, key, value); err != nil {
-		return id, err
-	}
-	v, err := t.Locate(ctx, key)
-	if err != nil {
-		return id, err
-	}
-	return v.ID(), nil
 }
 
 func (t sessionTx) Apply(ctx context.Context, entries []byte) error {
@@ -231,9 +225,9 @@ func (t sessionTx) Stage(ctx context.Context, pages [][]byte) error {
 	return nil
 }
 
-func (t sessionTx) Swap(ctx context.Context, from, to Root) error {
+func (t sessionTx) Swap(ctx context.Context, from Roots, to Root) error {
 	return t.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
-		if root != from {
+		if root != from.Work || t.life != from.Life {
 			return root, ErrOtherRoot
 		}
 		return to, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,9 @@ import (
 // Safe for concurrent use, except that Commit and Abort end it.
 type Session struct {
 	db      *DB
-	tx      Tx // of a session of a peer, which is in another process; else nil
+	tx      Tx     // of a session of a peer, which is in another process; else nil
+	seen    *seen  // of a session of a peer
+	life    uint64 // see Roots; of a session of a peer: as of the last swap
 	id      SessionID
 	branch  string
 	created time.Time
@@ -213,7 +216,7 @@ func (db *DB) storedSession(id SessionID) ([]byte, error) {
 func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 	pages := newOverlay(db.committed(), db.opts.SessionBytes)
 	s := &Session{
-		db: db, id: rec.ID, branch: rec.Branch, created: rec.Created,
+		db: db, life: mathrand.Uint64(), id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),
 		base: rec.Base, start: start, work: rec.Work, label: rec.Label,
 		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
@@ -264,7 +267,7 @@ func (s *Session) Base() CommitID {
 // Commit a look-up if the branch moved.
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
 	if s.tx != nil {
-		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths})
+		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}, nil)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +331,7 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 	}
 	if s.tx != nil {
 		s.mu.RUnlock()
-		return s.tx.Value(ctx, key)
+		return s.lookupThere(ctx, key)
 	}
 	e, buffered := s.buf[key]
 	root := s.work

@@ -61,6 +61,9 @@ type SessionInfo struct {
 
 // Sessions lists the sessions that can be resumed or are open, oldest first.
 func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	if db.peer != nil {
+		return ask[[]SessionInfo, none](ctx, db.peer, "sessions", none{}, nil)
+	}
 	if err := db.check(); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,11 @@ const maxBuffered = 1 << 16
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	if s.tx != nil {
-		return s.tx.Set(ctx, key, value)
+		if value == nil {
+			value = []byte{}
+		}
+		_, err := s.setThere(ctx, key, value, nil)
+		return err
 	}
 	old, err := s.lookup(ctx, key)
 	if err == nil && s.repeated(ctx, old, value) {
@@ -109,7 +113,7 @@ var errOtherBase = errors.New("txn: the session has another base now")
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
 	v := tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}
 	if s.tx != nil {
-		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v})
+		return s.putThere(ctx, key, v)
 	}
 	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
@@ -117,7 +121,8 @@ func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, o
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error {
 	if s.tx != nil {
-		return s.tx.Delete(ctx, key)
+		_, err := s.setThere(ctx, key, nil, nil)
+		return err
 	}
 	return s.put(ctx, namespace.Edit{Key: key, Delete: true}, nil)
 }
@@ -246,16 +251,22 @@ func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, e
 // flushedSince returns the root of the base, and the working root with every
 // write in it since.
 func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err error) {
+	r, err := s.roots(ctx)
+	return r.Start, r.Work, err
+}
+
+// roots returns the roots of the session with every write in them.
+func (s *Session) roots(ctx context.Context) (Roots, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
-		return start, work, s.errClosed()
+		return Roots{}, s.errClosed()
 	}
 	if s.tx != nil {
 		return s.tx.Roots(ctx)
 	}
-	err = s.flush(ctx)
-	return s.start, s.work, err
+	err := s.flush(ctx)
+	return Roots{s.start, s.work, s.life}, err
 }
 
 // change flushes and replaces the working root by what fn makes of it. entry is what the
@@ -263,7 +274,7 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
 	switch {
 	case s.tx != nil && entry != nil:
-		return s.send(ctx, entry)
+		return s.sendChange(ctx, entry)
 	case s.tx != nil:
 		return s.swap(ctx, fn)
 	}

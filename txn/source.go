@@ -73,6 +73,9 @@ type RecordRange struct {
 	Space    byte
 	From, To []byte
 	Reverse  bool
+	// Kept, if not 0, is the number that the request "keep" reported: the records are as
+	// of that moment.
+	Kept uint64
 }
 
 // Ancestor is a commit in its stored form; see [DecodeCommit].
@@ -214,11 +217,17 @@ func (s source) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	if of.Space == byte(index.SpacePage) || of.Space == 0xff {
 		return nil, false, fmt.Errorf("txn: %q is not a space of records", of.Space)
 	}
-	if err := s.db.writePending(ctx); err != nil {
+	var in records = s.db.idx
+	if of.Kept != 0 {
+		in, err = s.db.keptSnapshot(of.Kept)
+	} else {
+		err = s.db.writePending(ctx)
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	bytes := 0
-	for r, err := range s.db.idx.Scan(index.Space(of.Space), of.From, of.To, of.Reverse) {
+	for r, err := range in.Scan(index.Space(of.Space), of.From, of.To, of.Reverse) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -78,7 +78,7 @@ type TransferOptions struct {
 	SkipDamaged bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
-	Progress func(TransferProgress)
+	Progress func(TransferProgress) `json:"-"`
 }
 
 // TransferProgress is how far a transfer is.
@@ -121,8 +121,9 @@ type transfer struct {
 	o        TransferOptions
 	r        *TransferReport
 
-	snap    *index.Snapshot // of the source
+	kept    *kept // of the source
 	heads   map[string]CommitID
+	expired map[CommitID]time.Time // versions of the source, and when
 	release []func()
 
 	records []transferRecord
@@ -162,17 +163,24 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 	if err != nil {
 		return t.r, err
 	}
-	return t.r, inTurn(ctx,
+	if t.kept, err = from.keep(ctx); err != nil {
+		return t.r, err
+	}
+	err = inTurn(t.kept.ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
+	if lost := context.Cause(t.kept.ctx); err != nil && ctx.Err() == nil && lost != nil {
+		err = lost
+	}
+	return t.r, err
 }
 
 // newTransfer keeps the destination from being collected until the transfer is
 // closed, which it is to be in any case.
 func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
 	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, bad: map[pack.Address]badPayload{}}
-	if from == to {
+	if sameDatabase(from, to) {
 		return t, errors.New("txn: source and destination are the same")
 	}
 	if err := errors.Join(from.check(), to.writable()); err != nil {
@@ -185,26 +193,19 @@ func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
 	return t, nil
 }
 
-// begin takes the state of the source at one moment, plans, and holds what is
-// to be copied. Nothing expires before it is held.
+// begin takes the state of the source, which is kept, and plans.
 func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transfer) error) error {
-	from := t.from
-	if err := from.whole(); err != nil {
+	var refs refTable
+	if err := refs.load(t.kept); err != nil {
 		return err
 	}
-	from.commit.lock()
-	if err := from.writePending(ctx); err != nil {
-		from.commit.unlock()
-		return err
+	t.heads, t.expired = refs.m, map[CommitID]time.Time{}
+	for e, err := range catalog.Expired.All(t.kept) {
+		if err != nil {
+			return err
+		}
+		t.expired[e.Commit] = e.Time
 	}
-	from.keeping.RLock()
-	defer from.keeping.RUnlock()
-	t.snap = from.idx.Snapshot()
-	t.heads = map[string]CommitID{}
-	for _, r := range from.heads.list("") {
-		t.heads[r.Name] = r.Commit
-	}
-	from.commit.unlock()
 	for _, r := range t.to.heads.list("") {
 		c, err := t.to.Lookup(ctx, r.Commit)
 		if err != nil {
@@ -216,8 +217,8 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 }
 
 func (t *transfer) close() {
-	if t.snap != nil {
-		t.snap.Close()
+	if t.kept != nil {
+		t.kept.release()
 	}
 	for _, release := range t.release {
 		release()
@@ -244,7 +245,6 @@ func (t *transfer) add(c *Commit, content, old bool, mark time.Time) {
 		return
 	}
 	t.r.Commits++
-	t.release = append(t.release, t.from.hold(c.Root))
 }
 
 // commits plans what is missing of the history of tips. left counts the generations
@@ -270,10 +270,7 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 		if err != nil {
 			return err
 		}
-		expired, at, err := t.from.expired(ctx, c.ID)
-		if err != nil {
-			return err
-		}
+		at, expired := t.expired[c.ID]
 		n := left[c.ID]
 		delete(left, c.ID)
 		switch {

@@ -73,12 +73,7 @@ func (t *transfer) damagedPack(ctx context.Context, id pack.ID, err error) error
 	if errors.Is(err, os.ErrNotExist) {
 		err = &pack.CorruptError{Pack: id, Reason: "the file is missing"}
 	}
-	problems, more := t.from.problemsOf(ctx, func(v tree.Value) error {
-		if addressOf(v).Pack == id {
-			return err
-		}
-		return nil
-	})
+	problems, more := t.from.problemsOf(ctx, damages{Packs: map[pack.ID]*damage{id: {err}}})
 	return errors.Join(&DamageError{problems, err}, more)
 }
 
@@ -105,37 +100,29 @@ func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 // go through its log, many are made a table.
 func (t *transfer) copyPages(ctx context.Context) error {
 	slices.SortFunc(t.found.pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
-	read := func(name tree.Name) ([]byte, error) {
-		b, err := t.from.committed().GetPage(ctx, name)
-		if err == nil && digest.Of(b) != name {
-			err = corrupt("page %v: its bytes hash to %v", name, digest.Of(b))
-		}
-		return b, err
-	}
 	var done int64
-	if t.r.PageBytes > transferBatch {
-		return t.to.idx.Ingest(func(yield func(index.Page, error) bool) {
-			for _, name := range t.found.pages {
-				b, err := read(name)
-				if err == nil {
-					err = ctx.Err()
-				}
-				if !yield(index.Page{Name: name, Bytes: b}, err) || err != nil {
-					return
-				}
-				done += int64(len(b))
-				t.report("index", done, t.r.PageBytes)
+	pages := func(yield func(index.Page, error) bool) {
+		for p, err := range t.from.pagesOf(ctx, t.found.pages) {
+			if err == nil && digest.Of(p.Bytes) != p.Name {
+				err = corrupt("page %v: its bytes hash to %v", p.Name, digest.Of(p.Bytes))
 			}
-		})
+			if !yield(p, err) || err != nil {
+				return
+			}
+			done += int64(len(p.Bytes))
+			t.report("index", done, t.r.PageBytes)
+		}
+	}
+	if t.r.PageBytes > transferBatch {
+		return t.to.idx.Ingest(pages)
 	}
 	batch := t.to.idx.NewBatch()
 	defer batch.Close()
-	for _, name := range t.found.pages {
-		b, err := read(name)
+	for p, err := range pages {
 		if err != nil {
 			return err
 		}
-		batch.PutPage(name, b)
+		batch.PutPage(p.Name, p.Bytes)
 	}
 	return batch.Commit(true)
 }

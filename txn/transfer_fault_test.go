@@ -124,8 +124,13 @@ func openPlain(t *testing.T, fs vfs.FS, dir string) *DB {
 }
 
 // Backups, pushes and clones run while the source is written by several, expired
-// and collected, and each is one state of it.
+// and collected, and each is one state of it. So do those of a peer.
 func TestTransferBesideWritersAndGC(t *testing.T) {
+	t.Run("holder", func(t *testing.T) { transferBesideWriters(t, func(db *DB) *DB { return db }) })
+	t.Run("peer", func(t *testing.T) { transferBesideWriters(t, func(db *DB) *DB { return remotePeer(t, db) }) })
+}
+
+func transferBesideWriters(t *testing.T, source func(*DB) *DB) {
 	rounds := 8
 	if testing.Short() {
 		rounds = 4
@@ -139,6 +144,7 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := openCopy(t, fs, "copy")
+	from := source(db)
 	var working sync.WaitGroup
 	var stop atomic.Bool
 	for w := range 3 {
@@ -168,16 +174,16 @@ func TestTransferBesideWritersAndGC(t *testing.T) {
 			stop.Store(true)
 			working.Wait()
 		}
-		if _, err := db.Backup(bg, "backup", TransferOptions{}); err != nil {
+		if _, err := from.Backup(bg, "backup", TransferOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
+		if _, err := from.Push(bg, to, TransferOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		looksLikeAVersion(t, to)
 		if n%4 == 0 {
 			dir := fmt.Sprint("clone", n)
-			if _, err := db.Clone(bg, dir, TransferOptions{Depth: 1}); err != nil {
+			if _, err := from.Clone(bg, dir, TransferOptions{Depth: 1}); err != nil {
 				t.Fatal(err)
 			}
 			c := openPlain(t, fs, dir)

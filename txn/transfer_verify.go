@@ -114,12 +114,12 @@ func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 // about them unless they are to be skipped.
 func (t *transfer) damaged(ctx context.Context) error {
 	var first error
-	problems, err := t.from.problemsOf(ctx, func(v tree.Value) error {
-		return t.bad[addressOf(v)].err
-	})
-	for _, bad := range t.bad {
+	var d damages
+	for a, bad := range t.bad {
+		d.Payloads = append(d.Payloads, damagedAt{a, damage{bad.err}})
 		first = bad.err
 	}
+	problems, err := t.from.problemsOf(ctx, d)
 	if t.o.SkipDamaged && err == nil {
 		t.r.Skipped = problems
 		t.r.Verified -= int64(len(t.bad))

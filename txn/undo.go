@@ -18,6 +18,9 @@ const (
 const (
 	opPush = "push"
 	opPull = "pull"
+	// What else a transfer may be; it is in no reflog.
+	opFetch  = "fetch"
+	opBackup = "backup"
 )
 
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -80,8 +81,7 @@ func beginBisect(ctx context.Context, db *engine.DB, good, bad string) (*txn.Bis
 // ask runs the command on a version.
 func ask(cmd *cobra.Command, db string, id txn.CommitID, args []string) (txn.Verdict, error) {
 	c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
-	c.Dir = here(cmd).dir
-	c.Env = append(here(cmd).environ(), "ZARRDB_REV="+id.String(), "ZARRDB_DB="+db)
+	c.Env = append(os.Environ(), "ZARRDB_REV="+id.String(), "ZARRDB_DB="+db)
 	c.Stdout, c.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
 	err := c.Run()
 	var exit *exec.ExitError

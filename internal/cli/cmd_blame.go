@@ -27,7 +27,7 @@ that removed it or made the array. Renames are followed. With --json, "chunk" an
   zarrdb blame weather.zdb@v1.0:temp --json`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
+			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func printBlame(cmd *cobra.Command, c engine.BlamedChunks, asJSON bool) error {
 			"chunk": c.Coords, "chunks": c.Counts, "key": c.Key, "start": c.Start, "shape": c.Shape,
 		})
 	}
-	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.In(here(cmd).zone()).Format(time.DateTime), c.Commit.Author,
+	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.In(time.Local).Format(time.DateTime), c.Commit.Author,
 		boxText(c.Start, c.Shape), firstLine(c.Commit.Message))
 	return nil
 }

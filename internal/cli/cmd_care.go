@@ -14,7 +14,7 @@ func statsCmd() *cobra.Command {
 		Example: `  zarrdb stats weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(cmd, args[0], present, func(t target, db *engine.DB) error {
+			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
 				st, err := db.Stats(cmd.Context(), t.rev)
 				if err != nil {
 					return err

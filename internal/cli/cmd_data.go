@@ -24,7 +24,7 @@ func initCmd() *cobra.Command {
 		Example: `  zarrdb init weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			db, err := engine.Create(cmd.Context(), here(cmd).path(args[0]), shared(cmd, nil))
+			db, err := engine.Create(cmd.Context(), args[0], alone(cmd, nil))
 			if err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	dir, err := importDest(here(cmd), args, &f.o)
+	dir, err := importDest(args, &f.o)
 	if err != nil {
 		return err
 	}
@@ -197,16 +197,16 @@ var validations = map[string]engine.Validate{
 
 // importDest reads the first argument of import, which may name a branch and a
 // path of a database that is there. Arguments in the wrong order are refused.
-func importDest(from caller, args []string, o *engine.ImportOptions) (dir string, err error) {
+func importDest(args []string, o *engine.ImportOptions) (dir string, err error) {
 	arg := args[0]
-	t := parseTarget(from, arg)
+	t := parseTarget(arg)
 	if t.db == "" {
 		if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
 			return "", usagef("import: %s is a URL, a database is a directory of this machine", zurl.Redact(arg))
 		}
-		if len(args) == 2 && (parseTarget(from, args[1]).db != "" || isAbsent(from, args[1])) {
-			info, _ := os.Stat(from.path(arg))
-			if files, _ := os.ReadDir(from.path(arg)); len(files) > 0 || info != nil && !info.IsDir() {
+		if len(args) == 2 && (parseTarget(args[1]).db != "" || isAbsent(args[1])) {
+			info, _ := os.Stat(arg)
+			if files, _ := os.ReadDir(arg); len(files) > 0 || info != nil && !info.IsDir() {
 				return "", usagef("import: %s is no database; the database comes first: zarrdb import %s %s", arg, args[1], arg)
 			}
 		}
@@ -228,17 +228,17 @@ func importDest(from caller, args []string, o *engine.ImportOptions) (dir string
 }
 
 // isAbsent reports whether an argument is a plain path at which there is nothing.
-func isAbsent(from caller, arg string) bool {
+func isAbsent(arg string) bool {
 	if strings.Contains(arg, "|") || rootURL.MatchString(arg) {
 		return false
 	}
-	_, err := os.Lstat(from.path(arg))
+	_, err := os.Lstat(arg)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
 	ctx := cmd.Context()
-	if t := parseTarget(here(cmd), source); t.db != "" && here(cmd).sameFile(t.db, dir) {
+	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
 		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
 	}
 	from, err := src.open(cmd, source)
@@ -300,7 +300,7 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 	}
 	defer from.Close()
 	if err := from.HasHistory(ctx); err != nil {
-		if t := parseTarget(here(cmd), source); t.db != "" {
+		if t := parseTarget(source); t.db != "" {
 			return fmt.Errorf("%w; for a database with its history: zarrdb clone %s %s", err, shellWord(t.db), shellWord(dir))
 		}
 		if errors.Is(err, engine.ErrFormat) {
@@ -357,7 +357,7 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 	var comparing *phases
 	var opened atomic.Int64
 	for _, source := range sources {
-		if t := parseTarget(here(cmd), source); t.db != "" && here(cmd).sameFile(t.db, dir) {
+		if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
 			return usagef("import: %s is in the same database: export what is to be appended first", source)
 		}
 		pieces = append(pieces, engine.Piece{Name: source, Open: func(ctx context.Context) (*engine.Source, error) {
@@ -365,7 +365,7 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 			return src.openIn(ctx, cmd, source)
 		}})
 	}
-	follow, err := src.follow(here(cmd))
+	follow, err := src.follow()
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 	how.Link = o.Link
 	plan, err := engine.PlanAppend(ctx, pieces, how)
 	comparing.finish()
-	if err == nil && !engine.IsDatabase(here(cmd).path(dir)) {
+	if err == nil && !engine.IsDatabase(dir) {
 		err = plan.Fits(ctx) // what cannot be joined makes no database
 	}
 	if err != nil {

@@ -90,11 +90,8 @@ func demo(cmd *cobra.Command, keep string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	} else {
-		dir = here(cmd).path(dir)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
 	files := map[string]func(io.Writer) error{
 		"climate.zip":    func(w io.Writer) error { _, err := w.Write(climate); return err },

@@ -62,7 +62,7 @@ does not begin like JSON is a string.`,
 				defer s.Close()
 				return printJSON(cmd, n.Meta().Attributes)
 			}
-			t, err := parseDB(here(cmd), args[0])
+			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
@@ -132,11 +132,11 @@ elements appear again when the array grows.`,
 // pathIn reads the second argument of mv and cp, a path in the database of t, which
 // may be written as DB:PATH.
 func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
-	to := parseTarget(here(cmd), arg)
+	to := parseTarget(arg)
 	switch {
 	case to.db == "":
 		return strings.Trim(arg, "/"), nil
-	case !here(cmd).sameFile(to.db, t.db):
+	case !sameFile(to.db, t.db):
 		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
 	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
 		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)

@@ -179,7 +179,7 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 	}
 	err := e.run(cmd, args[0], "keys", func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 		o.Progress = report
-		return engine.ExportReferences(cmd.Context(), s, here(cmd).url(args[1]), o)
+		return engine.ExportReferences(cmd.Context(), s, args[1], o)
 	})
 	if errors.Is(err, engine.ErrConvert) {
 		return fmt.Errorf("%w (--format kerchunk-json --as-stored leaves it in Zarr v3; --format zarr2 --recode makes a copy that Zarr v2 can hold; --skip PATH leaves it out)", err)
@@ -223,7 +223,7 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 	}
 	err := e.run(cmd, args[0], unit, func(s *engine.Source, report func(engine.Progress)) (*engine.ExportResult, error) {
 		e.o.Progress = report
-		return engine.Export(cmd.Context(), s, here(cmd).url(args[1]), e.o)
+		return engine.Export(cmd.Context(), s, args[1], e.o)
 	})
 	switch {
 	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !strings.HasSuffix(args[1], ".zip"):

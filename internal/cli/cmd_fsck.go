@@ -63,7 +63,7 @@ is kept in DB/quarantine.`,
 			if to != "" {
 				return usagef("%s: --to goes with --salvage", cmd.CommandPath())
 			}
-			open := wholeIndex
+			open := readOnly
 			if repair {
 				open = nil
 			}
@@ -78,7 +78,7 @@ is kept in DB/quarantine.`,
 				if from == "" {
 					return check()
 				}
-				return withOnlyDB(cmd, from, wholeIndex, func(src *engine.DB) error { return check(src) })
+				return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error { return check(src) })
 			})
 		},
 	}
@@ -94,7 +94,7 @@ is kept in DB/quarantine.`,
 // salvageDB restores a lost index and prints the result.
 func salvageDB(cmd *cobra.Command, dir, to string) error {
 	bar := newByteProgress(cmd, "searched")
-	r, err := engine.Salvage(cmd.Context(), here(cmd).path(dir), here(cmd).path(to), shared(cmd, nil), func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
+	r, err := engine.Salvage(cmd.Context(), dir, to, alone(cmd, nil), func(p txn.CheckProgress) { bar.bytesDone(p.Bytes, p.TotalBytes) })
 	bar.finish(err)
 	if errors.Is(err, txn.ErrSound) {
 		say(cmd, "%s: the index is sound, there is nothing to salvage", dir)
@@ -114,10 +114,10 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 		say(cmd, "index restored from %s", r.Source)
 	default:
 		say(cmd, "index restored from %s, as of %s: commits made later are lost, but for their newer payloads",
-			r.Source, r.AsOf.In(here(cmd).zone()).Format(time.DateTime))
+			r.Source, r.AsOf.In(time.Local).Format(time.DateTime))
 	}
 	if r.Quarantine != "" {
-		say(cmd, "the damaged index is kept in %s", here(cmd).shown(r.Quarantine))
+		say(cmd, "the damaged index is kept in %s", r.Quarantine)
 	}
 	if r.Damaged > 0 {
 		say(cmd, "%s in packs that cannot be read", count(r.Damaged, "place"))
@@ -180,7 +180,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 			say(cmd, "repaired: %s", s)
 		}
 		if fixed.Record != "" {
-			say(cmd, "recorded in %s", here(cmd).shown(fixed.Record))
+			say(cmd, "recorded in %s", fixed.Record)
 		}
 	}
 	if !repair { // its report has the problems before and after

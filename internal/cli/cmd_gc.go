@@ -39,7 +39,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 			}
 			var access *engine.Options
 			if o.DryRun {
-				access = wholeIndex
+				access = readOnly
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				r, err := db.Expire(cmd.Context(), o)
@@ -87,7 +87,7 @@ what all files of the database take on disk.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var access *engine.Options
 			if o.DryRun {
-				access = wholeIndex
+				access = readOnly
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				bar := newPhases(cmd)
@@ -146,7 +146,7 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 	if u := &r.Disk; r.Holders != nil {
 		say(cmd, "on disk: %s: index %s, packs %s in %s", size(u.Total()), size(u.IndexBytes), size(u.PackBytes), count(int64(u.Packs), "file"))
 		say(cmd, "checkpoints take %s: old tables of the index, which fsck --salvage may need; gc replaces checkpoints with many", size(u.CheckpointBytes))
-		say(cmd, "other files take %s: copies of the index that other processes read, and quarantine, which only you may remove", size(u.OtherBytes))
+		say(cmd, "other files take %s, such as quarantine, which only you may remove", size(u.OtherBytes))
 	}
 }
 

@@ -40,10 +40,10 @@ func parseRefs(args []string) ([]txn.RefSpec, error) {
 
 // both opens two databases, the second one to be written.
 func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) error) error {
-	if here(cmd).sameFile(from, to) {
+	if sameFile(from, to) {
 		return usagef("%s: %s and %s are the same database", cmd.Name(), from, to)
 	}
-	return withOnlyDB(cmd, from, wholeIndex, func(src *engine.DB) error {
+	return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {
 		return withOnlyDB(cmd, to, nil, func(dst *engine.DB) error { return fn(src, dst) })
 	})
 }

@@ -103,7 +103,7 @@ A value may have 1 TiB, and takes twice its length on the disk while it is store
 	}, func(cmd *cobra.Command, t target, args []string) (string, change, error) {
 		key := strings.TrimPrefix(t.path+"/"+args[1], "/")
 		return "put " + key, func(_ *engine.DB, s *engine.Session) error {
-			return withInput(cmd, optional(args, 2), here(cmd).path(t.db), func(value []byte) error {
+			return withInput(cmd, optional(args, 2), t.db, func(value []byte) error {
 				return s.Set(cmd.Context(), key, value)
 			})
 		}, nil

@@ -86,7 +86,7 @@ meanwhile. What the session writes itself needs no guard.`,
 				return err
 			}
 			if out != "" && out != "-" {
-				if err := s.Apart(cmd.Context(), here(cmd).path(out)); err != nil {
+				if err := s.Apart(cmd.Context(), out); err != nil {
 					return fmt.Errorf("read -o %w", err)
 				}
 			}
@@ -173,7 +173,7 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
 		return errors.Join(form(ctx, w), w.Flush())
 	}
-	path := here(cmd).path(out)
+	path := out
 	if fi, err := os.Stat(path); err != nil || fi.Mode().IsRegular() {
 		if err := r.fits(path, r.leastSize(strings.ToLower(filepath.Ext(out)))); err != nil {
 			return err

@@ -47,7 +47,7 @@ a PREFIX nothing is changed.`,
   zarrdb refs allow era5.zdb --remove s3://era5-pds/`,
 		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			follow, err := (&followFlags{allow: args[1:]}).follow(here(cmd))
+			follow, err := (&followFlags{allow: args[1:]}).follow()
 			if err != nil {
 				return err
 			}
@@ -222,7 +222,7 @@ their order.`,
   zarrdb refs localize weather.zdb:temp weather.zdb:wind --select "time='2020-01':'2020-03'"`,
 		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			parts, err := localizedParts(here(cmd), args, selections)
+			parts, err := localizedParts(args, selections)
 			if err != nil {
 				return err
 			}
@@ -256,17 +256,17 @@ func (p localizedPart) String() string {
 }
 
 // localizedParts pairs targets, which are of one branch, with selections.
-func localizedParts(from caller, targets, selections []string) ([]localizedPart, error) {
+func localizedParts(targets, selections []string) ([]localizedPart, error) {
 	if len(selections) > 1 && len(selections) != len(targets) {
 		return nil, usagef("localize: %d selections for %d targets: one for all or one for each is possible", len(selections), len(targets))
 	}
 	parts := make([]localizedPart, len(targets))
 	for i, arg := range targets {
-		t, err := parseDB(from, arg)
+		t, err := parseDB(arg)
 		if err != nil {
 			return nil, err
 		}
-		if first := parts[0].target; i > 0 && (t.rev != first.rev || t.db != first.db && !from.sameFile(t.db, first.db)) {
+		if first := parts[0].target; i > 0 && (t.rev != first.rev || t.db != first.db && !sameFile(t.db, first.db)) {
 			return nil, usagef("localize: %s and %s are not of one branch of one database, and it is one commit", targets[0], arg)
 		}
 		parts[i].target = t

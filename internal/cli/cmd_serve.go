@@ -57,9 +57,8 @@ colon: /weather.zdb/v/exp:one/. Everything else that the server has lies below /
 Without --keys the server takes no writes and listens to this machine only. A key
 file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
 
-Other commands on this machine work while a database is served, or while any other
-zarrdb has the database open: commands that only read versions run by themselves, the
-others in the process that has the database open. --local serves to this machine only, without HTTP, and ends
+Other commands and programs on this machine work with the database meanwhile, as this
+one does where another process has the database open. --local serves to this machine only, without HTTP, and ends
 when it had no client for a while; programs start it.`,
 		Example: `  zarrdb serve weather.zdb
   zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem
@@ -68,13 +67,7 @@ when it had no client for a while; programs start it.`,
   zarrdb serve weather.zdb --local`,
 		Args: argCount(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(here(cmd).held) > 0 {
-				return usagef("serve: this process serves already")
-			}
-			if err := f.run(cmd, args); err != nil {
-				return ownError{err}
-			}
-			return nil
+			return f.run(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -99,7 +92,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if f.onlyHere {
 		return f.runLocal(cmd, args)
 	}
-	tlsConfig, err := f.tls(here(cmd))
+	tlsConfig, err := f.tls()
 	if err != nil {
 		return err
 	}
@@ -118,7 +111,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	so := s3.Options{ReadOnly: closed, Log: log, Metrics: count, Local: auth.Listen{Address: f.s3}.Local() && !f.proxied}
 	if f.keys != "" {
-		keys, err := auth.Load(here(cmd).path(f.keys), log)
+		keys, err := auth.Load(f.keys, log)
 		if err != nil {
 			return err
 		}
@@ -128,8 +121,8 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		so.Anonymous = o.Anonymous
 	}
 	var made []*engine.DB // by clients, one at a time
-	to := serve.Options{Run: RunFor, Log: log}
-	if len(args) == 1 && databasesIn(here(cmd), args[0]) != nil {
+	to := serve.Options{Run: Report, Log: log}
+	if len(args) == 1 && databasesIn(args[0]) != nil {
 		to.Create = func(_ context.Context, name string) (*engine.DB, error) {
 			db, err := createToServe(cmd, filepath.Join(args[0], name), name, log)
 			if err == nil {
@@ -201,7 +194,7 @@ type httpServer struct {
 func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger) (err error) {
 	s.Server = web.Server(s.handler, tls)
 	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-	if s.listener, err = listenOn(cmd.Context(), here(cmd), s.addr, s.managed); err == nil {
+	if s.listener, err = listenOn(cmd.Context(), s.addr, s.managed); err == nil {
 		s.listener = web.Listener(s.listener)
 	}
 	return err
@@ -232,11 +225,11 @@ func (s *httpServer) end(ctx context.Context) error {
 	return err
 }
 
-func (f *serveFlags) tls(from caller) (*tls.Config, error) {
+func (f *serveFlags) tls() (*tls.Config, error) {
 	if f.cert == "" {
 		return nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(from.path(f.cert), from.path(f.key))
+	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
@@ -246,11 +239,11 @@ func (f *serveFlags) tls(from caller) (*tls.Config, error) {
 // openAll opens the arguments and adds them to the table.
 func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table, log *slog.Logger) (opened []io.Closer, err error) {
 	for _, arg := range args {
-		name, target := splitName(here(cmd), arg)
-		t := parseTarget(here(cmd), target)
+		name, target := splitName(arg)
+		t := parseTarget(target)
 		dirs := []string{t.db}
 		if t.db == "" && t.url != "" {
-			if dirs = databasesIn(here(cmd), t.url); dirs == nil {
+			if dirs = databasesIn(t.url); dirs == nil {
 				src, err := f.src.open(cmd, target)
 				if err != nil {
 					return opened, err
@@ -282,7 +275,7 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
 	db, err := openDB(cmd, dir, &engine.Options{CareFailed: careTo(log, dir)})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		db, err = openDB(cmd, dir, present)
+		db, err = openDB(cmd, dir, readOnly)
 	}
 	return db, err
 }
@@ -292,7 +285,7 @@ func createToServe(cmd *cobra.Command, dir, name string, log *slog.Logger) (*eng
 	if !servedName.MatchString(name) {
 		return nil, fmt.Errorf("%w: it has letters, digits, dots, _ and - only", serve.ErrName)
 	}
-	if _, err := os.Lstat(here(cmd).path(dir)); err == nil {
+	if _, err := os.Lstat(dir); err == nil {
 		return nil, fmt.Errorf("%w: there is a file of that name", serve.ErrName)
 	}
 	return openDB(cmd, dir, &engine.Options{Create: true, CareFailed: careTo(log, dir)})
@@ -308,12 +301,12 @@ func careTo(log *slog.Logger, dir string) func(txn.CareError) {
 var servedName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // splitName takes NAME= off an argument, unless a file has that name.
-func splitName(from caller, arg string) (name, target string) {
+func splitName(arg string) (name, target string) {
 	name, target, ok := strings.Cut(arg, "=")
 	if !ok || !servedName.MatchString(name) {
 		return "", arg
 	}
-	if _, err := os.Lstat(from.path(arg)); err == nil {
+	if _, err := os.Lstat(arg); err == nil {
 		return "", arg
 	}
 	return name, target
@@ -329,14 +322,14 @@ func nameOf(name, path string) string {
 }
 
 // databasesIn returns the databases that lie in a directory, sorted.
-func databasesIn(from caller, dir string) []string {
-	entries, err := os.ReadDir(from.path(dir))
+func databasesIn(dir string) []string {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
 	var dirs []string
 	for _, e := range entries {
-		if path := filepath.Join(dir, e.Name()); engine.IsDatabase(from.path(path)) {
+		if path := filepath.Join(dir, e.Name()); engine.IsDatabase(path) {
 			dirs = append(dirs, path)
 		}
 	}
@@ -345,7 +338,7 @@ func databasesIn(from caller, dir string) []string {
 
 // listenOn listens on an address, or on the socket that the process was started
 // with, as systemd does.
-func listenOn(ctx context.Context, from caller, addr string, managed bool) (net.Listener, error) {
+func listenOn(ctx context.Context, addr string, managed bool) (net.Listener, error) {
 	if managed && os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) && os.Getenv("LISTEN_FDS") == "1" {
 		const first = 3 // sd_listen_fds(3)
 		f := os.NewFile(first, "socket of the service manager")
@@ -354,7 +347,7 @@ func listenOn(ctx context.Context, from caller, addr string, managed bool) (net.
 	}
 	var c net.ListenConfig
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		return c.Listen(ctx, "unix", from.path(path))
+		return c.Listen(ctx, "unix", path)
 	}
 	return c.Listen(ctx, "tcp", addr)
 }
@@ -362,7 +355,7 @@ func listenOn(ctx context.Context, from caller, addr string, managed bool) (net.
 // ready notifies the service manager, if any, that the server answers.
 func ready(cmd *cobra.Command) {
 	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" || len(here(cmd).held) > 0 {
+	if path == "" {
 		return
 	}
 	if strings.HasPrefix(path, "@") {
@@ -382,14 +375,14 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("serve: --local serves one database")
 	}
-	t, err := parseDB(here(cmd), args[0])
+	t, err := parseDB(args[0])
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
-	o := shared(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
+	o := alone(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
 	o.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
-	db, err := engine.Open(cmd.Context(), here(cmd).path(t.db), o)
+	db, err := engine.Open(cmd.Context(), t.db, o)
 	var locked *engine.LockedError
 	if errors.As(err, &locked) && local.Reachable(locked) {
 		note(cmd, "%s serves it already", holder(locked))

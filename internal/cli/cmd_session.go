@@ -128,7 +128,7 @@ w, or a date. Programs that still use such a session get an error.`,
 
 // sessionLine describes a session on one line.
 func sessionLine(cmd *cobra.Command, s engine.SessionInfo) string {
-	at := func(t time.Time) string { return t.In(here(cmd).zone()).Format(time.DateTime) }
+	at := func(t time.Time) string { return t.In(time.Local).Format(time.DateTime) }
 	saved := "not saved"
 	if !s.Saved.IsZero() {
 		saved = "saved " + at(s.Saved)
@@ -145,7 +145,7 @@ func sessionList() *cobra.Command {
 		Example: `  zarrdb session list weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], present, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				list, err := db.Sessions(cmd.Context())
 				if err != nil {
 					return err

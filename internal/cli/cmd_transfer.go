@@ -137,12 +137,18 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 			if strings.HasSuffix(args[1], ".zip") {
 				return usageError{fmt.Errorf("backup to %s: a backup is a directory; choose another name, and pack the directory when the backup is complete", args[1])}
 			}
-			return withOnlyDB(cmd, args[0], wholeIndex, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					if held := here(cmd).database(args[1]); held != nil && held.Dir() != db.Dir() {
-						return db.BackupTo(ctx, held, o)
+					r, err := db.Backup(ctx, args[1], o)
+					if locked := (*engine.LockedError)(nil); !errors.As(err, &locked) {
+						return r, err
 					}
-					return db.Backup(ctx, here(cmd).path(args[1]), o)
+					to, err := openDB(cmd, args[1], nil) // another process has the backup open
+					if err != nil {
+						return nil, err
+					}
+					defer to.Close()
+					return db.BackupTo(ctx, to, o)
 				})
 			})
 		},
@@ -160,21 +166,21 @@ restore that was interrupted.`,
 		Example: `  zarrdb restore /mnt/disk/weather.zdb weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if engine.IsDatabase(here(cmd).path(args[0])) {
-				db, err := openDB(cmd, args[0], wholeIndex)
+			if engine.IsDatabase(args[0]) {
+				db, err := openDB(cmd, args[0], readOnly)
 				if err != nil {
 					return err
 				}
 				defer db.Close()
 				return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return db.RestoreTo(ctx, here(cmd).path(args[1]), o)
+					return db.RestoreTo(ctx, args[1], o)
 				})
 			}
-			if f, err := os.Stat(here(cmd).path(args[0])); err == nil && !f.IsDir() {
+			if f, err := os.Stat(args[0]); err == nil && !f.IsDir() {
 				return fmt.Errorf("restore %s: %w: a backup is a directory; unpack a backup in a zip file into one", args[0], txn.ErrNotDatabase)
 			}
 			return f.run(cmd, "restored", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-				return engine.Restore(ctx, here(cmd).path(args[0]), here(cmd).path(args[1]), shared(cmd, nil), o)
+				return engine.Restore(ctx, args[0], args[1], alone(cmd, nil), o)
 			})
 		},
 	})
@@ -197,9 +203,9 @@ command.`,
   zarrdb clone weather.zdb small.zdb --branch main --depth 1`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOnlyDB(cmd, args[0], wholeIndex, func(db *engine.DB) error {
+			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return db.Clone(ctx, here(cmd).path(args[1]), o)
+					return db.Clone(ctx, args[1], o)
 				})
 			})
 		},

@@ -18,7 +18,7 @@ import (
 // withDB opens the database of a target with an optional version and without a
 // path.
 func withDB(cmd *cobra.Command, s string, o *engine.Options, fn func(t target, db *engine.DB) error) error {
-	t, err := parseDB(here(cmd), s)
+	t, err := parseDB(s)
 	if err == nil {
 		err = t.wholeDB(cmd)
 	}
@@ -47,14 +47,8 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 	return fn(t, db)
 }
 
-// Options of commands that change nothing. openDB compares their addresses to learn what a
-// command needs while another process has the database open: commands with readOnly run in
-// this process, the others run in the other process if they can.
-var (
-	readOnly   = &engine.Options{ReadOnly: true} // versions alone
-	present    = &engine.Options{ReadOnly: true} // versions, open sessions and background work
-	wholeIndex = &engine.Options{ReadOnly: true} // the whole index, for checks and copies
-)
+// readOnly are the options of commands that change nothing.
+var readOnly = &engine.Options{ReadOnly: true}
 
 // commitJSON is a commit as --json prints it.
 type commitJSON struct {
@@ -104,7 +98,7 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				}
 				return f.source(cmd, src, named)
 			}
-			t, err := parseDB(here(cmd), args[0])
+			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
@@ -221,7 +215,7 @@ func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
 		}
 		say(cmd, "%s", line)
 	}
-	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.In(here(cmd).zone()).Format(time.RFC1123Z))
+	say(cmd, "Author: %s\nDate:   %s\n", c.Author, c.Time.In(time.Local).Format(time.RFC1123Z))
 	printIndented(cmd, c.Message)
 	for k, v := range sorted(c.Properties) {
 		say(cmd, "    %s: %s", k, v)
@@ -283,7 +277,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
   zarrdb diff weather.zdb@main~1:temp --values`,
 		Args: argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
+			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}
@@ -546,6 +540,6 @@ func printMove(cmd *cobra.Command, branch string, n int, m txn.RefMove, asJSON b
 	if !m.New.IsZero() {
 		at = m.New.Short()
 	}
-	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.In(here(cmd).zone()).Format(time.DateTime), m.Op, m.Author)
+	say(cmd, "%s %s@{%d} %s %s (%s)", at, branch, n, m.Time.In(time.Local).Format(time.DateTime), m.Op, m.Author)
 	return nil
 }

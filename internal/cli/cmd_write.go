@@ -31,7 +31,7 @@ of Zarr v3:
   zarrdb write weather.zdb:station -i names.jsonl`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseDB(here(cmd), args[0])
+			t, err := parseDB(args[0])
 			if err != nil {
 				return err
 			}

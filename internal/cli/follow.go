@@ -22,17 +22,17 @@ func (f *followFlags) register(cmd *cobra.Command) {
 }
 
 // follow returns the options of the flags.
-func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
+func (f *followFlags) follow() (o engine.Follow, err error) {
 	for _, s := range f.urlMap {
 		from, to, ok := strings.Cut(s, "=")
 		if !ok || from == "" || to == "" {
 			return o, usagef("--url-map %s: FROM=TO is due", zurl.Redact(s))
 		}
 		m := engine.Mapping{}
-		if m.From, err = c.prefixURL(from); err != nil {
+		if m.From, err = prefixURL(from); err != nil {
 			return o, usagef("--url-map %s: %w", zurl.Redact(from), err)
 		}
-		if m.To, err = c.prefixURL(to); err != nil {
+		if m.To, err = prefixURL(to); err != nil {
 			return o, usagef("--url-map %s: %w", zurl.Redact(to), err)
 		}
 		o.Map = append(o.Map, m)
@@ -41,7 +41,7 @@ func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 		if s == "" {
 			return o, usagef("--allow: no URL or folder; . is the current one")
 		}
-		p, err := c.prefixURL(s)
+		p, err := prefixURL(s)
 		if err != nil {
 			return o, usagef("--allow %s: %w", zurl.Redact(s), err)
 		}
@@ -52,12 +52,12 @@ func (f *followFlags) follow(c caller) (o engine.Follow, err error) {
 
 // prefixURL converts a prefix to the form of reference sets: a path becomes that
 // of a local folder, a file: URL is decoded, others are not changed.
-func (c caller) prefixURL(s string) (string, error) {
+func prefixURL(s string) (string, error) {
 	if rootURL.MatchString(s) && !strings.HasPrefix(strings.ToLower(s), "file:") {
 		return s, nil
 	}
 	if !rootURL.MatchString(s) {
-		abs, err := filepath.Abs(c.path(s))
+		abs, err := filepath.Abs(s)
 		if err != nil {
 			return "", err
 		}
@@ -67,5 +67,5 @@ func (c caller) prefixURL(s string) (string, error) {
 		}
 		return "file://" + s, nil
 	}
-	return source.PlainURL(c.url(s))
+	return source.PlainURL(s)
 }

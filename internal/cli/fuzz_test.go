@@ -77,10 +77,10 @@ func FuzzArguments(f *testing.F) {
 	}
 	now := time.Unix(1e9, 0)
 	f.Fuzz(func(t *testing.T, s string) {
-		if target := parseTarget(caller{}, s); target.db == "" && target.url != s {
+		if target := parseTarget(s); target.db == "" && target.url != s {
 			t.Fatalf("%q: %+v", s, target)
 		}
-		if target, err := parseDB(caller{}, s); err == nil && target.url != "" {
+		if target, err := parseDB(s); err == nil && target.url != "" {
 			t.Fatalf("%q: %+v", s, target)
 		}
 		if at, err := parseAge(s, now); err == nil && len(s) < 10 && at.After(now.AddDate(9999, 0, 0)) {

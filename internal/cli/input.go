@@ -31,7 +31,7 @@ type values struct {
 func readInput(cmd *cobra.Command, name string) (*values, error) {
 	r := cmd.InOrStdin()
 	if name != "-" {
-		f, err := os.Open(here(cmd).path(name))
+		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}

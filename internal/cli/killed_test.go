@@ -193,7 +193,7 @@ func (s *server) doors() map[string]*door {
 
 // socket is one client that stays while servers come and go.
 func (s *server) socket() *door {
-	var open *local.Session
+	var open *engine.Session
 	return &door{
 		begin: func() (string, error) {
 			c, err := local.DialDir(s.t.Context(), s.db, nil)
@@ -201,7 +201,12 @@ func (s *server) socket() *door {
 				return "", err
 			}
 			s.t.Cleanup(func() { _ = c.Close() })
-			if open, err = c.Begin(s.t.Context(), "", "", ""); err != nil {
+			db, err := c.Peer("", nil)
+			if err != nil {
+				return "", err
+			}
+			s.t.Cleanup(func() { _ = db.Close() })
+			if open, err = db.Begin(s.t.Context(), ""); err != nil {
 				return "", err
 			}
 			return open.ID().String(), nil
@@ -217,7 +222,7 @@ func (s *server) socket() *door {
 			return string(b), err
 		},
 		commit: func(string) error {
-			_, err := open.Commit(s.t.Context(), local.CommitOptions{})
+			_, err := open.Commit(s.t.Context(), engine.CommitOptions{})
 			return err
 		},
 	}

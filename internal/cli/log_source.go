@@ -35,7 +35,7 @@ func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine
 		case f.oneline:
 			line := firstLine(v.Message)
 			if line == "" { // as in OCDBT
-				line = v.Time.In(here(cmd).zone()).Format(time.RFC1123Z)
+				line = v.Time.In(time.Local).Format(time.RFC1123Z)
 			}
 			say(cmd, "%s %s%s", v.ID, names[v.ID], line)
 		default:
@@ -50,7 +50,7 @@ func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string
 	if v.Author != "" {
 		say(cmd, "Author: %s", v.Author)
 	}
-	say(cmd, "Date:   %s\n", v.Time.In(here(cmd).zone()).Format(time.RFC1123Z))
+	say(cmd, "Date:   %s\n", v.Time.In(time.Local).Format(time.RFC1123Z))
 	if v.Message != "" {
 		printIndented(cmd, v.Message)
 		say(cmd, "")
@@ -60,8 +60,8 @@ func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string
 // openVersions opens the target of "log" if it is a URL, or a local directory in
 // a foreign format; else src is nil.
 func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []engine.SourceName, err error) {
-	t := parseTarget(here(cmd), s)
-	if t.url == "" || t.noDatabase(here(cmd)) != nil {
+	t := parseTarget(s)
+	if t.url == "" || t.noDatabase() != nil {
 		return nil, nil, nil
 	}
 	if src, err = new(sourceFlags).open(cmd, s); err == nil {
@@ -75,7 +75,7 @@ func openVersions(cmd *cobra.Command, s string) (src *engine.Source, named []eng
 			switch {
 			case unknown != nil:
 				return nil, nil, fmt.Errorf("%s: %w: %w", s, txn.ErrNotDatabase, unknown)
-			case !isStore(here(cmd), s): // parseDB returns the same error
+			case !isStore(s): // parseDB returns the same error
 				return nil, nil, fmt.Errorf("%s: %w: \"zarrdb import %s %s\" makes a database of it", s, txn.ErrNotDatabase,
 					shellWord(strings.TrimSuffix(base, filepath.Ext(base))+".zdb"), shellWord(s))
 			}

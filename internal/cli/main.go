@@ -1,7 +1,7 @@
-// Package cli is the command line of zarrdb as a library, so that a process that
-// has databases open can run commands for others.
+// Package cli is the command line of zarrdb. A command runs in the process in which it was
+// typed; where another process has the database open, the command joins that process.
 //
-//	Main ─▶ run ─▶ newRoot ─▶ one xxxCmd function a command
+//	Main ─▶ attempt ─▶ newRoot ─▶ one xxxCmd function a command
 //	          │                   │
 //	          │                   └─▶ openDB, sourceFlags.open: a database or any target
 //	          └─▶ exit code, one line of error
@@ -41,7 +41,6 @@ const (
 	exitNotFound    = 4
 	exitCorrupt     = 5
 	exitInterrupted = 130
-	exitPipe        = 141 // the shell's code of a process that SIGPIPE ended
 )
 
 // Main is the program: it runs the command line of the process and ends it with
@@ -53,20 +52,21 @@ func Main() {
 	os.Exit(code)
 }
 
+// run runs a command line, and returns its exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return attempt(ctx, args, stdin, stdout, stderr).report(ctx, stderr)
+}
+
 // attempted is the result of a command line.
 type attempted struct {
 	err  error
 	root *cobra.Command
 	in   *blockingReader // nil without standard input
 	out  *stdoutWriter
-	from caller
 }
 
 // attempt runs a command line in this process. It does not print errors.
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
-	from := callerOf(ctx)
-	from.joined = &joined{}
-	ctx = context.WithValue(ctx, callerKey{}, from)
 	root := newRoot()
 	root.SetArgs(args)
 	var in *blockingReader
@@ -78,12 +78,12 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetOut(out)
 	root.SetErr(stderr)
 	misnamed := strictHelp(root)
-	err := from.joined.leave(ctx, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
 	_ = out.flush() // it remembers the error
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	return &attempted{err: err, root: root, in: in, out: out, from: from}
+	return &attempted{err: err, root: root, in: in, out: out}
 }
 
 // report prints the error, on one line, and returns the exit code.
@@ -100,7 +100,7 @@ func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 		_ = a.out.flush() // the message below comes after it
 	}
 	// Some messages begin with the typed command.
-	text := a.from.shown(message(a.err, code)) + a.from.mapHint(a.err)
+	text := message(a.err, code) + mapHint(a.err)
 	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
 	return code
 }
@@ -115,11 +115,8 @@ func message(err error, code int) string {
 		return "interrupted; what was copied is kept: the same command goes on"
 	case code == exitInterrupted:
 		return "interrupted"
-	case errors.As(err, new(*apartError)):
-	case errors.As(err, &locked) && errors.Is(err, local.ErrVersion):
-		return fmt.Sprintf("%s is in use by %s, which is another version of the program and does not know this command; end it, or see --wait", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):
-		return fmt.Sprintf("%s is in use by %s, which runs commands of its own user only; those that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
+		return fmt.Sprintf("%s is in use by %s, which lets only its own user write; commands that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
 	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
@@ -131,7 +128,7 @@ func message(err error, code int) string {
 		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
 		text = strings.Replace(text, "file://"+missing.Path+"/: "+missing.Op+" "+missing.Path, missing.Path, 1)
 		if code == exitNotFound {
-			text += nodeHint(caller{}, missing.Path)
+			text += nodeHint(missing.Path)
 		}
 	}
 	if errors.Is(err, txn.ErrNoRef) && strings.Contains(text, `"HEAD"`) {
@@ -154,7 +151,7 @@ func message(err error, code int) string {
 
 // mapHint spells the --url-map that helps if a file is missing which a set names relative
 // to the current folder.
-func (c caller) mapHint(err error) string {
+func mapHint(err error) string {
 	var missing *engine.MissingError
 	if !errors.As(err, &missing) {
 		return ""
@@ -164,7 +161,7 @@ func (c caller) mapHint(err error) string {
 		return ""
 	}
 	path, uerr := u.Root().OSPath()
-	here, herr := filepath.Abs(c.path("."))
+	here, herr := filepath.Abs(".")
 	if uerr != nil || herr != nil {
 		return ""
 	}
@@ -187,9 +184,9 @@ func (c caller) mapHint(err error) string {
 
 // nodeHint returns the target of a node, if a path looks for it among the files
 // of the database.
-func nodeHint(from caller, path string) string {
+func nodeHint(path string) string {
 	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if engine.IsDatabase(from.path(dir)) {
+		if engine.IsDatabase(dir) {
 			node, _ := filepath.Rel(dir, path)
 			return fmt.Sprintf(" (%s is a database: write %s:%s)", filepath.Base(dir), dir, filepath.ToSlash(node))
 		}

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,12 +20,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": mainOfScripts, "older": holdAsOlder, "alone": holdAlone})
+	testscript.Main(m, map[string]func(){"zarrdb": Main, "older": holdAsOlder, "alone": holdAlone})
 }
 
 // holdAlone has the database open that it is given until standard input ends, and serves
@@ -44,18 +42,12 @@ func holdAlone() {
 }
 
 // holdAsOlder has the database open that it is given, as another version of the
-// program, until it is interrupted. It knows all commands, or that in ONLY of the client.
+// program, until it is interrupted.
 func holdAsOlder() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	db, err := engine.Open(context.Background(), os.Args[1], &engine.Options{Serve: func(dir string) (*engine.Serving, error) {
-		run := func(ctx context.Context, c *serve.Command) int {
-			if i := slices.IndexFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "ONLY=") }); i >= 0 && c.Env[i] != "ONLY="+c.Args[0] {
-				c.Args = append([]string{"newer"}, c.Args...)
-			}
-			return RunFor(ctx, c)
-		}
-		return local.Serving(dir, serve.Options{Run: run}, &local.Options{Version: "older"}, nil)
+		return local.Serving(dir, &local.Options{Version: "older"}, nil)
 	}})
 	if err != nil {
 		panic(err)
@@ -64,25 +56,6 @@ func holdAsOlder() {
 	if err := db.Close(); err != nil {
 		panic(err)
 	}
-}
-
-// mainOfScripts is Main. With ELSEWHERE=1 the process is in another directory than
-// the one that the command is typed in, as a process that runs it for another is.
-func mainOfScripts() {
-	if os.Getenv("ELSEWHERE") == "" {
-		Main()
-	}
-	dir, err := os.Getwd()
-	if err == nil {
-		err = os.Chdir("/")
-	}
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	ctx = context.WithValue(ctx, callerKey{}, caller{dir: dir})
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // TestScripts runs what people type. Beside the usual commands of testscript:
@@ -96,42 +69,16 @@ func mainOfScripts() {
 //	serve DIR NAME                   serves a directory, without listings, at the URL in $NAME
 //	bucket NAME                      starts a server like S3 with an empty bucket, for s3: URLs
 //	stub DEST zip|mem                writes the small store of testdata/store.txtar
-func TestScripts(t *testing.T) { runScripts(t, "", nil) }
-
-// likeOthers are scripts that use paths only as others do: each way to caller.path,
-// caller.url and caller.shown that they take is in another script, and so are their
-// commands and flags with names of files.
-var likeOthers = []string{
-	"cf", "completion", "export_n5", "export_precomputed", "formats", "output",
-	"push", "read", "remote", "terminal", "types", "unknown", "usage", "values", "versions",
-}
-
-// Commands that are run for another process do the same and print the same.
-func TestScriptsElsewhere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs most scripts again")
-	}
-	runScripts(t, "1", likeOthers)
-}
-
-func runScripts(t *testing.T, elsewhere string, without []string) {
+func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := len(files)
-	files = slices.DeleteFunc(files, func(file string) bool {
-		return slices.Contains(without, strings.TrimSuffix(filepath.Base(file), ".txtar"))
-	})
-	if len(files) != all-len(without) || len(files) == 0 {
-		t.Fatalf("%d scripts of %d without %q", len(files), all, without)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts, %v", len(files), err)
 	}
 	testscript.Run(t, testscript.Params{
 		Files:              files,
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
-			e.Setenv("ELSEWHERE", elsewhere)
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("NL", "\n")
 			e.Setenv("RLO", "\u202e") // right-to-left override

@@ -24,7 +24,7 @@ const putMemory = 1 << 20
 func withInput(cmd *cobra.Command, name, dir string, fn func([]byte) error) error {
 	in := cmd.InOrStdin()
 	if name != "" && name != "-" {
-		f, err := os.Open(here(cmd).path(name))
+		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}

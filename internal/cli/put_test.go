@@ -11,14 +11,13 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
-	"github.com/zarrdb/zarrdb/serve"
 )
 
 // runHere runs a command in this process.
 func runHere(t *testing.T, stdin io.Reader, args ...string) (code int, messages string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	code = RunFor(t.Context(), &serve.Command{Args: args, Stdin: stdin, Stdout: &out, Stderr: &problems})
+	code = run(t.Context(), args, stdin, &out, &problems)
 	return code, problems.String()
 }
 

@@ -32,7 +32,7 @@ var rootURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
 // parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. The prefix
 // that is a database is found on disk, so that file names may contain @ and :.
-func parseTarget(from caller, s string) target {
+func parseTarget(s string) target {
 	if strings.Contains(s, "|") {
 		return target{url: s}
 	}
@@ -40,7 +40,7 @@ func parseTarget(from caller, s string) target {
 		if i < len(s) && s[i] != '@' && s[i] != ':' {
 			continue
 		}
-		if i == 0 || !mayBeDatabase(from.path(s[:i])) {
+		if i == 0 || !mayBeDatabase(s[:i]) {
 			continue
 		}
 		t := target{db: s[:i]}
@@ -96,18 +96,18 @@ func (t target) wholeDB(cmd *cobra.Command) error {
 }
 
 // parseDB is parseTarget for commands that only work on databases.
-func parseDB(from caller, s string) (target, error) {
-	t := parseTarget(from, s)
+func parseDB(s string) (target, error) {
+	t := parseTarget(s)
 	if t.db != "" {
 		return t, nil
 	}
-	if err := t.noDatabase(from); errors.Is(err, txn.ErrNotDatabase) {
+	if err := t.noDatabase(); errors.Is(err, txn.ErrNotDatabase) {
 		return t, err // a URL could look like "w.zdb:temp"
 	}
-	if err := notDatabase(from, s); err != nil {
+	if err := notDatabase(s); err != nil {
 		return t, err
 	}
-	if hint := nodeHint(from, s); hint != "" {
+	if hint := nodeHint(s); hint != "" {
 		return t, fmt.Errorf("%s: %w%s", s, txn.ErrNotDatabase, hint)
 	}
 	if rootURL.MatchString(t.url) || strings.Contains(t.url, "|") {
@@ -122,7 +122,7 @@ func parseDB(from caller, s string) (target, error) {
 
 // notDatabase returns an error with the command to type if a target of a command
 // for databases is a local store or lies in one, otherwise nil.
-func notDatabase(from caller, s string) error {
+func notDatabase(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -132,7 +132,7 @@ func notDatabase(from caller, s string) error {
 		}
 		store := ""
 		for p := filepath.Clean(s[:max(i, 1)]); ; p = filepath.Dir(p) {
-			if isStore(from, p) && (p != "." || i == 1) {
+			if isStore(p) && (p != "." || i == 1) {
 				store = p // the outermost
 			}
 			if p == filepath.Dir(p) {
@@ -153,8 +153,7 @@ func notDatabase(from caller, s string) error {
 
 // isStore reports whether a path looks like a Zarr store, or a node in one: a
 // directory with metadata, or a file that may be an archive or a reference set.
-func isStore(from caller, path string) bool {
-	path = from.path(path)
+func isStore(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || engine.IsDatabase(path) {
 		return false
@@ -170,12 +169,12 @@ func isStore(from caller, path string) bool {
 
 // otherVersion returns the right target if a path of a database is followed by a
 // revision in git's syntax: w.zdb@main~1 for w.zdb~1.
-func (t target) otherVersion(from caller) error {
+func (t target) otherVersion() error {
 	i := strings.IndexAny(t.url, "~^#")
-	if i <= 0 || !engine.IsDatabase(from.path(t.url[:i])) {
+	if i <= 0 || !engine.IsDatabase(t.url[:i]) {
 		return nil
 	}
-	if _, err := os.Lstat(from.path(t.url)); err == nil {
+	if _, err := os.Lstat(t.url); err == nil {
 		return nil
 	}
 	rev := txn.MainBranch + t.url[i:]
@@ -187,8 +186,8 @@ func (t target) otherVersion(from caller) error {
 
 // noDatabase returns the error of a missing database, if a target looks like
 // one: DB@REV or DB:PATH without a file DB.
-func (t target) noDatabase(from caller) error {
-	if err := t.otherVersion(from); err != nil {
+func (t target) noDatabase() error {
+	if err := t.otherVersion(); err != nil {
 		return err
 	}
 	drive := len(filepath.VolumeName(t.url)) // which has a colon
@@ -200,15 +199,15 @@ func (t target) noDatabase(from caller) error {
 	if slices.Contains(roots, t.url[:i]) {
 		return nil
 	}
-	if _, err := os.Lstat(from.path(t.url)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(t.url); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	switch _, err := os.Stat(from.path(t.url[:i])); {
+	switch _, err := os.Stat(t.url[:i]); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil:
 		if t.url[i] == '@' {
-			if err := notDatabase(from, t.url); err != nil {
+			if err := notDatabase(t.url); err != nil {
 				return err
 			}
 		}
@@ -235,7 +234,7 @@ func (f *sourceFlags) open(cmd *cobra.Command, s string) (*engine.Source, error)
 }
 
 func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) (*engine.Source, error) {
-	follow, err := f.follow(here(cmd))
+	follow, err := f.follow()
 	if err != nil {
 		return nil, err
 	}
@@ -248,24 +247,20 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 			return openDB(cmd, dir, o)
 		},
 	}
-	if from := here(cmd); from.view != nil {
+	if from := servedOf(cmd); from.view != nil {
 		return engine.OpenViewSource(from.view, s, from.node, o)
 	}
-	t := parseTarget(here(cmd), s)
+	t := parseTarget(s)
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
 		}
-		if err := t.noDatabase(here(cmd)); err != nil {
+		if err := t.noDatabase(); err != nil {
 			return nil, err
 		}
-		return engine.OpenSource(ctx, here(cmd).url(t.url), o)
+		return engine.OpenSource(ctx, t.url, o)
 	}
-	src, err := engine.OpenDatabaseSource(ctx, here(cmd).path(t.db), t.rev, f.session, t.path, o)
-	if held := here(cmd).through(err, true); held != nil && f.session == "" {
-		return openThrough(cmd, held, t, o)
-	}
-	return src, err
+	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
 }
 
 // openOnce opens each database once, for commands with several sources in it. Safe for
@@ -279,7 +274,7 @@ type openOnce struct {
 func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	db := caller{dir: here(cmd).dir, held: s.dbs}.database(dir)
+	db := databaseIn(s.dbs, dir)
 	if db == nil {
 		var err error
 		if db, err = openDB(cmd, dir, &engine.Options{ReadOnly: true, CacheBytes: o.CacheBytes, Adapters: o.Adapters, Follow: o.Follow}); err != nil {
@@ -322,7 +317,7 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	n, err := src.Node(cmd.Context())
 	if err != nil {
 		src.Close()
-		return nil, nil, rootless(parseTarget(here(cmd), s), err)
+		return nil, nil, rootless(parseTarget(s), err)
 	}
 	return src, n, nil
 }
@@ -364,7 +359,7 @@ type change = func(*engine.DB, *engine.Session) error
 func (f *writeFlags) writes(cmd *cobra.Command, plan func(cmd *cobra.Command, t target, args []string) (message string, fn change, err error)) *cobra.Command {
 	f.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		t, err := parseDB(here(cmd), args[0])
+		t, err := parseDB(args[0])
 		if err != nil {
 			return err
 		}
@@ -384,7 +379,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 		return usagef("%s: --message and --author belong to the commit of session %s", cmd.CommandPath(), f.session)
 	}
 	ctx := cmd.Context()
-	follow, err := f.follow(here(cmd))
+	follow, err := f.follow()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func note(cmd *cobra.Command, format string, args ...any) {
 }
 
 // warn prints a warning to standard error.
-func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", here(cmd).shown(text)) }
+func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", text) }
 
 func sayTo(w io.Writer, format string, args []any) {
 	safe := make([]any, len(args))

@@ -33,25 +33,21 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// wait makes a command wait for another process that has a database open, up to
-// --wait, with a note on a terminal.
-func wait(cmd *cobra.Command, o *engine.Options) {
+// wait makes a command wait for another process that has a database open and does not serve
+// it, up to --wait, and notes that it waits.
+func wait(cmd *cobra.Command, o *local.OpenOptions) {
 	limit, ok := cmd.Root().PersistentFlags().Lookup("wait").Value.(*duration)
 	if !ok {
 		return
 	}
-	mayForward := len(here(cmd).held) == 0 || here(cmd).apart
-	told := !onTerminal(cmd)
-	o.LockWait = time.Duration(*limit)
-	o.Locked = func(held *engine.LockedError) error {
-		if mayForward && local.Reachable(held) {
-			return held // it can run the command, or be read through
-		}
-		if !told {
-			told = true
+	o.Engine.LockWait = time.Duration(*limit)
+	o.Waiting = func(held *engine.LockedError) {
+		switch {
+		case local.Reachable(held):
+			note(cmd, "zarrdb: waiting for %s, which has the database open and does not answer", holder(held))
+		case onTerminal(cmd):
 			note(cmd, "%s is in use by %s; waiting", filepath.Dir(held.Dir), holder(held))
 		}
-		return nil
 	}
 }
 

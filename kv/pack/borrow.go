@@ -32,14 +32,16 @@ type Borrowed interface {
 // ErrNotLent means that the file of a pack cannot be lent to another process.
 var ErrNotLent = errors.New("pack: the file cannot be lent")
 
-// Borrow returns a store that reads packs of another process. borrow opens the file of a
-// pack that holds the payload at an address, with a lease (see [Store.File]);
+// Borrow returns a store that reads packs in dir, which another process has open. borrow opens
+// the file of a pack that holds the payload at an address, with a lease (see [Store.File]);
 // its error is errors.ErrUnsupported if files cannot be leased, and View then returns
 // [ErrNotLent]. borrow is called by several goroutines at a time. The store is read-only.
-func Borrow(borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
-	o := (&Options{ReadOnly: true}).withDefaults()
+// [Store.Import] from it opens the files in dir without a lease: the payloads must be kept
+// from being collected.
+func Borrow(fs vfs.FS, dir string, borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
+	o := (&Options{FS: fs, ReadOnly: true}).withDefaults()
 	o.borrow = borrow
-	s := &Store{fs: o.FS, o: o, changed: map[ID]struct{}{}}
+	s := &Store{fs: o.FS, dir: dir, o: o, changed: map[ID]struct{}{}}
 	s.files.init(s)
 	s.packs.Store(&map[ID]*pack{})
 	return s
@@ -97,14 +99,23 @@ func (s *Store) lend(a Address, f vfs.File) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := uint64(length)
-	if lay != nil {
-		size = lay.size
+	size, err := logicalSize(f, lay)
+	if err != nil {
+		return nil, err
 	}
 	if a.Length > size || a.Offset > size-a.Length {
 		return nil, p.corrupt(a.Offset, a.Length, "no payload can be here")
 	}
 	return s.files.lend(a.Pack, f, lay, length, size)
+}
+
+// logicalSize returns the size of the pack in a file.
+func logicalSize(f vfs.File, lay *layout) (uint64, error) {
+	if lay != nil {
+		return lay.size, nil
+	}
+	n, err := fileSize(f)
+	return uint64(n), err
 }
 
 // lend is [Store.lend] for a file of length bytes, with the logical size of the pack.

@@ -59,7 +59,7 @@ func TestBorrowedBeforeWritten(t *testing.T) {
 	}()
 	<-written
 	asked := 0
-	b := Borrow(func(_ context.Context, a Address) (Borrowed, error) {
+	b := Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) {
 		if asked++; asked == 2 {
 			goOn()
 		}
@@ -94,7 +94,7 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 	for range 3 {
 		at = append(at, mustAppend(t, s, make([]byte, 1<<20)))
 	}
-	b := Borrow(func(_ context.Context, a Address) (Borrowed, error) { return s.File(a) })
+	b := Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) { return s.File(a) })
 	defer mustClose(t, b)
 	b.o.MapBytes = 3 << 19
 	for _, a := range at {

@@ -84,6 +84,9 @@ type importer struct {
 
 func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
 	p := from.lookup(m.id)
+	if from.o.borrow != nil {
+		p = newPack(from, m.id, 0) // its size is that of the file
+	}
 	if p == nil {
 		return info, &CorruptError{Pack: m.id, Reason: "there is no such pack"}
 	}
@@ -94,6 +97,13 @@ func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
 	defer func() { err = errors.Join(err, m.src.f.Close()) }()
 	if m.src.lay, err = p.checkFile(m.src.f); err != nil {
 		return info, err
+	}
+	if from.o.borrow != nil {
+		size, err := logicalSize(m.src.f, m.src.lay)
+		if err != nil {
+			return info, err
+		}
+		p.size.Store(size)
 	}
 	if err := m.open(); err != nil {
 		return info, err

@@ -32,6 +32,19 @@ func (id ID) Counter() uint64 { return binary.BigEndian.Uint64(id[8:]) }
 // digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
+// MarshalText implements [encoding.TextMarshaler].
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (id *ID) UnmarshalText(b []byte) error {
+	to, ok := ParseID(string(b))
+	if !ok {
+		return fmt.Errorf("pack: %q does not name a pack", b)
+	}
+	*id = to
+	return nil
+}
+
 // parseName splits the name of a file of the store into the ID of its pack and the
 // rest. ok is false if it does not begin with an ID.
 func parseName(name string) (id ID, suffix string, ok bool) {

@@ -25,7 +25,6 @@ from ._errors import (
     MovedError,
     NotFoundError,
     UnsupportedError,
-    VersionError,
     ZarrdbError,
 )
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RECONNECTS = 5
-RUN_ELSEWHERE, RUN_UNKNOWN = -1, -2  # exit codes of a command that has not begun
 IDLE = "60s"
 
 
@@ -324,43 +322,10 @@ class Client:
         return self.link().ask(op, o)
 
     def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
-        """Run a command line in the process that has the database open. Returns the exit
-        code, and what it wrote. Ctrl-C cancels it."""
-        deadline, pause = self._deadline(), 0.001
-        while True:
-            version = self.link().hello["version"]
-            code, out, err = self._run(version, args, dir or os.getcwd())
-            if code == RUN_UNKNOWN:
-                raise VersionError(f"the process that has {self.dir} open is another build of zarrdb, and does not know this command: {err}")
-            if code != RUN_ELSEWHERE:
-                return code, out, err
-            # It has done nothing: this process, or that of another database of the command,
-            # begins or ends. Or it has the database open to be read only, and stays.
-            if time.monotonic() > deadline:
-                raise LockedError(f"{self.dir}: the process that has it open does not run {args[0]}; it may have it open to be read only")
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
-
-    def _run(self, version: str, args: tuple[str, ...], dir: str) -> tuple[int, bytes, str]:
-        import tempfile
-
-        asked = {"args": list(args), "dir": dir, "env": [f"{k}={v}" for k, v in os.environ.items()]}
-        link = self._connect(version)
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as null:
-            try:
-                fds = (null.fileno(), out.fileno(), err.fileno())
-                frame = link.call(w.RUN, w.to_json(asked), fds=fds)
-                got = json.loads(frame.meta)
-                code = got.get("code", 0)
-            except ConnectionLostError as e:
-                if e._begun:
-                    raise
-                code = RUN_ELSEWHERE
-            finally:
-                link.close()
-            out.seek(0)
-            err.seek(0)
-            return code, out.read(), err.read().decode(errors="replace")
+        """Run a command line of the program, which joins the process that has the database open.
+        Returns the exit code, and what it wrote. Ctrl-C cancels it."""
+        p = subprocess.run([binary(), *args], check=False, cwd=dir, stdin=subprocess.DEVNULL, capture_output=True)
+        return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
     def _deadline(self) -> float:
         return time.monotonic() + (30 if self.wait is None else self.wait)

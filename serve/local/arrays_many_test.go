@@ -16,13 +16,13 @@ import (
 )
 
 // callJSON sends a request of a view and parses the reply.
-func callJSON[Out any](t *testing.T, s *Session, op wire.Op, in any, pass ...wire.Descriptor) (out Out, body []byte, err error) {
+func callJSON[Out any](t *testing.T, s *session, op wire.Op, in any, pass ...wire.Descriptor) (out Out, body []byte, err error) {
 	t.Helper()
 	meta, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply, err := s.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
+	reply, err := s.tx.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
 	if err != nil {
 		return out, nil, err
 	}
@@ -41,14 +41,14 @@ func TestReadMany(t *testing.T) {
 		}
 	}
 	sels := []string{"60:70", "time=999", "5:5", "3:0:-1"}
-	out, body, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.handle, Path: "x", Selects: sels})
+	out, body, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.tx.handle, Path: "x", Selects: sels})
 	want := slices.Concat(elementsOf(10, 60), elementsOf(1, 999), elementsOf(1, 3), elementsOf(1, 2), elementsOf(1, 1))
 	if err != nil || !slices.Equal(body, want) || out.ItemSize != 4 || out.NumPy != "'<i4'" ||
 		fmt.Sprint(out.Shapes) != "[[10] [] [0] [3]]" {
 		t.Errorf("%+v, %v, %v", out, body, err)
 	}
 	for sel, want := range map[string]error{"0:251": zarr.ErrTooLarge, "1,2": zarr.ErrSelection} {
-		_, _, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.handle, Path: "x", Selects: []string{"0", sel}})
+		_, _, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.tx.handle, Path: "x", Selects: []string{"0", sel}})
 		if code := failure(err).Code; err == nil || want == zarr.ErrSelection && !errors.Is(err, want) || want == zarr.ErrTooLarge && code != "too_large" {
 			t.Errorf("%s: %v", sel, err)
 		}
@@ -76,17 +76,17 @@ func TestSelectLabels(t *testing.T) {
 	for sel, want := range map[string]string{
 		"time='2020-02'": "2:4 [2]", "time='2020-01-31'": "1 []", "time='2020-01-31':'2020-02-01'": "1:3 [2]", "1:3": "1:3 [2]", "": " [4]",
 	} {
-		out, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.handle, Path: "x", Select: sel})
+		out, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.tx.handle, Path: "x", Select: sel})
 		if err != nil || fmt.Sprint(out.Select, " ", out.Shape) != want {
 			t.Errorf("%s: %+v, %v; want %s", sel, out, err, want)
 		}
 	}
-	out, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.handle, Path: "x", Select: "time='2021':'2022'"})
+	out, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.tx.handle, Path: "x", Select: "time='2021':'2022'"})
 	if err != nil || len(out.Empty) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for sel, want := range map[string]error{"time='2021-01-01'": zarr.ErrNotFound, "lat='1'": zarr.ErrNotFound} {
-		if _, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.handle, Path: "x", Select: sel}); !errors.Is(err, want) {
+		if _, _, err := callJSON[wire.Selected](t, s, wire.OpSelect, wire.Array{View: s.tx.handle, Path: "x", Select: sel}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", sel, err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestVariableElements(t *testing.T) {
 	}
 	defer f.Close()
 	if mmap.Supported {
-		if _, _, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.handle, Path: "text"}, f); !errors.Is(err, ErrRequest) {
+		if _, _, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.tx.handle, Path: "text"}, f); !errors.Is(err, ErrRequest) {
 			t.Error(err)
 		}
 	}

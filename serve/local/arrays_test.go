@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -81,7 +82,7 @@ func TestArrays(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) || !slices.Equal(shape, []int64{n}) {
 		t.Errorf("%d bytes of shape %v, %v", len(got), shape, err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v := handles(t, c, "")
@@ -122,11 +123,11 @@ func TestArraysThroughMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(op wire.Op, at int64, pass ...wire.Descriptor) error {
-		meta, err := json.Marshal(wire.Array{View: s.handle, Path: "x", Destination: wire.Destination{At: at}})
+		meta, err := json.Marshal(wire.Array{View: s.tx.handle, Path: "x", Destination: wire.Destination{At: at}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := s.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
+		reply, err := s.tx.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
 		if err == nil && len(reply.Body) > 0 {
 			t.Errorf("%d bytes were sent", len(reply.Body))
 		}
@@ -178,4 +179,18 @@ func TestTooLong(t *testing.T) {
 	}
 	// The connection goes on.
 	wantValue(t, s, "k", want)
+}
+
+// pipe returns the ends of a pipe.
+func pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.Close()
+		w.Close()
+	})
+	return r, w
 }

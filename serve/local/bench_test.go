@@ -1,10 +1,12 @@
 package local
 
 import (
-	"github.com/zarrdb/zarrdb/engine"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine"
+
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // benchView is a version with values of some sizes.
@@ -93,12 +95,12 @@ func BenchmarkCommit(b *testing.B) {
 	b.Run("socket", func(b *testing.B) {
 		for b.Loop() {
 			value[0]++
-			s, err := c.Begin(bg, "", "", "")
+			s, err := beginOn(c)
 			if err == nil {
 				err = s.Set(bg, "k", value)
 			}
 			if err == nil {
-				_, err = s.Commit(bg, CommitOptions{})
+				_, err = s.Commit(bg, txn.CommitOptions{})
 			}
 			if err == nil {
 				err = s.Close()

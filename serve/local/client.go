@@ -239,27 +239,6 @@ func query[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out
 	return out, err
 }
 
-// once runs a request that changes something: it is not repeated. After an ErrGone the next
-// request connects again.
-func once[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out, err error) {
-	l, err := c.link(ctx)
-	if err != nil {
-		return out, err
-	}
-	if out, err = ask[Out](ctx, l, op, in); errors.Is(err, ErrGone) {
-		<-l.ended
-	}
-	return out, err
-}
-
-// CopyIndex has the server make a copy of the index, and returns its name: the database
-// can then be opened for reading, as of this moment, with [engine.Options.IndexCopy]. The
-// copy stays until the connection ends. Errors: [ErrLimit] while clients have too many.
-func (c *Client) CopyIndex(ctx context.Context, db string) (name string, err error) {
-	out, err := once[wire.Copy](ctx, c, wire.OpCopyIndex, wire.Database{Database: db})
-	return out.Path, err
-}
-
 // Gone reports whether the connection has ended.
 func (c *Client) Gone(ctx context.Context) bool {
 	c.mu.Lock()

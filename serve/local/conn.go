@@ -40,7 +40,6 @@ type conn struct {
 	running map[uint32]context.CancelFunc
 	views   map[uint32]*view
 	last    uint32 // handle
-	copies  []*txn.IndexCopy
 
 	metas   share // of requests
 	bodies  share // of requests and replies
@@ -105,7 +104,6 @@ func (c *conn) serve() {
 	for _, v := range c.views {
 		v.View.Release()
 	}
-	c.removeCopies()
 	c.returned()
 }
 

@@ -42,22 +42,11 @@ func changeOut(c *txn.Change) wire.Change {
 	return wire.Change{Key: c.Key, Array: c.Array, Chunk: c.Coords, Old: bytesOut(c.Old), New: bytesOut(c.New)}
 }
 
-func changeIn(c *wire.Change) txn.Change {
-	return txn.Change{Key: c.Key, Array: c.Array, Coords: c.Chunk, Old: bytesIn(c.Key, c.Old), New: bytesIn(c.Key, c.New)}
-}
-
 func bytesOut(v *txn.KeyValue) *wire.Bytes {
 	if v == nil {
 		return nil
 	}
 	return &wire.Bytes{Kind: v.Kind, Length: v.Length, URL: v.URL, Validator: v.Validator, Offset: v.Offset}
-}
-
-func bytesIn(key string, b *wire.Bytes) *txn.KeyValue {
-	if b == nil {
-		return nil
-	}
-	return &txn.KeyValue{Key: key, Kind: b.Kind, Length: b.Length, URL: b.URL, Validator: b.Validator, Offset: b.Offset}
 }
 
 func refsOut(refs []txn.Ref) []wire.Ref {

@@ -46,11 +46,18 @@ var codes = []struct {
 	{"moved", engine.ErrMoved},
 	{"no_database", serve.ErrNoDatabase},
 	{"not_found", kv.ErrNotFound},
+	{"shallow", txn.ErrShallow},
 	{"expired", txn.ErrExpired},
 	{"no_ref", txn.ErrNoRef},
 	{"ref_exists", txn.ErrRefExists},
 	{"ref_name", txn.ErrRefName},
+	{"diverged", txn.ErrDiverged},
 	{"conflict", txn.ErrConflict},
+	{"other_root", txn.ErrOtherRoot},
+	{"collecting", txn.ErrCollecting},
+	{"not_backup", txn.ErrNotBackup},
+	{"not_database", txn.ErrNotDatabase},
+	{"locked", engine.ErrLocked},
 	{"session_closed", txn.ErrSessionClosed},
 	{"session_busy", txn.ErrSessionBusy},
 	{"lost", txn.ErrLost},
@@ -83,8 +90,12 @@ var codes = []struct {
 	{"gone", ErrGone},
 	{"limit", ErrLimit},
 	{"invalid", ErrRequest},
+	{"invalid", txn.ErrRequest},
 	{"invalid", wire.ErrProtocol},
 }
+
+// maxUndone bounds the commits in a failure.
+const maxUndone = 100
 
 // failure describes an error for the other side.
 func failure(err error) *wire.Failure {
@@ -98,16 +109,23 @@ func failure(err error) *wire.Failure {
 	var conflict *txn.ConflictError
 	var changed *engine.ChangedError
 	var long *wire.TooLongError
+	var damage *txn.DamageError
+	var base *txn.BaseError
 	switch {
 	case errors.As(err, &long):
 		f.Code = "too_large"
+	case errors.As(err, &damage):
+		f.Code = "corrupt"
+		f.Damage, _ = json.Marshal(damage)
+	case errors.As(err, &base):
+		f.Code, f.Base = "base", base.Base.String()
+		for _, c := range base.Undone[:min(len(base.Undone), maxUndone)] {
+			f.Undone = append(f.Undone, *commitOut(c))
+		}
 	case errors.As(err, &conflict):
 		f.Branch, f.Base, f.Head = conflict.Branch, conflict.Base.String(), conflict.Head.String()
 		for _, c := range conflict.Conflicts {
-			f.Conflicts = append(f.Conflicts, wire.Conflict{
-				Kind: c.Kind.String(), Path: c.Path, Also: c.Also, Chunk: c.Coords, Field: c.Field,
-				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
-			})
+			f.Conflicts = append(f.Conflicts, conflictOut(&c))
 		}
 	case errors.As(err, &changed):
 		f.Code, f.Key = "changed", changed.Key
@@ -144,6 +162,18 @@ func remote(meta []byte) error {
 	switch {
 	case f.Code == "not_found" && f.Message == kv.ErrNotFound.Error():
 		return kv.ErrNotFound
+	case f.Code == "base":
+		e := &txn.BaseError{Base: commitID(f.Base)}
+		for i := range f.Undone {
+			e.Undone = append(e.Undone, commitIn(&f.Undone[i]))
+		}
+		return &RemoteError{Code: f.Code, Message: f.Message, is: e}
+	case len(f.Damage) > 0:
+		e := &txn.DamageError{}
+		if err := json.Unmarshal(f.Damage, e); err != nil {
+			return fmt.Errorf("%w: a failure that cannot be read: %v", wire.ErrProtocol, err)
+		}
+		return &RemoteError{Code: f.Code, Message: f.Message, is: e}
 	case f.Code == "changed":
 		return &engine.ChangedError{
 			Key: f.Key, Want: engine.Expect{Absent: f.Want == "", ID: kv.ID(commitID(f.Want))}, Have: kv.ID(commitID(f.Have)),
@@ -151,10 +181,7 @@ func remote(meta []byte) error {
 	case f.Code == "conflict" && f.Branch != "":
 		e := &txn.ConflictError{Branch: f.Branch, Base: commitID(f.Base), Head: commitID(f.Head)}
 		for _, c := range f.Conflicts {
-			e.Conflicts = append(e.Conflicts, txn.Conflict{
-				Kind: conflictKind(c.Kind), Path: c.Path, Also: c.Also, Coords: c.Chunk, Field: c.Field,
-				Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
-			})
+			e.Conflicts = append(e.Conflicts, conflictIn(&c))
 		}
 		return e
 	}
@@ -168,14 +195,20 @@ func remote(meta []byte) error {
 	return e
 }
 
-// conflictKind is the inverse of String, 0 for a kind of a newer server.
-func conflictKind(s string) txn.ConflictKind {
-	for k := txn.ConflictChunk; k <= txn.ConflictBranchRewound; k++ {
-		if k.String() == s {
-			return k
-		}
+func conflictOut(c *txn.Conflict) wire.Conflict {
+	return wire.Conflict{
+		Kind: c.Kind.String(), Path: c.Path, Also: c.Also, Chunk: c.Coords, Field: c.Field,
+		Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
 	}
-	return 0
+}
+
+func conflictIn(c *wire.Conflict) txn.Conflict {
+	var kind txn.ConflictKind
+	_ = kind.UnmarshalText([]byte(c.Kind))
+	return txn.Conflict{
+		Kind: kind, Path: c.Path, Also: c.Also, Coords: c.Chunk, Field: c.Field,
+		Base: c.Base, Ours: c.Ours, Theirs: c.Theirs, Same: c.Same,
+	}
 }
 
 // commitID parses the text of a commit id, or of the identity of a value; zero
@@ -191,7 +224,7 @@ func commitID(s string) (id txn.CommitID) {
 // and that some of its writes were not saved. It is [txn.ErrLost].
 type SessionLostError struct {
 	ID txn.SessionID
-	// Saved is the time of the last savepoint, from which [Client.Session] takes it
+	// Saved is the time of the last savepoint, from which [txn.Remote.Resume] takes it
 	// up again; zero if there was none.
 	Saved time.Time
 	// Committing means that a commit was running, with an unknown result: look

@@ -9,7 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-func mustSet(t *testing.T, s *Session, key, value string) {
+func mustSet(t *testing.T, s *session, key, value string) {
 	t.Helper()
 	if err := s.Set(bg, key, []byte(value)); err != nil {
 		t.Fatal(err)
@@ -21,9 +21,9 @@ func TestForks(t *testing.T) {
 	h, c := served(t, nil, nil)
 	s := begin(t, c)
 	mustSet(t, s, "mine", "1")
-	var forks []*Session
+	var forks []*session
 	for _, label := range []string{"a", "b"} {
-		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{Handle: wire.Handle{View: s.handle}, Label: label})
+		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{Handle: wire.Handle{View: s.tx.handle}, Label: label})
 		if err != nil || out.Session == nil || out.Session.Label != label {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -38,8 +38,8 @@ func TestForks(t *testing.T) {
 	}
 	mustSet(t, forks[1], "mine", "2")
 	mustSet(t, s, "mine", "3")
-	take := func(f *Session, choices ...wire.Choice) error {
-		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{Handle: wire.Handle{View: s.handle}, Session: f.ID().String(), Choices: choices})
+	take := func(f *session, choices ...wire.Choice) error {
+		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{Handle: wire.Handle{View: s.tx.handle}, Session: f.ID().String(), Choices: choices})
 		return err
 	}
 	if err := take(forks[0]); err != nil {
@@ -57,7 +57,7 @@ func TestForks(t *testing.T) {
 	if err := forks[1].Set(bg, "late", nil); !errors.Is(err, txn.ErrSessionClosed) {
 		t.Errorf("the fork goes on: %v", err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v := version(t, c, "")
@@ -74,7 +74,7 @@ func TestRebaseAndGuard(t *testing.T) {
 	mustSet(t, s, "k", "session")
 	put(t, h.db, map[string][]byte{"k": []byte("branch")})
 	rebase := func(choices ...wire.Choice) error {
-		_, _, err := callJSON[wire.Session](t, s, wire.OpRebase, wire.Rebase{Handle: wire.Handle{View: s.handle}, Choices: choices})
+		_, _, err := callJSON[wire.Session](t, s, wire.OpRebase, wire.Rebase{Handle: wire.Handle{View: s.tx.handle}, Choices: choices})
 		return err
 	}
 	if err := rebase(); !errors.Is(err, txn.ErrConflict) {
@@ -84,13 +84,13 @@ func TestRebaseAndGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, s, "k", []byte("branch"))
-	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{Handle: wire.Handle{View: s.handle}, Paths: []string{"read"}}); err != nil {
+	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{Handle: wire.Handle{View: s.tx.handle}, Paths: []string{"read"}}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, h.db, map[string][]byte{"read": []byte("1")})
 	mustSet(t, s, "other", "1")
 	var conflict *txn.ConflictError
-	if _, err := s.Commit(bg, CommitOptions{}); !errors.As(err, &conflict) || conflict.Conflicts[0].Kind != txn.ConflictGuard {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.As(err, &conflict) || conflict.Conflicts[0].Kind != txn.ConflictGuard {
 		t.Error(err)
 	}
 }
@@ -101,7 +101,7 @@ func TestMove(t *testing.T) {
 	makeArray(t, h, 10, 5)
 	s := begin(t, c)
 	move := func(from, to string) error {
-		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{Handle: wire.Handle{View: s.handle}, From: from, To: to})
+		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{Handle: wire.Handle{View: s.tx.handle}, From: from, To: to})
 		return err
 	}
 	if err := move("x", "g/y"); err != nil {

@@ -40,16 +40,21 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
+	return c.sendPages(ctx, f, in.Names, db.PageSource().Pages)
+}
+
+// sendPages sends pages that from has.
+func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, []txn.PageName) ([][]byte, error)) error {
 	h, err := c.hold(ctx, memoryFirst)
 	if err != nil {
 		return err
 	}
 	defer h.free()
-	names := make([]txn.PageName, len(in.Names))
+	names := make([]txn.PageName, len(in))
 	for i := range names {
-		names[i] = in.Names[i]
+		names[i] = in[i]
 	}
-	pages, err := db.PageSource().Pages(ctx, names)
+	pages, err := from(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -90,7 +95,7 @@ func (c *conn) records(ctx context.Context, f *wire.Frame) error {
 		if err != nil {
 			return nil, false, err
 		}
-		list, more, err := db.PageSource().Records(ctx, txn.RecordRange{Space: in.Space, From: in.From, To: in.To, Reverse: in.Reverse})
+		list, more, err := db.PageSource().Records(ctx, txn.RecordRange{Space: in.Space, From: in.From, To: in.To, Reverse: in.Reverse, Kept: in.Kept})
 		for _, r := range list {
 			body = wire.AppendRecord(body, r.Key, r.Value)
 		}

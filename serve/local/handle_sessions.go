@@ -32,7 +32,10 @@ func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, 
 	return sessionOut(v.Session.Engine().Info()), nil
 }
 
-func (c *conn) savepoint(ctx context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
+func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
+	if in.Label != nil {
+		v.Session.Engine().SetLabel(*in.Label)
+	}
 	if err := v.Session.Engine().Savepoint(ctx); err != nil {
 		return nil, err
 	}
@@ -46,8 +49,19 @@ func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame, v *view, in wire
 	return c.send(f, &wire.Frame{})
 }
 
+// maxDecided bounds the decisions in an answer.
+const maxDecided = 1000
+
 func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Commit, error) {
-	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
+	o := txn.CommitOptions{Message: in.Message, Author: in.Author, Time: in.Time, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun}
+	var decided []wire.Decided
+	if in.Decided {
+		o.Decided = func(conflict txn.Conflict, choice txn.Choice) {
+			if len(decided) < maxDecided {
+				decided = append(decided, wire.Decided{Conflict: conflictOut(&conflict), Take: takes[choice]})
+			}
+		}
+	}
 	var err error
 	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
@@ -63,6 +77,7 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 		return nil, err
 	}
 	out := commitOut(commit)
+	out.Record, out.Decided = txn.EncodeCommit(commit), decided
 	for _, e := range failed {
 		out.Warnings = append(out.Warnings, e.Error())
 	}

@@ -26,25 +26,6 @@ func rangeIn(r wire.Range) kv.Range {
 	return kv.All()
 }
 
-// rangeOut is the inverse of rangeIn.
-func rangeOut(r kv.Range) wire.Range {
-	if n, ok := r.Limit(); ok {
-		return wire.Range{Kind: wire.RangeAtMost, N: n}
-	}
-	off, n, valid := r.Bounds()
-	switch {
-	case !valid:
-		return wire.Range{Kind: wire.RangeSpan, Off: -1, N: -1} // as bad there
-	case r.IsAll():
-		return wire.Range{}
-	case off == -1:
-		return wire.Range{Kind: wire.RangeLast, N: n}
-	case n == -1:
-		return wire.Range{Kind: wire.RangeFrom, Off: off}
-	}
-	return wire.Range{Kind: wire.RangeSpan, Off: off, N: n}
-}
-
 func (c *conn) get(ctx context.Context, f *wire.Frame, v *view, in wire.Get) error {
 	value, err := kv.Locate(ctx, v, in.Key)
 	if err != nil {

@@ -2,8 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -114,32 +112,6 @@ func (c *conn) diff(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
 		return nil, err
 	}
 	return changePage(in, db.Diff(ctx, from, to, in.Prefix))
-}
-
-// report sends the answer of a command as the body.
-func (c *conn) report(ctx context.Context, f *wire.Frame) error {
-	var in wire.Report
-	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
-		return err
-	}
-	name, err := c.database(in.Database)
-	if err != nil {
-		return err
-	}
-	h, err := c.hold(ctx, serve.MaxReport)
-	if err != nil {
-		return err
-	}
-	defer h.free()
-	answer, _, err := c.s.t.Report(ctx, name, serve.Report{Kind: in.Kind, Rev: in.Rev, To: in.To, Path: in.Path, Number: in.Number, Values: in.Values})
-	if errors.Is(err, serve.ErrReport) {
-		err = fmt.Errorf("%w: %w", ErrRequest, err)
-	}
-	if err != nil {
-		return err
-	}
-	h.set(int64(len(answer)))
-	return c.send(f, &wire.Frame{Body: answer})
 }
 
 // changePage is the page of a sequence of changes that was asked for.

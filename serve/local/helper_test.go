@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holder{db: db, table: serve.New(serve.Options{Run: runForTest})}
+	h := &holder{db: db, table: serve.New(serve.Options{})}
 	if err := h.table.AddDatabase("t", db); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +124,47 @@ func join(t testing.TB, h *holder, d *DialOptions) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { leave(c) })
 	return c
+}
+
+// peers are the databases through which clients open sessions.
+var peers sync.Map // *Client: *engine.DB
+
+// leave closes a client.
+func leave(c *Client) {
+	if p, ok := peers.LoadAndDelete(c); ok {
+		_ = p.(*engine.DB).Close()
+	}
+	c.Close()
+}
+
+// sessionOn opens a session through a client.
+func sessionOn(c *Client, open func(*engine.DB) (*engine.Session, error)) (*session, error) {
+	p, ok := peers.Load(c)
+	if !ok {
+		made, err := c.Peer("", &engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+		if err != nil {
+			return nil, err
+		}
+		var had bool
+		if p, had = peers.LoadOrStore(c, made); had {
+			_ = made.Close()
+		}
+	}
+	s, err := open(p.(*engine.DB))
+	if err != nil {
+		return nil, err
+	}
+	return &session{s, requests{s.Tx().(*Session)}}, nil
+}
+
+func beginOn(c *Client) (*session, error) {
+	return sessionOn(c, func(db *engine.DB) (*engine.Session, error) { return db.Begin(bg, "") })
+}
+
+func resumeOn(c *Client, id txn.SessionID) (*session, error) {
+	return sessionOn(c, func(db *engine.DB) (*engine.Session, error) { return db.Join(bg, id) })
 }
 
 // put commits keys.

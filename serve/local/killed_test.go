@@ -154,7 +154,7 @@ func killedClient(args []string) error {
 		}
 	}()
 	for n := last + 1; ; n++ {
-		s, err := c.Begin(bg, "", "", "")
+		s, err := beginOn(c)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func killedClient(args []string) error {
 		if err := s.Set(bg, fmt.Sprintf("n%d", writer), []byte(strconv.Itoa(n))); err != nil {
 			return err
 		}
-		if _, err := s.Commit(bg, CommitOptions{Message: args[1]}); err != nil {
+		if _, err := s.Commit(bg, txn.CommitOptions{Message: args[1]}); err != nil {
 			return err
 		}
 		if _, err := fmt.Println(n); err != nil {
@@ -176,7 +176,7 @@ func killedClient(args []string) error {
 // readSomething reads and compares one value of each client, in a version and in a session,
 // which may have a write of its own, and which it leaves open or closes.
 func readSomething(c *Client) error {
-	s, err := c.Begin(bg, "", "", "")
+	s, err := beginOn(c)
 	if err != nil {
 		return err
 	}

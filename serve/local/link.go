@@ -38,6 +38,7 @@ type link struct {
 	waiting int // requests whose callers wait
 	next    uint32
 	pending map[uint32]chan *wire.Frame // nil for one that was given up
+	reports map[uint32]*reports         // of requests with reports
 	err     error                       // why it ended
 	bye     bool                        // the server ended in order: it answered all that it began
 	saved   []string                    // sessions that the server left at savepoints
@@ -204,6 +205,13 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		go l.recalled()
 		return false, nil
 	}
+	if f.Flags&wire.FlagReport != 0 {
+		if r := l.reportsOf(f.ID); r != nil {
+			r.add(f.Body)
+		}
+		f.Close()
+		return false, nil
+	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
 	delete(l.pending, f.ID)
@@ -236,14 +244,6 @@ func (l *link) close(err error) {
 	<-l.ended
 }
 
-// piece is how much of a value is sent at a time, where its bytes are sent.
-func (l *link) piece() int64 {
-	if most := int64(l.hello.MaxBody); most > 0 {
-		return min(most, 64<<20)
-	}
-	return 64 << 20
-}
-
 // over reports whether the connection has ended.
 func (l *link) over() bool {
 	select {
@@ -274,6 +274,11 @@ func (l *link) savedBefore(id string) bool {
 // error is an ErrGone where the connection has ended, and an ErrUnknown too where the
 // server may have begun with the request.
 func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Frame, error) {
+	return l.callReporting(ctx, f, patient, nil)
+}
+
+// callReporting is call of a request whose reports are passed to progress, if that is not nil.
+func (l *link) callReporting(ctx context.Context, f *wire.Frame, patient bool, progress func(report []byte)) (*wire.Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -288,6 +293,10 @@ func (l *link) call(ctx context.Context, f *wire.Frame, patient bool) (*wire.Fra
 	if err != nil {
 		<-l.slots
 		return nil, err
+	}
+	if progress != nil {
+		l.watch(f.ID, newReports(progress))
+		defer l.unwatch(f.ID)
 	}
 	if err := l.w.Send(f); err != nil {
 		if l.unsent(f.ID) {

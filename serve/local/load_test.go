@@ -154,7 +154,7 @@ func loadClients(args []string) error {
 
 // writeOne commits the n-th value of a writer, in a session that it made itself.
 func writeOne(c *Client, writer, n int) error {
-	s, err := c.Begin(bg, "", "", "")
+	s, err := beginOn(c)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func writeOne(c *Client, writer, n int) error {
 		err = s.Set(bg, key, payload(writer, n))
 	}
 	if err == nil {
-		_, err = s.Commit(bg, CommitOptions{Message: key})
+		_, err = s.Commit(bg, txn.CommitOptions{Message: key})
 	}
 	return err
 }
@@ -271,9 +271,9 @@ func TestEndedSessions(t *testing.T) {
 		s := begin(t, c)
 		err := s.Set(bg, "k", []byte(fmt.Sprint(i)))
 		if err == nil && i%2 == 0 {
-			_, err = s.Commit(bg, CommitOptions{})
+			_, err = s.Commit(bg, txn.CommitOptions{})
 		} else if err == nil {
-			err = s.Discard(bg)
+			err = s.Abort()
 		}
 		if err != nil {
 			t.Fatal(err)

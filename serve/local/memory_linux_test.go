@@ -54,7 +54,7 @@ func TestBlocks(t *testing.T) {
 	}
 	f, memory := memoryFile(t, 8192, true)
 	read := func(sel string, d wire.Destination, pass ...wire.Descriptor) error {
-		out, body, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.handle, Path: "x", Select: sel, Destination: d}, pass...)
+		out, body, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.tx.handle, Path: "x", Select: sel, Destination: d}, pass...)
 		if err == nil && (len(body) > 0 || out.ItemSize != 4) {
 			t.Errorf("%+v, %d bytes", out, len(body))
 		}
@@ -72,7 +72,7 @@ func TestBlocks(t *testing.T) {
 	if err := read("", wire.Destination{Block: 3}, f); !errors.Is(err, ErrRequest) {
 		t.Errorf("a descriptor of a block that is known: %v", err)
 	}
-	many := wire.ArrayMany{View: s.handle, Path: "x", Selects: []string{"5", "::-1"}, Destination: wire.Destination{Block: 3}}
+	many := wire.ArrayMany{View: s.tx.handle, Path: "x", Selects: []string{"5", "::-1"}, Destination: wire.Destination{Block: 3}}
 	if _, body, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, many); err != nil || len(body) > 0 ||
 		binary.LittleEndian.Uint32(memory()) != 5 || binary.LittleEndian.Uint32(memory()[4:]) != 999 {
 		t.Errorf("several selections: %v", err)
@@ -80,14 +80,14 @@ func TestBlocks(t *testing.T) {
 	if _, err := f.WriteAt(elementsOf(10, 7000), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := callJSON[struct{}](t, s, wire.OpWrite, wire.Array{View: s.handle, Path: "x", Select: "20:30", Destination: wire.Destination{Block: 3}}); err != nil {
+	if _, _, err := callJSON[struct{}](t, s, wire.OpWrite, wire.Array{View: s.tx.handle, Path: "x", Select: "20:30", Destination: wire.Destination{Block: 3}}); err != nil {
 		t.Errorf("write: %v", err)
 	}
 	if err := read("19:31", wire.Destination{Block: 3}); err != nil || !slices.Equal(memory()[:48], slices.Concat(elementsOf(1, 19), elementsOf(10, 7000), elementsOf(1, 30))) {
 		t.Errorf("what was written: %v, %v", memory()[:48], err)
 	}
 	// A block that is forgotten is another one afterwards.
-	if err := s.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: []byte(`{"block":3}`)}); err != nil {
+	if err := s.tx.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: []byte(`{"block":3}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read("", wire.Destination{Block: 3}); !errors.Is(err, ErrRequest) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // state returns what the bodies of a server take now, took at most, and how many requests
@@ -187,7 +188,7 @@ func TestGreedyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer honest.Close()
+	defer leave(honest)
 	v := version(t, honest, "")
 	for range 20 {
 		if b, err := v.Get(bg, "short", kv.All()); err != nil || !slices.Equal(b, long[:40_000]) {
@@ -198,7 +199,7 @@ func TestGreedyClients(t *testing.T) {
 	if err := s.Set(bg, "k", long[:50_000]); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Error(err)
 	}
 	for key, err := range v.List(bg, kv.ListOptions{}) {

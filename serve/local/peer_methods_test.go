@@ -13,6 +13,7 @@ import (
 
 // No exported method of a database panics where another process has it open.
 func TestPeerMethods(t *testing.T) {
+	t.Chdir(t.TempDir()) // some methods make a copy in the directory "main"
 	h, c := served(t, nil, nil)
 	id := put(t, h.db, map[string][]byte{"k": []byte("v")})
 	open := func() *engine.DB {

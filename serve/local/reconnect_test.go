@@ -57,7 +57,7 @@ func TestHandover(t *testing.T) {
 		t.Error(err)
 	}
 	wantValue(t, other, "new", []byte("2"))
-	if _, err := other.Commit(bg, CommitOptions{}); err != nil {
+	if _, err := other.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Error(err)
 	}
 	if got, err := h2.db.At(bg, ""); err == nil {
@@ -86,7 +86,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := random(3, 200<<10)
-	for _, s := range []*Session{saved, unsaved, other} {
+	for _, s := range []*session{saved, unsaved, other} {
 		for _, err := range []error{s.Set(bg, "k", []byte(s.ID().String())), s.Set(bg, "large", large), s.Delete(bg, "gone"), s.Guard(bg, "g")} {
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestKilledHolder(t *testing.T) {
 	for range 2 {
 		child.kill(t)
 		child = startHolder(t, dir)
-		for _, s := range []*Session{saved, unsaved, shared, other, joinSession(t, joinDir(t, dir), unsaved.ID())} {
+		for _, s := range []*session{saved, unsaved, shared, other, joinSession(t, joinDir(t, dir), unsaved.ID())} {
 			wantValue(t, s, "k", []byte(s.ID().String()))
 			wantValue(t, s, "large", large)
 			if _, err := kv.Get(bg, s, "gone"); !errors.Is(err, kv.ErrNotFound) {
@@ -107,8 +107,8 @@ func TestKilledHolder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, s := range []*Session{clean, shared} {
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil && s == clean {
+	for _, s := range []*session{clean, shared} {
+		if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil && s == clean {
 			t.Error(err)
 		}
 	}
@@ -126,15 +126,15 @@ func TestKilledEarlierHolder(t *testing.T) {
 	if err := saved.Savepoint(bg); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*Session{saved, unsaved} {
-		s.info.Logged = false
+	for _, s := range []*session{saved, unsaved} {
+		s.tx.info.Logged = false
 		if err := s.Set(bg, "k", []byte("lost")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	child.kill(t)
 	startHolder(t, dir)
-	for _, s := range []*Session{saved, unsaved, saved} {
+	for _, s := range []*session{saved, unsaved, saved} {
 		var lost *SessionLostError
 		if _, err := kv.Get(bg, s, "k"); !errors.As(err, &lost) || lost.ID != s.ID() || !lost.Saved.Equal(s.Info().Saved) || lost.Committing ||
 			!errors.Is(err, txn.ErrLost) || !errors.Is(err, ErrGone) || strings.Contains(lost.Error(), "no savepoint") != (s == unsaved) {
@@ -158,7 +158,7 @@ func joinDir(t *testing.T, dir string) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { leave(c) })
 	return c
 }
 
@@ -255,7 +255,7 @@ func commitNumber(c *Client, k int) error {
 	if l.over() {
 		return ErrGone
 	}
-	s, err := c.Begin(bg, "", "", "")
+	s, err := beginOn(c)
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func commitNumber(c *Client, k int) error {
 			return err
 		}
 	}
-	_, err = s.Commit(bg, CommitOptions{Message: fmt.Sprint(k)})
+	_, err = s.Commit(bg, txn.CommitOptions{Message: fmt.Sprint(k)})
 	return err
 }
 

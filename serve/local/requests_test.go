@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -12,9 +13,18 @@ import (
 
 // Requests of other clients, such as the one in Python: the Go client does without them.
 
+// session is a session of a peer, with the requests of other clients.
+type session struct {
+	*engine.Session
+	requests
+}
+
+// requests are about a view on a connection.
+type requests struct{ tx *Session }
+
 // ArrayInfo describes the array at a path.
-func (s *shelf) ArrayInfo(ctx context.Context, path string) (out wire.ArrayInfo, err error) {
-	err = s.read(ctx, func(l *link, handle uint32) (err error) {
+func (s requests) ArrayInfo(ctx context.Context, path string) (out wire.ArrayInfo, err error) {
+	err = s.tx.on(ctx, func(l *link, handle uint32, _ bool) (err error) {
 		out, err = ask[wire.ArrayInfo](ctx, l, wire.OpArray, wire.Array{View: handle, Path: path})
 		return err
 	})
@@ -23,8 +33,8 @@ func (s *shelf) ArrayInfo(ctx context.Context, path string) (out wire.ArrayInfo,
 
 // ReadArray returns the elements that a selection names, as on a command line: in C
 // order, little-endian. The server decodes them, with the chunks that it has cached.
-func (s *shelf) ReadArray(ctx context.Context, path, sel string) (b []byte, shape []int64, err error) {
-	err = s.read(ctx, func(l *link, handle uint32) error {
+func (s requests) ReadArray(ctx context.Context, path, sel string) (b []byte, shape []int64, err error) {
+	err = s.tx.on(ctx, func(l *link, handle uint32, _ bool) error {
 		meta, err := json.Marshal(wire.Array{View: handle, Path: path, Select: sel})
 		if err != nil {
 			return err
@@ -44,11 +54,11 @@ func (s *shelf) ReadArray(ctx context.Context, path, sel string) (b []byte, shap
 	return b, shape, err
 }
 
-// WriteArray writes elements to a selection; see [View.ReadArray]. Unselected
+// WriteArray writes elements to a selection; see [requests.ReadArray]. Unselected
 // elements of a chunk keep their values, even under concurrent writes. The write
 // does not depend on earlier reads.
-func (s *Session) WriteArray(ctx context.Context, path, sel string, b []byte) error {
-	err := s.read(ctx, func(l *link, handle uint32) error {
+func (s requests) WriteArray(ctx context.Context, path, sel string, b []byte) error {
+	return s.tx.wrote(s.tx.on(ctx, func(l *link, handle uint32, _ bool) error {
 		meta, err := json.Marshal(wire.Array{View: handle, Path: path, Select: sel})
 		if err != nil {
 			return err
@@ -58,14 +68,7 @@ func (s *Session) WriteArray(ctx context.Context, path, sel string, b []byte) er
 			f.Close()
 		}
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	s.state.Lock()
-	defer s.state.Unlock()
-	s.dirty++
-	return nil
+	}))
 }
 
 // Sessions lists the sessions that can be resumed or are open, oldest first.
@@ -78,51 +81,31 @@ func (c *Client) Sessions(ctx context.Context, db string) ([]txn.SessionInfo, er
 	return list, err
 }
 
-// Report answers a question about a database with the JSON that a command prints, one
-// value on each line where it prints lines; see [serve.Table.Report]. A server of another
-// build may not know the request: errors.ErrUnsupported.
-func (c *Client) Report(ctx context.Context, db string, r serve.Report) (answer []byte, err error) {
-	meta, err := json.Marshal(wire.Report{Database: db, Kind: r.Kind, Rev: r.Rev, To: r.To, Path: r.Path, Number: r.Number, Values: r.Values})
-	if err != nil {
-		return nil, err
-	}
-	err = c.again(ctx, func(l *link) error {
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpReport, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		answer = f.Body
-		return nil
-	})
-	return answer, err
-}
-
 // Databases returns the served names.
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
 	return out.Names, err
 }
 
-// handleView is a version that requests name by a handle, as those of clients in other
-// languages do.
-type handleView struct{ shelf }
+// MoveRef creates, deletes or moves a branch or tag.
+func (c *Client) MoveRef(ctx context.Context, db string, m serve.RefMove) error {
+	_, err := query[none](ctx, c, wire.OpMoveRef, wire.MoveRef{Database: db, Action: m.Action, Kind: m.Kind, Name: m.Name, To: m.To})
+	return err
+}
 
-func handles(t testing.TB, c *Client, rev string) *handleView {
+// handles opens a version that requests name by a handle, as those of clients in other
+// languages do.
+func handles(t testing.TB, c *Client, rev string) requests {
 	t.Helper()
-	v := &handleView{}
-	v.reopen = func(ctx context.Context) (*link, uint32, error) {
-		l, err := c.link(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Rev: rev})
-		return l, out.View, err
-	}
-	var err error
-	if v.l, v.handle, err = v.reopen(bg); err != nil {
+	l, err := c.link(bg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = v.close() })
+	out, err := ask[wire.View](bg, l, wire.OpOpen, wire.Open{Rev: rev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := requests{&Session{c: c, l: l, handle: out.View}}
+	t.Cleanup(func() { _ = v.tx.Close() })
 	return v
 }

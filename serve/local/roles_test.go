@@ -30,35 +30,6 @@ func playRole(role string) {
 	os.Exit(0)
 }
 
-// runForTest is what commands do in tests.
-func runForTest(ctx context.Context, c *serve.Command) int {
-	switch c.Args[0] {
-	case "upper":
-		b, err := io.ReadAll(c.Stdin)
-		if err != nil {
-			fmt.Fprintln(c.Stderr, err)
-			return 1
-		}
-		fmt.Fprint(c.Stdout, strings.ToUpper(string(b)))
-		fmt.Fprintf(c.Stderr, "%s %s %d", c.Dir, c.Env, len(c.Held))
-		return 7
-	case "where":
-		fmt.Fprint(c.Stdout, c.Dir)
-		fmt.Fprint(c.Stderr, c.Env)
-		return 7
-	case "wait":
-		fmt.Fprintln(c.Stdout, "waiting")
-		<-ctx.Done()
-		fmt.Fprintln(c.Stdout, "cancelled")
-		return 130
-	case "newer":
-		return serve.RunUnknown
-	case "panic":
-		panic("of a command")
-	}
-	return 2
-}
-
 // lineOf reads one line.
 func lineOf(r io.Reader) string {
 	s, _ := bufio.NewReader(r).ReadString('\n')

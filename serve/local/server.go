@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -136,8 +135,7 @@ type server struct {
 	wg     sync.WaitGroup
 	metas  budget
 	bodies budget
-	copies atomic.Int64 // of indexes, for clients
-	idle   *time.Timer  // nil if the server does not end by itself
+	idle   *time.Timer // nil if the server does not end by itself
 	end    context.CancelCauseFunc
 
 	verified verified

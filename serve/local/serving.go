@@ -12,13 +12,13 @@ import (
 // for as long as it is open. Stop waits for requests that are under way. ended,
 // if not nil, is called once when serving has ended by itself, with [ErrIdle] or
 // a failure. nil without an error means that no place for a socket exists.
-func Serving(dir string, t serve.Options, o *Options, ended func(error)) (*engine.Serving, error) {
+func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error) {
 	at, err := place(dir)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the database can be used all the same
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	table := serve.New(t)
+	table := serve.New(serve.Options{})
 	done := make(chan struct{})
 	return &engine.Serving{
 		Socket: at.path,

@@ -2,11 +2,9 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"iter"
-	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -15,94 +13,82 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Session is a transaction that a server has open, and that any number of clients
-// may share. Safe for concurrent use. Commit or Discard ends it for all.
-//
-// A key that was read is written only if its value is still the one read:
-// otherwise another client has changed it, and the error is an
-// *[engine.ChangedError]. A key that was never read is written without a
-// condition.
+// Session is a [txn.Tx] of a session that a server has open. [Client.Peer] makes it an
+// [engine.Session].
 //
 // When the server ends or is killed, the session continues on the next one with
 // everything that was acknowledged. If the server cannot do that, as one of an earlier
 // version that is killed, every call fails with a *[SessionLostError] once something is
-// lost.
+// lost. A request that was not answered is sent again to the next server where that does no
+// harm; otherwise the error is an [ErrUnknown].
 type Session struct {
 	c  *Client
 	db string
 	id txn.SessionID
-	shelf
+
+	mu     sync.Mutex // held while it is opened again
+	l      *link
+	handle uint32
+	closed bool
 
 	state sync.Mutex
 	info  txn.SessionInfo
-	seen  map[string]kv.ID // the value read last; zero is no value
-	dirty int              // writes since the last savepoint that were acknowledged
+	dirty int // writes since the last savepoint that were acknowledged
 	lost  *SessionLostError
 	// committing says that a commit was sent and not answered.
 	committing bool
-
-	// Reads and writes of a key exclude each other, so that the last value read
-	// is known.
-	keys [64]sync.RWMutex
 }
 
-var (
-	_ kv.Store         = (*Session)(nil)
-	_ kv.Locator       = (*Session)(nil)
-	_ kv.DirLister     = (*Session)(nil)
-	_ kv.PrefixDeleter = (*Session)(nil)
-)
+var _ txn.Tx = (*Session)(nil)
 
-// maxSeen bounds the keys whose reads a session remembers. Beyond it, writes of
-// those read first are no longer conditional.
-const maxSeen = 1 << 20
-
-// Begin opens a new session on a branch; "" is main. It is stored by the first
-// Savepoint or change, and when the server ends in order.
-func (c *Client) Begin(ctx context.Context, db, branch, label string) (*Session, error) {
-	return c.askSession(ctx, db, wire.OpBegin, wire.Begin{Database: db, Branch: branch, Label: label, Unsaved: true})
+// Begin implements [txn.Remote]. The session is stored by the first savepoint or change, and
+// when the server ends in order.
+func (s source) Begin(ctx context.Context, o txn.BeginOptions) (txn.Tx, error) {
+	in := wire.Begin{Database: s.db, Branch: o.Branch, Label: o.Label, Unsaved: true}
+	if o.ID != (txn.SessionID{}) {
+		in.ID, in.Base = o.ID.String(), o.Base.String()
+	}
+	return s.session(ctx, wire.OpBegin, in)
 }
 
-// Session joins the session with that id, or takes it up from its last savepoint.
-func (c *Client) Session(ctx context.Context, db string, id txn.SessionID) (*Session, error) {
-	return c.askSession(ctx, db, wire.OpOpen, wire.Open{Database: db, Rev: sessionRev(id)})
+// Resume implements [txn.Remote].
+func (s source) Resume(ctx context.Context, id txn.SessionID) (txn.Tx, error) {
+	return s.session(ctx, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(id)})
 }
 
-func (c *Client) askSession(ctx context.Context, db string, op wire.Op, in any) (s *Session, err error) {
-	err = c.again(ctx, func(l *link) error {
-		out, err := ask[wire.View](ctx, l, op, in)
+func (s source) session(ctx context.Context, op wire.Op, in any) (out *Session, err error) {
+	err = s.c.again(ctx, func(l *link) error {
+		v, err := ask[wire.View](ctx, l, op, in)
 		if err == nil {
-			s, err = c.session(db, l, &out)
+			out, err = s.opened(l, &v)
 		}
 		return err
 	})
-	return s, err
+	return out, err
 }
 
 func sessionRev(id txn.SessionID) string { return "~" + id.String() }
 
-func (c *Client) session(db string, l *link, out *wire.View) (*Session, error) {
-	if out.Session == nil {
+func (s source) opened(l *link, v *wire.View) (*Session, error) {
+	if v.Session == nil {
 		return nil, fmt.Errorf("%w: a view of no session", wire.ErrProtocol)
 	}
-	s := &Session{c: c, db: db, info: sessionIn(out.Session), seen: map[string]kv.ID{}}
-	s.id = s.info.ID
-	s.l, s.handle, s.reopen, s.note = l, out.View, s.resume, s.remember
-	return s, nil
+	info := sessionIn(v.Session)
+	return &Session{c: s.c, db: s.db, id: info.ID, l: l, handle: v.View, info: info}, nil
 }
 
-// ID names the session for [Client.Session].
-func (s *Session) ID() txn.SessionID { return s.id }
-
-// Info describes the session as it was when it was opened or saved last.
+// Info implements [txn.Tx].
 func (s *Session) Info() txn.SessionInfo {
 	s.state.Lock()
 	defer s.state.Unlock()
 	return s.info
 }
 
-// Branch is the branch that Commit moves.
-func (s *Session) Branch() string { return s.Info().Branch }
+func (s *Session) told(out *wire.Session) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.info = sessionIn(out)
+}
 
 // resume opens the session on another connection, unless something is lost.
 func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
@@ -142,111 +128,136 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 	return l, out.View, err
 }
 
-// lock returns the lock of a key.
-func (s *Session) lock(key string) *sync.RWMutex {
-	return &s.keys[maphash.String(seed, key)%uint64(len(s.keys))]
-}
-
-var seed = maphash.MakeSeed()
-
-// Get implements [kv.Reader].
-func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	m := s.lock(key)
-	m.RLock()
-	defer m.RUnlock()
-	return s.shelf.Get(ctx, key, rng)
-}
-
-// Locate implements [kv.Locator].
-func (s *Session) Locate(ctx context.Context, key string) (kv.Value, error) {
-	m := s.lock(key)
-	m.RLock()
-	defer m.RUnlock()
-	return s.shelf.Locate(ctx, key)
-}
-
-// remember stores the value read of a key.
-func (s *Session) remember(key string, id kv.ID, err error) {
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return
+// at returns the connection and the handle. With an error it returns the connection
+// that it was tried on, if any.
+func (s *Session) at(ctx context.Context) (*link, uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, 0, txn.ErrSessionClosed
 	}
-	s.state.Lock()
-	defer s.state.Unlock()
-	if _, ok := s.seen[key]; !ok && len(s.seen) >= maxSeen {
-		for old := range s.seen {
-			delete(s.seen, old)
-			break
-		}
+	if !s.l.over() {
+		return s.l, s.handle, nil
 	}
-	s.seen[key] = id
-}
-
-// condition returns the condition of a write of a key.
-func (s *Session) condition(key string) (e wire.Expect, id kv.ID) {
-	s.state.Lock()
-	defer s.state.Unlock()
-	id, ok := s.seen[key]
-	switch {
-	case !ok:
-		return wire.ExpectAny, id
-	case id == kv.ID{}:
-		return wire.ExpectAbsent, id
-	}
-	return wire.ExpectID, id
-}
-
-// written notes a write that was acknowledged.
-func (s *Session) written(key string, id kv.ID) {
-	s.state.Lock()
-	defer s.state.Unlock()
-	s.dirty++
-	if _, ok := s.seen[key]; ok {
-		s.seen[key] = id
-	}
-}
-
-// Set implements [kv.Writer].
-func (s *Session) Set(ctx context.Context, key string, value []byte) error {
-	m := s.lock(key)
-	m.Lock()
-	defer m.Unlock()
-	id, err := s.write(ctx, wire.OpSet, key, value)
+	l, handle, err := s.resume(ctx)
 	if err == nil {
-		s.written(key, id)
+		s.l, s.handle = l, handle
 	}
-	return err
+	return l, handle, err
 }
 
-// Delete implements [kv.Writer].
-func (s *Session) Delete(ctx context.Context, key string) error {
-	m := s.lock(key)
-	m.Lock()
-	defer m.Unlock()
-	_, err := s.write(ctx, wire.OpDelete, key, nil)
-	if err == nil {
-		s.written(key, kv.ID{})
-	}
-	return err
-}
-
-// write sends a write, and repeats it on a new connection. If the value is then another
-// one than expected, this write or one of another client has taken place: the error is
-// [ErrUnknown].
-func (s *Session) write(ctx context.Context, op wire.Op, key string, value []byte) (id kv.ID, err error) {
-	in := wire.Set{Key: key}
-	e, want := s.condition(key)
-	in.Expect, in.ID = e, want
+// on runs fn, and repeats it on a new connection while the one before has ended. unknown says
+// that an earlier try was sent and not answered.
+func (s *Session) on(ctx context.Context, fn func(l *link, handle uint32, unknown bool) error) error {
 	unknown := false
-	err = s.read(ctx, func(l *link, handle uint32) error {
+	for n := 0; ; n++ {
+		l, handle, err := s.at(ctx)
+		if l == nil {
+			return err
+		}
+		if err == nil {
+			err = fn(l, handle, unknown)
+		}
+		if err == nil || !errors.Is(err, ErrGone) || n >= reconnects || ctx.Err() != nil {
+			return err
+		}
+		unknown = unknown || errors.Is(err, ErrUnknown)
+		<-l.ended
+	}
+}
+
+// call sends a request. use, if not nil, gets the answer.
+func (s *Session) call(ctx context.Context, op wire.Op, meta func(handle uint32) []byte, body []byte, use func(f *wire.Frame) error) error {
+	return s.on(ctx, func(l *link, handle uint32, _ bool) error {
+		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: meta(handle), Body: body}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if use == nil {
+			return nil
+		}
+		return use(f)
+	})
+}
+
+// about makes the meta of a request about a key.
+func about(key string) func(handle uint32) []byte {
+	return func(handle uint32) []byte {
+		in := wire.Stat{View: handle, Key: key}
+		return in.Append(make([]byte, 0, 4+len(key)))
+	}
+}
+
+// Value implements [txn.Tx].
+func (s *Session) Value(ctx context.Context, key string) (v txn.Value, err error) {
+	err = s.call(ctx, wire.OpValue, about(key), nil, func(f *wire.Frame) (err error) {
+		v, err = txn.ParseValue(f.Meta)
+		return err
+	})
+	return v, err
+}
+
+// Roots implements [txn.Tx].
+func (s *Session) Roots(ctx context.Context) (r txn.Roots, err error) {
+	err = s.call(ctx, wire.OpRoots, about(""), nil, func(f *wire.Frame) (err error) {
+		r, err = txn.ParseRoots(f.Meta)
+		return err
+	})
+	return r, err
+}
+
+// Pages implements [txn.Tx].
+func (s *Session) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte, err error) {
+	in := wire.OwnPages{Names: pageNames(names)}
+	err = s.call(ctx, wire.OpOwnPages, func(handle uint32) []byte {
+		in.View = handle
+		return in.Append(nil)
+	}, nil, func(f *wire.Frame) (err error) {
+		pages, err = splitPages(f, len(names))
+		return err
+	})
+	return pages, err
+}
+
+// wrote notes a write that was acknowledged.
+func (s *Session) wrote(err error) error {
+	if err == nil {
+		s.state.Lock()
+		defer s.state.Unlock()
+		s.dirty++
+	}
+	return err
+}
+
+// unknownIf returns an [ErrUnknown] for an error of a request that was sent before, and may
+// have taken place then.
+func unknownIf(unknown bool, err error, what string) error {
+	if err == nil || !unknown || errors.Is(err, ErrGone) {
+		return err
+	}
+	return fmt.Errorf("%w: whether %s is not known: read it again (%v)", ErrUnknown, what, err)
+}
+
+// SetIf implements [txn.Tx]. If a repeated request finds another value than the expected one,
+// this write or one of another client has taken place: the error is [ErrUnknown].
+func (s *Session) SetIf(ctx context.Context, key string, value []byte, want txn.Expect) (id kv.ID, err error) {
+	in, op := wire.Set{Key: key, ID: want.ID}, wire.OpSet
+	switch {
+	case want.Absent:
+		in.Expect = wire.ExpectAbsent
+	case want.ID != kv.ID{}:
+		in.Expect = wire.ExpectID
+	}
+	if value == nil {
+		op = wire.OpDelete
+	}
+	err = s.on(ctx, func(l *link, handle uint32, unknown bool) error {
 		in.View = handle
 		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: in.Append(nil), Body: value}, false)
 		var changed *engine.ChangedError
-		if unknown && errors.As(err, &changed) {
-			return fmt.Errorf("%w: whether %s was written is not known: read it again", ErrUnknown, key)
-		}
 		if err != nil {
-			unknown = unknown || errors.Is(err, ErrUnknown)
-			return err
+			return unknownIf(unknown && errors.As(err, &changed), err, key+" was written")
 		}
 		defer f.Close()
 		if op == wire.OpSet {
@@ -257,38 +268,79 @@ func (s *Session) write(ctx context.Context, op wire.Op, key string, value []byt
 		}
 		return nil
 	})
-	return id, err
+	return id, s.wrote(err)
 }
 
-// DeletePrefix implements [kv.PrefixDeleter]. It has no condition.
-func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
-	for i := range s.keys {
-		s.keys[i].Lock()
-		defer s.keys[i].Unlock()
-	}
-	err := s.read(ctx, func(l *link, handle uint32) error {
-		in := wire.Stat{View: handle, Key: prefix}
-		_, err := l.call(ctx, &wire.Frame{Op: wire.OpDeletePrefix, Meta: in.Append(nil)}, false)
+// Apply implements [txn.Tx]. To put, remove or guard once more changes nothing; to move a node
+// once more is an error, which becomes an [ErrUnknown].
+func (s *Session) Apply(ctx context.Context, entries []byte) error {
+	return s.wrote(s.on(ctx, func(l *link, handle uint32, unknown bool) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpApply, Meta: about("")(handle), Body: entries}, false)
+		if err != nil {
+			return unknownIf(unknown, err, "the session was changed")
+		}
+		f.Close()
+		return nil
+	}))
+}
+
+// Store implements [txn.Tx].
+func (s *Session) Store(ctx context.Context, key string, value []byte) (v txn.Value, err error) {
+	err = s.call(ctx, wire.OpStore, about(key), value, func(f *wire.Frame) (err error) {
+		v, err = txn.ParseValue(f.Meta)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	s.state.Lock()
-	defer s.state.Unlock()
-	s.dirty++
-	for key := range s.seen {
-		if strings.HasPrefix(key, prefix) {
-			s.seen[key] = kv.ID{}
+	return v, err
+}
+
+// Stage implements [txn.Tx].
+func (s *Session) Stage(ctx context.Context, pages [][]byte) error {
+	for len(pages) > 0 {
+		n := min(len(pages), wire.MaxPages)
+		var body []byte
+		for _, page := range pages[:n] {
+			body = append(body, page...)
 		}
+		in := wire.Stage{Sizes: wire.PageSizes(pages[:n])}
+		err := s.call(ctx, wire.OpStage, func(handle uint32) []byte {
+			in.View = handle
+			return in.Append(nil)
+		}, body, nil)
+		if err != nil {
+			return err
+		}
+		pages = pages[n:]
 	}
 	return nil
 }
 
-// do runs a request on the session, and repeats it where that changes nothing.
+// Swap implements [txn.Tx]. If the answer is lost, the roots tell whether the root was replaced.
+func (s *Session) Swap(ctx context.Context, from txn.Roots, to txn.Root) error {
+	body := txn.Roots{Start: from.Work, Work: to, Life: from.Life}.AppendBinary(nil)
+	return s.wrote(s.on(ctx, func(l *link, handle uint32, unknown bool) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpSwap, Meta: about("")(handle), Body: body}, false)
+		if err == nil {
+			f.Close()
+			return nil
+		}
+		if !unknown || errors.Is(err, ErrGone) {
+			return err
+		}
+		now, failed := s.Roots(ctx)
+		switch {
+		case failed == nil && now.Work == to:
+			return nil
+		case failed == nil && now.Work == from.Work:
+			return err
+		}
+		return unknownIf(true, errors.Join(err, failed), "the session was changed")
+	}))
+}
+
+// do runs a request in JSON, and repeats it where that changes nothing.
 func (s *Session) do(ctx context.Context, op wire.Op, in func(handle uint32) any, out any) error {
-	return s.read(ctx, func(l *link, handle uint32) error {
-		got, err := ask[raw](ctx, l, op, in(handle))
+	return s.on(ctx, func(l *link, handle uint32, _ bool) error {
+		got, err := ask[json.RawMessage](ctx, l, op, in(handle))
 		if err != nil || out == nil {
 			return err
 		}
@@ -296,67 +348,69 @@ func (s *Session) do(ctx context.Context, op wire.Op, in func(handle uint32) any
 	})
 }
 
-// Savepoint makes everything written so far survive the end of the server. It
-// returns when that was.
-func (s *Session) Savepoint(ctx context.Context) error {
+// Savepoint implements [txn.Tx].
+func (s *Session) Savepoint(ctx context.Context, label string) error {
 	s.state.Lock()
 	dirty := s.dirty
 	s.state.Unlock()
 	var out wire.Session
-	err := s.do(ctx, wire.OpSavepoint, func(handle uint32) any { return wire.Handle{View: handle} }, &out)
+	err := s.do(ctx, wire.OpSavepoint, func(handle uint32) any {
+		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: &label}
+	}, &out)
 	if err != nil {
 		return err
 	}
+	s.told(&out)
 	s.state.Lock()
 	defer s.state.Unlock()
-	s.info = sessionIn(&out)
 	s.dirty -= min(dirty, s.dirty) // concurrent writes may be included or not
 	return nil
 }
 
-// Guard names paths that the session read and relies on; see [txn.Session.Guard].
-func (s *Session) Guard(ctx context.Context, paths ...string) error {
-	err := s.do(ctx, wire.OpGuard, func(handle uint32) any { return wire.Guard{Handle: wire.Handle{View: handle}, Paths: paths} }, nil)
-	if err != nil {
-		return err
+// Refresh implements [txn.Tx].
+func (s *Session) Refresh(ctx context.Context, choices []txn.PathChoice) error {
+	var out wire.Session
+	err := s.do(ctx, wire.OpRebase, func(handle uint32) any {
+		return wire.Rebase{Handle: wire.Handle{View: handle}, Choices: choicesOut(choices)}
+	}, &out)
+	if err == nil {
+		s.told(&out)
 	}
-	s.state.Lock()
-	defer s.state.Unlock()
-	s.dirty++
-	return nil
+	return s.wrote(err)
 }
 
-// Changes yields the changes of the session below prefix since its base.
-func (s *Session) Changes(ctx context.Context, prefix string) iter.Seq2[txn.Change, error] {
-	return pages(func(skip int) ([]wire.Change, bool, error) {
-		var out wire.Changes
-		err := s.do(ctx, wire.OpChanges, func(handle uint32) any {
-			return wire.Diff{View: handle, Prefix: prefix, Skip: skip, Limit: pageKeys}
-		}, &out)
-		return out.Changes, out.More, err
-	}, changeIn)
+// Fork implements [txn.Tx].
+func (s *Session) Fork(ctx context.Context) (fork txn.Tx, err error) {
+	err = s.on(ctx, func(l *link, handle uint32, _ bool) error {
+		v, err := ask[wire.View](ctx, l, wire.OpFork, wire.Fork{Handle: wire.Handle{View: handle}})
+		if err == nil {
+			fork, err = source{s.c, s.db}.opened(l, &v)
+		}
+		return err
+	})
+	return fork, err
 }
 
-// CommitOptions are those of [txn.CommitOptions] that a client may say.
-type CommitOptions struct {
-	Message, Author string
-	Properties      map[string]string
-	AllowEmpty      bool
-	DryRun          bool
-	// Choices decide conflicts; see [txn.CommitOptions].
-	Choices []txn.PathChoice
+// Join implements [txn.Tx].
+func (s *Session) Join(ctx context.Context, fork txn.SessionID, choices []txn.PathChoice) error {
+	return s.wrote(s.on(ctx, func(l *link, handle uint32, unknown bool) error {
+		in := wire.Join{Handle: wire.Handle{View: handle}, Session: fork.String(), Choices: choicesOut(choices)}
+		_, err := ask[none](ctx, l, wire.OpJoin, in)
+		return unknownIf(unknown && errors.Is(err, txn.ErrNoRef), err, "the fork was joined")
+	}))
 }
 
-// Commit publishes the session; see [txn.Session.Commit]. If the server ends meanwhile,
-// the next one makes the commit if the session is still there. If it is not, the commit
-// may have taken place: the error is a *[SessionLostError] with Committing. After a dry
-// run that was not answered, the session goes on.
-func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, error) {
+// Commit implements [txn.Tx]. If the server ends meanwhile, the next one makes the commit if
+// the session is still there. If it is not, the commit may have taken place: the error is a
+// *[SessionLostError] with Committing. After a dry run that was not answered, the session
+// goes on.
+func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
 	in := wire.Publish{
-		Message: o.Message, Author: o.Author, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun, Choices: choicesOut(o.Choices),
+		Message: o.Message, Author: o.Author, Time: o.Time, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun,
+		Choices: choicesOut(o.Choices), Decided: o.Decided != nil,
 	}
 	var out wire.Commit
-	err := s.read(ctx, func(l *link, handle uint32) (err error) {
+	err := s.on(ctx, func(l *link, handle uint32, _ bool) (err error) {
 		in.View = handle
 		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
 		if !o.DryRun {
@@ -370,9 +424,16 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*txn.Commit, err
 	case err != nil:
 		return nil, s.unlessCommitting(err)
 	case !o.DryRun:
-		s.end(txn.ErrSessionClosed)
+		s.end()
 	}
-	return commitIn(&out), nil
+	for i := range out.Decided {
+		choice := txn.Ours
+		if out.Decided[i].Take == takes[txn.Theirs] {
+			choice = txn.Theirs
+		}
+		o.Decided(conflictIn(&out.Decided[i].Conflict), choice)
+	}
+	return txn.DecodeCommit(commitID(out.ID), out.Record)
 }
 
 // answered notes whether a commit was answered.
@@ -400,25 +461,47 @@ func (s *Session) unlessCommitting(err error) error {
 	return s.lost
 }
 
+// takes are the names of choices.
+var takes = map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}
+
 func choicesOut(list []txn.PathChoice) (out []wire.Choice) {
 	for _, c := range list {
-		take := map[txn.Choice]string{txn.Ours: "ours", txn.Theirs: "theirs"}[c.Choice]
-		out = append(out, wire.Choice{Path: c.Path, Take: take})
+		out = append(out, wire.Choice{Path: c.Path, Take: takes[c.Choice]})
 	}
 	return out
 }
 
-// Discard ends the session without a trace.
-func (s *Session) Discard(ctx context.Context) error {
+// Abort implements [txn.Tx].
+func (s *Session) Abort(ctx context.Context) error {
 	err := s.do(ctx, wire.OpDiscard, func(handle uint32) any { return wire.Handle{View: handle} }, nil)
 	if errors.Is(err, txn.ErrNoRef) || errors.Is(err, txn.ErrSessionClosed) {
 		err = nil // it has ended
 	}
 	if err == nil {
-		s.end(txn.ErrSessionClosed)
+		s.end()
 	}
 	return err
 }
 
-// Close gives the session up on this side. It stays open in the server.
-func (s *Session) Close() error { return s.shelf.close() }
+// Close implements [txn.Tx]. The session stays open in the server.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.l.over() {
+		s.closed = true
+		return nil
+	}
+	s.closed = true
+	_, err := ask[none](context.Background(), s.l, wire.OpClose, wire.Handle{View: s.handle})
+	if errors.Is(err, ErrGone) || errors.Is(err, txn.ErrClosed) {
+		err = nil
+	}
+	return err
+}
+
+// end is Close for a session that has ended: the server has closed it.
+func (s *Session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}

@@ -17,9 +17,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-func begin(t testing.TB, c *Client) *Session {
+func begin(t testing.TB, c *Client) *session {
 	t.Helper()
-	s, err := c.Begin(bg, "", "", "")
+	s, err := beginOn(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +28,9 @@ func begin(t testing.TB, c *Client) *Session {
 }
 
 // joinSession opens the same session from another client.
-func joinSession(t testing.TB, c *Client, id txn.SessionID) *Session {
+func joinSession(t testing.TB, c *Client, id txn.SessionID) *session {
 	t.Helper()
-	s, err := c.Session(bg, "", id)
+	s, err := resumeOn(c, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestSharedSession(t *testing.T) {
 		t.Error(err)
 	}
 	// What was read as absent is to be absent still.
-	for _, s := range []*Session{a, b} {
+	for _, s := range []*session{a, b} {
 		if _, err := kv.Get(bg, s, "new"); err != kv.ErrNotFound {
 			t.Error(err)
 		}
@@ -80,14 +80,14 @@ func TestSharedSession(t *testing.T) {
 	if err := b.Set(bg, "blind", []byte("b")); err != nil {
 		t.Error(err)
 	}
-	commit, err := a.Commit(bg, CommitOptions{Message: "both", Properties: map[string]string{"x": "y"}})
+	commit, err := a.Commit(bg, txn.CommitOptions{Message: "both", Properties: map[string]string{"x": "y"}})
 	if err != nil || commit.Message != "both" || commit.Author == "" || commit.Properties["x"] != "y" {
 		t.Fatalf("%+v, %v", commit, err)
 	}
 	if _, err := b.Get(bg, "k", kv.All()); !errors.Is(err, txn.ErrSessionClosed) {
 		t.Errorf("after the commit: %v", err)
 	}
-	if err := b.Discard(bg); err != nil {
+	if err := b.Abort(); err != nil {
 		t.Error(err)
 	}
 	v := version(t, c, commit.ID.String())
@@ -107,13 +107,13 @@ func TestCommitConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := put(t, h.db, map[string][]byte{"k": []byte("theirs")})
-	_, err := s.Commit(bg, CommitOptions{})
+	_, err := s.Commit(bg, txn.CommitOptions{})
 	var conflict *txn.ConflictError
 	if !errors.As(err, &conflict) || conflict.Branch != "main" || conflict.Head != head || len(conflict.Conflicts) != 1 ||
 		conflict.Conflicts[0].Path != "k" || conflict.Conflicts[0].Kind != txn.ConflictDocument {
 		t.Fatalf("%#v", err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}); err != nil {
 		t.Fatal(err)
 	}
 	wantValue(t, version(t, c, "main"), "k", []byte("mine"))
@@ -135,7 +135,7 @@ func TestLongReplies(t *testing.T) {
 	}
 	head := put(t, h.db, keys)
 	var conflict *txn.ConflictError
-	if _, err := s.Commit(bg, CommitOptions{}); !errors.As(err, &conflict) || conflict.Head != head || len(conflict.Conflicts) != 0 {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.As(err, &conflict) || conflict.Head != head || len(conflict.Conflicts) != 0 {
 		t.Errorf("%#v", err)
 	}
 	n := 0
@@ -170,7 +170,7 @@ func TestArraysThroughViews(t *testing.T) {
 	if err := zarr.Write(bg, a, zarr.Sel(zarr.At(5)), []int32{-1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{Message: "x"}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{Message: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	a, err = zarr.OpenArray(bg, version(t, c, ""), "g/x", nil)
@@ -218,20 +218,20 @@ func TestOtherProtocol(t *testing.T) {
 func TestBlankSessionsEnd(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	for name, c := range map[string]struct {
-		use   func(*Session) error
+		use   func(*session) error
 		stays bool
 	}{
-		"blank":     {func(s *Session) error { _, err := s.Get(bg, "k", kv.All()); return notFound(err) }, false},
-		"written":   {func(s *Session) error { return s.Set(bg, "k", []byte("1")) }, true},
-		"guarded":   {func(s *Session) error { return s.Guard(bg, "k") }, true},
-		"savepoint": {func(s *Session) error { return s.Savepoint(bg) }, true},
+		"blank":     {func(s *session) error { _, err := s.Get(bg, "k", kv.All()); return notFound(err) }, false},
+		"written":   {func(s *session) error { return s.Set(bg, "k", []byte("1")) }, true},
+		"guarded":   {func(s *session) error { return s.Guard(bg, "k") }, true},
+		"savepoint": {func(s *session) error { return s.Savepoint(bg) }, true},
 	} {
 		client := join(t, h, nil)
 		s := begin(t, client)
 		if err := errors.Join(c.use(s), s.Close()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		_, err := client.Session(bg, "", s.ID())
+		_, err := resumeOn(client, s.ID())
 		if stays := err == nil; stays != c.stays || !stays && !errors.Is(err, txn.ErrNoRef) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -268,7 +268,7 @@ func TestCommitWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out wire.Commit
-	err = s.read(bg, func(l *link, handle uint32) (err error) {
+	err = s.tx.on(bg, func(l *link, handle uint32, _ bool) (err error) {
 		out, err = ask[wire.Commit](bg, l, wire.OpCommit, wire.Publish{Handle: wire.Handle{View: handle}})
 		return err
 	})
@@ -296,11 +296,11 @@ func TestUnansweredDryRun(t *testing.T) {
 	if err := s.Set(bg, "k", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{DryRun: true}); !errors.Is(err, ErrUnknown) || errors.Is(err, txn.ErrLost) {
+	if _, err := s.Commit(bg, txn.CommitOptions{DryRun: true}); !errors.Is(err, ErrUnknown) || errors.Is(err, txn.ErrLost) {
 		t.Error(err)
 	}
 	wantValue(t, s, "k", []byte("1"))
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Error(err)
 	}
 }

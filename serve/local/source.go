@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,20 +17,41 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// source is the [txn.Source] of a client.
+// source is the [txn.Remote] of a client.
 type source struct {
 	c  *Client
 	db string
 }
 
-// Source returns the source of a database of the server, "" for the database of the socket.
-// The source works until the client is closed.
-func (c *Client) Source(db string) txn.Source { return source{c, db} }
+// Source returns a database of the server, "" for the database of the socket. It works until
+// the client is closed.
+func (c *Client) Source(db string) txn.Remote { return source{c, db} }
 
-// Peer opens a database of the server for reading, "" for the database of the socket, with
-// caches and workers of this process. The caller closes the DB before the client.
+// Peer opens a database of the server, "" for the database of the socket, with caches and
+// workers of this process. The caller closes the DB before the client.
 func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
-	return engine.OpenPeer(c.o.Dir, c.Identity(), c.Source(db), o)
+	dir := c.o.Dir
+	if dir == "" && db == "" {
+		c.mu.Lock()
+		dir = c.l.hello.Dir
+		c.mu.Unlock()
+	}
+	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
+}
+
+// Join is [engine.Options].Join.
+func Join(ctx context.Context, held *engine.LockedError, o *engine.Options) (db *engine.DB, done func() error, err error) {
+	if !Reachable(held) && !held.Own {
+		return nil, nil, held
+	}
+	c, err := Dial(ctx, held.Holder.Socket, &DialOptions{Dir: filepath.Dir(held.Dir)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (%w)", held, err)
+	}
+	if db, err = c.Peer("", o); err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return db, func() error { return errors.Join(db.Close(), c.Close()) }, nil
 }
 
 // lease is a version that the server keeps for this process. Where the connection ends, the
@@ -156,17 +178,29 @@ func (l *lease) Release() {
 
 // Pages implements [txn.Source].
 func (s source) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte, err error) {
-	in := wire.Pages{Names: make([][wire.IDSize]byte, min(len(names), wire.MaxPages)), Database: s.db}
-	for i := range in.Names {
-		in.Names[i] = names[i]
-	}
+	in := wire.Pages{Names: pageNames(names), Database: s.db}
 	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
 	err = s.call(ctx, wire.OpPages, meta, func(f *wire.Frame) (err error) {
-		pages, err = wire.SplitPages(f.Meta, f.Body)
+		pages, err = splitPages(f, len(names))
 		return err
 	})
-	if err == nil && len(pages) > len(names) {
-		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), len(names))
+	return pages, err
+}
+
+// pageNames are the names of the pages in one request.
+func pageNames(names []txn.PageName) [][wire.IDSize]byte {
+	out := make([][wire.IDSize]byte, min(len(names), wire.MaxPages))
+	for i := range out {
+		out[i] = names[i]
+	}
+	return out
+}
+
+// splitPages returns the pages of an answer, at most n.
+func splitPages(f *wire.Frame, n int) ([][]byte, error) {
+	pages, err := wire.SplitPages(f.Meta, f.Body)
+	if err == nil && len(pages) > n {
+		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), n)
 	}
 	return pages, err
 }
@@ -208,7 +242,7 @@ func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) ([]txn.
 
 // Records implements [txn.Source].
 func (s source) Records(ctx context.Context, of txn.RecordRange) (list []txn.Record, more bool, err error) {
-	return s.records(ctx, wire.OpRecords, &wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse})
+	return s.records(ctx, wire.OpRecords, &wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse, Kept: of.Kept})
 }
 
 // records sends a request that is answered with records.

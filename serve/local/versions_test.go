@@ -84,12 +84,6 @@ func TestVersions(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != s.ID() || !list[0].Open {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := c.Report(bg, "", serve.Report{Kind: "run"}); !errors.Is(err, ErrRequest) || !contains(err, "run") {
-		t.Errorf("a report of no kind: %v", err)
-	}
-	if _, err := c.Report(bg, "", serve.Report{Kind: "diff", Rev: "none"}); !errors.Is(err, txn.ErrNoRef) {
-		t.Errorf("a report about no version: %v", err)
-	}
 }
 
 // Log yields the version that a revision names and its ancestors, as [txn.DB.Log];
@@ -117,4 +111,39 @@ func (c *Client) Diff(ctx context.Context, db string, from, to txn.CommitID, pre
 		})
 		return out.Changes, out.More, err
 	}, changeIn)
+}
+
+// pages yields elements page by page.
+func pages[In, T any](page func(skip int) (list []In, more bool, err error), convert func(*In) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for skip, more := 0, true; more; {
+			list, next, err := page(skip)
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			for i := range list {
+				if !yield(convert(&list[i]), nil) {
+					return
+				}
+			}
+			skip += len(list)
+			more = next && len(list) > 0
+		}
+	}
+}
+
+// pageKeys is the number of elements per request.
+const pageKeys = 5000
+
+func changeIn(c *wire.Change) txn.Change {
+	return txn.Change{Key: c.Key, Array: c.Array, Coords: c.Chunk, Old: bytesIn(c.Key, c.Old), New: bytesIn(c.Key, c.New)}
+}
+
+func bytesIn(key string, b *wire.Bytes) *txn.KeyValue {
+	if b == nil {
+		return nil
+	}
+	return &txn.KeyValue{Key: key, Kind: b.Kind, Length: b.Length, URL: b.URL, Validator: b.Validator, Offset: b.Offset}
 }

@@ -142,12 +142,12 @@ func TestListings(t *testing.T) {
 func TestSessionConformance(t *testing.T) {
 	_, c := served(t, nil, nil)
 	kvtest.Run(t, func(t *testing.T) kv.Reader {
-		s, err := c.Begin(bg, "", "", "suite")
+		s, err := beginOn(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := errors.Join(s.Discard(bg), s.Close()); err != nil {
+			if err := errors.Join(s.Abort(), s.Close()); err != nil {
 				t.Error(err)
 			}
 		})

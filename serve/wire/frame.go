@@ -48,8 +48,10 @@ const (
 	// FlagAhead asks for the value together with its size: bytes up to SmallBody, a
 	// place up to MaxAhead.
 	FlagAhead
+	// FlagReport means that the body is a report about the request, whose reply follows.
+	FlagReport
 
-	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead
+	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead | FlagReport
 )
 
 // Op is an operation.
@@ -87,7 +89,7 @@ const (
 	OpArray                      // Array, ArrayInfo
 	OpRead                       // Array, Elements
 	OpWrite                      // Array, nothing
-	OpRun                        // Run, Exit
+	_                            // of earlier versions
 	OpSelect                     // Array, Selected
 	OpReadMany                   // ArrayMany, ElementsMany
 	OpGuard                      // Guard, nothing
@@ -95,8 +97,8 @@ const (
 	OpRebase                     // Rebase, Session
 	OpFork                       // Fork, View
 	OpJoin                       // Join, nothing
-	OpReport                     // Report, JSON as the body
-	OpCopyIndex                  // Database, Copy
+	_                            // of earlier versions
+	_                            // of earlier versions
 	OpMerge                      // Merge, Commit
 	OpLeave                      // none, Left
 	OpLease                      // Open, Lease
@@ -106,18 +108,27 @@ const (
 	OpRecall                     // from the server, and back from the client: nothing
 	OpAncestors                  // Ancestors, records in the body; see SplitRecords
 	OpRecords                    // Records, whether there are more (1 byte); records in the body
+	OpAsk                        // Ask, nothing; the answer in JSON is the body, as are reports before it
+	OpValue                      // Stat, the value as it is in the index
+	OpRoots                      // Stat, the roots of the session
+	OpOwnPages                   // OwnPages, lengths of the pages in the body
+	OpApply                      // Stat with entries of a log in the body, nothing
+	OpStore                      // Stat with bytes in the body, the value that names them
+	OpStage                      // Stage with pages in the body, nothing
+	OpSwap                       // Stat with roots in the body, nothing
 	numOps
 )
 
 var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
-	"delete_prefix", "commit", "discard", "array", "read", "write", "run",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "report", "copy_index", "merge", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
+	"delete_prefix", "commit", "discard", "array", "read", "write", "",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "merge", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
+	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap",
 }
 
 func (o Op) String() string {
-	if o > 0 && o < numOps {
+	if o < numOps && opNames[o] != "" {
 		return opNames[o]
 	}
 	return fmt.Sprintf("operation %d", uint8(o))
@@ -127,7 +138,8 @@ func (o Op) String() string {
 // waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
 func (o Op) Quick() bool {
 	switch o {
-	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords:
+	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
+		OpValue, OpRoots, OpOwnPages, OpApply, OpStore, OpStage:
 		return true
 	}
 	return false

@@ -288,6 +288,53 @@ func ParsePages(b []byte) (p Pages, err error) {
 	return p, nil
 }
 
+// OwnPages is [Pages] for pages of a session too.
+//
+//	view uint32, then as Pages, without a database
+type OwnPages struct {
+	View  uint32
+	Names [][IDSize]byte
+}
+
+// Append appends the meta to dst.
+func (p *OwnPages) Append(dst []byte) []byte {
+	pages := Pages{Names: p.Names}
+	return pages.Append(binary.LittleEndian.AppendUint32(dst, p.View))
+}
+
+// ParseOwnPages is the inverse of Append.
+func ParseOwnPages(b []byte) (p OwnPages, err error) {
+	if len(b) < 4 {
+		return p, badMeta("pages", b)
+	}
+	pages, err := ParsePages(b[4:])
+	if err == nil && pages.Database != "" {
+		err = badMeta("pages", b)
+	}
+	return OwnPages{View: binary.LittleEndian.Uint32(b), Names: pages.Names}, err
+}
+
+// Stage brings pages, which are in the body.
+//
+//	view uint32, the length of each page (4 bytes)
+type Stage struct {
+	View  uint32
+	Sizes []byte // see PageSizes
+}
+
+// Append appends the meta to dst.
+func (s *Stage) Append(dst []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, s.View), s.Sizes...)
+}
+
+// ParseStage is the inverse of Append. SplitPages cuts the body.
+func ParseStage(b []byte) (Stage, error) {
+	if len(b) < 4 {
+		return Stage{}, badMeta("stage", b)
+	}
+	return Stage{View: binary.LittleEndian.Uint32(b), Sizes: b[4:]}, nil
+}
+
 // PageSizes returns the meta of the answer to [Pages]: the length of each page.
 func PageSizes(pages [][]byte) []byte {
 	b := make([]byte, 0, 4*len(pages))

@@ -64,6 +64,10 @@ type Failure struct {
 	Key  string `json:"key,omitempty"`
 	Want string `json:"want,omitempty"`
 	Have string `json:"have,omitempty"`
+	// Of a base that is refused: commits whose changes a merge would undo.
+	Undone []Commit `json:"undone,omitempty"`
+	// Of damaged payloads: what and where they are.
+	Damage json.RawMessage `json:"damage,omitempty"`
 }
 
 // Conflict is one reason why a commit is refused.
@@ -137,6 +141,7 @@ type Records struct {
 	From     []byte `json:"from,omitempty"`
 	To       []byte `json:"to,omitempty"` // nil is the end of the space
 	Reverse  bool   `json:"reverse,omitempty"`
+	Kept     uint64 `json:"kept,omitempty"` // the moment under that number, which "keep" reported
 }
 
 // Pack asks for the file of a pack, which holds a payload, or for N bytes of the payload from
@@ -165,8 +170,18 @@ type Commit struct {
 	Time       time.Time         `json:"time"`
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
+	// Record, of a commit that was just made, is as in Lease.
+	Record []byte `json:"record,omitempty"`
 	// Warnings of a commit that was just made: background work that failed before.
 	Warnings []string `json:"warnings,omitempty"`
+	// Decided are conflicts that choices decided, the first 1,000.
+	Decided []Decided `json:"decided,omitempty"`
+}
+
+// Decided is a conflict that a choice decided.
+type Decided struct {
+	Conflict
+	Take string `json:"take"` // as of Choice
 }
 
 // Commits is a page of a log.
@@ -237,6 +252,10 @@ type Publish struct {
 	// Choices decide conflicts; the choice with the longest matching path is
 	// used.
 	Choices []Choice `json:"choices,omitempty"`
+	// Time is that of the commit; zero is now.
+	Time time.Time `json:"time,omitzero"`
+	// Decided asks for the conflicts that choices decided.
+	Decided bool `json:"decided,omitempty"`
 }
 
 // Merge brings the changes of a revision onto a branch.
@@ -299,22 +318,11 @@ type Diff struct {
 	Limit    int    `json:"limit,omitempty"`
 }
 
-// Report asks what a command of the program prints with --json.
-type Report struct {
-	Database string `json:"database,omitempty"`
-	// Kind is the command: log, show, diff, ls, tree, info, stats, branch, tag or
-	// blame.
-	Kind   string `json:"kind"`
-	Rev    string `json:"rev,omitempty"`
-	To     string `json:"to,omitempty"` // of diff
-	Path   string `json:"path,omitempty"`
-	Number int    `json:"n,omitempty"`      // of log: how many; default 100
-	Values bool   `json:"values,omitempty"` // of diff: compare values too
-}
-
-// Copy is a copy of the index.
-type Copy struct {
-	Path string `json:"path"` // relative to the directory of the database
+// Ask has the server do what name says.
+type Ask struct {
+	Database string          `json:"database,omitempty"`
+	Name     string          `json:"name"`
+	In       json.RawMessage `json:"in"`
 }
 
 // Changes is a page of keys that differ.
@@ -381,23 +389,6 @@ type Elements struct {
 	Shape    []int64 `json:"shape"`
 	ItemSize int     `json:"item_size"`
 	NumPy    string  `json:"numpy,omitempty"` // as in ArrayInfo
-}
-
-// Run runs a command line in the server. Three descriptors come with it.
-type Run struct {
-	Args []string `json:"args"`
-	Dir  string   `json:"dir"`
-	Env  []string `json:"env"`
-	// Passed says that another server passed the command on.
-	Passed bool `json:"passed,omitempty"`
-}
-
-// Exit is how a command ended.
-type Exit struct {
-	Code int `json:"code"`
-	// Stdout is how much of the body is standard output, if no descriptors were passed. The
-	// rest is standard error.
-	Stdout int `json:"stdout,omitempty"`
 }
 
 // ParseJSON reads a JSON meta. No meta is an empty object.

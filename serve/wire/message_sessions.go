@@ -19,6 +19,12 @@ type Rebase struct {
 	Choices []Choice `json:"choices,omitempty"`
 }
 
+// Savepoint stores a session.
+type Savepoint struct {
+	Handle
+	Label *string `json:"label,omitempty"` // nil: it stays
+}
+
 // Fork opens a session that begins with all changes of another one.
 type Fork struct {
 	Handle

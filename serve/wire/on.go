@@ -17,6 +17,12 @@ func (s Stat) On() uint32 { return s.View }
 func (s Set) On() uint32 { return s.View }
 
 // On implements [OnView].
+func (p OwnPages) On() uint32 { return p.View }
+
+// On implements [OnView].
+func (s Stage) On() uint32 { return s.View }
+
+// On implements [OnView].
 func (l List) On() uint32 { return l.View }
 
 // On implements [OnView].

@@ -40,6 +40,17 @@ func (k ConflictKind) String() string {
 // MarshalText prints the name.
 func (k ConflictKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
+// UnmarshalText is the inverse of MarshalText. The kind of a newer program is 0.
+func (k *ConflictKind) UnmarshalText(b []byte) error {
+	*k = 0
+	for kind := ConflictChunk; kind <= ConflictBranchRewound; kind++ {
+		if kind.String() == string(b) {
+			*k = kind
+		}
+	}
+	return nil
+}
+
 // Conflict is one reason why a merge is refused. Its strings are for people.
 type Conflict struct {
 	Kind ConflictKind `json:"kind"`

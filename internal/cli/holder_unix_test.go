@@ -5,7 +5,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,8 +49,8 @@ func awaitServed(t *testing.T, db string) {
 	}
 }
 
-// A command whose input the other process had begun to read when it was killed does
-// not go on with the rest of it.
+// A command goes on when the process that has the database open is killed while the command
+// reads its input.
 func TestHolderKilledWhileItReads(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	if _, err := runProcess("init", db); err != nil {
@@ -78,11 +77,10 @@ func TestHolderKilledWhileItReads(t *testing.T) {
 	_ = holder.Wait()
 	_, _ = in.Write([]byte("b")) // the client may have ended
 	_ = in.Close()
-	var exit *exec.ExitError
-	if err := put.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(messages.String(), "ended while it ran this command") {
+	if err := put.Wait(); err != nil {
 		t.Errorf("%v: %s", err, &messages)
 	}
-	if out, err := runProcess("get", db, "key"); !errors.As(err, &exit) || exit.ExitCode() != exitNotFound {
+	if out, err := runProcess("get", db, "key"); err != nil || out != strings.Repeat("a", 4<<20)+"b" {
 		t.Errorf("%d bytes were written, %v", len(out), err)
 	}
 }
@@ -169,78 +167,6 @@ func ended(t *testing.T, c *exec.Cmd, code int) {
 	case <-time.After(time.Minute):
 		_ = c.Process.Kill()
 		t.Errorf("%q does not end", c.Args)
-	}
-}
-
-// A command that another process runs, and one that reads its database, print as little as
-// others when no reader takes their output any more.
-func TestForwardedBrokenPipe(t *testing.T) {
-	db := filepath.Join(t.TempDir(), "w.zdb")
-	for _, args := range [][]string{
-		{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int64"},
-	} {
-		if _, err := runProcess(args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	holding(t, db)
-	id, err := runProcess("session", "begin", db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for code, args := range map[int][]string{-1: nil, exitPipe: {"--session", strings.TrimSpace(id)}} { // -1 is a signal
-		read := exec.Command("zarrdb", append([]string{"read", db + ":a", "-o", "-"}, args...)...)
-		var messages bytes.Buffer
-		read.Stderr = &messages
-		_, out := pipes(t, read)
-		if err := read.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		_ = read.Stdout.(*os.File).Close()
-		_ = out.Close()
-		ended(t, read, code)
-		if messages.Len() > 0 {
-			t.Errorf("it says %s", &messages)
-		}
-	}
-}
-
-// A command elsewhere shows times in its own zone, and is refused where it depends on
-// a variable that has another value in the process that would run it.
-func TestForwardedEnvironment(t *testing.T) {
-	t.Setenv("TZ", "UTC")
-	t.Setenv("AWS_REGION", "eu-central-1")
-	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
-	holding(t, db)
-	for _, c := range []struct {
-		variable string
-		args     []string
-		code     int
-		want     string
-	}{
-		{"TZ=UTC", []string{"log", db}, exitOK, "+0000"},
-		{"TZ=Asia/Tokyo", []string{"log", db}, exitOK, "+0900"},
-		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31 12:00}"}, exitNotFound, "main@{2026-01-31T03:00:00Z}"},
-		{"TZ=Asia/Tokyo", []string{"branch", db + "@main@{2026-01-31 12:00}", "x"}, exitFailed, "other values of TZ"},
-		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2 hours ago}"}, exitNotFound, "reflog"},
-		{"TZ=Asia/Tokyo", []string{"log", db + "@main@{2026-01-31T12:00:00Z}"}, exitNotFound, "reflog"},
-		{"AWS_PROFILE=other", []string{"log", db}, exitOK, "commit"},
-		{"AWS_PROFILE=other", []string{"ls", db, "--allow", "s3://bucket/a"}, exitOK, ""},
-		{"AWS_PROFILE=other", []string{"create", db + ":x", "--group", "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_PROFILE;"},
-		{"AWS_REGION=us-east-1", []string{"create", db + ":x", "--group", "--allow", "s3://bucket/a"}, exitFailed, "other values of AWS_REGION;"},
-	} {
-		command := exec.Command("zarrdb", c.args...)
-		command.Env = append(os.Environ(), c.variable)
-		out, _ := command.CombinedOutput()
-		if code := command.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
-			t.Errorf("%s %q: exit code %d: %s", c.variable, c.args, code, out)
-		}
 	}
 }
 

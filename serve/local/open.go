@@ -1,0 +1,181 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// OpenOptions configure [Open]. The zero value works.
+type OpenOptions struct {
+	// Engine are options of the database, whichever process has it open. LockWait is how
+	// long to wait for a process that has the database open and does not serve it.
+	// Serve and Locked are not used.
+	Engine engine.Options
+	// Serve serves the database to other processes, if this process has it open; see
+	// [engine.Options]. nil keeps others out.
+	Serve func(dir string) (*engine.Serving, error)
+	// Waiting, if not nil, is called once when the process that has the database open
+	// does not answer for a while, or does not serve the database.
+	Waiting func(held *engine.LockedError)
+}
+
+// Open opens the database in a directory, or joins the process that has it open, which may
+// be this one. When that process ends, the next one that needs the database takes its place,
+// which may be this one. Errors: [engine.ErrNotFound] if there is no database and
+// Engine.Create is not set, *[engine.LockedError] if another process has it open and does not
+// serve it, and those of [engine.Open].
+func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
+	o.Engine.Join = Join
+	j := &joint{dir: dir, o: o}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h := Handover{Wait: o.Engine.LockWait}
+	told := o.Waiting == nil
+	for {
+		conn, locked, err := j.join(ctx)
+		if err == nil && conn == nil {
+			return j.held, nil
+		}
+		if err == nil {
+			db, failed := j.peer(ctx, conn, locked, &told)
+			if failed == nil {
+				return db, nil
+			}
+			err = fmt.Errorf("open %s: %w (%v)", dir, failed, locked)
+		}
+		if locked != nil && h.Wait > 0 && !Reachable(locked) && !told {
+			told = true
+			o.Waiting(locked)
+		}
+		if err := h.Again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// joint is a database that several processes use, as one of them sees it.
+type joint struct {
+	dir string
+	o   OpenOptions
+
+	mu     sync.Mutex
+	id     txn.Identity // of the database since it was opened first
+	held   *engine.DB   // this process has it open
+	socket string       // where this process serves it
+	closed bool
+}
+
+// slowAnswer is how long a process may take to answer before Waiting is called.
+const slowAnswer = 3 * time.Second
+
+// peer opens the database through a connection. j.mu is held.
+func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedError, told *bool) (*engine.DB, error) {
+	if !*told {
+		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
+		defer func() { *told = !slow.Stop() }()
+	}
+	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial})
+	if err != nil {
+		return nil, err
+	}
+	j.id = c.Identity()
+	db, err := engine.OpenPeer(j.dir, j.id, &jointSource{source: source{c, ""}, j: j}, &j.o.Engine)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return db, nil
+}
+
+// join opens the database, or connects to the process that has it open, which locked
+// describes. The connection is nil where this process has opened it. j.mu is held.
+func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedError, err error) {
+	o := j.o.Engine
+	o.LockWait, o.Locked = 0, nil
+	o.Create = o.Create && j.id == (txn.Identity{})
+	o.Serve = nil
+	if j.o.Serve != nil {
+		o.Serve = func(dir string) (*engine.Serving, error) {
+			s, err := j.o.Serve(dir)
+			if s != nil {
+				j.socket = s.Socket
+			}
+			return s, err
+		}
+	}
+	held, err := engine.Open(ctx, j.dir, &o)
+	if err == nil {
+		if j.id.Differs(held.Identity()) {
+			err := fmt.Errorf("%w: another database is at %s; open it again", engine.ErrMoved, j.dir)
+			return nil, nil, errors.Join(err, held.Close())
+		}
+		j.held, j.id = held, held.Identity()
+		return nil, nil, nil
+	}
+	if !errors.As(err, &locked) {
+		return nil, nil, err
+	}
+	if Reachable(locked) || locked.Own && locked.Holder.Socket != "" {
+		conn, failed := Connect(ctx, locked.Holder.Socket)
+		if failed == nil {
+			return conn, locked, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return nil, locked, fmt.Errorf("open %s: %w", j.dir, err)
+}
+
+// redial connects to the process that has the database open now. If none has, it is this one
+// from here on; it then talks to itself, so that what was opened through another process goes on.
+func (j *joint) redial(ctx context.Context) (net.Conn, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, engine.ErrClosed
+	}
+	if j.held == nil {
+		if conn, _, err := j.join(ctx); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", j.socket)
+}
+
+// jointSource is the source of a peer that leaves the process which has the database open
+// when the peer is closed.
+type jointSource struct {
+	source
+	j *joint
+}
+
+// Close implements io.Closer.
+func (s *jointSource) Close() error {
+	s.j.mu.Lock()
+	held := s.j.held
+	s.j.closed, s.j.held = true, nil
+	s.j.mu.Unlock()
+	err := s.c.Close()
+	if held != nil {
+		err = errors.Join(err, held.Close())
+	}
+	return err
+}
+
+// Holds reports whether this process has a database open that it opened by [Open], or has
+// taken the place of the process that had.
+func Holds(db *engine.DB) bool {
+	s, ok := db.PageSource().(*jointSource)
+	if !ok {
+		return !db.IsPeer()
+	}
+	s.j.mu.Lock()
+	defer s.j.mu.Unlock()
+	return s.j.held != nil
+}

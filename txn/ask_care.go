@@ -1,0 +1,299 @@
+package txn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// Care of a database takes place where its index is. A transfer runs where its destination is
+// written, and reads the source as any other process does:
+//
+//	GC, Expire, Check, Repair, Checkpoint ──▶ ask
+//	Clone, Backup, Restore to a directory ──▶ here, from a peer too
+//	Push, Pull, Fetch, BackupTo           ──▶ here, or ask the process that has the destination
+//	                                          open, which opens the source by its directory
+
+// careEvent tells a peer about care that is under way.
+type careEvent[Report, Progress any] struct {
+	Progress *Progress `json:",omitempty"`
+	Found    *Problem  `json:",omitempty"`
+	Report   *Report   `json:",omitempty"` // at the end, and with an error too
+}
+
+// maxFound bounds the problems that are told one by one; the report counts all of them.
+const maxFound = 10_000
+
+// careTeller passes events on to a peer.
+type careTeller[Report, Progress any] struct {
+	report func(any)
+	found  int
+}
+
+func (t *careTeller[Report, Progress]) onProgress(p Progress) {
+	t.report(careEvent[Report, Progress]{Progress: &p})
+}
+
+func (t *careTeller[Report, Progress]) onFound(p Problem) {
+	if t.found++; t.found <= maxFound {
+		t.report(careEvent[Report, Progress]{Found: &p})
+	}
+}
+
+func (t *careTeller[Report, Progress]) end(r *Report, err error) (none, error) {
+	if r != nil {
+		t.report(careEvent[Report, Progress]{Report: r})
+	}
+	return none{}, err
+}
+
+// care has the other process do what name says. The report is not nil.
+func care[Report, Progress any](ctx context.Context, p *peer, name string, in any, progress func(Progress), found func(Problem)) (*Report, error) {
+	r := new(Report)
+	_, err := ask[none](ctx, p, name, in, func(e careEvent[Report, Progress]) {
+		if e.Progress != nil && progress != nil {
+			progress(*e.Progress)
+		}
+		if e.Found != nil && found != nil {
+			found(*e.Found)
+		}
+		if e.Report != nil {
+			r = e.Report
+		}
+	})
+	return r, err
+}
+
+func (db *DB) answerGC(ctx context.Context, o GCOptions, report func(any)) (none, error) {
+	t := careTeller[GCReport, GCProgress]{report: report}
+	o.Progress = t.onProgress
+	return t.end(db.GC(ctx, o))
+}
+
+func (db *DB) answerCheck(ctx context.Context, o CheckOptions, report func(any)) (none, error) {
+	t := careTeller[CheckReport, CheckProgress]{report: report}
+	o.Progress, o.Found = t.onProgress, t.onFound
+	return t.end(db.Check(ctx, o))
+}
+
+// repairRequest is a repair from the databases in directories.
+type repairRequest struct {
+	Options CheckOptions
+	From    []string
+}
+
+func (db *DB) answerRepair(ctx context.Context, in repairRequest, report func(any)) (_ none, err error) {
+	t := careTeller[RepairReport, CheckProgress]{report: report}
+	in.Options.Progress, in.Options.Found = t.onProgress, t.onFound
+	var from []*DB
+	for _, dir := range in.From {
+		src, done, err := db.other(ctx, dir)
+		if err != nil {
+			return none{}, err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		from = append(from, src)
+	}
+	return t.end(db.Repair(ctx, in.Options, from...))
+}
+
+func (p *peer) repair(ctx context.Context, o CheckOptions, from []*DB) (*RepairReport, error) {
+	in := repairRequest{Options: o}
+	for _, db := range from {
+		dir, err := db.absolute()
+		if err != nil {
+			return nil, err
+		}
+		in.From = append(in.From, dir)
+	}
+	return care[RepairReport](ctx, p, "repair", in, o.Progress, o.Found)
+}
+
+// transferRequest is a transfer from the database in a directory.
+type transferRequest struct {
+	Do      string // push, pull, fetch or backup
+	From    string
+	Options TransferOptions
+}
+
+func (db *DB) answerTransfer(ctx context.Context, in transferRequest, report func(any)) (_ none, err error) {
+	t := careTeller[TransferReport, TransferProgress]{report: report}
+	in.Options.Progress = t.onProgress
+	src, done, err := db.other(ctx, in.From)
+	if err != nil {
+		return none{}, fmt.Errorf("%s: %w", in.Do, err)
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if in.Do == opBackup {
+		return t.end(src.BackupTo(ctx, db, in.Options))
+	}
+	return t.end(exchange(ctx, src, db, in.Do, in.Options))
+}
+
+// transfer has the process that has the destination open read a source.
+func (p *peer) transfer(ctx context.Context, from *DB, do string, o TransferOptions) (*TransferReport, error) {
+	dir, err := from.absolute()
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	return care[TransferReport](ctx, p, "transfer", transferRequest{do, dir, o}, o.Progress, nil)
+}
+
+// other opens the database in a directory, which another process named.
+func (db *DB) other(ctx context.Context, dir string) (*DB, func() error, error) {
+	if db.opts.Other == nil {
+		return nil, nil, fmt.Errorf("open %s: %w by the process that has %s open", dir, errors.ErrUnsupported, db.dir)
+	}
+	return db.opts.Other(ctx, dir)
+}
+
+// absolute is the directory for another process of this machine.
+func (db *DB) absolute() (string, error) {
+	if db.fs != index.DefaultFS {
+		return db.dir, nil
+	}
+	return filepath.Abs(db.dir)
+}
+
+// checkpointsAnswer is the result of [DB.Checkpoints].
+type checkpointsAnswer struct {
+	List []Checkpoint
+	Err  damage
+}
+
+func (db *DB) answerCheckpoints(context.Context, none, func(any)) (checkpointsAnswer, error) {
+	list, err := db.Checkpoints()
+	return checkpointsAnswer{list, damage{err}}, nil
+}
+
+func (p *peer) checkpoints() ([]Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	a, err := ask[checkpointsAnswer, none](ctx, p, "checkpoints", none{}, nil)
+	return a.List, errors.Join(err, a.Err.error)
+}
+
+// careErrors is [DB.CareErrors], and nil if the other process does not answer.
+func (p *peer) careErrors() []CareError {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	list, _ := ask[[]CareError, none](ctx, p, "care errors", none{}, nil)
+	return list
+}
+
+func (db *DB) answerPayloads(ctx context.Context, sums []digest.Sum, _ func(any)) ([]hole, error) {
+	found, err := db.payloadsOf(ctx, sums)
+	var list []hole
+	for sum, a := range found {
+		list = append(list, hole{Address: a, Sum: sum})
+	}
+	return list, err
+}
+
+// pinRequest is a pin to be made.
+type pinRequest struct {
+	Name string
+	At   CommitID
+	Note string
+}
+
+// damage is an error as JSON: its text, whether it is kv.ErrCorrupt, and the
+// *[pack.CorruptError] in it.
+type damage struct{ error }
+
+// known is the error, which is not nil.
+func (d damage) known() error {
+	if d.error == nil {
+		return &toldError{text: "unknown"}
+	}
+	return d.error
+}
+
+type damageForm struct {
+	Text    string
+	Corrupt bool
+	Payload *pack.CorruptError `json:",omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler]. No error is null.
+func (d damage) MarshalJSON() ([]byte, error) {
+	if d.error == nil {
+		return []byte("null"), nil
+	}
+	f := damageForm{Text: d.Error(), Corrupt: errors.Is(d.error, kv.ErrCorrupt)}
+	errors.As(d.error, &f.Payload)
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *damage) UnmarshalJSON(b []byte) error {
+	var f *damageForm
+	if err := json.Unmarshal(b, &f); err != nil || f == nil {
+		return err
+	}
+	e := &toldError{text: f.Text}
+	if f.Corrupt {
+		e.is = kv.ErrCorrupt
+	}
+	if f.Payload != nil {
+		e.is = f.Payload
+	}
+	d.error = e
+	return nil
+}
+
+// toldError is an error of another process.
+type toldError struct {
+	text string
+	is   error
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.is }
+
+// MarshalJSON writes the problem with its error; see [Problem.UnmarshalJSON].
+func (p Problem) MarshalJSON() ([]byte, error) {
+	return json.Marshal(problemForm{plainProblem(p), damage{p.Err}})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON. The error has its text, and is kv.ErrCorrupt
+// and a *[pack.CorruptError] if it was one.
+func (p *Problem) UnmarshalJSON(b []byte) error {
+	var f problemForm
+	err := json.Unmarshal(b, &f)
+	*p = Problem(f.plainProblem)
+	p.Err = f.Err.known()
+	return err
+}
+
+type plainProblem Problem // without methods
+
+type problemForm struct {
+	plainProblem
+	Err damage
+}
+
+// MarshalJSON writes the problems and the error; see [DamageError.UnmarshalJSON].
+func (e *DamageError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(damageErrorForm{e.Problems, damage{e.Err}})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (e *DamageError) UnmarshalJSON(b []byte) error {
+	var f damageErrorForm
+	err := json.Unmarshal(b, &f)
+	e.Problems, e.Err = f.Problems, f.Err.known()
+	return err
+}
+
+type damageErrorForm struct {
+	Problems []Problem
+	Err      damage
+}

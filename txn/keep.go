@@ -1,0 +1,188 @@
+package txn
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// A transfer reads its source as of one moment, beside commits, expiry and collections:
+//
+//	transfer ─▶ DB.keep ─▶ snapshot of the index, in DB.kept
+//	DB.GC    ─▶ a version goes if it has expired, and had expired in every such snapshot
+//
+// A peer asks the process that has the database open to keep, for as long as the request
+// "keep" is under way.
+
+// kept is a moment of a database whose versions no collection removes.
+type kept struct {
+	records
+	ctx     context.Context // ends when the versions are not kept any more
+	release func()
+}
+
+// errNotKept means that the process which kept the versions of a transfer has ended.
+var errNotKept = errors.New("txn: the process that has the source open has ended; the same call goes on with the transfer")
+
+// keep keeps all versions that have not expired from being collected, until release is
+// called, or ctx of the result ends.
+func (db *DB) keep(ctx context.Context) (*kept, error) {
+	if db.peer != nil {
+		return db.peer.keep(ctx)
+	}
+	id, snap, err := db.keepHere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &kept{snap, ctx, func() { db.letGoOf(id) }}, nil
+}
+
+// keepHere is keep in the process that has the database open. id names the snapshot.
+func (db *DB) keepHere(ctx context.Context) (id uint64, snap *index.Snapshot, err error) {
+	if err := db.check(); err != nil {
+		return 0, nil, err
+	}
+	db.commit.lock() // nothing expires meanwhile
+	defer db.commit.unlock()
+	if err := db.writePending(ctx); err != nil {
+		return 0, nil, err
+	}
+	var random [8]byte
+	rand.Read(random[:]) // a peer of an earlier process cannot mean this snapshot
+	id, snap = binary.LittleEndian.Uint64(random[:]), db.idx.Snapshot()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.kept == nil {
+		db.kept = map[uint64]*index.Snapshot{}
+	}
+	db.kept[id] = snap
+	return id, snap, nil
+}
+
+func (db *DB) letGoOf(id uint64) {
+	db.mu.Lock()
+	snap := db.kept[id]
+	delete(db.kept, id)
+	db.mu.Unlock()
+	snap.Close()
+}
+
+// keptSnapshot returns the snapshot that [DB.keepHere] named.
+func (db *DB) keptSnapshot(id uint64) (*index.Snapshot, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	snap := db.kept[id]
+	if snap == nil {
+		return nil, fmt.Errorf("txn: nothing is kept under the number %d", id)
+	}
+	return snap, nil
+}
+
+// keptExpired leaves in expired what a running transfer does not keep.
+func (db *DB) keptExpired(expired map[CommitID]struct{}) error {
+	db.mu.Lock()
+	all := maps.Clone(db.kept)
+	db.mu.Unlock()
+	for id, snap := range all {
+		then, err := catalog.ExpiredIDs(snap)
+		if err != nil {
+			if _, released := db.keptSnapshot(id); released != nil {
+				continue
+			}
+			return err
+		}
+		maps.DeleteFunc(expired, func(id CommitID, _ struct{}) bool {
+			_, was := then[id]
+			return !was
+		})
+	}
+	return nil
+}
+
+// keep is [DB.keep] of a peer.
+func (p *peer) keep(of context.Context) (*kept, error) {
+	// A pack that is not found counts as damage.
+	if file := p.db.identity.File; file != "" && FileOf(p.db.dir) != file {
+		return nil, fmt.Errorf("%q: the files of the database are not there: %w", p.db.dir, ErrMoved)
+	}
+	ctx, cancel := context.WithCancelCause(of)
+	ids, ended := make(chan uint64, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		n := 0
+		_, err := ask[none](ctx, p, "keep", none{}, func(id uint64) {
+			if n++; n > 1 { // asked again, of another process
+				cancel(errNotKept)
+				return
+			}
+			ids <- id
+		})
+		if of.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) { // the process ends
+			err = errNotKept
+		}
+		cancel(err)
+	}()
+	release := func() {
+		cancel(context.Canceled)
+		<-ended
+	}
+	select {
+	case id := <-ids:
+		return &kept{sourceRecords{ctx, p.Source, id}, ctx, release}, nil
+	case <-ctx.Done():
+		release()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// keepUntil keeps the versions until ctx ends, and reports under which number.
+func (db *DB) keepUntil(ctx context.Context, _ none, report func(any)) (none, error) {
+	id, _, err := db.keepHere(ctx)
+	if err != nil {
+		return none{}, err
+	}
+	defer db.letGoOf(id)
+	report(id)
+	<-ctx.Done()
+	return none{}, ctx.Err()
+}
+
+// sameDatabase reports whether two of them are one.
+func sameDatabase(a, b *DB) bool {
+	return a == b || (a.peer != nil || b.peer != nil) && a.Identity() == b.Identity()
+}
+
+// pagesOf yields pages of the database in the order of their names in list.
+func (db *DB) pagesOf(ctx context.Context, list []PageName) func(yield func(index.Page, error) bool) {
+	src := db.Source()
+	return func(yield func(index.Page, error) bool) {
+		for len(list) > 0 {
+			pages, err := src.Pages(ctx, list[:min(len(list), pagesAtOnce)])
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil && (len(pages) == 0 || len(pages) > len(list)) {
+				err = fmt.Errorf("txn: %d pages came where %d were asked for", len(pages), min(len(list), pagesAtOnce))
+			}
+			if err != nil {
+				yield(index.Page{}, err)
+				return
+			}
+			for i, b := range pages {
+				if !yield(index.Page{Name: list[i], Bytes: b}, nil) {
+					return
+				}
+			}
+			list = list[len(pages):]
+		}
+	}
+}
+
+// pagesAtOnce bounds the pages in one request of a transfer.
+const pagesAtOnce = 64
