@@ -137,16 +137,18 @@ var layers = map[string][]string{
 
 	"internal/leaktest": {}, // of tests
 
-	"internal/picture": {"zarr/dtype"}, // what the command line and the web server show
-	"internal/cli":     {"formats", "internal/mmap", "internal/picture", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
-	"cmd/zarrdb":       {"internal/cli"},
-	"":                 {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
-	"bench":            {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
-	"bench/field":      {},
-	"examples/embed":   {"", "zarr"},
-	"interop/arrays":   {"engine", "zarr", "zarr/dtype"},
-	"interop/ocdbt":    {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
-	"interop/refset":   {"kv/dirkv", "refs"},
+	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"}, // what the command line and the web server show
+	"internal/table":     {"zarr/dtype"},
+	"internal/arrowfile": {"internal/table", "zarr/dtype"},
+	"internal/cli":       {"formats", "internal/mmap", "internal/picture", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"cmd/zarrdb":         {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
+	"":                   {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
+	"bench":              {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
+	"bench/field":        {},
+	"examples/embed":     {"", "zarr"},
+	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
+	"interop/ocdbt":      {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/refset":     {"kv/dirkv", "refs"},
 }
 
 // single names dependencies with one importing package each, so that each can
@@ -155,7 +157,7 @@ var single = map[string][]string{
 	"github.com/cockroachdb/pebble/v2":     {"kv/index"},
 	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/internal/osfs", "kv/pack"}, // the file system interface that faults are injected into
 	"github.com/dgraph-io/ristretto/v2":    {"engine/internal/cache"},
-	"github.com/apache/arrow/go/v17":       {"refs/parquet"},
+	"github.com/apache/arrow/go/v17":       {"internal/arrowfile"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's
 	"golang.org/x/oauth2":                  {"kv/gcskv"},
 	"go.uber.org/goleak":                   {"internal/leaktest"},

@@ -8,6 +8,9 @@
 // 3 conflict, 4 not found, 5 corrupt data, 130 interrupted.
 package main
 
-import "github.com/zarrdb/zarrdb/internal/cli"
+import (
+	"github.com/zarrdb/zarrdb/internal/arrowfile"
+	"github.com/zarrdb/zarrdb/internal/cli"
+)
 
-func main() { cli.Main() }
+func main() { cli.Main(arrowfile.Formats()) }

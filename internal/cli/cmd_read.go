@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,15 +26,18 @@ func readCmd() *cobra.Command {
 	var src sourceFlags
 	var sel, out string
 	var decode, tidy, guard bool
+	var also []string
 	cmd := &cobra.Command{
 		Use:   "read TARGET [--select SEL] [-o FILE]",
 		Short: "Read an array or a part of it",
 		Long: `Read an array, or the part of it that --select names, and print it or write it to
 a file whose ending chooses the form: .npy, .csv, .jsonl (one JSON value a line
-and element, in C order), .png, or - for raw bytes (C order, little-endian;
-elements of varying length as in .jsonl).
+and element, in C order), .png, .parquet, .arrow, or - for raw bytes (C order,
+little-endian; elements of varying length as in .jsonl).
 A .csv file has up to two dimensions as a grid, more (or with --tidy) as a line
-per element behind its coordinates; structs have a column per field.
+per element behind its coordinates; structs have a column per field. So have
+.parquet and .arrow files, in which labels are times and numbers; --also adds
+arrays of the same dimensions as columns. A .png file has a pixel for each element.
 
 SEL is numpy's basic indexing, or DIM=LO:HI by dimension name. Quoted bounds are
 labels, looked up in the array beside this one that has the name of the
@@ -52,6 +56,7 @@ meanwhile. What the session writes itself needs no guard.`,
 		Example: `  zarrdb read weather.zdb:temp --select '0,100:110,::2'
   zarrdb read weather.zdb@v1.0:temp --select 'time=0:24,lat=5' -o t.npy
   zarrdb read weather.zdb:temp --select "time='2020-02'" --decode-cf --tidy -o feb.csv
+  zarrdb read weather.zdb:temp --also wind,rain --decode-cf -o weather.parquet
   zarrdb read ./era5.zarr/temp -o - | wc -c`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,6 +90,12 @@ meanwhile. What the session writes itself needs no guard.`,
 			if r.shape, err = a.Resolve(r.sel); err != nil {
 				return err
 			}
+			if len(also) > 0 && !slices.Contains(tableFormats, strings.ToLower(filepath.Ext(out))) {
+				return usagef("read: --also is for -o FILE.parquet and FILE.arrow")
+			}
+			if err := r.alsoRead(cmd, s, also, decode); err != nil {
+				return err
+			}
 			if out != "" && out != "-" {
 				if err := s.Apart(cmd.Context(), out); err != nil {
 					return fmt.Errorf("read -o %w", err)
@@ -93,11 +104,17 @@ meanwhile. What the session writes itself needs no guard.`,
 			if err := r.write(cmd, out); err != nil || !guard {
 				return err
 			}
-			return s.GuardRead(cmd.Context(), a, r.sel)
+			for _, part := range append(r.also, &r) {
+				if err := s.GuardRead(cmd.Context(), part.a, r.sel); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, FILE.csv, FILE.jsonl, FILE.png, or - for raw bytes on standard output")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, .csv, .jsonl, .png, .parquet or .arrow, or - for raw bytes on standard output")
+	cmd.Flags().StringSliceVar(&also, "also", nil, "`NAMES` of arrays beside this one that are further columns of a .parquet or .arrow file")
 	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
 	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
 	cmd.Flags().BoolVar(&guard, "guard", false, "fail the commit of the session with a conflict if the read part changes meanwhile")
@@ -131,6 +148,8 @@ type reading struct {
 	dec   *cf.Decoder // nil for stored values
 	// beside opens a coordinate of the array.
 	beside cf.Opener
+	// also are further columns of a table.
+	also []*reading
 	// done, if set, is called with the number of elements written.
 	done func(elements int64)
 }
@@ -166,8 +185,14 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 		form = r.lines
 	case ext == ".png":
 		form = r.png
+	case slices.Contains(tableFormats, ext):
+		format, err := tableForm(ctx, ext)
+		if err != nil {
+			return err
+		}
+		form = func(ctx context.Context, w io.Writer) error { return r.table(ctx, w, format) }
 	default:
-		return usagef("-o %s: the name must end in .npy, .csv, .jsonl or .png, or be -", out)
+		return usagef("-o %s: the name must end in .npy, .csv, .jsonl, .png, .parquet or .arrow, or be -", out)
 	}
 	if out == "-" {
 		w := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)

@@ -270,6 +270,8 @@ of main): which arrays and groups came, went, changed or were renamed, which
 metadata fields differ, and how many chunks. A stands behind @ or is an argument.
 The first line names both commits. With --values, also where in an array values
 differ, how many, and by how much (B minus A): only changed chunks are decoded.
+With --plot, a picture of B minus A as "zarrdb plot" draws: of an array of more
+than two dimensions the plane of the first elements that differ.
 With --json each line has both commits as "from_commit" and "to_commit".`,
 		Example: `  zarrdb diff weather.zdb v1.0
   zarrdb diff weather.zdb@v1.0
@@ -277,6 +279,9 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
   zarrdb diff weather.zdb@main~1:temp --values`,
 		Args: argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if show.plot && show.json {
+				return usagef("diff: --plot draws for people, and --json is for programs: choose one")
+			}
 			t, err := parseDB(args[0])
 			if err != nil {
 				return err
@@ -310,6 +315,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 		},
 	}
 	cmd.Flags().BoolVar(&show.values, "values", false, "compare values too")
+	cmd.Flags().BoolVar(&show.plot, "plot", false, "draw the first plane of each array whose values differ, newer minus older")
 	cmd.Flags().BoolVar(&show.json, "json", false, "one JSON object a line")
 	return cmd
 }

@@ -73,7 +73,7 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 	line := make([]string, len(axes)+1)
 	for k, x := range axes {
 		line[k] = dimensionName(r.a, x.Dim)
-		if x.Dim < 0 || line[k] == r.a.Path()[strings.LastIndexByte(r.a.Path(), '/')+1:] {
+		if x.Dim < 0 || line[k] == arrayName(r.a) {
 			continue // it would be its own label
 		}
 		// Labels that cannot be read are no reason not to give values.
@@ -85,9 +85,7 @@ func (r *reading) tidyCSV(ctx context.Context, w io.Writer) error {
 			labels[k] = l
 		}
 	}
-	if line[len(axes)] = r.a.Path()[strings.LastIndexByte(r.a.Path(), '/')+1:]; line[len(axes)] == "" {
-		line[len(axes)] = "value"
-	}
+	line[len(axes)] = arrayName(r.a)
 	if err := writeRow(w, line); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -8,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/picture"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -30,7 +33,7 @@ type (
 
 // diffFlags select the printed parts of a difference, and their form.
 type diffFlags struct {
-	values, json bool
+	values, json, plot bool
 }
 
 // maxParts bounds the differing parts of an array in text output.
@@ -49,6 +52,9 @@ func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitI
 		}
 		if err == nil && f.values {
 			err = f.printValues(cmd, db, from, to, c)
+		}
+		if err == nil && f.plot {
+			err = plotChange(cmd, db, from, to, c)
 		}
 		if err != nil {
 			return err
@@ -123,6 +129,68 @@ func (diffFlags) sayValues(cmd *cobra.Command, values iter.Seq2[engine.ValueChan
 	}
 	if parts > 1 {
 		say(cmd, "    all %s", valuesText(sum, unit))
+	}
+	return nil
+}
+
+// plotChange draws the difference of an array between two versions, newer minus older: the
+// plane of the first elements that differ.
+func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
+	ctx := cmd.Context()
+	f := plotFlags{colours: "balance"}
+	if err := f.check(""); err != nil {
+		return err
+	}
+	for v, err := range db.ValueChanges(ctx, from, to, c) {
+		if err != nil || v.Incomparable != "" {
+			return err
+		}
+		p := plotting{plotFlags: f, on: f.screen(cmd, "")}
+		var windows [2]*picture.Window
+		var kind picture.Kind
+		for i, version := range []txn.CommitID{from, to} {
+			s, err := db.Snapshot(ctx, version)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			path := c.Path
+			if i == 0 {
+				path = cmp.Or(c.From, c.Path)
+			}
+			if p.a, err = s.Array(ctx, path); err != nil {
+				return err
+			}
+			if err := picture.Numeric(p.a.Type()); err != nil {
+				say(cmd, "    not drawn: %s", err)
+				return nil
+			}
+			if p.beside = engine.Beside(s, path); i == 0 {
+				at := make([]zarr.Index, len(v.Start)) // all of the last two dimensions
+				for d := range len(at) - 2 {
+					at[d] = zarr.At(v.Start[d])
+				}
+				p.sel = zarr.Sel(at...)
+			}
+			if windows[i], kind, err = p.read(ctx); err != nil && !errors.Is(err, zarr.ErrSelection) {
+				return err
+			}
+		}
+		w, older := windows[1], windows[0]
+		if w == nil || older == nil || fmt.Sprint(w.Y, w.X) != fmt.Sprint(older.Y, older.X) {
+			say(cmd, "    not drawn: the shape changed too")
+			return nil
+		}
+		for i := range w.Values {
+			w.Values[i] -= older.Values[i]
+		}
+		w.Pixels = nil
+		fig, err := p.of(ctx, w, kind)
+		if err != nil {
+			return err
+		}
+		fig.Title += "  newer minus older"
+		return sayFigure(cmd, fig, p.on)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/internal/table"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
@@ -44,10 +45,11 @@ const (
 )
 
 // Main is the program: it runs the command line of the process and ends it with
-// the exit code. Interrupts end a command cleanly.
-func Main() {
+// the exit code. Interrupts end a command cleanly. tables are the formats of tables that
+// the program is linked with.
+func Main(tables table.Formats) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := run(WithTables(ctx, tables), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -20,11 +20,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/arrowfile"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": Main, "older": holdAsOlder, "alone": holdAlone})
+	testscript.Main(m, map[string]func(){"zarrdb": func() { Main(arrowfile.Formats()) }, "older": holdAsOlder, "alone": holdAlone})
 }
 
 // holdAlone has the database open that it is given until standard input ends, and serves

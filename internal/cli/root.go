@@ -67,7 +67,7 @@ func newRoot() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), writeCmd(), serveCmd(), demoCmd())
+	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
 	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())

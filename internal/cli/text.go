@@ -13,8 +13,8 @@ import (
 // trusted. The arguments are not: names, messages and values of a store, and
 // errors that quote them. Their control characters are escaped.
 //
-// Every command prints through say, printJSON or reading.print, or escapes itself as keys,
-// which all escape. Only raw bytes, such as those of get, are written without
+// Every command prints through say, printJSON, reading.print or sayFigure, or escapes itself
+// as keys, which all escape. Only raw bytes, such as those of get, are written without
 // escapes.
 func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout(), format, args) }
 

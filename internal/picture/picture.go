@@ -1,4 +1,11 @@
-// Package picture makes images of the elements of arrays.
+// Package picture shows arrays: it reads a part that fits a screen, gives values colours,
+// and draws.
+//
+//	array ─ Request ─▶ [Read] ─▶ Window ─ Map, Limits ─▶ Image
+//	                   │         values, NaN where missing; where rows and columns lie
+//	                   └ every n-th element, and a bounded number of chunks
+//
+// Elements that are a picture already keep their own colours ([Check], [Of]):
 //
 //	(height, width)           of bool, uint8 or uint16   grey
 //	(height, width, 3 or 4)   of uint8                   colour

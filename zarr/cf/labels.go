@@ -169,6 +169,10 @@ func (l *Labels) isNaT(i int) bool {
 	return (k == dtype.Datetime || k == dtype.Timedelta) && l.ints[i] == NaT
 }
 
+// Order is 1 if labels ascend, -1 if they descend, and 0 if they do neither. Equal
+// neighbours are allowed; one label ascends.
+func (l *Labels) Order() int { return l.order }
+
 // Len is the number of labels.
 func (l *Labels) Len() int64 { return int64(l.n) }
 

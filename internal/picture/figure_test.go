@@ -1,0 +1,155 @@
+package picture
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// figure is a plane of two rows and three columns with one missing value.
+func figure() *Figure {
+	grey, _ := MapByName("grey")
+	label := func(k int) string { return fmt.Sprint("<", k, ">") }
+	return &Figure{
+		Title:  "t & u",
+		Window: &Window{Values: []float64{0, 1, math.NaN(), 2, 3, 4}, Y: Line{Len: 2, Skip: 1}, X: Line{Dim: 1, Len: 3, Skip: 1}},
+		Map:    grey, Limits: Limits{0, 4},
+		Y: Scale{"lat", label}, X: Scale{"lon", label},
+	}
+}
+
+// Each value is a rectangle of its colour, and a missing one is blank.
+func TestPNG(t *testing.T) {
+	f := figure()
+	var b bytes.Buffer
+	if err := f.PNG(&b, 60); err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := f.layout(60).box
+	if box.Dx() != 60 || box.Dy() != 40 {
+		t.Fatalf("the drawing is %v", box)
+	}
+	for y := range 40 {
+		for x := range 60 {
+			v := f.Window.Values[y/20*3+x/20]
+			want := color.NRGBA{255, 255, 255, 255}
+			if v == v {
+				c := uint8(math.Round(v / 4 * 255))
+				want = color.NRGBA{c, c, c, 255}
+			} else if x == 59 || y == 0 {
+				continue // the frame
+			}
+			if got := color.NRGBAModel.Convert(img.At(box.Min.X+x, box.Min.Y+y)); got != want {
+				t.Fatalf("pixel %d, %d is %v, want %v", x, y, got, want)
+			}
+		}
+	}
+}
+
+// SVG is well formed whatever texts say, and has the values of a series as one line for
+// each run.
+func TestSVG(t *testing.T) {
+	f := figure()
+	f.Title = "</svg><script>\x00 & \u202e"
+	for _, f.Kind = range []Kind{Plane, Series, Bars} {
+		var b bytes.Buffer
+		if err := f.SVG(&b, 100); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "<script") {
+			t.Error("the title is markup")
+		}
+		lines := 0
+		for d := xml.NewDecoder(&b); ; {
+			tok, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := tok.(xml.StartElement); ok && e.Name.Local == "polyline" && strings.Contains(fmt.Sprint(e.Attr), hex(blue)) {
+				lines++
+			}
+		}
+		if want := map[Kind]int{Series: 2}[f.Kind]; lines != want {
+			t.Errorf("kind %d: %d lines, want %d", f.Kind, lines, want)
+		}
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	f := figure()
+	for c, want := range map[Colours]string{
+		NoColours: "t & u\n...---\n...---\n+++###@@@\n",
+		// 0 and 2 of 4 are black and the middle grey; the last column has no upper half.
+		TrueColours: "t & u\n\x1b[38;2;0;0;0m\x1b[48;2;128;128;128m▀\x1b[38;2;64;64;64m\x1b[48;2;191;191;191m▀\x1b[0m\x1b[38;2;255;255;255m▄\x1b[0m\n",
+		Colours256:  "t & u\n\x1b[38;5;16m\x1b[48;5;244m▀\x1b[38;5;238m\x1b[48;5;250m▀\x1b[0m\x1b[38;5;231m▄\x1b[0m\n",
+	} {
+		width, height := 9, 4
+		if c != NoColours {
+			width, height = 3, 1
+		}
+		var b strings.Builder
+		b.WriteString(f.Title + "\n")
+		f.blocks(&b, width, height, c)
+		if got := b.String(); !strings.HasPrefix(got, want) || !strings.Contains(got, "down: lat <0> … <1>   across: lon <0> … <2>\n") {
+			t.Errorf("%d:\n%q, want\n%q", c, got, want)
+		}
+	}
+	if text := f.Terminal(80, 20, NoColours); strings.Contains(text, "\x1b") {
+		t.Errorf("escapes in %q", text)
+	}
+}
+
+// No drawing is wider or higher than asked, for any size of the terminal and of the window.
+func TestTerminalSizes(t *testing.T) {
+	f := figure()
+	for _, f.Kind = range []Kind{Plane, Series, Bars} {
+		for _, size := range [][2]int{{1, 1}, {8, 2}, {20, 5}, {80, 24}, {300, 10}, {31, 100}} {
+			for _, values := range []int{1, 2, 100, 1000} {
+				f.Window = &Window{Y: Line{Len: 1, Skip: 1}, X: Line{Len: values, Skip: 3}}
+				for i := range values {
+					f.Window.Values = append(f.Window.Values, float64(i%7))
+				}
+				lines := strings.Split(f.Terminal(size[0], size[1], NoColours), "\n")
+				drawn := lines[1 : len(lines)-2]
+				if f.Kind == Bars {
+					drawn = lines[1 : len(lines)-1]
+				}
+				if n := len(drawn); n > max(size[1], 2)+1 {
+					t.Errorf("kind %d of %d values in %v: %d lines", f.Kind, values, size, n)
+				}
+				for _, line := range drawn {
+					if n := utf8.RuneCountInString(line); n > max(size[0], 20) {
+						t.Errorf("kind %d of %d values in %v: a line of %d characters", f.Kind, values, size, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		l    Limits
+		v    float64
+		want string
+	}{{Limits{0, 1}, 0.12345, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, "100000.5"}, {Limits{3, 3}, 3, "3"}, {Limits{math.Inf(-1), 0}, 0, "0"}} {
+		if got := c.l.Number(c.v); got != c.want {
+			t.Errorf("%g within %v is %s, want %s", c.v, c.l, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,397 @@
+package picture
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// Request says what to read for a picture. The zero Request is the whole array.
+type Request struct {
+	// Select are the elements. The last two axes of its result are y and x; a result of one
+	// axis is a row. Axes before them are read at their first index. Behind y and x may be
+	// the whole of an axis of 3 or 4 uint8, which are a colour. [zarr.Points] have no axes
+	// and are refused.
+	Select zarr.Selection
+	// Transposed makes the first of the two axes x, and the second y.
+	Transposed bool
+	// Up puts the last row on top; see [Up].
+	Up bool
+	// Decoder decodes elements and says which are missing; nil shows them as they are stored.
+	Decoder *cf.Decoder
+	// Width and Height are the most columns and rows of the result; 0 is 1024.
+	Width, Height int
+	// Chunks is the most chunks (inner chunks of shards) that are read; 0 is 1024, and a
+	// negative number is no limit. Chunks that the other axes of the array cut through count
+	// once. To refine a picture, ask again with more.
+	Chunks int64
+}
+
+// Line is how rows or columns of a [Window] lie along an axis of the array: the k-th has
+// index Start + k·Step in dimension Dim.
+type Line struct {
+	// Dim is the dimension of the array, -1 where the result has no such axis.
+	Dim int
+	// Start and Step are in elements. Step is negative where the axis was turned around.
+	// Of a list of indices Step is 0, and only Index knows them.
+	Start, Step int64
+	// Len is the number of rows or columns.
+	Len int
+	// Skip is the number of selected elements for each row or column: 1 if all are there.
+	Skip int64
+
+	list []int64
+}
+
+// Index is the index of the k-th row or column in the dimension.
+func (l Line) Index(k int) int64 {
+	if l.list != nil {
+		return l.list[k]
+	}
+	return l.Start + int64(k)*l.Step
+}
+
+// Window is a part of an array, read for display.
+type Window struct {
+	// Values are the elements in rows from the top, columns from the left: Y.Len × X.Len.
+	// Missing elements are NaN, complex numbers their magnitude, bool 0 and 1, times and
+	// spans their count, colours their brightness. The caller owns the slice.
+	Values []float64
+	// Pixels are, of an array of colours, red, green, blue and opacity of each element; nil
+	// of others.
+	Pixels []uint8
+	// Type is the type of the elements: decoded, if the request has a decoder.
+	Type dtype.Type
+	// Y and X say where rows and columns lie.
+	Y, X Line
+	// Select are the elements that were read, in the order of the array.
+	Select zarr.Selection
+	// At is the index of the element at the top left.
+	At []int64
+	// Chunks is the number of chunks with elements in the window, stored or not.
+	Chunks int64
+}
+
+// Reduced reports whether elements of the selection were left out.
+func (w *Window) Reduced() bool { return w.Y.Skip > 1 || w.X.Skip > 1 }
+
+// Numeric returns an error, errors.ErrUnsupported, if elements of a type are no numbers,
+// such as text and structs.
+func Numeric(t dtype.Type) error {
+	switch t.Kind() {
+	case dtype.Bool, dtype.Int, dtype.Uint, dtype.Float, dtype.Complex, dtype.Datetime, dtype.Timedelta:
+		return nil
+	}
+	return fmt.Errorf("elements of type %v are no numbers and have no picture: %w", t, errors.ErrUnsupported)
+}
+
+// Read reads a window. A selection that is larger than the window, or lies in more chunks
+// than allowed, is read at every n-th element of each axis: memory is that of the window
+// and of the chunks in work, and chunks without a wanted element are not read. Errors
+// are those of [Numeric] and of reading, [zarr.ErrSelection], and that of ctx.
+func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
+	t := a.Type()
+	if r.Decoder != nil {
+		t = r.Decoder.Type()
+	}
+	fail := func(err error) (*Window, error) { return nil, fmt.Errorf("picture of /%s: %w", a.Path(), err) }
+	if err := Numeric(t); err != nil {
+		return fail(err)
+	}
+	axes, at, err := a.Axes(r.Select)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range axes {
+		if x.Len == 0 {
+			return fail(fmt.Errorf("%w: nothing is selected", zarr.ErrSelection))
+		}
+	}
+	axes = slices.DeleteFunc(axes, func(x zarr.Axis) bool { return x.Dim < 0 })
+	depth := colours(a, t, axes)
+	if depth > 1 {
+		axes = axes[:len(axes)-1]
+	}
+	axes = shown(axes, at)
+	none := zarr.Axis{Dim: -1, Len: 1}
+	y, x := line{Axis: none}, line{Axis: none}
+	if len(axes) > 0 {
+		x.Axis = axes[len(axes)-1]
+	}
+	if len(axes) > 1 {
+		y.Axis = axes[0]
+	}
+	if r.Transposed {
+		r.Width, r.Height = r.Height, r.Width
+	}
+	y.limit(chunkLength(a, y.Dim), r.Height)
+	x.limit(chunkLength(a, x.Dim), r.Width)
+	most := r.Chunks
+	if most == 0 {
+		most = 1024
+	}
+	for most > 0 && y.chunks() > most/x.chunks() && y.chunks()*x.chunks() > 1 {
+		if x.chunks() > y.chunks() {
+			x.coarser()
+		} else {
+			y.coarser()
+		}
+	}
+	w := &Window{Type: t, Y: y.line(at), X: x.line(at), Select: zarr.Orthogonal(at...), Chunks: y.chunks() * x.chunks()}
+	n := w.Y.Len * w.X.Len * depth
+	b := make([]byte, n*a.Type().Size())
+	if err := a.ReadBytes(ctx, w.Select, b); err != nil {
+		return nil, err
+	}
+	if r.Decoder != nil {
+		if b, err = r.Decoder.Append(nil, b); err != nil {
+			return fail(err)
+		}
+	}
+	if depth > 1 {
+		w.setPixels(b, depth)
+	} else {
+		w.Values = AppendFloats(make([]float64, 0, n), t, b)
+	}
+	if r.Transposed {
+		w.transpose()
+	}
+	if r.Up {
+		w.TurnUp()
+	}
+	return w, w.setAt(at)
+}
+
+// setAt sets the index of the first element.
+func (w *Window) setAt(at []zarr.Index) (err error) {
+	w.At = make([]int64, len(at))
+	for d, x := range at {
+		switch d {
+		case w.Y.Dim:
+			w.At[d] = w.Y.Index(0)
+		case w.X.Dim:
+			w.At[d] = w.X.Index(0)
+		default: // one index, or all of a colour
+			if text := zarr.Sel(x).String(); !strings.Contains(text, ":") {
+				if w.At[d], err = strconv.ParseInt(text, 10, 64); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// colours is the number of uint8 in a colour, and 1 for elements that are values.
+func colours(a *zarr.Array, t dtype.Type, axes []zarr.Axis) int {
+	if len(axes) < 3 || t.Kind() != dtype.Uint || t.Bits() != 8 {
+		return 1
+	}
+	if last := axes[len(axes)-1]; last.Step() == 1 && last.Len == a.Shape()[last.Dim] && (last.Len == 3 || last.Len == 4) {
+		return int(last.Len)
+	}
+	return 1
+}
+
+// setPixels sets colours of so many bytes each, and their brightness.
+func (w *Window) setPixels(b []byte, depth int) {
+	for c := range slices.Chunk(b, depth) {
+		p := [4]uint8{c[0], c[1], c[2], 255}
+		if depth == 4 {
+			p[3] = c[3]
+		}
+		w.Pixels = append(w.Pixels, p[:]...)
+		w.Values = append(w.Values, 0.299*float64(c[0])+0.587*float64(c[1])+0.114*float64(c[2]))
+	}
+}
+
+// shown returns the last two axes through the array, or fewer, and sets the indices of the
+// others. Axes of one element are passed over where there are two without them.
+func shown(axes []zarr.Axis, at []zarr.Index) []zarr.Axis {
+	for len(axes) > 2 {
+		i := max(0, slices.IndexFunc(axes, func(x zarr.Axis) bool { return x.Len == 1 }))
+		at[axes[i].Dim] = zarr.At(axes[i].Index(0))
+		axes = slices.Delete(axes, i, i+1)
+	}
+	return axes
+}
+
+// transpose makes rows of columns.
+func (w *Window) transpose() {
+	cols := w.X.Len
+	w.Y, w.X = w.X, w.Y
+	w.arrange(func(y, x int) int { return x*cols + y })
+}
+
+// TurnUp puts the last row on top; see [Up].
+func (w *Window) TurnUp() {
+	w.Y.Start, w.Y.Step = w.Y.Index(w.Y.Len-1), -w.Y.Step
+	slices.Reverse(w.Y.list)
+	w.arrange(func(y, x int) int { return (w.Y.Len-1-y)*w.X.Len + x })
+}
+
+// arrange takes the element for each row and column from another place.
+func (w *Window) arrange(from func(y, x int) int) {
+	values, pixels := make([]float64, 0, len(w.Values)), make([]uint8, 0, len(w.Pixels))
+	for y := range w.Y.Len {
+		for x := range w.X.Len {
+			i := from(y, x)
+			values = append(values, w.Values[i])
+			if w.Pixels != nil {
+				pixels = append(pixels, w.Pixels[4*i:4*i+4]...)
+			}
+		}
+	}
+	if w.Values = values; w.Pixels != nil {
+		w.Pixels = pixels
+	}
+}
+
+// line is an axis of a selection that is read at every skip-th element.
+type line struct {
+	zarr.Axis
+	skip  int64
+	chunk int64 // length of chunks along the axis
+}
+
+// chunkLength is the length of chunks along a dimension: of inner ones in shards, and on
+// average where it varies.
+func chunkLength(a *zarr.Array, dim int) int64 {
+	m := a.Meta()
+	switch inner := a.InnerChunks(); {
+	case dim < 0:
+		return 1
+	case inner != nil:
+		return int64(inner[dim])
+	case m.Grid.Regular() != nil:
+		return int64(m.Grid.Regular()[dim])
+	}
+	return max(m.Shape[dim]/max(m.Grid.Count(dim, m.Shape[dim]), 1), 1)
+}
+
+func (l *line) limit(chunk int64, most int) {
+	if most <= 0 {
+		most = 1024
+	}
+	l.chunk, l.skip = chunk, (l.Len-1)/int64(most)+1
+}
+
+// count is the number of elements that are read.
+func (l *line) count() int64 { return (l.Len-1)/l.skip + 1 }
+
+// chunks is the number of chunks that hold them, or one more.
+func (l *line) chunks() int64 {
+	n := l.count()
+	if l.Step() == 0 {
+		return n
+	}
+	first, last := l.Index(0)/l.chunk, l.Index((n-1)*l.skip)/l.chunk
+	return min(n, max(first-last, last-first)+1)
+}
+
+// coarser takes fewer elements, so that fewer chunks are read.
+func (l *line) coarser() {
+	n := l.chunks()
+	l.skip = max(l.skip+1, (l.Len-1)/max(n-1-n/16, 1)+1)
+}
+
+// line sets the index of the axis, and describes it.
+func (l *line) line(at []zarr.Index) Line {
+	n := l.count()
+	out := Line{Dim: l.Dim, Start: l.Index(0), Step: l.Step() * l.skip, Len: int(n), Skip: l.skip}
+	switch {
+	case l.Dim < 0:
+		out.Step = 0
+	case l.Step() != 0:
+		last, end := l.Index((n-1)*l.skip), int64(0)
+		if end = last + 1; l.Step() < 0 {
+			if end = last - 1; end < 0 {
+				end = zarr.None
+			}
+		}
+		at[l.Dim] = zarr.Slice(out.Start, end, out.Step)
+	default:
+		for k := range n {
+			out.list = append(out.list, l.Index(k*l.skip))
+		}
+		at[l.Dim] = zarr.List(out.list...)
+	}
+	return out
+}
+
+// AppendFloats appends packed elements in memory layout of a type that [Numeric] accepts,
+// as [Window.Values] has them.
+func AppendFloats(dst []float64, t dtype.Type, b []byte) []float64 {
+	size := t.Size()
+	part := t
+	if t.Kind() == dtype.Complex {
+		part = dtype.NewFloat(64)
+		if t.Format() != "" {
+			part, _ = dtype.NewNarrowFloat(t.Format()) // the type has it
+		} else {
+			part = dtype.NewFloat(t.Bits() / 2)
+		}
+		size /= 2
+	}
+	number := func(b []byte) float64 {
+		var word [8]byte
+		copy(word[:], b)
+		bits := binary.LittleEndian.Uint64(word[:])
+		switch t.Kind() {
+		case dtype.Float, dtype.Complex:
+			return part.FloatValue(bits)
+		case dtype.Uint, dtype.Bool:
+			return float64(bits)
+		}
+		shift := 64 - 8*size
+		n := int64(bits<<shift) >> shift
+		if n == math.MinInt64 && t.Kind() != dtype.Int {
+			return math.NaN() // NaT
+		}
+		return float64(n)
+	}
+	for ; len(b) >= t.Size(); b = b[t.Size():] {
+		v := number(b[:size])
+		if t.Kind() == dtype.Complex {
+			v = math.Hypot(v, number(b[size:2*size]))
+		}
+		dst = append(dst, v)
+	}
+	return dst
+}
+
+// Up reports whether rows along a dimension of an array belong from the bottom to the top,
+// as latitudes from south to north do: whether the dimension has a coordinate, which
+// beside opens, that ascends. An array without such a coordinate has its first row on top.
+// The error is that of ctx.
+func Up(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) (bool, error) {
+	l := Labels(ctx, a, dim, beside)
+	return l != nil && l.Order() > 0 && l.Len() > 1, ctx.Err()
+}
+
+// Labels returns the labels of a dimension of an array, nil where it has none that can be
+// read: a missing or damaged coordinate is no reason not to show the values.
+func Labels(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *cf.Labels {
+	names := a.DimensionNames()
+	if dim < 0 || dim >= len(names) || names[dim] == "" || beside == nil {
+		return nil
+	}
+	n, err := beside(ctx, names[dim])
+	if err != nil {
+		return nil
+	}
+	l, err := cf.ReadLabels(ctx, n)
+	if err != nil || l.Len() != a.Shape()[dim] {
+		return nil
+	}
+	return l
+}

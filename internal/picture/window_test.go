@@ -1,0 +1,334 @@
+package picture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/kvtest"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+)
+
+// array makes an array of int32 in memory whose elements are their place in C order.
+func array(t *testing.T, shape, chunks []int64, attrs string) *zarr.Array {
+	t.Helper()
+	at, err := zarr.ParseAttributes([]byte(attrs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"time", "lat", "lon"}[3-len(shape):]
+	a, err := zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: shape, Chunks: chunks, DataType: "int32", DimensionNames: names, Attributes: at}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(1)
+	for _, l := range shape {
+		n *= l
+	}
+	v := make([]int32, n)
+	for i := range v {
+		v[i] = int32(i)
+	}
+	if err := zarr.Write(t.Context(), a, zarr.Sel(), v); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func selection(t *testing.T, a *zarr.Array, text string) zarr.Selection {
+	t.Helper()
+	if text == "" {
+		return zarr.Selection{}
+	}
+	sel, err := zarr.ParseSelection(text, a.DimensionNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sel
+}
+
+// Windows have the elements of numpy's a[sel][::n, ::m], turned as asked.
+func TestRead(t *testing.T) {
+	a := array(t, []int64{3, 4, 5}, []int64{1, 2, 2}, `{}`)
+	for _, c := range []struct {
+		sel  string
+		r    Request
+		want string // values by row
+		y, x string // index of each row and column
+	}{
+		{"1", Request{Width: 5, Height: 4}, "[20 21 22 23 24] [25 26 27 28 29] [30 31 32 33 34] [35 36 37 38 39]", "[0 1 2 3]", "[0 1 2 3 4]"},
+		{"1", Request{Width: 3, Height: 2}, "[20 22 24] [30 32 34]", "[0 2]", "[0 2 4]"},
+		{"1", Request{Width: 3, Height: 2, Up: true}, "[30 32 34] [20 22 24]", "[2 0]", "[0 2 4]"},
+		{"1", Request{Width: 2, Height: 3, Transposed: true}, "[20 30] [22 32] [24 34]", "[0 2 4]", "[0 2]"},
+		{"", Request{Width: 1, Height: 1}, "[0]", "[0]", "[0]"},
+		{":,:,1", Request{Width: 4, Height: 3}, "[1 6 11 16] [21 26 31 36] [41 46 51 56]", "[0 1 2]", "[0 1 2 3]"},
+		{"2,::-1,4:0:-2", Request{}, "[59 57] [54 52] [49 47] [44 42]", "[3 2 1 0]", "[4 2]"},
+		{"2,::-1,::-1", Request{Height: 2, Width: 2}, "[59 56] [49 46]", "[3 1]", "[4 1]"},
+		{"2,1:2,::-1", Request{Up: true}, "[49 48 47 46 45]", "[1]", "[4 3 2 1 0]"},
+		{"1:2,1:3,2:3", Request{}, "[27] [32]", "[1 2]", "[2]"},
+		{"0,2", Request{Width: 2}, "[10 13]", "[0]", "[0 3]"},
+		{"0,0,3", Request{}, "[3]", "[0]", "[0]"},
+		{"newaxis,0,2", Request{}, "[10 11 12 13 14]", "[0]", "[0 1 2 3 4]"},
+	} {
+		c.r.Select = selection(t, a, c.sel)
+		w, err := Read(t.Context(), a, c.r)
+		if err != nil {
+			t.Errorf("%s: %v", c.sel, err)
+			continue
+		}
+		var rows []any
+		for row := range slices.Chunk(w.Values, w.X.Len) {
+			rows = append(rows, row)
+		}
+		text := fmt.Sprint(rows...)
+		if text != c.want || indices(w.Y) != c.y || indices(w.X) != c.x {
+			t.Errorf("%s %+v: %s at %s, %s, want %s at %s, %s", c.sel, c.r, text, indices(w.Y), indices(w.X), c.want, c.y, c.x)
+		}
+	}
+	list := zarr.Orthogonal(zarr.At(0), zarr.List(3, 0, 2, 1), zarr.All())
+	w, err := Read(t.Context(), a, Request{Select: list, Height: 2, Width: 1, Up: true})
+	if err != nil || fmt.Sprint(w.Values) != "[10 15]" || indices(w.Y) != "[2 3]" {
+		t.Errorf("%v at %v, %v", w.Values, indices(w.Y), err)
+	}
+}
+
+func indices(l Line) string {
+	out := make([]int64, l.Len)
+	for k := range out {
+		out[k] = l.Index(k)
+	}
+	return fmt.Sprint(out)
+}
+
+func TestReadRefuses(t *testing.T) {
+	a := array(t, []int64{4, 5}, []int64{2, 2}, `{}`)
+	if _, err := Read(t.Context(), a, Request{Select: selection(t, a, "0:0")}); !errors.Is(err, zarr.ErrSelection) {
+		t.Errorf("nothing selected: %v", err)
+	}
+	if _, err := Read(t.Context(), a, Request{Select: zarr.Points([]int64{1}, []int64{1})}); !errors.Is(err, zarr.ErrSelection) {
+		t.Errorf("points: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Read(ctx, a, Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	text, err := zarr.Create(t.Context(), kv.NewMem(), "s", zarr.Spec{Shape: []int64{2}, DataType: "string"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(t.Context(), text, Request{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("text: %v", err)
+	}
+}
+
+// A window of a plane of any size reads no more chunks than allowed.
+func TestReadIsBounded(t *testing.T) {
+	store, counts := kvtest.Count(kv.NewMem())
+	for i, c := range []struct {
+		shape, chunks []int64
+		shards        []int64
+		r             Request
+		most          int64 // chunks read
+		least         int   // rows and columns
+	}{
+		{[]int64{100_000, 100_000}, []int64{1000, 1000}, nil, Request{}, 1024, 30},
+		{[]int64{100_000, 100_000}, []int64{1000, 1000}, nil, Request{Chunks: 64}, 64, 8},
+		{[]int64{100_000, 100_000}, []int64{1000, 1000}, nil, Request{Chunks: -1, Width: 20, Height: 20}, 400, 20},
+		{[]int64{100_000, 100_000}, []int64{100, 100}, []int64{1000, 1000}, Request{Chunks: 64}, 64, 8},
+		{[]int64{10_000, 1024, 1024}, []int64{1, 1024, 1024}, nil, Request{}, 1, 1024},
+		{[]int64{10_000, 1024, 1024}, []int64{1000, 16, 16}, nil, Request{Chunks: 16}, 16, 4},
+		{[]int64{10_000, 1_000_000}, []int64{10_000, 1}, nil, Request{Chunks: 10}, 10, 10},
+	} {
+		spec := zarr.Spec{Shape: c.shape, Chunks: c.chunks, DataType: "float32", FillValue: json.RawMessage("1")}
+		if c.shards != nil {
+			spec.Shards = c.shards
+		}
+		a, err := zarr.Create(t.Context(), store.(kv.Store), fmt.Sprint("a", i), spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts.Reset()
+		w, err := Read(t.Context(), a, c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := int64(0)
+		for _, n := range counts.Reset() {
+			got += int64(n)
+		}
+		if got > c.most || w.Chunks > c.most || min(w.X.Len, w.Y.Len) < c.least || w.Y.Len*w.X.Len > 1<<20 {
+			t.Errorf("%v in %v: %d requests, %d chunks, %d × %d", c.shape, c.chunks, got, w.Chunks, w.Y.Len, w.X.Len)
+		}
+	}
+}
+
+// Colours are read with their pixels, in part and turned like values.
+func TestReadColours(t *testing.T) {
+	a, err := zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{2, 3, 3}, Chunks: []int64{1, 2, 2}, DataType: "uint8"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := make([]uint8, 18)
+	for i := range v {
+		v[i] = uint8(i)
+	}
+	if err := zarr.Write(t.Context(), a, zarr.Sel(), v); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Read(t.Context(), a, Request{Width: 2, Up: true})
+	if err != nil || fmt.Sprint(w.Pixels) != "[9 10 11 255 15 16 17 255 0 1 2 255 6 7 8 255]" || fmt.Sprint(w.At) != "[1 0 0]" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if got, want := w.Image(Map{}, Limits{}).NRGBAAt(1, 0), (color.NRGBA{15, 16, 17, 255}); got != want {
+		t.Errorf("a pixel is %v, want %v", got, want)
+	}
+}
+
+// Values are missing that the decoder says are missing, and no others.
+func TestReadMissing(t *testing.T) {
+	a := array(t, []int64{2, 3}, []int64{2, 3}, `{"_FillValue":2,"missing_value":4,"scale_factor":0.5,"add_offset":1}`)
+	dec, err := cf.NewDecoder(a.Meta())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Read(t.Context(), a, Request{Decoder: dec})
+	if err != nil || fmt.Sprint(w.Values) != "[1 1.5 NaN 2.5 NaN 3.5]" {
+		t.Errorf("%v, %v", w.Values, err)
+	}
+	grey, _ := MapByName("grey")
+	img := w.Image(grey, Limits{1, 3.5})
+	for i, want := range []color.NRGBA{{0, 0, 0, 255}, {51, 51, 51, 255}, {}, {153, 153, 153, 255}, {}, {255, 255, 255, 255}} {
+		if got := img.NRGBAAt(i%3, i/3); got != want {
+			t.Errorf("pixel %d is %v, want %v", i, got, want)
+		}
+	}
+	if w, err = Read(t.Context(), a, Request{}); err != nil || fmt.Sprint(w.Values) != "[0 1 2 3 4 5]" {
+		t.Errorf("stored: %v, %v", w.Values, err)
+	}
+}
+
+// Every type of numbers has a value.
+func TestReadTypes(t *testing.T) {
+	for _, c := range []struct{ typ, value, want string }{
+		{`bool`, `true`, "1"},
+		{`int8`, `-3`, "-3"},
+		{`int4`, `-3`, "-3"},
+		{`uint64`, `18446744073709551615`, "1.8446744073709552e+19"},
+		{`float16`, `1.5`, "1.5"},
+		{`bfloat16`, `1.5`, "1.5"},
+		{`float64`, `"NaN"`, "NaN"},
+		{`float32`, `"-Infinity"`, "-Inf"},
+		{`complex64`, `[3,-4]`, "5"},
+		{`{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":1}}`, `7`, "7"},
+		{`{"name":"numpy.timedelta64","configuration":{"unit":"s","scale_factor":1}}`, `-9223372036854775808`, "NaN"},
+	} {
+		a, err := zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1}, DataType: c.typ, FillValue: json.RawMessage(c.value)}, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.typ, err)
+			continue
+		}
+		w, err := Read(t.Context(), a, Request{})
+		if err != nil || fmt.Sprint(w.Values) != "["+c.want+"]" {
+			t.Errorf("%s: %v, %v", c.typ, w, err)
+		}
+	}
+}
+
+// Rows go up where their coordinate ascends, and only there.
+func TestUp(t *testing.T) {
+	store := kv.NewMem()
+	a, err := zarr.Create(t.Context(), store, "t", zarr.Spec{Shape: []int64{2, 2}, DataType: "int8", DimensionNames: []string{"lat", "lon"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := func(ctx context.Context, name string) (*zarr.Node, error) { return zarr.Open(ctx, store, name, nil) }
+	for _, c := range []struct {
+		lat  []float32
+		want bool
+	}{{nil, false}, {[]float32{-10, 10}, true}, {[]float32{10, -10}, false}, {[]float32{1, 2, 3}, false}} {
+		if c.lat != nil {
+			l, err := zarr.Create(t.Context(), store, "lat", zarr.Spec{Shape: []int64{int64(len(c.lat))}, DataType: "float32"}, &zarr.OpenOptions{Overwrite: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := zarr.Write(t.Context(), l, zarr.Sel(), c.lat); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if up, err := Up(t.Context(), a, 0, beside); up != c.want || err != nil {
+			t.Errorf("%v: %v, %v", c.lat, up, err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	v := []float64{nan, inf, -inf}
+	for i := range 101 {
+		v = append(v, float64(i))
+	}
+	if l, ok := Percentiles(v, 2, 98); !ok || l != (Limits{2, 98}) {
+		t.Errorf("%v, %v", l, ok)
+	}
+	if l, ok := Percentiles([]float64{1, 1, 1, 1, 7}, 2, 50); !ok || l != (Limits{1, 7}) {
+		t.Errorf("mostly one value: %v, %v", l, ok)
+	}
+	if _, ok := Percentiles([]float64{nan, inf}, 2, 98); ok {
+		t.Error("limits of nothing")
+	}
+	if h := Histogram(v, Limits{0, 100}, 4); fmt.Sprint(h) != "[25 25 25 26]" {
+		t.Errorf("histogram %v", h)
+	}
+	most := Limits{-math.MaxFloat64, math.MaxFloat64}
+	for v, want := range map[float64]float64{-inf: 0, -math.MaxFloat64: 0, 0: 0.5, math.MaxFloat64: 1, inf: 1} {
+		if got := most.place(v); got != want {
+			t.Errorf("%g lies at %g, want %g", v, got, want)
+		}
+	}
+}
+
+// The lightness of sequential maps grows evenly.
+func TestMaps(t *testing.T) {
+	linear := func(c uint8) float64 {
+		v := float64(c) / 255
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	lightness := func(c color.NRGBA) float64 { // of Oklab
+		r, g, b := linear(c.R), linear(c.G), linear(c.B)
+		l := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*b)
+		m := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*b)
+		s := math.Cbrt(0.0883024619*r + 0.2817188376*g + 0.6299787005*b)
+		return 0.2104542553*l + 0.7936177850*m - 0.0040720468*s
+	}
+	for _, name := range Maps() {
+		m, ok := MapByName(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		if m.Diverging || name == "grey" {
+			continue
+		}
+		const n = 10
+		all := lightness(m.At(1)) - lightness(m.At(0))
+		for i := range n {
+			step := lightness(m.At(float64(i+1)/n)) - lightness(m.At(float64(i)/n))
+			if step < 0.6*all/n || step > 1.5*all/n {
+				t.Errorf("%s: lightness grows by %.3f between %d and %d tenths, of %.3f in all", name, step, i, i+1, all)
+			}
+		}
+	}
+	if _, ok := MapByName("no"); ok {
+		t.Error("a map without a name")
+	}
+}
