@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve ui-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -73,6 +73,12 @@ serve-interop:    ## clients of other projects read and write a served database;
 
 s3:               ## buckets against a real server on the loopback device that checks signatures
 	./scripts/s3.sh
+
+ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
+	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
+
+screenshots: build ## make the pictures of the page in docs/images, with the same browser
+	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .
 
 bench:            ## benchmarks, with the figures of other programs beside them
 	./bench/run.sh

@@ -132,7 +132,8 @@ var layers = map[string][]string{
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},
-	"serve/web":     {"serve", "serve/pace", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/page":    {},
+	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/leaktest": {}, // of tests

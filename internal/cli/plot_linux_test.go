@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -28,8 +27,12 @@ func TestPlotOnTerminal(t *testing.T) {
 		var b bytes.Buffer
 		read := make(chan struct{})
 		go func() { defer close(read); _, _ = io.Copy(&b, screen) }()
-		ctx := context.WithValue(t.Context(), callerKey{}, caller{env: []string{c.env}})
-		code := run(ctx, []string{"plot", db + ":a"}, nil, terminal, io.Discard)
+		for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR"} {
+			t.Setenv(name, "")
+		}
+		name, value, _ := strings.Cut(c.env, "=")
+		t.Setenv(name, value)
+		code := run(t.Context(), []string{"plot", db + ":a"}, nil, terminal, io.Discard)
 		terminal.Close()
 		<-read
 		shown := b.String()

@@ -35,7 +35,11 @@ func (h *handler) routes() {
 		h.handle("GET /-/api/"+kind, func(w http.ResponseWriter, r *http.Request) error { return h.report(w, r, kind) })
 	}
 	h.handle("GET /-/api/read", h.read)
+	h.handle("GET /-/api/window", h.window)
+	h.handle("GET /-/api/colours", h.colours)
 	h.server.Handle("GET /-/metrics", h.o.Metrics.Handler(h.collect))
+	h.server.Handle("GET /-/ui/", h.page)
+	h.handle("GET /-/ui", toDirectory)
 	h.sessionRoutes()
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", serve.Clip(r.URL.Path))})
@@ -85,10 +89,12 @@ func routeOf(r *http.Request) string {
 	switch {
 	case strings.HasPrefix(path, sessionPath):
 		return "sessions"
-	case path == "/-/api/read":
+	case path == "/-/api/read" || path == "/-/api/window":
 		return "read"
 	case strings.HasPrefix(path, "/-/api/"):
 		return "report"
+	case strings.HasPrefix(path, "/-/ui"):
+		return "page"
 	case strings.HasPrefix(path, "/-"):
 		return "server"
 	case r.Method == http.MethodPut || r.Method == http.MethodDelete:

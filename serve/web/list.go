@@ -174,10 +174,15 @@ func wantsHTML(r *http.Request) bool {
 
 // writeIndex writes a page of links in the usual form of web servers: relative, one on
 // each line. It has no link to the directory above, so that clients that follow all links
-// stay below.
+// stay below. The root leads to the page for people by a button, which such clients do not
+// follow.
 func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries iter.Seq2[entry, error]) error {
 	head := w.Header()
-	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	policy, button := "default-src 'none'; sandbox", ""
+	if title == "/" {
+		policy, button = "default-src 'none'; form-action 'self'; sandbox allow-forms", "<form action=\"-/ui/\"><button>Show as pictures, with history</button></form>"
+	}
+	head.Set("Content-Security-Policy", policy)
 	head.Add("Vary", "Accept")
 	return writeLong(w, r, "text/html; charset=utf-8", func(yield func([]byte, error) bool) {
 		b := fmt.Appendf(nil, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of %s</title></head>\n<body><h1>Index of %[1]s</h1><hr><pre>\n", html.EscapeString(title))
@@ -191,7 +196,7 @@ func writeIndex(w http.ResponseWriter, r *http.Request, title string, entries it
 			}
 			b = b[:0]
 		}
-		yield(append(b, "</pre><hr></body></html>\n"...), nil)
+		yield(append(b, "</pre><hr>"+button+"</body></html>\n"...), nil)
 	})
 }
 

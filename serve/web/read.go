@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ const textBytes = 32
 
 // read answers with decoded elements:
 //
-//	/-/api/read?db=w&rev=main&path=temp&select=0,::2&format=npy|json|png|raw[&decode=cf]
+//	/-/api/read?db=w&rev=main&path=temp&select=0,::2&format=npy|json|png|raw[&decode=cf][&times=text]
 func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
@@ -79,15 +80,11 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 	q := r.URL.Query()
 	path := strings.Trim(q.Get("path"), "/")
-	n, err := v.Node(r.Context(), path)
+	a, dec, err := decodable(r, v, path)
 	if err != nil {
 		return nil, err
 	}
-	a, ok := n.Array()
-	if !ok {
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("/%s: it is a group, not an array", path)}
-	}
-	p := &part{a: a}
+	p := &part{a: a, dec: dec}
 	if p.sel, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
 		if errors.Is(err, cf.ErrLabel) {
 			err = httpError{http.StatusBadRequest, err}
@@ -96,15 +93,6 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 	}
 	if p.shape, err = a.Resolve(p.sel); err != nil {
 		return nil, err
-	}
-	switch decode := q.Get("decode"); decode {
-	case "":
-	case "cf":
-		if p.dec, err = cf.NewDecoder(a.Meta()); err != nil {
-			return nil, httpError{http.StatusUnprocessableEntity, err}
-		}
-	default:
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: want cf", serve.Clip(decode))}
 	}
 	size := int64(textBytes)
 	if !a.Type().Variable() {
@@ -192,13 +180,19 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	text := r.URL.Query().Get("times") == "text" && (t.Kind() == dtype.Datetime || t.Kind() == dtype.Timedelta)
 	b := fmt.Appendf(nil, `{"shape":%s,"data_type":%s,"data":[`, shape, name)
 	add := func(i int, elem []byte) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var err error
-		b, err = t.AppendJSON(b, elem)
+		if text {
+			b, err = p.appendTime(append(b, '"'), elem)
+			b = append(b, '"')
+		} else {
+			b, err = t.AppendJSON(b, elem)
+		}
 		return err
 	}
 	if t.Variable() {
@@ -223,6 +217,18 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return writeReport(w, r, "application/json", append(b, "]}\n"...))
+}
+
+// appendTime appends a time or a span of time for people.
+func (p *part) appendTime(b, elem []byte) ([]byte, error) {
+	count := int64(binary.LittleEndian.Uint64(elem))
+	switch {
+	case p.dec != nil && p.dec.HasText():
+		return p.dec.AppendText(b, elem)
+	case p.typ().Kind() == dtype.Datetime:
+		return cf.AppendDatetime(b, p.typ(), count), nil
+	}
+	return cf.AppendTimedelta(b, p.typ(), count), nil
 }
 
 // png answers with a picture; see [picture.Check].

@@ -4,6 +4,7 @@
 //	/DB/v2/REV/key       the same as Zarr v2, /DB/v3/… as v3, if that needs no copy
 //	/DB/v/REV/dir/       a listing: an index page, JSON, or PROPFIND
 //	/-/api/…             reports, decoded arrays and sessions as JSON
+//	/-/ui/               a page for people; see package page
 //	/-/health            for supervisors
 //
 // REV is any revision of the command line, escaped as one segment, or "~" and the
@@ -24,6 +25,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/metrics"
 	"github.com/zarrdb/zarrdb/serve/pace"
+	"github.com/zarrdb/zarrdb/serve/page"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -83,7 +85,9 @@ type handler struct {
 	o       Options
 	started time.Time
 	server  *http.ServeMux // what is below /-/
+	page    http.Handler
 	slots   chan struct{}
+	windows chan struct{} // one for each window that is read
 
 	memory budget
 }
@@ -92,8 +96,10 @@ type handler struct {
 func New(t *serve.Table, o Options) http.Handler {
 	h := &handler{t: t, o: o.withDefaults(), started: time.Now()}
 	h.slots = make(chan struct{}, h.o.Requests)
+	h.windows = make(chan struct{}, windowSlots)
 	h.memory.left.Store(2 * h.o.BodyBytes)
 	h.server = http.NewServeMux()
+	h.page = page.Handler("/-/ui/")
 	h.routes()
 	h.server.HandleFunc("GET /-/health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

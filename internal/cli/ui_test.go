@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// showing runs the ui command, and returns its address and what ends it.
+func showing(t *testing.T, args ...string) (address *url.URL, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	var messages strings.Builder
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"ui"}, args...), nil, w, &messages)
+		_ = w.Close()
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatal(err, <-code, &messages)
+	}
+	address, err = url.Parse(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address, func() {
+		t.Helper()
+		cancel()
+		if got := <-code; got != exitOK {
+			t.Errorf("exit code %d: %s", got, &messages)
+		}
+	}
+}
+
+// The page is behind a secret; it shows a version of a database, and any other store.
+func TestUI(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "weather.zdb")
+	out := filepath.Join(t.TempDir(), "out.zarr")
+	for _, args := range [][]string{{"init", dir}, {"create", dir + ":a/temp", "--shape", "4,4", "--dtype", "int8"}, {"export", dir, out}} {
+		if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+			t.Fatal(code)
+		}
+	}
+	for target, state := range map[string]string{
+		dir + "@main:a/temp": "db=weather.zdb&path=a%2Ftemp&rev=main",
+		out:                  "db=out.zarr",
+	} {
+		u, end := showing(t, target)
+		if u.Fragment != "" && u.EscapedFragment() != state {
+			t.Errorf("%s: %s", target, u.EscapedFragment())
+		}
+		u.Fragment, u.RawFragment = "", ""
+		if status, body := get(t, u.String()); status != http.StatusOK || !strings.Contains(body, "main.js") {
+			t.Error(status, body)
+		}
+		db, _, _ := strings.Cut(strings.TrimPrefix(state, "db="), "&")
+		if status, body := get(t, u.ResolveReference(&url.URL{Path: "../api/window", RawQuery: "db=" + db + "&path=a/temp"}).String()); status != http.StatusOK || len(body) != 64 {
+			t.Error(status, body)
+		}
+		secret, _, _ := strings.Cut(u.Path[1:], "/")
+		if len(secret) < 20 {
+			t.Errorf("secret %q", secret)
+		}
+		for _, path := range []string{"/", "/-/ui/", "/" + db + "/v/main/", "/-/api/names", "/-/health", "/x" + secret + "/-/ui/", "/" + secret + "x/-/ui/", "/" + secret[1:] + "/-/ui/"} {
+			if status, body := get(t, "http://"+u.Host+path); status != http.StatusForbidden || strings.Contains(body, secret) {
+				t.Errorf("%s: %d %s", path, status, body)
+			}
+		}
+		end()
+	}
+	for _, args := range [][]string{{"ui", dir, "--listen", ":0"}, {"ui", dir, "--listen", "unix:x"}, {"ui"}} {
+		if code := run(t.Context(), args, nil, io.Discard, io.Discard); code != exitUsage {
+			t.Errorf("%v: %d", args, code)
+		}
+	}
+}
+
+func TestShownName(t *testing.T) {
+	from := caller{dir: "/data/weather.zdb"}
+	for path, want := range map[string]string{
+		".": "weather.zdb", "..": "data", "./": "weather.zdb", "../x.zarr/": "x.zarr", "s3://b/era5.zarr|zarr3:": "zarr3", "/": "store", "-x": "x",
+	} {
+		if got := shownName(from, path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// The page reads beside the process that has the database open, sees its commits, and goes on
+// when that process is killed.
+func TestUIBeside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "weather.zdb")
+	for _, args := range [][]string{{"init", dir}, {"create", dir + ":temp", "--shape", "4,4", "--dtype", "int8"}} {
+		if _, err := runProcess(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder := exec.Command("zarrdb", "serve", dir, "--listen", "localhost:0")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := sync.OnceFunc(func() {
+		_ = holder.Process.Kill()
+		_ = holder.Wait()
+	})
+	defer gone()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	u, end := showing(t, dir)
+	defer end()
+	ask := func(query string) string {
+		t.Helper()
+		status, body := get(t, "http://"+u.Host+strings.TrimSuffix(u.Path, "ui/")+"api/"+query)
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
+		return body
+	}
+	all := func() {
+		t.Helper()
+		for _, query := range []string{"tree", "info?path=temp", "log?path=temp", "show", "stats", "branch", "tag", "blame?path=temp", "diff?rev=main~1&to=main", "read?path=temp", "sessions"} {
+			name, rest, _ := strings.Cut(query, "?")
+			ask(name + "?db=weather.zdb&" + rest)
+		}
+		if body := ask("window?db=weather.zdb&path=temp"); len(body) != 64 {
+			t.Errorf("%q", body)
+		}
+	}
+	all()
+	if _, err := runProcess("write", dir+":temp", "--value", "3", "-m", "all three"); err != nil {
+		t.Fatal(err)
+	}
+	if body := ask("log?db=weather.zdb&n=1"); !strings.Contains(body, "all three") {
+		t.Error(body)
+	}
+	gone()
+	all()
+	if _, err := runProcess("write", dir+":temp", "--value", "4", "-m", "all four"); err != nil {
+		t.Fatal(err)
+	}
+	if body := ask("log?db=weather.zdb&n=1"); !strings.Contains(body, "all four") {
+		t.Error(body)
+	}
+}

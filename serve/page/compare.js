@@ -1,0 +1,152 @@
+// Two versions side by side: which arrays, attributes and chunks differ, and by how much.
+import { html, useEffect, useMemo, useState } from './lib/preact-htm.js';
+import { get, getOnce } from './api.js';
+import { go, link, useLoad } from './state.js';
+import * as text from './text.js';
+import { maps, percentiles, symmetric } from './colour.js';
+import { axes as readAxes } from './coords.js';
+import { Plane, isUp, readWindow, useWindow } from './plane.js';
+import { Bar, Colours, Slider, isNumeric, limitsOf, planeOf, viewOf, viewText } from './picture.js';
+import { Copy, Failure, Loading } from './parts.js';
+
+/** What differs, as diff --json says. @param {any} c */
+function describe(c) {
+  const parts = [];
+  if (c.from && c.from !== c.path) parts.push(`renamed from ${c.from}`);
+  else if (c.kind !== 'changed') parts.push(c.kind);
+  if (c.chunks_changed) parts.push(text.count(c.chunks_changed, 'chunk') + ' changed');
+  if (c.chunks_added) parts.push(text.count(c.chunks_added, 'chunk') + ' added');
+  if (c.chunks_removed) parts.push(text.count(c.chunks_removed, 'chunk') + ' removed');
+  return parts.join(', ') || (c.fields ? 'metadata' : c.kind);
+}
+
+/** The list of differences. @param {{ shown: import('./main.js').Shown, from: string, to: string, path?: string }} p */
+export function Changes({ shown, from, to, path }) {
+  const { value, error } = useLoad((signal) => get('diff', { db: shown.db, rev: from, to, path }, signal), [shown.db, from, to, path]);
+  if (error) return html`<${Failure} error=${error} />`;
+  if (!value) return html`<${Loading} />`;
+  if (!value.length) return html`<p>No array, group or attribute differs.</p>`;
+  return html`<ul class="changes">${value.slice(0, 1000).map((/** @type {any} */ c) => html`<li>
+    <a href=${link({ view: 'compare', from, to, path: c.path })}>${c.path || '/'}</a> <span class="dim">${describe(c)}</span>
+    ${(c.fields || []).map((/** @type {string} */ f) => html`<div class="field"><code>${f}</code></div>`)}</li>`)}</ul>
+    ${value.length > 1000 && html`<p class="dim">and ${value.length - 1000} more</p>`}`;
+}
+
+/** @param {{ label: string, value: string, shown: import('./main.js').Shown, set: (s: string) => void }} p */
+function Version({ label, value, shown, set }) {
+  return html`<label>${label} <input list="revs" size="16" spellcheck=${false} value=${value} placeholder="branch, tag, commit" onChange=${(/** @type {any} */ e) => set(e.target.value.trim())} /></label>`;
+}
+
+/** @param {{ shown: import('./main.js').Shown, path: string }} p */
+export function Compare({ shown, path }) {
+  const { db, state } = shown;
+  const to = state.to || shown.rev || 'main';
+  const from = state.from || (shown.tags.length && shown.tags[shown.tags.length - 1].name) || `${to}~1`;
+  const ends = useLoad((signal) => Promise.all([get('show', { db, rev: from }, signal), get('show', { db, rev: to }, signal)]), [db, from, to]);
+  const [a, b] = ends.value || [];
+  return html`<div class="title"><h1>Compare</h1></div>
+    <div class="controls"><${Version} label="From" value=${from} shown=${shown} set=${(/** @type {string} */ s) => go({ from: s, to })} />
+      <${Version} label="to" value=${to} shown=${shown} set=${(/** @type {string} */ s) => go({ from, to: s })} />
+      <button onClick=${() => go({ from: to, to: from })} title="Exchange the versions">⇄<span class="hidden"> Exchange the versions</span></button></div>
+    ${ends.error ? html`<${Failure} error=${ends.error} />` : !a ? html`<${Loading} />` : html`
+      <p class="dim">From <a class="id" href=${link({ view: 'history', commit: a.id })}>${a.id.slice(0, 10)}</a> “${a.message}”, ${text.ago(a.time)},
+        to <a class="id" href=${link({ view: 'history', commit: b.id })}>${b.id.slice(0, 10)}</a> “${b.message}”, ${text.ago(b.time)}.</p>
+      ${path ? html`<${Pair} shown=${shown} path=${path} a=${a.id} b=${b.id} />` : ''}
+      ${path && html`<h2>All that changed</h2>`}<${Changes} shown=${shown} from=${a.id} to=${b.id} />
+      <details class="commands"><summary>Command</summary><${Copy} label="Shell" text=${`zarrdb diff ${text.shell(path ? db + ':' + path : db)} ${a.id.slice(0, 10)} ${b.id.slice(0, 10)} --values`} /></details>`}`;
+}
+
+/** One node in both versions. @param {{ shown: import('./main.js').Shown, path: string, a: string, b: string }} p */
+function Pair({ shown, path, a, b }) {
+  const { db } = shown;
+  const { value, error } = useLoad(async (signal) => {
+    const changes = await get('diff', { db, rev: a, to: b, path }, signal);
+    const own = changes.find((/** @type {any} */ c) => c.path === path);
+    const was = own && own.from ? own.from : path;
+    const info = (/** @type {string} */ rev, /** @type {string} */ p) => getOnce('info', { db, rev, path: p }).catch(() => null);
+    const [older, newer] = await Promise.all([info(a, was), info(b, path)]);
+    return { own, older, newer };
+  }, [db, a, b, path]);
+  if (error) return html`<${Failure} error=${error} />`;
+  if (!value) return html`<${Loading} />`;
+  const { own, older, newer } = value;
+  const array = (/** @type {any} */ i) => i && i.node_type === 'array';
+  const both = array(older) && array(newer);
+  const same = both && JSON.stringify(older.shape) === JSON.stringify(newer.shape);
+  return html`<h2>${path}</h2>
+    ${own ? html`<p>${describe(own)}</p>${(own.fields || []).map((/** @type {string} */ f) => html`<div class="field"><code>${f}</code></div>`)}` : html`<p>${older || newer ? 'Nothing differs in this node.' : 'Neither version has this node.'}</p>`}
+    ${both && !same && html`<p>The shape was ${older.shape.join(' × ')} and is ${newer.shape.join(' × ')}: there is no difference of values.</p>`}
+    ${same && isNumeric(newer) && newer.shape.length >= 2 && !newer.shape.includes(0) && html`<${Pictures} key=${a + b + path} shown=${shown} a=${a} b=${b} older=${older} newer=${newer} own=${own} />`}`;
+}
+
+/** @param {any} box @param {any} plane whether a box of elements is in the plane */
+const inPlane = (box, plane) => box.start.every((/** @type {number} */ s, /** @type {number} */ d) => d === plane.y || d === plane.x || (s <= plane.at[d] && plane.at[d] < s + box.shape[d]));
+
+/** @param {{ shown: import('./main.js').Shown, a: string, b: string, older: any, newer: any, own: any }} p */
+function Pictures({ shown, a, b, older, newer, own }) {
+  const { db, state } = shown;
+  const { value: all } = useLoad(maps, []);
+  const { value: axes } = useLoad(() => readAxes({ ...shown, commit: b }, newer), [db, b, newer.path]);
+  const changed = !!own && !!(own.chunks_changed || own.chunks_added || own.chunks_removed);
+  const values = useLoad((signal) => (changed ? get('diff', { db, rev: a, to: b, path: newer.path, values: '1' }, signal) : Promise.resolve([])), [db, a, b, newer.path]);
+  const boxes = useMemo(() => (values.value || []).filter((/** @type {any} */ x) => x.start && x.path === newer.path), [values.value]);
+  const plane = planeOf(newer, state);
+  useEffect(() => { // begin where something differs
+    if (!state.at && boxes.length && !boxes.some((/** @type {any} */ x) => inPlane(x, plane))) go({ at: boxes[0].start.map((/** @type {number} */ s, /** @type {number} */ d) => (d === plane.y || d === plane.x ? 0 : s)).join(',') }, true);
+  }, [boxes]);
+  const rows = newer.shape[plane.y], cols = newer.shape[plane.x];
+  const view = viewOf(state.win, rows, cols);
+  const [size, setSize] = useState([0, 0]);
+  const [split, setSplit] = useState(50);
+  const up = !!useLoad((signal) => isUp(shown, b, newer.path, plane, signal), [db, b, newer.path, plane.y, plane.x]).value;
+  const [pointer, setPointer] = useState(/** @type {any} */ (null));
+  const key = JSON.stringify([db, a, b, newer.path, plane.y, plane.x, plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x)]);
+  const width = size[0], height = size[1];
+  const two = useWindow(async (v, o, signal) => { // both in one, so that they are always of one view
+    const [x, y] = await Promise.all([readWindow(shown, a, older.path, plane, v, o, signal), readWindow(shown, b, newer.path, plane, v, o, signal)]);
+    const d = Float64Array.from(y.values, (n, i) => n - x.values[i]);
+    return /** @type {any} */ ({ ...y, full: x.full && y.full, older: x, diff: d });
+  }, key, view, width, height);
+  const pick = (/** @type {'older' | 'newer' | 'diff' | 'swipe'} */ which) => {
+    const of = (/** @type {any} */ w) => {
+      if (!w || which === 'newer') return w;
+      if (which === 'older') return w.older;
+      if (which === 'diff') return { ...w, values: w.diff };
+      const at = Math.round((w.x.len * split) / 100);
+      return { ...w, values: Float64Array.from(w.values, (n, i) => (i % w.x.len < at ? w.older.values[i] : n)) };
+    };
+    return { win: of(two.win), base: of(two.base), busy: two.busy };
+  };
+  const parts = useMemo(() => ({ older: pick('older'), newer: pick('newer'), diff: pick('diff'), swipe: pick('swipe') }), [two, split]);
+  const auto = useMemo(() => two.base && percentiles(two.base.values, 2, 98), [two.base]);
+  const most = useMemo(() => two.win && symmetric(percentiles(/** @type {any} */ (two.win).diff, 0, 100)), [two.win]);
+  if (!axes || !all) return html`<${Loading} />`;
+  const limits = limitsOf(state, auto || { lo: 0, hi: 1 });
+  const map = all.find((m) => m.name === state.map) || all[0], diverging = all.find((m) => m.diverging) || all[0];
+  const swipe = state.mode === 'swipe';
+  const inSight = boxes.filter((/** @type {any} */ x) => inPlane(x, plane)).slice(0, 2000).map((/** @type {any} */ x) => ({ y: x.start[plane.y], x: x.start[plane.x], height: x.shape[plane.y], width: x.shape[plane.x] }));
+  const total = boxes.reduce((/** @type {any} */ t, /** @type {any} */ x) => ({ n: t.n + x.count, min: Math.min(t.min, x.min ?? t.min), max: Math.max(t.max, x.max ?? t.max) }), { n: 0, min: Infinity, max: -Infinity });
+  const units = String(newer.attributes.units ?? '');
+  const set = (/** @type {number} */ d) => (/** @type {number} */ i) => go({ at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === d ? i : v)).join(',') }, true);
+  const read = (/** @type {any} */ w) => {
+    if (!pointer || !w) return undefined;
+    const r = Math.floor((pointer.y - w.y.start) / w.y.step), c = Math.floor((pointer.x - w.x.start) / w.x.step);
+    return r < 0 || c < 0 || r >= w.y.len || c >= w.x.len ? undefined : w.values[r * w.x.len + c];
+  };
+  const one = (/** @type {string} */ name, /** @type {any} */ what, /** @type {any} */ m, /** @type {any} */ l) => html`<figure><figcaption>${name}${pointer && html` <strong>${read(what.win) === undefined ? '' : text.number(read(what.win))}</strong>`}</figcaption>
+    <${Plane} shown=${what} map=${m} limits=${l} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} boxes=${inSight} most=${0.42} name=${`${name}, ${newer.path}`}
+      setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize((s) => (s[0] === w && s[1] === h ? s : [w, h]))} onPoint=${setPointer} /></figure>`;
+  return html`
+    ${values.error ? html`<${Failure} error=${values.error} what="Values cannot be compared" />` : boxes.length ? html`<p role="status">${text.count(total.n, 'value')} in ${text.count(boxes.length, 'place')} differ${total.min <= total.max ? html`, by ${text.number(total.min)} to ${text.number(total.max)} ${units}` : ''}. ${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>` : values.value ? html`<p role="status">No value differs.</p>` : html`<p class="dim" role="status">Comparing all values…</p>`}
+    ${axes.map((x, d) => d !== plane.y && d !== plane.x && html`<${Slider} key=${d} axis=${x} at=${plane.at[d]} set=${set(d)} />`)}
+    <div class="controls"><label><input type="radio" name="mode" checked=${!swipe} onChange=${() => go({ mode: '' }, true)} /> side by side</label>
+      <label><input type="radio" name="mode" checked=${swipe} onChange=${() => go({ mode: 'swipe' }, true)} /> swipe</label>
+      ${swipe && html`<label>from | to <input type="range" min="0" max="100" value=${split} onInput=${(/** @type {any} */ e) => setSplit(Number(e.target.value))} /></label>`}</div>
+    ${two.error && html`<${Failure} error=${two.error} />`}
+    <div class=${swipe ? 'three swipe' : 'three'}>
+      ${swipe ? one('From | to', parts.swipe, map, limits) : html`${one('From', parts.older, map, limits)}${one('To', parts.newer, map, limits)}`}
+      ${one('Difference: to − from', parts.diff, diverging, most || { lo: -1, hi: 1 })}
+    </div>
+    <div class="bars"><div><${Bar} map=${map} limits=${limits} values=${two.win && two.win.values} units=${units} /><${Colours} all=${all} state=${state} limits=${limits} values=${two.win && two.win.values} /></div>
+      <${Bar} map=${diverging} limits=${most} values=${two.win && /** @type {any} */ (two.win).diff} units=${`difference in ${units || 'values'}`} /></div>`;
+}

@@ -1,0 +1,377 @@
+// A plane of an array on a canvas: it asks for the window in sight, draws it with axes, and
+// lets one zoom, pan and point.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
+import { cancelled, getBytes } from './api.js';
+import { paint, ticks } from './colour.js';
+import { useWidth } from './parts.js';
+import * as text from './text.js';
+
+/** @typedef {{ dim: number, start: number, step: number, len: number, skip: number }} Line */
+/** @typedef {{ values: Float32Array | Float64Array, y: Line, x: Line, chunks: number, up?: boolean, type: string, full: boolean }} Win */
+/** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
+
+/**
+ * Reads a window of an array.
+ * @param {import('./main.js').Shown} shown @param {string} rev @param {string} path
+ * @param {{ at: number[], y: number, x: number, raw: boolean }} plane the two axes, and the indices of the others
+ * @param {View} view @param {{ width: number, height: number, chunks: number, up?: boolean }} o @param {AbortSignal} signal
+ * @returns {Promise<Win>}
+ */
+export async function readWindow(shown, rev, path, plane, view, o, signal) {
+  const range = (/** @type {number} */ a, /** @type {number} */ b) => `${Math.max(0, Math.floor(a))}:${Math.ceil(b)}`;
+  const select = plane.at.map((i, d) => (d === plane.y ? range(view.y0, view.y1) : d === plane.x ? range(view.x0, view.x1) : String(i)));
+  const { head, bytes } = await getBytes('window', {
+    db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks,
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false,
+  }, signal);
+  const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
+  let values = /** @type {Float32Array | Float64Array} */ (new Float32Array(bytes));
+  if (about.offset) values = Float64Array.from(values, (v) => v + about.offset);
+  const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
+  const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width);
+  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, full };
+}
+
+/**
+ * Whether the first row of a plane belongs to the bottom.
+ * @param {import('./main.js').Shown} shown @param {string} rev @param {string} path @param {any} plane @param {AbortSignal} signal
+ */
+export async function isUp(shown, rev, path, plane, signal) {
+  return !!(await readWindow(shown, rev, path, plane, { y0: 0, y1: 1, x0: 0, x1: 1 }, { width: 1, height: 1, chunks: 1, up: true }, signal)).up;
+}
+
+/** The value of a window at an element, undefined outside. @param {Win | null} w @param {number} y @param {number} x */
+export function valueAt(w, y, x) {
+  if (!w) return undefined;
+  const row = Math.floor((y - w.y.start) / w.y.step), col = Math.floor((x - w.x.start) / w.x.step);
+  if (row < 0 || row >= w.y.len || col < 0 || col >= w.x.len) return undefined;
+  return w.values[row * w.x.len + col];
+}
+
+/** The first requests read few chunks, so that something shows at once. */
+const firstChunks = 32, mostChunks = 1 << 18;
+
+/**
+ * The windows of a view, better ones as they come. The requests end when the view changes.
+ * @param {(view: View, o: { width: number, height: number, chunks: number }, signal: AbortSignal) => Promise<Win>} load
+ * @param {string} key of what load loads @param {View | null} view @param {number} width @param {number} height
+ * @returns {{ win: Win | null, base: Win | null, error: any, busy: boolean }}
+ */
+export function useWindow(load, key, view, width, height) {
+  const [state, set] = useState(/** @type {any} */ ({ win: null, base: null, error: null, busy: false, key: '' }));
+  const area = view && JSON.stringify([view.y0, view.y1, view.x0, view.x1].map((n) => Math.round(n * 100)));
+  useEffect(() => {
+    if (!view || !width || !height) return;
+    const stop = new AbortController();
+    const w = Math.min(1024, width), h = Math.min(1024, height);
+    const run = async () => {
+      for (let chunks = firstChunks; ; chunks *= 8) {
+        const win = await load(view, { width: w, height: h, chunks }, stop.signal);
+        if (stop.signal.aborted) return;
+        const done = win.full || chunks >= mostChunks;
+        set((/** @type {any} */ s) => ({ win, base: s.key === key && s.base ? s.base : win, error: null, busy: !done, key }));
+        if (done) return;
+      }
+    };
+    set((/** @type {any} */ s) => ({ ...s, busy: true }));
+    const timer = setTimeout(() => run().catch((error) => {
+      if (!cancelled(error)) set((/** @type {any} */ s) => ({ ...s, error, busy: false, win: null, base: null, key }));
+    }), state.key === key ? 60 : 0);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key, area, width, height]);
+  return state;
+}
+
+/** The size of the text of the page, and the margins for labels. */
+function margins() {
+  const font = parseFloat(getComputedStyle(document.body).fontSize) || 15, k = font / 15;
+  return { font: Math.round(12 * k), left: 62 * k, right: 10 * k, top: 8, bottom: 34 * k };
+}
+
+/** The colours of the theme. @param {Element} el */
+function theme(el) {
+  const s = getComputedStyle(el);
+  return { ink: s.getPropertyValue('--ink').trim(), dim: s.getPropertyValue('--dim').trim(), line: s.getPropertyValue('--line').trim(), mark: s.getPropertyValue('--mark').trim(), paper: s.getPropertyValue('--paper').trim() };
+}
+
+/**
+ * @param {object} p
+ * @param {{ win: Win | null, base: Win | null, busy: boolean }} p.shown
+ * @param {import('./colour.js').Map | undefined} p.map
+ * @param {import('./colour.js').Limits | null} p.limits
+ * @param {import('./coords.js').Axis} p.yAxis
+ * @param {import('./coords.js').Axis} p.xAxis
+ * @param {boolean} p.up whether the first row is at the bottom
+ * @param {View} p.view
+ * @param {(v: View) => void} p.setView
+ * @param {(width: number, height: number) => void} p.onSize
+ * @param {(at: { y: number, x: number } | null) => void} [p.onPoint] under the pointer
+ * @param {(at: { y: number, x: number }) => void} [p.onPick] clicked
+ * @param {{ y: number, x: number, colour: string }[]} [p.marks]
+ * @param {{ y: number, x: number, height: number, width: number, fill?: string }[]} [p.boxes] in elements
+ * @param {CanvasImageSource | null} [p.image] instead of colours, for the whole plane
+ * @param {number} [p.most] of the height
+ * @param {string} p.name
+ * @param {any} [p.canvas] a ref
+ */
+export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], image, most = 0.62, name, canvas }) {
+  const [box, width] = useWidth();
+  const own = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const ref = canvas || own;
+  const [cursor, setCursor] = useState(/** @type {{ y: number, x: number } | null} */ (null));
+  const [dark, setDark] = useState(0);
+  const rows = yAxis.length, cols = xAxis.length;
+  const pad = margins();
+  const inner = Math.max(40, width - pad.left - pad.right);
+  const ratio = rows / cols;
+  const tall = Math.max(160, innerHeight * most);
+  let plotW = inner, plotH = Math.min(tall, Math.max(ratio < 1 / 6 ? 120 : 160, inner * Math.min(ratio, 1.2)));
+  if (ratio > 1 / 6 && ratio < 6) plotW = Math.min(inner, Math.max(100, plotH / ratio));
+  plotH = Math.round(plotH);
+  plotW = Math.round(plotW);
+  const scale = Math.min(3, devicePixelRatio || 1);
+
+  useEffect(() => { if (width) onSize(Math.ceil(plotW * scale), Math.ceil(plotH * scale)); }, [plotW, plotH, scale, !!width]);
+  useEffect(() => {
+    const f = () => setDark((n) => n + 1);
+    const media = matchMedia('(prefers-color-scheme: dark)');
+    media.addEventListener('change', f);
+    addEventListener('themechange', f);
+    return () => {
+      media.removeEventListener('change', f);
+      removeEventListener('themechange', f);
+    };
+  }, []);
+
+  const toX = (/** @type {number} */ x) => pad.left + ((x - view.x0) / (view.x1 - view.x0)) * plotW;
+  const toY = (/** @type {number} */ y) => {
+    const f = (y - view.y0) / (view.y1 - view.y0);
+    return pad.top + (up ? 1 - f : f) * plotH;
+  };
+  const fromPlace = (/** @type {number} */ px, /** @type {number} */ py) => {
+    const fx = (px - pad.left) / plotW, fy = (py - pad.top) / plotH;
+    return { x: view.x0 + fx * (view.x1 - view.x0), y: view.y0 + (up ? 1 - fy : fy) * (view.y1 - view.y0), inside: fx >= 0 && fx <= 1 && fy >= 0 && fy <= 1 };
+  };
+
+  const layers = useMemo(() => {
+    if (!map || !limits) return [];
+    return [...new Set([shown.base, shown.win])].filter((w) => !!w).map((w) => ({ w: /** @type {Win} */ (w), img: paint(/** @type {Win} */ (w).values, /** @type {Win} */ (w).x.len, /** @type {Win} */ (w).y.len, map, limits) }));
+  }, [shown.base, shown.win, map, limits && limits.lo, limits && limits.hi]);
+
+  useLayoutEffect(() => {
+    const c = ref.current;
+    if (!c || !width) return;
+    const W = plotW + pad.left + pad.right, H = plotH + pad.top + pad.bottom;
+    c.width = Math.round(W * scale);
+    c.height = Math.round(H * scale);
+    c.style.width = W + 'px';
+    c.style.height = H + 'px';
+    const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
+    const colours = theme(c);
+    g.scale(scale, scale);
+    g.save();
+    g.beginPath();
+    g.rect(pad.left, pad.top, plotW, plotH);
+    g.clip();
+    g.imageSmoothingEnabled = false;
+    const draw = (/** @type {CanvasImageSource} */ img, /** @type {number} */ y0, /** @type {number} */ y1, /** @type {number} */ x0, /** @type {number} */ x1) => {
+      const l = toX(x0), t = Math.min(toY(y0), toY(y1)), w = toX(x1) - l, h = Math.abs(toY(y1) - toY(y0));
+      g.save();
+      g.translate(l, up ? t + h : t);
+      g.scale(1, up ? -1 : 1);
+      g.drawImage(img, 0, 0, w, h);
+      g.restore();
+    };
+    if (image) draw(image, 0, rows, 0, cols);
+    else for (const { w, img } of layers) draw(img, w.y.start, w.y.start + w.y.step * w.y.len, w.x.start, w.x.start + w.x.step * w.x.len);
+    for (const b of boxes) {
+      const l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));
+      if (b.fill) {
+        g.fillStyle = b.fill;
+        g.fillRect(l, t, w, h);
+        g.strokeStyle = colours.paper;
+      } else {
+        g.strokeStyle = colours.paper;
+        g.lineWidth = 3.5;
+        g.strokeRect(l, t, w, h);
+        g.strokeStyle = colours.mark;
+      }
+      g.lineWidth = 1.5;
+      g.strokeRect(l, t, w, h);
+    }
+    const cross = (/** @type {number} */ y, /** @type {number} */ x, /** @type {string} */ colour) => {
+      const px = toX(x + 0.5), py = toY(y + 0.5);
+      for (const [w, style] of /** @type {[number, string][]} */ ([[4, colours.paper], [2, colour]])) {
+        g.lineWidth = w;
+        g.strokeStyle = style;
+        g.beginPath();
+        g.arc(px, py, 5, 0, 7);
+        g.stroke();
+      }
+    };
+    for (const m of marks) cross(m.y, m.x, m.colour);
+    if (cursor && document.activeElement === c) cross(cursor.y, cursor.x, colours.ink);
+    g.restore();
+    g.strokeStyle = colours.line;
+    g.lineWidth = 1;
+    g.strokeRect(pad.left - 0.5, pad.top - 0.5, plotW + 1, plotH + 1);
+    g.fillStyle = colours.ink;
+    g.font = `${pad.font}px system-ui, sans-serif`;
+    g.textBaseline = 'middle';
+    for (const { at, label } of axisTicks(yAxis, view.y0, view.y1, plotH / (3.3 * pad.font))) {
+      const y = toY(at);
+      if (y < pad.top + 4 || y > pad.top + plotH - 2) continue;
+      g.textAlign = 'right';
+      g.fillText(clip(g, label, pad.left - 10), pad.left - 8, y);
+      line(g, pad.left - 5, y, pad.left, y);
+    }
+    g.textBaseline = 'top';
+    let free = -Infinity;
+    for (const { at, label } of axisTicks(xAxis, view.x0, view.x1, plotW / (4.6 * pad.font))) {
+      const x = toX(at), half = g.measureText(label).width / 2;
+      if (x < pad.left - 1 || x > pad.left + plotW + 1 || x - half < free) continue;
+      g.textAlign = 'center';
+      g.fillText(label, Math.min(x, W - half - 1), pad.top + plotH + 6);
+      line(g, x, pad.top + plotH, x, pad.top + plotH + 5);
+      free = x + half + 8;
+    }
+    g.fillStyle = colours.dim;
+    g.textAlign = 'right';
+    g.fillText(title(xAxis), W - pad.right, pad.top + plotH + 8 + pad.font);
+    g.save();
+    g.translate(1, pad.top + plotH / 2);
+    g.rotate(-Math.PI / 2);
+    g.textAlign = 'center';
+    g.fillText(clip(g, title(yAxis), plotH), 0, 0);
+    g.restore();
+  });
+
+  const clamp = (/** @type {View} */ v) => {
+    const fit = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ n) => {
+      const span = Math.min(n, Math.max(Math.min(4, n), b - a)), from = Math.min(n - span, Math.max(0, a + (b - a - span) / 2));
+      return [from, from + span];
+    };
+    const [y0, y1] = fit(v.y0, v.y1, rows), [x0, x1] = fit(v.x0, v.x1, cols);
+    setView({ y0, y1, x0, x1 });
+  };
+  const zoom = (/** @type {number} */ f, /** @type {{ y: number, x: number } | undefined} */ at) => {
+    const c = at || { y: (view.y0 + view.y1) / 2, x: (view.x0 + view.x1) / 2 };
+    clamp({ y0: c.y + (view.y0 - c.y) * f, y1: c.y + (view.y1 - c.y) * f, x0: c.x + (view.x0 - c.x) * f, x1: c.x + (view.x1 - c.x) * f });
+  };
+  const pan = (/** @type {number} */ dy, /** @type {number} */ dx) => clamp({ y0: view.y0 + dy, y1: view.y1 + dy, x0: view.x0 + dx, x1: view.x1 + dx });
+  const place = (/** @type {PointerEvent | WheelEvent} */ e) => {
+    const r = /** @type {HTMLCanvasElement} */ (ref.current).getBoundingClientRect();
+    return fromPlace(e.clientX - r.left, e.clientY - r.top);
+  };
+  const element = (/** @type {{ y: number, x: number }} */ p) => ({ y: Math.min(rows - 1, Math.max(0, Math.floor(p.y))), x: Math.min(cols - 1, Math.max(0, Math.floor(p.x))) });
+  const held = useRef(/** @type {Map<number, { x: number, y: number }>} */ (new Map()));
+  const moved = useRef(0);
+
+  const down = (/** @type {PointerEvent} */ e) => {
+    if (e.button) return;
+    held.current.set(e.pointerId, { x: e.clientX, y: e.clientY });
+    moved.current = held.current.size > 1 ? 99 : 0;
+    /** @type {Element} */ (e.currentTarget).setPointerCapture(e.pointerId);
+  };
+  const move = (/** @type {PointerEvent} */ e) => {
+    const last = held.current.get(e.pointerId);
+    const p = place(e);
+    onPoint && onPoint(p.inside ? element(p) : null);
+    if (!last) return;
+    const others = [...held.current].filter(([id]) => id !== e.pointerId).map(([, v]) => v);
+    if (others.length === 1) { // two fingers
+      const o = others[0], was = Math.hypot(last.x - o.x, last.y - o.y), is = Math.hypot(e.clientX - o.x, e.clientY - o.y);
+      if (was > 0 && is > 0) zoom(was / is, p);
+    } else {
+      const dx = e.clientX - last.x, dy = e.clientY - last.y;
+      moved.current += Math.abs(dx) + Math.abs(dy);
+      if (moved.current > 4) pan((up ? dy : -dy) * (view.y1 - view.y0) / plotH, -dx * (view.x1 - view.x0) / plotW);
+    }
+    held.current.set(e.pointerId, { x: e.clientX, y: e.clientY });
+  };
+  const release = (/** @type {PointerEvent} */ e) => {
+    if (!held.current.delete(e.pointerId)) return;
+    const p = place(e);
+    if (e.type === 'pointerup' && moved.current <= 4 && p.inside && onPick) onPick(element(p));
+  };
+  useEffect(() => { // a wheel listener of the framework would be passive
+    const c = ref.current;
+    if (!c) return;
+    const wheel = (/** @type {WheelEvent} */ e) => {
+      if (!e.ctrlKey && !e.metaKey && document.activeElement !== c) return; // the page scrolls
+      e.preventDefault();
+      zoom(Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), place(e));
+    };
+    c.addEventListener('wheel', wheel, { passive: false });
+    return () => c.removeEventListener('wheel', wheel);
+  });
+  const key = (/** @type {KeyboardEvent} */ e) => {
+    const arrow = { ArrowUp: [up ? 1 : -1, 0], ArrowDown: [up ? -1 : 1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key];
+    const dy = Math.max(1, Math.round((view.y1 - view.y0) / 40)), dx = Math.max(1, Math.round((view.x1 - view.x0) / 40));
+    if (arrow && e.shiftKey) pan(arrow[0] * 4 * dy, arrow[1] * 4 * dx);
+    else if (arrow) {
+      const from = cursor || element({ y: (view.y0 + view.y1) / 2, x: (view.x0 + view.x1) / 2 });
+      const step = e.altKey ? [1, 1] : [dy, dx];
+      const next = element({ y: from.y + arrow[0] * step[0], x: from.x + arrow[1] * step[1] });
+      setCursor(next);
+      onPoint && onPoint(next);
+    } else if (e.key === '+' || e.key === '=') zoom(0.6, cursor || undefined);
+    else if (e.key === '-') zoom(1 / 0.6, cursor || undefined);
+    else if (e.key === '0') clamp({ y0: 0, y1: rows, x0: 0, x1: cols });
+    else if (e.key === 'Enter' && cursor && onPick) onPick(cursor);
+    else return;
+    e.preventDefault();
+  };
+  const whole = view.y0 <= 0 && view.x0 <= 0 && view.y1 >= rows && view.x1 >= cols;
+  return html`<div class="plane" ref=${box}>
+    <canvas ref=${ref} tabindex="0" role="application" aria-label=${`${name}. Arrows move the pointer, Enter picks, plus and minus zoom, Shift and arrows pan, 0 shows all.`}
+      onPointerDown=${down} onPointerMove=${move} onPointerUp=${release} onPointerCancel=${release} onPointerLeave=${() => onPoint && onPoint(null)}
+      onKeyDown=${key} onFocus=${() => setDark((n) => n + 1)} onBlur=${() => setDark((n) => n + 1)} onDblClick=${(/** @type {any} */ e) => zoom(0.5, place(e))} />
+    <div class="zoom"><button aria-label="Zoom in" title="Zoom in (+)" onClick=${() => zoom(0.6, undefined)}>+</button><button aria-label="Zoom out" title="Zoom out (-)" disabled=${whole} onClick=${() => zoom(1 / 0.6, undefined)}>−</button><button
+      aria-label="Show all" title="Show all (0)" disabled=${whole} onClick=${() => clamp({ y0: 0, y1: rows, x0: 0, x1: cols })}>⤢</button>
+      ${shown.busy && html`<span class="busy" role="status">reading…</span>`}</div>
+  </div>`;
+}
+
+/** @param {import('./coords.js').Axis} axis */
+const title = (axis) => axis.name + (axis.values && axis.units && !/^degrees_|^1$/.test(axis.units) ? ` (${axis.units})` : '');
+
+/**
+ * Ticks of an axis: at round values where its labels are numbers in order, else at some
+ * indices. They are in elements, at the middle of one.
+ * @param {import('./coords.js').Axis} axis @param {number} from @param {number} to @param {number} n
+ */
+export function axisTicks(axis, from, to, n) {
+  const first = Math.max(0, Math.floor(from)), last = Math.min(axis.length - 1, Math.ceil(to) - 1);
+  n = Math.max(2, Math.floor(n));
+  const v = axis.values;
+  if (v && axis.numeric && last > first && v[first] !== v[last]) {
+    const rise = v[last] > v[first] ? 1 : -1, out = [];
+    let i = first;
+    for (const t of rise > 0 ? ticks(v[first], v[last], n) : ticks(v[last], v[first], n).reverse()) {
+      while (i < last && (v[i + 1] - t) * rise <= 0) i++;
+      const step = i < last ? (t - v[i]) / (v[i + 1] - v[i]) : 0;
+      if (step >= -0.5 && step <= 1.5) out.push({ at: i + 0.5 + step, label: text.number(t) + (/^degrees_/.test(axis.units) ? '°' : '') });
+    }
+    if (out.length) return out;
+  }
+  return ticks(first, last, n).filter(Number.isInteger).map((i) => ({ at: i + 0.5, label: axis.label(i) }));
+}
+
+/** @param {CanvasRenderingContext2D} g @param {string} s @param {number} width */
+function clip(g, s, width) {
+  if (g.measureText(s).width <= width) return s;
+  while (s.length > 2 && g.measureText(s + '…').width > width) s = s.slice(0, -1);
+  return s + '…';
+}
+
+/** @param {CanvasRenderingContext2D} g @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
+function line(g, x0, y0, x1, y1) {
+  g.beginPath();
+  g.moveTo(x0, y0);
+  g.lineTo(x1, y1);
+  g.stroke();
+}

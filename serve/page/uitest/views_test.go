@@ -1,0 +1,568 @@
+package uitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// point moves the mouse to a place of the picture, in parts of its width and height, and
+// clicks there if wanted.
+func (p *page) point(fx, fy float64, click bool) {
+	p.t.Helper()
+	r := eval[map[string]float64](p, `(() => { const c = document.querySelector('.plane canvas'); c.scrollIntoView({block: 'center'}); const r = c.getBoundingClientRect(); return {x: r.x, y: r.y, w: r.width, h: r.height}; })()`)
+	x, y := r["x"]+62+fx*(r["w"]-72), r["y"]+8+fy*(r["h"]-42)
+	p.do(chromedp.MouseEvent("mouseMoved", x, y))
+	if click {
+		p.do(chromedp.MouseClickXY(x, y))
+	}
+}
+
+func TestTreeAndMetadata(t *testing.T) {
+	p := open(t, serve(t, weather(t), "ui", "weather.zdb"), 1280, 800)
+	p.shows("Synthetic weather")
+	p.shows("40 × 91 × 180 float32")
+	p.do(chromedp.Click(`//div[@role="tree"]//a[text()="t2m"]`))
+	p.drawn()
+	p.do(chromedp.Click("#tab-info"))
+	for _, text := range []string{"temperature at two metres", "655,200 elements, 2.5 MiB decoded", "10 × 46 × 60, 24 chunks in a grid of 4 × 2 × 3", "zstd"} {
+		p.shows(text)
+	}
+	p.do(chromedp.Click(`//button[contains(., "as it is stored")]`))
+	p.shows(`"node_type": "array"`)
+	if hash := eval[string](p, "location.hash"); !strings.Contains(hash, "path=t2m") || !strings.Contains(hash, "view=info") {
+		t.Error(hash)
+	}
+	p.do(chromedp.NavigateBack())
+	p.drawn()
+}
+
+func TestPicture(t *testing.T) {
+	url := serve(t, weather(t), "ui", "weather.zdb")
+	p := open(t, url+"&path=t2m&at=12,0,0", 1280, 800)
+	p.drawn()
+	p.shows("2024-01-13")
+	p.shows("% missing")
+	if got := eval[string](p, "document.querySelector('.controls select').selectedOptions[0].text"); got != "lat" {
+		t.Errorf("down is %q", got)
+	}
+	p.point(0.25, 0.22, false) // in the patch of 310 K in the north: latitudes ascend, and the picture has the north on top
+	p.shows("310 K")
+	p.shows("lat 5") // 50 degrees north
+	p.wait("/element 12, 7\\d, 4\\d/.test(document.body.innerText)")
+	p.point(0.36, 0.64, false)
+	p.wait("/missing/.test(document.querySelector('.readout').innerText)")
+
+	// A point gives a series, a second one another line; the CSV has both.
+	p.point(0.25, 0.22, true)
+	p.point(0.7, 0.7, true)
+	p.wait("document.querySelectorAll('.u-legend .u-series').length === 3")
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="Save CSV"]`), chromedp.Click(`//button[text()="Save PNG"]`))
+	csv := download(t, filepath.Join(downloads, "t2m_time.csv"))
+	lines := strings.Split(strings.TrimSpace(string(csv)), "\n")
+	if len(lines) != 41 || !regexp.MustCompile(`^time,"lat 5\d°, lon \d+°","lat -`).MatchString(lines[0]) || !strings.HasPrefix(lines[13], "2024-01-13T00:00:00,310,2") {
+		t.Errorf("%d lines: %s / %s", len(lines), lines[0], lines[min(13, len(lines)-1)])
+	}
+	if png := download(t, filepath.Join(downloads, "t2m.png")); !strings.HasPrefix(string(png), "\x89PNG") {
+		t.Errorf("%.10q", png)
+	}
+
+	// The slider, the range, another map, other axes and the zoom.
+	eval[any](p, `(() => { const r = document.querySelector('.slider input'); r.value = 20; r.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	p.shows("2024-01-21")
+	p.wait("location.hash.includes('at=20,0,0')")
+	p.view("db=weather.zdb&path=t2m&map=grey&lo=0&hi=1000&at=12,0,0")
+	p.drawn()
+	p.wait("[...document.querySelectorAll('.bar figcaption span')].map((s) => s.innerText).join() === '0,K,1000'")
+	p.wait(`(() => { const c = document.querySelector('.plane canvas'), d = c.getContext('2d').getImageData(c.width / 2, c.height / 2, 1, 1).data; return d[0] === d[1] && d[1] === d[2] && d[0] > 60 && d[0] < 80; })()`)
+	p.view("db=weather.zdb&path=t2m&y=2&x=0&at=0,45,0")
+	p.drawn()
+	p.shows("0° · index 45")
+	p.view("db=weather.zdb&path=t2m")
+	p.drawn()
+	p.do(chromedp.Click(`button[aria-label="Zoom in"]`))
+	p.wait("/win=/.test(location.hash)")
+	p.wait("document.querySelector('.commands textarea').value.includes('-s 0,18:73,36:144 --decode-cf')")
+	p.do(chromedp.Click(`button[aria-label="Show all"]`))
+	p.wait("!/win=/.test(location.hash)")
+
+	// Dragging moves the picture, also by many small steps: browsers refuse many changes of the
+	// address in a short time.
+	p.view("db=weather.zdb&path=t2m&win=20:60,40:120")
+	p.drawn()
+	eval[any](p, `(async () => {
+		const c = document.querySelector('.plane canvas'), r = c.getBoundingClientRect();
+		const send = (type, i) => c.dispatchEvent(new PointerEvent(type, {pointerId: 1, isPrimary: true, bubbles: true, clientX: r.x + 300 - i / 4, clientY: r.y + 150}));
+		c.setPointerCapture = () => {};
+		send('pointerdown', 0);
+		for (let i = 1; i <= 400; i++) {
+			send('pointermove', i);
+			await new Promise((f) => setTimeout(f));
+		}
+		send('pointerup', 400);
+	})()`)
+	p.wait("((m) => m && Number(m[1]) > 50)(/win=20:60,([\\d.]+):/.exec(location.hash))")
+}
+
+// download waits for a file.
+func download(t *testing.T, path string) []byte {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			return b
+		}
+	}
+	t.Fatalf("%s was not saved", path)
+	return nil
+}
+
+func TestHistory(t *testing.T) {
+	dir := weather(t)
+	p := open(t, serve(t, dir, "ui", "weather.zdb")+"&view=history", 1280, 900)
+	p.shows("take the experiment")
+	p.shows("What changed")
+	p.wait("document.querySelectorAll('.log li').length === 16")
+	p.wait("document.querySelector('.log li:first-child').innerText.includes('merge')")
+	p.wait("[...document.querySelectorAll('.ref')].map((r) => r.innerText).sort().join() === 'experiment,main,v1.0'")
+	p.do(chromedp.Click(`//ol//a[contains(., "a title")]`))
+	p.shows(`attributes.title: (none) -> "Synthetic weather"`)
+	p.do(chromedp.Click(`//a[text()="Look at this version"]`))
+	p.wait("!document.querySelector('.log') && document.querySelector('.asof input').value.length === 40")
+
+	// Every view obeys "as of".
+	p.view("db=weather.zdb&rev=v1.0&path=t2m&at=12,0,0")
+	p.drawn()
+	p.point(0.25, 0.22, false)
+	p.wait("/K/.test(document.querySelector('.readout strong').innerText) && !/310/.test(document.querySelector('.readout strong').innerText)")
+
+	// A branch that moves while one looks.
+	p.view("db=weather.zdb&path=t2m")
+	p.drawn()
+	run(t, dir, "write", "weather.zdb:t2m", "-s", "0", "--value", "250", "-m", "a cold day")
+	p.shows("The branch main has new commits.")
+	p.do(chromedp.Click(`//button[text()="Show the newest version"]`))
+	p.wait("!document.querySelector('.note')")
+	p.drawn()
+	p.point(0.5, 0.5, false)
+	p.shows("250 K")
+
+	p.view("db=weather.zdb&path=t2m&view=history&blame=1")
+	p.wait("document.querySelectorAll('.legend li').length === 3")
+	p.shows("Point at a chunk")
+	p.wait(opaque + " > 1000")
+	p.view("db=weather.zdb&view=care")
+	p.shows("On disk")
+	p.shows("17 commits, 2 branches, 1 tag")
+}
+
+func TestCompare(t *testing.T) {
+	p := open(t, serve(t, weather(t), "ui", "weather.zdb")+"&path=t2m&view=compare&from=v1.0", 1280, 900)
+	p.shows("1 chunk changed")
+	p.shows("800 values in 1 place differ")
+	p.wait("location.hash.includes('at=12,0,0')") // where something differs
+	p.shows("Difference: to − from")
+	p.wait("document.querySelectorAll('.three canvas').length === 3 && !document.querySelector('.busy')")
+	difference := func(fx, fy float64) string {
+		return fmt.Sprintf(`(() => { const c = [...document.querySelectorAll('.three canvas')].pop(), k = c.width / c.clientWidth; return c.getContext('2d').getImageData(k * (62 + %g * (c.clientWidth - 72)), k * (8 + %g * (c.clientHeight - 42)), 1, 1).data; })()`, fx, fy)
+	}
+	neutral := func(fx, fy float64) string { return "((d) => d[2] > 230 && d[3] === 255)(" + difference(fx, fy) + ")" }
+	p.wait(neutral(0.8, 0.5)) // where nothing differs
+	p.wait("!" + neutral(0.25, 0.3))
+	p.do(chromedp.Click(`//label[contains(., "swipe")]/input`))
+	p.wait("document.querySelectorAll('.three canvas').length === 2")
+	p.view("db=weather.zdb&view=compare&from=v1.0&to=nowhere")
+	p.shows("no such revision")
+}
+
+// Names and attributes of a store never become elements or scripts of the page.
+func TestHostile(t *testing.T) {
+	dir := t.TempDir()
+	bad := `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
+	write := func(path string, doc map[string]any) {
+		t.Helper()
+		b, err := json.Marshal(doc)
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(dir, "x.zarr", path), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "x.zarr", path, "zarr.json"), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	array := func(names ...string) map[string]any {
+		return map[string]any{
+			"zarr_format": 3, "node_type": "array", "shape": []int{4, 4}, "data_type": "int32", "fill_value": 7,
+			"chunk_grid":         map[string]any{"name": "regular", "configuration": map[string]any{"chunk_shape": []int{2, 2}}},
+			"chunk_key_encoding": map[string]any{"name": "default"}, "codecs": []any{map[string]any{"name": "bytes", "configuration": map[string]any{"endian": "little"}}},
+			"dimension_names": names,
+			"attributes":      map[string]any{bad: bad, "units": bad, "long_name": bad, "title": map[string]any{"toString": "x", "constructor": 1, "type": "script", "props": map[string]any{"dangerouslySetInnerHTML": map[string]any{"__html": bad}}}},
+		}
+	}
+	names := []string{"<b>bold<", "a b", "ä?#&=+%41", "'quote'", `"double"`, "javascript:alert(1)", "__proto__", "constructor", "toString", strings.Repeat("long", 50), "‮turned"}
+	write("", map[string]any{"zarr_format": 3, "node_type": "group", "attributes": map[string]any{"title": bad, "description": bad}})
+	for _, name := range names {
+		write(name, array(bad, "__proto__"))
+	}
+	p := open(t, serve(t, dir, "ui", "x.zarr"), 1280, 800)
+	p.shows(bad)
+	p.wait(fmt.Sprintf("document.querySelectorAll('.members tbody tr').length === %d", len(names)))
+	for _, name := range names {
+		q, _ := json.Marshal(name)
+		p.view("db=x.zarr")
+		p.wait("[...document.querySelectorAll('.tree a')].some((a) => a.textContent === " + string(q) + ")")
+		link := "[...document.querySelectorAll('.members a')].find((a) => a.textContent === " + string(q) + ")"
+		p.wait(link)
+		eval[any](p, link+".click()")
+		p.wait("new URLSearchParams(location.hash.slice(1)).get('path') === " + string(q))
+		p.drawn()
+		p.do(chromedp.Click("#tab-info"))
+		p.wait("document.querySelector('.attributes')")
+	}
+	if eval[bool](p, "'hacked' in window || !!document.querySelector('main img, main script, main b')") {
+		t.Error("a text of the store became an element")
+	}
+}
+
+// Failures say what is wrong, and the rest of the page works.
+func TestFailures(t *testing.T) {
+	dir := weather(t)
+	run(t, dir, "export", "weather.zdb", "plain.zarr")
+	chunk := filepath.Join(dir, "plain.zarr", "t2m", "c", "0", "0", "0")
+	if err := os.WriteFile(chunk, []byte("no chunk"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, dir, "ui", "weather.zdb")
+	p := open(t, url+"&path=nowhere/at/all", 1280, 800)
+	p.shows("Not found: /nowhere/at/all")
+	p.view("db=weather.zdb&rev=nowhere")
+	p.shows("no such revision")
+	p.do(chromedp.Click(`//a[text()="Show the branch main"]`))
+	p.shows("Synthetic weather")
+	p.view("db=elsewhere")
+	p.shows("no such database")
+	p.view("db=weather.zdb&path=t2m&at=1e9,x,-4&y=7&x=7&win=9:1,a&pts=1,2;99999,1,1&lo=x&map=none&along=12")
+	p.drawn()
+
+	damaged := open(t, serve(t, dir, "ui", "plain.zarr")+"&path=t2m", 1280, 800)
+	damaged.shows("damaged")
+	damaged.view("db=plain.zarr&path=lat")
+	damaged.wait("document.querySelector('.u-over')")
+
+	base, _, _ := strings.Cut(url, "#")
+	for _, path := range []string{"", "-/ui/", "-/api/names", "weather.zdb/v/main/zarr.json"} {
+		host := strings.SplitAfterN(base, "/", 4)
+		resp, err := http.Get(strings.Join(host[:3], "") + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("/%s without the secret: %d", path, resp.StatusCode)
+		}
+	}
+}
+
+// A pyramid of OME-Zarr is one picture, from the coarsest level that is fine enough.
+func TestPyramid(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	for i, n := range []int{4096, 2048, 1024} {
+		run(t, dir, "create", fmt.Sprintf("x.zdb:img/%d", i), "--shape", fmt.Sprintf("%d,%d", n, n), "--chunks", "256,256", "--dtype", "uint8", "--fill", fmt.Sprint(i+1))
+	}
+	run(t, dir, "write", "x.zdb:img/0", "-s", "0:1000,0:1000", "--value", "9")
+	run(t, dir, "attrs", "x.zdb:img", "--set", `multiscales=[{"version":"0.4","datasets":[{"path":"0"},{"path":"1"},{"path":"2"}]}]`)
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=img&raw=1&lo=0&hi=9", 1280, 800)
+	p.shows("Resolution 3 of 3 is drawn")
+	p.wait("[...document.querySelectorAll('.plane canvas')].length === 1 && !document.querySelector('.busy')")
+	p.point(0.1, 0.1, false)
+	p.wait("/^9/.test(document.querySelector('.readout').innerText)") // the finest level has the value
+	p.view("db=x.zdb&path=img&raw=1&lo=0&hi=9&win=900:1100,900:1100")
+	p.shows("Every element is drawn.")
+	for path, want := range map[string]string{"": "Resolution 3", "&win=0:2048,0:2048": "Resolution 3", "&win=0:1000,0:1000": "Resolution 2"} {
+		p.view("db=x.zdb&path=img&raw=1" + path)
+		p.shows(want)
+	}
+}
+
+// The value under the pointer has all digits, also where float32 and the numbers of JavaScript
+// round.
+func TestExactValue(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:big", "--shape", "4,4", "--dtype", "int64", "--fill", "4611686018427387905")
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=big&raw=1", 1280, 800)
+	p.drawn()
+	p.point(0.5, 0.5, false)
+	p.shows("4611686018427387905")
+}
+
+// Coordinates with two axes are shown as values under the pointer, and packed values decoded.
+func TestCurvilinear(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	for path, fill := range map[string]string{"lat2d": "47.5", "lon2d": "8.25"} {
+		run(t, dir, "create", "x.zdb:"+path, "--shape", "8,8", "--dims", "y,x", "--dtype", "float32", "--fill", fill)
+	}
+	run(t, dir, "create", "x.zdb:v", "--shape", "8,8", "--dims", "y,x", "--dtype", "int16", "--fill", "0")
+	run(t, dir, "write", "x.zdb:v", "--value", "120")
+	run(t, dir, "attrs", "x.zdb:v", "--set", "scale_factor=0.5", "--set", "add_offset=200", "--set", "units=K", "--set", "coordinates=lat2d lon2d")
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=v", 1280, 800)
+	p.drawn()
+	p.point(0.5, 0.5, false)
+	p.shows("260 K · lat2d 47.5 · lon2d 8.25")
+	p.view("db=x.zdb&path=v&raw=1")
+	p.drawn()
+	p.point(0.4, 0.4, false)
+	p.wait("/^120/.test(document.querySelector('.readout').innerText)")
+}
+
+// A history of 10,000 commits.
+func TestManyCommits(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "many.zdb")
+	if err := os.WriteFile(filepath.Join(dir, "keys"), []byte("loader admin 0123456789abcdef\nanonymous read -\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, dir, "serve", "many.zdb", "--listen", "127.0.0.1:0", "--keys", "keys")
+	const commits = 10_000
+	for i := range commits {
+		r, err := http.NewRequest(http.MethodPut, fmt.Sprintf("%skey?commit=change+%d", url, i+1), strings.NewReader(fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 != 2 {
+			t.Fatal(resp.Status)
+		}
+	}
+	p := open(t, url[:strings.Index(url, "/many.zdb")]+"/-/ui/#db=many.zdb&view=history", 1280, 800)
+	p.shows("change 10000")
+	for n := 200; n < commits; n *= 5 {
+		p.wait(fmt.Sprintf("document.querySelectorAll('.log li').length === %d", n))
+		p.do(chromedp.Click(`//button[text()="Show older commits"]`))
+	}
+	p.wait(fmt.Sprintf("document.querySelectorAll('.log li').length === %d", commits+1))
+	eval[any](p, "document.querySelector('.log li:last-child a').click()")
+	p.shows("The first commit.")
+}
+
+// A store of 10,000 arrays: only the rows in sight are elements of the page.
+func TestManyArrays(t *testing.T) {
+	dir := t.TempDir()
+	group := filepath.Join(dir, "many.zarr")
+	doc := `{"zarr_format":3,"node_type":"array","shape":[8,8],"data_type":"int32","fill_value":1,"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[8,8]}},"chunk_key_encoding":{"name":"default"},"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":{}}`
+	for i := range 10_000 {
+		a := filepath.Join(group, fmt.Sprintf("a%05d", i))
+		if err := os.MkdirAll(a, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(a, "zarr.json"), []byte(doc), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(group, "zarr.json"), []byte(`{"zarr_format":3,"node_type":"group","attributes":{}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, serve(t, dir, "ui", "many.zarr"), 1280, 800)
+	p.shows("10,000 arrays")
+	if n := eval[int](p, "document.querySelectorAll('.tree .row').length"); n > 200 {
+		t.Errorf("%d rows", n)
+	}
+	p.do(chromedp.Focus(".tree"), chromedp.KeyEvent(kb.End))
+	p.wait("[...document.querySelectorAll('.tree a')].some((a) => a.textContent === 'a09999')")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait("location.hash.includes('a09999')")
+	p.drawn()
+	p.do(chromedp.SendKeys(".filter", "a0123"))
+	p.shows("10 arrays found")
+}
+
+// Everything can be done with the keyboard.
+func TestKeyboard(t *testing.T) {
+	p := open(t, serve(t, weather(t), "ui", "weather.zdb"), 1280, 800)
+	p.shows("Synthetic weather")
+	p.do(chromedp.Focus(".tree"))
+	p.do(chromedp.KeyEvent(kb.ArrowDown + kb.ArrowDown + kb.ArrowDown + kb.Enter))
+	p.drawn()
+	p.do(chromedp.Focus(".plane canvas"), chromedp.KeyEvent(kb.ArrowRight+kb.ArrowUp))
+	p.wait("/element 0, \\d+, \\d+/.test(document.querySelector('.readout').innerText)")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait("/pts=/.test(location.hash) && document.querySelector('.u-over')")
+	p.do(chromedp.Focus(".plane canvas"), chromedp.KeyEvent("++"))
+	p.wait("/win=/.test(location.hash)")
+	p.do(chromedp.KeyEvent("0"))
+	p.wait("!/win=/.test(location.hash)")
+	p.do(chromedp.Focus("#tab-data"), chromedp.KeyEvent(kb.ArrowRight))
+	p.wait("document.activeElement.id === 'tab-info'")
+}
+
+// No view is wider than a phone, and none has a script or a colour problem in the dark.
+func TestWidths(t *testing.T) {
+	url := serve(t, weather(t), "ui", "weather.zdb")
+	for _, width := range []int{360, 768, 3840} {
+		p := open(t, url, width, 800)
+		p.wait("document.querySelector('main h1')")
+		eval[any](p, "document.documentElement.dataset.theme = 'dark'")
+		for hash, text := range map[string]string{"": "Synthetic", "&path=t2m&pts=1,2,3": "Along time", "&path=t2m&view=info": "grid of", "&view=history": "What changed", "&path=t2m&view=compare&from=v1.0": "outlined", "&view=care": "On disk"} {
+			p.view("db=weather.zdb" + hash)
+			p.shows(text)
+			p.wait("!document.querySelector('.loading')")
+			wide := eval[string](p, `(() => { const w = document.documentElement.clientWidth, m = document.querySelector('main'); if (document.documentElement.scrollWidth <= w && m.scrollWidth <= m.clientWidth) return ''; return [...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > w).map((e) => e.tagName + '.' + e.className).join(' ') || 'scroll'; })()`)
+			if wide != "" {
+				t.Errorf("%d pixels, %s: too wide: %s", width, hash, wide)
+			}
+		}
+	}
+}
+
+// A large array opens as fast as a small one. A very large plane shows a sample at once, and
+// its requests end when one leaves.
+func TestLarge(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "large.zdb")
+	run(t, dir, "create", "large.zdb:cube", "--shape", "10000,1024,1024", "--chunks", "1,512,512", "--dtype", "float32", "--fill", "NaN")
+	run(t, dir, "create", "large.zdb:plane", "--shape", "100000,100000", "--chunks", "500,500", "--dtype", "uint8", "--fill", "3")
+	values := make([]float32, 1024*1024)
+	for i := range values {
+		values[i] = float32(i%1024) + float32(i/1024)
+	}
+	writeNpy(t, filepath.Join(dir, "v.npy"), []int{1024, 1024}, values)
+	run(t, dir, "write", "large.zdb:cube", "-s", "0", "-i", "v.npy")
+	url := serve(t, dir, "ui", "large.zdb")
+	for _, of := range []string{"cold", "warm"} {
+		p := open(t, url+"&path=cube", 1280, 800)
+		p.wait(opaque + " > 100000")
+		t.Logf("%s: first picture of 10,000 × 1,024 × 1,024 after %v ms", of, eval[float64](p, "Math.round(performance.getEntriesByType('resource').filter((e) => e.name.includes('/window?')).map((e) => e.responseEnd)[0])"))
+		p.drawn()
+	}
+	p := open(t, url+"&path=plane", 1280, 800)
+	p.wait(opaque + " > 100000")
+	t.Logf("first picture of 100,000 × 100,000 after %v ms", eval[float64](p, "Math.round(performance.getEntriesByType('resource').filter((e) => e.name.includes('/window?')).map((e) => e.responseEnd)[0])"))
+	p.shows("A first look from")
+	p.view("db=large.zdb")
+	p.wait("!document.querySelector('.plane')")
+	before := len(p.requests())
+	time.Sleep(time.Second)
+	if after := p.requests(); len(after) > before {
+		t.Errorf("requests after the picture was left: %s", after[before:])
+	}
+}
+
+func (p *page) requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var windows []string
+	for _, u := range p.sent {
+		if strings.Contains(u, "/window?") {
+			windows = append(windows, u)
+		}
+	}
+	return windows
+}
+
+// The root of a server leads to the page by a button.
+func TestServed(t *testing.T) {
+	dir := weather(t)
+	url := serve(t, dir, "serve", "weather.zdb", "--listen", "127.0.0.1:0")
+	base := url[:strings.Index(url, "/weather.zdb")]
+	p := open(t, base+"/", 1280, 800)
+	p.do(chromedp.Click("button"))
+	p.shows("Synthetic weather")
+	if got := eval[string](p, "location.pathname"); got != "/-/ui/" {
+		t.Error(got)
+	}
+}
+
+// A server with keys asks for one; the page then reads with that key.
+func TestKeys(t *testing.T) {
+	dir := weather(t)
+	if err := os.WriteFile(filepath.Join(dir, "keys"), []byte("viewer read 0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, dir, "serve", "weather.zdb", "--listen", "127.0.0.1:0", "--keys", "keys")
+	base := url[:strings.Index(url, "/weather.zdb")] + "/-/ui/"
+	resp, err := http.Get(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Error(resp.Status)
+	}
+	p := open(t, strings.Replace(base, "//", "//viewer:0123456789abcdef@", 1), 1280, 800)
+	p.shows("Synthetic weather")
+	p.view("db=weather.zdb&view=care")
+	p.shows("None that you may see.")
+}
+
+// Types in comments of the page's modules hold, if the compiler of TypeScript is installed.
+func TestTypes(t *testing.T) {
+	tsc, err := exec.LookPath("tsc")
+	if err != nil {
+		t.Skip("no tsc")
+	}
+	if out, err := exec.Command(tsc, "-p", "../jsconfig.json").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The pictures of the documentation, at two widths.
+func TestScreenshots(t *testing.T) {
+	images := os.Getenv("ZARRDB_IMAGES")
+	if images == "" {
+		t.Skip("set ZARRDB_IMAGES to a directory")
+	}
+	url := serve(t, weather(t), "ui", "weather.zdb")
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"", 1280, 800}, {"-phone", 360, 740}} {
+		p := open(t, url, size.width, size.height)
+		p.wait("document.querySelector('.tree a')")
+		shot := func(name string) {
+			p.wait("!document.querySelector('.loading') && !document.querySelector('.busy')")
+			p.screenshot(filepath.Join(images, "ui-"+name+size.name+".png"))
+		}
+		p.view("db=weather.zdb")
+		p.shows("Synthetic weather")
+		shot("tree")
+		p.view("db=weather.zdb&path=t2m&at=12,0,0&pts=12,70,40;12,30,100")
+		p.drawn()
+		p.wait("document.querySelectorAll('.u-over').length")
+		shot("picture")
+		p.view("db=weather.zdb&path=t2m&view=info")
+		p.shows("grid of")
+		shot("metadata")
+		p.view("db=weather.zdb&path=t2m&view=history")
+		p.shows("take the experiment")
+		p.wait("document.querySelector('.changes')")
+		shot("history")
+		p.view("db=weather.zdb&path=t2m&view=compare&from=v1.0&to=main")
+		p.shows("is outlined")
+		p.wait("document.querySelectorAll('.three canvas').length === 3")
+		shot("compare")
+		p.view("db=weather.zdb&view=care")
+		p.shows("On disk")
+		shot("care")
+	}
+}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+)
+
+// Bounds of a window.
+const (
+	maxWindow       = 2048    // rows, and columns
+	maxWindowChunks = 1 << 20 // that are read
+	windowBytes     = 24      // of memory for each element: read, decoded and sent
+)
+
+// windowSlots is how many windows are read at a time. Others wait.
+var windowSlots = max(2, runtime.GOMAXPROCS(0))
+
+// lineJSON is how rows or columns lie along an axis; see [picture.Line].
+type lineJSON struct {
+	Dim   int   `json:"dim"`
+	Start int64 `json:"start"`
+	Step  int64 `json:"step"`
+	Len   int   `json:"len"`
+	Skip  int64 `json:"skip"`
+}
+
+// windowJSON describes a window, in the header of its response.
+type windowJSON struct {
+	Y      lineJSON `json:"y"`
+	X      lineJSON `json:"x"`
+	Chunks int64    `json:"chunks"` // that hold its elements
+	// Offset is what the sent values lack: a float32 has few digits for values that are
+	// large and differ little.
+	Offset float64 `json:"offset"`
+	Type   string  `json:"data_type"`
+	// Up says that rows belong from the bottom to the top; only if requested.
+	Up *bool `json:"up,omitempty"`
+}
+
+// window answers with a part of an array for a screen: float32, little-endian, in rows, NaN
+// for missing values. The header Zarrdb-Window describes it as a windowJSON.
+//
+//	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up]
+//
+// The parameters are those of [picture.Request]; up asks whether rows go up.
+func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	req := picture.Request{Transposed: q.Has("transposed")}
+	for _, p := range []struct {
+		name string
+		to   *int
+		most int
+	}{{"width", &req.Width, maxWindow}, {"height", &req.Height, maxWindow}} {
+		n, err := number(q.Get(p.name), p.name, int64(p.most), 1024)
+		if err != nil {
+			return err
+		}
+		*p.to = int(n)
+	}
+	var err error
+	if req.Chunks, err = number(q.Get("chunks"), "chunks", maxWindowChunks, 1024); err != nil {
+		return err
+	}
+	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	path := strings.Trim(q.Get("path"), "/")
+	a, dec, err := decodable(r, v, path)
+	if err != nil {
+		return err
+	}
+	req.Decoder = dec
+	if err := picture.Numeric(a.Type()); err != nil {
+		return httpError{http.StatusNotAcceptable, err}
+	}
+	beside := engine.Beside(v, path)
+	if req.Select, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, beside); err != nil {
+		if errors.Is(err, cf.ErrLabel) {
+			err = httpError{http.StatusBadRequest, err}
+		}
+		return err
+	}
+	size := int64(req.Width) * int64(req.Height) * windowBytes
+	if !h.memory.reserve(size) {
+		return errMemory
+	}
+	defer h.memory.left.Add(size)
+	select {
+	case h.windows <- struct{}{}:
+		defer func() { <-h.windows }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	win, err := picture.Read(r.Context(), a, req)
+	if err != nil {
+		return err
+	}
+	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), Offset: offsetOf(win.Values)}
+	if q.Has("up") {
+		up, err := picture.Up(r.Context(), a, win.Y.Dim, beside)
+		if err != nil {
+			return err
+		}
+		about.Up = &up
+	}
+	text, err := json.Marshal(about)
+	if err != nil {
+		return err
+	}
+	body := make([]byte, 0, 4*len(win.Values))
+	for _, value := range win.Values {
+		body = binary.LittleEndian.AppendUint32(body, math.Float32bits(float32(value-about.Offset)))
+	}
+	describe(w, v, q.Get("rev"))
+	w.Header().Set("Zarrdb-Window", string(text))
+	return sendParts(w, r, "application/octet-stream", body)
+}
+
+// number reads a parameter between 1 and a bound.
+func number(text, name string, most, normal int64) (int64, error) {
+	if text == "" {
+		return normal, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > most {
+		return 0, httpError{http.StatusBadRequest, fmt.Errorf("%s=%s: want a number from 1 to %d", name, serve.Clip(text), most)}
+	}
+	return n, nil
+}
+
+// decodable opens an array, with its decoder if the request has decode=cf.
+func decodable(r *http.Request, v *serve.View, path string) (*zarr.Array, *cf.Decoder, error) {
+	n, err := v.Node(r.Context(), path)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, ok := n.Array()
+	if !ok {
+		return nil, nil, httpError{http.StatusBadRequest, fmt.Errorf("/%s: it is a group, not an array", path)}
+	}
+	switch decode := r.URL.Query().Get("decode"); decode {
+	case "":
+		return a, nil, nil
+	case "cf":
+		dec, err := cf.NewDecoder(a.Meta())
+		if err != nil {
+			return nil, nil, httpError{http.StatusUnprocessableEntity, err}
+		}
+		return a, dec, nil
+	default:
+		return nil, nil, httpError{http.StatusBadRequest, fmt.Errorf("decode=%s: want cf", serve.Clip(decode))}
+	}
+}
+
+func lineOf(l picture.Line) lineJSON {
+	return lineJSON{Dim: l.Dim, Start: l.Start, Step: l.Step, Len: l.Len, Skip: l.Skip}
+}
+
+// offsetOf returns the least value if the values differ by less than a thousandth of it,
+// else 0.
+func offsetOf(values []float64) float64 {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if !math.IsInf(v, 0) && !math.IsNaN(v) {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	if lo <= hi && hi-lo < math.Abs(lo)/1000 {
+		return lo
+	}
+	return 0
+}
+
+// colours answers with the colour maps of pictures: 256 colours each, in hexadecimal digits.
+func (h *handler) colours(w http.ResponseWriter, r *http.Request) error {
+	type scale struct {
+		Name      string `json:"name"`
+		Diverging bool   `json:"diverging"`
+		Colours   string `json:"colours"`
+	}
+	var all []scale
+	for _, name := range picture.Maps() {
+		m, _ := picture.MapByName(name)
+		var hex strings.Builder
+		for i := range 256 {
+			c := m.At(float64(i) / 255)
+			fmt.Fprintf(&hex, "%02x%02x%02x", c.R, c.G, c.B)
+		}
+		all = append(all, scale{name, m.Diverging, hex.String()})
+	}
+	return writeJSON(w, r, all)
+}

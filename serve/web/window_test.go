@@ -1,0 +1,202 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// window requests a window.
+func (s *site) window(query string) (windowJSON, []float32) {
+	s.t.Helper()
+	resp := s.do(http.MethodGet, "/-/api/window?db=w&"+query)
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %d %s %v", query, resp.StatusCode, b, err)
+	}
+	var about windowJSON
+	if err := json.Unmarshal([]byte(resp.Header.Get("Zarrdb-Window")), &about); err != nil {
+		s.t.Fatal(err)
+	}
+	values := make([]float32, len(b)/4)
+	if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, values); err != nil {
+		s.t.Fatal(err)
+	}
+	return about, values
+}
+
+func TestWindow(t *testing.T) {
+	s := newSite(t, Options{})
+	about, values := s.window("path=t&select=1:3,::2&up")
+	if want := (lineJSON{Dim: 0, Start: 1, Step: 1, Len: 2, Skip: 1}); about.Y != want {
+		t.Error(about.Y)
+	}
+	if want := (lineJSON{Dim: 1, Start: 0, Step: 2, Len: 3, Skip: 1}); about.X != want {
+		t.Error(about.X)
+	}
+	if want := []float32{6, 8, 10, 12, 14, 16}; !reflect.DeepEqual(values, want) || about.Up == nil || *about.Up {
+		t.Error(values, about)
+	}
+	about, values = s.window("path=t&width=2&height=2")
+	if want := []float32{0, 3, 12, 15}; !reflect.DeepEqual(values, want) || about.X.Skip != 3 || about.Up != nil {
+		t.Error(values, about)
+	}
+	about, values = s.window("path=t&select=0:2,0:2&transposed")
+	if want := []float32{0, 6, 1, 7}; !reflect.DeepEqual(values, want) || about.Y.Dim != 1 {
+		t.Error(values, about)
+	}
+	for query, status := range map[string]int{
+		"path=t&width=0":            http.StatusBadRequest,
+		"path=t&width=4096":         http.StatusBadRequest,
+		"path=t&chunks=x":           http.StatusBadRequest,
+		"path=t&select=9":           http.StatusBadRequest,
+		"path=t&select=0:0":         http.StatusBadRequest,
+		"path=t&decode=x":           http.StatusBadRequest,
+		"path=none":                 http.StatusNotFound,
+		"path=t&rev=none":           http.StatusNotFound,
+		"path=":                     http.StatusBadRequest,
+		"path=t&select=1:3,'a':'b'": http.StatusBadRequest,
+	} {
+		resp := s.do(http.MethodGet, "/-/api/window?db=w&"+query)
+		var failed struct{ Error string }
+		if err := json.NewDecoder(resp.Body).Decode(&failed); err != nil || resp.StatusCode != status || failed.Error == "" {
+			t.Errorf("%s: %d %q %v", query, resp.StatusCode, failed.Error, err)
+		}
+	}
+}
+
+// Missing values are NaN; values that are large and differ little keep their digits; text
+// has no picture.
+func TestWindowDecoded(t *testing.T) {
+	s := newSite(t, Options{})
+	_, err := s.db.Update(bg, "main", "arrays", func(e *engine.Session) error {
+		attributes, err := zarr.ParseAttributes([]byte(`{"_FillValue": -1, "scale_factor": 0.5}`))
+		if err != nil {
+			return err
+		}
+		packed, err := e.CreateArray(bg, "packed", zarr.Spec{Shape: []int64{2, 2}, Chunks: []int64{2, 2}, Type: dtype.NewInt(16), Attributes: attributes})
+		if err == nil {
+			err = zarr.Write(bg, packed, zarr.Sel(), []int16{-1, 4, 5, 6})
+		}
+		if err != nil {
+			return err
+		}
+		large, err := e.CreateArray(bg, "large", zarr.Spec{Shape: []int64{1, 3}, Chunks: []int64{1, 3}, Type: dtype.NewFloat(64)})
+		if err == nil {
+			err = zarr.Write(bg, large, zarr.Sel(), []float64{1e9, 1e9 + 0.25, 1e9 + 1})
+		}
+		if err != nil {
+			return err
+		}
+		_, err = e.CreateArray(bg, "text", zarr.Spec{Shape: []int64{1, 3}, Chunks: []int64{1, 3}, Type: dtype.NewString()})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, values := s.window("path=packed&decode=cf")
+	if !math.IsNaN(float64(values[0])) || !reflect.DeepEqual(values[1:], []float32{2, 2.5, 3}) {
+		t.Error(values)
+	}
+	if _, values := s.window("path=packed"); values[0] != -1 {
+		t.Error(values)
+	}
+	about, values := s.window("path=large")
+	if about.Offset != 1e9 || !reflect.DeepEqual(values, []float32{0, 0.25, 1}) {
+		t.Error(about.Offset, values)
+	}
+	if resp := s.do(http.MethodGet, "/-/api/window?db=w&path=text"); resp.StatusCode != http.StatusNotAcceptable {
+		t.Error(resp.StatusCode)
+	}
+}
+
+// A few windows are read at a time. A request that waits ends with its client.
+func TestWindowWaits(t *testing.T) {
+	s := newSite(t, Options{})
+	h := s.h.(*handler)
+	for range cap(h.windows) {
+		h.windows <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/-/api/window?db=w&path=t", nil).WithContext(ctx))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Error(w.Code, w.Body)
+	}
+	<-h.windows
+	s.window("path=t")
+}
+
+func TestColours(t *testing.T) {
+	s := newSite(t, Options{})
+	var maps []struct{ Name, Colours string }
+	if err := json.NewDecoder(s.do(http.MethodGet, "/-/api/colours").Body).Decode(&maps); err != nil || len(maps) < 2 {
+		t.Fatal(maps, err)
+	}
+	for _, m := range maps {
+		if len(m.Colours) != 256*6 {
+			t.Errorf("%s: %d digits", m.Name, len(m.Colours))
+		}
+	}
+}
+
+// The root leads to the page, and the page is served.
+func TestPage(t *testing.T) {
+	s := newSite(t, Options{})
+	b, _ := io.ReadAll(s.do(http.MethodGet, "/", "Accept: text/html").Body)
+	if !strings.Contains(string(b), `<form action="-/ui/">`) {
+		t.Errorf("%s", b)
+	}
+	if resp := s.do(http.MethodGet, "/-/ui"); resp.Header.Get("Location") != "ui/" {
+		t.Error(resp.Header)
+	}
+	if resp := s.do(http.MethodGet, "/-/ui/main.js"); resp.StatusCode != http.StatusOK {
+		t.Error(resp.StatusCode)
+	}
+	s = newSite(t, Options{Authenticate: named})
+	if resp := s.do(http.MethodGet, "/-/ui/"); resp.StatusCode != http.StatusUnauthorized {
+		t.Error(resp.StatusCode)
+	}
+}
+
+// Times are texts for people where the request asks for them.
+func TestReadTimesAsText(t *testing.T) {
+	s := newSite(t, Options{})
+	_, err := s.db.Update(bg, "main", "times", func(e *engine.Session) error {
+		attributes, err := zarr.ParseAttributes([]byte(`{"units": "days since 2024-02-27", "calendar": "360_day"}`))
+		if err != nil {
+			return err
+		}
+		a, err := e.CreateArray(bg, "time", zarr.Spec{Shape: []int64{3}, Chunks: []int64{3}, Type: dtype.NewInt(32), Attributes: attributes})
+		if err != nil {
+			return err
+		}
+		return zarr.Write(bg, a, zarr.Sel(), []int32{0, 3, 4})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"path=time&decode=cf&times=text": `["2024-02-27T00:00:00","2024-02-30T00:00:00","2024-03-01T00:00:00"]`,
+		"path=time&times=text":           `[0,3,4]`,
+		"path=t&times=text&select=0,:2":  `[0,1]`,
+	} {
+		b, _ := io.ReadAll(s.do(http.MethodGet, "/-/api/read?db=w&"+query).Body)
+		if !strings.Contains(string(b), `"data":`+want) {
+			t.Errorf("%s: %s", query, b)
+		}
+	}
+}
