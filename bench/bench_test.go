@@ -43,7 +43,7 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "| expire + gc |", "## space", "## lookup", "## formats", "| n5, gzip | chunk p50 |", "| local socket | get of 100 B p50 |"} {
+	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "| expire + gc |", "## space", "## lookup", "## metadata", "## formats", "| n5, gzip | chunk p50 |", "| local socket | get of 100 B p50 |"} {
 		if !strings.Contains(string(table), want) {
 			t.Errorf("the table has no %q", want)
 		}

@@ -62,6 +62,7 @@ var workloads = []struct {
 	{"commits", commits, false},
 	{"space", space, false},
 	{"lookup", lookup, false},
+	{"metadata", metadata, false},
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},

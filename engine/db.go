@@ -113,7 +113,7 @@ func (o *Options) env() *source.Env {
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
 		FS: o.FS, ReadOnly: o.ReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
-		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes,
+		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes, VerifyReads: o.VerifyReads,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,
 	}

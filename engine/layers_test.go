@@ -22,7 +22,7 @@ var layers = map[string][]string{
 
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
-	// Files in memory.
+	// Files in memory, and memory for large results.
 	"internal/mmap": {},
 	// Keys of chunks in byte order.
 	"internal/chunklist": {"kv"},
@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"codecs/lzma":               {"codecs/internal/"},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
-	"zarr":                      {"zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
+	"zarr":                      {"internal/mmap", "zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
 	// Documents: parsed, printed and converted without I/O.
 	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},
 	"zarr/internal/jsontext": {"zarr/dtype"},

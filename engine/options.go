@@ -50,6 +50,9 @@ type Options struct {
 	ConfigDir string
 	// PageCacheBytes bounds index pages in memory; default 128 MiB.
 	PageCacheBytes int64
+	// VerifyReads compares stored bytes with their checksums at every read, and not only when this
+	// process reads them first; see [txn.Options].
+	VerifyReads bool
 	// SessionBytes bounds what one session buffers in memory; default 64 MiB.
 	SessionBytes int64
 	// Durability selects when commits are on disk; default [txn.DurabilitySync].

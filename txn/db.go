@@ -208,7 +208,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		table = append(table, info)
 	}
 	db.packs, err = pack.Open(fs.PathJoin(dir, packDir), &pack.Options{
-		FS: db.opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes,
+		FS: db.opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes, VerifyReads: opts.VerifyReads,
 		NotRemoved: func(err error) { db.note(careFiles, err) },
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Session) keeps(ctx context.Context, v tree.Value, value []byte) (bool, 
 		return true, nil // this process has just written it
 	}
 	check := func() error {
-		return packs.View(ctx, a, 0, a.Length, func([]byte) error { return nil })
+		return packs.Reread(ctx, a, 0, a.Length, func([]byte) error { return nil })
 	}
 	err := check()
 	s.repeats.Store(err == nil)
@@ -82,7 +82,7 @@ func (db *DB) verifyPayload(ctx context.Context, a pack.Address, sum digest.Sum)
 
 // rightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
 func (db *DB) rightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	err = db.view(ctx, a, 0, a.Length, func(b []byte) error {
+	err = db.view(ctx, a, 0, a.Length, true, func(b []byte) error {
 		out = append([]byte{}, b...)
 		return compareSum(a, b, sum)
 	})

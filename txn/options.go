@@ -89,6 +89,10 @@ type Options struct {
 	Resolver Resolver
 	// PageCacheBytes bounds parsed index pages in memory; default 128 MiB.
 	PageCacheBytes int64
+	// VerifyReads compares stored bytes with their checksums at every read. By default, a whole
+	// block of 64 KiB of a mapped file is compared when a snapshot reads it first in this process, and again
+	// after an error; sessions, checks and transfers always compare.
+	VerifyReads bool
 	// SessionBytes bounds the private pages and buffered writes that one
 	// session keeps in memory before they spill to disk; default 64 MiB.
 	SessionBytes int64

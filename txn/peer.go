@@ -50,13 +50,14 @@ var ErrPeer = fmt.Errorf("txn: only the process that has the database open can d
 
 // NewPeer returns a DB that reads the database in dir through a source, while another process
 // has the database open. id is the identity of the database. NewPeer uses the options ReadOnly,
-// Author, Policy, Resolver, Now, SessionBytes and PageCacheBytes. All methods that read work.
-// Those that write work through a source that is a [Remote], else they return ErrPeer. Close
-// leaves the source open.
+// Author, Policy, Resolver, Now, SessionBytes, PageCacheBytes and VerifyReads. All methods that
+// read work. Those that write work through a source that is a [Remote], else they return
+// ErrPeer. Close leaves the source open.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.Durability = DurabilitySync // nothing waits here
-	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: pack.Borrow(opts.FS, opts.FS.PathJoin(dir, packDir), src.Pack)}
+	packs := pack.Borrow(&pack.Options{FS: opts.FS, VerifyReads: opts.VerifyReads}, opts.FS.PathJoin(dir, packDir), src.Pack)
+	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: packs}
 	db.peer = &peer{Source: src, db: db}
 	db.peer.remote, _ = src.(Remote)
 	db.peer.asks, _ = src.(asker)
@@ -301,9 +302,14 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 	}
 }
 
-// view is pack.Store.View. A peer has the source send payloads whose files cannot be lent.
-func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, fn func([]byte) error) error {
-	err := db.packs.View(ctx, a, off, n, fn)
+// view reads a payload with pack.Store.View, or with Reread if all is set. A peer has the source send
+// payloads whose files cannot be lent.
+func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
+	view := db.packs.View
+	if all {
+		view = db.packs.Reread
+	}
+	err := view(ctx, a, off, n, fn)
 	if db.peer == nil || !errors.Is(err, pack.ErrNotLent) {
 		return err
 	}

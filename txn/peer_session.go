@@ -360,7 +360,7 @@ func (s *Session) abortThere() error {
 // keepsThere is keeps of a session of a peer: a damaged payload is stored anew, not healed.
 func (s *Session) keepsThere(ctx context.Context, v tree.Value) (bool, error) {
 	a := addressOf(v)
-	err := s.db.view(ctx, a, 0, a.Length, func([]byte) error { return nil })
+	err := s.db.view(ctx, a, 0, a.Length, true, func([]byte) error { return nil })
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, pack.ErrFailed) {
 		return false, nil
 	}

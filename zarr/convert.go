@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -67,7 +68,7 @@ func read[T any](ctx context.Context, a *Array, sel Selection) ([]T, error) {
 	if size := int64(a.Type().Size()); !ok || n > a.opts.MaxResultBytes/size {
 		return nil, fmt.Errorf("%w: shape %v of %v", ErrTooLarge, shape, a.Type())
 	}
-	out := make([]T, n)
+	out := mmap.Make[T](int(n)) // readInto writes every element
 	return out, readInto(ctx, a, sel, out)
 }
 

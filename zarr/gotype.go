@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -147,7 +148,7 @@ func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T,
 		}
 		at = v.At
 	} else {
-		raw := make([]byte, n*int64(t.Size()))
+		raw := mmap.Make[byte](int(n) * t.Size())
 		if err := a.readBytes(ctx, sel, raw); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -25,6 +26,7 @@ func (a *Array) readBytes(ctx context.Context, sel Selection, dst []byte) error 
 	if err := j.checkLen(len(dst)); err != nil {
 		return err
 	}
+	mmap.PreferHuge(dst)
 	j.pack(dst)
 	return j.read(ctx)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -290,7 +291,7 @@ func (r *reading) bytes(ctx context.Context) ([]byte, error) {
 		}
 		size *= n
 	}
-	b := make([]byte, size)
+	b := mmap.Make[byte](int(size))
 	if err := r.a.ReadBytes(ctx, r.sel, b); err != nil || r.dec == nil {
 		return b, err
 	}

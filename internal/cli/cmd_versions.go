@@ -160,17 +160,21 @@ func orExpired(c txn.PathCommit) string {
 	return ""
 }
 
-// first calls fn with the first n elements of a sequence.
+// first calls fn with the first n elements of a sequence. It does not ask for the element behind them,
+// for which the history of a path may have to be read to its end.
 func first[T any](n int, seq iter.Seq2[T, error], fn func(T) error) error {
+	if n <= 0 {
+		return nil
+	}
 	for v, err := range seq {
 		if err != nil {
 			return err
 		}
-		if n--; n < 0 {
-			break
-		}
 		if err := fn(v); err != nil {
 			return err
+		}
+		if n--; n == 0 {
+			break
 		}
 	}
 	return nil

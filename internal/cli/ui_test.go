@@ -86,11 +86,15 @@ func TestUI(t *testing.T) {
 }
 
 func TestShownName(t *testing.T) {
-	from := caller{dir: "/data/weather.zdb"}
+	dir := filepath.Join(t.TempDir(), "data", "weather.zdb")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
 	for path, want := range map[string]string{
 		".": "weather.zdb", "..": "data", "./": "weather.zdb", "../x.zarr/": "x.zarr", "s3://b/era5.zarr|zarr3:": "zarr3", "/": "store", "-x": "x",
 	} {
-		if got := shownName(from, path); got != want {
+		if got := shownName(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}

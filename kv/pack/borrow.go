@@ -37,11 +37,12 @@ var ErrNotLent = errors.New("pack: the file cannot be lent")
 // its error is errors.ErrUnsupported if files cannot be leased, and View then returns
 // [ErrNotLent]. borrow is called by several goroutines at a time. The store is read-only.
 // [Store.Import] from it opens the files in dir without a lease: the payloads must be kept
-// from being collected.
-func Borrow(fs vfs.FS, dir string, borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
-	o := (&Options{FS: fs, ReadOnly: true}).withDefaults()
-	o.borrow = borrow
-	s := &Store{fs: o.FS, dir: dir, o: o, changed: map[ID]struct{}{}}
+// from being collected. FS and VerifyReads of the options count; o may be nil.
+func Borrow(o *Options, dir string, borrow func(ctx context.Context, a Address) (Borrowed, error)) *Store {
+	opts := o.withDefaults()
+	opts.ReadOnly = true
+	opts.borrow = borrow
+	s := &Store{fs: opts.FS, dir: dir, o: opts, changed: map[ID]struct{}{}}
 	s.files.init(s)
 	s.packs.Store(&map[ID]*pack{})
 	return s
@@ -71,13 +72,13 @@ func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
 // viewBorrowed is View of a borrowed pack. If a payload is damaged, the file is borrowed again
 // and the payload read once more: the other process may have had the payload in memory when
 // the file was borrowed first, and writes it to the file before it lends the file again.
-func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, all bool, fn func([]byte) error) error {
 	begun := false
 	once := func(b []byte) error {
 		begun = true
 		return fn(b)
 	}
-	err := s.view(ctx, a, off, n, once)
+	err := s.view(ctx, a, off, n, all, once)
 	var damage *CorruptError
 	if begun || !errors.As(err, &damage) {
 		return err
@@ -85,7 +86,7 @@ func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, fn f
 	if _, err := s.borrow(ctx, a); err != nil {
 		return err
 	}
-	return s.view(ctx, a, off, n, fn)
+	return s.view(ctx, a, off, n, all, fn)
 }
 
 // lend gives a pack a new handle, of a file that holds the payload at a.

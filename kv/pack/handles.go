@@ -21,6 +21,8 @@ type handle struct {
 	refs atomic.Int32 // one for the pack while it is the pack's handle
 	data []byte       // the map; its end may lie beyond the file's
 	f    vfs.File     // nil if mapped
+	seen seen         // blocks of the map that were compared
+	runs runs         // where the map is read
 	lay  *layout      // nil unless the file was rewritten
 	all  *handles
 	done chan struct{} // closed with the handle
@@ -173,7 +175,7 @@ func (a *handles) handleOf(f vfs.File, lay *layout, length int64) *handle {
 	h.refs.Store(1)
 	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
 		if data, err := mmap.File(fd, length); err == nil {
-			h.data, h.f = data, nil
+			h.data, h.f, h.seen = data, nil, newSeen(length)
 			a.mapped.Add(length)
 			_ = f.Close()
 		}

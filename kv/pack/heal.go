@@ -265,7 +265,7 @@ func (h *healer) publish() Info {
 		}
 		p.missing, p.named = false, true
 		p.mu.Unlock()
-		p.drop()
 	}
+	p.drop() // what was compared before may have changed
 	return p.info()
 }

@@ -120,6 +120,9 @@ func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
 		err = syncDir(m.s.fs, m.s.dir)
 	}
 	if err != nil {
+		if p := m.s.lookup(m.id); p != nil {
+			p.drop() // some of its blocks may have changed
+		}
 		return info, err
 	}
 	return m.publish(), nil

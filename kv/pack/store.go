@@ -49,6 +49,9 @@ type Options struct {
 	// 512. Those in use are never closed, so that there may be more for a
 	// moment.
 	OpenFiles int
+	// VerifyReads compares every block that is read with its checksum, and not only the first
+	// time in the life of a map; see [Store.View].
+	VerifyReads bool
 	// MapBytes bounds the address space of maps; 0 is 256 GiB, or no maps on
 	// 32-bit machines. Beyond it, packs are read with pread. A negative value
 	// disables maps.

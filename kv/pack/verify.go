@@ -32,40 +32,20 @@ func (s *Store) inFile(ctx context.Context, a Address) (part, *handle, error) {
 	return r, h, err
 }
 
-// Verify is [Store.View] of a whole payload, with its header compared as well:
+// Verify is [Store.Reread] of a whole payload, with its header compared as well:
 // its place, its length and whose it is if an owner is given.
 func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) error, owner ...Owner) error {
 	r, h, err := s.inFile(ctx, a)
 	if err != nil {
 		return err
 	}
-	r.ahead(h)
+	if base, err := r.base(h); h.data != nil && err == nil && a.Length < aheadLarge { // View does it for others
+		h.ahead(base-min(base, headerBytes), base+a.Length)
+	}
 	err = s.checkHeader(ctx, &r, h, owner)
 	h.unref()
 	if err != nil {
 		return err
 	}
-	return s.View(ctx, a, 0, a.Length, fn)
-}
-
-// A check reads a pack from payload to payload, so the kernel is asked to read
-// ahead: a page fault in a map blocks the reader until a whole window is read.
-// That is done once in aheadEvery bytes, or for a large payload.
-const (
-	aheadEvery = 4 << 20
-	aheadLarge = 128 << 10
-)
-
-func (r *part) ahead(h *handle) {
-	base, err := r.base(h)
-	if h.data == nil || err != nil {
-		return
-	}
-	from, to := base-min(base, headerBytes), base+r.a.Length
-	switch {
-	case from/aheadEvery != to/aheadEvery:
-		readAhead(h.data, from, roundUp(to, aheadEvery)+aheadEvery)
-	case to-from >= aheadLarge:
-		readAhead(h.data, from, to)
-	}
+	return s.Reread(ctx, a, 0, a.Length, fn)
 }

@@ -23,17 +23,31 @@ import (
 // be read becomes an error instead of the end of the process. Panics of fn
 // pass through.
 //
+// A block of 64 KiB that this process compared with its checksum through the same map is not
+// compared again, unless Options.VerifyReads is set or fn returns an error: damage of the file
+// since then shows in [Store.Reread] and [Store.Verify] only.
+//
 // Errors: kv.ErrRange for a range outside the payload, [CorruptError] for an
 // address where there is no payload, for damage, and for bytes that cannot be
-// read; ErrFailed for a payload that a failure took.
+// read; ErrFailed for a payload that a failure took. A CorruptError replaces an error of fn.
 func (s *Store) View(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
-	if s.o.borrow != nil {
-		return s.viewBorrowed(ctx, a, off, n, fn)
-	}
-	return s.view(ctx, a, off, n, fn)
+	return s.viewOr(ctx, a, off, n, s.o.VerifyReads, fn)
 }
 
-func (s *Store) view(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+// Reread is [Store.View], but compares every block with its checksum.
+func (s *Store) Reread(ctx context.Context, a Address, off, n uint64, fn func([]byte) error) error {
+	return s.viewOr(ctx, a, off, n, true, fn)
+}
+
+func (s *Store) viewOr(ctx context.Context, a Address, off, n uint64, all bool, fn func([]byte) error) error {
+	if s.o.borrow != nil {
+		return s.viewBorrowed(ctx, a, off, n, all, fn)
+	}
+	return s.view(ctx, a, off, n, all, fn)
+}
+
+// view is [Store.View] for a pack that is not borrowed. all compares every block.
+func (s *Store) view(ctx context.Context, a Address, off, n uint64, all bool, fn func([]byte) error) error {
 	r, err := s.locate(ctx, a, off, n)
 	if err != nil {
 		return err
@@ -50,7 +64,7 @@ func (s *Store) view(ctx context.Context, a Address, off, n uint64, fn func([]by
 		return err
 	}
 	if h.data != nil {
-		return r.viewMap(h, fn)
+		return r.viewMap(h, all, fn)
 	}
 	defer h.unref()
 	return r.viewFile(h, fn)
@@ -186,8 +200,27 @@ func (r *part) checkAll(b []byte, at uint64, sums []byte) error {
 	return nil
 }
 
+// compare compares the blocks of a window of a mapped payload that begins at base: all of them, or
+// those that were not compared before. some reports that it left blocks out.
+func (r *part) compare(h *handle, base, from, to uint64, all bool) (some bool, err error) {
+	sums := h.data[base-r.sums(from):]
+	for ; from < to; from += blockSize {
+		end := min(from+blockSize, to)
+		if !all && h.seen.has(base+from, end-from, r.a.Length) {
+			some = true
+		} else if err := r.check(h.data[base+from:base+end], from, sums); err != nil {
+			h.seen.forget()
+			return some, err
+		} else {
+			h.seen.add(base+from, end-from, r.a.Length)
+		}
+		sums = sums[sumSize:]
+	}
+	return some, nil
+}
+
 // viewMap is View for a mapped pack. It gives the handle back.
-func (r *part) viewMap(h *handle, fn func([]byte) error) (err error) {
+func (r *part) viewMap(h *handle, all bool, fn func([]byte) error) (err error) {
 	defer h.unref()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer r.fault(h, &err)
@@ -196,11 +229,23 @@ func (r *part) viewMap(h *handle, fn func([]byte) error) (err error) {
 		return err
 	}
 	from, to := r.window()
-	if err := r.checkAll(h.data[base+from:base+to], from, h.data[base-r.sums(from):]); err != nil {
+	if to-from >= aheadLarge {
+		h.ahead(base+from-min(base, headerBytes), base+to) // with the sums
+	}
+	some, err := r.compare(h, base, from, to, all)
+	if err != nil {
 		return err
 	}
-	from, to = base+r.off, base+r.off+r.n
-	return fn(h.data[from:to:to])
+	at, end := base+r.off, base+r.off+r.n
+	if err := fn(h.data[at:end:end]); err != nil {
+		if some { // the bytes may be the reason
+			if _, damage := r.compare(h, base, from, to, true); damage != nil {
+				return damage
+			}
+		}
+		return err
+	}
+	return nil
 }
 
 // fault turns a page of the map that could not be read into an error. All
@@ -215,6 +260,7 @@ func (r *part) fault(h *handle, err *error) {
 		Addr() uintptr
 	}); ok {
 		if at := e.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(h.data))); at < uintptr(len(h.data)) {
+			h.seen.forget()
 			*err = r.p.corrupt(uint64(at), 1, "cannot be read")
 			return
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -186,6 +187,10 @@ func (c *Copies) dropInline(ctx context.Context, group string) error {
 	}
 	if err != nil {
 		return err
+	}
+	// Every node that is made asks for the groups above it. A name with escapes has a backslash.
+	if !bytes.Contains(doc, []byte(InlineCopy)) && !bytes.ContainsRune(doc, '\\') {
+		return nil
 	}
 	copies, rest := Policy{}.Copies(names.V3, doc)
 	if copies == nil {
