@@ -266,9 +266,9 @@ func implicit(name string, r *Registry, c Codec) link {
 	e := r.v3[name]
 	if e == nil {
 		// A registry without it can still read v2, where it has no name.
-		e = &Entry{V3: []string{name}, Kind: ArrayToBytes}
+		e = &Entry{V3: []string{name}, Kind: ArrayToBytes, Lossless: true, Flat: true}
 		if name == "transpose" {
-			e.Kind = ArrayToArray
+			e.Kind, e.Flat = ArrayToArray, false
 		}
 	}
 	return link{codec: c, entry: e, index: -1, name: name}
@@ -305,6 +305,48 @@ func (c Chain) Codecs() []Codec {
 		}
 	}
 	return list
+}
+
+// Lossless reports whether decoding gives back every element that was encoded.
+func (c Chain) Lossless() bool {
+	return !slices.ContainsFunc(c.links, func(l link) bool {
+		s, shards := l.codec.(*sharding)
+		return l.codec == nil || !l.entry.Lossless || shards && !s.codecs.Lossless()
+	})
+}
+
+// stacker is an optional interface of a codec whose configuration has a member for each
+// dimension.
+type stacker interface {
+	// stacked returns the codec for arrays with another first dimension, of length 1.
+	stacked(*Registry) (Codec, error)
+}
+
+// Stacked returns the chain that encodes arrays with another first dimension, of length 1,
+// as the same bytes. The error names a codec that cannot.
+func (c Chain) Stacked(r *Registry) (Chain, error) {
+	out := c
+	out.links = slices.Clone(c.links)
+	for i := range out.links {
+		l := &out.links[i]
+		s, ok := l.codec.(stacker)
+		switch {
+		case ok:
+			var err error
+			if l.codec, err = s.stacked(r); err != nil {
+				return Chain{}, err
+			}
+			l.raw = Object("name", l.name, "configuration", l.codec.Config())
+		case l.codec == nil || l.entry.Kind != BytesToBytes && !l.entry.Flat:
+			return Chain{}, fmt.Errorf("the codec %s encodes arrays of a fixed number of dimensions", l.name)
+		}
+	}
+	if c.v2 != nil {
+		v := *c.v2
+		v.Rank++
+		return r.ParseV2(v)
+	}
+	return out, nil
 }
 
 // IsV2 reports whether the chain was parsed from v1 or v2 metadata.

@@ -15,6 +15,11 @@ type Entry struct {
 	V3 []string
 	// Kind is the same in both name spaces.
 	Kind Kind
+	// Lossless means that decoding gives back every element that was encoded.
+	Lossless bool
+	// Flat means that an array is encoded as the list of its elements in C order, whatever
+	// its shape is. Codecs of bytes need not say so.
+	Flat bool
 	// Parse reads the configuration. Errors are made with [BadField] or come
 	// from [Fields.Err].
 	Parse func(Config) (Codec, error)

@@ -55,6 +55,28 @@ func parseSharding(c Config) (Codec, error) {
 
 func (s *sharding) Config() json.RawMessage { return s.raw }
 
+func (s *sharding) stacked(r *Registry) (Codec, error) {
+	inner, err := s.codecs.Stacked(r)
+	if err != nil {
+		return nil, err
+	}
+	list, err := inner.PrintV3()
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(s.raw, &members); err != nil {
+		return nil, err
+	}
+	shape := append([]int{1}, s.shape...)
+	members["codecs"] = list
+	if members["chunk_shape"], err = json.Marshal(shape); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(members)
+	return &sharding{shape: shape, codecs: inner, index: s.index, atStart: s.atStart, raw: raw}, err
+}
+
 // Bind binds the inner chain to an inner chunk and the chain of the index to
 // the index.
 func (s *sharding) Bind(in Rep) (Stage, Rep, error) {

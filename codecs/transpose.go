@@ -33,6 +33,14 @@ func parseTranspose(c Config) (Codec, error) {
 
 func (t *transpose) Config() json.RawMessage { return Object("order", t.order) }
 
+func (t *transpose) stacked(*Registry) (Codec, error) {
+	order := []int{0}
+	for _, axis := range t.order {
+		order = append(order, axis+1)
+	}
+	return &transpose{order: order}, nil
+}
+
 // permute returns the output Rep for the input in.
 func (t *transpose) permute(in Rep) (Rep, error) {
 	if len(t.order) != len(in.Shape) {

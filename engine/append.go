@@ -8,7 +8,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
-	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -42,7 +41,7 @@ type AppendPlan struct {
 	pieces      []*appendPiece
 	base        map[string]*appendBase // by path
 	paths       []string               // of base, sorted
-	groups      []foundNode            // of the first piece
+	groups      []*appendArray         // of the first piece, without elements
 	bad         misfits
 }
 
@@ -67,6 +66,7 @@ type AppendOptions struct {
 type appendPiece struct {
 	Piece
 	label  string                  // Name for messages
+	found  []*appendArray          // all nodes, also groups
 	arrays map[string]*appendArray // by path
 	kept   *keptRefs               // nil if it has to be read again
 }
@@ -134,18 +134,15 @@ func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPl
 			return nil, fmt.Errorf("append along %s: %w", o.Dim, err)
 		}
 	}
-	surveys, err := surveyPieces(ctx, pieces, o, l)
+	all, err := surveyPieces(ctx, pieces, o, l)
 	if err != nil {
 		return nil, err
 	}
-	for i, piece := range pieces {
-		if i == 0 {
-			if err := p.begin(zurl.Redact(piece.Name), surveys[0].found); err != nil {
-				return nil, err
-			}
-		}
-		p.add(piece, surveys[i].found)
-		p.pieces[i].kept = surveys[i].kept
+	if err := p.begin(all[0]); err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		p.add(a)
 	}
 	return p, p.bad.err(p.dim)
 }
@@ -161,17 +158,17 @@ func (p *AppendPlan) Fits(ctx context.Context) error {
 }
 
 // begin takes the arrays of the first piece as those to join.
-func (p *AppendPlan) begin(name string, found []foundNode) error {
+func (p *AppendPlan) begin(a *appendPiece) error {
 	seen := map[string]bool{}
 	grows := false
-	for _, n := range found {
+	for _, n := range a.found {
 		if !n.meta.Array {
 			p.groups = append(p.groups, n)
 			continue
 		}
-		b := &appendBase{path: n.path, meta: n.meta, from: name}
+		b := &appendBase{path: n.path, meta: n.meta, from: a.label}
 		if err := b.describe(p.dim); err != nil {
-			return fmt.Errorf("append %s: /%s: %w", name, n.path, err)
+			return fmt.Errorf("append %s: /%s: %w", a.label, n.path, err)
 		}
 		for _, d := range n.meta.DimensionNames {
 			if d != nil {
@@ -188,7 +185,7 @@ func (p *AppendPlan) begin(name string, found []foundNode) error {
 			names = append(names, d)
 		}
 		slices.Sort(names)
-		return fmt.Errorf("append %s: %w: no array has the dimension %q; there are %q", name, ErrMisfit, p.dim, names)
+		return fmt.Errorf("append %s: %w: no array has the dimension %q; there are %q", a.label, ErrMisfit, p.dim, names)
 	}
 	slices.Sort(p.paths)
 	p.coordinates()
@@ -239,20 +236,19 @@ func (p *AppendPlan) coordinates() {
 }
 
 // add compares a piece with the joined arrays.
-func (p *AppendPlan) add(piece Piece, found []foundNode) {
-	a := &appendPiece{Piece: piece, label: zurl.Redact(piece.Name), arrays: map[string]*appendArray{}}
+func (p *AppendPlan) add(a *appendPiece) {
 	p.pieces = append(p.pieces, a)
-	for _, n := range found {
+	for _, n := range a.found {
 		if !n.meta.Array {
 			continue
 		}
-		b := p.base[n.path]
-		if b == nil {
+		if n.base = p.base[n.path]; n.base == nil {
 			p.bad.add(n.path, "array", misfitValue{p.pieces[0].label, "missing"}, misfitValue{a.label, "there"})
 			continue
 		}
-		a.arrays[n.path] = &appendArray{path: n.path, meta: n.meta, own: n.own, label: n.label, base: b}
+		a.arrays[n.path] = n
 	}
+	a.found = nil
 	for _, path := range p.paths {
 		if x := a.arrays[path]; x != nil {
 			p.compare(x.base, x.meta, a.meaning(x), a.label)
@@ -320,14 +316,14 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 }
 
 // prepare compares the existing arrays with the plan, and resizes them.
-func (j *joiner) prepare(ctx context.Context, s *Session, im *importer) error {
+func (j *joiner) prepare(ctx context.Context, s *Session) error {
 	err := j.compare(ctx, s.nodes)
 	switch {
 	case err != nil:
 	case !j.fresh:
 		err = j.occupy(ctx, s)
 	default:
-		switch err = im.vacant(ctx, s); {
+		switch err = vacant(ctx, s, j.o.To); {
 		case err == nil || !j.o.Overwrite || !errors.Is(err, zarr.ErrExists):
 		case j.o.Link:
 			err = nil // existing arrays are replaced when the rest is complete

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,10 +150,10 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 				continue
 			}
 		case "codecs":
-			if b.axis < 0 || free && lossless(b.meta) {
+			if b.axis < 0 || free && b.meta.Codecs.Lossless() {
 				continue
 			}
-			if !lossless(b.meta) {
+			if !b.meta.Codecs.Lossless() {
 				add = p.bad.add
 			}
 		case "chunk_grid":
@@ -177,8 +176,8 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 		}
 		differ(field, metaText(b.meta, field), metaText(o, field))
 	}
-	ours, theirs := attributesOf(b.meta), attributesOf(o)
-	for _, name := range attributeNames(ours, theirs) {
+	ours, theirs := maps.Collect(b.meta.Attributes.All()), maps.Collect(o.Attributes.All())
+	for _, name := range attributeNames(b.meta, o, ours, theirs) {
 		add = p.bad.add
 		if name == cf.FillAttribute || name == "missing_value" {
 			// What is missing is converted, and NaN means nothing more than itself. An attribute
@@ -197,8 +196,8 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 			}
 			add = p.bad.addLinked
 		}
-		if !sameAttribute(ours.values[name], theirs.values[name]) {
-			differ("attribute "+name, attributeText(ours.values[name]), attributeText(theirs.values[name]))
+		if !sameAttribute(ours[name], theirs[name]) {
+			differ("attribute "+name, attributeText(ours[name]), attributeText(theirs[name]))
 		}
 	}
 }
@@ -213,9 +212,8 @@ func recoder(is, o *zarr.Meta) (*cf.Recoder, error) {
 	}
 	if times, _ := cf.SameTimes(is, o); !times && is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill {
 		// What cannot be decoded is not converted either.
-		a, b := attributesOf(is), attributesOf(o)
 		if !slices.ContainsFunc([]string{"units", "calendar", cf.FillAttribute, "missing_value"}, func(name string) bool {
-			return !sameAttribute(a.values[name], b.values[name])
+			return !sameAttribute(attribute(is, name), attribute(o, name))
 		}) {
 			return nil, nil
 		}
@@ -288,25 +286,6 @@ func (b *appendBase) widen(t dtype.Type) error {
 	return nil
 }
 
-// exact are the codecs that give back every element as it was, by the names of v3 and v2.
-var exact = []string{
-	"bytes", "endian", "transpose", "sharding_indexed", "vlen-utf8", "vlen-bytes", "crc32c", "crc32", "adler32", "fletcher32",
-	"blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "lzma", "shuffle", "bitshuffle",
-}
-
-// lossless reports whether elements can be encoded by the codecs of an array and stay what
-// they are.
-func lossless(m *zarr.Meta) bool {
-	for _, name := range codecName.FindAllStringSubmatch(metaText(m, "codecs"), -1) {
-		if !slices.Contains(exact, name[1]) {
-			return false
-		}
-	}
-	return true
-}
-
-var codecName = regexp.MustCompile(`"(?:name|id)":"([^"]*)"`)
-
 // telling are the attributes that define the meaning of stored numbers (CF
 // conventions, "Packed Data", "Units", "Calendar", "Missing data", "Flags",
 // "Parametric Vertical Coordinate", "Compression by Gathering"). Others describe
@@ -326,43 +305,37 @@ var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 // system. Names of dimensions are compared as such.
 var describing = []string{"long_name", "comment", "history", convert.ArrayDimensions}
 
-// attributeSet is the attributes of an array for many look-ups.
-type attributeSet struct {
-	names  []string // in stored order
-	values map[string]json.RawMessage
-}
-
-func attributesOf(m *zarr.Meta) attributeSet {
-	a := attributeSet{values: make(map[string]json.RawMessage, m.Attributes.Len())}
-	for name, raw := range m.Attributes.All() {
-		a.names = append(a.names, name)
-		a.values[name] = raw
-	}
-	return a
-}
-
-// attributeNames are the telling attributes that one of two arrays has.
-func attributeNames(a, b attributeSet) (names []string) {
-	has := func(name string) bool { return a.values[name] != nil || b.values[name] != nil }
+// attributeNames are the telling attributes that one of two arrays has, of which ours and
+// theirs are the attributes.
+func attributeNames(a, b *zarr.Meta, ours, theirs map[string]json.RawMessage) (list []string) {
+	has := func(name string) bool { return ours[name] != nil || theirs[name] != nil }
 	for _, name := range telling {
 		if has(name) {
-			names = append(names, name)
+			list = append(list, name)
 		}
 	}
 	if !slices.ContainsFunc(systems, has) {
-		return names
+		return list
 	}
 	listed := map[string]bool{}
-	for _, name := range slices.Concat(names, describing) {
+	for _, name := range slices.Concat(list, describing) {
 		listed[name] = true
 	}
-	for _, name := range slices.Concat(a.names, b.names) {
-		if !listed[name] {
-			listed[name] = true
-			names = append(names, name)
+	for _, m := range []*zarr.Meta{a, b} {
+		for name := range m.Attributes.All() {
+			if !listed[name] {
+				listed[name] = true
+				list = append(list, name)
+			}
 		}
 	}
-	return names
+	return list
+}
+
+// attribute is the JSON of an attribute, nil without it.
+func attribute(m *zarr.Meta, name string) json.RawMessage {
+	raw, _ := m.Attributes.Get(name)
+	return raw
 }
 
 // attributeText is the JSON of an attribute, "missing" without it.

@@ -285,56 +285,5 @@ func (p *piecePass) tryAll(ctx context.Context, a *appendArray) error {
 	if err != nil || from.as == nil {
 		return err
 	}
-	var buf []byte
-	return slabs(a.meta.Shape, a.base.axis, int64(a.base.meta.Type.Size()), 1, 0, func(sel zarr.Selection, _, _ int64, size int) error {
-		buf = slices.Grow(buf[:0], size)[:size]
-		return from.ReadBytes(ctx, sel, buf)
-	})
-}
-
-// pieceArray is an array of a piece, with elements of the joined array.
-type pieceArray struct {
-	*zarr.Array
-	as      *cf.Recoder
-	t       dtype.Type              // of the joined array
-	stacked bool                    // a first dimension of length 1 is new
-	misfit  func(cause error) error // makes the error of an element that has no exact value
-}
-
-// Shape returns the shape with the new dimension.
-func (a *pieceArray) Shape() []int64 {
-	if a.stacked {
-		return append([]int64{1}, a.Array.Shape()...)
-	}
-	return a.Array.Shape()
-}
-
-// ReadVar reads like [zarr.Array.ReadVar].
-func (a *pieceArray) ReadVar(ctx context.Context, sel zarr.Selection) (dtype.Variable, error) {
-	if a.stacked {
-		sel = zarr.Sel() // along the new dimension
-	}
-	return a.Array.ReadVar(ctx, sel)
-}
-
-// Type returns the type of the elements that ReadBytes returns.
-func (a *pieceArray) Type() dtype.Type { return a.t }
-
-// ReadBytes reads like [zarr.Array.ReadBytes], and converts the elements.
-func (a *pieceArray) ReadBytes(ctx context.Context, sel zarr.Selection, dst []byte) error {
-	if a.stacked {
-		sel = zarr.Sel() // along the new dimension
-	}
-	if a.as == nil {
-		return a.Array.ReadBytes(ctx, sel, dst)
-	}
-	raw := make([]byte, len(dst)/a.t.Size()*a.Array.Type().Size())
-	if err := a.Array.ReadBytes(ctx, sel, raw); err != nil {
-		return err
-	}
-	_, err := a.as.Append(dst[:0], raw)
-	if errors.Is(err, cf.ErrInexact) {
-		err = a.misfit(err)
-	}
-	return err
+	return from.parts(ctx, a.base.axis, 0, a.length(), 1, 0, func([]zarr.Index, int64, int64, elems) error { return nil })
 }

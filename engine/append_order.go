@@ -71,20 +71,20 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 // begin reads the existing values: the first and the last number give the
 // direction.
 func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string) error {
-	n := a.Shape()[0]
+	n := a.meta.Shape[0]
 	if o.labels != nil || n == 0 {
 		return o.read(ctx, a, 0, n, from)
 	}
-	size := a.Type().Size()
-	ends := make([]byte, 2*size)
-	for i, at := range []int64{0, n - 1} {
-		if err := a.ReadBytes(ctx, along(1, 0, at, at+1), ends[i*size:][:size]); err != nil {
-			return err
-		}
+	first, err := a.read(ctx, along(1, 0, 0, 1), 1)
+	if err != nil {
+		return err
 	}
-	first, last := ends[:size], ends[size:]
-	o.last, o.from = last, from
-	if by, how := o.difference(first, last); n > 1 && how == compare.NumberDifference {
+	last, err := a.read(ctx, along(1, 0, n-1, n), 1)
+	if err != nil {
+		return err
+	}
+	o.last, o.from = last.data, from
+	if by, how := o.difference(first.data, last.data); n > 1 && how == compare.NumberDifference {
 		o.sign = by
 	}
 	return nil
@@ -92,46 +92,23 @@ func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string)
 
 // read takes the values lo to hi of an array, which follow those before.
 func (o *coordinateOrder) read(ctx context.Context, a *pieceArray, lo, hi int64, from string) error {
-	if a.Type().Variable() {
-		v, err := a.ReadVar(ctx, along(1, 0, lo, hi))
-		if err != nil {
-			return err
-		}
-		return o.values(pendingValues{vars: v}, from)
-	}
-	var buf []byte
-	return slabs([]int64{hi - lo}, 0, int64(a.Type().Size()), 1, 0, func(_ zarr.Selection, first, end int64, size int) error {
-		if buf == nil {
-			buf = make([]byte, size) // the first slab is the largest
-		}
-		if err := a.ReadBytes(ctx, along(1, 0, lo+first, lo+end), buf[:size]); err != nil {
-			return err
-		}
-		return o.add(buf[:size], from)
-	})
+	return a.parts(ctx, 0, lo, hi, 1, 0, func(_ []zarr.Index, _, _ int64, e elems) error { return o.values(e, from) })
 }
 
-// values takes elements of either kind.
-func (o *coordinateOrder) values(v pendingValues, from string) error {
-	for i := range v.vars.Len() {
-		if err := o.label(v.vars.At(i), from); err != nil {
+// values takes values that follow those before.
+func (o *coordinateOrder) values(e elems, from string) error {
+	for i := range e.vars.Len() {
+		if err := o.label(e.vars.At(i), from); err != nil {
 			return err
 		}
 	}
-	return o.add(v.data, from)
-}
-
-// add takes elements of fixed size.
-func (o *coordinateOrder) add(data []byte, from string) error {
 	size := o.base.meta.Type.Size()
-	for ; len(data) > 0; data = data[size:] {
-		var err error
-		if v := data[:size]; o.labels != nil {
-			err = o.label(v, from)
-		} else {
-			err = o.number(v, from)
+	for data := e.data; len(data) > 0; data = data[size:] {
+		take := o.number
+		if o.labels != nil {
+			take = o.label
 		}
-		if err != nil {
+		if err := take(data[:size], from); err != nil {
 			return err
 		}
 	}

@@ -27,57 +27,44 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// foundNode is a node of a piece, by its path in it.
-type foundNode struct {
-	path  string
-	meta  *zarr.Meta
-	own   *zarr.Meta // as in appendArray
-	label []byte
-}
-
-// pieceSurvey is what was found in a piece.
-type pieceSurvey struct {
-	found []foundNode
-	kept  *keptRefs // nil if it has to be read again
-}
-
 // surveyPieces opens every node of all pieces.
-func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *labels) ([]pieceSurvey, error) {
-	surveys := make([]pieceSurvey, len(pieces))
+func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *labels) ([]*appendPiece, error) {
+	all := make([]*appendPiece, len(pieces))
 	var left atomic.Int64
 	left.Store(maxKept)
 	var mu sync.Mutex
 	known := metaSet{}
 	err := gather.Each(ctx, piecesAtOnce, len(pieces), func(ctx context.Context, i int) error {
 		kept := &keptRefs{left: &left}
-		var stack func([]foundNode, *codecs.Registry) ([]foundNode, error)
+		var stack func([]*appendArray, *codecs.Registry) ([]*appendArray, error)
 		if l != nil {
-			stack = func(found []foundNode, r *codecs.Registry) ([]foundNode, error) {
+			stack = func(found []*appendArray, r *codecs.Registry) ([]*appendArray, error) {
 				return l.stack(o.Dim, found, l.elems[i], r)
 			}
 		}
-		found, err := surveyPiece(ctx, pieces[i], o.Link, kept, stack)
-		if err != nil {
-			return fmt.Errorf("append %s: %w", zurl.Redact(pieces[i].Name), err)
+		a := &appendPiece{Piece: pieces[i], label: zurl.Redact(pieces[i].Name), arrays: map[string]*appendArray{}}
+		var err error
+		if a.found, err = surveyPiece(ctx, pieces[i], o.Link, kept, stack); err != nil {
+			return fmt.Errorf("append %s: %w", a.label, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for k := range found {
-			if found[k].meta, err = known.one(found[k].meta); err != nil {
-				return fmt.Errorf("append %s: /%s: %w", zurl.Redact(pieces[i].Name), found[k].path, err)
+		for _, n := range a.found {
+			if n.meta, err = known.one(n.meta); err != nil {
+				return fmt.Errorf("append %s: /%s: %w", a.label, n.path, err)
 			}
 		}
-		if surveys[i].found = found; o.Link && !kept.full {
-			surveys[i].kept = kept
+		if all[i] = a; o.Link && !kept.full {
+			a.kept = kept
 		}
 		return nil
 	})
-	return surveys, err
+	return all, err
 }
 
 // surveyPiece opens every node of a piece. It keeps the references of a JSON set that is
 // linked, if they are not too many. then, if it is not nil, changes the nodes that were found.
-func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then func([]foundNode, *codecs.Registry) ([]foundNode, error)) (found []foundNode, err error) {
+func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then func([]*appendArray, *codecs.Registry) ([]*appendArray, error)) (found []*appendArray, err error) {
 	src, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +97,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then f
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
 			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
-		found = append(found, foundNode{path: names.Relative(n.Path(), path), meta: n.Meta()})
+		found = append(found, &appendArray{path: names.Relative(n.Path(), path), meta: n.Meta()})
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)

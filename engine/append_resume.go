@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
@@ -62,9 +60,9 @@ func (j *joiner) session(ctx context.Context) (*Session, error) {
 			return s, err
 		}
 	}
-	im := &importer{db: j.db, src: j.first, o: j.o, to: names.Dir(j.o.To)}
-	im.o.Resume = false
-	return im.begin(ctx, func(s *Session) error { return j.prepare(ctx, s, im) })
+	o := j.o
+	o.Resume = false
+	return j.db.beginImport(ctx, j.first, o, func(s *Session) error { return j.prepare(ctx, s) })
 }
 
 // resumed opens the session that an append of this plan left, nil without one.
@@ -84,15 +82,18 @@ func (j *joiner) resumed(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
+// labelAt is the label of the session when some pieces are complete.
+func (j *joiner) labelAt(done int) string { return fmt.Sprintf("%s: %d done", j.label, done) }
+
 // doneIn returns the number of complete pieces in a session with that label, 0
 // if it is not of this append.
 func (j *joiner) doneIn(label string) int {
-	text, ours := strings.CutPrefix(label, j.label+": ")
-	n, err := strconv.Atoi(strings.TrimSuffix(text, " done"))
-	if !ours || err != nil || n < 1 || n >= len(j.plan.pieces) {
-		return 0
+	for n := 1; n < len(j.plan.pieces); n++ {
+		if label == j.labelAt(n) {
+			return n
+		}
 	}
-	return n
+	return 0
 }
 
 // takeUp restores the state of a saved session: the arrays before it began, and
@@ -113,7 +114,7 @@ func (j *joiner) takeUp(ctx context.Context, s *Session) (err error) {
 	for b, o := range j.orders {
 		a, err := s.Array(ctx, names.Join(j.o.To, b.path))
 		if err == nil {
-			err = o.read(ctx, &pieceArray{Array: a, t: a.Type()}, b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
+			err = o.read(ctx, plainArray(a), b.had, last.arrays[b.path].start+last.arrays[b.path].length(), last.label)
 		}
 		if err != nil {
 			return orderFailed(b.path, err)
@@ -135,7 +136,7 @@ func (j *joiner) save(ctx context.Context) error {
 	if j.o.Link {
 		j.notGranted = j.db.Grant(j.follow)
 	}
-	j.s.SetLabel(fmt.Sprintf("%s: %d done", j.label, j.done))
+	j.s.SetLabel(j.labelAt(j.done))
 	if err := j.s.Savepoint(ctx); err != nil {
 		return err
 	}

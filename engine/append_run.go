@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
-	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // joiner is one append under way. Chunks go straight to where they belong:
@@ -52,13 +50,11 @@ type joiner struct {
 	forbidden  []string // as in ImportResult
 }
 
-// pendingValues are elements that wait to be written at from to to along the
-// dimension.
+// pendingValues are elements that wait to be written to a selection of a joined array.
 type pendingValues struct {
-	base     *appendBase
-	from, to int64
-	data     []byte
-	vars     dtype.Variable // of elements of variable length
+	base  *appendBase
+	index []zarr.Index
+	elems
 }
 
 // maxWaiting bounds the pending elements in memory.
@@ -101,7 +97,7 @@ func (j *joiner) run(ctx context.Context, s *Session) (_ *ImportResult, err erro
 			}
 		}
 	}
-	found, err := (&linker{src: j.first, o: j.o}).verify(ctx, s)
+	found, err := verifyNodes(ctx, s, j.o.To)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +114,7 @@ func (j *joiner) documents(ctx context.Context) error {
 		if b.axis >= 0 {
 			m = b.joined()
 		}
-		nodes = append(nodes, foundNode{path: path, meta: m})
+		nodes = append(nodes, &appendArray{path: path, meta: m})
 	}
 	for _, n := range nodes {
 		if err := j.document(ctx, n.path, n.meta); err != nil {
@@ -184,70 +180,30 @@ func (j *joiner) grow(ctx context.Context) error {
 	return nil
 }
 
-// replace gives an existing array another type or grid.
+// replace gives an existing array another type or grid. Of another grid, the elements from
+// kept on are encoded again, of another type all: they are not many, see widen.
 func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
 	if err := j.s.copies.Above(ctx, a.Path()); err != nil {
 		return err
-	}
-	if b.meta.Type.Equal(b.stored.Type) {
-		return j.recut(ctx, b, a)
 	}
 	from, err := b.existing(a)
 	if err != nil {
 		return err
 	}
-	// Elements of another type wait. They are not many, see widen.
-	if err := j.await(ctx, b, from, 0, b.had, 0, func(pendingValues) error { return nil }); err != nil {
+	if b.meta.Type.Equal(b.stored.Type) {
+		if err := j.document(ctx, b.path, b.joined()); err != nil {
+			return err
+		}
+		from.uncut = true // the chunk that is stored has another length and must not be read
+		return j.await(ctx, b, from, b.kept, b.had, 0, nil)
+	}
+	if err := j.await(ctx, b, from, 0, b.had, 0, nil); err != nil {
 		return err
 	}
 	if err := j.deleteChunks(ctx, j.s, b, 0); err != nil {
 		return err
 	}
 	return j.document(ctx, b.path, b.joined())
-}
-
-// recut gives an existing array another grid. Its elements from kept on lie in the last
-// chunks along the dimension, which are encoded again one after the other.
-func (j *joiner) recut(ctx context.Context, b *appendBase, a *zarr.Array) error {
-	if err := j.document(ctx, b.path, b.joined()); err != nil || b.kept == b.had {
-		return err
-	}
-	to, err := j.s.Array(ctx, a.Path())
-	if err != nil {
-		return err
-	}
-	index := make([]zarr.Index, len(b.meta.Shape))
-	index[b.axis] = zarr.Slice(b.kept, b.had, 1)
-	var each func(d int, size int64) error
-	each = func(d int, size int64) error {
-		switch {
-		case d == b.axis:
-			return each(d+1, size*(b.had-b.kept))
-		case d == len(index) && a.Type().Variable():
-			v, err := a.ReadVar(ctx, zarr.Sel(index...))
-			if err != nil {
-				return err
-			}
-			return to.WriteVar(ctx, zarr.Sel(index...), v)
-		case d == len(index):
-			data := make([]byte, size)
-			if err := a.ReadBytes(ctx, zarr.Sel(index...), data); err != nil {
-				return err
-			}
-			j.encoded += size
-			return to.WriteBytes(ctx, zarr.Sel(index...), data)
-		}
-		g, n := b.stored.Grid, b.stored.Shape[d]
-		for c := range g.Count(d, n) {
-			lo, hi := g.Start(d, c), min(g.Start(d, c+1), n)
-			index[d] = zarr.Slice(lo, hi, 1)
-			if err := each(d+1, size*(hi-lo)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return each(0, int64(a.Type().Size()))
 }
 
 // existing is the existing array with elements of the joined one.
@@ -257,7 +213,7 @@ func (b *appendBase) existing(a *zarr.Array) (*pieceArray, error) {
 		stored = withUnits(stored, b.parent.meta)
 	}
 	as, err := recoder(b.meaning(), stored)
-	return &pieceArray{Array: a, as: as, t: b.meta.Type, misfit: func(err error) error { return err }}, err
+	return &pieceArray{Array: a, meta: b.stored, as: as, t: b.meta.Type, misfit: func(e *cf.InexactError) error { return e }}, err
 }
 
 // piecePass is one pass over a piece.
@@ -515,15 +471,6 @@ func (p *piecePass) copy(ctx context.Context) error {
 	})
 }
 
-// array opens an array of the piece for reading its elements as those of the joined one.
-func (p *piecePass) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
-	from, err := p.stored(ctx, a)
-	return &pieceArray{Array: from, as: a.as, t: a.base.meta.Type, stacked: a.own != nil, misfit: func(err error) error {
-		b := a.base
-		return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: b.from, Want: textOfType(b.meaning()), Files: []string{p.piece.label}, Got: []string{strings.TrimPrefix(err.Error(), cf.ErrInexact.Error()+": ")}}
-	}}, err
-}
-
 // textOfType says what elements are, in words.
 func textOfType(m *zarr.Meta) string {
 	if units, ok := textAttribute(m, "units"); ok {
@@ -555,10 +502,6 @@ func (p *piecePass) stored(ctx context.Context, a *appendArray) (*zarr.Array, er
 	return zarr.OpenArray(ctx, p.held, a.path, &o)
 }
 
-// slabBytes is the number of bytes of elements read at a time. Tests make it
-// small.
-var slabBytes int64 = 8 << 20
-
 // rewrite reads the elements of an array, to be written when the chunks that
 // fit are there.
 func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
@@ -566,97 +509,32 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 	if err != nil {
 		return err
 	}
-	return p.j.await(ctx, a.base, from, a.kept, a.length(), a.start, func(v pendingValues) error {
+	return p.j.await(ctx, a.base, from, a.kept, a.length(), a.start, func(e elems) error {
 		if o := p.j.orders[a.base]; o != nil {
-			if err := o.values(v, p.piece.label); err != nil {
-				return err
-			}
-		}
-		if p.j.waiting > maxWaiting {
-			return p.j.flush(ctx)
+			return o.values(e, p.piece.label)
 		}
 		return nil
 	})
 }
 
-// await reads the elements lo to hi of an array, to be written from lo + start on. then is
-// called with each part.
-func (j *joiner) await(ctx context.Context, b *appendBase, from *pieceArray, lo, hi, start int64, then func(pendingValues) error) error {
-	shape := from.Shape()
-	rank := len(shape)
-	shape[b.axis] = hi - lo
-	variable := from.Type().Variable()
-	size := int64(from.Type().Size())
-	if variable {
-		size = variableSize
-	}
-	return slabs(shape, b.axis, size, b.chunk, start+lo, func(_ zarr.Selection, first, end int64, size int) (err error) {
-		v := pendingValues{base: b, from: start + lo + first, to: start + lo + end}
-		sel := along(rank, b.axis, lo+first, lo+end)
-		if variable {
-			v.vars, err = from.ReadVar(ctx, sel)
-			for i := range v.vars.Len() {
-				size += len(v.vars.At(i))
+// await reads the elements lo to hi of an array, to be written from lo + start on. look, if
+// it is not nil, gets each part before.
+func (j *joiner) await(ctx context.Context, b *appendBase, from *pieceArray, lo, hi, start int64, look func(elems) error) error {
+	return from.parts(ctx, b.axis, lo, hi, b.chunk, start, func(index []zarr.Index, first, end int64, e elems) error {
+		if look != nil {
+			if err := look(e); err != nil {
+				return err
 			}
-		} else {
-			v.data = make([]byte, size)
-			err = from.ReadBytes(ctx, sel, v.data)
 		}
-		if err != nil {
-			return err
+		index = slices.Clone(index)
+		index[b.axis] = zarr.Slice(start+first, start+end, 1)
+		j.pending = append(j.pending, pendingValues{b, index, e})
+		j.waiting += e.size() + 64
+		if j.encoded += e.size(); j.waiting > maxWaiting {
+			return j.flush(ctx)
 		}
-		j.pending = append(j.pending, v)
-		j.waiting += int64(size) + 64
-		j.encoded += int64(size)
-		return then(v)
+		return nil
 	})
-}
-
-// variableSize is the assumed size of an element of variable length.
-const variableSize = 256
-
-// slabs cuts an array along a dimension into parts of about slabBytes, which end
-// where chunks do if that is possible: chunks of the given length that begin at
-// -start. fn gets the selection of a part and its bytes.
-func slabs(shape []int64, axis int, elem, chunk, start int64, fn func(sel zarr.Selection, lo, hi int64, size int) error) error {
-	row := elem
-	for d, n := range shape {
-		if d == axis {
-			continue
-		}
-		if n == 0 {
-			return nil
-		}
-		if row > maxHeldValue/n {
-			return fmt.Errorf("%w: one step of it takes more than %d MiB", zarr.ErrTooLarge, maxHeldValue>>20)
-		}
-		row *= n
-	}
-	step := max(slabBytes/max(row, 1), 1)
-	for lo := int64(0); lo < shape[axis]; {
-		hi := shape[axis]
-		if hi-lo > step {
-			hi = lo + step
-			if whole := hi - (start+hi)%chunk; whole > lo {
-				hi = whole
-			}
-		}
-		if row*(hi-lo) > math.MaxInt {
-			return zarr.ErrTooLarge
-		}
-		if err := fn(along(len(shape), axis, lo, hi), lo, hi, int(row*(hi-lo))); err != nil {
-			return err
-		}
-		lo = hi
-	}
-	return nil
-}
-
-// along selects a part of one dimension.
-func along(rank, axis int, lo, hi int64) zarr.Selection {
-	index := make([]zarr.Index, rank)
-	index[axis] = zarr.Slice(lo, hi, 1)
-	return zarr.Sel(index...)
 }
 
 // flush writes the pending values, then starts a new bulk write.
@@ -688,8 +566,7 @@ func (j *joiner) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		sel := along(len(v.base.meta.Shape), v.base.axis, v.from, v.to)
-		if a.Type().Variable() {
+		if sel := zarr.Sel(v.index...); a.Type().Variable() {
 			err = a.WriteVar(ctx, sel, v.vars)
 		} else {
 			err = a.WriteBytes(ctx, sel, v.data)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
-	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -130,7 +129,7 @@ func (l *labels) meta(dim string, v zarr.Version, r *codecs.Registry) (*zarr.Met
 
 // stack gives the arrays of a piece the new dimension, and adds the coordinate with its
 // label.
-func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Registry) ([]foundNode, error) {
+func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs.Registry) ([]*appendArray, error) {
 	stays := map[string]bool{}
 	for _, n := range found {
 		if !n.meta.Array {
@@ -152,8 +151,7 @@ func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Re
 		}
 	}
 	labelled := map[string]bool{}
-	for i := range found {
-		n := &found[i]
+	for _, n := range found {
 		if !n.meta.Array || stays[n.path] {
 			continue
 		}
@@ -166,7 +164,7 @@ func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Re
 	}
 	for group := range labelled {
 		at := names.Join(group, dim)
-		if slices.ContainsFunc(found, func(n foundNode) bool { return n.path == at }) {
+		if slices.ContainsFunc(found, func(n *appendArray) bool { return n.path == at }) {
 			return nil, fmt.Errorf("%w: there is a node /%s already; the new dimension needs another name", ErrMisfit, at)
 		}
 		version := zarr.V3
@@ -179,93 +177,30 @@ func (l *labels) stack(dim string, found []foundNode, label []byte, r *codecs.Re
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, foundNode{path: at, meta: m, label: label})
+		found = append(found, &appendArray{path: at, meta: m, label: label})
 	}
 	return found, nil
 }
 
-// flat are further codecs, besides the exact ones, that encode elements in C order: a new
-// dimension of length 1 does not change what they encode.
-var flat = []string{"delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"}
-
 // stacked returns the metadata of an array with a new first dimension of length 1.
 func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
-	for _, name := range codecName.FindAllStringSubmatch(metaText(m, "codecs"), -1) {
-		if !slices.Contains(exact, name[1]) && !slices.Contains(flat, name[1]) {
-			return nil, fmt.Errorf("%w: the codec %s encodes arrays of a fixed number of dimensions", ErrMisfit, name[1])
-		}
-	}
-	dims := []string{dim}
-	for _, d := range m.DimensionNames {
-		if d == nil {
-			return nil, fmt.Errorf("%w: a dimension has no name", ErrMisfit)
-		}
-		dims = append(dims, *d)
-	}
 	chunks := m.Grid.Regular()
-	if chunks == nil || len(dims) != len(m.Shape)+1 {
+	if chunks == nil || len(m.DimensionNames) != len(m.Shape) {
 		return nil, fmt.Errorf("%w: a new dimension needs names of dimensions and a regular chunk grid", ErrMisfit)
 	}
-	shape := append([]int64{1}, m.Shape...)
-	chunks = append([]int{1}, chunks...)
-	docs, err := m.Print()
-	if err != nil {
-		return nil, err
+	if slices.Contains(m.DimensionNames, nil) {
+		return nil, fmt.Errorf("%w: a dimension has no name", ErrMisfit)
 	}
-	name := names.V3
-	if m.Version == zarr.V2 {
-		name = names.V2Array
+	c := m.Clone()
+	var err error
+	if c.Codecs, err = m.Codecs.Stacked(r); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	var doc map[string]any
-	if err := policy.DecodeNumbers(docs[name], &doc); err != nil {
-		return nil, err
-	}
-	doc["shape"] = shape
-	if m.Version == zarr.V2 {
-		doc["chunks"] = chunks
-	} else {
-		doc["dimension_names"] = dims
-		doc["chunk_grid"] = map[string]any{"name": "regular", "configuration": map[string]any{"chunk_shape": chunks}}
-		stackCodecs(doc["codecs"])
-	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	attrs := m.Attributes
-	if m.Version == zarr.V2 {
-		if err := attrs.Set("_ARRAY_DIMENSIONS", dims); err != nil {
-			return nil, err
-		}
-		return meta.ParseV2Array(text, attrs.Text(), r)
-	}
-	c, err := meta.ParseV3(text, r)
-	if err == nil {
-		c.Attributes = attrs // doc has texts in place of NaN and infinities
-	}
-	return c, err
-}
-
-// stackCodecs adds a first dimension of length 1 to the configurations of v3 codecs.
-func stackCodecs(list any) {
-	all, _ := list.([]any)
-	for _, c := range all {
-		codec, _ := c.(map[string]any)
-		config, _ := codec["configuration"].(map[string]any)
-		if order, ok := config["order"].([]any); ok {
-			next := []any{0}
-			for _, d := range order {
-				n, _ := d.(json.Number)
-				k, _ := n.Int64()
-				next = append(next, k+1)
-			}
-			config["order"] = next
-		}
-		if shape, ok := config["chunk_shape"].([]any); ok {
-			config["chunk_shape"] = append([]any{1}, shape...)
-		}
-		stackCodecs(config["codecs"])
-	}
+	c.Shape = append([]int64{1}, m.Shape...)
+	c.Grid = meta.RegularGrid(append([]int{1}, chunks...))
+	c.Keys = m.Keys.WithRank(len(c.Shape))
+	c.DimensionNames = append([]*string{&dim}, m.DimensionNames...)
+	return c, c.Validate()
 }
 
 // labelArray returns an array in memory that holds one label.

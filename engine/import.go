@@ -118,7 +118,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 			return nil, err
 		}
 	}
-	s, err := im.session(ctx)
+	s, err := db.beginImport(ctx, src, o, func(s *Session) error { return im.prepare(ctx, s) })
 	if err != nil {
 		return nil, err
 	}
@@ -268,38 +268,34 @@ func (im *importer) check() error {
 	return checkNewPath(im.version, im.o.To)
 }
 
-// session begins or resumes the session that the import writes into.
-func (im *importer) session(ctx context.Context) (*Session, error) {
-	return im.begin(ctx, func(s *Session) error { return im.prepare(ctx, s) })
-}
-
-// begin begins or resumes a session, and prepares one that is not resumed.
-func (im *importer) begin(ctx context.Context, prepare func(*Session) error) (*Session, error) {
-	if im.o.Session != nil {
-		s, err := im.db.Resume(ctx, *im.o.Session)
+// beginImport begins or resumes the session of an import, and prepares one that is not
+// resumed.
+func (db *DB) beginImport(ctx context.Context, src *Source, o ImportOptions, prepare func(*Session) error) (*Session, error) {
+	if o.Session != nil {
+		s, err := db.Resume(ctx, *o.Session)
 		if err != nil {
 			return nil, err
 		}
-		if im.o.Branch != "" && im.o.Branch != s.Branch() {
-			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), im.o.Branch), s.Close())
+		if o.Branch != "" && o.Branch != s.Branch() {
+			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), o.Branch), s.Close())
 		}
 		if err := prepare(s); err != nil {
-			return nil, im.o.abandon(s, err)
+			return nil, o.abandon(s, err)
 		}
 		return s, nil
 	}
-	branch := cmp.Or(im.o.Branch, txn.MainBranch)
-	label := fmt.Sprintf("import %s to /%s", im.src.name(), im.o.To)
-	if im.o.Resume && !im.o.Link {
-		left, err := im.db.left(ctx, branch, func(l string) bool { return l == label })
+	branch := cmp.Or(o.Branch, txn.MainBranch)
+	label := fmt.Sprintf("import %s to /%s", src.name(), o.To)
+	if o.Resume && !o.Link {
+		left, err := db.left(ctx, branch, func(l string) bool { return l == label })
 		if err != nil {
 			return nil, err
 		}
 		if left != nil {
-			return im.db.Resume(ctx, left.ID)
+			return db.Resume(ctx, left.ID)
 		}
 	}
-	s, err := im.db.Begin(ctx, branch)
+	s, err := db.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +337,7 @@ func (o *ImportOptions) abandon(s *Session, err error) error {
 
 // prepare makes sure that nothing is at the destination, and groups are above.
 func (im *importer) prepare(ctx context.Context, s *Session) error {
-	err := im.vacant(ctx, s)
+	err := vacant(ctx, s, im.o.To)
 	if errors.Is(err, zarr.ErrExists) && im.o.Overwrite {
 		err = nil // copy compares
 		if im.guesses() {
@@ -361,12 +357,12 @@ func (im *importer) prepare(ctx context.Context, s *Session) error {
 }
 
 // vacant is zarr.ErrExists if there is something at the destination.
-func (im *importer) vacant(ctx context.Context, s *Session) error {
-	for key, err := range s.List(ctx, kv.ListOptions{Prefix: im.to}) {
+func vacant(ctx context.Context, s *Session, to string) error {
+	for key, err := range s.List(ctx, kv.ListOptions{Prefix: names.Dir(to)}) {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("import to /%s: %w: there is %s; choose another path or overwrite it", im.o.To, zarr.ErrExists, key)
+		return fmt.Errorf("import to /%s: %w: there is %s; choose another path or overwrite it", to, zarr.ErrExists, key)
 	}
 	return nil
 }

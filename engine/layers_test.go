@@ -98,7 +98,7 @@ var layers = map[string][]string{
 	"formats/tiff":        {"formats", "codecs", "internal/lru", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "refs", "zarr"}, // of tests
+	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
 

@@ -82,7 +82,12 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 		return nil, err
 	}
 	l := newLinker(db, src, o, set, prefix)
-	s, err := l.session(ctx)
+	s, err := db.beginImport(ctx, src, o, func(s *Session) error {
+		if o.Overwrite {
+			return nil // what is there is replaced when the rest is complete
+		}
+		return vacant(ctx, s, o.To)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,16 +111,6 @@ func (l *linker) grants() Follow {
 // forbidden are prefixes that reading may not follow.
 func (l *linker) forbidden() []string { return slices.Concat(l.files.forbidden, l.columns.forbidden) }
 
-func (l *linker) session(ctx context.Context) (*Session, error) {
-	im := &importer{db: l.db, src: l.src, o: l.o, to: names.Dir(l.o.To)}
-	return im.begin(ctx, func(s *Session) error {
-		if l.o.Overwrite {
-			return nil // what is there is replaced when the rest is complete
-		}
-		return im.vacant(ctx, s)
-	})
-}
-
 func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	var err error
 	if l.bulk, err = s.Bulk(ctx, l.o.To, false); err != nil {
@@ -127,7 +122,7 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	if err := l.bulk.Finish(ctx); err != nil {
 		return nil, err
 	}
-	found, err := l.verify(ctx, s)
+	found, err := verifyNodes(ctx, s, l.o.To)
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +136,12 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	return res, err
 }
 
-// verify opens every node that was imported, adds the separators that documents lack, and
-// makes groups above.
-func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err error) {
+// verifyNodes opens every node at and below a path that was imported, adds the separators
+// that documents lack, and makes groups above.
+func verifyNodes(ctx context.Context, s *Session, to string) (found Survey, err error) {
 	separators := policy.NewSeparators(s)
 	separators.Listed = true
-	for n, err := range s.Walk(ctx, l.o.To) {
+	for n, err := range s.Walk(ctx, to) {
 		if found.Nodes == 0 && errors.Is(err, zarr.ErrNotFound) {
 			break
 		}
@@ -154,7 +149,7 @@ func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err erro
 		if err != nil {
 			return found, err
 		}
-		if path == l.o.To {
+		if path == to {
 			found.version = m.Version
 		}
 		if m.Version == zarr.V2 {
@@ -168,16 +163,16 @@ func (l *linker) verify(ctx context.Context, s *Session) (found Survey, err erro
 	if found.Nodes == 0 {
 		return found, fmt.Errorf("%w: the set has no array and no group", ErrFormat)
 	}
-	if l.o.To == "" {
+	if to == "" {
 		return found, nil
 	}
-	if err := checkNewPath(found.version, l.o.To); err != nil {
-		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	if err := checkNewPath(found.version, to); err != nil {
+		return found, fmt.Errorf("import to /%s: %w", to, err)
 	}
-	if err := s.groupsAbove(ctx, l.o.To, found.version, false); err != nil {
-		return found, fmt.Errorf("import to /%s: %w", l.o.To, err)
+	if err := s.groupsAbove(ctx, to, found.version, false); err != nil {
+		return found, fmt.Errorf("import to /%s: %w", to, err)
 	}
-	return found, s.copies.Above(ctx, l.o.To)
+	return found, s.copies.Above(ctx, to)
 }
 
 // correctStored corrects a document of a session, if there is one.

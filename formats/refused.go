@@ -17,22 +17,17 @@ type Refusal struct {
 	// Err is the reason. Where it is ErrUnsupported, the array can still be copied,
 	// linked and exported as it is; else it is damaged.
 	Err error
-	// Shape and Chunks are those of the array, and Separator stands between the numbers
-	// of its chunk keys (v2 form). Without Chunks the array has no dimensions.
+	// Shape and Chunks are those of the array. Without Chunks it has no dimensions.
 	Shape, Chunks []int64
-	Separator     byte
 }
 
 // Document returns the Zarr v3 document of the array. Its only codec is that of
 // [RefusedCodec].
 func (r Refusal) Document() []byte {
 	m := []any{"zarr_format", 3, "node_type", "array"}
-	shape, chunks, sep := r.Shape, r.Chunks, r.Separator
+	shape, chunks := r.Shape, r.Chunks
 	if len(chunks) == 0 || len(shape) != len(chunks) {
 		shape, chunks = []int64{}, []int64{}
-	}
-	if sep == 0 {
-		sep = '/'
 	}
 	reason := r.Err.Error()
 	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // by what the error is
@@ -44,7 +39,7 @@ func (r Refusal) Document() []byte {
 	}
 	m = append(m, "shape", shape, "data_type", "uint8",
 		"chunk_grid", Named("regular", codecs.Object("chunk_shape", chunks)),
-		"chunk_key_encoding", Named("v2", codecs.Object("separator", string(sep))),
+		"chunk_key_encoding", Named("v2", codecs.Object("separator", "/")),
 		"fill_value", 0,
 		"codecs", []any{Named(refusedName(r.Scheme), codecs.Object("reason", reason, "damaged", !errors.Is(r.Err, ErrUnsupported)))})
 	return codecs.Object(m...)

@@ -85,16 +85,6 @@ func (a *Array) changeMeta(ctx context.Context, change func(m *Meta) error, stor
 	}, stored)
 }
 
-// reshape is changeMeta for the shape, which change sets. The handle uses it from then
-// on. The result is the state with the shape before.
-func (a *Array) reshape(ctx context.Context, change func(m *Meta) error) (was *arrayState, err error) {
-	err = a.changeMeta(ctx, change, func(old, m *Meta) {
-		was = a.st.Load().with(old)
-		a.know(func(known *Meta) { known.Shape = m.Shape }, a.locks.noteShape(a.loc))
-	})
-	return was, err
-}
-
 // refresh makes the handle see a shape that was changed through another one, because
 // a writer must know which elements of the chunks at the edge belong to the array.
 // The caller holds no lock of a chunk.

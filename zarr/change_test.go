@@ -81,35 +81,22 @@ func TestResizeOfOldHandleDeletesChunks(t *testing.T) {
 	}
 }
 
-// Appends through several handles follow each other, at the same time too.
-func TestAppendsOfManyHandles(t *testing.T) {
+// Changes of metadata through several handles follow each other, at the same time too.
+func TestChangesOfManyHandles(t *testing.T) {
 	ctx := t.Context()
 	store, o, _, _ := handles(t, V3, Spec{Shape: []int64{0}, Chunks: []int64{3}, DataType: "int8"})
-	var arrays []*Array
-	for range 20 {
-		arrays = append(arrays, must(OpenArray(ctx, store, "a", o)))
-	}
 	var work sync.WaitGroup
-	for i, a := range arrays {
+	for i := range 20 {
+		a := must(OpenArray(ctx, store, "a", o))
 		work.Go(func() {
-			if err := a.AppendBytes(ctx, 0, []byte{byte(i)}); err != nil {
-				t.Error(err)
-			}
 			if err := a.SetAttributes(ctx, attributesOf(fmt.Sprintf(`{"k%d":1}`, i))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	work.Wait()
-	got := mustRead(Read[int8](ctx, stored(t, store), Sel()))
-	slices.Sort(got)
-	for i, v := range got {
-		if int(v) != i {
-			t.Errorf("element %d is %d", i, v)
-		}
-	}
-	if n := stored(t, store).Meta().Attributes.Len(); len(got) != 20 || n != 20 {
-		t.Errorf("%d elements, %d attributes", len(got), n)
+	if n := stored(t, store).Meta().Attributes.Len(); n != 20 {
+		t.Errorf("%d attributes", n)
 	}
 }
 
@@ -160,7 +147,6 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	must(0, Write(ctx, c, Sel(), []int16{1, 2, 3, 4}))
 	change := map[string]func(*Array) error{
 		"Resize":        func(a *Array) error { return a.Resize(ctx, []int64{9}, ResizeOptions{}) },
-		"Append":        func(a *Array) error { return a.AppendBytes(ctx, 0, []byte{1}) },
 		"SetAttributes": func(a *Array) error { return a.SetAttributes(ctx, attributesOf(`{"x":1}`)) },
 	}
 	for name, change := range change {

@@ -22,18 +22,12 @@ var ErrType = errors.New("zarr: wrong type")
 //	float32, float64                    floats of as many bits or fewer, bfloat16 and the like too;
 //	                                    integers of at most 24 and 53 bits
 //	string                              strings, JSON, fixed_length_utf32, null_terminated_bytes
-//	[]byte                              byte strings, of a fixed length too
-//	[N]byte                             raw bytes
-//	[N]E, []E                           subarrays, ragged arrays
-//	int64, [time.Time]                  datetimes; NaT is the zero time
-//	int64, [time.Duration]              timedeltas; NaT is the least duration
-//	structs                             structs
+//	[]byte                              byte strings, of a fixed length too, and raw bytes
+//	int64                               the counts of datetimes and timedeltas
 //
-// or a type made of one of these. The fields of a Go struct are those of the
-// same name, or of the name in a tag like `zarr:"lat"`; `zarr:"-"` and
-// unexported fields are ignored, and fields of the array may be missing. The
-// first line, and floats of their own width, cost no conversion. Any other T is
-// [ErrType]. A result larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
+// or a type made of one of these. The first line, and floats of their own width, cost no
+// conversion. Any other T is [ErrType]: structs, subarrays and ragged arrays are
+// read with [Array.ReadBytes] and [Array.ReadVar]. A result larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
 func Read[T any](ctx context.Context, a *Array, sel Selection) (data []T, shape []int64, err error) {
 	if shape, err = a.resolve(sel); err == nil {
 		data, err = read[T](ctx, a, sel)
@@ -117,9 +111,8 @@ func readInto[T any](ctx context.Context, a *Array, sel Selection, dst []T) erro
 
 // Write stores data, in C order, in the elements of sel: as many as the
 // selection has, else the error is [ErrSelection]; [Fill] writes one value
-// everywhere. T is as for [Read], but an integer has the width of the array's,
-// and a struct every field of the array. Floats are rounded to the nearest,
-// times and durations to whole counts, down. A value that the data type cannot
+// everywhere. T is as for [Read], but an integer has the width of the array's.
+// Floats are rounded to the nearest. A value that the data type cannot
 // represent, such as a text that is too long, is [ErrValue], and nothing is
 // written. For the rest see [Array.WriteBytes].
 func Write[T any](ctx context.Context, a *Array, sel Selection, data []T) error {

@@ -134,7 +134,6 @@ func TestTypeErrors(t *testing.T) {
 	check(ReadInto(ctx, array("int32"), Sel(), make([]uint32, 2)), "uint32")
 	check(array("string").ReadBytes(ctx, Sel(), nil), "no fixed size")
 	check(array("string").WriteBytes(ctx, Sel(), nil), "no fixed size")
-	check(array("string").AppendBytes(ctx, 0, nil), "no fixed size")
 	_, err = array("int8").ReadVar(ctx, Sel())
 	check(err, "fixed size")
 	check(array("int8").WriteVar(ctx, Sel(), dtype.Variable{}), "fixed size")

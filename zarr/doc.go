@@ -22,7 +22,7 @@
 // bytes there. Programs that mind set it back with MADV_NOHUGEPAGE, or read pieces below 4 MiB.
 //
 //	nodes       Open, OpenArray, OpenGroup, OpenEach, Walk, Create, CreateGroup, Consolidate
-//	elements    Read, ReadInto, Write, Fill, Append; Array.ReadBytes, Array.ReadTo, …
+//	elements    Read, ReadInto, Write, Fill; Array.ReadBytes, Array.Parts, …
 //	selections  Sel, Orthogonal, Points of Slice, At, List, …; ParseSelection,
 //	            by labels such as time='2020-02': ParseSelection of package cf
 package zarr

@@ -1,12 +1,10 @@
 package zarr_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -105,7 +103,7 @@ func ExampleArray_Resize() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := a.AppendBytes(ctx, 0, []byte{1, 2, 3}); err != nil {
+	if err := a.Resize(ctx, []int64{5}, zarr.ResizeOptions{}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(a.Shape())
@@ -135,95 +133,17 @@ func ExampleRead() {
 	// true
 }
 
-// A selection goes to a writer part by part, so that it may be larger than memory.
-func ExampleArray_ReadTo() {
+// A selection is read part by part, so that it may be larger than memory.
+func ExampleArray_Parts() {
 	ctx := context.Background()
 	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{2, 3}, DataType: "int16"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := zarr.Write(ctx, a, zarr.Sel(), []int16{0, 1, 2, 10, 11, 12}); err != nil {
-		log.Fatal(err)
-	}
-	var out bytes.Buffer
-	err = a.ReadTo(ctx, zarr.Sel(zarr.All(), zarr.At(2)), &out)
-	fmt.Println(out.Bytes(), err)
 	for p, err := range a.Parts(zarr.Sel(), 6) {
 		fmt.Println(p.Selection, p.Shape, err)
 	}
 	// Output:
-	// [2 0 12 0] <nil>
 	// orthogonal 0:1,0:3 [1 3] <nil>
 	// orthogonal 1:2,0:3 [1 3] <nil>
-}
-
-func ExampleAppend() {
-	ctx := context.Background()
-	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{1, 2}, DataType: "float32"}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := zarr.Append(ctx, a, 0, []float32{1, 2, 3, 4}); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(zarr.Read[float32](ctx, a, zarr.Sel()))
-	err = zarr.Append(ctx, a, 0, []float32{5})
-	fmt.Println(errors.Is(err, zarr.ErrSelection), a.Shape())
-	// Output:
-	// [0 0 1 2 3 4] [3 2] <nil>
-	// true [3 2]
-}
-
-// Go structs are the elements of structured arrays, slices those of ragged ones.
-func ExampleTypeOf() {
-	type Event struct {
-		When time.Time
-		Pos  [2]float32
-		Kind uint8 `zarr:"kind"`
-	}
-	ctx := context.Background()
-	typ, err := zarr.TypeOf[Event]()
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Subarrays have a form in v2 only.
-	a, err := zarr.Create(ctx, kv.NewMem(), "events", zarr.Spec{Version: zarr.V2, Shape: []int64{3}, Type: typ}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	when := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
-	if err := zarr.Write(ctx, a, zarr.Sel(zarr.At(1)), []Event{{when, [2]float32{1.5, -2}, 7}}); err != nil {
-		log.Fatal(err)
-	}
-	events, _, err := zarr.Read[Event](ctx, a, zarr.Sel(zarr.At(1)))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(a.Type())
-	fmt.Println(events[0].When.Format(time.RFC3339), events[0].Pos, events[0].Kind)
-	// Output:
-	// struct{When: numpy.datetime64[ns], Pos: float32[2], kind: uint8}
-	// 2024-02-29T12:00:00Z [1.5 -2] 7
-}
-
-func ExampleRead_ragged() {
-	ctx := context.Background()
-	typ, err := zarr.TypeOf[[]int32]()
-	if err != nil {
-		log.Fatal(err)
-	}
-	a, err := zarr.Create(ctx, kv.NewMem(), "tracks", zarr.Spec{Version: zarr.V2, Shape: []int64{4}, Chunks: []int64{2}, Type: typ}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := zarr.Write(ctx, a, zarr.Sel(zarr.Slice(1, 4, 1)), [][]int32{{1, 2, 3}, {}, {4}}); err != nil {
-		log.Fatal(err)
-	}
-	tracks, _, err := zarr.Read[[]int32](ctx, a, zarr.Sel())
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(tracks)
-	// Output:
-	// [[] [1 2 3] [] [4]]
 }

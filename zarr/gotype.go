@@ -2,12 +2,16 @@ package zarr
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -16,105 +20,15 @@ import (
 // that is too long, a number out of range.
 var ErrValue = errors.New("zarr: value does not fit")
 
-// TypeOf returns the data type that holds a Go type without loss, for [Spec]:
-// beyond what [dtype.Of] knows, structs, arrays ([N]byte is raw bytes), slices
-// (ragged arrays), times as datetime64[ns] and durations as timedelta64[ns].
-// The error is [ErrType].
-func TypeOf[T any]() (dtype.Type, error) {
-	t, err := typeOf(reflect.TypeFor[T](), false)
-	if err != nil {
-		return t, fmt.Errorf("%w: %v: %w", ErrType, reflect.TypeFor[T](), err)
-	}
-	return t, nil
-}
-
-var (
-	timeType     = reflect.TypeFor[time.Time]()
-	durationType = reflect.TypeFor[time.Duration]()
-)
-
-// typeOf is TypeOf; fixed means that the type is part of one that needs parts of
-// fixed size, which also excludes recursive types.
-func typeOf(g reflect.Type, fixed bool) (dtype.Type, error) {
-	switch g {
-	case timeType:
-		return dtype.NewDatetime("ns", 1)
-	case durationType:
-		return dtype.NewTimedelta("ns", 1)
-	}
-	if k := g.Kind(); fixed && (k == reflect.String || k == reflect.Slice) {
-		return dtype.Type{}, fmt.Errorf("%v has no fixed size", g)
-	}
-	if t, ok := dtype.OfType(g); ok {
-		return t, nil
-	}
-	switch g.Kind() {
-	case reflect.Slice:
-		elem, err := typeOf(g.Elem(), true)
-		if err != nil {
-			return elem, err
-		}
-		return dtype.NewRagged(elem)
-	case reflect.Array:
-		return typeOfArray(g)
-	case reflect.Struct:
-		var fields []dtype.Field
-		for _, f := range goFields(g) {
-			t, err := typeOf(f.typ, true)
-			if err != nil {
-				return t, fmt.Errorf("field %s: %w", f.name, err)
-			}
-			fields = append(fields, dtype.Field{Name: f.name, Type: t})
-		}
-		return dtype.NewStruct(fields)
-	}
-	return dtype.Type{}, fmt.Errorf("no data type holds %v", g)
-}
-
-// typeOfArray makes arrays of arrays one subarray.
-func typeOfArray(g reflect.Type) (dtype.Type, error) {
-	if g.Elem().Kind() == reflect.Uint8 {
-		return dtype.NewRaw(g.Len())
-	}
-	var shape []int
-	for g.Kind() == reflect.Array {
-		shape = append(shape, g.Len())
-		g = g.Elem()
-	}
-	elem, err := typeOf(g, true)
-	if err != nil {
-		return elem, err
-	}
-	return dtype.NewSubarray(elem, shape)
-}
-
-// goField is a field of a Go struct and its field of the data type.
-type goField struct {
-	name   string
-	typ    reflect.Type
-	offset uintptr
-}
-
-func goFields(g reflect.Type) []goField {
-	var list []goField
-	for f := range g.Fields() {
-		name, ok := f.Tag.Lookup("zarr")
-		if !ok {
-			name = f.Name
-		}
-		if f.IsExported() && name != "-" {
-			list = append(list, goField{name, f.Type, f.Offset})
-		}
-	}
-	return list
-}
+// durationType counts in a unit of its own, unlike a timedelta.
+var durationType = reflect.TypeFor[time.Duration]()
 
 // conv converts one element between a Go value and memory layout. The pointers
 // are to values of the Go type that it was made for.
 type conv struct {
 	// get sets the value from an element.
 	get func(p unsafe.Pointer, elem []byte) error
-	// put appends the element of a value; nil if the Go type has not all of it.
+	// put appends the element of a value; nil if most values would not fit.
 	put func(dst []byte, p unsafe.Pointer) ([]byte, error)
 }
 
@@ -162,33 +76,15 @@ func readConverted[T any](ctx context.Context, a *Array, sel Selection, dst []T,
 	return dst, nil
 }
 
-// writeConv is convOf for writing.
-func writeConv[T any](t dtype.Type, mismatch error) (conv, error) {
-	p, err := convOf(reflect.TypeFor[T](), t)
-	if err == nil && p.put == nil {
-		err = errors.New("the Go type is wider, or has not all fields")
-	}
-	if err != nil {
-		err = fmt.Errorf("%w: %w", mismatch, err)
-	}
-	return p, err
-}
-
-// checkWrite reports whether elements of a Go type can be written.
-func checkWrite[T any](t dtype.Type) error {
-	err := checkType[T](t, true)
-	if err != nil {
-		_, err = writeConv[T](t, err)
-	}
-	return err
-}
-
 // writeConverted is the opposite of readConverted.
 func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []T, every bool, mismatch error) error {
 	t := a.Type()
-	p, err := writeConv[T](t, mismatch)
+	p, err := convOf(reflect.TypeFor[T](), t)
+	if err == nil && p.put == nil {
+		err = errors.New("the Go type is wider")
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", mismatch, err)
 	}
 	if !t.Variable() {
 		mem := make([]byte, 0, len(data)*t.Size())
@@ -228,24 +124,17 @@ func writeConverted[T any](ctx context.Context, a *Array, sel Selection, data []
 
 // convOf makes the conv for a Go type and a data type.
 func convOf(g reflect.Type, t dtype.Type) (conv, error) {
-	switch g {
-	case timeType:
-		return timeConv(t)
-	case durationType:
-		return durationConv(t)
-	}
-	switch g.Kind() {
-	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
-		return numberConv(g, t)
-	case reflect.String:
+	switch k := g.Kind(); {
+	case g == durationType:
+	case k == reflect.String:
 		return textConv(t)
-	case reflect.Slice:
-		return sliceConv(g, t)
-	case reflect.Array:
-		return arrayConv(g, t)
-	case reflect.Struct:
-		return structConv(g, t)
+	case k == reflect.Slice && g.Elem().Kind() == reflect.Uint8:
+		switch t.Kind() {
+		case dtype.Bytes, dtype.FixedBytes, dtype.Raw:
+			return bytesConv(t), nil
+		}
+	case k >= reflect.Bool && k <= reflect.Float64:
+		return numberConv(g, t)
 	}
 	return conv{}, noConv(g, t)
 }
@@ -254,148 +143,232 @@ func noConv(g reflect.Type, t dtype.Type) error {
 	return fmt.Errorf("%v does not hold %v", g, t)
 }
 
-// sliceConv is for ragged arrays and byte strings.
-func sliceConv(g reflect.Type, t dtype.Type) (conv, error) {
-	bytes := g.Elem().Kind() == reflect.Uint8
-	switch k := t.Kind(); {
-	case bytes && (k == dtype.Bytes || k == dtype.FixedBytes || k == dtype.Raw):
-		return bytesConv(t), nil
-	case k != dtype.Ragged:
-		return conv{}, noConv(g, t)
+// loadLE and appendLE read and write a scalar of up to eight bytes.
+func loadLE(elem []byte) uint64 {
+	var v uint64
+	for i, b := range elem {
+		v |= uint64(b) << (8 * i)
 	}
-	elem, _ := t.Elem()
-	one, err := convOf(g.Elem(), elem)
-	if err != nil {
-		return conv{}, err
-	}
-	size, step := elem.Size(), g.Elem().Size()
-	p := conv{get: func(p unsafe.Pointer, b []byte) error {
-		n := len(b) / size
-		s := reflect.MakeSlice(g, n, n)
-		if err := getRow(one, s.UnsafePointer(), step, b, size); err != nil {
-			return err
-		}
-		reflect.NewAt(g, p).Elem().Set(s)
-		return nil
-	}}
-	if one.put != nil {
-		p.put = func(dst []byte, p unsafe.Pointer) ([]byte, error) {
-			s := reflect.NewAt(g, p).Elem()
-			return putRow(one, dst, s.UnsafePointer(), step, s.Len())
-		}
-	}
-	return p, nil
+	return v
 }
 
-// arrayConv is for raw bytes and subarrays.
-func arrayConv(g reflect.Type, t dtype.Type) (conv, error) {
-	n := g.Len()
-	if g.Elem().Kind() == reflect.Uint8 && t.Kind() == dtype.Raw && t.Size() == n {
+func appendLE(dst []byte, v uint64, size int) []byte {
+	for range size {
+		dst, v = append(dst, byte(v)), v>>8
+	}
+	return dst
+}
+
+// numberConv is for numbers that have the same kind and, floats aside, width.
+func numberConv(g reflect.Type, t dtype.Type) (conv, error) {
+	size, k := t.Size(), t.Kind()
+	switch {
+	case g.Kind() == reflect.Bool && k == dtype.Bool:
 		return conv{
-			get: func(p unsafe.Pointer, elem []byte) error {
-				copy(unsafe.Slice((*byte)(p), n), elem)
-				return nil
-			},
-			put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
-				return append(dst, unsafe.Slice((*byte)(p), n)...), nil
-			},
+			get: func(p unsafe.Pointer, elem []byte) error { *(*bool)(p) = elem[0] != 0; return nil },
+			put: func(dst []byte, p unsafe.Pointer) ([]byte, error) { return append(dst, *(*byte)(p)), nil },
 		}, nil
+	case g.Kind() >= reflect.Int8 && g.Kind() <= reflect.Int64 && int(g.Size()) == size && (k == dtype.Int || k == dtype.Datetime || k == dtype.Timedelta),
+		g.Kind() >= reflect.Uint8 && g.Kind() <= reflect.Uint64 && int(g.Size()) == size && k == dtype.Uint:
+		return integerConv(g, t), nil
+	case (g.Kind() == reflect.Float32 || g.Kind() == reflect.Float64) && k == dtype.Float && t.Bits() <= g.Bits():
+		return floatConv(g.Bits(), t), nil
 	}
-	elem, shape := t.Elem()
-	if t.Kind() != dtype.Subarray || shape[0] != n {
-		return conv{}, noConv(g, t)
+	if widens(g, t) {
+		return wideConv(g, t), nil
 	}
-	if len(shape) > 1 {
-		var err error
-		if elem, err = dtype.NewSubarray(elem, shape[1:]); err != nil {
-			return conv{}, err
-		}
-	}
-	one, err := convOf(g.Elem(), elem)
-	if err != nil {
-		return conv{}, err
-	}
-	size, step := elem.Size(), g.Elem().Size()
-	p := conv{get: func(p unsafe.Pointer, b []byte) error { return getRow(one, p, step, b, size) }}
-	if one.put != nil {
-		p.put = func(dst []byte, p unsafe.Pointer) ([]byte, error) { return putRow(one, dst, p, step, n) }
-	}
-	return p, nil
+	return conv{}, noConv(g, t)
 }
 
-// getRow sets values that lie step bytes apart.
-func getRow(one conv, p unsafe.Pointer, step uintptr, b []byte, size int) error {
-	for i := 0; len(b) >= size; i++ {
-		if err := one.get(unsafe.Add(p, uintptr(i)*step), b[:size]); err != nil {
-			return err
-		}
-		b = b[size:]
+// widens reports whether a Go number holds every integer of a type.
+func widens(g reflect.Type, t dtype.Type) bool {
+	signed := t.Kind() == dtype.Int
+	if !signed && t.Kind() != dtype.Uint {
+		return false
 	}
-	return nil
+	switch k := g.Kind(); {
+	case k >= reflect.Int8 && k <= reflect.Int64:
+		return t.Bits() < g.Bits() || signed && t.Bits() == g.Bits()
+	case k >= reflect.Uint8 && k <= reflect.Uint64:
+		return !signed && t.Bits() <= g.Bits()
+	case k == reflect.Float32:
+		return t.Bits() <= 24
+	case k == reflect.Float64:
+		return t.Bits() <= 53
+	}
+	return false
 }
 
-func putRow(one conv, dst []byte, p unsafe.Pointer, step uintptr, n int) ([]byte, error) {
-	var err error
-	for i := range n {
-		if dst, err = one.put(dst, unsafe.Add(p, uintptr(i)*step)); err != nil {
-			return dst, err
+// wideConv reads integers as a number that holds them. It has no put: most values of
+// a wider Go type would not fit.
+func wideConv(g reflect.Type, t dtype.Type) conv {
+	kind, unused := g.Kind(), 64-8*t.Size()
+	signed := t.Kind() == dtype.Int
+	return conv{get: func(p unsafe.Pointer, elem []byte) error {
+		v := loadLE(elem)
+		if signed {
+			v = uint64(int64(v<<unused) >> unused)
 		}
-	}
-	return dst, nil
-}
-
-// structConv matches fields by name.
-func structConv(g reflect.Type, t dtype.Type) (conv, error) {
-	if t.Kind() != dtype.Struct {
-		return conv{}, noConv(g, t)
-	}
-	byName := make(map[string]goField)
-	for _, f := range goFields(g) {
-		byName[f.name] = f
-	}
-	type step struct {
-		conv
-		from     uintptr
-		off, end int
-	}
-	var steps []step
-	complete := true
-	for _, f := range t.Fields() {
-		to, ok := byName[f.Name]
-		if !ok {
-			complete = false
-			continue
-		}
-		delete(byName, f.Name)
-		one, err := convOf(to.typ, f.Type)
-		if err != nil {
-			return conv{}, fmt.Errorf("field %s: %w", f.Name, err)
-		}
-		complete = complete && one.put != nil
-		steps = append(steps, step{one, to.offset, f.Offset, f.Offset + f.Type.Size()})
-	}
-	for name := range byName {
-		return conv{}, fmt.Errorf("%v has no field %q", t, name)
-	}
-	p := conv{get: func(p unsafe.Pointer, elem []byte) error {
-		for _, s := range steps {
-			if err := s.get(unsafe.Add(p, s.from), elem[s.off:s.end]); err != nil {
-				return err
-			}
+		switch kind {
+		case reflect.Int8, reflect.Uint8:
+			*(*uint8)(p) = uint8(v)
+		case reflect.Int16, reflect.Uint16:
+			*(*uint16)(p) = uint16(v)
+		case reflect.Int32, reflect.Uint32:
+			*(*uint32)(p) = uint32(v)
+		case reflect.Float32:
+			*(*float32)(p) = float32(int64(v)) // of at most 24 bits
+		case reflect.Float64:
+			*(*float64)(p) = float64(int64(v)) // of at most 53 bits
+		default:
+			*(*uint64)(p) = v
 		}
 		return nil
 	}}
-	if complete {
-		// Fields are packed, so that appending puts each at its offset.
-		p.put = func(dst []byte, p unsafe.Pointer) ([]byte, error) {
-			var err error
-			for _, s := range steps {
-				if dst, err = s.put(dst, unsafe.Add(p, s.from)); err != nil {
-					return dst, err
+}
+
+// integerConv is for integers of the width of the Go type, or of fewer bits in
+// the same number of bytes.
+func integerConv(g reflect.Type, t dtype.Type) conv {
+	size, narrow := t.Size(), t.Kind() != dtype.Datetime && t.Kind() != dtype.Timedelta && t.Bits() < 8
+	load := func(p unsafe.Pointer) uint64 {
+		switch size {
+		case 1:
+			return uint64(*(*uint8)(p))
+		case 2:
+			return uint64(*(*uint16)(p))
+		case 4:
+			return uint64(*(*uint32)(p))
+		}
+		return *(*uint64)(p)
+	}
+	return conv{
+		get: wideConv(g, t).get,
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			v := load(p)
+			if narrow {
+				if s := 8 - t.Bits(); t.Kind() == dtype.Int && int8(v<<s)>>s != int8(v) || t.Kind() == dtype.Uint && v>>t.Bits() != 0 {
+					return dst, fmt.Errorf("%w: beyond the range of %v", ErrValue, t)
 				}
 			}
-			return dst, nil
-		}
+			return appendLE(dst, v, size), nil
+		},
 	}
-	return p, nil
+}
+
+// floatConv is for a Go float of width bits and a float of as many or fewer.
+func floatConv(width int, t dtype.Type) conv {
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			switch v := loadLE(elem); {
+			case width == 32 && t.Bits() == 32:
+				*(*uint32)(p) = uint32(v) // a signalling NaN stays one
+			case width == 32:
+				*(*float32)(p) = float32(t.FloatValue(v))
+			default:
+				*(*float64)(p) = t.FloatValue(v)
+			}
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			if width == t.Bits() {
+				if width == 32 {
+					return appendLE(dst, uint64(*(*uint32)(p)), 4), nil
+				}
+				return appendLE(dst, *(*uint64)(p), 8), nil
+			}
+			v := 0.0
+			if width == 32 {
+				v = float64(*(*float32)(p))
+			} else {
+				v = *(*float64)(p)
+			}
+			b, ok := t.RoundFloat(v)
+			if !ok {
+				return dst, fmt.Errorf("%w: %v is no %v", ErrValue, v, t)
+			}
+			return appendLE(dst, b, t.Size()), nil
+		},
+	}
+}
+
+// textConv is for strings.
+func textConv(t dtype.Type) (conv, error) {
+	get := func(p unsafe.Pointer, elem []byte) error { *(*string)(p) = string(elem); return nil }
+	put := func(dst []byte, p unsafe.Pointer) ([]byte, error) { return append(dst, *(*string)(p)...), nil }
+	switch t.Kind() {
+	case dtype.String, dtype.JSON:
+	case dtype.FixedBytes:
+		get = func(p unsafe.Pointer, elem []byte) error {
+			*(*string)(p) = strings.TrimRight(string(elem), "\x00")
+			return nil
+		}
+		put = func(dst []byte, p unsafe.Pointer) ([]byte, error) { return padded(dst, *(*string)(p), t) }
+	case dtype.FixedUTF32:
+		get = func(p unsafe.Pointer, elem []byte) error {
+			var b strings.Builder
+			zeros := 0
+			for ; len(elem) > 0; elem = elem[4:] {
+				r := binary.LittleEndian.Uint32(elem)
+				if r == 0 {
+					zeros++
+					continue
+				}
+				if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
+					return fmt.Errorf("%w: %#x is no code point", codecs.ErrCorrupt, r)
+				}
+				b.WriteString(strings.Repeat("\x00", zeros))
+				b.WriteRune(rune(r))
+				zeros = 0
+			}
+			*(*string)(p) = b.String()
+			return nil
+		}
+		put = func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			s, end := *(*string)(p), len(dst)+t.Size()
+			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > t.Size()/4 {
+				return dst, fmt.Errorf("%w: %.40q is no text of at most %d code points", ErrValue, s, t.Size()/4)
+			}
+			for _, r := range s {
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(r))
+			}
+			return append(dst, make([]byte, end-len(dst))...), nil
+		}
+	default:
+		return conv{}, noConv(reflect.TypeFor[string](), t)
+	}
+	return conv{get, put}, nil
+}
+
+// bytesConv is for byte strings, of a fixed length too.
+func bytesConv(t dtype.Type) conv {
+	return conv{
+		get: func(p unsafe.Pointer, elem []byte) error {
+			if t.Kind() == dtype.FixedBytes {
+				for len(elem) > 0 && elem[len(elem)-1] == 0 {
+					elem = elem[:len(elem)-1]
+				}
+			}
+			*(*[]byte)(p) = append([]byte{}, elem...)
+			return nil
+		},
+		put: func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+			b := *(*[]byte)(p)
+			if t.Kind() == dtype.Raw && len(b) != t.Size() {
+				return dst, fmt.Errorf("%w: %d bytes, not %d", ErrValue, len(b), t.Size())
+			}
+			if t.Variable() {
+				return append(dst, b...), nil
+			}
+			return padded(dst, string(b), t)
+		},
+	}
+}
+
+// padded appends s and zeros up to the size of an element.
+func padded(dst []byte, s string, t dtype.Type) ([]byte, error) {
+	if len(s) > t.Size() {
+		return dst, fmt.Errorf("%w: %d bytes are more than %d", ErrValue, len(s), t.Size())
+	}
+	return append(append(dst, s...), make([]byte, t.Size()-len(s))...), nil
 }

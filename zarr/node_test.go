@@ -567,7 +567,6 @@ func TestConcurrentChangesOfOneHandle(t *testing.T) {
 					func() error { return g.SetAttributes(ctx, attrs) },
 					func() error { return a.SetAttributes(ctx, attrs) },
 					func() error { return a.Resize(ctx, []int64{int64(4 + i)}, ResizeOptions{}) },
-					func() error { return a.AppendBytes(ctx, 0, []byte{1}) },
 				} {
 					wg.Go(func() {
 						if err := change(); err != nil {

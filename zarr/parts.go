@@ -3,7 +3,6 @@ package zarr
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 )
@@ -217,36 +216,6 @@ func (c *cutter) points(sel Selection) {
 			return
 		}
 	}
-}
-
-// ReadTo writes the elements of sel to w in C order and memory layout
-// (little-endian scalars), part by part in bounded memory: about 64 MiB, at most
-// four times that. Only for fixed-size types. It returns an error of w; the
-// bytes written before are whole elements.
-func (a *Array) ReadTo(ctx context.Context, sel Selection, w io.Writer) error {
-	return a.fail("read", a.readTo(ctx, sel, w, partBytes))
-}
-
-func (a *Array) readTo(ctx context.Context, sel Selection, w io.Writer, bytes int64) error {
-	size := int64(a.Type().Size())
-	if a.Type().Variable() {
-		return fmt.Errorf("%w: elements of type %v have no fixed size", ErrType, a.Type())
-	}
-	var buf []byte
-	for p, err := range a.Parts(sel, bytes) {
-		if err != nil {
-			return err
-		}
-		n, _ := elements(p.Shape)
-		buf = slices.Grow(buf[:0], int(n*size))[:n*size]
-		if err := a.readBytes(ctx, p.Selection, buf); err != nil {
-			return err
-		}
-		if _, err := w.Write(buf); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // CopyChunks copies elements to the same places of another array, whose shape and

@@ -48,9 +48,13 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 			return err
 		}
 	}
-	was, err := a.reshape(ctx, func(m *Meta) error {
+	var was *arrayState // with the shape before
+	err := a.changeMeta(ctx, func(m *Meta) error {
 		m.Shape = mergeShape(base, shape, m.Shape)
 		return m.Validate()
+	}, func(old, m *Meta) {
+		was = a.st.Load().with(old)
+		a.know(func(known *Meta) { known.Shape = m.Shape }, a.locks.noteShape(a.loc))
 	})
 	if err != nil || o.KeepChunks {
 		return err

@@ -181,33 +181,3 @@ func TestResizeErrors(t *testing.T) {
 		t.Errorf("chunks %v", keys)
 	}
 }
-
-func TestAppend(t *testing.T) {
-	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{0, 3}, Chunks: []int64{2, 2}, DataType: "uint8"}, nil))
-	want := []byte{}
-	for i := range 5 {
-		rows := make([]byte, 3*i)
-		for k := range rows {
-			rows[k] = byte(10*i + k + 1)
-		}
-		must(0, a.AppendBytes(ctx, 0, rows))
-		want = append(want, rows...)
-	}
-	if got := mustRead(Read[uint8](ctx, a, Sel())); !slices.Equal(got, want) || !slices.Equal(a.Shape(), []int64{10, 3}) {
-		t.Errorf("%v of shape %v", got, a.Shape())
-	}
-	must(0, a.AppendBytes(ctx, -1, make([]byte, 20)))
-	if !slices.Equal(a.Shape(), []int64{10, 5}) {
-		t.Errorf("shape %v", a.Shape())
-	}
-	for _, bad := range []struct{ axis, n int }{{2, 3}, {-3, 3}, {0, 4}} {
-		if err := a.AppendBytes(ctx, bad.axis, make([]byte, bad.n)); !errors.Is(err, ErrSelection) {
-			t.Errorf("%+v: %v", bad, err)
-		}
-	}
-	empty := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{2, 0}, DataType: "uint8"}, nil))
-	if err := empty.AppendBytes(ctx, 0, nil); !errors.Is(err, ErrSelection) {
-		t.Errorf("layers without elements: %v", err)
-	}
-}

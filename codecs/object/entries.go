@@ -9,8 +9,8 @@ import (
 // slice.
 func Entries() []codecs.Entry {
 	return []codecs.Entry{
-		{V2: "vlen-utf8", V3: []string{"vlen-utf8"}, Kind: codecs.ArrayToBytes, Parse: parseVlen("vlen-utf8", dtype.String)},
-		{V2: "vlen-bytes", V3: []string{"vlen-bytes"}, Kind: codecs.ArrayToBytes, Parse: parseVlen("vlen-bytes", dtype.Bytes)},
+		{V2: "vlen-utf8", V3: []string{"vlen-utf8"}, Kind: codecs.ArrayToBytes, Lossless: true, Flat: true, Parse: parseVlen("vlen-utf8", dtype.String)},
+		{V2: "vlen-bytes", V3: []string{"vlen-bytes"}, Kind: codecs.ArrayToBytes, Lossless: true, Flat: true, Parse: parseVlen("vlen-bytes", dtype.Bytes)},
 		{V2: "vlen-array", Kind: codecs.ArrayToBytes, Parse: parseVlenArray},
 		{V2: "fill_hdf_strings", Kind: codecs.ArrayToBytes, Parse: parseHDFStrings},
 		{V2: "json2", Kind: codecs.ArrayToBytes, Parse: parseJSON2},

@@ -283,7 +283,9 @@ func editAppend(r *run, s *session) {
 		data = binary.NativeEndian.AppendUint32(data, uint32(values[i]))
 	}
 	r.note("append %d to /%s along %d", shape[axis]-old, p, axis)
-	r.must(r.open(s, p).AppendBytes(bg, axis, data), "append to /"+p)
+	a := r.open(s, p)
+	r.must(a.Resize(bg, longer.shape, zarr.ResizeOptions{}), "lengthen /"+p)
+	r.must(a.WriteBytes(bg, sel.zarr(), data), "append to /"+p)
 	s.work[p] = n.withArray(longer.write(sel, values))
 }
 

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -33,6 +35,39 @@ func Open(ctx context.Context, f formats.Format, files kv.Reader, name string) (
 		Rules: refs.Rules{Base: "memory://test/"},
 		Open:  func(ctx context.Context, _, path string) (kv.Value, error) { return kv.Locate(ctx, files, path) },
 	})
+}
+
+// View is [Open] of a directory, for a test.
+func View(t testing.TB, f formats.Format, files kv.Reader) *refs.View {
+	t.Helper()
+	v, err := Open(t.Context(), f, files, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Store makes a directory of values.
+func Store(t testing.TB, values map[string]string) *kv.Mem {
+	t.Helper()
+	m := kv.NewMem()
+	for key, value := range values {
+		if err := m.Set(t.Context(), key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// Folder opens a folder of the test data.
+func Folder(t testing.TB, name string) kv.Reader {
+	t.Helper()
+	d, err := dirkv.Open(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
 }
 
 // Registry returns the built-in codecs, and those of fs.

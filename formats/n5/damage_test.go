@@ -11,7 +11,7 @@ import (
 func TestDamage(t *testing.T) {
 	for _, name := range []string{"raw", "gzip", "bzip2", "xz", "lz4", "blosc_lz4", "zstd"} {
 		t.Run(name, func(t *testing.T) {
-			formattest.Damage(t, Format(), folder(t, "testdata/"+name+"/store").(kv.ReadLister), "g/a")
+			formattest.Damage(t, Format(), formattest.Folder(t, "testdata/"+name+"/store").(kv.ReadLister), "g/a")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/refs"
@@ -62,7 +63,7 @@ func container() (files map[string]string, keys []string) {
 // Keys come in byte order, from anywhere, by name too, and each can be looked up.
 func TestList(t *testing.T) {
 	files, keys := container()
-	s, err := open(t.Context(), base(store(t, files)), noOptions)
+	s, err := open(t.Context(), base(formattest.Store(t, files)), noOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestOpenOneOfMany(t *testing.T) {
 	}
 	files["g77777/a/attributes.json"] = dataset3x2
 	files["g77777/a/0/0"] = block(0, []uint32{2, 2}, 0, "abcd")
-	counted, count := kvtest.Count(store(t, files))
+	counted, count := kvtest.Count(formattest.Store(t, files))
 	v := view(t, counted)
 	count.Reset()
 	a, err := zarr.OpenArray(t.Context(), v, "g77777/a", options())
@@ -174,7 +175,7 @@ func TestNodesAreBounded(t *testing.T) {
 	for i := range 40 {
 		files[fmt.Sprintf("%d/attributes.json", i)] = `{"long":"` + long + `"}`
 	}
-	s := newSet(store(t, files))
+	s := newSet(formattest.Store(t, files))
 	for i := range 40 {
 		if _, err := s.Lookup(t.Context(), fmt.Sprintf("%d/zarr.json", i)); err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ type readerOnly struct{ kv.Reader }
 // without attributes are not found.
 func TestNotListed(t *testing.T) {
 	files, _ := container()
-	v := view(t, readerOnly{store(t, files)})
+	v := view(t, readerOnly{formattest.Store(t, files)})
 	if _, err := zarr.OpenArray(t.Context(), v, "g/a-b/c", options()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestNotListed(t *testing.T) {
 			part[rest] = files[key]
 		}
 	}
-	whole := store(t, part)
+	whole := formattest.Store(t, part)
 	want, err := keysOf(newSet(whole))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -18,7 +19,7 @@ import (
 func TestOtherWriters(t *testing.T) {
 	for _, name := range []string{"raw", "gzip", "zlib", "bzip2", "xz", "blosc_lz4", "blosc_zstd", "zstd"} {
 		t.Run(name, func(t *testing.T) {
-			v := view(t, folder(t, "testdata/"+name+"/store"))
+			v := view(t, formattest.Folder(t, "testdata/"+name+"/store"))
 			a, err := zarr.OpenArray(t.Context(), v, "g/a", options())
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +55,7 @@ func TestOtherWriters(t *testing.T) {
 
 // Blocks that lz4-java compressed, in several pieces each.
 func TestLZ4OfJava(t *testing.T) {
-	a, err := zarr.OpenArray(t.Context(), view(t, folder(t, "testdata/lz4/store")), "", options())
+	a, err := zarr.OpenArray(t.Context(), view(t, formattest.Folder(t, "testdata/lz4/store")), "", options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestBlockModes(t *testing.T) {
 			if tt.edge != "" {
 				files["1/0"] = tt.edge
 			}
-			a, err := zarr.OpenArray(t.Context(), view(t, store(t, files)), "", options())
+			a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +141,7 @@ func TestStrings(t *testing.T) {
 		"0/0":             block(1, []uint32{2, 2}, 12, "a\x00bcd\x00\x00äö\x00"),
 		"1/0":             block(1, []uint32{1, 2}, 4, "e\x00f\x00"),
 	}
-	a, err := zarr.OpenArray(t.Context(), view(t, store(t, files)), "", options())
+	a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestStrings(t *testing.T) {
 		"\x00\x01",
 	} {
 		files["0/0"] = bad
-		a, err := zarr.OpenArray(t.Context(), view(t, store(t, files)), "", options())
+		a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +198,7 @@ func TestRefused(t *testing.T) {
 		files[tt.name+"/attributes.json"] = tt.attributes
 		files[tt.name+"/0/0"] = "bytes"
 	}
-	v := view(t, store(t, files))
+	v := view(t, formattest.Store(t, files))
 	for i, tt := range tests {
 		_, err := zarr.OpenArray(t.Context(), v, tt.name, options())
 		if err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -225,7 +226,7 @@ func TestRefused(t *testing.T) {
 
 // Members that describe a dataset are no attributes; others are, in their order.
 func TestAttributes(t *testing.T) {
-	v := view(t, store(t, map[string]string{
+	v := view(t, formattest.Store(t, map[string]string{
 		"attributes.json": `{"n5":"4.0.0","b":{"c":[1,2]},"a":1,"b":null,"dimensions":[1]}`,
 		"d/attributes.json": `{"z":"<ä>","dataType":"int16","n5":"mine","blockSize":[2],"axes":["time"],
 			"compressionType":"gzip","dimensions":[5]}`,

@@ -11,7 +11,7 @@ import (
 func TestDamage(t *testing.T) {
 	for _, name := range []string{"raw", "jpeg", "png", "compressed_segmentation_uint64", "sharded_murmur_gzip", "sharded_identity_raw"} {
 		t.Run(name, func(t *testing.T) {
-			formattest.Damage(t, Format(), folder(t, "testdata/"+name+"/vol").(kv.ReadLister), "")
+			formattest.Damage(t, Format(), formattest.Folder(t, "testdata/"+name+"/vol").(kv.ReadLister), "")
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/refs"
@@ -31,7 +32,7 @@ func TestOtherWriters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files := folder(t, "testdata/"+name+"/vol")
+			files := formattest.Folder(t, "testdata/"+name+"/vol")
 			key := "k"
 			if name == "raw" {
 				key = "4_4_40"
@@ -70,7 +71,7 @@ type readerOnly struct{ kv.Reader }
 // The chunks that a volume has are listed, alike on servers that are listed or not.
 func TestList(t *testing.T) {
 	for _, name := range volumes {
-		files := folder(t, "testdata/"+name+"/vol")
+		files := formattest.Folder(t, "testdata/"+name+"/vol")
 		want := 18
 		var keys [2][]string
 		for i, files := range []kv.Reader{files, readerOnly{files}} {
@@ -107,7 +108,7 @@ func oneScale(key, more string) string {
 // Several scales are a group of arrays by key, with what OME-NGFF would say of them.
 func TestScales(t *testing.T) {
 	two := strings.Replace(oneScale("b", `,"hidden":true`), "[8,8,40.5]", "[16,16,40.5]", 1)
-	v := view(t, store(t, map[string]string{
+	v := view(t, formattest.Store(t, map[string]string{
 		"info":                  fmt.Sprintf(info, oneScale("8_8_40", "")+","+two),
 		"8_8_40/-1-1_10-12_5-6": "\x01\x00\x02\x00\x03\x00\x04\x00\x11\x00\x12\x00\x13\x00\x14\x00",
 		"b/1-2_10-12_5-6":       "\x05\x00\x06\x00\x15\x00\x16\x00",
@@ -164,7 +165,7 @@ func TestKeys(t *testing.T) {
 	}
 	for _, key := range []string{"c", "x/../a/b", "."} {
 		dir := map[string]string{"c": "c/", "x/../a/b": "a/b/", ".": ""}[key]
-		v := view(t, store(t, map[string]string{
+		v := view(t, formattest.Store(t, map[string]string{
 			"info":                 fmt.Sprintf(info, oneScale(key, "")),
 			dir + "-1-1_10-12_5-6": strings.Repeat("\x01\x00", 8),
 		}))
@@ -184,7 +185,7 @@ func TestKeys(t *testing.T) {
 func TestCompressedFiles(t *testing.T) {
 	reg := registry()
 	for suffix, codec := range suffixes {
-		m := store(t, map[string]string{"info": fmt.Sprintf(info, oneScale("k", ""))})
+		m := formattest.Store(t, map[string]string{"info": fmt.Sprintf(info, oneScale("k", ""))})
 		raw := []byte(strings.Repeat("\x01\x00", 8))
 		if codec != nil {
 			chain, err := reg.ParseV3(json.RawMessage(`["bytes",` + string(codec) + `]`))
@@ -231,7 +232,7 @@ func TestRefused(t *testing.T) {
 		oneScale("bad", `,"sharding":{"@type":"neuroglancer_uint64_sharded_v1","hash":"md5"}`):                             `hash "md5"`,
 		oneScale("bad", `,"sharding":{"@type":"neuroglancer_uint64_sharded_v1","hash":"identity","data_encoding":"zstd"}`): `data_encoding "zstd"`,
 	} {
-		v := view(t, store(t, map[string]string{
+		v := view(t, formattest.Store(t, map[string]string{
 			"info":               fmt.Sprintf(info, oneScale("good", "")+","+scale),
 			"bad/-1-1_10-12_5-6": "bytes",
 		}))
@@ -281,7 +282,7 @@ func TestBadInfo(t *testing.T) {
 		fmt.Sprintf(info, oneScale("k", `,"sharding":{"@type":"x","preshift_bits":65}`)):                  formats.ErrFormat,
 		fmt.Sprintf(info, oneScale("k", `,"sharding":{"@type":"x","minishard_bits":40,"shard_bits":40}`)): formats.ErrFormat,
 	} {
-		if _, err := open(t.Context(), formats.Base{Files: store(t, map[string]string{"info": text})}, formats.Options{}); !errors.Is(err, want) {
+		if _, err := open(t.Context(), formats.Base{Files: formattest.Store(t, map[string]string{"info": text})}, formats.Options{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
@@ -314,7 +315,7 @@ func TestDetect(t *testing.T) {
 // To read a chunk of a sharded scale takes a read of the shard index and one of the
 // minishard index, once.
 func TestIndexesAreReadOnce(t *testing.T) {
-	counted, count := kvtest.Count(readerOnly{folder(t, "testdata/sharded_murmur_gzip/vol")})
+	counted, count := kvtest.Count(readerOnly{formattest.Folder(t, "testdata/sharded_murmur_gzip/vol")})
 	s, err := open(t.Context(), formats.Base{Files: counted}, formats.Options{})
 	if err != nil {
 		t.Fatal(err)

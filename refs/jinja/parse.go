@@ -74,13 +74,6 @@ func (p *parser) expect(token string) {
 	}
 }
 
-// end expects the end of a tag, and does not read beyond.
-func (p *parser) end(delimiter string) {
-	if p.tok != delimiter {
-		p.fail(unsupported("%s in place of %q", quoted(p.tok), delimiter))
-	}
-}
-
 // enter counts a level of nesting. The caller calls the result when the level ends.
 func (p *parser) enter() (leave func()) {
 	if p.depth++; p.depth > maxDepth {
@@ -89,9 +82,8 @@ func (p *parser) enter() (leave func()) {
 	return func() { p.depth-- }
 }
 
-// template reads to the end of the source, or of the block that it is in.
-func (p *parser) template(inBlock bool) *Template {
-	defer p.enter()()
+// template reads a whole template.
+func (p *parser) template() *Template {
 	t := &Template{}
 	for p.err == nil {
 		at := nextTag(p.src)
@@ -104,31 +96,17 @@ func (p *parser) template(inBlock bool) *Template {
 		if strings.HasPrefix(p.src, "-") || strings.HasPrefix(p.src, "+") {
 			p.fail(unsupported("white space control with %q", tag+p.src[:1]))
 		}
-		switch p.next(); {
-		case tag == "{{":
+		switch p.next(); tag {
+		case "{{":
 			t.parts = append(t.parts, p.value())
-			p.end("}}")
-		case tag == "{#":
+			if p.tok != "}}" {
+				p.fail(unsupported("%s in place of %q", quoted(p.tok), "}}"))
+			}
+		case "{#":
 			p.fail(unsupported("a comment"))
-		case inBlock && p.skip("endif"):
-			p.end("%}")
-			return t
-		case p.skip("if"):
-			test := p.test()
-			p.end("%}")
-			block := p.template(true)
-			t.parts = append(t.parts, func(vars []Value) (Value, error) {
-				if ok, err := test(vars); err != nil || !ok {
-					return Value{}, err
-				}
-				return block.render(vars)
-			})
 		default:
 			p.fail(unsupported("statement %s", quoted(p.tok)))
 		}
-	}
-	if inBlock {
-		p.fail(errors.New(`"if" without "endif"`))
 	}
 	t.text(p.src)
 	return t
@@ -140,32 +118,8 @@ func (t *Template) text(s string) {
 	}
 }
 
-var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
-
-// test reads a value, or two that are compared.
-func (p *parser) test() func(vars []Value) (bool, error) {
-	a, op, b := p.value(), p.tok, constant(Int(0))
-	if slices.Contains(comparisons, op) {
-		p.next()
-		b = p.value()
-	} else {
-		op = "!="
-	}
-	return func(vars []Value) (bool, error) {
-		v, err := a(vars)
-		if err != nil {
-			return false, err
-		}
-		w, err := b(vars)
-		if err != nil {
-			return false, err
-		}
-		return compare(op, v, w)
-	}
-}
-
 // levels are the binary operators, loosest first. All group from the left.
-var levels = [...][]string{{"+", "-"}, {"~"}, {"*", "//", "%"}, {"**"}}
+var levels = [...][]string{{"+", "-"}, {"*", "//", "%"}}
 
 func (p *parser) value() expr {
 	defer p.enter()()
@@ -204,16 +158,12 @@ func binary(op string, left, right expr) expr {
 func (p *parser) filtered() expr {
 	e := p.signed()
 	for p.skip("|") {
-		switch {
-		case p.skip("upper"):
-			e = upper(e)
-		case p.skip("format"):
-			p.expect("(")
-			e = binary("format", e, p.value())
-			p.expect(")")
-		default:
+		if !p.skip("format") {
 			p.fail(unsupported("filter %s", quoted(p.tok)))
 		}
+		p.expect("(")
+		e = binary("format", e, p.value())
+		p.expect(")")
 	}
 	return e
 }

@@ -16,6 +16,16 @@ import (
 // ErrInexact means that an element has no exact counterpart in another array.
 var ErrInexact = errors.New("cf: no exact value")
 
+// InexactError is the ErrInexact of an element.
+type InexactError struct {
+	// Reason names the element and both types, and says why.
+	Reason string
+}
+
+func (e *InexactError) Error() string { return ErrInexact.Error() + ": " + e.Reason }
+
+func (e *InexactError) Unwrap() error { return ErrInexact }
+
 // Recoder converts stored elements of one array into stored elements of another that
 // mean the same: counts of times since another moment or in another unit, numbers and
 // texts of another type, missing values that are spelled otherwise. It never rounds.
@@ -126,7 +136,7 @@ func (r *Recoder) setTimes() {
 func (r *Recoder) Whole() bool { return r.offset == nil || r.factor != 0 }
 
 // Append converts packed elements of the array from and appends them to dst, as packed elements
-// of the array to. src is not kept. An element without an exact counterpart is [ErrInexact],
+// of the array to. src is not kept. An element without an exact counterpart is an [InexactError],
 // and dst then has the elements before.
 func (r *Recoder) Append(dst, src []byte) ([]byte, error) {
 	if r == nil {
@@ -160,7 +170,7 @@ func (r *Recoder) inexact(elem []byte, why string) error {
 	if err != nil {
 		text = fmt.Appendf(nil, "%x", elem)
 	}
-	return fmt.Errorf("%w: %s of %v as %v: %s", ErrInexact, text, r.in, r.out, why)
+	return &InexactError{fmt.Sprintf("%s of %v as %v: %s", text, r.in, r.out, why)}
 }
 
 // one converts a number. If that is not possible, why is the reason.

@@ -6,10 +6,8 @@ import "reflect"
 // int8 to int64, uint8 to uint64, float32, float64, complex64, complex128 and
 // types made of them, string (String) and []byte (Bytes). ok is false for any
 // other, int and uint among them: their width is not fixed.
-func Of[T any]() (t Type, ok bool) { return OfType(reflect.TypeFor[T]()) }
-
-// OfType is [Of] for a type that is not known when the program is compiled.
-func OfType(g reflect.Type) (t Type, ok bool) {
+func Of[T any]() (t Type, ok bool) {
+	g := reflect.TypeFor[T]()
 	switch g.Kind() {
 	case reflect.Bool:
 		return NewBool(), true

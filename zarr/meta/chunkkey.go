@@ -63,6 +63,9 @@ func (k ChunkKeys) Separator() byte { return k.sep }
 // Rank is the number of dimensions.
 func (k ChunkKeys) Rank() int { return k.rank }
 
+// WithRank returns the keys of arrays of another rank.
+func (k ChunkKeys) WithRank(rank int) ChunkKeys { return newKeys(k.enc, k.sep, rank) }
+
 // scalar is the key of the only chunk of an array without dimensions.
 func (k ChunkKeys) scalar() string {
 	switch k.enc {

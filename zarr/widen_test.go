@@ -57,18 +57,3 @@ func narrow[T any](t *testing.T, a *Array) {
 		t.Errorf("%v was read as %T: %v", a.Type(), v, err)
 	}
 }
-
-// Append takes elements of variable length too, and the array keeps its length if
-// the data is no whole layer.
-func TestAppendTyped(t *testing.T) {
-	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{1}, DataType: "string"}, nil))
-	must(0, Append(ctx, a, 0, []string{"one", "two"}))
-	got, shape, err := Read[string](ctx, a, Sel())
-	if err != nil || !slices.Equal(got, []string{"", "one", "two"}) || !slices.Equal(shape, []int64{3}) {
-		t.Errorf("%q of shape %v, %v", got, shape, err)
-	}
-	if err := Append(ctx, a, 0, []int8{1}); !errors.Is(err, ErrType) || !slices.Equal(a.Shape(), []int64{3}) {
-		t.Errorf("another type: %v, shape %v", err, a.Shape())
-	}
-}
