@@ -72,7 +72,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	to := local.OpenOptions{Engine: o.Engine}
+	to := local.OpenOptions{Engine: o.Engine, Share: true}
 	to.Engine.Create, to.Engine.ReadOnly, to.Engine.LockWait = o.Create, o.ReadOnly, o.Wait
 	if !o.Private {
 		to.Serve = func(dir string) (*engine.Serving, error) { return local.Serving(dir, nil, nil) }

@@ -90,11 +90,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := cache.New(opts.CacheBytes)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
 	env.Recall = db.Granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -113,7 +109,7 @@ func (o *Options) env() *source.Env {
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
 		FS: o.FS, ReadOnly: o.ReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
-		PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes, VerifyReads: o.VerifyReads,
+		MemoryBytes: o.MemoryBytes, PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes, VerifyReads: o.VerifyReads,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,
 	}

@@ -20,6 +20,8 @@ var layers = map[string][]string{
 	// The kinds of errors; every package may import it.
 	"internal/fault": {},
 
+	// The memory of all databases of a process.
+	"internal/budget": {},
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
 	// Files in memory, and memory for large results.
@@ -70,9 +72,9 @@ var layers = map[string][]string{
 	"kv/internal/osfs": {},
 	"kv/internal/temp": {},
 	"kv/tree":          {"kv/digest"},
-	"kv/index":         {"kv", "kv/digest", "kv/internal/osfs"},
+	"kv/index":         {"internal/budget", "kv", "kv/digest", "kv/internal/osfs"},
 	"kv/pack":          {"internal/mmap", "kv", "kv/digest", "kv/internal/osfs"},
-	"txn":              {"internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
+	"txn":              {"internal/budget", "internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach", "txn/history"},
 	// The graph of commits, which it reads through functions of txn.
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
 	// Records of the index, and nothing that decides about them.
@@ -80,7 +82,7 @@ var layers = map[string][]string{
 	// What versions reach: pages and payloads, wherever they are kept.
 	"txn/internal/reach": {"kv", "kv/pack", "kv/tree"},
 	// The namespace knows trees; not packs, records or sessions.
-	"txn/internal/namespace": {"kv", "kv/digest", "kv/redact", "kv/tree"},
+	"txn/internal/namespace": {"internal/budget", "kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests
 	"txn/txntest":            {"txn/history", "txn/internal/catalog"},
 	"refs":                   {"internal/chunklist", "internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
@@ -106,7 +108,7 @@ var layers = map[string][]string{
 	"engine/zurl":           {"kv/redact"},
 	"engine/internal/names": {"zarr/meta"},
 	// Decoded chunks.
-	"engine/internal/cache": {"kv", "zarr"},
+	"engine/internal/cache": {"internal/budget", "kv", "zarr"},
 	// Nodes in another format of Zarr.
 	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/cf", "zarr/dtype", "zarr/meta"},
 	// The keys of stores that list none.
@@ -114,7 +116,7 @@ var layers = map[string][]string{
 	// Where bytes lie: what is written must lie apart from what is read.
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// Many values from one store to another.
-	"engine/internal/transfer": {"kv", "kv/dirkv", "kv/gather", "kv/zipkv"},
+	"engine/internal/transfer": {"internal/budget", "kv", "kv/dirkv", "kv/gather", "kv/zipkv"},
 	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
 	"engine/internal/policy": {"engine/internal/listing", "engine/internal/names", "kv", "kv/digest", "kv/gather", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	// Parts of files elsewhere; how files are opened is the engine's.
@@ -123,12 +125,12 @@ var layers = map[string][]string{
 	"engine/modeltest":        {}, // of tests
 	// Where a URL leads; it opens stores and formats, and knows no databases.
 	"engine/source": {"formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
-	"engine":        {"formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
+	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
-	"serve/local":   {"internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},

@@ -3,15 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/user"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
@@ -32,8 +29,14 @@ type Options struct {
 	Locked func(held *LockedError) error
 	// Author is recorded in commits that name none; default user@host.
 	Author string
-	// CacheBytes bounds the decoded chunks kept in memory; default an eighth of
-	// the memory of the process, negative disables the cache.
+	// MemoryBytes bounds the memory that all databases of the process take together: decoded
+	// chunks, pages and buffers. The least of the open databases counts. The default is a quarter
+	// of what the machine, the cgroup and GOMEMLIMIT allow. Where several processes have a
+	// database open, each one takes an equal part. [UsedMemory] returns what is used.
+	MemoryBytes int64
+	// CacheBytes is the size of a cache of decoded chunks for this database, beside
+	// MemoryBytes; 0 uses the cache that the databases of the process share, negative
+	// disables caching.
 	CacheBytes int64
 	// Workers is the number of chunks that all operations together read or write
 	// at a time; default GOMAXPROCS.
@@ -48,12 +51,14 @@ type Options struct {
 	// ConfigDir is where this machine remembers that; default "zarrdb" in
 	// [os.UserConfigDir].
 	ConfigDir string
-	// PageCacheBytes bounds index pages in memory; default 128 MiB.
+	// PageCacheBytes is the size of a cache of index pages for this database, beside
+	// MemoryBytes; 0 uses the cache that the databases of the process share.
 	PageCacheBytes int64
 	// VerifyReads compares stored bytes with their checksums at every read, and not only when this
 	// process reads them first; see [txn.Options].
 	VerifyReads bool
-	// SessionBytes bounds what one session buffers in memory; default 64 MiB.
+	// SessionBytes bounds what one session buffers in memory; the default is a part of
+	// MemoryBytes, at most 64 MiB.
 	SessionBytes int64
 	// Durability selects when commits are on disk; default [txn.DurabilitySync].
 	Durability txn.Durability
@@ -99,9 +104,6 @@ func (o *Options) withDefaults() Options {
 	if c.Author == "" {
 		c.Author = defaultAuthor()
 	}
-	if c.CacheBytes == 0 {
-		c.CacheBytes = memoryBudget() / 8
-	}
 	if c.Workers <= 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -123,7 +125,7 @@ const (
 func (o *Options) check() error {
 	switch {
 	case o.CacheBytes > maxCacheBytes:
-		return fmt.Errorf("engine: Options.CacheBytes is %d, the most is %d; 0 is a part of the memory", o.CacheBytes, int64(maxCacheBytes))
+		return fmt.Errorf("engine: Options.CacheBytes is %d, the most is %d; 0 is a part of MemoryBytes", o.CacheBytes, int64(maxCacheBytes))
 	case o.Workers > maxWorkers:
 		return fmt.Errorf("engine: Options.Workers is %d, the most is %d; 0 is the number of processors", o.Workers, maxWorkers)
 	}
@@ -140,20 +142,4 @@ func defaultAuthor() string {
 		name += "@" + host
 	}
 	return name
-}
-
-// memoryBudget returns the memory of the process in bytes: its own soft limit,
-// else that of the machine, else a guess.
-func memoryBudget() int64 {
-	budget := int64(4 << 30)
-	if n := transfer.SystemMemory(); n > 0 {
-		budget = n
-	}
-	if limit := debug.SetMemoryLimit(-1); limit > 0 && limit < math.MaxInt64 {
-		budget = min(budget, limit)
-	}
-	if math.MaxInt == math.MaxInt32 {
-		budget = min(budget, 1<<30) // the address space of a 32-bit process
-	}
-	return budget
 }

@@ -15,6 +15,7 @@ func (db *DB) PageSource() txn.Source { return db.store.Source() }
 
 // IsPeer reports whether another process has the database open; see [OpenPeer].
 func (db *DB) IsPeer() bool { return db.store.IsPeer() }
+
 // Answer does what a peer of this database asks for; see [txn.DB.Answer].
 func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
 	return db.store.Answer(ctx, name, in, progress)
@@ -41,31 +42,20 @@ func (o *Options) other(ctx context.Context, dir string) (*txn.DB, func() error,
 	return db.store, db.Close, nil
 }
 
-// peerShare divides the default size of the chunk cache for a peer: several peers may run
-// beside the process that has the database open.
-const peerShare = 4
-
 // OpenPeer opens the database in dir while another process has it open. The peer has caches,
 // workers and credentials of its own. It gets pages from src, and writes through src if that
-// is a [txn.Remote]. id is the identity of the database. The default size of the chunk cache is
-// a quarter of the default of [Open]. [txn.NewPeer] lists the methods that work.
+// is a [txn.Remote]. id is the identity of the database. [txn.NewPeer] lists the methods that
+// work.
 func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, error) {
 	opts := o.withDefaults()
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	if o == nil || o.CacheBytes == 0 {
-		opts.CacheBytes /= peerShare
-	}
 	env := opts.env()
 	files := env.Resolver("", nil)
 	to := opts.txn(context.Background(), files)
 	store := txn.NewPeer(dir, id, src, &to)
-	chunks, err := cache.New(opts.CacheBytes)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	db := &DB{store: store, opts: opts, cache: chunks, pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
 	if c, ok := src.(io.Closer); ok {
 		db.leaves = c
 	}

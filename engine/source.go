@@ -142,9 +142,8 @@ func newSource(o *SourceOptions) (*Source, error) {
 		s.openDB = Open
 	}
 	s.env = &source.Env{Adapters: base.Adapters, Follow: c.Follow, Database: s.version, Warn: c.Warn}
-	var err error
-	if s.cache, err = cache.New(c.CacheBytes); err != nil {
-		return nil, err
+	if c.CacheBytes > 0 {
+		s.cache = cache.New(c.CacheBytes)
 	}
 	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.ForArrays()}
 	return s, nil

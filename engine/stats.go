@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -35,6 +36,8 @@ type Stats struct {
 	Packs           int   `json:"packs"`
 	CheckpointBytes int64 `json:"checkpoint_bytes"`
 	DiskBytes       int64 `json:"disk_bytes"`
+	// Memory is what this process takes, for all databases that it has open.
+	Memory MemoryUse `json:"memory"`
 	// CareErrors are those of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
 }
@@ -89,6 +92,7 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	use := db.DiskUse()
 	out.IndexBytes, out.PackBytes, out.Packs = use.IndexBytes, use.PackBytes, use.Packs
 	out.CheckpointBytes, out.DiskBytes = use.CheckpointBytes, use.Total()
+	out.Memory = UsedMemory()
 	for _, e := range db.CareErrors() {
 		out.CareErrors = append(out.CareErrors, e.Error())
 	}
@@ -107,6 +111,13 @@ func (s *Stats) count(v txn.KeyValue) {
 		s.Virtual++
 	}
 }
+
+// MemoryUse is the memory that a process takes for databases.
+type MemoryUse = budget.Use
+
+// UsedMemory returns the memory that this process takes for databases, and its bound; see
+// [Options.MemoryBytes].
+func UsedMemory() MemoryUse { return budget.Used() }
 
 // CacheStats describes the cache of decoded chunks of a database.
 type CacheStats = cache.Stats

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -41,7 +42,8 @@ type DB struct {
 	packs *pack.Store
 	space *namespace.Space // over committed pages only
 
-	peer *peer // of a database that another process has open: there is no index; else nil
+	memory memory
+	peer   *peer // of a database that another process has open: there is no index; else nil
 
 	incarnation [8]byte
 	identity    Identity // of a peer
@@ -181,6 +183,15 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	}
 	fs := opts.FS
 	db := &DB{opts: opts, dir: dir, fs: fs, sessions: map[SessionID]*Session{}, roots: map[tree.Root]int{}}
+	db.joinMemory()
+	defer func() {
+		if err != nil {
+			db.memory.end()
+		}
+	}()
+	if opts.MemTableBytes == 0 {
+		opts.MemTableBytes = int(budget.Index.Allowance(1, 128<<10, 32<<20))
+	}
 	idx, err := openIndex(path, &index.Options{
 		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket, Note: func(work string, err error) { db.note(work, err) },
 	}, opts.Locked)
@@ -214,7 +225,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tree.New(db.committed(), &tree.Options{CacheBytes: opts.PageCacheBytes})
+	t := tree.New(db.committed(), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	db.space.Store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 		if v, ok := inlineValue(key, doc); ok {
@@ -335,6 +346,7 @@ func (db *DB) Close() error {
 	}
 	if db.peer != nil {
 		db.peer.stop()
+		db.memory.end()
 		return db.packs.Close()
 	}
 	for _, s := range db.openSessions() {
@@ -349,7 +361,9 @@ func (db *DB) shut() error {
 	err := db.stopPending()
 	db.stopCheckpoints()
 	db.checkpointBehind()
-	return errors.Join(err, db.packs.Close(), db.idx.Close())
+	err = errors.Join(err, db.packs.Close(), db.idx.Close())
+	db.memory.end()
+	return err
 }
 
 // Closed reports whether Close was called.

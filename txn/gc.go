@@ -202,7 +202,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 	// Sessions may hold roots with pages that only they have. A page is read once,
 	// whichever session it was found from: if that one has ended, another may have
 	// made the same.
-	pages := overlays{newOverlay(db.committed(), db.opts.SessionBytes)}
+	pages := overlays{newOverlay(db.committed(), 0)}
 	for _, s := range db.sessions {
 		pages = append(pages, s.pages)
 	}

@@ -87,14 +87,20 @@ type Options struct {
 	Policy Policy
 	// Resolver reads virtual values; nil refuses them with ErrNoVirtual.
 	Resolver Resolver
-	// PageCacheBytes bounds parsed index pages in memory; default 128 MiB.
+	// MemoryBytes bounds the memory that all databases of the process take together; see package
+	// budget. The least of the open databases counts. The default is a quarter of what the
+	// machine, the cgroup and GOMEMLIMIT allow.
+	MemoryBytes int64
+	// PageCacheBytes is the size of a cache of parsed pages for this database, beside
+	// MemoryBytes; 0 uses the cache that the databases of the process share, negative
+	// disables caching.
 	PageCacheBytes int64
 	// VerifyReads compares stored bytes with their checksums at every read. By default, a whole
 	// block of 64 KiB of a mapped file is compared when a snapshot reads it first in this process, and again
 	// after an error; sessions, checks and transfers always compare.
 	VerifyReads bool
-	// SessionBytes bounds the private pages and buffered writes that one
-	// session keeps in memory before they spill to disk; default 64 MiB.
+	// SessionBytes bounds the private pages and buffered writes that one session keeps in
+	// memory before they spill to disk; the default is a part of MemoryBytes, at most 64 MiB.
 	SessionBytes int64
 	// SavepointBytes is how much payload a session may write before it makes
 	// a savepoint by itself; default 1 GiB, negative never.
@@ -103,7 +109,8 @@ type Options struct {
 	// what all packs take on disk, at least 16 MiB and at most 4 GiB: a
 	// collection may need the space of one of them.
 	PackBytes uint64
-	// MemTableBytes is the size of the index's write buffer; default 32 MiB.
+	// MemTableBytes is the size of the index's write buffer; the default is a part of
+	// MemoryBytes, at most 32 MiB.
 	MemTableBytes int
 	// Socket is where this process serves the database to others, which those that
 	// find it locked are told; see [index.Holder].
@@ -148,15 +155,15 @@ func (o *Options) check() error {
 		name      string
 		have, max int64
 	}{
-		{"PageCacheBytes", o.PageCacheBytes, maxBudget}, {"SessionBytes", o.SessionBytes, maxBudget},
+		{"MemoryBytes", o.MemoryBytes, maxBudget}, {"PageCacheBytes", o.PageCacheBytes, maxBudget}, {"SessionBytes", o.SessionBytes, maxBudget},
 		{"MemTableBytes", int64(o.MemTableBytes), maxMemTableBytes}, {"Durability", int64(o.Durability), int64(DurabilityNone)},
 	} {
 		if n.have > n.max {
 			return fmt.Errorf("txn: Options.%s is %d, the most is %d", n.name, n.have, n.max)
 		}
 	}
-	if o.MemTableBytes < 0 || o.SessionBytes < 0 {
-		return fmt.Errorf("txn: Options.MemTableBytes (%d) or Options.SessionBytes (%d) is negative", o.MemTableBytes, o.SessionBytes)
+	if o.MemTableBytes < 0 || o.SessionBytes < 0 || o.MemoryBytes < 0 {
+		return fmt.Errorf("txn: Options.MemTableBytes (%d), Options.SessionBytes (%d) or Options.MemoryBytes (%d) is negative", o.MemTableBytes, o.SessionBytes, o.MemoryBytes)
 	}
 	return nil
 }
@@ -171,12 +178,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.Policy == nil {
 		c.Policy = namespace.NoPolicy{}
-	}
-	if c.PageCacheBytes == 0 {
-		c.PageCacheBytes = 128 << 20
-	}
-	if c.SessionBytes == 0 {
-		c.SessionBytes = 64 << 20
 	}
 	if c.SavepointBytes == 0 {
 		c.SavepointBytes = 1 << 30

@@ -50,9 +50,9 @@ var ErrPeer = fmt.Errorf("txn: only the process that has the database open can d
 
 // NewPeer returns a DB that reads the database in dir through a source, while another process
 // has the database open. id is the identity of the database. NewPeer uses the options ReadOnly,
-// Author, Policy, Resolver, Now, SessionBytes, PageCacheBytes and VerifyReads. All methods that
-// read work. Those that write work through a source that is a [Remote], else they return
-// ErrPeer. Close leaves the source open.
+// Author, Policy, Resolver, Now, MemoryBytes, SessionBytes, PageCacheBytes and VerifyReads. All
+// methods that read work. Those that write work through a source that is a [Remote], else they
+// return ErrPeer. Close leaves the source open.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.Durability = DurabilitySync // nothing waits here
@@ -65,8 +65,9 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)
 	}
+	db.joinMemory()
 	db.forgetCommits()
-	t := tree.New(sourcePages{src}, &tree.Options{CacheBytes: opts.PageCacheBytes})
+	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	db.peer.stop = src.Recalled(db.peer.recalled)
 	return db

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -247,7 +248,7 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 // forgetCommits empties the cache of commits. Most questions are about the newest part
 // of a history.
 func (db *DB) forgetCommits() {
-	db.commits.Store(lru.New[CommitID](4<<20, func(c *Commit) int64 {
+	db.commits.Store(lru.New[CommitID](budget.Records.Allowance(1, 256<<10, 4<<20), func(c *Commit) int64 {
 		n := 400 + len(c.Parents)*len(CommitID{}) + len(c.Message)
 		for name, value := range c.Properties {
 			n += 100 + len(name) + len(value)

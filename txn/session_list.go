@@ -21,6 +21,7 @@ func (db *DB) register(s *Session) error {
 		return fmt.Errorf("session %v: %w", s.id, ErrSessionBusy)
 	}
 	db.sessions[s.id] = s
+	db.memory.sessions.Add(1)
 	return nil
 }
 
@@ -29,6 +30,7 @@ func (db *DB) unregister(s *Session) {
 	defer db.mu.Unlock()
 	if db.sessions[s.id] == s {
 		delete(db.sessions, s.id)
+		db.memory.sessions.Add(-1)
 	}
 }
 

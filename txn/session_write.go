@@ -169,7 +169,7 @@ func (s *Session) room(ctx context.Context) error {
 	if err := s.logRoom(ctx); err != nil {
 		return err
 	}
-	if len(s.buf) >= maxBuffered || s.bufSize > s.db.opts.SessionBytes {
+	if len(s.buf) >= maxBuffered || s.bufSize > s.pages.bound {
 		return s.flush(ctx)
 	}
 	return nil

@@ -31,6 +31,9 @@ func statsCmd() *cobra.Command {
 				say(cmd, "stored bytes of this version: %s", size(st.Bytes))
 				say(cmd, "on disk: %s: index %s, packs %s in %s, checkpoints %s, other files %s", size(st.DiskBytes), size(st.IndexBytes), size(st.PackBytes),
 					count(int64(st.Packs), "file"), size(st.CheckpointBytes), size(st.DiskBytes-st.IndexBytes-st.PackBytes-st.CheckpointBytes))
+				m := st.Memory
+				say(cmd, "memory of this process: %s of %s: chunks %s, pages %s, index %s, sessions %s, requests %s", size(m.Used), size(m.Limit),
+					size(m.Chunks), size(m.Pages), size(m.Index), size(m.Sessions), size(m.Requests))
 				for _, e := range st.CareErrors {
 					warn(cmd, e)
 				}

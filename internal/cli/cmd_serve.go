@@ -273,9 +273,12 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 
 // openToServe opens a database, to read only where this user may not write.
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
-	db, err := openDB(cmd, dir, &engine.Options{CareFailed: careTo(log, dir)})
+	to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
+	to.Share = true
+	db, err := local.Open(cmd.Context(), dir, to)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		db, err = openDB(cmd, dir, readOnly)
+		to.Engine.ReadOnly = true
+		db, err = local.Open(cmd.Context(), dir, to)
 	}
 	return db, err
 }

@@ -46,7 +46,7 @@ type Index struct {
 	guard *guardFS
 	disk  *diskGuard
 	db    *pebble.DB
-	cache *pebble.Cache
+	free  func() // gives the cache of blocks back
 	lock  *dirLock
 
 	gate   gate
@@ -126,7 +126,7 @@ func open(dir string, o *Options) (_ *Index, err error) {
 	if err = finishCreate(o.FS, dir); err != nil {
 		x.guard.stop()
 		err = errors.Join(err, x.db.Close())
-		x.cache.Unref()
+		x.free()
 		return nil, err
 	}
 	return x, nil
@@ -167,12 +167,11 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 	x.opts.ErrorIfNotExists = !create
 	x.opts.Logger = logger{guard: x.guard}
 	x.opts.EventListener = x.listener()
-	x.cache = pebble.NewCache(o.CacheBytes)
-	x.opts.Cache = x.cache
+	x.useCache(o.CacheBytes)
 	defer func() {
 		if err != nil {
 			x.end()
-			x.cache.Unref()
+			x.free()
 		}
 	}()
 
@@ -190,6 +189,7 @@ func openPebble(o *Options, dir string, l *dirLock, create bool) (_ *Index, err 
 		return nil, err
 	}
 	x.from, x.of = x.db, x
+	x.countMemtables()
 	x.guard.opened()
 	err = x.guard.err()
 	if out := x.guard.takeOutside(); err == nil && out != nil {
@@ -311,7 +311,7 @@ func (x *Index) shut() (failed, err error) {
 	failed = x.guard.err()
 	x.guard.stop()
 	err = x.db.Close()
-	x.cache.Unref()
+	x.free()
 	return failed, err
 }
 

@@ -34,8 +34,9 @@ type Options struct {
 	// description; "" means that it does not.
 	Socket string
 
-	// CacheBytes bounds the cache of blocks; 0 is 16 MiB. Parsed pages are
-	// cached by the layer above, so a large one pays twice.
+	// CacheBytes is the size of a cache of blocks for this index; 0 uses one that
+	// the indexes of the process share. Parsed pages are cached by the layer above, so
+	// a large one pays twice.
 	CacheBytes int64
 	// MemTableBytes is the size of a memtable, which becomes a table when it is
 	// full; 0 is 32 MiB. Up to four of them use memory, and flushed ones until
@@ -90,9 +91,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.Program == "" && len(os.Args) > 0 {
 		c.Program = filepath.Base(os.Args[0])
-	}
-	if c.CacheBytes == 0 {
-		c.CacheBytes = 16 << 20
 	}
 	if c.MemTableBytes == 0 {
 		c.MemTableBytes = 32 << 20

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// cache holds parsed pages up to a number of bytes.
+// Cache holds parsed pages up to a number of bytes. Trees over several page stores may share
+// one. Safe for concurrent use.
 //
 // It is a table of sets of eight places. The name of a page (a hash already)
 // selects its set. Lookups take no lock: a set's tags are one cache line, and if
@@ -18,12 +19,12 @@ import (
 //
 // The table begins small and grows with the pages: in a large and mostly empty
 // one, each page would cost a page fault.
-type cache struct {
-	limit int64
-	most  int                        // sets that the table may have
-	sets  atomic.Pointer[[]cacheSet] // as many as a power of two
+type Cache struct {
+	sets atomic.Pointer[[]cacheSet] // as many as a power of two
 
 	mu    sync.Mutex
+	limit int64
+	most  int // sets that the table may have
 	bytes int64
 	pages int
 	hand  uint64
@@ -50,14 +51,32 @@ func (s *cacheSet) free() int {
 	return -1
 }
 
-// newCache makes room for limit bytes, and places for pages of 1 KiB; a cache of
+// NewCache makes room for limit bytes, and places for pages of 1 KiB; a cache of
 // smaller pages does not use all its bytes.
-func newCache(limit int64) *cache {
-	most := min(1<<bits.Len64(uint64(max(limit-1, 0))>>10/cacheWays), 1<<22)
-	c := &cache{limit: limit, most: most}
-	sets := make([]cacheSet, min(most, cacheFirst))
+func NewCache(limit int64) *Cache {
+	c := &Cache{}
+	c.SetLimit(limit)
+	sets := make([]cacheSet, min(c.most, cacheFirst))
 	c.sets.Store(&sets)
 	return c
+}
+
+// SetLimit changes the number of bytes. It drops pages that have no room.
+func (c *Cache) SetLimit(limit int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = max(limit, 0)
+	c.most = min(1<<bits.Len64(uint64(max(limit-1, 0))>>10/cacheWays), 1<<22)
+	for c.bytes > c.limit {
+		c.tick(*c.sets.Load(), nil)
+	}
+}
+
+// Bytes returns the memory of the pages in the cache.
+func (c *Cache) Bytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
 }
 
 // place returns the set and the tag of a name.
@@ -67,7 +86,7 @@ func place(sets []cacheSet, name *Name) (*cacheSet, uint64) {
 }
 
 // get returns a page or nil.
-func (c *cache) get(name *Name) *page {
+func (c *Cache) get(name *Name) *page {
 	set, tag := place(*c.sets.Load(), name)
 	for i := range set.tags {
 		if set.tags[i].Load() != tag {
@@ -85,7 +104,7 @@ func (c *cache) get(name *Name) *page {
 
 // grow makes the table larger. Concurrent lookups in the old table still find
 // its pages.
-func (c *cache) grow(old []cacheSet) []cacheSet {
+func (c *Cache) grow(old []cacheSet) []cacheSet {
 	sets := make([]cacheSet, min(len(old)*cacheGrows, c.most))
 	for i := range old {
 		for j := range old[i].pages {
@@ -104,12 +123,12 @@ func (c *cache) grow(old []cacheSet) []cacheSet {
 }
 
 // put keeps p if there is room for it, at the cost of others.
-func (c *cache) put(p *page) {
+func (c *Cache) put(p *page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if p.memory() > c.limit/2 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	sets := *c.sets.Load()
 	set, tag := place(sets, &p.self.Name)
 	at := -1
@@ -140,7 +159,7 @@ func (c *cache) put(p *page) {
 }
 
 // evictFrom frees a place in a full set, preferably that of an unused page.
-func (c *cache) evictFrom(set *cacheSet) int {
+func (c *Cache) evictFrom(set *cacheSet) int {
 	at := int(c.hand % cacheWays)
 	for i := range set.pages {
 		if !set.pages[i].Load().used.Swap(false) {
@@ -154,7 +173,7 @@ func (c *cache) evictFrom(set *cacheSet) int {
 }
 
 // tick moves the hand by one place. The page that was put last is spared.
-func (c *cache) tick(sets []cacheSet, spare *page) {
+func (c *Cache) tick(sets []cacheSet, spare *page) {
 	set := &sets[c.hand/cacheWays&uint64(len(sets)-1)]
 	at := int(c.hand % cacheWays)
 	c.hand++
@@ -165,7 +184,7 @@ func (c *cache) tick(sets []cacheSet, spare *page) {
 	c.drop(set, at)
 }
 
-func (c *cache) drop(set *cacheSet, at int) {
+func (c *Cache) drop(set *cacheSet, at int) {
 	p := set.pages[at].Load()
 	set.tags[at].Store(0)
 	set.pages[at].Store(nil)

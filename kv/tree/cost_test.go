@@ -129,7 +129,7 @@ func TestCost(t *testing.T) {
 		}},
 	} {
 		c.gets, c.puts = 0, 0
-		tr.cache = newCache(16 << 20) // an empty one: each page is read once
+		tr.cache = NewCache(16 << 20) // an empty one: each page is read once
 		if err := test.run(); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -163,7 +163,7 @@ func TestCostOfHeights(t *testing.T) {
 			limit := 3 * int(next.Height+1)
 			for _, pair := range [][2]Root{{root, next}, {next, root}} {
 				c.gets = 0
-				tr.cache = newCache(1 << 20)
+				tr.cache = NewCache(1 << 20)
 				changes := 0
 				for _, err := range tr.Diff(ctx, pair[0], pair[1], Span{}) {
 					if changes++; err != nil {

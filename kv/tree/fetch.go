@@ -34,7 +34,7 @@ type fetcher struct {
 	flights map[Name]chan struct{} // closed when the page is in the cache, or has failed
 }
 
-func newFetcher(p Pages, c *cache) *fetcher {
+func newFetcher(p Pages, c *Cache) *fetcher {
 	if from, ok := p.(PageBatcher); ok && c != nil {
 		return &fetcher{from: from, flights: map[Name]chan struct{}{}}
 	}

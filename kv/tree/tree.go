@@ -31,6 +31,9 @@ type Options struct {
 	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; a negative
 	// value means no cache.
 	CacheBytes int64
+	// Cache holds parsed pages in place of a cache of CacheBytes. See [Tree.With] for
+	// what a shared cache means.
+	Cache *Cache
 
 	shape shape // tests use smaller pages
 }
@@ -53,7 +56,7 @@ func (o *Options) withDefaults() Options {
 // safe for concurrent use.
 type Tree struct {
 	pages Pages
-	cache *cache // nil without one
+	cache *Cache // nil without one
 	shape shape
 	held  *heldPages // takes new pages if it is there
 
@@ -63,9 +66,9 @@ type Tree struct {
 // New returns a Tree over a page store.
 func New(p Pages, o *Options) *Tree {
 	opts := o.withDefaults()
-	t := &Tree{pages: p, shape: opts.shape}
-	if opts.CacheBytes > 0 {
-		t.cache = newCache(opts.CacheBytes)
+	t := &Tree{pages: p, cache: opts.Cache, shape: opts.shape}
+	if t.cache == nil && opts.CacheBytes > 0 {
+		t.cache = NewCache(opts.CacheBytes)
 	}
 	t.fetcher = newFetcher(p, t.cache)
 	return t

@@ -343,7 +343,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 // checkCache checks the accounts of an idle cache.
-func checkCache(t *testing.T, c *cache) {
+func checkCache(t *testing.T, c *Cache) {
 	t.Helper()
 	var bytes int64
 	pages := 0
@@ -383,7 +383,7 @@ func TestCache(t *testing.T) {
 		pages = append(pages, p)
 	}
 	for _, limit := range []int64{1, 4 << 10, 40 << 10, 100 << 10, 1 << 20} {
-		c := newCache(limit)
+		c := NewCache(limit)
 		hot := pages[0]
 		hits, misses := 0, 0
 		for i := range 4000 {
@@ -408,13 +408,29 @@ func TestCache(t *testing.T) {
 		if limit == 1<<20 && c.pages != len(pages) {
 			t.Errorf("%d pages are kept where all have room", c.pages)
 		}
+		was, size := c.limit, c.Bytes()
+		c.SetLimit(limit / 2)
+		checkCache(t, c)
+		if kept := c.Bytes(); limit == 1<<20 && kept != size && kept < limit/4 {
+			t.Errorf("%d bytes of %d are kept in half of %d", kept, size, was)
+		}
+		c.SetLimit(4 << 20)
+		for _, p := range pages {
+			c.put(p)
+		}
+		checkCache(t, c)
+		if c.pages != len(pages) {
+			t.Errorf("limit %d: %d pages are kept when it has grown", limit, c.pages)
+		}
+		c.SetLimit(0)
+		checkCache(t, c)
 	}
 }
 
 // TestCacheGrows checks that no page is lost while the table of a cache grows,
 // neither for its owner nor for a concurrent lookup.
 func TestCacheGrows(t *testing.T) {
-	c := newCache(64 << 20)
+	c := NewCache(64 << 20)
 	var known atomic.Int64
 	pages := make([]*page, 10_000)
 	for i := range pages {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine"
+	membudget "github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -22,6 +23,10 @@ type DialOptions struct {
 	Version string
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
+	// Share makes this process share the memory for databases equally with the server and its
+	// other clients, for programs that read for long. Without it, each database of [Client.Peer]
+	// has small caches, and the others keep theirs.
+	Share bool
 	// Dir is the directory of the database. A server that has another database open, such
 	// as one that was moved there or away, is [ErrGone]. Default "": any will do.
 	Dir string
@@ -46,6 +51,8 @@ type Client struct {
 
 	recalls sync.Mutex
 	letGo   []*func() // give files of packs back
+
+	memory *membudget.Member // nil if this process does not share it
 }
 
 // Dial connects to a socket. Errors: [ErrVersion], and those of the network.
@@ -70,8 +77,12 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 	if c.o.Version == "" {
 		c.o.Version = Version()
 	}
+	if c.o.Share {
+		c.memory = membudget.Divide(1)
+	}
 	var err error
 	if c.l, err = newLink(ctx, conn, c); err != nil {
+		c.leave()
 		return nil, err
 	}
 	return c, nil
@@ -129,6 +140,7 @@ func (c *Client) Close() error {
 	if !c.closed {
 		c.closed = true
 		c.l.close(txn.ErrClosed)
+		c.leave()
 	}
 	return nil
 }

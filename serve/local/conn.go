@@ -46,6 +46,8 @@ type conn struct {
 	greeted bool
 	timed   bool // the frame that is being received has a deadline
 	leases  leases
+	shares  bool            // the client shares memory; under server.mu
+	sharing sync.Mutex      // held while the client is told of it
 	lent    atomic.Bool     // the client may have files of packs
 	recalls []chan struct{} // closed when it has given them back
 	blocks  blocks
@@ -96,6 +98,7 @@ func (c *conn) serve() {
 		c.wg.Wait()
 		c.sayBye()
 	}
+	c.s.share(c, false)
 	c.cancel(nil)
 	c.wg.Wait()
 	c.metas.close()
@@ -176,6 +179,10 @@ func (c *conn) greet() error {
 	}
 	c.version, c.greeted = theirs.Version, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
+	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
+	if shares {
+		ours.Processes = c.s.share(c, true)
+	}
 	if err := c.answer(f, ours); err != nil {
 		return err
 	}

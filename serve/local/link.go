@@ -76,6 +76,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	}
 	l.w.LimitSends(wire.Limits{Meta: l.hello.MaxMeta, Body: l.hello.MaxBody})
 	l.slots = make(chan struct{}, max(l.hello.Requests, 1))
+	client.share(l.hello.Processes)
 	go l.receive()
 	return l, nil
 }
@@ -84,6 +85,9 @@ func (l *link) greet(o *DialOptions) error {
 	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid()}
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
+	}
+	if o.Share {
+		ours.Capabilities = append(ours.Capabilities, wire.CapShare)
 	}
 	meta, err := json.Marshal(&ours)
 	if err != nil {
@@ -205,12 +209,19 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		go l.recalled()
 		return false, nil
 	}
-	if f.Flags&wire.FlagReport != 0 {
+	switch {
+	case f.Flags&wire.FlagReport != 0:
 		if r := l.reportsOf(f.ID); r != nil {
 			r.add(f.Body)
 		}
 		f.Close()
 		return false, nil
+	case f.Op == wire.OpShare:
+		var in wire.Share
+		err := wire.ParseJSON(f.Op, f.Meta, &in)
+		f.Close()
+		l.client.share(in.Processes)
+		return false, err
 	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]

@@ -51,6 +51,13 @@ type budget struct {
 	rest  *time.Timer
 }
 
+// held returns what the budget holds.
+func (b *budget) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
 // account is the part of a user. It is kept while a share of the user is active.
 type account struct {
 	held   int64

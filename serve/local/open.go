@@ -21,6 +21,9 @@ type OpenOptions struct {
 	// Serve serves the database to other processes, if this process has it open; see
 	// [engine.Options]. nil keeps others out.
 	Serve func(dir string) (*engine.Serving, error)
+	// Share has this process share the memory of the database with the others; see
+	// [DialOptions]. It is for processes that stay, and not for single commands.
+	Share bool
 	// Waiting, if not nil, is called once when the process that has the database open
 	// does not answer for a while, or does not serve the database.
 	Waiting func(held *engine.LockedError)
@@ -81,12 +84,16 @@ func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedEr
 		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
 		defer func() { *told = !slow.Stop() }()
 	}
-	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial})
+	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share})
 	if err != nil {
 		return nil, err
 	}
 	j.id = c.Identity()
-	db, err := engine.OpenPeer(j.dir, j.id, &jointSource{source: source{c, ""}, j: j}, &j.o.Engine)
+	o := &j.o.Engine
+	if !j.o.Share {
+		o = small(o)
+	}
+	db, err := engine.OpenPeer(j.dir, j.id, &jointSource{source: source{c, ""}, j: j}, o)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	membudget "github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -36,7 +37,7 @@ type Options struct {
 	Views int
 	// Memory bounds the requests and replies of all clients that are under way, in bytes:
 	// also replies that clients have not read yet. Clients whose requests need more wait.
-	// Default 256 MiB, at least 16 MiB.
+	// The default is a part of [engine.Options.MemoryBytes], at most 256 MiB. At least 16 MiB.
 	Memory int64
 	// MaxBody is the longest value, or selection of an array, that is sent or taken
 	// in one piece; default and maximum Memory, at most [wire.MaxBody].
@@ -79,7 +80,7 @@ func (o *Options) withDefaults() Options {
 		c.Views = 1024
 	}
 	if c.Memory <= 0 {
-		c.Memory = 256 << 20
+		c.Memory = min(membudget.Requests.Bytes(), 256<<20)
 	}
 	c.Memory = max(c.Memory, 16<<20)
 	if most := uint32(min(c.Memory, wire.MaxBody)); c.MaxBody == 0 || c.MaxBody > most {
@@ -138,6 +139,7 @@ type server struct {
 	idle   *time.Timer // nil if the server does not end by itself
 	end    context.CancelCauseFunc
 
+	memory   *membudget.Member
 	verified verified
 }
 
@@ -153,6 +155,9 @@ func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	s.memory = membudget.Divide(1)
+	defer s.memory.Leave()
+	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
 	s.end = cancel
 	go s.watch(ctx)
 	for _, name := range s.t.Names() {

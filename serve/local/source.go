@@ -36,6 +36,9 @@ func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
 		dir = c.l.hello.Dir
 		c.mu.Unlock()
 	}
+	if !c.o.Share {
+		o = small(o)
+	}
 	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
 }
 

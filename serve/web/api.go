@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
@@ -114,6 +115,9 @@ func (h *handler) collect(put func(name, help, database string, value float64)) 
 	put("zarrdb_conflicts_total", "Commits of clients that failed with a conflict.", "", float64(c.Conflicts))
 	put("zarrdb_requests_active", "Requests that are being answered.", "", float64(len(h.slots)))
 	put("zarrdb_databases", "Databases and targets that are served.", "", float64(len(h.t.Names())))
+	memory := engine.UsedMemory()
+	put("zarrdb_memory_bytes", "Memory that caches and buffers of all databases take.", "", float64(memory.Used))
+	put("zarrdb_memory_limit_bytes", "Memory that they may take.", "", float64(memory.Limit))
 	for name, kinds := range h.t.CareErrors() {
 		put("zarrdb_care_errors", "Kinds of background work that failed and have not succeeded since.", name, float64(len(kinds)))
 	}

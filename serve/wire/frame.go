@@ -116,6 +116,7 @@ const (
 	OpStore                      // Stat with bytes in the body, the value that names them
 	OpStage                      // Stage with pages in the body, nothing
 	OpSwap                       // Stat with roots in the body, nothing
+	OpShare                      // from the server: Share
 	numOps
 )
 
@@ -124,7 +125,7 @@ var opNames = [numOps]string{
 	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
 	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "merge", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
-	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap",
+	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share",
 }
 
 func (o Op) String() string {

@@ -13,8 +13,10 @@ type Hello struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are optional features of a side: [CapFiles], [CapBlocks].
+	// Capabilities are optional features of a side: [CapFiles], [CapBlocks], [CapShare].
 	Capabilities []string `json:"capabilities,omitempty"`
+	// Processes is set by the server for a client with [CapShare], as in [Share].
+	Processes int `json:"processes,omitempty"`
 
 	// Set by the server: the served names, the default database of requests, and
 	// the rights of the client.
@@ -35,6 +37,15 @@ type Hello struct {
 
 // CapFiles means that a side receives and sends file descriptors.
 const CapFiles = "files"
+
+// CapShare means that a client has caches, and shares the memory for them with the server and
+// its other clients.
+const CapShare = "share"
+
+// Share says how many processes share memory, the server and the client among them.
+type Share struct {
+	Processes int `json:"processes"`
+}
 
 // Bye announces that the server ends the connection.
 type Bye struct {

@@ -2,6 +2,8 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/dgraph-io/ristretto/v2"
 
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -21,9 +24,9 @@ type chunkKey [len(kv.ID{}) + 16]byte
 
 var keys = sync.Pool{New: func() any { return new(chunkKey) }}
 
-func keyOf(id kv.ID, codec [16]byte) *chunkKey {
+func (c *Cache) keyOf(id kv.ID, codec [16]byte) *chunkKey {
 	k := keys.Get().(*chunkKey)
-	copy(k[copy(k[:], id[:]):], codec[:])
+	subtle.XORBytes(k[copy(k[:], id[:]):], codec[:], c.salt[:])
 	return k
 }
 
@@ -35,15 +38,17 @@ func hashKey(k []byte) (uint64, uint64) {
 	return le.Uint64(id) ^ le.Uint64(codec), le.Uint64(id[8:]) ^ le.Uint64(codec[8:])
 }
 
-// Cache keeps decoded chunks. Correctness never depends on a hit: ristretto
+// Cache keeps the decoded chunks of a database. Correctness never depends on a hit: ristretto
 // may drop or delay any entry. A nil cache is empty.
 type Cache struct {
-	c      *ristretto.Cache[[]byte, []byte]
-	budget int64
-	queued atomic.Int64 // bytes handed over since the last wait
-	wanted *touches
+	*pool
+	release func()
+	// salt keeps the chunks of databases in one pool apart: identities of virtual chunks are
+	// made from URLs, and not every database may read every URL.
+	salt [16]byte
 
 	hits, misses atomic.Int64
+	bytes        atomic.Int64 // of its chunks in the pool
 
 	// use is held, shared, in every call of c: beside ristretto's own Close a call
 	// may wait for ever or panic.
@@ -54,30 +59,102 @@ type Cache struct {
 	flights map[chunkKey]*flight
 }
 
+// pool is memory for chunks, of one database or of several.
+type pool struct {
+	c      *ristretto.Cache[[]byte, *entry]
+	budget atomic.Int64
+	queued atomic.Int64 // bytes handed over since the last wait
+	wanted *touches
+}
+
+// entry is a decoded chunk in a pool.
+type entry struct {
+	chunk []byte
+	key   chunkKey
+	of    *Cache
+}
+
+// shared is the pool of all databases that set no size.
+var shared = budget.Shared[*pool]{
+	Part: budget.Chunks, New: newPool, Close: (*pool).close,
+	Used:   func(p *pool) int64 { return max(p.c.MaxCost()-p.c.RemainingCost(), 0) },
+	Resize: (*pool).resize,
+}
+
 var (
 	_ zarr.ChunkLoader  = (*Cache)(nil)
 	_ zarr.ChunkToucher = (*Cache)(nil)
 )
 
-// New makes a cache of decoded chunks of at most budget bytes; nil if
-// budget is not positive.
-func New(budget int64) (*Cache, error) {
-	if budget <= 0 {
-		return nil, nil
+// New makes a cache of decoded chunks of at most so many bytes. 0 bytes make one in the memory
+// that all such caches of the process share; see package budget. It is nil if bytes is negative.
+func New(bytes int64) *Cache {
+	c := &Cache{}
+	switch {
+	case bytes < 0:
+		return nil
+	case bytes > 0:
+		c.pool = newPool(bytes)
+		c.release = sync.OnceFunc(c.pool.close)
+	default:
+		c.pool, c.release = shared.Get()
+		rand.Read(c.salt[:])
 	}
-	c, err := ristretto.NewCache(&ristretto.Config[[]byte, []byte]{
-		MaxCost: budget,
+	return c
+}
+
+func newPool(bytes int64) *pool {
+	c, err := ristretto.NewCache(&ristretto.Config[[]byte, *entry]{
+		MaxCost: bytes,
 		// Ten counters for each chunk that may be there, if chunks are 64 KiB. A large cache
 		// has fewer: they take memory that it may never use.
-		NumCounters:        max(min(budget, 64<<30)>>16, 1<<10) * 10,
+		NumCounters:        max(min(bytes, 64<<30)>>16, 1<<10) * 10,
 		BufferItems:        64,
 		IgnoreInternalCost: true, // chunks are large, its own 56 bytes are not
 		KeyToHash:          hashKey,
+		OnExit: func(e *entry) {
+			if e != nil {
+				e.of.bytes.Add(-int64(cap(e.chunk)))
+			}
+		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: chunk cache: %w", err)
+		panic(fmt.Sprintf("engine: bug: chunk cache: %v", err)) // only options are errors
 	}
-	return &Cache{c: c, budget: budget, wanted: newTouches(budget)}, nil
+	p := &pool{c: c, wanted: newTouches(bytes)}
+	p.budget.Store(bytes)
+	return p
+}
+
+func (p *pool) close() { p.c.Close() }
+
+// resize changes the size. It drops chunks that have no room.
+func (p *pool) resize(bytes int64) {
+	p.budget.Store(bytes)
+	p.c.UpdateMaxCost(bytes)
+	p.c.Wait()
+	over := -p.c.RemainingCost()
+	p.drop(func(e *entry) bool {
+		drop := over > 0
+		over -= int64(cap(e.chunk))
+		return drop
+	})
+}
+
+// drop drops the chunks that which reports.
+func (p *pool) drop(which func(e *entry) bool) {
+	p.c.Wait() // for those in its queue
+	var dropped []chunkKey
+	p.c.IterValues(func(e *entry) bool {
+		if which(e) {
+			dropped = append(dropped, e.key)
+		}
+		return false
+	})
+	for i := range dropped {
+		p.c.Del(dropped[i][:])
+	}
+	p.c.Wait()
 }
 
 // enter begins the use of c.c, which leave ends; false if there is no cache, or not
@@ -102,22 +179,23 @@ func (c *Cache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 		return nil, false
 	}
 	defer c.leave()
-	k := keyOf(id, codec)
+	k := c.keyOf(id, codec)
 	defer keys.Put(k)
-	b, ok := c.c.Get(k[:])
-	if ok {
-		c.hits.Add(1)
-	} else {
+	e, ok := c.c.Get(k[:])
+	if !ok {
 		c.misses.Add(1)
+		return nil, false
 	}
-	return b, ok
+	c.hits.Add(1)
+	return e.chunk, true
 }
 
 // Stats describes the cache of decoded chunks of a database.
 type Stats struct {
 	// Hits and Misses count look-ups since the database was opened.
 	Hits, Misses int64
-	// Bytes is the size of the chunks in the cache, Limit its bound.
+	// Bytes is the size of the chunks of the database in the cache, Limit the bound of the
+	// cache, which other databases of the process may share.
 	Bytes, Limit int64
 }
 
@@ -127,7 +205,7 @@ func (c *Cache) Stats() Stats {
 		return Stats{}
 	}
 	defer c.leave()
-	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.budget-c.c.RemainingCost(), 0), Limit: c.budget}
+	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.bytes.Load(), 0), Limit: c.budget.Load()}
 }
 
 // Wait returns when what was added before is kept or dropped. It is for tests.
@@ -141,23 +219,26 @@ func (c *Cache) Add(id kv.ID, codec [16]byte, chunk []byte) {
 	}
 	defer c.leave()
 	cost := int64(cap(chunk))
-	k := keyOf(id, codec)
-	c.c.Set(k[:], chunk, cost) // keeps the hash of the key, not the key
+	k := c.keyOf(id, codec)
+	c.bytes.Add(cost)
+	if !c.c.Set(k[:], &entry{chunk, *k, c}, cost) { // keeps the hash of the key, not the key
+		c.bytes.Add(-cost)
+	}
 	keys.Put(k)
 	// Chunks in its queue are outside its budget. Draining the queue after
 	// every sixteenth of the budget keeps them below that.
-	if c.queued.Add(cost) > c.budget/16 {
+	if c.queued.Add(cost) > c.budget.Load()/16 {
 		c.queued.Store(0)
 		c.c.Wait()
 	}
 }
 
 // Keeps implements [zarr.ChunkToucher].
-func (c *Cache) Keeps(bytes int) bool { return int64(bytes) <= c.budget/4 }
+func (c *Cache) Keeps(bytes int) bool { return int64(bytes) <= c.budget.Load()/4 }
 
 // Touch implements [zarr.ChunkToucher].
 func (c *Cache) Touch(id kv.ID, codec [16]byte, bytes int) bool {
-	k := keyOf(id, codec)
+	k := c.keyOf(id, codec)
 	defer keys.Put(k)
 	hash, _ := hashKey(k[:])
 	return c.wanted.again(hash, bytes)
@@ -174,12 +255,12 @@ func (c *Cache) ForArrays() zarr.ChunkCache {
 // Load implements [zarr.ChunkLoader]: of several readers that miss the same
 // chunk at the same time, one decodes it.
 func (c *Cache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
-	k := *keyOf(id, codec)
+	k := *c.keyOf(id, codec)
 	if c.enter() {
-		b, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
+		e, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
 		c.leave()
 		if ok {
-			return b, nil
+			return e.chunk, nil
 		}
 	}
 	c.mu.Lock()
@@ -231,6 +312,12 @@ func (c *Cache) Close() {
 	}
 	c.use.Lock()
 	defer c.use.Unlock()
+	if c.closed {
+		return
+	}
 	c.closed = true
-	c.c.Close()
+	if c.salt != [16]byte{} { // others share the pool
+		c.drop(func(e *entry) bool { return e.of == c })
+	}
+	c.release()
 }

@@ -15,10 +15,7 @@ import (
 var bg = context.Background()
 
 func TestChunkCacheKeepsKeysApart(t *testing.T) {
-	c, err := New(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := New(1 << 20)
 	defer c.Close()
 	id := func(n int) (id kv.ID) { binary.LittleEndian.PutUint64(id[8:], uint64(n)); return id }
 	for n := range 50 {
@@ -44,10 +41,7 @@ func TestChunkCacheKeepsKeysApart(t *testing.T) {
 
 func TestChunkCacheStaysInBudget(t *testing.T) {
 	const budget = 4 << 20
-	c, err := New(budget)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := New(budget)
 	defer c.Close()
 	for n := range 1000 {
 		var id kv.ID
@@ -77,9 +71,9 @@ func TestChunkCacheStaysInBudget(t *testing.T) {
 }
 
 func TestChunkCacheOff(t *testing.T) {
-	c, err := New(-1)
-	if err != nil || c != nil {
-		t.Fatalf("%v, %v", c, err)
+	c := New(-1)
+	if c != nil {
+		t.Fatalf("%v", c)
 	}
 	c.Add(kv.ID{1}, [16]byte{}, []byte{1})
 	if _, ok := c.Get(kv.ID{1}, [16]byte{}); ok {
@@ -91,10 +85,7 @@ func TestChunkCacheOff(t *testing.T) {
 // Of readers that miss one chunk at the same time, one decodes it.
 func TestChunkIsDecodedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(1 << 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := New(1 << 20)
 		defer c.Close()
 		var decoded atomic.Int64
 		gate := make(chan struct{})
@@ -129,10 +120,7 @@ func TestChunkIsDecodedOnce(t *testing.T) {
 // What goes wrong for one reader is not taken for what is wrong with the chunk,
 // and a reader that is no longer wanted does not wait.
 func TestChunkDecodingFails(t *testing.T) {
-	c, err := New(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := New(1 << 20)
 	defer c.Close()
 	boom := errors.New("boom")
 	begun, gate := make(chan struct{}), make(chan struct{})
@@ -181,10 +169,7 @@ func TestChunkDecodingFails(t *testing.T) {
 // Reads of a database that is being closed end, with or without the cache.
 func TestChunkCacheClosesBesideReaders(t *testing.T) {
 	for n := range 50 {
-		c, err := New(64 << 10) // so small that readers wait for its queue
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := New(64 << 10) // so small that readers wait for its queue
 		var readers sync.WaitGroup
 		begun := make(chan struct{}, 4)
 		for r := range 4 {
@@ -205,5 +190,52 @@ func TestChunkCacheClosesBesideReaders(t *testing.T) {
 		}
 		c.Close()
 		readers.Wait()
+	}
+}
+
+// Databases share memory and no chunks: the identity of a virtual chunk is made from its URL, and
+// not every database may read every URL. A closed database leaves nothing.
+func TestDatabasesShareNoChunks(t *testing.T) {
+	a, b := New(0), New(0)
+	defer a.Close()
+	chunk := make([]byte, 1000)
+	for _, c := range []*Cache{a, b} {
+		if _, ok := c.Get(kv.ID{1}, [16]byte{2}); ok {
+			t.Error("a chunk of the other database was found")
+		}
+		c.Add(kv.ID{1}, [16]byte{2}, chunk)
+		c.Wait()
+		if _, ok := c.Get(kv.ID{1}, [16]byte{2}); !ok {
+			t.Error("the chunk was not kept")
+		}
+	}
+	if x, y, used := a.Stats(), b.Stats(), shared.Used(a.pool); x.Bytes != 1000 || y.Bytes != 1000 || used != 2000 || x.Limit != y.Limit {
+		t.Errorf("%+v and %+v of %d", x, y, used)
+	}
+	b.Close()
+	b.Close()
+	if used := shared.Used(a.pool); used != 1000 || a.Stats().Bytes != 1000 {
+		t.Errorf("%d bytes are left of %d", used, a.Stats().Bytes)
+	}
+	if _, ok := a.Get(kv.ID{1}, [16]byte{2}); !ok {
+		t.Error("the chunk of the other database is gone")
+	}
+}
+
+// A smaller cache drops as many chunks as it must.
+func TestResize(t *testing.T) {
+	c := New(1 << 20)
+	defer c.Close()
+	for n := range 16 {
+		c.Add(kv.ID{byte(n)}, [16]byte{}, make([]byte, 64<<10))
+		c.Wait()
+	}
+	before := c.Stats()
+	c.resize(512 << 10)
+	if after := c.Stats(); before.Bytes < 900<<10 || after.Bytes > 512<<10 || after.Bytes < 400<<10 || after.Limit != 512<<10 {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	if !c.Keeps(128<<10) || c.Keeps(128<<10+1) {
+		t.Error("the longest chunk does not follow the size")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -22,13 +23,13 @@ var longHeld = gather.NewMemory(1 << 30)
 
 // ViewWhole calls fn with all bytes of a value. Long values are held up to a
 // bound in total, or one that is larger. A value of more than half of the
-// machine's memory is kv.ErrTooLarge.
+// memory that the system allows is kv.ErrTooLarge.
 func ViewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	n := v.Size()
 	if n <= HeldAtOnce {
 		return v.View(ctx, kv.All(), fn)
 	}
-	if most := SystemMemory() / 2; most > 0 && n > most {
+	if most := budget.System() / 2; n > most {
 		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d here", kv.ErrTooLarge, n, most)
 	}
 	if err := kv.CheckHeld(n); err != nil {

@@ -18,7 +18,7 @@ type dirShard struct {
 	bytes, max int64
 }
 
-// dirCacheBytes bounds each generation; a parsed array directory takes about
+// dirCacheBytes is the most for each generation; a parsed array directory takes about
 // 600 bytes.
 const dirCacheBytes = 8 << 20
 

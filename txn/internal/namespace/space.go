@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -62,7 +63,7 @@ var defaultLimits = Limits{SmallDir: 64, Edits: 1 << 14, Refs: mapBatch, Moved: 
 // native value; the caller owns them.
 func New(t *tree.Tree, policy Policy, load func(context.Context, tree.Value) ([]byte, error)) *Space {
 	return &Space{
-		Tree: t, policy: policy, load: load, dirs: newDirCache(dirCacheBytes), Limits: defaultLimits,
+		Tree: t, policy: policy, load: load, dirs: newDirCache(budget.Records.Allowance(1, 64<<10, dirCacheBytes)), Limits: defaultLimits,
 		NewID: func() (id [16]byte) { rand.Read(id[:]); return id },
 	}
 }

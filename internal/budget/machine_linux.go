@@ -1,9 +1,9 @@
-package transfer
+package budget
 
 import "golang.org/x/sys/unix"
 
-// SystemMemory returns the bytes of memory that the machine has, 0 if unknown.
-func SystemMemory() int64 {
+// machine returns the bytes of memory that the machine has, 0 if unknown.
+func machine() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return 0
