@@ -34,12 +34,11 @@ func remotePeer(t *testing.T, db *DB) *DB {
 
 // careOf is a database with copies, and how a test uses them.
 type careOf struct {
-	t            *testing.T
-	fs           *vfs.MemFS
-	db, to       *DB // in this process
-	use          func(*DB) *DB
-	base         CommitID
-	progress, in int
+	t        *testing.T
+	fs       *vfs.MemFS
+	db, to   *DB // in this process
+	base     CommitID
+	progress int
 }
 
 // careSteps are all that can be done for a database, in an order in which each does something.
