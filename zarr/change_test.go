@@ -85,9 +85,12 @@ func TestResizeOfOldHandleDeletesChunks(t *testing.T) {
 func TestChangesOfManyHandles(t *testing.T) {
 	ctx := t.Context()
 	store, o, _, _ := handles(t, V3, Spec{Shape: []int64{0}, Chunks: []int64{3}, DataType: "int8"})
+	var arrays []*Array
+	for range 20 {
+		arrays = append(arrays, must(OpenArray(ctx, store, "a", o)))
+	}
 	var work sync.WaitGroup
-	for i := range 20 {
-		a := must(OpenArray(ctx, store, "a", o))
+	for i, a := range arrays {
 		work.Go(func() {
 			if err := a.SetAttributes(ctx, attributesOf(fmt.Sprintf(`{"k%d":1}`, i))); err != nil {
 				t.Error(err)
