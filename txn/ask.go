@@ -29,7 +29,7 @@ func init() {
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
-		"session abort": changing(func(db *DB, _ context.Context, id SessionID, _ func(any)) (none, error) {
+		AskAbortSession: changing(func(db *DB, _ context.Context, id SessionID, _ func(any)) (none, error) {
 			return none{}, db.AbortSession(id)
 		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
@@ -59,6 +59,10 @@ func init() {
 		"payloads": reading((*DB).answerPayloads),
 	}
 }
+
+// AskAbortSession is the name of the request that ends a session. Repeating it does no harm: the
+// second one is [ErrNoRef].
+const AskAbortSession = "session abort"
 
 // none is the result of a request that returns an error alone.
 type none struct{}

@@ -110,7 +110,7 @@ func (s *Session) Abort() error {
 func (db *DB) AbortSession(id SessionID) (err error) {
 	defer wrap(&err, "abort session %v", id)
 	if db.peer != nil {
-		return db.peer.tell(context.Background(), "session abort", id)
+		return db.peer.tell(context.Background(), AskAbortSession, id)
 	}
 	if err := db.writable(); err != nil {
 		return err

@@ -42,9 +42,10 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: out})
 }
 
-// Ask is that of [txn.Remote]. A request that changes nothing is repeated on a new
-// connection. Another one is an [ErrUnknown] if its answer was lost. If ctx ends, Ask waits
-// until the server has ended such a request.
+// Ask is that of [txn.Remote]. A request that changes nothing, that the server has not begun,
+// or that ends a session is repeated on a new connection. Another one is an [ErrUnknown] if its
+// answer was lost. If ctx ends, Ask waits until the server has ended a request that changes
+// something.
 func (s source) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error) {
 	meta, err := json.Marshal(wire.Ask{Database: s.db, Name: name, In: in})
 	if err != nil {
@@ -63,14 +64,24 @@ func (s source) Ask(ctx context.Context, name string, in []byte, progress func(r
 	if !changes {
 		return out, s.c.again(ctx, ask)
 	}
-	l, err := s.c.link(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err = ask(l); errors.Is(err, ErrGone) {
+	for n := 0; ; n++ {
+		l, err := s.c.link(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = ask(l)
+		if n > 0 && name == txn.AskAbortSession && errors.Is(err, txn.ErrNoRef) { // the try before has ended it
+			return []byte("{}"), nil
+		}
+		if !errors.Is(err, ErrGone) {
+			return out, err
+		}
 		<-l.ended
+		begun := errors.Is(err, ErrUnknown) && name != txn.AskAbortSession
+		if begun || n >= reconnects || ctx.Err() != nil {
+			return nil, err
+		}
 	}
-	return out, err
 }
 
 // reports passes the reports of a request to a function, one after the other, so that a slow
