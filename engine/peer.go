@@ -10,8 +10,11 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// PageSource returns the source of pages that peers of this database read; see [OpenPeer].
-func (db *DB) PageSource() txn.Source { return db.store.Source() }
+// PageSource returns the database as its peers use it; see [OpenPeer].
+func (db *DB) PageSource() txn.Remote { return db.store.Remote() }
+
+// ReadOnly reports whether the DB refuses writes.
+func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 
 // IsPeer reports whether another process has the database open; see [OpenPeer].
 func (db *DB) IsPeer() bool { return db.store.IsPeer() }

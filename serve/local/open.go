@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -44,7 +47,7 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	for {
 		conn, locked, err := j.join(ctx)
 		if err == nil && conn == nil {
-			return j.held, nil
+			return j.own()
 		}
 		if err == nil {
 			db, failed := j.peer(ctx, conn, locked, &told)
@@ -61,6 +64,25 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 			return nil, err
 		}
 	}
+}
+
+// own returns the database that this process has open. One that is to be read alone is a peer
+// of it. j.mu is held.
+func (j *joint) own() (*engine.DB, error) {
+	if !j.o.Engine.ReadOnly || j.held.ReadOnly() {
+		return j.held, nil
+	}
+	db, err := engine.OpenPeer(j.dir, j.id, ownSource{j.held.PageSource(), j.held}, &j.o.Engine)
+	if err != nil {
+		err = errors.Join(err, j.held.Close())
+	}
+	return db, err
+}
+
+// ownSource is the source of a database that this process has open for a peer in it.
+type ownSource struct {
+	txn.Remote
+	io.Closer
 }
 
 // joint is a database that several processes use, as one of them sees it.
@@ -116,7 +138,7 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 			return s, err
 		}
 	}
-	held, err := engine.Open(ctx, j.dir, &o)
+	held, err := j.open(ctx, &o)
 	if err == nil {
 		if j.id.Differs(held.Identity()) {
 			err := fmt.Errorf("%w: another database is at %s; open it again", engine.ErrMoved, j.dir)
@@ -136,6 +158,20 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 		err = errors.Join(err, failed)
 	}
 	return nil, locked, fmt.Errorf("open %s: %w", j.dir, err)
+}
+
+// open opens the database. If it is served, a process that may write opens it for writing, also
+// to read alone: other processes can write through it then.
+func (j *joint) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
+	if o.ReadOnly && o.Serve != nil {
+		to := *o
+		to.ReadOnly = false
+		db, err := engine.Open(ctx, j.dir, &to)
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+			return db, err
+		}
+	}
+	return engine.Open(ctx, j.dir, o)
 }
 
 // redial connects to the process that has the database open now. If none has, it is this one
@@ -178,6 +214,9 @@ func (s *jointSource) Close() error {
 // Holds reports whether this process has a database open that it opened by [Open], or has
 // taken the place of the process that had.
 func Holds(db *engine.DB) bool {
+	if _, own := db.PageSource().(ownSource); own {
+		return true
+	}
 	s, ok := db.PageSource().(*jointSource)
 	if !ok {
 		return !db.IsPeer()

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/internal/mmap"
+)
+
+// A command that reads, and whose output nobody takes, keeps no command from writing.
+func TestWriteBesideReader(t *testing.T) {
+	if !mmap.Supported {
+		t.Skip("processes are not joined")
+	}
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	for _, args := range [][]string{{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int8"}} {
+		if _, err := runProcess(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := exec.Command("zarrdb", "read", db+":a", "-o", "-")
+	out, err := reader.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it has the database open
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { _, err := runProcess("tag", db, "v1"); done <- err }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the writer waits for the reader")
+	}
+	_ = reader.Process.Kill()
+	_ = reader.Wait()
+	if got, err := runProcess("tag", db); err != nil || got == "" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
