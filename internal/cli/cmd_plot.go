@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/picture"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 func plotCmd() *cobra.Command {
@@ -198,9 +200,11 @@ func sayFigure(cmd *cobra.Command, fig *picture.Figure, s screen) error {
 type plotting struct {
 	plotFlags
 	a      *zarr.Array
+	dec    *cf.Decoder // nil shows elements as they are stored
 	sel    zarr.Selection
 	beside cf.Opener
 	on     screen
+	whole  bool // read more elements than the screen shows
 }
 
 // plotChunks is the most chunks that a figure is read from.
@@ -226,8 +230,16 @@ func (p *plotting) request(ctx context.Context) (r picture.Request, kind picture
 	switch {
 	case p.histogram:
 		kind, r.Width, r.Height = picture.Bars, 1024, 1024
+		if long < 2 {
+			r.Width *= r.Height
+		}
 	case long < 2:
 		kind, r.Width = picture.Series, 4*p.on.columns
+	}
+	if p.whole {
+		if r.Width, r.Height = 2048, 2048; long < 2 {
+			r.Width *= r.Height
+		}
 	}
 	if total == 1 {
 		return r, 0, usagef("/%s: one element has no picture; \"zarrdb read\" prints it", p.a.Path())
@@ -239,6 +251,7 @@ func (p *plotting) request(ctx context.Context) (r picture.Request, kind picture
 		if r.Decoder, err = cf.NewDecoder(p.a.Meta()); err != nil {
 			return r, 0, fmt.Errorf("/%s: %w (--stored shows the stored values)", p.a.Path(), err)
 		}
+		p.dec = r.Decoder
 	}
 	return r, kind, nil
 }
@@ -270,7 +283,7 @@ func (p *plotting) figure(ctx context.Context) (*picture.Figure, error) {
 
 // of makes a figure of a window.
 func (p *plotting) of(ctx context.Context, w *picture.Window, kind picture.Kind) (*picture.Figure, error) {
-	f := &picture.Figure{Kind: kind, Window: w, Map: p.m}
+	f := &picture.Figure{Kind: kind, Window: w, Map: p.m, Text: p.text(w.Type)}
 	low, high := 0.0, 100.0
 	if kind == picture.Plane {
 		low, high = 2, 98
@@ -286,12 +299,35 @@ func (p *plotting) of(ctx context.Context, w *picture.Window, kind picture.Kind)
 		f.Limits = f.Limits.Symmetric()
 	}
 	f.X, f.Y = p.scale(ctx, w.X), p.scale(ctx, w.Y)
-	units := textAttribute(p.a, "units")
+	number, units := all.Number, textAttribute(p.a, "units")
+	if f.Text != nil {
+		number, units = f.Text, "" // the units are those of the stored counts
+	}
 	if kind == picture.Bars {
 		f.X = picture.Scale{Name: units}
 	}
-	f.Title = p.title(ctx, w, units) + fmt.Sprintf("  %s to %s", all.Number(all.Lo), all.Number(all.Hi))
+	if f.Title = p.title(ctx, w, units); w.Pixels == nil {
+		f.Title += fmt.Sprintf("  %s to %s", number(all.Lo), number(all.Hi))
+	}
 	return f, ctx.Err()
+}
+
+// text prints times and spans of a type; it is nil for numbers.
+func (p *plotting) text(t dtype.Type) func(float64) string {
+	switch k := t.Kind(); {
+	case k != dtype.Datetime && k != dtype.Timedelta:
+		return nil
+	case p.dec != nil && p.dec.HasText() && k == p.dec.Type().Kind():
+		return func(v float64) string {
+			text, _ := p.dec.AppendText(nil, binary.LittleEndian.AppendUint64(nil, uint64(int64(v))))
+			return strings.TrimSuffix(string(text), "T00:00:00")
+		}
+	case k == dtype.Datetime:
+		return func(v float64) string {
+			return strings.TrimSuffix(string(cf.AppendDatetime(nil, t, int64(v))), "T00:00:00")
+		}
+	}
+	return func(v float64) string { return string(cf.AppendTimedelta(nil, t, int64(v))) }
 }
 
 // title is the line above a figure: the array, the indices that were taken, and the units.

@@ -145,7 +145,7 @@ func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engi
 		if err != nil || v.Incomparable != "" {
 			return err
 		}
-		p := plotting{plotFlags: f, on: f.screen(cmd, "")}
+		p := plotting{plotFlags: f, on: f.screen(cmd, ""), whole: true}
 		var windows [2]*picture.Window
 		var kind picture.Kind
 		for i, version := range []txn.CommitID{from, to} {
@@ -184,12 +184,27 @@ func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engi
 		for i := range w.Values {
 			w.Values[i] -= older.Values[i]
 		}
-		w.Pixels = nil
+		if all, _ := picture.Percentiles(w.Values, 0, 100); all == (picture.Limits{}) {
+			say(cmd, "    not drawn: the numbers that were read are equal; --values lists what differs")
+			return nil
+		}
+		if w.Type.Kind() == dtype.Datetime { // the difference of times is a span
+			unit, scale := w.Type.Unit()
+			w.Type, _ = dtype.NewTimedelta(unit, scale)
+		}
+		width := p.on.columns
+		if kind == picture.Series {
+			width *= 4
+		}
+		rows, cols := w.Shrink(2*p.on.lines, width)
 		fig, err := p.of(ctx, w, kind)
 		if err != nil {
 			return err
 		}
 		fig.Title += "  newer minus older"
+		if rows*cols > 1 {
+			fig.Title += fmt.Sprintf(", the largest of each %d × %d", rows, cols)
+		}
 		return sayFigure(cmd, fig, p.on)
 	}
 	return nil

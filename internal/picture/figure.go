@@ -29,6 +29,16 @@ type Figure struct {
 	Limits Limits
 	// Y and X name rows and columns.
 	Y, X Scale
+	// Text prints a value; nil prints values as numbers.
+	Text func(v float64) string
+}
+
+// number prints a value of the figure.
+func (f *Figure) number(v float64) string {
+	if f.Text != nil {
+		return f.Text(v)
+	}
+	return f.Limits.Number(v)
 }
 
 // Scale names the places along an axis.
@@ -140,10 +150,11 @@ func (s Scale) ticks(n, most int) (out []tick) {
 	return out
 }
 
-func (l Limits) ticks(reverse bool) (out []tick) {
+func (f *Figure) valueTicks(reverse bool) (out []tick) {
+	l := f.Limits
 	for i := range 5 {
 		at := float64(i) / 4
-		text := l.Number(l.Lo + at*(l.Hi-l.Lo))
+		text := f.number(l.Lo + at*(l.Hi-l.Lo))
 		if reverse {
 			at = 1 - at
 		}
@@ -157,7 +168,7 @@ func (f *Figure) yTicks() []tick {
 	case Plane:
 		return f.Y.ticks(f.Window.Y.Len, 5)
 	case Series:
-		return f.Limits.ticks(true)
+		return f.valueTicks(true)
 	}
 	_, most := f.counts(bins)
 	return []tick{{0, strconv.FormatInt(most, 10)}, {1, "0"}}
@@ -177,7 +188,7 @@ func (f *Figure) draw(c canvas, l layout) {
 	w, h := float64(l.box.Dx()), float64(l.box.Dy())
 	c.text(10, lineHeight, -1, f.Title)
 	c.line(faint, [2]float64{x0, y0}, [2]float64{x0 + w, y0}, [2]float64{x0 + w, y0 + h}, [2]float64{x0, y0 + h}, [2]float64{x0, y0})
-	xTicks := f.Limits.ticks(false)
+	xTicks := f.valueTicks(false)
 	if f.Kind != Bars {
 		widest := 1.0
 		for _, t := range f.X.ticks(f.Window.X.Len, 5) {
@@ -200,14 +211,17 @@ func (f *Figure) draw(c canvas, l layout) {
 	switch f.Kind {
 	case Plane:
 		c.picture(f.Window.Image(f.Map, f.Limits), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
+		if f.Window.Pixels != nil { // colours of their own have no scale
+			return
+		}
 		bar := image.NewNRGBA(image.Rect(0, 0, 256, 1))
 		for i := range 256 {
 			bar.SetNRGBA(i, 0, f.Map.At(float64(i)/255))
 		}
 		y := y0 + h + 3*lineHeight
 		c.picture(bar, l.box.Min.X, int(y)-8, l.box.Dx(), 10)
-		c.text(x0, y+lineHeight, -1, f.Limits.Number(f.Limits.Lo))
-		c.text(x0+w, y+lineHeight, 1, f.Limits.Number(f.Limits.Hi))
+		c.text(x0, y+lineHeight, -1, f.number(f.Limits.Lo))
+		c.text(x0+w, y+lineHeight, 1, f.number(f.Limits.Hi))
 	case Series:
 		for _, run := range f.runs(w, h) {
 			for i := range run {

@@ -62,7 +62,7 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 		p.end()
 	}
 	const strip = 24
-	lo, hi := f.Limits.Number(f.Limits.Lo), f.Limits.Number(f.Limits.Hi)
+	lo, hi := f.number(f.Limits.Lo), f.number(f.Limits.Hi)
 	b.WriteString(lo + " ")
 	if p := (pen{b: b, colours: colours}); colours == NoColours {
 		b.WriteString(ramp)
@@ -161,7 +161,7 @@ func nearest256(c color.NRGBA) int {
 
 // braille draws a line in dots, two by four in a character.
 func (f *Figure) braille(b *strings.Builder, width, height int) {
-	hi, lo := f.Limits.Number(f.Limits.Hi), f.Limits.Number(f.Limits.Lo)
+	hi, lo := f.number(f.Limits.Hi), f.number(f.Limits.Lo)
 	margin := max(len(hi), len(lo))
 	w := max(width-margin-2, 4)
 	cells := make([]rune, w*height)
@@ -207,7 +207,7 @@ func (f *Figure) bars(b *strings.Builder, width, height int) {
 	n := min(height, bins)
 	counts, most := f.counts(n)
 	edge := func(i int) string {
-		return f.Limits.Number(f.Limits.Lo + (f.Limits.Hi-f.Limits.Lo)*float64(i)/float64(n))
+		return f.number(f.Limits.Lo + (f.Limits.Hi-f.Limits.Lo)*float64(i)/float64(n))
 	}
 	margin, digits := 0, len(fmt.Sprint(most))
 	for i := range counts {
