@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve ui-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -76,6 +76,9 @@ s3:               ## buckets against a real server on the loopback device that c
 
 ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
 	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
+
+docs-test:        ## the commands of docs/start.md print what it shows
+	$(GO) test -count=1 $(TIMEOUT) -run '^TestStart$$' ./internal/cli
 
 screenshots: build ## make the pictures of the page in docs/images, with the same browser
 	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .
