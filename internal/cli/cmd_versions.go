@@ -275,7 +275,8 @@ metadata fields differ, and how many chunks. A stands behind @ or is an argument
 The first line names both commits. With --values, also where in an array values
 differ, how many, and by how much (B minus A): only changed chunks are decoded.
 With --plot, a picture of B minus A as "zarrdb plot" draws: of an array of more
-than two dimensions the plane of the first elements that differ.
+than two dimensions the plane of the first elements that differ. A plane of more than
+2048 rows or columns is read in part, as the title says.
 With --json each line has both commits as "from_commit" and "to_commit".`,
 		Example: `  zarrdb diff weather.zdb v1.0
   zarrdb diff weather.zdb@v1.0
