@@ -171,15 +171,3 @@ func (db *DB) RevertTo(ctx context.Context, branch string, to CommitID, o Commit
 func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
 	return db.store.CherryPick(ctx, branch, id, parent, o)
 }
-
-// Pins lists the pins by name.
-func (db *DB) Pins(ctx context.Context) ([]txn.Pin, error) { return db.store.Pins(ctx) }
-
-// CreatePin keeps a version and its pack files unchanged until [DB.DeletePin],
-// under a name like that of a branch. The error is ErrExists if the name exists.
-func (db *DB) CreatePin(ctx context.Context, name string, at CommitID, note string) error {
-	return db.store.CreatePin(ctx, name, at, note)
-}
-
-// DeletePin removes a pin, or returns ErrNotFound.
-func (db *DB) DeletePin(name string) error { return db.store.DeletePin(name) }

@@ -33,13 +33,7 @@ func init() {
 			return none{}, db.AbortSession(id)
 		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
-		"pin": changing(func(db *DB, ctx context.Context, in pinRequest, _ func(any)) (none, error) {
-			return none{}, db.CreatePin(ctx, in.Name, in.At, in.Note)
-		}),
-		"unpin": changing(func(db *DB, _ context.Context, name string, _ func(any)) (none, error) {
-			return none{}, db.DeletePin(name)
-		}),
-		"sync": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
+		"sync":     reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
 		"checkpoint": changing(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) {
 			return none{}, db.Checkpoint(ctx)
 		}),

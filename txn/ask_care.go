@@ -197,13 +197,6 @@ func (db *DB) answerPayloads(ctx context.Context, sums []digest.Sum, _ func(any)
 	return list, err
 }
 
-// pinRequest is a pin to be made.
-type pinRequest struct {
-	Name string
-	At   CommitID
-	Note string
-}
-
 // damage is an error as JSON: its text, whether it is kv.ErrCorrupt, and the
 // *[pack.CorruptError] in it.
 type damage struct{ error }

@@ -64,10 +64,6 @@ var careSteps = []struct {
 		list, err := db.Checkpoints()
 		return len(list), err
 	}},
-	{"pin", func(c *careOf, db, _ *DB) (any, error) { return nil, db.CreatePin(bg, "p", c.base, "note") }},
-	{"pin again", func(c *careOf, db, _ *DB) (any, error) { return nil, db.CreatePin(bg, "p", c.base, "note") }},
-	{"pins", func(c *careOf, db, _ *DB) (any, error) { return db.Pins(bg) }},
-	{"unpin", func(c *careOf, db, _ *DB) (any, error) { return nil, db.DeletePin("p") }},
 	{"sessions", func(c *careOf, db, _ *DB) (any, error) {
 		s, err := c.db.Begin(bg, "main")
 		if err != nil {
@@ -464,7 +460,7 @@ func TestRequestsKeepFields(t *testing.T) {
 	for _, v := range []any{
 		&GCOptions{}, &GCReport{}, &GCProgress{}, &ExpireOptions{}, &ExpireReport{}, &CheckOptions{}, &CheckReport{},
 		&CheckProgress{}, &Problem{}, &RepairReport{}, &TransferOptions{}, &TransferReport{}, &TransferProgress{},
-		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &hole{}, &damagedAt{}, &pinRequest{}, &repairRequest{},
+		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &hole{}, &damagedAt{}, &repairRequest{},
 		&transferRequest{}, &refRequest{}, &combineRequest{}, &commitAnswer{}, &RefMove{}, &CommitOptions{}, &RebaseOptions{},
 	} {
 		n := 0

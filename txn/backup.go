@@ -13,7 +13,7 @@ import (
 )
 
 // Backup makes or brings up to date a copy of everything in dest: all versions
-// that have not expired, refs and reflogs, as of one moment; sessions and pins
+// that have not expired, refs and reflogs, as of one moment; sessions
 // are not part of it. The database goes on being used. A second backup copies
 // only what is new. dest is a database that can be opened and read; what is
 // committed to it there is dropped from its refs by the next backup. One that was

@@ -16,9 +16,6 @@ type (
 	// RefMove is one entry of the reflog: a ref went from Old to New. A zero id
 	// stands for "did not exist".
 	RefMove = catalog.RefMove
-	// Pin keeps a version and the places of its payloads: the packs that it names
-	// are not rewritten and no hole is made in them while the pin is there.
-	Pin = catalog.Pin
 )
 
 // ParseSessionID reads what [SessionID.String] prints.

@@ -63,11 +63,6 @@ type DB struct {
 	keeping    sync.RWMutex
 	current    currentVersions
 	collecting sync.Mutex // one collection at a time
-	// pinMu is held while a pack is reclaimed or a pin is made, and shared while
-	// packs are copied to this database, which may take long: it comes before the
-	// lock of commits.
-	pinMu  sync.RWMutex
-	pinned atomic.Uint64 // counts pins that were made
 	// care is held shared by code that relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
 	care       sync.RWMutex

@@ -30,7 +30,7 @@
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
 //	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
 //	commit    commit.go, group.go, publish.go, durability.go, retry.go
-//	branches  refs.go, undo.go, combine.go, rebase.go, pins.go
+//	branches  refs.go, undo.go, combine.go, rebase.go
 //	space     expire.go, gc*.go
 //	copies    transfer*.go, clone.go, push.go, backup*.go
 //	repair    check*.go, checkpoint.go, care*.go

@@ -55,12 +55,12 @@ type ExpireReport struct {
 	// Reflog is how many entries of reflogs were dropped.
 	Reflog int64
 	// Holders are what keeps the versions that stay, each counted for the first
-	// of its reasons: branches and tags, reflogs, pins, sessions, the age limit. A merge
+	// of its reasons: branches and tags, reflogs, sessions, the age limit. A merge
 	// base is a holder of its own, named by its id.
 	Holders []Holder
 }
 
-// Expire marks the versions that the options let go. Heads, tags, pins, bases
+// Expire marks the versions that the options let go. Heads, tags, bases
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
@@ -79,7 +79,10 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 		return nil, errors.New("expire: neither an age nor a number is given")
 	}
 	e := newExpiry(db, o)
-	err := e.look(ctx)
+	err := db.checkPins()
+	if err == nil {
+		err = e.look(ctx)
+	}
 	if err == nil {
 		err = e.expire(ctx)
 	}
@@ -93,8 +96,8 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 // expiry decides which commits go. It reads the history beside commits, and then
 // with commits locked only what came since:
 //
-//	refs, reflogs, pins, sessions ─▶ keep ─▶ commits ─▶ mark      commits go on
-//	refs and reflogs that moved, pins, sessions ─▶ recheck ─▶ batch    locked
+//	refs, reflogs, sessions ─▶ keep ─▶ commits ─▶ mark      commits go on
+//	refs and reflogs that moved, sessions ─▶ recheck ─▶ batch    locked
 //
 // What came since can only keep more: nothing is added to mark, and commits that
 // were made meanwhile are not in it.
@@ -139,7 +142,7 @@ func (e *expiry) look(ctx context.Context) error {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
-	return inTurn(ctx, e.refs, e.bases, e.reflogs, e.pinsAndSessions, e.commits)
+	return inTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
 }
 
 // expire lets go what nothing came to hold since look. Refs stand still, so that
@@ -150,7 +153,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	if err := e.db.writePending(ctx); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, e.refs, e.bases, e.moves, e.pinsAndSessions); err != nil {
+	if err := inTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
 		return err
 	}
 	e.recheck()
@@ -337,14 +340,7 @@ func (e *expiry) moves(ctx context.Context) error {
 	return nil
 }
 
-func (e *expiry) pinsAndSessions(ctx context.Context) error {
-	pins, err := e.db.Pins(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range pins {
-		e.hold(p.Commit, holderID{HolderPin, p.Name})
-	}
+func (e *expiry) openAndStored(ctx context.Context) error {
 	for _, s := range e.db.openSessions() {
 		e.hold(s.Info().Base, holderID{HolderSession, s.id.String()})
 	}

@@ -111,9 +111,6 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 		if err := db.CreateTag(bg, "t", ids[1]); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.CreatePin(bg, "p", ids[3], ""); err != nil {
-			t.Fatal(err)
-		}
 		if err := db.CreateBranch(bg, "b", ids[5]); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +128,7 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 		if err := e.expire(bg); err != nil {
 			t.Fatal(err)
 		}
-		kept := map[int]bool{1: true, 3: true, 5: true, 7: true, 10: true, 11: true}
+		kept := map[int]bool{1: true, 5: true, 7: true, 10: true, 11: true}
 		if branches == nil {
 			kept[6] = true // one below the head of c
 		} else {

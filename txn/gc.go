@@ -14,7 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
-// The collector removes what no kept version, session, snapshot or pin reaches.
+// The collector removes what no kept version, session or snapshot reaches.
 // docs/design/gc.md says why it is right beside readers and writers.
 //
 //	sweep begins ─▶ roots ─▶ mark ─▶ delete pages ─▶ tidy ─▶ checkpoint ─▶ reclaim packs
@@ -56,23 +56,20 @@ type GCReport struct {
 	// collector knows them.
 	LiveBytes int64
 	// FreedBytes were given back from packs; HeldBytes are dead and stay for
-	// now: in small pieces, in pinned packs, in files with more than one link,
+	// now: in small pieces, in files with more than one link,
 	// or in files that other processes read.
 	FreedBytes, HeldBytes int64
 	// Packs that were removed, got holes or were rewritten, and those that
-	// were left alone because of a pin, a second link, or a process that reads
-	// them and was given the file.
-	Removed, Punched, Rewritten, Pinned, Linked, Leased int
-	// Stopped says that a pin was made meanwhile, so that the rest of the packs is left
-	// to the next collection.
-	Stopped bool
+	// were left alone because of a second link, or a process that reads them and
+	// was given the file.
+	Removed, Punched, Rewritten, Linked, Leased int
 	// Holders are what keeps payloads, and Disk is what the directory takes, with Explain.
 	Holders []Holder
 	Disk    DiskUse
 }
 
 // GC removes pages and payloads that nothing reaches: no commit that has not
-// expired, no session, open snapshot or pin. It reads pages of the index, not
+// expired, no session or open snapshot. It reads pages of the index, not
 // payloads. Readers and writers go on meanwhile. It can be interrupted at any
 // moment, by ctx or a crash, and then be run again. Damage that it meets ends
 // it before anything is removed.
@@ -88,7 +85,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := check(); err != nil {
 		return nil, err
 	}
-	if err := db.unappliedLog(); err != nil {
+	if err := errors.Join(db.unappliedLog(), db.checkPins()); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	if !db.collecting.TryLock() {
@@ -126,6 +123,19 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	return g.r, nil
 }
 
+// checkPins returns an error if the database has a pin. Earlier versions made pins, which hold
+// versions. This version has no pins, and must not remove what a pin holds.
+func (db *DB) checkPins() error {
+	for rec, err := range db.idx.Scan(index.SpacePin, nil, nil, false) {
+		if err == nil {
+			err = fmt.Errorf("an earlier version of zarrdb made the pin %q, which may hold versions that nothing else holds; clone the database, and remove versions from the clone, which has no pins: %w",
+				rec.Key, errors.ErrUnsupported)
+		}
+		return err
+	}
+	return nil
+}
+
 type collector struct {
 	db    *DB
 	o     GCOptions
@@ -134,12 +144,10 @@ type collector struct {
 
 	stored *tree.Tree      // reads pages as they are stored, with no cache before them
 	snap   *index.Snapshot // of the moment of the roots
-	pins   []gcRoot        // marked first, to know their packs
 	kept   []gcRoot        // commits that have not expired, stored sessions
 	open   []gcRoot        // sessions and snapshots of this process
 	roots  []gcRoot        // those that were marked, in this order
 	floors []pack.Position
-	pinned uint64 // count of pins at the beginning
 
 	marks *reach.Marks
 	spare map[tree.Name]struct{} // not walked from, but not deleted either
@@ -167,7 +175,6 @@ type holderID struct{ kind, name string }
 const (
 	HolderBranch   = "branch"
 	HolderTag      = "tag"
-	HolderPin      = "pin"
 	HolderSession  = "session"
 	HolderSnapshot = "open snapshot"
 	HolderHistory  = "history"    // versions that no branch or tag points at
@@ -196,7 +203,6 @@ func (g *collector) findRoots(ctx context.Context) error {
 	snap := db.idx.Snapshot()
 	g.snap = snap
 	g.floors = append(g.floors, db.packs.Position())
-	g.pinned = db.pinned.Load()
 	heads := db.heads.list("")
 	db.mu.Lock()
 	// Sessions may hold roots with pages that only they have. A page is read once,
@@ -228,9 +234,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	commits := map[CommitID]tree.Root{} // of refs, pins and sessions
+	commits := map[CommitID]tree.Root{} // of refs and sessions
 	want := func(id CommitID) { commits[id] = tree.Root{} }
-	pins, sessions, err := g.records(snap, want)
+	sessions, err := sessionsIn(snap, want)
 	if err != nil {
 		return err
 	}
@@ -280,9 +286,6 @@ func (g *collector) findRoots(ctx context.Context) error {
 		}
 		g.add(commits[s.Base], HolderSession, s.ID.String())
 	}
-	for _, p := range pins {
-		g.pins = append(g.pins, gcRoot{reach.Root{Root: commits[p.Commit], Tree: g.stored, Pinned: true}, holderID{HolderPin, p.Name}})
-	}
 	return nil
 }
 
@@ -306,30 +309,23 @@ func (g *collector) addSession(t *tree.Tree, s *Session) {
 	g.floors = append(g.floors, s.floor)
 }
 
-// records reads pins and stored sessions.
-func (g *collector) records(snap *index.Snapshot, want func(CommitID)) (pins []Pin, sessions []*catalog.Session, err error) {
-	for p, err := range catalog.Pins.All(snap) {
-		if err != nil {
-			return nil, nil, err
-		}
-		want(p.Commit)
-		pins = append(pins, p)
-	}
+// sessionsIn reads the stored sessions, and calls want with the base of each.
+func sessionsIn(snap *index.Snapshot, want func(CommitID)) (sessions []*catalog.Session, err error) {
 	for s, err := range catalog.Sessions.All(snap) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		want(s.Base)
 		sessions = append(sessions, s)
 	}
-	return pins, sessions, nil
+	return sessions, nil
 }
 
-// mark marks what the roots reach, and finds the pages that are dead. Pins come
-// first, to know their packs; pages that only an open session may have come last.
+// mark marks what the roots reach, and finds the pages that are dead. Pages
+// that only an open session may have come last.
 func (g *collector) mark(ctx context.Context) error {
 	p := progress{g: g, phase: "mark"}
-	for _, stage := range [][]gcRoot{g.pins, g.kept, g.open} {
+	for _, stage := range [][]gcRoot{g.kept, g.open} {
 		g.roots = append(g.roots, stage...)
 		roots := make([]reach.Root, len(stage))
 		for i := range stage {

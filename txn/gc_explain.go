@@ -10,7 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
-// Holder is something that keeps versions: a branch or tag by its head, a pin,
+// Holder is something that keeps versions: a branch or tag by its head,
 // a session, an open snapshot, a merge base of branches, or the history, which is
 // all other versions that have not expired.
 type Holder struct {

@@ -30,7 +30,6 @@ type gcWorld struct {
 	sessions []openIn[*Session]
 	stored   []openIn[SessionID] // sessions that are not open
 	views    []openIn[*Snapshot]
-	pins     map[string]CommitID
 	tags     map[string]CommitID
 	ops      int
 }
@@ -44,7 +43,7 @@ type openIn[V any] struct {
 func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
 	w := &gcWorld{
 		t: t, rng: rand.New(rand.NewPCG(seed, 21)), states: map[CommitID]map[string]string{},
-		pins: map[string]CommitID{}, tags: map[string]CommitID{},
+		tags: map[string]CommitID{},
 	}
 	w.o = testOptions(fs)
 	w.o.SessionBytes = 4 << 10 // spill much
@@ -273,21 +272,14 @@ func (w *gcWorld) copyOld() {
 	}
 }
 
-// hold makes or drops a pin or a tag.
+// hold makes or drops a tag.
 func (w *gcWorld) hold() {
-	names, make, drop := w.pins, w.db.CreatePin, w.db.DeletePin
-	if w.rng.IntN(2) == 0 {
-		names, drop = w.tags, w.db.DeleteTag
-		make = func(ctx context.Context, name string, at CommitID, _ string) error {
-			return w.db.CreateTag(ctx, name, at)
-		}
-	}
 	name, id := fmt.Sprint("h", w.rng.IntN(2)), w.ids[w.rng.IntN(len(w.ids))]
-	if _, ok := names[name]; ok {
-		w.must(drop(name))
-		delete(names, name)
-	} else if err := make(bg, name, id, ""); err == nil {
-		names[name] = id
+	if _, ok := w.tags[name]; ok {
+		w.must(w.db.DeleteTag(name))
+		delete(w.tags, name)
+	} else if err := w.db.CreateTag(bg, name, id); err == nil {
+		w.tags[name] = id
 	} else if !errors.Is(err, ErrExpired) {
 		w.must(err)
 	}
@@ -300,7 +292,7 @@ func (w *gcWorld) check() {
 	for _, b := range w.db.Branches() {
 		held = append(held, b.Commit)
 	}
-	for _, id := range slices.Concat(held, slices.Collect(maps.Values(w.pins)), slices.Collect(maps.Values(w.tags))) {
+	for _, id := range slices.Concat(held, slices.Collect(maps.Values(w.tags))) {
 		if gone, err := w.db.Expired(bg, id); gone || err != nil {
 			w.t.Fatalf("commit %s has expired: %v, %v", id.Short(), gone, err)
 		}

@@ -60,7 +60,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Bytes == 0 && !out.Removed || g.marks.Pinned(info.ID) || out.Linked {
+		if out.Bytes == 0 && !out.Removed || out.Linked {
 			g.hold(info.ID, out)
 			continue
 		}
@@ -74,8 +74,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 			}
 			g.renewed = true
 		}
-		if stop, err := g.reclaimPack(ctx, work); stop || err != nil {
-			g.r.Stopped = stop
+		if err := g.reclaimPack(ctx, work); err != nil {
 			return err
 		}
 	}
@@ -105,7 +104,7 @@ func (g *collector) floor(id pack.ID) uint64 {
 func (g *collector) seal(info pack.Info, alive uint64) bool {
 	dead := info.Size - min(alive, info.Size)
 	switch {
-	case dead < sealFrom || dead < info.Size/sealShare || g.marks.Pinned(info.ID):
+	case dead < sealFrom || dead < info.Size/sealShare:
 		if dead >= sealFrom {
 			g.r.HeldBytes += int64(dead)
 		}
@@ -123,20 +122,15 @@ func (db *DB) sealPack(id pack.ID) error {
 	return db.write(context.Background(), newChange(db.packFailures.Load()))
 }
 
-// reclaimPack gives the space of one pack back. No pin is made meanwhile; if one was made since the collector began, it stops.
-func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, err error) {
+// reclaimPack gives the space of one pack back.
+func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) error {
 	db := g.db
 	db.care.Lock()
 	defer db.care.Unlock()
-	db.pinMu.Lock()
-	defer db.pinMu.Unlock()
-	if db.pinned.Load() != g.pinned {
-		return true, nil
-	}
 	if len(w.live) > 0 {
 		out, err := db.packs.Reclaim(ctx, w.id, w.live, w.tail)
 		g.count(out)
-		return false, err
+		return err
 	}
 	// The entry in the table goes before the file: a file without an entry is
 	// found by the next collection, while an entry without a file would be
@@ -144,17 +138,17 @@ func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) (stop bool, 
 	db.ends.Lock()
 	defer db.ends.Unlock()
 	if out, err := db.packs.Reclaimable(ctx, w.id, nil, w.tail); err != nil || !out.Removed {
-		return false, err
+		return err
 	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	catalog.Packs.Delete(batch, w.id)
 	if err := batch.Commit(true); err != nil {
-		return false, err
+		return err
 	}
 	out, err := db.packs.Reclaim(ctx, w.id, nil, w.tail)
 	g.count(out)
-	return false, err
+	return err
 }
 
 func (g *collector) count(out pack.Reclaimed) {
@@ -173,8 +167,6 @@ func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
 	g.r.HeldBytes += int64(out.Held + out.Bytes)
 	switch {
 	case out.Bytes+out.Held == 0:
-	case g.marks.Pinned(id):
-		g.r.Pinned++
 	case out.Linked:
 		g.r.Linked++
 	case out.Leased:

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -224,7 +223,6 @@ func TestExpiredIsRefused(t *testing.T) {
 		"snapshot":    second(db.Snapshot(bg, old.ID)),
 		"branch":      db.CreateBranch(bg, "b", old.ID),
 		"tag":         db.CreateTag(bg, "t", old.ID),
-		"pin":         db.CreatePin(bg, "p", old.ID, ""),
 		"reset":       second(db.Reset(bg, "main", old.ID)),
 		"cherry-pick": second(db.CherryPick(bg, "main", old.ID, 0, CommitOptions{})),
 		"rebase":      second(db.Rebase(bg, "side", mustHead(t, db), RebaseOptions{})),
@@ -362,127 +360,27 @@ func TestGCMeetsDamage(t *testing.T) {
 	}
 }
 
-// A pin keeps its version, and the files that hold it as they are.
-func TestPins(t *testing.T) {
-	mem := vfs.NewMem()
-	o := testOptions(mem)
-	db := openTest(t, o)
-	values := map[string]string{}
-	for i := range 40 {
-		values[fmt.Sprint("k", i)] = strings.Repeat(fmt.Sprint(i), 3000)
-	}
-	pinned := update(t, db, "main", values)
-	if err := db.CreatePin(bg, "export", pinned.ID, "for a test"); err != nil {
+// A database with a pin of an earlier version opens, and loses nothing.
+func TestPinOfEarlierVersion(t *testing.T) {
+	db := openTest(t, nil)
+	pinned := update(t, db, "main", map[string]string{"k": payload("1")})
+	update(t, db, "main", map[string]string{"k": payload("2")})
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	batch.Set(index.SpacePin, []byte("export"), append([]byte{1}, pinned.ID[:]...))
+	if err := batch.Commit(true); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.CreatePin(bg, "export", pinned.ID, ""); !errors.Is(err, ErrRefExists) {
-		t.Errorf("second pin: %v", err)
-	}
-	pins, err := db.Pins(bg)
-	if err != nil || len(pins) != 1 || pins[0].Name != "export" || pins[0].Commit != pinned.ID || pins[0].Note != "for a test" {
-		t.Errorf("pins %+v, %v", pins, err)
-	}
-	// Garbage in the same pack.
-	s := mustBegin(t, db)
-	for i := range 40 {
-		set(t, s, map[string]string{fmt.Sprint("x", i): strings.Repeat("y", 5000+i)})
-	}
-	if err := s.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
-	update(t, db, "main", map[string]string{"k0": "small"})
-	mustExpire(t, db, ExpireOptions{Keep: 1})
-	r := mustGC(t, db)
-	if r.FreedBytes != 0 || r.HeldBytes == 0 {
-		t.Errorf("with a pin: %+v", r)
-	}
-	if got := at(t, db, pinned.ID.String()); !maps.Equal(got, values) {
-		t.Error("the pinned version has changed")
-	}
-	if err := db.DeletePin("export"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.DeletePin("export"); !errors.Is(err, ErrNoRef) {
-		t.Errorf("second delete: %v", err)
-	}
-	mustExpire(t, db, ExpireOptions{Keep: 1})
-	if r := mustGC(t, db); r.FreedBytes == 0 {
-		t.Errorf("without the pin: %+v", r)
-	}
-	mustBeTidy(t, db)
-}
-
-// A pin is on disk when it is made, and so is the version that it names.
-func TestPinIsDurable(t *testing.T) {
-	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
-		mem := vfs.NewCrashableMem()
-		db, err := Create("db", delayedOptions(mem, d))
-		if err != nil {
-			t.Fatal(err)
+	for what, err := range map[string]error{
+		"expire": second(db.Expire(bg, ExpireOptions{Keep: 1})),
+		"gc":     second(db.GC(bg, GCOptions{})),
+	} {
+		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), `"export"`) {
+			t.Errorf("%s: %v", what, err)
 		}
-		c := update(t, db, "main", map[string]string{"k": payload("k")})
-		if err := db.CreatePin(bg, "p", c.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-		image := mem.CrashClone(vfs.CrashCloneCfg{})
-		closeChecked(t, db)
-		if db, err = Open("db", testOptions(image)); err != nil {
-			t.Fatal(err)
-		}
-		if pins, err := db.Pins(bg); err != nil || len(pins) != 1 {
-			t.Errorf("durability %v: pins %v, %v", d, pins, err)
-		}
-		if got := at(t, db, c.ID.String()); got["k"] != payload("k") {
-			t.Errorf("durability %v: %d keys", d, len(got))
-		}
-		closeChecked(t, db)
 	}
-}
-
-// A pin that is made while a collection runs ends it before it changes a pack.
-func TestPinStopsGC(t *testing.T) {
-	mem := vfs.NewMem()
-	db := openTest(t, testOptions(mem))
-	values := map[string]string{}
-	for i := range 40 {
-		values[fmt.Sprint("k", i)] = strings.Repeat(fmt.Sprint(i), 3000)
-	}
-	update(t, db, "main", values)
-	for i := range 20 {
-		values[fmt.Sprint("k", 2*i)] = "small"
-	}
-	kept := update(t, db, "main", values)
-	mustExpire(t, db, ExpireOptions{Keep: 1})
-	sizes := func() (all []string) {
-		for _, path := range packFiles(t, mem) {
-			all = append(all, readFile(t, mem, path))
-		}
-		return all
-	}
-	var before []string
-	r, err := db.GC(bg, GCOptions{Progress: func(p GCProgress) {
-		if p.Phase != "reclaim" || before != nil {
-			return
-		}
-		if err := db.CreatePin(bg, "export", kept.ID, ""); err != nil {
-			t.Error(err)
-		}
-		before = sizes()
-	}})
-	if err != nil || !r.Stopped || r.FreedBytes != 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if after := sizes(); !slices.Equal(after, before) {
-		t.Error("a pack was changed under a pin")
-	}
-	if err := db.DeletePin("export"); err != nil {
-		t.Fatal(err)
-	}
-	if r := mustGC(t, db); r.FreedBytes == 0 {
-		t.Errorf("without the pin: %+v", r)
+	if got := at(t, db, pinned.ID.String()); got["k"] != payload("1") {
+		t.Errorf("the version of the pin has %d keys", len(got))
 	}
 }
 
@@ -706,34 +604,4 @@ func TestGCDiskSpace(t *testing.T) {
 		t.Errorf("%d bytes more were allocated meanwhile", peak-before)
 	}
 	closeChecked(t, db)
-}
-
-// A pin waits for packs that are being copied into the database, and a collection
-// for neither; commits go on meanwhile.
-func TestCommitsGoOnWhileAPinWaits(t *testing.T) {
-	db := openTest(t, nil)
-	c := update(t, db, "main", map[string]string{"k": payload("1")})
-	db.pinMu.RLock() // as a push does while it copies a pack
-	pinned := make(chan error, 1)
-	go func() { pinned <- db.CreatePin(bg, "p", c.ID, "") }()
-	for db.pinMu.TryRLock() { // until the pin waits
-		db.pinMu.RUnlock()
-		runtime.Gosched()
-	}
-	if free := db.commit.mu.TryLock(); !free {
-		t.Error("the pin waits with commits locked")
-	} else {
-		db.commit.mu.Unlock()
-		update(t, db, "main", map[string]string{"k": payload("2")})
-		if _, err := db.GC(bg, GCOptions{DryRun: true}); err != nil {
-			t.Error(err)
-		}
-	}
-	db.pinMu.RUnlock()
-	if err := <-pinned; err != nil {
-		t.Fatal(err)
-	}
-	if pins, err := db.Pins(bg); err != nil || len(pins) != 1 {
-		t.Errorf("pins: %v, %v", pins, err)
-	}
 }

@@ -77,19 +77,9 @@ func (t *transfer) damagedPack(ctx context.Context, id pack.ID, err error) error
 	return errors.Join(&DamageError{problems, err}, more)
 }
 
-// importPack copies what is needed of one pack. Files are not rewritten if there
-// are pins, for which others read them by offset; none is made meanwhile.
+// importPack copies what is needed of one pack.
 func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
-	t.to.pinMu.RLock()
-	defer t.to.pinMu.RUnlock()
-	pins, err := t.to.Pins(ctx)
-	if err != nil {
-		return pack.Info{}, pack.Imported{}, err
-	}
-	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.found.need[id], len(pins) > 0, progress)
-	if errors.Is(err, pack.ErrFixed) {
-		err = fmt.Errorf("%w: the destination has pins, such as %q", err, pins[0].Name)
-	}
+	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.found.need[id], progress)
 	if errors.As(err, new(*pack.CorruptError)) {
 		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.from.dir)
 	}

@@ -132,13 +132,10 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 	say(cmd, "in use: %s (%s) and %s of payloads", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
 	if r.HeldBytes > 0 {
 		why := ""
-		if r.Pinned+r.Linked+r.Leased > 0 {
-			why = fmt.Sprintf(" (packs with a pin: %d, with a second link: %d, read by other processes: %d)", r.Pinned, r.Linked, r.Leased)
+		if r.Linked+r.Leased > 0 {
+			why = fmt.Sprintf(" (packs with a second link: %d, read by other processes: %d)", r.Linked, r.Leased)
 		}
 		say(cmd, "dead, but kept for now: %s%s", size(r.HeldBytes), why)
-	}
-	if r.Stopped {
-		say(cmd, "a pin was made, or another process began to read, meanwhile: run it again for the rest")
 	}
 	for _, h := range r.Holders {
 		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
@@ -154,7 +151,7 @@ func gcJSON(r *txn.GCReport) map[string]any {
 	out := map[string]any{
 		"pages": r.Pages, "page_bytes": r.PageBytes, "deleted_pages": r.DeletedPages, "deleted_page_bytes": r.DeletedPageBytes,
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
-		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "pinned": r.Pinned, "linked": r.Linked, "leased": r.Leased, "stopped": r.Stopped,
+		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "linked": r.Linked, "leased": r.Leased,
 	}
 	if r.Holders != nil {
 		out["holders"] = holdersJSON(r.Holders)

@@ -33,11 +33,9 @@ type Imported struct {
 // bytes. A pack that grows here is not written: it has its own payloads.
 // Damaged ranges of the source are left out; reading such a payload is an error.
 //
-// fixed means that others may read this store's file by its own offsets: the
-// error is [ErrFixed] for a rewritten one then, because it cannot grow in place.
 // progress, if not nil, is called from time to time with the counts so far.
 // Packs may be imported side by side.
-func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, fixed bool, progress func(Imported)) (Info, Imported, error) {
+func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
 	}
@@ -47,7 +45,7 @@ func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, f
 	s.reclaim.RLock()
 	defer s.reclaim.RUnlock()
 	defer s.lockImport(id)()
-	m := importer{ctx: ctx, s: s, id: id, fixed: fixed, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
+	m := importer{ctx: ctx, s: s, id: id, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
 	info, err := m.run(from, need)
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
@@ -72,7 +70,6 @@ type importer struct {
 	src      reclaimer // reads the pack of the source
 	f        vfs.File  // of this store
 	size     uint64    // of f
-	fixed    bool      // bytes of f must not move
 	grows    bool      // f is not written
 	fresh    bool      // f is new in the directory
 	buf, old []byte
@@ -157,8 +154,6 @@ func (m *importer) open() error {
 		return m.create(path)
 	case err != nil:
 		err = &CorruptError{Pack: m.id, Length: fileHeaderSize, Reason: err.Error()}
-	case lay != nil && m.fixed:
-		err = ErrFixed
 	case lay != nil || osfs.Links(f) > 1:
 		err = m.unfold(f, lay, path)
 		if err = errors.Join(err, closeFile(f)); err != nil {

@@ -149,7 +149,7 @@ func TestImportIntoAFileCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, out, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[0])}, false, nil)
+		_, out, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[0])}, nil)
 		if err == nil {
 			err = verified(to, all...)
 		}
@@ -194,7 +194,7 @@ func TestImportLeavesADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	if _, _, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[1])}, false, nil); !errors.Is(err, kv.ErrCorrupt) {
+	if _, _, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[1])}, nil); !errors.Is(err, kv.ErrCorrupt) {
 		t.Error(err)
 	}
 	if f, err = fs.Open(path); err != nil {

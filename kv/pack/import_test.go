@@ -47,7 +47,7 @@ func mustImport(t *testing.T, to, from *Store, need ...Address) Imported {
 	for _, a := range need {
 		list = append(list, extentOf(a))
 	}
-	info, n, err := to.Import(context.Background(), from, need[0].Pack, list, false, nil)
+	info, n, err := to.Import(context.Background(), from, need[0].Pack, list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +93,6 @@ func TestImport(t *testing.T) {
 	out, err := to.Reclaim(context.Background(), all[0].Pack, []Extent{extentOf(all[4])}, math.MaxUint64)
 	if err != nil || !out.Rewritten {
 		t.Fatalf("%+v, %v", out, err)
-	}
-	if _, _, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[0])}, true, nil); !errors.Is(err, ErrFixed) {
-		t.Errorf("into a rewritten file whose bytes must stay: %v", err)
 	}
 	if rest := mustImport(t, to, from, all...); rest.Equal < 3000 || rest.Equal > 4000 {
 		t.Errorf("all: %+v", rest)
@@ -159,7 +156,7 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 		t.Errorf("over a pack that grows: %+v", n)
 	}
 	checkPayload(t, own, a, make([]byte, 100_000))
-	if _, _, err := own.Import(context.Background(), from, ID{9}, nil, false, nil); !errors.Is(err, kv.ErrCorrupt) {
+	if _, _, err := own.Import(context.Background(), from, ID{9}, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("of a pack that is not there: %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func TestSeenBlocksOfChangedFiles(t *testing.T) {
 				mustAppend(t, from, b)
 			}
 			synced(t, from)
-			if _, _, err := s.Import(bg, from, list[0].Pack, []Extent{extentOf(list[0])}, false, nil); err != nil {
+			if _, _, err := s.Import(bg, from, list[0].Pack, []Extent{extentOf(list[0])}, nil); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -111,9 +111,6 @@ var (
 	// MaxPayloadBytes or the address space.
 	ErrTooLarge = errors.New("pack: too large")
 
-	// ErrFixed is returned by Import for a file whose bytes would have to move.
-	ErrFixed = errors.New("pack: it was rewritten, and its bytes must stay where they are")
-
 	// ErrInUse is returned by Remove for a pack that may still grow.
 	ErrInUse = errors.New("pack: in use")
 )

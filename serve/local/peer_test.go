@@ -129,8 +129,6 @@ func TestPeerRefuses(t *testing.T) {
 		"rebase":     func() error { _, err := p.Rebase(bg, "", id, txn.RebaseOptions{}); return err },
 		"revert":     func() error { _, err := p.Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
 		"pick":       func() error { _, err := p.CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
-		"pin":        func() error { return p.CreatePin(bg, "x", id, "") },
-		"unpin":      func() error { return p.DeletePin("x") },
 		"gc":         func() error { _, err := p.GC(bg, txn.GCOptions{}); return err },
 		"expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
 		"checkpoint": func() error { return p.Checkpoint(bg) },

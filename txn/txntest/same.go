@@ -25,7 +25,6 @@ type Versions[C any] interface {
 	Log(ctx context.Context, from catalog.CommitID) iter.Seq2[*catalog.Commit, error]
 	History(ctx context.Context, from catalog.CommitID, path string, follow bool) iter.Seq2[history.PathCommit, error]
 	Diff(ctx context.Context, from, to catalog.CommitID, prefix string) iter.Seq2[C, error]
-	Pins(ctx context.Context) ([]catalog.Pin, error)
 }
 
 // Same asks a and b about refs, the given names of branches and the given commits, at least
@@ -35,7 +34,6 @@ func Same[C any](ctx context.Context, a, b Versions[C], names []string, commits 
 	s := comparison[C]{a: a, b: b}
 	s.ask("branches", func(v Versions[C]) (any, error) { return v.Branches(), nil })
 	s.ask("tags", func(v Versions[C]) (any, error) { return v.Tags(), nil })
-	s.ask("pins", func(v Versions[C]) (any, error) { return v.Pins(ctx) })
 	for _, name := range append(names, "", "none") {
 		s.ask("head of "+name, func(v Versions[C]) (any, error) { return v.Head(name) })
 		s.ask("reflog of "+name, func(v Versions[C]) (any, error) { return all(v.Reflog(ctx, name)) })

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -72,10 +71,6 @@ func (a answers) Diff(context.Context, catalog.CommitID, catalog.CommitID, strin
 	return items(about(a, "changes", "a", "b"))
 }
 
-func (a answers) Pins(context.Context) ([]catalog.Pin, error) {
-	return about(a, "pins", []catalog.Pin{{Name: "a"}}, []catalog.Pin{{Name: "a", Time: time.Unix(1, 0)}})
-}
-
 // Same accepts equal answers, and names the kind of question that is answered otherwise.
 func TestSame(t *testing.T) {
 	same := func(a, b answers) error {
@@ -84,7 +79,7 @@ func TestSame(t *testing.T) {
 	if err := same(answers{}, answers{}); err != nil {
 		t.Errorf("equal answers: %v", err)
 	}
-	for _, kind := range []string{"branches", "tags", "pins", "head", "reflog", "reflog of tag", "revision", "commit", "log", "history", "changes"} {
+	for _, kind := range []string{"branches", "tags", "head", "reflog", "reflog of tag", "revision", "commit", "log", "history", "changes"} {
 		for _, failed := range []error{nil, catalog.ErrNoRef, catalog.ErrExpired, context.Canceled} {
 			if failed != nil && (kind == "branches" || kind == "tags") {
 				continue // they have no error

@@ -5,7 +5,6 @@
 //	ref       heads/… or tags/…   CommitID            ref.go
 //	reflog    ref, 0, number      RefMove             reflog.go
 //	session   SessionID           Session             session.go
-//	pin       name                Pin                 pin.go
 //	expired   CommitID            time                expired.go
 //	pack      pack.ID             durable end         pack.go
 //	meta      word                one value each      meta.go

@@ -17,7 +17,6 @@ func FuzzRecords(f *testing.F) {
 	commit := &Commit{Parents: []CommitID{{1}, {2}}, Generation: 3, Time: at, Author: "a", Message: "é", Properties: map[string]string{"x": "1", "y": ""}}
 	session := &Session{ID: SessionID{1}, Branch: "main", Base: CommitID{1}, Created: at, Saved: at, Label: "l", Guards: []string{"a", "b"}}
 	move := RefMove{Ref: "heads/main", Seq: 4, Old: CommitID{1}, New: CommitID{2}, Time: at, Author: "a", Op: "commit"}
-	pin := Pin{Name: "p", Commit: CommitID{1}, Time: at, Note: "n"}
 	info := pack.Info{ID: pack.ID{1}, End: 1 << 40, Sealed: true}
 	f.Add([]byte(nil), EncodeCommit(commit))
 	add := func(key, value []byte) { f.Add(key, value) }
@@ -26,7 +25,6 @@ func FuzzRecords(f *testing.F) {
 	fork.Start = &tree.Root{}
 	add(Sessions.encode(&fork))
 	add(Moves.encode(move))
-	add(Pins.encode(pin))
 	add(Packs.encode(info))
 	add(Holes.encode(Hole{Address: pack.Address{Pack: info.ID, Offset: 1 << 33, Length: 300}, Sum: digest.Sum{2}}))
 	add(Refs.encode(Ref{"heads/main", CommitID{1}}))
@@ -44,7 +42,6 @@ func FuzzRecords(f *testing.F) {
 		}
 		checkTable(t, &Sessions, key, b)
 		checkTable(t, &Moves, key, b)
-		checkTable(t, &Pins, key, b)
 		checkTable(t, &Packs, key, b)
 		checkTable(t, &Refs, key, b)
 		checkTable(t, &Holes, key, b)

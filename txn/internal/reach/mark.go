@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -16,8 +15,6 @@ import (
 type Root struct {
 	Root tree.Root
 	Tree *tree.Tree // reads its pages
-	// Pinned reports that the packs of its payloads are counted as pinned.
-	Pinned bool
 	// Ended reports whether a session or snapshot has ended, whose pages may be gone
 	// then. It is nil for versions of the index.
 	Ended func() bool
@@ -35,17 +32,13 @@ type Marks struct {
 	roots []Root
 	pages *Pages // the number is 1 + that of the root if the page is still to be read
 
-	mu     sync.Mutex
-	pinned map[pack.ID]bool
+	mu sync.Mutex // held while step runs
 }
 
 // NewMarks returns marks of nothing. rangeBytes bounds the memory of Live.
 func NewMarks(rangeBytes int) *Marks {
-	return &Marks{Live: NewRanges(rangeBytes), pages: NewPages(), pinned: map[pack.ID]bool{}}
+	return &Marks{Live: NewRanges(rangeBytes), pages: NewPages()}
 }
-
-// Pinned reports whether a pinned root names payloads of a pack.
-func (m *Marks) Pinned(id pack.ID) bool { return m.pinned[id] }
 
 // markItem is a page that was marked and is still to be read.
 type markItem struct {
@@ -109,7 +102,7 @@ func (m *Marks) work(ctx context.Context, work *WorkList[markItem], step func(in
 		if errors.Is(err, tree.ErrMissing) && from.Ended != nil && from.Ended() {
 			err = nil // an aborted session took its pages with it
 		}
-		found.payloads(it.from)
+		found.payloads()
 		n := int64(0)
 		below = below[:0]
 		for _, p := range found.links.Pages {
@@ -129,15 +122,14 @@ func (m *Marks) work(ctx context.Context, work *WorkList[markItem], step func(in
 
 // LeafReader reads marked leaves, for one goroutine.
 type LeafReader struct {
-	m      *Marks
-	links  tree.Links
-	live   *Local
-	pinned map[pack.ID]bool
+	m     *Marks
+	links tree.Links
+	live  *Local
 }
 
 // Leaves returns a reader of marked leaves.
 func (m *Marks) Leaves() *LeafReader {
-	return &LeafReader{m: m, live: m.Live.Local(), pinned: map[pack.ID]bool{}}
+	return &LeafReader{m: m, live: m.Live.Local()}
 }
 
 // Read reports whether a page is marked, and reads it if Mark has not.
@@ -152,29 +144,20 @@ func (r *LeafReader) Read(name tree.Name, page []byte) (marked bool, err error) 
 	if len(r.links.Pages) > 0 {
 		return true, corrupt("page %v: the page above says that it names no others", name)
 	}
-	r.payloads(later - 1)
+	r.payloads()
 	return true, nil
 }
 
-// payloads adds those of the page that was read last, which was found from a root.
-func (r *LeafReader) payloads(from uint32) {
+// payloads adds those of the page that was read last.
+func (r *LeafReader) payloads() {
 	for i := range r.links.Payloads {
-		p := &r.links.Payloads[i]
-		r.live.Add(p)
-		if r.m.roots[from].Pinned {
-			r.pinned[pack.ID(p.Pack)] = true
-		}
+		r.live.Add(&r.links.Payloads[i])
 	}
 }
 
 // Flush adds what was found to the marks.
 func (r *LeafReader) Flush() {
 	r.live.Flush()
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
-	for id := range r.pinned {
-		r.m.pinned[id] = true
-	}
 }
 
 // Missing returns an error if a marked leaf of a part was not read. Call it when
