@@ -195,38 +195,12 @@ func (c *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 		o.Author = c.who.Name
 	}
 	commit, err := c.s.Commit(ctx, o)
-	return c.t.published(ctx, "commit", c.who, c.db, c.s.Branch(), commit, err)
-}
-
-// Merge brings the changes of a revision onto a branch; see [txn.DB.Merge]. An author that
-// is missing is the principal.
-func (t *Table) Merge(ctx context.Context, who *Principal, name, branch, rev string, o txn.CommitOptions) (*txn.Commit, error) {
-	if err := who.MayWrite(branch); err != nil {
-		return nil, err
-	}
-	db, err := t.Database(name)
-	if err != nil {
-		return nil, err
-	}
-	other, err := db.Resolve(ctx, rev)
-	if err != nil {
-		return nil, err
-	}
-	if o.Author == "" {
-		o.Author = who.Name
-	}
-	commit, err := db.Merge(ctx, branch, other, o)
-	return t.published(ctx, "merge", who, name, branch, commit, err)
-}
-
-// published counts what a commit or merge has come to, and notes who made it.
-func (t *Table) published(ctx context.Context, what string, who *Principal, name, branch string, commit *txn.Commit, err error) (*txn.Commit, error) {
 	if errors.Is(err, txn.ErrConflict) {
-		t.conflicts.Add(1)
+		c.t.conflicts.Add(1)
 	}
 	if err == nil {
-		t.commits.Add(1)
-		t.o.Log.InfoContext(ctx, what, "database", name, "who", who.Name, "branch", branch, "commit", commit.ID.String())
+		c.t.commits.Add(1)
+		c.t.o.Log.InfoContext(ctx, "commit", "database", c.db, "who", c.who.Name, "branch", c.s.Branch(), "commit", commit.ID.String())
 	}
 	return commit, err
 }

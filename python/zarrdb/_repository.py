@@ -324,7 +324,10 @@ class Repository:
         return {"branches": out.get("branches") or [], "tags": out.get("tags") or []}
 
     def _move(self, action: str, kind: str, name: str, to: Rev = "") -> None:
-        self._client.once(w.MOVE_REF, {"action": action, "kind": kind, "name": name, "to": _rev(to)})
+        move: dict[str, Any] = {"Do": action, "Tag": kind == "tag", "Name": name}
+        if action != "delete":
+            move["To"] = self.resolve(to).id
+        self._client.once(w.ASK, {"name": "ref", "in": move})
 
     def _lookup(self, kind: str, name: str) -> str:
         for ref in self._refs()[kind]:

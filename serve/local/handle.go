@@ -47,8 +47,6 @@ var handlers = map[wire.Op]handler{
 
 	wire.OpResolve: object((*conn).resolve),
 	wire.OpRefs:    object((*conn).refs),
-	wire.OpMoveRef: object((*conn).moveRef),
-	wire.OpMerge:   object((*conn).merge),
 	wire.OpLog:     object((*conn).log),
 	wire.OpDiff:    object((*conn).diff),
 	wire.OpAsk:     (*conn).ask,

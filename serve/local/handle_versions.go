@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -41,32 +40,6 @@ func (c *conn) refs(_ context.Context, in *wire.Database) (*wire.Refs, error) {
 		return nil, err
 	}
 	return &wire.Refs{Branches: refsOut(db.Branches()), Tags: refsOut(db.Tags())}, nil
-}
-
-func (c *conn) moveRef(ctx context.Context, in *wire.MoveRef) (none, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return none{}, err
-	}
-	return none{}, c.s.t.MoveRef(ctx, c.who, name, serve.RefMove{Action: in.Action, Kind: in.Kind, Name: in.Name, To: in.To})
-}
-
-func (c *conn) merge(ctx context.Context, in *wire.Merge) (*wire.Commit, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return nil, err
-	}
-	decide, err := choicesIn(in.Choices)
-	if err != nil {
-		return nil, err
-	}
-	commit, err := c.s.t.Merge(ctx, c.who, name, in.Branch, in.Rev, txn.CommitOptions{
-		Message: in.Message, Author: in.Author, Properties: in.Properties, DryRun: in.DryRun, Choices: decide,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return commitOut(commit), nil
 }
 
 func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/txn/txntest"
 )
@@ -41,14 +40,12 @@ func TestPeerTellsVersions(t *testing.T) {
 	for round := range 60 {
 		branch := branches[r.IntN(len(branches))]
 		_, gone := h.db.Head(branch)
-		move := func(action, kind, name string) error {
-			return h.table.MoveRef(bg, serve.Owner(""), "t", serve.RefMove{Action: action, Kind: kind, Name: name, To: commits[r.IntN(len(commits))].String()})
-		}
+		to := commits[r.IntN(len(commits))]
 		var c *txn.Commit
 		var err error
 		switch n := r.IntN(10); {
 		case gone != nil:
-			err = move("create", "branch", branch)
+			err = h.db.CreateBranch(bg, branch, to)
 		case n < 5:
 			c, err = h.db.Update(bg, branch, fmt.Sprint("round ", round), func(s *engine.Session) error {
 				return s.Set(bg, fmt.Sprintf("d%d/k%d", r.IntN(2), r.IntN(4)), random(r.Uint64(), 10+r.IntN(3000)))
@@ -56,7 +53,7 @@ func TestPeerTellsVersions(t *testing.T) {
 		case n == 5:
 			c, err = h.db.Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Ours}}})
 		case n == 6:
-			err = move("reset", "branch", branch)
+			_, err = h.db.Reset(bg, branch, to)
 		case n == 7 && branch != "main":
 			err = h.db.DeleteBranch(branch)
 		case n == 8:
@@ -69,7 +66,7 @@ func TestPeerTellsVersions(t *testing.T) {
 				h = hold(t, dir, nil)
 			}
 		default:
-			err = move("create", "tag", fmt.Sprint("t", round))
+			err = h.db.CreateTag(bg, fmt.Sprint("t", round), to)
 		}
 		if err != nil && !errors.Is(err, txn.ErrExpired) {
 			t.Fatal(round, err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -85,12 +84,6 @@ func (c *Client) Sessions(ctx context.Context, db string) ([]txn.SessionInfo, er
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
 	return out.Names, err
-}
-
-// MoveRef creates, deletes or moves a branch or tag.
-func (c *Client) MoveRef(ctx context.Context, db string, m serve.RefMove) error {
-	_, err := query[none](ctx, c, wire.OpMoveRef, wire.MoveRef{Database: db, Action: m.Action, Kind: m.Kind, Name: m.Name, To: m.To})
-	return err
 }
 
 // handles opens a version that requests name by a handle, as those of clients in other

@@ -217,7 +217,16 @@ func TestReaders(t *testing.T) {
 	if list, err := c.Sessions(bg, ""); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if err := c.MoveRef(bg, "", serve.RefMove{Action: "create", Kind: "tag", Name: "x", To: "main"}); !errors.Is(err, serve.ErrDenied) {
+	p, err := c.Peer("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	head, err := p.Head("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CreateTag(bg, "x", head); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
 	if _, err := kv.Get(bg, v, "none"); err != kv.ErrNotFound {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -17,27 +16,8 @@ func TestVersions(t *testing.T) {
 	h, c := served(t, nil, nil)
 	first := put(t, h.db, map[string][]byte{"a": {1}, "b": {1}})
 	second := put(t, h.db, map[string][]byte{"a": {2}, "c": random(1, 3000)})
-	for _, m := range []serve.RefMove{
-		{Action: "create", Kind: "branch", Name: "x", To: "main~1"}, {Action: "create", Kind: "tag", Name: "v1", To: "x"},
-		{Action: "create", Kind: "tag", Name: "v2", To: "main"}, {Action: "reset", Kind: "branch", Name: "x", To: "main"},
-		{Action: "delete", Kind: "tag", Name: "v2"},
-	} {
-		if err := c.MoveRef(bg, "", m); err != nil {
-			t.Errorf("%+v: %v", m, err)
-		}
-	}
-	for _, test := range []struct {
-		m    serve.RefMove
-		want error
-	}{
-		{serve.RefMove{Action: "create", Kind: "branch", Name: "x", To: "main"}, txn.ErrRefExists},
-		{serve.RefMove{Action: "create", Kind: "branch", Name: "a b", To: "main"}, txn.ErrRefName},
-		{serve.RefMove{Action: "delete", Kind: "tag", Name: "none"}, txn.ErrNoRef},
-		{serve.RefMove{Action: "create", Kind: "tag", Name: "y", To: "none"}, txn.ErrNoRef},
-	} {
-		if err := c.MoveRef(bg, "", test.m); !errors.Is(err, test.want) {
-			t.Errorf("%+v: %v", test.m, err)
-		}
+	if err := errors.Join(h.db.CreateBranch(bg, "x", second), h.db.CreateTag(bg, "v1", first)); err != nil {
+		t.Fatal(err)
 	}
 	branches, tags, err := c.Refs(bg, "")
 	if got, want := fmt.Sprint(branches, tags, err), fmt.Sprint([]txn.Ref{{Name: "main", Commit: second}, {Name: "x", Commit: second}}, []txn.Ref{{Name: "v1", Commit: first}}, nil); got != want {

@@ -75,7 +75,7 @@ const (
 	OpDatabases                  // nothing, Names
 	OpResolve                    // Rev, Commit
 	OpRefs                       // Database, Refs
-	OpMoveRef                    // MoveRef, nothing
+	_                            // of earlier versions
 	OpLog                        // Log, Commits
 	OpDiff                       // Diff, Changes
 	OpSessions                   // Database, Sessions
@@ -99,7 +99,7 @@ const (
 	OpJoin                       // Join, nothing
 	_                            // of earlier versions
 	_                            // of earlier versions
-	OpMerge                      // Merge, Commit
+	_                            // of earlier versions
 	OpLeave                      // none, Left
 	OpLease                      // Open, Lease
 	OpPages                      // Pages, lengths of the pages in the body
@@ -122,9 +122,9 @@ const (
 
 var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
-	"databases", "resolve", "refs", "move_ref", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
+	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "merge", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
+	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share",
 }
 

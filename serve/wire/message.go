@@ -269,18 +269,6 @@ type Publish struct {
 	Decided bool `json:"decided,omitempty"`
 }
 
-// Merge brings the changes of a revision onto a branch.
-type Merge struct {
-	Database   string            `json:"database,omitempty"`
-	Branch     string            `json:"branch"`
-	Rev        string            `json:"rev"`
-	Message    string            `json:"message"`
-	Author     string            `json:"author,omitempty"`
-	Properties map[string]string `json:"properties,omitempty"`
-	DryRun     bool              `json:"dry_run,omitempty"`
-	Choices    []Choice          `json:"choices,omitempty"` // as of Publish
-}
-
 // Choice decides conflicts at and below a path: "ours" or "theirs".
 type Choice struct {
 	Path string `json:"path"`
@@ -297,15 +285,6 @@ type Refs struct {
 type Ref struct {
 	Name   string `json:"name"`
 	Commit string `json:"commit"`
-}
-
-// MoveRef creates, deletes or moves ("reset") a branch or tag.
-type MoveRef struct {
-	Database string `json:"database,omitempty"`
-	Action   string `json:"action"` // "create", "delete", "reset"
-	Kind     string `json:"kind"`   // "branch", "tag"
-	Name     string `json:"name"`
-	To       string `json:"to,omitempty"` // a revision
 }
 
 // Log asks for a page of the history of a revision.
