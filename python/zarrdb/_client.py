@@ -324,6 +324,8 @@ class Client:
     def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
         """Run a command line of the program, which joins the process that has the database open.
         Returns the exit code, and what it wrote. Ctrl-C cancels it."""
+        import subprocess
+
         p = subprocess.run([binary(), *args], check=False, cwd=dir, stdin=subprocess.DEVNULL, capture_output=True)
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
