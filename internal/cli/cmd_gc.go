@@ -152,6 +152,7 @@ func gcJSON(r *txn.GCReport) map[string]any {
 		"pages": r.Pages, "page_bytes": r.PageBytes, "deleted_pages": r.DeletedPages, "deleted_page_bytes": r.DeletedPageBytes,
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
 		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "linked": r.Linked, "leased": r.Leased,
+		"pinned": 0, "stopped": false, // for programs that read them; there are no pins any more
 	}
 	if r.Holders != nil {
 		out["holders"] = holdersJSON(r.Holders)
