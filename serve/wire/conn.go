@@ -197,9 +197,6 @@ func (c *Conn) read(p []byte) (int, error) {
 	return n, err
 }
 
-// PassesFiles reports whether descriptors can be sent on this connection.
-func (c *Conn) PassesFiles() bool { return canSendFiles(c.c) }
-
 // ErrNoFiles means that descriptors cannot be sent on this connection.
 var ErrNoFiles = fmt.Errorf("wire: no descriptors on this connection: %w", errors.ErrUnsupported)
 

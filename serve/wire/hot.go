@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 )
 
 // IDSize is the length of the identity of a value.
@@ -189,19 +188,6 @@ func (p *Page) Frame() *Frame {
 	return f
 }
 
-// ParsePage is the inverse of Frame.
-func ParsePage(meta, body []byte) (Page, error) {
-	if len(meta) != 1 || meta[0] > 1 || len(body) > 0 && body[len(body)-1] != 0 {
-		return Page{}, badMeta("page", meta)
-	}
-	p := Page{More: meta[0] == 1}
-	for all := string(body); all != ""; {
-		name, rest, _ := strings.Cut(all, "\x00")
-		p.Names, all = append(p.Names, name), rest
-	}
-	return p, nil
-}
-
 // Found is the reply to Get and Stat.
 //
 //	size uint64, id 20 bytes
@@ -216,18 +202,6 @@ const foundSize = 8 + IDSize
 func (f *Found) Append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.Size))
 	return append(dst, f.ID[:]...)
-}
-
-// ParseFound is the inverse of Append.
-func ParseFound(b []byte) (Found, error) {
-	if len(b) != foundSize {
-		return Found{}, badMeta("reply", b)
-	}
-	f := Found{Size: int64(binary.LittleEndian.Uint64(b)), ID: [IDSize]byte(b[8:])}
-	if f.Size < 0 {
-		return Found{}, badMeta("reply", b)
-	}
-	return f, nil
 }
 
 // Place is the reply to Get and Stat with FlagPlace: the requested bytes are in
