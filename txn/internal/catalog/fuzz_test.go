@@ -29,7 +29,16 @@ func FuzzRecords(f *testing.F) {
 	add(Holes.encode(Hole{Address: pack.Address{Pack: info.ID, Offset: 1 << 33, Length: 300}, Sum: digest.Sum{2}}))
 	add(Refs.encode(Ref{"heads/main", CommitID{1}}))
 	add(Expired.encode(Expiry{CommitID{1}, at}))
+	f.Add([]byte(CommitID{1}.String()), []byte(SessionID{2}.String()))
 	f.Fuzz(func(t *testing.T, key, b []byte) {
+		var id CommitID
+		if err := id.UnmarshalText(key); err == nil && !bytes.EqualFold([]byte(id.String()), key) {
+			t.Fatalf("commit id %s is read as %v", key, id)
+		}
+		var session SessionID
+		if err := session.UnmarshalText(b); err == nil && !bytes.EqualFold([]byte(session.String()), b) {
+			t.Fatalf("session id %s is read as %v", b, session)
+		}
 		if c, err := DecodeCommit(CommitID(digest.Of(b)), b); err == nil {
 			record := EncodeCommit(c)
 			again, err := DecodeCommit(CommitID(digest.Of(record)), record)
