@@ -368,7 +368,7 @@ class Repository:
     # --- commands
 
     def run(self, *args: str) -> str:
-        """Run a command line of the program zarrdb in the process that has the database
+        """Run a command line of the program zarrdb, which joins the process that has the database
         open, and return what it prints."""
         return self._run(*args)[1].decode()
 
