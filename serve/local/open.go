@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -160,14 +158,16 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 	return nil, locked, fmt.Errorf("open %s: %w", j.dir, err)
 }
 
-// open opens the database. If it is served, a process that may write opens it for writing, also
-// to read alone: other processes can write through it then.
+// open opens the database. If it is served, a process that can write opens it for writing, also
+// to read alone: other processes can write through it then. Without permission, or on a full
+// disk, the process reads.
 func (j *joint) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 	if o.ReadOnly && o.Serve != nil {
 		to := *o
 		to.ReadOnly = false
 		db, err := engine.Open(ctx, j.dir, &to)
-		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		var locked *engine.LockedError
+		if err == nil || errors.As(err, &locked) || errors.Is(err, engine.ErrNotFound) || ctx.Err() != nil {
 			return db, err
 		}
 	}

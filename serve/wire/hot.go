@@ -196,8 +196,6 @@ type Found struct {
 	ID   [IDSize]byte // zero if the bytes may change
 }
 
-const foundSize = 8 + IDSize
-
 // Append appends the meta to dst.
 func (f *Found) Append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.Size))
