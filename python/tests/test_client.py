@@ -235,32 +235,13 @@ def test_reads_go_on_when_the_server_is_killed(repo: zarrdb.Repository, path: Pa
         assert v.get("k") == b"abc" and v.get("big") == bytes(1 << 20)
 
 
-def test_commands_wait_until_a_process_can_run_them(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that a process did not begin, since it or another one begins or ends, is asked for again."""
-    call, asked = _wire.Link.call, 0
-
-    def elsewhere(link: _wire.Link, op: int, meta: bytes, **more: object) -> _wire.Frame:
-        nonlocal asked
-        if op != _wire.RUN:
-            return call(link, op, meta, **more)
-        asked += 1
-        if asked == 1:
-            return _wire.Frame(op, _wire.REPLY, _wire.to_json({"code": code}), b"")
-        if asked == 2 and refused is not None:
-            raise refused
-        return call(link, op, meta, **more)
-
-    monkeypatch.setattr(_wire.Link, "call", elsewhere)
-    code, refused = -1, _errors.failure({"code": "gone", "message": "it ends"})
-    refused._begun = False
-    assert repo.run("branch", repo.path).split() and asked == 3
-    asked, refused = 0, None
-    monkeypatch.setattr(repo._client, "wait", 0)
-    with pytest.raises(zarrdb.LockedError, match="does not run branch"):
-        repo.run("branch", repo.path)
-    asked, code = 0, -2
-    with pytest.raises(zarrdb.VersionError, match="another build"):
-        repo.run("branch", repo.path)
+def test_commands_run_whoever_has_the_database_open(repo: zarrdb.Repository, path: Path) -> None:
+    """A command is a process of its own: it joins the server, or the next one."""
+    commit(repo, k=b"abc")
+    assert "main" in repo.run("branch", repo.path)
+    kill(path, signal.SIGKILL)
+    repo.run("tag", repo.path, "v1")
+    assert repo.list_tags() == ["v1"]
 
 
 def test_reads_go_on_when_the_server_refuses_because_it_ends(repo: zarrdb.Repository, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

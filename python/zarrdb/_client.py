@@ -253,12 +253,12 @@ class Client:
                 l = self._link = self._connect()
             return l
 
-    def _connect(self, version: str = "") -> w.Link:
+    def _connect(self) -> w.Link:
         """Connect to the process that has the database open, or start one."""
         with ExitStack() as files:
-            return self._reach(version, files)
+            return self._reach(files)
 
-    def _reach(self, version: str, files: ExitStack) -> w.Link:
+    def _reach(self, files: ExitStack) -> w.Link:
         deadline = self._deadline()
         started = log = None
         pause = 0.001
@@ -267,7 +267,7 @@ class Client:
                 sock = dial(path, user)
                 if sock is not None:
                     try:
-                        link = w.Link(sock, version)
+                        link = w.Link(sock)
                     except (ConnectionLostError, MovedError):
                         sock.close()  # it was about to end
                         continue

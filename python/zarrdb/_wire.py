@@ -25,7 +25,7 @@ ZERO = bytes(20)
 
 HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
-BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE, RUN = range(21, 32)
+BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
 LEAVE = 42
 ASK = 50
@@ -112,7 +112,7 @@ class _File:
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
-    def __init__(self, sock: socket.socket, version: str = "") -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
@@ -130,7 +130,7 @@ class Link:
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
-        hello = {"protocol": PROTOCOL, "version": version or "python", "pid": self.pid, "capabilities": ["files"]}
+        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()
