@@ -18,7 +18,7 @@ import zarr
 from conftest import holder
 
 import zarrdb
-from zarrdb import _client, _errors, _wire
+from zarrdb import _client, _wire
 
 
 def commit(repo: zarrdb.Repository, **values: bytes) -> zarrdb.Commit:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from . import _wire as w
 from ._changes import Changes, Commit, Values, all_pages
 from ._client import Client, _started, create, exit_error, is_database
-from ._errors import Conflict, ConflictError, ConnectionLostError, InvalidError, LockedError, NotFoundError, ZarrdbError
+from ._errors import Conflict, ConflictError, InvalidError, LockedError, NotFoundError, ZarrdbError
 from ._session import Session
 from ._target import directory
 from ._views import PAGE, Snapshot
@@ -373,10 +373,7 @@ class Repository:
         return self._run(*args)[1].decode()
 
     def _run(self, *args: str, fine: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
-        try:
-            code, out, err = self._client.run(*args)
-        except ConnectionLostError as e:
-            raise ConnectionLostError(f"zarrdb {args[0]}: {e}", "gone") from e
+        code, out, err = self._client.run(*args)
         if code == 0 and err and args[0] == "import":  # of references that are not followed
             warnings.warn(err.strip().removeprefix("zarrdb: "), stacklevel=3)
         if code not in fine:
