@@ -73,7 +73,7 @@ func TestReadJSONForms(t *testing.T) {
 		// What is more than names in braces is for the template language: it
 		// drops one line end behind the text, and has words of its own.
 		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}y\n"],"b":["{{t}}\r\n"]}}`, []Entry{whole("a", "xy"), whole("b", "x")}},
-		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}{{ '%s' % 'y' }}"],"c":["{% if 1 %}y"]}}`, []Entry{whole("a", "xy"), whole("c", "{% if 1 %}y")}},
+		{`{"version":1,"templates":{"t":"x"},"refs":{"a":["{{t}}{% if 1 %}y{% endif %}"],"c":["{% if 1 %}y"]}}`, []Entry{whole("a", "xy"), whole("c", "{% if 1 %}y")}},
 		{`{"version":1,"templates":{"t":"x","1":"z"},"refs":{"a":["{{t}}{{1}}"]}}`, []Entry{whole("a", "x1")}},
 	} {
 		for _, window := range []int{3, 1 << 12} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
@@ -15,7 +16,7 @@ import (
 // bytes.
 func seenStore(t *testing.T, o *Options, n int) (s *Store, dir string, list []Address, all [][]byte) {
 	t.Helper()
-	if !mmap.Supported {
+	if !mmap.Supported || strconv.IntSize == 32 { // with an address space for few maps
 		t.Skip("files are not mapped here")
 	}
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -1,8 +1,9 @@
 // Package jinja renders the templates of reference sets as Jinja2 does, for the part of
 // its language that reference sets use.
 //
-//	"{{u}}/{{ '%03d' % (i + 1) }}.nc"
-//	   │          │
+//	"{{u}}/{{ '%03d' % (i + 1) }}{% if j > 0 %}_b{% endif %}.nc"
+//	   │          │                       │
+//	   │          │                       └── block with a condition
 //	   │          └── expression over variables
 //	   └── constant
 //
@@ -13,15 +14,16 @@
 //
 // # Supported
 //
-//	template  = { text | "{{" value "}}" }
+//	template  = { text | "{{" value "}}" | "{%" "if" test "%}" template "{%" "endif" "%}" }
+//	test      = value [ ("==" | "!=" | "<" | "<=" | ">" | ">=") value ]
 //	value     = operand { operator operand }
-//	operator  = "*" "//" "%", then "+" "-": the first bind closer, all group from the left
-//	operand   = { "-" } (integer | string | name | call | "(" value ")") { "|" "format" "(" value ")" }
+//	operator  = "**", then "*" "//" "%", then "~", then "+" "-": the first binds closest, all group from the left
+//	operand   = { "-" } (integer | string | name | call | "(" value ")") { "|" ("upper" | "format" "(" value ")") }
 //	call      = name "(" [ name "=" value { "," name "=" value } ] ")"
 //
-// Values are integers of 64 bits and strings. Arithmetic takes two integers. A string, "%"
-// and a value, or the filter format, put the value in place of one %d, %5d, %05d, %s or %5s.
-// Strings have the escapes \\ \' \" \n \r and \t.
+// Values are integers of 64 bits and strings. Arithmetic and comparisons take two
+// integers; "~" joins two values as text. A string, "%" and a value, or the filter format,
+// put the value in place of one %d, %5d, %05d, %s or %5s. Strings have the escapes \\ \' \" \n \r and \t.
 //
 // # Refused
 //

@@ -1,16 +1,43 @@
 package jinja
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// operate applies a binary operator, or the filter format.
+// compare compares two integers.
+func compare(op string, a, b Value) (bool, error) {
+	if !a.integer || !b.integer {
+		return false, unsupported("a test of %s and %s", a.kind(), b.kind())
+	}
+	c := cmp.Compare(a.n, b.n)
+	switch op {
+	case "==":
+		return c == 0, nil
+	case "!=":
+		return c != 0, nil
+	case "<":
+		return c < 0, nil
+	case "<=":
+		return c <= 0, nil
+	case ">":
+		return c > 0, nil
+	}
+	return c >= 0, nil
+}
+
 func operate(op string, a, b Value) (Value, error) {
 	switch {
+	case op == "~":
+		if s := a.text() + b.text(); len(s) <= MaxOutput {
+			return Str(s), nil
+		}
+		return Value{}, errOutput
 	case op == "format", op == "%" && !a.integer:
 		return printf(a.text(), b)
 	case a.integer && b.integer:
@@ -49,6 +76,18 @@ func integers(op string, a, b int64) (Value, error) {
 		if a != math.MinInt64 || b != -1 {
 			return Int(q), nil
 		}
+	case "**":
+		if b < 0 || b > 63 {
+			return Value{}, unsupported("** with the exponent %d", b)
+		}
+		c := Int(1)
+		for range b {
+			var err error
+			if c, err = integers("*", c.n, a); err != nil {
+				return Value{}, err
+			}
+		}
+		return c, nil
 	}
 	return Value{}, errInteger
 }
@@ -81,4 +120,15 @@ func printf(format string, v Value) (Value, error) {
 		err = errOutput
 	}
 	return Str(out), err
+}
+
+// upper is the filter of that name. Go and Python map some letters beyond ASCII differently.
+func upper(e expr) expr {
+	return func(vars []Value) (Value, error) {
+		v, err := e(vars)
+		if err == nil && strings.ContainsFunc(v.text(), func(r rune) bool { return r >= utf8.RuneSelf }) {
+			err = unsupported("upper case of %s", quoted(v.text()))
+		}
+		return Str(strings.ToUpper(v.text())), err
+	}
 }

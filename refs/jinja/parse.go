@@ -74,6 +74,13 @@ func (p *parser) expect(token string) {
 	}
 }
 
+// end expects the end of a tag, and does not read beyond.
+func (p *parser) end(delimiter string) {
+	if p.tok != delimiter {
+		p.fail(unsupported("%s in place of %q", quoted(p.tok), delimiter))
+	}
+}
+
 // enter counts a level of nesting. The caller calls the result when the level ends.
 func (p *parser) enter() (leave func()) {
 	if p.depth++; p.depth > maxDepth {
@@ -82,8 +89,9 @@ func (p *parser) enter() (leave func()) {
 	return func() { p.depth-- }
 }
 
-// template reads a whole template.
-func (p *parser) template() *Template {
+// template reads to the end of the source, or of the block that it is in.
+func (p *parser) template(inBlock bool) *Template {
+	defer p.enter()()
 	t := &Template{}
 	for p.err == nil {
 		at := nextTag(p.src)
@@ -96,17 +104,31 @@ func (p *parser) template() *Template {
 		if strings.HasPrefix(p.src, "-") || strings.HasPrefix(p.src, "+") {
 			p.fail(unsupported("white space control with %q", tag+p.src[:1]))
 		}
-		switch p.next(); tag {
-		case "{{":
+		switch p.next(); {
+		case tag == "{{":
 			t.parts = append(t.parts, p.value())
-			if p.tok != "}}" {
-				p.fail(unsupported("%s in place of %q", quoted(p.tok), "}}"))
-			}
-		case "{#":
+			p.end("}}")
+		case tag == "{#":
 			p.fail(unsupported("a comment"))
+		case inBlock && p.skip("endif"):
+			p.end("%}")
+			return t
+		case p.skip("if"):
+			test := p.test()
+			p.end("%}")
+			block := p.template(true)
+			t.parts = append(t.parts, func(vars []Value) (Value, error) {
+				if ok, err := test(vars); err != nil || !ok {
+					return Value{}, err
+				}
+				return block.render(vars)
+			})
 		default:
 			p.fail(unsupported("statement %s", quoted(p.tok)))
 		}
+	}
+	if inBlock {
+		p.fail(errors.New(`"if" without "endif"`))
 	}
 	t.text(p.src)
 	return t
@@ -118,8 +140,32 @@ func (t *Template) text(s string) {
 	}
 }
 
+var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
+
+// test reads a value, or two that are compared.
+func (p *parser) test() func(vars []Value) (bool, error) {
+	a, op, b := p.value(), p.tok, constant(Int(0))
+	if slices.Contains(comparisons, op) {
+		p.next()
+		b = p.value()
+	} else {
+		op = "!="
+	}
+	return func(vars []Value) (bool, error) {
+		v, err := a(vars)
+		if err != nil {
+			return false, err
+		}
+		w, err := b(vars)
+		if err != nil {
+			return false, err
+		}
+		return compare(op, v, w)
+	}
+}
+
 // levels are the binary operators, loosest first. All group from the left.
-var levels = [...][]string{{"+", "-"}, {"*", "//", "%"}}
+var levels = [...][]string{{"+", "-"}, {"~"}, {"*", "//", "%"}, {"**"}}
 
 func (p *parser) value() expr {
 	defer p.enter()()
@@ -158,12 +204,16 @@ func binary(op string, left, right expr) expr {
 func (p *parser) filtered() expr {
 	e := p.signed()
 	for p.skip("|") {
-		if !p.skip("format") {
+		switch {
+		case p.skip("upper"):
+			e = upper(e)
+		case p.skip("format"):
+			p.expect("(")
+			e = binary("format", e, p.value())
+			p.expect(")")
+		default:
 			p.fail(unsupported("filter %s", quoted(p.tok)))
 		}
-		p.expect("(")
-		e = binary("format", e, p.value())
-		p.expect(")")
 	}
 	return e
 }

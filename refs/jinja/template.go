@@ -141,7 +141,7 @@ func (s *Scope) Compile(source string) (*Template, error) {
 	}
 	src := strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
 	p := parser{scope: s, src: strings.TrimSuffix(src, "\n")}
-	t := p.template()
+	t := p.template(false)
 	if p.err != nil {
 		return nil, fmt.Errorf("template %s: %w", quoted(redact.URL(source)), p.err)
 	}

@@ -26,7 +26,7 @@ plain
 {{ u }}/y
 {{u}}{{u}}
 {{f(c='text', d=1)}}
-{{f(d=i, c=u)}}
+{{f(d=i, c=u ~ 'x')}}
 {{f(c=1,d=2,e=3)}}
 {{i + 1}} {{(i + 1) * 1000}} {{ 16 + i * 48 }} {{ i - -j }} {{ - - i }}
 {{ i // 2 }} {{ j // 2 }} {{ j % 2 }} {{ i % j }} {{ j % i }}
@@ -37,12 +37,14 @@ plain
 {{ 'no' % 1 }}
 {{ '%' % 1 }}
 {{ '%q' % 1 }}
-{{ '%02d' | format(i) }} {{ '%s' | format('a') }}
+{{ '%02d' | format(i) }} {{ '%s' | format('a') }} {{ u | upper }} {{ 'ab' | upper | upper }} {{ i | upper }}
+{{ 1 ~ 2 * 3 }} {{ 'a' ~ 1 }} {{ (1 + 2) ~ 3 }} {{ s ~ '-' ~ i }}
 {{ 1 + 2 ~ 3 }}
 {{ 1 ~ 2 + 3 }}
 {{ 'a' + 1 }}
 {{ 1 + 2 * 3 - 4 // 2 }} {{ (1 + 2) * 3 }} {{ 7 - 2 - 1 }} {{ 100 // 7 % 5 }}
 {{ 'a\'b' }} {{ 'a\nb' }} {{ 'a\\b' }} {{ -1 }} {{ "it's" }} {{ 'say "hi"' }} {{ '}}' }} {{ '{{' }} {{ "%}" }}
+{{ 2 ** 3 }} {{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 10 ** 18 }} {{ (-2) ** 63 }} {{ (-1) ** 5 }} {{ 0 ** 0 }} {{ 9 ** 9 }}
 {{ 'a' < 1 }}
 {{ 1 // 0 }}
 {{ 1 % 0 }}
@@ -68,12 +70,12 @@ plain
 {{ i ! }}
 {{ [,] }}
 {{ 9223372036854775807 }} {{ -9223372036854775807 - 1 }}
+{% if i > 3 %}yes{% endif %} {% if i > 9 %}a{% endif %}{% if 0 %}a{% endif %}{% if 1 %}{% if j < 0 %}n{% endif %}{% endif %}
+{% if i != 5 %}a{% endif %}{% if i >= 5 %}b{% endif %}{% if i <= 4 %}c{% endif %}{% if i == 5 %}d{% endif %}
 """
 
 # What Jinja2 renders and package jinja refuses.
 REFUSED = r"""
-{{ u | upper }} {{ 1 ~ 2 * 3 }} {{ 'a' ~ 1 }} {{ 2 ** 3 }} {{ 0 ** 0 }}
-{% if i > 3 %}yes{% endif %}
 {{-i}}
 {{ '%+d' % i }}
 {{ '%-5d|' % i }}
@@ -186,7 +188,7 @@ def count(r, depth):
     if depth == 0 or pick < 0.2:
         return r.choice(COUNTS)
     if pick < 0.7:
-        return f"{count(r, depth - 1)} {r.choice(['+', '-', '*', '//', '%'])} {count(r, depth - 1)}"
+        return f"{count(r, depth - 1)} {r.choice(['+', '-', '*', '//', '%', '**'])} {count(r, depth - 1)}"
     return f"({count(r, depth - 1)})" if pick < 0.85 else f"- {count(r, depth - 1)}"
 
 
@@ -197,7 +199,14 @@ def word(r, depth):
         return r.choice(WORDS)
     if pick < 0.4:
         return f"'{r.choice(['%d', '%05d', '%6d|', '%s', '%6s|', '%d%%'])}' % ({count(r, depth - 1)})"
-    return f"'{r.choice(['%d', '%02d', 'x%s'])}' | format({count(r, depth - 1)})"
+    if pick < 0.6:
+        return f"'{r.choice(['%d', '%02d', 'x%s'])}' | format({count(r, depth - 1)})"
+    return f"{word(r, depth - 1)} ~ {r.choice([word, count])(r, depth - 1)}" if pick < 0.85 else "u | upper"
+
+
+def test(r, depth):
+    """A test of a condition."""
+    return f"{count(r, depth)} {r.choice(['==', '!=', '<', '<=', '>', '>='])} {count(r, depth)}"
 
 
 def render(source):
@@ -224,7 +233,7 @@ def main():
         parts["random"].append({"template": t, "text": v})
     while len(parts["used"]) < 500:
         e = r.choice([count, word])(r, r.choice([1, 2, 3]))
-        t = r.choice(["{{u}}/{{ %s }}.nc", "{{ %s }}"]).replace("%s", e)
+        t = r.choice(["{{u}}/{{ %s }}.nc", "{{ %s }}", "{% if %t %}a{{i}}{% endif %}"]).replace("%s", e).replace("%t", test(r, 2))
         v = render(t)
         if v is not None and len(t) < 120 and len(v) < 100:
             parts["used"].append({"template": t, "text": v})
