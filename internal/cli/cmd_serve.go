@@ -57,9 +57,9 @@ colon: /weather.zdb/v/exp:one/. Everything else that the server has lies below /
 Without --keys the server takes no writes and listens to this machine only. A key
 file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
 
-Other commands and programs on this machine work with the database meanwhile, as this
-one does where another process has the database open. --local serves to this machine only, without HTTP, and ends
-when it had no client for a while; programs start it.`,
+Other commands and programs on this machine work with the database meanwhile. If another
+process has the database open, this command joins that process. --local serves to this
+machine only, without HTTP, and ends when it had no client for a while; programs start it.`,
 		Example: `  zarrdb serve weather.zdb
   zarrdb serve weather.zdb --listen :8443 --keys keys.txt --tls-cert c.pem --tls-key k.pem
   zarrdb serve era5=s3://bucket/era5.zarr ./databases

@@ -3,11 +3,11 @@
 //
 //	process that has the database open        another process
 //
-//	serve.Table ◀── Serve ◀── socket ◀─────── Dial ──▶ Client
-//	                  │                                  ├─▶ View     a version, as a kv view
-//	     pack file ───┴── descriptor, locked ──────────▶ ├─▶ Session  a shared transaction
-//	                                                     └─▶ Run      a command line
+//	serve.Table ◀── Serve ◀── socket ◀─────── Open ──▶ Client ──▶ txn.Remote
+//	                  │                                              │
+//	     pack file ───┴── descriptor, locked ──────────────▶ engine.DB of a peer
 //
+// [Open] opens a database in this process, or joins the process that has it open.
 // Long values are not sent: the client gets the descriptor of the file in which
 // they lie, and maps it. The lock on it is a lease, which the collector of garbage
 // respects and which ends with the client. Where descriptors cannot pass, values
