@@ -61,7 +61,7 @@ func (p *peer) writes() error {
 
 func (p *peer) session(tx Tx) *Session {
 	i := tx.Info()
-	pages := newOverlay(txPages{tx}, p.db.opts.SessionBytes)
+	pages := newOverlay(txPages{tx}, p.db.sessionBytes())
 	s := &Session{
 		db: p.db, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -233,4 +234,52 @@ func contentsOf(t *testing.T, db *DB, id CommitID) map[string]string {
 		got[one.Key] = fmt.Sprintf("%+v", one)
 	}
 	return got
+}
+
+// stagedRemote counts the requests that send pages.
+type stagedRemote struct {
+	Remote
+	stages *int
+}
+
+func (r stagedRemote) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
+	tx, err := r.Remote.Begin(ctx, o)
+	return stagedTx{tx, r.stages}, err
+}
+
+type stagedTx struct {
+	Tx
+	stages *int
+}
+
+func (t stagedTx) Stage(ctx context.Context, pages [][]byte) error {
+	*t.stages++
+	return t.Tx.Stage(ctx, pages)
+}
+
+// A peer whose options set no size keeps the pages that it makes, and sends many at once.
+func TestPeerSendsPagesTogether(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Policy = toyPolicy{}
+	db := openTest(t, o)
+	stages := 0
+	p := NewPeer(db.Dir(), db.Identity(), stagedRemote{db.Remote(), &stages}, &Options{Policy: toyPolicy{}})
+	defer p.Close()
+	s := mustBegin(t, p)
+	b, err := s.Bulk(bg, "bulk", false)
+	for i := 0; err == nil && i < 5000; i++ {
+		err = b.Set(bg, fmt.Sprintf("k%05d", i), []byte(fmt.Sprint("value ", i)))
+	}
+	if err == nil {
+		err = b.Finish(bg)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stages == 0 || stages > 3 {
+		t.Errorf("pages of 200 KiB were sent in %d requests", stages)
+	}
+	if err := s.Abort(); err != nil {
+		t.Fatal(err)
+	}
 }
