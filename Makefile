@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -83,8 +83,12 @@ docs-test:        ## the commands of docs/start.md print what it shows
 screenshots: build ## make the pictures of the page in docs/images, with the same browser
 	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .
 
-bench:            ## benchmarks, with the figures of other programs beside them
-	./bench/run.sh
+bench:            ## all benchmarks beside other programs, in turn, to bench/RESULTS.md
+	./bench/run.sh -out bench/RESULTS.md
+
+bench-quick:      ## the rows that matter in five minutes, to bench/out
+	mkdir -p bench/out
+	./bench/run.sh -out bench/out/quick.md -only table -planes 64 -rounds 3 -layouts raw,blosc-lz4
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10), EACH=1 for 100 spawned processes
 	./scripts/python.sh $(ARGS)

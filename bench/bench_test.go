@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some hundred MiB")
 	}
-	b := &bench{dir: t.TempDir(), quick: true}
+	b := &bench{dir: t.TempDir(), quick: true, rounds: 1, planes: 32, only: "blosc-lz4,zstd-3"}
 	for _, w := range workloads {
 		if w.name == "limits" {
 			continue
@@ -39,44 +39,36 @@ func TestQuick(t *testing.T) {
 			t.Fatalf("%s: %v", w.name, err)
 		}
 	}
-	table, err := report(b.results, b.live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"## write", "## read", "| blosc-lz4 | hot |", "## versions", "| expire + gc |", "## space", "## lookup", "## metadata", "## formats", "| n5, gzip | chunk p50 |", "| local socket | get of 100 B p50 |"} {
-		if !strings.Contains(string(table), want) {
-			t.Errorf("the table has no %q", want)
-		}
-	}
-}
-
-// What others reach in the same run is preferred to what is recorded, and has a
-// table of its own.
-func TestBeside(t *testing.T) {
-	live := []peer{{"netcdf", "v", "read", "GB/s", "one", 1, "more"}, {"netcdf", "v", "read", "GB/s", "two", 4, "more"}, {"netcdf", "v", "only theirs", "us", "two", 7, "less"}}
-	table, err := report([]result{{"netcdf", "v", "read", 8, "GB/s"}, {"netcdf", "v", "size", 0.5, "of raw"}}, live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"| v | read | 8.00 GB/s | 4.00 GB/s (two) | 2.00 |", "| one | two |", "| v | read | 8.00 GB/s | 1.00 | 4.00 |", "| v | only theirs (us) |  | | 7.00 |"} {
-		if !strings.Contains(string(table), want) {
+	table := string(report(b.rows, b.rounds))
+	for _, want := range []string{
+		"| read all, fresh memory | blosc-lz4 |", "| list | 1000 arrays |", "| versions: expire + gc |", "| space: ", "| lookup: ",
+		"| formats: chunk p50 | n5, gzip |", "| serving: get of 100 B p50 | local socket |",
+	} {
+		if !strings.Contains(table, want) {
 			t.Errorf("the table has no %q:\n%s", want, table)
 		}
 	}
 }
 
-func TestBestPeer(t *testing.T) {
-	peers := []peer{
-		{"w", "v", "rate", "GB/s", "slow", 1, "more"}, {"w", "v", "rate", "GB/s", "fast", 2, "more"},
-		{"w", "v", "time", "us", "slow", 9, "less"}, {"w", "v", "time", "us", "fast", 3, "less"},
+// A row names the best peer, how many times better we are, and what peers do better in bold.
+func TestReport(t *testing.T) {
+	rows := []*measure{
+		{Workload: "w", Variant: "v", Metric: "rate", Unit: "GB/s", Samples: map[string][]float64{inProcess: {9, 8, 7}, inPython: {1, 1, 1}, "slow": {1}, "fast": {4, 4, 4}}},
+		{Workload: "w", Variant: "v", Metric: "time", Unit: "us", Samples: map[string][]float64{inProcess: {8}, "slow": {9}, "fast": {4}}},
+		{Workload: "w", Variant: "v", Metric: "size", Unit: "of raw", Samples: map[string][]float64{inProcess: {0.5}}},
 	}
-	for _, metric := range []string{"rate", "time"} {
-		if p, ok := best(peers, result{"w", "v", metric, 1, ""}); !ok || p.System != "fast" {
-			t.Errorf("%s: %+v", metric, p)
+	page := string(report(rows, 3))
+	for _, want := range []string{
+		"| w: rate | v | 8.00 ±12% GB/s (2.00) |  | **1.00 ±0% (0.25)** |  | 4.00 ±0% GB/s (fast) |  |",
+		"| w: time | v | **8.00 us (0.50)** |  |  |  | 4.00 us (fast) |  |",
+		"| w: size | v | 0.500 of raw |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q:\n%s", want, page)
 		}
 	}
-	if _, ok := best(peers, result{"w", "other", "rate", 1, ""}); ok {
-		t.Error("found a peer for other work")
+	if svg := string(picture(rows)); strings.Count(svg, ">w: ") != 2 || !strings.Contains(svg, ">w: time, v<") {
+		t.Errorf("the picture has other bars than those of rate and time:\n%s", svg)
 	}
 }
 

@@ -23,6 +23,12 @@ var (
 	formatsScript string
 )
 
+// figureOf is a line that a script prints.
+type figureOf struct {
+	Workload, Variant, Metric, Unit, System string
+	Value                                   float64
+}
+
 // beside runs a part of a script on what a workload made, if there is a Python
 // to run it. A program that fails is passed over: its figures are missing.
 func (b *bench) beside(ctx context.Context, script, part string, args map[string]any) {
@@ -43,18 +49,11 @@ func (b *bench) script(ctx context.Context, python, script, part string, args ma
 	check(cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		var p peer
+		var p figureOf
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
 			continue // something else that a library prints
 		}
-		switch p.System {
-		case direct:
-			b.results = append(b.results, result{p.Workload, p.Variant, p.Metric, p.Value, p.Unit})
-		case adapted:
-			b.results = append(b.results, result{p.Workload, p.Variant, p.Metric + throughZarr, p.Value, p.Unit})
-		default:
-			b.live = append(b.live, p)
-		}
+		b.sample(p.Workload, p.Variant, p.Metric, p.Unit, p.System, p.Value)
 		fmt.Printf("%-10s %-18s %-28s %12.4g %s (%s)\n", p.Workload, p.Variant, p.Metric, p.Value, p.Unit, p.System)
 	}
 	if err := cmd.Wait(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,4 +104,11 @@ func view(ctx context.Context, db *engine.DB, fn func(s *engine.Snapshot)) {
 		fn(s)
 		return nil
 	}))
+}
+
+// readsBack makes sure that what was read is what was written.
+func readsBack(have, want []byte) {
+	if !bytes.Equal(have, want) {
+		check(errors.New("the field does not read back"))
+	}
 }

@@ -1,13 +1,10 @@
-// Command bench measures zarrdb on fixed work through its public interface and
-// puts the figures of other programs on the same work beside them.
+// Command bench measures zarrdb beside other programs on the same work, in one run.
 //
-//	go run ./bench [-quick] [-dir DIR] [-only read,versions] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
+//	go run ./bench [-quick] [-rounds 5] [-planes 256] [-layouts raw,blosc-lz4] [-dir DIR] [-only table,versions] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
 //
-// The figures of others are in peers.json: they were taken on another day, so
-// compare ratios between rows of one column rather than single numbers, and
-// read the limits of this machine, measured in the same run, first. Those that
-// read reference sets and foreign formats are measured in the same run, on the
-// same files, with -python and what requirements.txt names.
+// With -python and -python2, Pythons that have what requirements.txt and run.sh name, the
+// workload "table" lets every program do the same jobs in turn: writes and reads of arrays,
+// single chunks, small selections, trees of arrays. The other workloads have their own peers.
 //
 // Two workloads take minutes and run only if -only names them: references100M, a
 // hundred million references, which needs some 3 GB of disk; and formats, reading
@@ -25,27 +22,25 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-)
 
-// result is one figure.
-type result struct {
-	Workload, Variant, Metric string
-	Value                     float64
-	Unit                      string
-}
+	"github.com/zarrdb/zarrdb/bench/field"
+)
 
 // bench is one run.
 type bench struct {
 	dir     string // scratch
 	quick   bool
-	python  string // what runs peers.py and python.py, "" for nothing
+	rounds  int    // of the table
+	planes  int    // of the field, in the table
+	only    string // layouts of the table, with commas; all if empty
+	python  string // what runs the scripts, "" for nothing
 	python2 string // the same with zarr-python 2
-	results []result
-	live    []peer // figures of others in this run
+	rows    []*measure
 }
 
+// add records a figure of this process.
 func (b *bench) add(workload, variant, metric string, value float64, unit string) {
-	b.results = append(b.results, result{workload, variant, metric, value, unit})
+	b.sample(workload, variant, metric, unit, inProcess, value)
 	fmt.Printf("%-10s %-18s %-28s %12.4g %s\n", workload, variant, metric, value, unit)
 }
 
@@ -57,12 +52,11 @@ var workloads = []struct {
 	asked bool
 }{
 	{"limits", limits, false},
-	{"field", readWrite, false},
+	{"table", fair, false},
 	{"versions", versions, false},
 	{"commits", commits, false},
 	{"space", space, false},
 	{"lookup", lookup, false},
-	{"metadata", metadata, false},
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
@@ -82,12 +76,15 @@ func main() {
 	dir := flag.String("dir", "", "where to work (default a temporary directory)")
 	only := flag.String("only", "", "comma-separated names of workloads")
 	out := flag.String("out", "", "write the table to this file")
+	rounds := flag.Int("rounds", 5, "how often each job of the table is done")
+	planes := flag.Int("planes", field.Shape[0], "how much of the field the table writes and reads, in pieces of 4 MiB")
+	layouts := flag.String("layouts", "", "comma-separated layouts of the table (default all)")
 	with := flag.String("python", "", "measure other programs with this Python")
 	with2 := flag.String("python2", "", "measure zarr-python 2 with this Python")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, &bench{quick: *quick, python: *with, python2: *with2}, *dir, *only, *out); err != nil {
+	if err := run(ctx, &bench{quick: *quick, rounds: *rounds, planes: *planes, only: *layouts, python: *with, python2: *with2}, *dir, *only, *out); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
@@ -112,11 +109,10 @@ func run(ctx context.Context, b *bench, dir, only, out string) error {
 	if out == "" {
 		return nil
 	}
-	table, err := report(b.results, b.live)
-	if err != nil {
+	if err := os.WriteFile(strings.TrimSuffix(out, filepath.Ext(out))+".svg", picture(b.rows), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(out, table, 0o644)
+	return os.WriteFile(out, report(b.rows, b.rounds), 0o644)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }

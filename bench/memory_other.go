@@ -2,6 +2,8 @@
 
 package main
 
+import "os"
+
 // memory returns n bytes.
 func memory(n int) ([]byte, error) { return make([]byte, n), nil }
 
@@ -10,3 +12,9 @@ func release([]byte) error { return nil }
 
 // resident is 0: the memory of the process is not known here.
 func resident() int64 { return 0 }
+
+// mapped returns the first n bytes of a file.
+func mapped(name string, n int) (data []byte, end func()) {
+	data = must(os.ReadFile(name))
+	return data[:n], func() {}
+}

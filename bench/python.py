@@ -10,9 +10,7 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -24,12 +22,12 @@ quick = args.get("quick") == "true"
 sys.path.insert(0, args["package"])
 os.environ["PYTHONPATH"] = args["package"]  # of the processes that dask starts
 
-OURS, ADAPTED = "zarrdb", "zarrdb through zarr-python"
+OURS, ADAPTED = "Python", "through zarr-python"
 
 
-def emit(metric, value, unit, better="less"):
+def emit(metric, value, unit):
     print(json.dumps({"workload": "python", "variant": variant, "metric": metric, "value": value,
-                      "unit": unit, "system": system, "better": better}), flush=True)
+                      "unit": unit, "system": system}), flush=True)
 
 
 def store(name):
@@ -37,140 +35,33 @@ def store(name):
     return zarr.storage.LocalStore(os.path.join(folder, name))
 
 
-def open_array(cached=False):
-    """The array, and what reads a selection of it."""
+def open_array():
+    """The array, which selects as numpy does."""
     if system in (OURS, ADAPTED):
         import zarrdb
         version = zarrdb.open(os.path.join(folder, "field.zdb")).at("main")
         if system == OURS:
-            a = version.array("field")
-        else:
-            import zarr
-            from zarrdb import codecs
-            codecs.use()
-            a = zarr.open_array(version.store, path="field", mode="r")
-        return a, a.__getitem__
-    if system.startswith("tensorstore"):
-        import tensorstore as ts
-        base = {"driver": "file", "path": os.path.join(folder, "field.zarr") + "/"}
-        if "ocdbt" in system:
-            base = to_ocdbt(ts, base)
-        context = ts.Context({"cache_pool": {"total_bytes_limit": 1 << 30 if cached else 0}})
-        a = ts.open({"driver": "zarr3", "kvstore": {**base, "path": base.get("path", "") + "field/"}, "recheck_cached_data": "open"}, context=context).result()
-        return a, lambda key: a[key].read().result()
+            return version.array("field")
+        import zarr
+        from zarrdb import codecs
+        codecs.use()
+        return zarr.open_array(version.store, path="field", mode="r")
     import zarr
-    if system == "zarr2 + LMDB":
-        a = zarr.open(zarr.LMDBStore(os.path.join(folder, "field.lmdb"), readonly=True), mode="r")
-    else:
-        if system == "zarrs":
-            import zarrs  # noqa: F401
-            zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
-        a = zarr.open_array(store("field.zarr"), path="field", mode="r")
-    return a, a.__getitem__
-
-
-def to_ocdbt(ts, base):
-    """The same values in an OCDBT database."""
-    spec = {"driver": "ocdbt", "base": "file://" + os.path.join(folder, "field.ocdbt") + "/"}
-    if not os.path.exists(os.path.join(folder, "field.ocdbt")):
-        source, dest = ts.KvStore.open(base).result(), ts.KvStore.open(spec).result()
-        with ts.Transaction() as t:
-            for key in source.list().result():
-                dest.with_transaction(t)[key] = source[key]
-    return spec
-
-
-def best_seconds(fn, n):
-    best = float("inf")
-    for _ in range(n):
-        start = time.perf_counter()
-        got = fn()
-        best = min(best, time.perf_counter() - start)
-        del got  # the next result gets other memory
-    return best
-
-
-def p50(fn, items):
-    times = []
-    for item in items:
-        start = time.perf_counter()
-        fn(item)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
-
-
-def read():
-    """Everything, and single chunks at random."""
-    a, get = open_array()
-    size = a.size * 4 if hasattr(a, "size") else 4
-    emit("z[:]", size / best_seconds(lambda: get(slice(None)), 4) / 1e9, "GB/s", "more")
-    chunks = [int(c) for c in args["chunks"].split(",")]
-    rng = random.Random(3)
-    starts = [[c * rng.randrange(n // c) for c, n in zip(chunks, a.shape)] for _ in range(200 if quick else 1000)]
-    boxes = [tuple(slice(s, s + c) for s, c in zip(at, chunks)) for at in starts]
-    for box in boxes[:10]:
-        get(box)
-    emit("random chunk p50", p50(get, boxes), "us")
-
-
-def write():
-    """Everything to a new array, and then to the disk."""
-    data = open_array()[1](slice(None))
-    with open(os.path.join(folder, "field.zarr", "field", "zarr.json"), "rb") as f:
-        document = f.read()
-    best = float("inf")
-    for i in range(3):
-        path = os.path.join(folder, "written")
-        if system in (OURS, ADAPTED):
-            import zarrdb
-            s = zarrdb.open(os.path.join(folder, "field.zdb")).writable_session()
-            s.set(f"written{i}/zarr.json", document)
-            target, done = s.array(f"written{i}"), lambda s=s: s.commit("written")
-            if system == ADAPTED:
-                import zarr
-                target = zarr.open_array(s.store, path=f"written{i}", mode="r+")
-        else:
-            os.makedirs(path)
-            with open(os.path.join(path, "zarr.json"), "wb") as f:
-                f.write(document)
-            done = os.sync
-            if system == "tensorstore":
-                import tensorstore as ts
-                target = ts.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path + "/"}}).result()
-            else:
-                import zarr
-                target = zarr.open_array(zarr.storage.LocalStore(path), mode="r+")
-        data += 1 if system == OURS else 5  # a database keeps equal chunks once
-        os.sync()
-        start = time.perf_counter()
-        target[:] = data
-        done()
-        best = min(best, time.perf_counter() - start)
-        shutil.rmtree(path, ignore_errors=True)
-    emit("z[:] = x, on the disk", data.nbytes / best / 1e9, "GB/s", "more")
-
-
-def cached():
-    """Small selections of chunks that were read before."""
-    a, get = open_array(cached=True)
-    n = 200 if quick else 1000
-    depth = a.shape[0]
-    get((slice(None), slice(0, 128), slice(0, 128)))
-    get((slice(None), slice(0, 128), slice(0, 128)))
-    rng = random.Random(5)
-    emit("one element p50", p50(get, [(rng.randrange(depth), rng.randrange(128), rng.randrange(128)) for _ in range(n)]), "us")
-    emit("a[:, y, x] p50", p50(get, [(slice(None), rng.randrange(128), rng.randrange(128)) for _ in range(n)]), "us")
+    if system == "zarrs":
+        import zarrs  # noqa: F401
+        zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
+    return zarr.open_array(store("field.zarr"), path="field", mode="r")
 
 
 def patches(seed, count, ready, go, done):
-    a, get = open_array()
+    a = open_array()
     rng = random.Random(seed)
     ready.release()
     go.wait()
     depth, height, width = a.shape
     for _ in range(count):
         y, x = rng.randrange(height - 128), rng.randrange(width - 128)
-        got = get((rng.randrange(depth), slice(y, y + 128), slice(x, x + 128)))
+        got = a[(rng.randrange(depth), slice(y, y + 128), slice(x, x + 128))]
         assert got.shape == (128, 128)
     done.release()
 
@@ -193,7 +84,7 @@ def loader():
     for w in workers:
         w.join()
         assert w.exitcode == 0
-    emit("loader, 8 workers", 8 * count / took, "patches/s", "more")
+    emit("loader, 8 workers", 8 * count / took, "patches/s")
 
 
 def dask():
@@ -272,19 +163,6 @@ def reap(pid):
         pass
 
 
-def lmdb():
-    """Make what zarr-python 2 reads."""
-    import numpy as np
-    import zarr
-    chunks = tuple(int(c) for c in args["chunks"].split(","))
-    data = np.memmap(os.path.join(folder, "field.raw"), "<f4", "r").reshape(-1, 1024, 1024)
-    compressor = None if variant == "none" else zarr.Blosc("lz4", 5, zarr.Blosc.SHUFFLE)
-    s = zarr.LMDBStore(os.path.join(folder, "field.lmdb"))
-    zarr.array(data, chunks=chunks, store=s, compressor=compressor)
-    s.close()
-    read()
-
-
-{f.__name__: f for f in (read, write, cached, loader, dask, start, lmdb)}[part]()
-if part in ("cached", "loader", "start") and system in (OURS, ADAPTED):
+{f.__name__: f for f in (loader, dask, start)}[part]()
+if part in ("loader", "start") and system in (OURS, ADAPTED):
     end()

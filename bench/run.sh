@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures and writes bench/RESULTS.md. Takes some minutes and 12 GiB of disk; cold
+# Measures and writes bench/RESULTS.md. Takes an hour and 20 GiB of disk; cold
 # reads need root, because only root may empty the page cache. The programs that
 # are measured beside it are installed into .cache/bench, which nothing else uses;
 # that needs Python 3.11 or later with venv. Without it their figures are missing.
@@ -27,4 +27,4 @@ if [ -n "$python" ] && [ ! -x "$python2" ]; then
 fi
 [ -x "$python2" ] || python2=
 # As the program is built: its index allocates otherwise with cgo.
-CGO_ENABLED=0 go run ./bench -out bench/RESULTS.md -python "$python" -python2 "$python2" "$@"
+CGO_ENABLED=0 go run ./bench -python "$python" -python2 "$python2" "$@"

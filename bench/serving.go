@@ -255,9 +255,17 @@ func act() (bool, error) {
 }
 
 func actAs(ctx context.Context, role, dir string) {
-	db := must(zarrdb.Open(ctx, dir, &zarrdb.Options{Engine: engine.Options{CacheBytes: -1}}))
+	if role == "work" {
+		work(ctx)
+		return
+	}
+	o := zarrdb.Options{Engine: engine.Options{CacheBytes: -1}}
+	if role == "cache" {
+		o.Engine.CacheBytes = 0
+	}
+	db := must(zarrdb.Open(ctx, dir, &o))
 	defer db.Close()
-	if role == "wait" { // for the end of standard input
+	if role == "wait" || role == "cache" { // for the end of standard input
 		fmt.Println("open")
 		must(io.Copy(io.Discard, os.Stdin))
 		return

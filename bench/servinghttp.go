@@ -37,8 +37,7 @@ func overHTTP(ctx context.Context, b *bench, address, files string) {
 		}
 		b.add("serving", "HTTP, "+kind.name, "rate", rates[0], "/s")
 		if len(servers) > 1 {
-			b.live = append(b.live, peer{"serving", "HTTP, " + kind.name, "rate", "/s", "nginx", rates[1], "more"})
-			b.add("serving", "HTTP, "+kind.name, "beside nginx", 100*rates[0]/rates[1], "%")
+			b.sample("serving", "HTTP, "+kind.name, "rate", "/s", "nginx", rates[1])
 		}
 	}
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
-	_ "embed"
-	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,117 +11,141 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// peersJSON holds what other programs reached on the same work.
-//
-//go:embed peers.json
-var peersJSON []byte
-
-// peer is one figure of another program.
-type peer struct {
-	Workload, Variant, Metric, Unit, System string
-	Value                                   float64
-	Better                                  string // "more" or "less"
+// measure is a row of the table: what programs reached on the same work in the same run.
+type measure struct {
+	Workload, Variant, Metric, Unit string
+	Samples                         map[string][]float64 // by the name of the program
+	Load                            float64              // the most foreign load beside a sample, in cores
 }
 
-// throughZarr ends the name of a figure that zarr-python reached with our store and codecs;
-// the peers are those of the figure without it.
-const throughZarr = ", through zarr-python"
+// more reports whether a larger figure is better.
+func (m *measure) more() bool { return strings.HasSuffix(m.Unit, "/s") || m.Unit == "%" }
 
-// best finds the best peer on the same work.
-func best(peers []peer, r result) (b peer, ok bool) {
-	r.Metric = strings.TrimSuffix(r.Metric, throughZarr)
-	for _, p := range peers {
-		if p.Workload != r.Workload || p.Variant != r.Variant || p.Metric != r.Metric {
+// sample adds what one program reached.
+func (b *bench) sample(workload, variant, metric, unit, system string, value float64) *measure {
+	i := slices.IndexFunc(b.rows, func(m *measure) bool {
+		return m.Workload == workload && m.Variant == variant && m.Metric == metric && m.Unit == unit
+	})
+	if i < 0 {
+		i = len(b.rows)
+		b.rows = append(b.rows, &measure{Workload: workload, Variant: variant, Metric: metric, Unit: unit, Samples: map[string][]float64{}})
+	}
+	m := b.rows[i]
+	m.Samples[system] = append(m.Samples[system], value)
+	return m
+}
+
+// best is the peer whose median is best.
+func (m *measure) best() (name string, value float64) {
+	for system, s := range m.Samples {
+		if slices.Contains(doors, system) {
 			continue
 		}
-		if !ok || (p.Better == "more") == (p.Value > b.Value) {
-			b, ok = p, true
+		if v := median(s); name == "" || m.more() == (v > value) || v == value && system < name {
+			name, value = system, v
 		}
 	}
-	return b, ok
+	return name, value
 }
 
-// report makes the table: our figures, the best peer's, and how many times
-// better ours is.
-func report(results []result, live []peer) ([]byte, error) {
-	var recorded struct {
-		About   string
-		Figures []peer
+// times is how many times better one of our doors is than the best peer; 0 if one of them is
+// missing.
+func (m *measure) times(door string) float64 {
+	name, theirs := m.best()
+	ours := m.Samples[door]
+	switch {
+	case name == "" || len(ours) == 0:
+		return 0
+	case m.more():
+		return median(ours) / theirs
 	}
-	if err := json.Unmarshal(peersJSON, &recorded); err != nil {
-		return nil, fmt.Errorf("peers.json: %w", err)
-	}
+	return theirs / median(ours)
+}
+
+// report makes the page: a picture, the table of what others do too, and what is measured of us
+// alone.
+func report(rows []*measure, rounds int) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s, %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
-	fmt.Fprintf(&b, "Writes are durable when they are counted. Reads go into memory that was touched before; \"hot\" is from the page cache, with the\ndatabase's own chunk cache off. \"times\" is how many times better than the best peer, whose figures were taken on another day:\n%s\n", recorded.About)
-	if len(live) > 0 {
-		fmt.Fprintf(&b, "Those of \"references\", \"netcdf\" and \"formats\", and of arrays of up to 10000 chunks and 1000 commits, were taken in this run too, with what requirements.txt names.\n")
+	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s: %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
+	fmt.Fprintf(&b, `All programs of a row ran alternately in one run, on the same values, which each read back right. A figure is the median of %d
+rounds with its spread; the figure in brackets is how many times better it is than the best peer, **bold** where the peer is better.
+Writes count until they are on the disk. "Fresh memory" is what each program's users get from it, "touched" is memory that
+was written before. No program keeps decoded chunks, but for the rows called cached. "Load" is the most that other work of the
+machine took beside a sample, in processors; the kernel's writing back is other work.
+
+![how many times better than the best peer](table.svg)
+
+| work | how | zarrdb | %s | best peer | load |
+|---|---|---:|---:|---:|---:|---:|---:|
+`, rounds, strings.Join(doors[1:], " | "))
+	for _, m := range rows {
+		name, value := m.best()
+		if name == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s |", m.work(), m.Variant)
+		for _, door := range doors {
+			fmt.Fprintf(&b, " %s |", m.cell(door))
+		}
+		fmt.Fprintf(&b, " %s %s (%s) | %s |\n", m.figure(name, value), m.Unit, name, loadOf(m.Load))
 	}
-	figures := append(slices.Clone(live), recorded.Figures...)
-	var workloads []string
-	for _, r := range results {
-		if !slices.Contains(workloads, r.Workload) {
-			workloads = append(workloads, r.Workload)
+	b.WriteString("\n## Measured of zarrdb alone\n\n| work | how | figure |\n|---|---|---:|\n")
+	for _, m := range rows {
+		if name, _ := m.best(); name == "" {
+			fmt.Fprintf(&b, "| %s | %s | %s %s |\n", m.work(), m.Variant, figure(median(m.Samples[inProcess])), m.Unit)
 		}
 	}
-	for _, w := range workloads {
-		fmt.Fprintf(&b, "\n## %s\n\n| variant | what | zarrdb | best peer | times |\n|---|---|---:|---:|---:|\n", w)
-		for _, r := range results {
-			if r.Workload != w {
-				continue
-			}
-			other, times := "", ""
-			if p, ok := best(figures, r); ok {
-				ratio := r.Value / p.Value
-				if p.Better == "less" {
-					ratio = 1 / ratio
-				}
-				other, times = fmt.Sprintf("%s %s (%s)", figure(p.Value), p.Unit, p.System), fmt.Sprintf("%.2f", ratio)
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", r.Variant, r.Metric, figure(r.Value), r.Unit, other, times)
-		}
-	}
-	besides(&b, results, live)
-	return []byte(b.String()), nil
+	return []byte(b.String())
 }
 
-// besides makes the table of all that others reached in this run.
-func besides(b *strings.Builder, results []result, live []peer) {
-	if len(live) == 0 {
-		return
+func (m *measure) work() string {
+	if m.Workload == m.Metric || m.Workload == "" {
+		return m.Metric
 	}
-	type row struct{ workload, variant, metric, unit string }
-	var rows []row
-	var systems []string
-	theirs := map[row]map[string]float64{}
-	for _, p := range live {
-		r := row{p.Workload, p.Variant, p.Metric, p.Unit}
-		if theirs[r] == nil {
-			theirs[r] = map[string]float64{}
-			rows = append(rows, r)
-		}
-		theirs[r][p.System] = p.Value
-		if !slices.Contains(systems, p.System) {
-			systems = append(systems, p.System)
-		}
+	return m.Workload + ": " + m.Metric
+}
+
+func loadOf(v float64) string {
+	if v == 0 {
+		return ""
 	}
-	fmt.Fprintf(b, "\n## others in the same run\n\n| variant | what | zarrdb | %s |\n|---|---|---:|%s\n", strings.Join(systems, " | "), strings.Repeat("---:|", len(systems)))
-	for _, r := range rows {
-		what, ours := r.metric+" ("+r.unit+")", ""
-		for _, o := range results {
-			if o.Workload == r.workload && o.Variant == r.variant && o.Metric == r.metric {
-				what, ours = r.metric, figure(o.Value)+" "+o.Unit
-			}
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |", r.variant, what, ours)
-		for _, s := range systems {
-			if v, ok := theirs[r][s]; ok {
-				fmt.Fprintf(b, " %s", figure(v))
-			}
-			b.WriteString(" |")
-		}
-		b.WriteString("\n")
+	return fmt.Sprintf("%.1f", v)
+}
+
+// cell is the figure of one of our doors, with its ratio.
+func (m *measure) cell(door string) string {
+	s := m.Samples[door]
+	if len(s) == 0 {
+		return ""
 	}
+	text := m.figure(door, median(s))
+	if door == inProcess {
+		text += " " + m.Unit
+	}
+	t := m.times(door)
+	text += fmt.Sprintf(" (%.2f)", t)
+	if t < 0.995 {
+		text = "**" + text + "**"
+	}
+	return text
+}
+
+// figure is a median with the spread of its samples in percent.
+func (m *measure) figure(system string, value float64) string {
+	s := m.Samples[system]
+	if len(s) < 2 || value == 0 {
+		return figure(value)
+	}
+	return fmt.Sprintf("%s ±%.0f%%", figure(value), 50*(slices.Max(s)-slices.Min(s))/value)
+}
+
+// median is the middle of samples, which stay in their order.
+func median(s []float64) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	s = slices.Sorted(slices.Values(s))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // figure prints three significant digits without an exponent.
@@ -137,3 +160,42 @@ func figure(v float64) string {
 	}
 	return fmt.Sprintf("%.3f", v)
 }
+
+// Sizes of the picture, in pixels.
+const (
+	barHeight, barGap  = 11, 3
+	barLeft, barWidth  = 330, 560
+	leastTimes, mostTi = 0.25, 64.0
+)
+
+// picture draws a bar for each row that a peer does too: from 1 to the right where we are
+// better, to the left where the peer is; the scale is logarithmic.
+func picture(rows []*measure) []byte {
+	var b strings.Builder
+	x := func(t float64) float64 {
+		t = math.Log(min(max(t, leastTimes), mostTi)/leastTimes) / math.Log(mostTi/leastTimes)
+		return barLeft + barWidth*t
+	}
+	y := 30
+	for _, m := range rows {
+		t := m.times(inProcess)
+		if t == 0 {
+			continue
+		}
+		colour, from, to := "#2a7f62", x(1), x(t)
+		if t < 0.995 {
+			colour, from, to = "#c0532b", x(t), x(1)
+		}
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s, %s</text><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%.1f" y="%d">%s</text>`+"\n",
+			barLeft-8, y+barHeight-2, escape.Replace(m.work()), escape.Replace(m.Variant), from, y, max(1, to-from), barHeight, colour, to+4, y+barHeight-2, figure(t))
+		y += barHeight + barGap
+	}
+	var all strings.Builder
+	fmt.Fprintf(&all, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="10" fill="#222"><rect width="100%%" height="100%%" fill="#fff"/>`+"\n", barLeft+barWidth+50, y+10)
+	for _, t := range []float64{leastTimes, 0.5, 1, 2, 4, 8, 16, 32, mostTi} {
+		fmt.Fprintf(&all, `<line x1="%.1f" x2="%.1f" y1="24" y2="%d" stroke="#bbb"/><text x="%.1f" y="18" text-anchor="middle">%g×</text>`+"\n", x(t), x(t), y, x(t), t)
+	}
+	return []byte(all.String() + b.String() + "</svg>\n")
+}
+
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
