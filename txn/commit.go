@@ -28,7 +28,7 @@ type CommitOptions struct {
 	// Choices decide conflicts of every kind but a rewound branch: the choice with the
 	// longest path that a conflict is at or below, with any of its paths. A conflict
 	// without a choice is refused. A choice for everything does not decide guards.
-	// docs/design/versions.md lists what a choice does: of the side that loses, the change
+	// docs/design/conflicts.md lists what a choice does: of the side that loses, the change
 	// that conflicts is undone, and all its other changes stay. Ours is what the branch
 	// has, Theirs what comes to it: the session's changes, the other branch, the
 	// commit that is repeated, the undoing of the one that is reverted.

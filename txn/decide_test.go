@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// decidedConflict is a row of the table in docs/design/versions.md. Changes are keys and
+// decidedConflict is a row of the table in docs/design/conflicts.md. Changes are keys and
 // values of the base that x or y, when chosen, leaves; "" is a key that is gone.
 type decidedConflict struct {
 	row         string
@@ -102,7 +102,7 @@ func decidedConflicts() []decidedConflict {
 // either side, in a merge, a cherry-pick, a rebase, the commit of a session and its
 // refresh. Without a choice it stays a conflict.
 func TestEveryConflictIsDecided(t *testing.T) {
-	doc, err := os.ReadFile("../docs/design/versions.md")
+	doc, err := os.ReadFile("../docs/design/conflicts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestEveryConflictIsDecided(t *testing.T) {
 	for _, c := range rows {
 		t.Run(c.row, func(t *testing.T) {
 			if !strings.Contains(string(doc), fmt.Sprintf("| %v | %s |", c.kind, c.row)) {
-				t.Errorf("docs/design/versions.md has no row | %v | %s |", c.kind, c.row)
+				t.Errorf("docs/design/conflicts.md has no row | %v | %s |", c.kind, c.row)
 			}
 			for _, swapped := range []bool{false, true} {
 				if swapped && c.sessionOnly {
@@ -131,7 +131,7 @@ func TestEveryConflictIsDecided(t *testing.T) {
 	_, table, _ := strings.Cut(string(doc), "y chosen |\n|---|---|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if n := strings.Count(table, "\n") + 1; n != len(rows)+1 { // a rewound branch is not asked
-		t.Errorf("docs/design/versions.md has %d rows, %d are tested", n, len(rows)+1)
+		t.Errorf("docs/design/conflicts.md has %d rows, %d are tested", n, len(rows)+1)
 	}
 }
 
