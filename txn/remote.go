@@ -48,7 +48,7 @@ type BeginOptions struct {
 type Tx interface {
 	// Info describes the session as of the last answer. It sends no request.
 	Info() SessionInfo
-	// Value returns the value of a key; kv.ErrNotFound if there is none.
+	// Value returns the value of a key. For a key without a value the error is kv.ErrNotFound.
 	Value(ctx context.Context, key string) (Value, error)
 	// Roots returns the roots of the session with every write in it.
 	Roots(ctx context.Context) (Roots, error)

@@ -50,8 +50,8 @@ type Source interface {
 	// were made before the call.
 	Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error)
 	// Recalled registers a function that is called before a collection, by any goroutine.
-	// It closes the files that Pack returned as soon as nobody reads them. stop ends the
-	// registration.
+	// letGo closes the files that Pack returned as soon as no read uses them. stop ends
+	// the registration.
 	Recalled(letGo func()) (stop func())
 }
 

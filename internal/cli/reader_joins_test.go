@@ -9,7 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/mmap"
 )
 
-// A command that reads, and whose output nobody takes, keeps no command from writing.
+// A command whose output is blocked does not keep other commands from writing.
 func TestWriteBesideReader(t *testing.T) {
 	if !mmap.Supported {
 		t.Skip("processes are not joined")

@@ -83,8 +83,8 @@ func (l Limits) place(v float64) float64 {
 	return (v/2 - l.Lo/2) / (l.Hi/2 - l.Lo/2) // the difference of two float64 may be none
 }
 
-// Percentiles returns the values below which so many percent of the finite values lie, and
-// ok is false where there is none. The customary limits of a picture are 2 and 98: few
+// Percentiles returns the values below which so many percent of the finite values lie.
+// Without a finite value, ok is false. The customary limits of a picture are 2 and 98: few
 // outliers do not make all else one colour. Values that have one value in most places get
 // the limits of all of them.
 func Percentiles(values []float64, low, high float64) (l Limits, ok bool) {

@@ -117,8 +117,8 @@ func (f *fetcher) landed(b *fetchBatch) {
 	close(b.landed)
 }
 
-// wait waits until a page that was asked for has come or failed. It returns false at once if
-// nobody asked for the page.
+// wait waits until a page that was asked for has come or failed. It returns false at once
+// for a page that no request is under way for.
 func (f *fetcher) wait(ctx context.Context, name *Name) bool {
 	f.mu.Lock()
 	landed := f.flights[*name]

@@ -47,7 +47,7 @@ type conn struct {
 	timed   bool // the frame that is being received has a deadline
 	leases  leases
 	shares  bool            // the client shares memory; under server.mu
-	sharing sync.Mutex      // held while the client is told of it
+	sharing sync.Mutex      // held while the server tells the client that it shares memory
 	lent    atomic.Bool     // the client may have files of packs
 	recalls []chan struct{} // closed when it has given them back
 	blocks  blocks

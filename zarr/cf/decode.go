@@ -248,7 +248,7 @@ func FillIsMissing(m *zarr.Meta) bool {
 func HasNames(m *zarr.Meta) bool { return m.DimensionNames != nil || len(m.Shape) == 0 }
 
 // MissingElement returns the element that the attribute _FillValue of an array names, in
-// memory layout; ok is false where there is none of its type.
+// memory layout. Without an attribute that fits the type of the array, ok is false.
 func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 	raw, has := m.Attributes.Get(FillAttribute)
 	if !has || string(raw) == "null" {

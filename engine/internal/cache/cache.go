@@ -128,7 +128,7 @@ func newPool(bytes int64) *pool {
 
 func (p *pool) close() { p.c.Close() }
 
-// resize changes the size. It drops chunks that have no room.
+// resize changes the size, and removes the chunks that do not fit.
 func (p *pool) resize(bytes int64) {
 	p.budget.Store(bytes)
 	p.c.UpdateMaxCost(bytes)
@@ -141,7 +141,7 @@ func (p *pool) resize(bytes int64) {
 	})
 }
 
-// drop drops the chunks that which reports.
+// drop removes the chunks for which the function which returns true.
 func (p *pool) drop(which func(e *entry) bool) {
 	p.c.Wait() // for those in its queue
 	var dropped []chunkKey

@@ -147,9 +147,9 @@ func (c *Copies) Untracked() {
 	}
 }
 
-// Gone notes that a node is removed with everything below it, so that copies that were dropped
-// there are not made again: a new group of that name has none. The caller calls
-// [Copies.Above] too.
+// Gone notes that a node is removed with everything below it. Copies that were dropped below
+// the node are not made again: a new group of the same name is not consolidated. The caller
+// calls [Copies.Above] too.
 func (c *Copies) Gone(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
