@@ -25,6 +25,7 @@ type DB struct {
 	opts  Options
 	cache *cache.Cache
 	pool  *transfer.Pool
+	docs  *zarr.Documents
 	env   *source.Env // opens what values refer to
 	files *virtual.Resolver
 
@@ -90,7 +91,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
 	env.Recall = db.Granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {
@@ -149,9 +150,12 @@ func (db *DB) release() error {
 	return err
 }
 
+// documentBytes is about how much memory parsed documents of a database take.
+const documentBytes = 2 << 20
+
 // arrays is how arrays of this database are opened.
 func (db *DB) arrays() *zarr.OpenOptions {
-	return &zarr.OpenOptions{Registry: db.opts.Codecs, Runner: db.pool, Cache: db.cache.ForArrays()}
+	return &zarr.OpenOptions{Registry: db.opts.Codecs, Documents: db.docs, Runner: db.pool, Cache: db.cache.ForArrays()}
 }
 
 // At opens the version that a revision names: a branch, a tag, a commit id

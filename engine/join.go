@@ -190,7 +190,7 @@ func (db *DB) Handle(o *Options) (*DB, error) {
 		return nil, &LockedError{Dir: filepath.Join(db.Dir(), "index"), Holder: index.Holder{PID: os.Getpid(), Program: "a reader"}}
 	}
 	env := opts.env()
-	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
+	h := &DB{store: db.store, opts: opts, cache: db.cache, pool: db.pool, docs: db.docs, env: env, files: env.Resolver("", nil), shared: db.shared, holder: db}
 	env.Recall = h.Granted
 	return h, nil
 }

@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"codecs/lzma":               {"codecs/internal/"},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
-	"zarr":                      {"internal/mmap", "zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
+	"zarr":                      {"internal/lru", "internal/mmap", "zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
 	// Documents: parsed, printed and converted without I/O.
 	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},
 	"zarr/internal/jsontext": {"zarr/dtype"},

@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // PageSource returns the database as its peers use it; see [OpenPeer].
@@ -58,7 +59,7 @@ func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, err
 	files := env.Resolver("", nil)
 	to := opts.txn(context.Background(), files)
 	store := txn.NewPeer(dir, id, src, &to)
-	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), env: env, files: files, shared: &sharedSessions{}}
+	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
 	if c, ok := src.(io.Closer); ok {
 		db.leaves = c
 	}

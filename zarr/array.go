@@ -59,14 +59,14 @@ type arrayState struct {
 	shapes int64
 }
 
-// newArray binds the codecs of m.
-func newArray(view kv.Reader, loc location, m *Meta, o OpenOptions) (*Array, error) {
+// newArray returns the array that has the metadata.
+func newArray(view kv.Reader, loc location, p *parsed, o OpenOptions) (*Array, error) {
 	a := &Array{view: view, loc: loc, opts: o, locks: o.Locks}
-	a.writer, a.readOnly = writerOf(view, m.Version)
+	a.writer, a.readOnly = writerOf(view, p.meta.Version)
 	if a.locks == nil {
 		a.locks = NewChunkLocks()
 	}
-	st, err := newState(m, o.MaxChunkBytes)
+	st, err := newState(p, o.MaxChunkBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +74,12 @@ func newArray(view kv.Reader, loc location, m *Meta, o OpenOptions) (*Array, err
 	return a, nil
 }
 
-func newState(m *Meta, limit int64) (*arrayState, error) {
-	st := &arrayState{meta: m, size: m.Type.Size(), lens: m.Grid.Regular()}
+func newState(p *parsed, limit int64) (*arrayState, error) {
+	m := p.meta
+	st := &arrayState{meta: m, size: m.Type.Size(), lens: p.lens, form: p.form}
 	st.forms.limit = limit
-	var err error
 	if st.lens != nil {
-		st.form, err = newForm(m, st.lens, limit)
-		return st, err
+		return st, nil
 	}
 	// Any chunk shape shows whether the codecs fit the array.
 	for d, n := range m.Shape {
@@ -89,7 +88,7 @@ func newState(m *Meta, limit int64) (*arrayState, error) {
 		}
 	}
 	shape := m.Grid.ChunkShape(nil, make([]int64, len(m.Shape)))
-	_, err = st.forms.get(m, shape)
+	_, err := st.forms.get(m, shape)
 	return st, err
 }
 

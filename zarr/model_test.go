@@ -383,7 +383,12 @@ func (c config) open(tb testing.TB, view kv.Reader) *Array {
 		tb.Fatalf("%v: %v", c, err)
 	}
 	o := OpenOptions{Runner: c.runner, Cache: c.cache, WriteEmptyChunks: c.empty}
-	a, err := newArray(view, location{version: c.version, path: "a", docs: "a/", chunks: "a/"}, m, o.withDefaults())
+	o = o.withDefaults()
+	p, err := bind(m, o.MaxChunkBytes)
+	if err != nil {
+		tb.Fatalf("%v: %v", c, err)
+	}
+	a, err := newArray(view, location{version: c.version, path: "a", docs: "a/", chunks: "a/"}, p, o)
 	if err != nil {
 		tb.Fatalf("%v: %v", c, err)
 	}

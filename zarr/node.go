@@ -283,12 +283,12 @@ func (f *finder) parseV3(path string, doc []byte) (*Node, error) {
 	if f.opts.Consolidated {
 		parse = meta.ParseV3
 	}
-	m, err := parse(doc, f.opts.Registry)
+	p, err := f.opts.Documents.parse(doc, &f.opts, func() (*Meta, error) { return parse(doc, f.opts.Registry) })
 	if err != nil {
 		return nil, err
 	}
-	n, err := f.node(locate(V3, path), m)
-	if err == nil && f.opts.Consolidated && m.Consolidated != nil {
+	n, err := f.parsedNode(locate(V3, path), p)
+	if m := p.meta; err == nil && f.opts.Consolidated && m.Consolidated != nil {
 		n.known = knowNodes(path, m.Consolidated, m.ConsolidatedErrors)
 	}
 	return n, err
@@ -431,15 +431,24 @@ func (f *finder) parseDraft(layout meta.DraftLayout, path string, doc []byte, ar
 	return f.node(locateDraft(layout, path, array), m)
 }
 
-// node makes a Node of parsed metadata.
+// node makes a Node of metadata.
 func (f *finder) node(loc location, m *Meta) (*Node, error) {
+	p, err := bind(m, f.opts.MaxChunkBytes)
+	if err != nil {
+		return nil, err
+	}
+	return f.parsedNode(loc, p)
+}
+
+// parsedNode makes a Node of metadata whose codecs are bound.
+func (f *finder) parsedNode(loc location, p *parsed) (*Node, error) {
 	n := &Node{view: f.view, loc: loc, opts: f.opts}
-	if !m.Array {
-		n.meta.Store(m)
+	if !p.meta.Array {
+		n.meta.Store(p.meta)
 		return n, nil
 	}
 	var err error
-	n.array, err = newArray(f.view, loc, m, f.opts)
+	n.array, err = newArray(f.view, loc, p, f.opts)
 	return n, err
 }
 

@@ -75,6 +75,9 @@ type OpenOptions struct {
 	Runner Runner
 	// Cache keeps decoded chunks of values that have an identity. Default: none.
 	Cache ChunkCache
+	// Documents keeps what Zarr v3 documents say, for nodes that are opened again and for
+	// nodes with equal documents. Default: each document is parsed where it is read.
+	Documents *Documents
 	// Locks makes several Array values of one store exclude each other where
 	// they change parts of one chunk or the metadata, and lets writes through one
 	// see a shape that another has stored. Default: each Array has its own.
