@@ -90,3 +90,14 @@ func (db *DB) Pull(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.T
 func (db *DB) Fetch(ctx context.Context, from *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
 	return db.store.Fetch(ctx, from.store, o)
 }
+
+// Repair makes a damaged database as usable as it can be without losing anything
+// that may still be of use. The error is about the repair; damage that is left is
+// in the report. See [txn.DB.Repair].
+func (db *DB) Repair(ctx context.Context, o txn.CheckOptions, from ...*DB) (*txn.RepairReport, error) {
+	stores := make([]*txn.DB, len(from))
+	for i := range from {
+		stores[i] = from[i].store
+	}
+	return db.store.Repair(ctx, o, stores...)
+}

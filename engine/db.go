@@ -19,9 +19,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// DB is an open database. Safe for concurrent use.
+// DB is an open database: the versions of a [txn.DB] with all its methods, and arrays. Safe for
+// concurrent use.
 type DB struct {
-	store *txn.DB
+	*store
 	opts  Options
 	cache *cache.Cache
 	pool  *transfer.Pool
@@ -37,8 +38,11 @@ type DB struct {
 	sessions []*Session // opened through this handle
 }
 
-// LockedError says which process has a database open. One does at a time; what
-// several programs work on at once, one of them opens and serves to the others.
+// store embeds a [txn.DB] in a field that is not exported.
+type store = txn.DB
+
+// LockedError names the process that holds the lock of a database. Only one process may hold
+// the lock. To share a database, let that process serve it.
 type LockedError = index.LockedError
 
 // Open opens the database in a directory. ctx bounds the opening alone. Errors:

@@ -17,14 +17,6 @@ func (db *DB) PageSource() txn.Remote { return db.store.Remote() }
 // ReadOnly reports whether the DB refuses writes.
 func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 
-// IsPeer reports whether another process has the database open; see [OpenPeer].
-func (db *DB) IsPeer() bool { return db.store.IsPeer() }
-
-// Answer does what a peer of this database asks for; see [txn.DB.Answer].
-func (db *DB) Answer(ctx context.Context, name string, in []byte, progress func(report []byte)) ([]byte, error) {
-	return db.store.Answer(ctx, name, in, progress)
-}
-
 // other is [txn.Options].Other.
 func (o *Options) other(ctx context.Context, dir string) (*txn.DB, func() error, error) {
 	to := *o
