@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -35,9 +36,7 @@ func TestNoAllocations(t *testing.T) {
 				if i == 1 {
 					runtime.ReadMemStats(&before)
 				}
-				if err := run(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, run())
 			}
 			runtime.ReadMemStats(&after)
 			if n := (after.TotalAlloc - before.TotalAlloc) / runs; n > uint64(len(elems))/64 {

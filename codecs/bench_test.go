@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -46,14 +47,8 @@ var benchChains = []struct{ name, v3 string }{
 
 func bind(t testing.TB, v3 string, typ dtype.Type, shape []int, fill []byte) *codecs.Bound {
 	t.Helper()
-	c, err := builtin.Registry().ParseV3([]byte(v3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := c.Bind(codecs.Rep{Type: typ, Shape: shape, Fill: fill})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(builtin.Registry().ParseV3([]byte(v3)))(t)
+	b := must.Get(c.Bind(codecs.Rep{Type: typ, Shape: shape, Fill: fill}))(t)
 	return b
 }
 
@@ -61,10 +56,7 @@ func benchChunk(t testing.TB, v3 string) (b *codecs.Bound, elems, stored []byte)
 	t.Helper()
 	elems = waves(product(benchShape))
 	b = bind(t, v3, dtype.NewFloat(32), benchShape, nil)
-	stored, err := b.Encode(nil, elems)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored = must.Get(b.Encode(nil, elems))(t)
 	return b, elems, stored
 }
 
@@ -107,9 +99,7 @@ func BenchmarkDecodeInto(b *testing.B) {
 			b.SetBytes(int64(len(elems)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := bound.DecodeInto(stored, box, dst); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, bound.DecodeInto(stored, box, dst))
 			}
 		})
 	}
@@ -126,12 +116,8 @@ func BenchmarkDecodeBox(b *testing.B) {
 			column := codecs.Box{Start: []int{0, 100}, Count: []int{512, 1}}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := bound.DecodeBox(t0, source, row, codecs.Dst{Data: elems, Strides: []int{4096, 4}}); err != nil {
-					b.Fatal(err)
-				}
-				if err := bound.DecodeBox(t0, source, column, codecs.Dst{Data: elems, Strides: []int{4, 4}}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, bound.DecodeBox(t0, source, row, codecs.Dst{Data: elems, Strides: []int{4096, 4}}))
+				must.Do(b, bound.DecodeBox(t0, source, column, codecs.Dst{Data: elems, Strides: []int{4, 4}}))
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -50,10 +51,7 @@ func unhex(s string) []byte {
 // known shape.
 func bombRows(t *testing.T) map[string][]bomb {
 	u8, i2 := dtype.NewUint(8), dtype.NewInt(16)
-	ragged, err := dtype.NewRagged(dtype.NewInt(32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ragged := must.Get(dtype.NewRagged(dtype.NewInt(32)))(t)
 	after := func(codec string) string { return `["bytes",` + codec + `]` }
 	named := func(name string) []bomb {
 		return []bomb{{v3: after(`{"name":"` + name + `","configuration":{}}`), typ: u8}}
@@ -137,14 +135,8 @@ func (c bomb) bind(t *testing.T, n int) *codecs.Bound {
 	if c.v3 != "" {
 		return bind(t, c.v3, c.typ, []int{n}, nil)
 	}
-	chain, err := builtin.Registry().ParseV2(codecs.V2{Type: c.typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + c.v2 + `]`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := chain.Bind(codecs.Rep{Type: c.typ, Shape: []int{n}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := must.Get(builtin.Registry().ParseV2(codecs.V2{Type: c.typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + c.v2 + `]`)}))(t)
+	b := must.Get(chain.Bind(codecs.Rep{Type: c.typ, Shape: []int{n}}))(t)
 	return b
 }
 
@@ -191,9 +183,7 @@ func (c bomb) run(t *testing.T) {
 		many /= c.typ.Size()
 	}
 	stored, err := c.bind(t, many).Encode(nil, c.elements(t, many))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b := c.bind(t, bombElements)
 	for i, stored := range append([][]byte{stored}, c.lies...) {
 		var before, after runtime.MemStats

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -29,12 +30,8 @@ func stdGzip(t *testing.T, data []byte, header gzip.Header) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	w.Header = header
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(data))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -80,25 +77,13 @@ func TestDeflateLevels(t *testing.T) {
 	elems := waves(5000)
 	for level := -1; level <= 9; level++ {
 		config := `"configuration":{"level":` + strconv.Itoa(level) + `}}`
-		stored, err := bytesChain(t, len(elems), `{"name":"numcodecs.zlib",`+config).Encode(nil, elems)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := zlib.NewReader(bytes.NewReader(stored))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(bytesChain(t, len(elems), `{"name":"numcodecs.zlib",`+config).Encode(nil, elems))(t)
+		z := must.Get(zlib.NewReader(bytes.NewReader(stored)))(t)
 		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, elems) {
 			t.Errorf("zlib level %d: %v", level, err)
 		}
-		stored, err = bytesChain(t, len(elems), `{"name":"numcodecs.gzip",`+config).Encode(nil, elems)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := gzip.NewReader(bytes.NewReader(stored))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored = must.Get(bytesChain(t, len(elems), `{"name":"numcodecs.gzip",`+config).Encode(nil, elems))(t)
+		g := must.Get(gzip.NewReader(bytes.NewReader(stored)))(t)
 		if got, err := io.ReadAll(g); err != nil || !bytes.Equal(got, elems) {
 			t.Errorf("gzip level %d: %v", level, err)
 		}
@@ -118,14 +103,9 @@ func TestZstdFrames(t *testing.T) {
 			}
 			elems := bytes.Repeat([]byte("some text."), n/10+1)[:n]
 			b := bytesChain(t, n, `{"name":"zstd","configuration":`+config+`}`)
-			stored, err := b.Encode(nil, elems)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(b.Encode(nil, elems))(t)
 			var h zstd.Header
-			if err := h.Decode(stored); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Decode(stored))
 			if !h.HasFCS || h.FrameContentSize != uint64(n) || !h.SingleSegment && h.WindowSize > 8<<20 {
 				t.Errorf("%d bytes, %s: %+v", n, config, h)
 			}
@@ -143,27 +123,14 @@ func TestZstdFrames(t *testing.T) {
 func TestZstdForeign(t *testing.T) {
 	elems := waves(50000)
 	var stream bytes.Buffer
-	w, err := zstd.NewWriter(&stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(elems); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(&stream))(t)
+	must.Get(w.Write(elems))(t)
+	must.Do(t, w.Close())
 	half := len(elems) / 2
 	frames := append(w.EncodeAll(elems[:half], nil), w.EncodeAll(elems[half:], nil)...)
 	skip := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0}, "skip"...)
-	text, err := builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := text.Bind(codecs.Rep{Type: dtype.NewBytes(), Shape: []int{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`)))(t)
+	items := must.Get(text.Bind(codecs.Rep{Type: dtype.NewBytes(), Shape: []int{1}}))(t)
 	b := bytesChain(t, len(elems), zstd3)
 	for name, stored := range map[string][]byte{
 		"stream": stream.Bytes(), "frames": frames, "skip": append(skip, frames...), "skip behind": append(frames[:len(frames):len(frames)], skip...),
@@ -176,12 +143,8 @@ func TestZstdForeign(t *testing.T) {
 	stream.Reset()
 	w.Reset(&stream)
 	head := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(elems)))
-	if _, err := w.Write(append(head, elems...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(append(head, elems...)))(t)
+	must.Do(t, w.Close())
 	if got, err := items.Decode(nil, stream.Bytes()); err != nil || !bytes.Equal(got[8:], elems) {
 		t.Errorf("variable length: %v", err)
 	}
@@ -196,10 +159,7 @@ func TestHighlyCompressible(t *testing.T) {
 	elems := make([]byte, 150<<20)
 	for _, codec := range []string{zstd3, gzip5} {
 		b := bytesChain(t, len(elems), codec)
-		stored, err := b.Encode(nil, elems)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(b.Encode(nil, elems))(t)
 		if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, elems) {
 			t.Errorf("%s: %v", codec, err)
 		}
@@ -213,17 +173,10 @@ func bombs(t *testing.T) map[string][]byte {
 	all := map[string][]byte{"gzip": stdGzip(t, zeros, gzip.Header{})}
 	var z bytes.Buffer
 	zw := zlib.NewWriter(&z)
-	if _, err := zw.Write(zeros); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zw.Write(zeros))(t)
+	must.Do(t, zw.Close())
 	all["numcodecs.zlib"] = z.Bytes()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(nil))(t)
 	all["zstd"] = w.EncodeAll(zeros, nil)
 	return all
 }
@@ -233,15 +186,11 @@ func TestBombs(t *testing.T) {
 	// A zstd stream does not even say how much it holds.
 	var stream bytes.Buffer
 	w, err := zstd.NewWriter(&stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := w.Write(make([]byte, 16<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	check := func(name, codec string, stored []byte) {
 		b := bytesChain(t, 256, `{"name":"`+codec+`","configuration":{"level":1}}`)
 		var before, after runtime.MemStats
@@ -265,13 +214,9 @@ func TestBombs(t *testing.T) {
 		t.Errorf("nested: %v", err)
 	}
 	c, err := builtin.Registry().ParseV3([]byte(`["vlen-utf8",` + zstd3 + `]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := c.Bind(codecs.Rep{Type: dtype.NewString(), Shape: []int{3}, Max: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := text.Decode(nil, all["zstd"]); !errors.Is(err, codecs.ErrCorrupt) {
 		t.Errorf("variable length: %v", err)
 	}
@@ -292,27 +237,17 @@ func TestCRC32C(t *testing.T) {
 // Strings in a frame of zstd that does not say how much it holds, which is far more than
 // the frame. The decoder calls that corrupt where it is given too little space.
 func TestZstdShrinksMuch(t *testing.T) {
-	text, err := builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := text.Bind(codecs.Rep{Type: dtype.NewBytes(), Shape: []int{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(builtin.Registry().ParseV3([]byte(`["vlen-bytes",` + zstd3 + `]`)))(t)
+	items := must.Get(text.Bind(codecs.Rep{Type: dtype.NewBytes(), Shape: []int{1}}))(t)
 	for _, n := range []int{1, 20, 1000, 90_000} {
 		want := bytes.Repeat([]byte("abcdefghijk"), n)
 		var stream bytes.Buffer
 		w, err := zstd.NewWriter(&stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = w.Write(append(binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(want))), want[:len(want)/2]...))
 		err = errors.Join(err, w.Flush())
 		_, werr := w.Write(want[len(want)/2:])
-		if err := errors.Join(err, werr, w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, werr, w.Close()))
 		if got, err := items.Decode(nil, stream.Bytes()); err != nil || !bytes.Equal(got[8:], want) {
 			t.Errorf("%d bytes from %d: %v", len(want), stream.Len(), err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -63,10 +64,7 @@ func TestConditional(t *testing.T) {
 // and have one value in memory, however the chunk is read.
 func TestNarrowBits(t *testing.T) {
 	narrow := func(name string) dtype.Type {
-		typ, err := dtype.NewNarrowFloat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.NewNarrowFloat(name))(t)
 		return typ
 	}
 	for _, c := range []struct {
@@ -79,10 +77,7 @@ func TestNarrowBits(t *testing.T) {
 	} {
 		for _, list := range []string{`["bytes"]`, `["bytes","crc32c"]`, `[{"name":"transpose","configuration":{"order":[1,0]}},"bytes"]`} {
 			b := bind(t, list, c.typ, []int{2, 3}, nil)
-			stored, err := b.Encode(nil, bytes.Repeat([]byte{c.stored}, 6))
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(b.Encode(nil, bytes.Repeat([]byte{c.stored}, 6)))(t)
 			want := bytes.Repeat([]byte{c.want}, 6)
 			if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%v, %s: %#x is read as % x (%v)", c.typ, list, c.stored, got, err)
@@ -98,10 +93,7 @@ func TestNarrowBits(t *testing.T) {
 // TestStructWithoutEndian: the bytes codec of the data type "structured" was
 // written without a byte order and means little-endian.
 func TestStructWithoutEndian(t *testing.T) {
-	typ, err := dtype.ParseV3(json.RawMessage(`{"name":"structured","configuration":{"fields":[["x","int16"],["y","uint8"]]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	typ := must.Get(dtype.ParseV3(json.RawMessage(`{"name":"structured","configuration":{"fields":[["x","int16"],["y","uint8"]]}}`)))(t)
 	b := bind(t, `["bytes"]`, typ, []int{1}, nil)
 	if got, err := b.Decode(nil, []byte{1, 2, 3}); err != nil || !bytes.Equal(got, []byte{1, 2, 3}) {
 		t.Errorf("% x (%v)", got, err)

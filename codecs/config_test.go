@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -152,21 +153,15 @@ func TestConfigV2(t *testing.T) {
 		}
 	}
 	// null and unknown members are ignored.
-	c, err := builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewInt(8), Order: "C", Rank: 1, Filters: json.RawMessage(`[]`),
-		Compressor: json.RawMessage(`{"id":"zlib","level":null,"nthreads":4}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewInt(8), Order: "C", Rank: 1, Filters: json.RawMessage(`[]`),
+		Compressor: json.RawMessage(`{"id":"zlib","level":null,"nthreads":4}`)}))(t)
 	if v, err := c.V2(); err != nil || string(v.Compressor) != `{"id":"zlib","level":null,"nthreads":4}` {
 		t.Errorf("%s (%v)", v.Compressor, err)
 	}
 }
 
 func TestBindSizes(t *testing.T) {
-	c, err := builtin.Registry().ParseV3([]byte(`[` + little + `]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(builtin.Registry().ParseV3([]byte(`[` + little + `]`)))(t)
 	rank65 := make([]int, 65)
 	for i := range rank65 {
 		rank65[i] = 1
@@ -249,9 +244,7 @@ func TestRegisterAfterParse(t *testing.T) {
 	r := builtin.Registry()
 	list := json.RawMessage(`["bytes",{"name":"later","must_understand":false}]`)
 	for range 2 {
-		if _, err := r.ParseV3(list); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.ParseV3(list))(t)
 	}
 	asked := errors.New("asked")
 	r.Register(codecs.Entry{V3: []string{"later"}, Kind: codecs.BytesToBytes, Parse: func(codecs.Config) (codecs.Codec, error) { return nil, asked }})
@@ -263,10 +256,7 @@ func TestRegisterAfterParse(t *testing.T) {
 	for i := range 400 {
 		list := fmt.Appendf(nil, `[%s{"name":"zstd","configuration":{"level":%d}}]`, strings.Repeat(" ", 20*i), i%20)
 		list = append([]byte(`["bytes",`), list[1:]...)
-		c, err := r.ParseV3(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(r.ParseV3(list))(t)
 		if got, _ := c.PrintV3(); !strings.Contains(string(got), fmt.Sprintf(`"level":%d}`, i%20)) {
 			t.Fatalf("list %d became %s", i, got)
 		}

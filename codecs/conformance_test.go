@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	n5format "github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -41,34 +42,19 @@ func conditional(codecs string) string {
 
 // narrowRecord is a struct of scalars that have less than eight bits.
 func narrowRecord(t testing.TB) dtype.Type {
-	half, err := dtype.NewNarrowComplex("float4_e2m1fn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(4)}, {Name: "b", Type: dtype.NewBool()}, {Name: "c", Type: half}, {Name: "d", Type: dtype.NewUint(2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	half := must.Get(dtype.NewNarrowComplex("float4_e2m1fn"))(t)
+	rec := must.Get(dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(4)}, {Name: "b", Type: dtype.NewBool()}, {Name: "c", Type: half}, {Name: "d", Type: dtype.NewUint(2)}}))(t)
 	return rec
 }
 
 // record is a struct with scalars of several widths, some of them not aligned.
 func record(t testing.TB) dtype.Type {
-	text, err := dtype.NewFixedUTF32(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := dtype.NewRaw(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := dtype.NewStruct([]dtype.Field{
+	text := must.Get(dtype.NewFixedUTF32(2))(t)
+	raw := must.Get(dtype.NewRaw(3))(t)
+	rec := must.Get(dtype.NewStruct([]dtype.Field{
 		{Name: "a", Type: dtype.NewInt(16)}, {Name: "b", Type: raw},
 		{Name: "c", Type: dtype.NewComplex(128)}, {Name: "d", Type: text}, {Name: "e", Type: dtype.NewUint(8)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return rec
 }
 

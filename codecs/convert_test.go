@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -39,46 +40,25 @@ func TestConvert(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := codecs.V2{Type: c.typ, Order: c.order, Rank: 3, Filters: json.RawMessage(c.filters), Compressor: json.RawMessage(c.compressor)}
-			old, err := reg.ParseV2(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := must.Get(reg.ParseV2(v))(t)
 			list, err := old.PrintV3()
 			if err != nil || string(list) != c.want {
 				t.Fatalf("got  %s (%v)\nwant %s", list, err, c.want)
 			}
-			new, err := reg.ParseV3(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			new := must.Get(reg.ParseV3(list))(t)
 			rep := codecs.Rep{Type: c.typ, Shape: []int{2, 3, 4}}
-			b2, err := old.Bind(rep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b2 := must.Get(old.Bind(rep))(t)
 			rep.Type = c.typ.WithOrder(dtype.None)
-			b3, err := new.Bind(rep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b3 := must.Get(new.Bind(rep))(t)
 			elems := ramp(24)[:24*c.typ.Size()]
-			stored, err := b2.Encode(nil, elems)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(b2.Encode(nil, elems))(t)
 			if got, err := b3.Decode(nil, stored); err != nil || !bytes.Equal(got, elems) {
 				t.Errorf("v3 reads other elements (%v)", err)
 			}
 			// And back.
-			back, err := new.V2()
-			if err != nil {
-				t.Fatal(err)
-			}
+			back := must.Get(new.V2())(t)
 			back.Type, back.Rank = c.typ.WithOrder(new.Endian()), 3
-			again, err := reg.ParseV2(back)
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := must.Get(reg.ParseV2(back))(t)
 			if list, err = again.PrintV3(); err != nil || string(list) != c.want {
 				t.Errorf("got  %s (%v)\nwant %s", list, err, c.want)
 			}
@@ -89,10 +69,7 @@ func TestConvert(t *testing.T) {
 // Readers of v2 refuse the member checksum of zstd, whatever it is.
 func TestConvertZstdToV2(t *testing.T) {
 	for _, checksum := range []string{"true", "false"} {
-		c, err := builtin.Registry().ParseV3(json.RawMessage(`[` + little + `,{"name":"zstd","configuration":{"level":3,"checksum":` + checksum + `}}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(builtin.Registry().ParseV3(json.RawMessage(`[` + little + `,{"name":"zstd","configuration":{"level":3,"checksum":` + checksum + `}}]`)))(t)
 		if v, err := c.V2(); err != nil || string(v.Compressor) != `{"id":"zstd","level":3}` {
 			t.Errorf("checksum %s: compressor %s (%v)", checksum, v.Compressor, err)
 		}
@@ -108,24 +85,15 @@ func TestConvertNoForm(t *testing.T) {
 		`[` + little + `,{"name":"crc32c"}]`,
 		`[` + little + `,{"name":"zstd","configuration":{"level":3,"checksum":false}},{"name":"numcodecs.crc32c"}]`,
 	} {
-		c, err := reg.ParseV3(json.RawMessage(list))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(reg.ParseV3(json.RawMessage(list)))(t)
 		if v, err := c.V2(); !errors.Is(err, codecs.ErrNoForm) {
 			t.Errorf("%s: %+v (%v)", list, v, err)
 		}
 	}
-	mixed, err := dtype.NewStruct([]dtype.Field{
+	mixed := must.Get(dtype.NewStruct([]dtype.Field{
 		{Name: "a", Type: dtype.NewInt(16).WithOrder(dtype.Little)}, {Name: "b", Type: dtype.NewInt(16).WithOrder(dtype.Big)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := reg.ParseV2(codecs.V2{Type: mixed, Order: "C", Rank: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	c := must.Get(reg.ParseV2(codecs.V2{Type: mixed, Order: "C", Rank: 1}))(t)
 	if list, err := c.PrintV3(); !errors.Is(err, codecs.ErrNoForm) {
 		t.Errorf("fields of both byte orders: %s (%v)", list, err)
 	}

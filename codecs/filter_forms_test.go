@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -210,14 +211,8 @@ func TestN5Blocks(t *testing.T) {
 // filterChain binds a v2 chain of one filter.
 func filterChain(t testing.TB, typ dtype.Type, filter string, shape ...int) *codecs.Bound {
 	t.Helper()
-	c, err := builtin.Registry().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := c.Bind(codecs.Rep{Type: typ, Shape: shape, Max: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(builtin.Registry().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)}))(t)
+	b := must.Get(c.Bind(codecs.Rep{Type: typ, Shape: shape, Max: 1 << 20}))(t)
 	return b
 }
 
@@ -298,38 +293,22 @@ func FuzzObjects(f *testing.F) {
 	var all []*codecs.Bound
 	for i, filter := range moreFilters {
 		var list []json.RawMessage
-		if err := json.Unmarshal([]byte(`[`+filter+`]`), &list); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, json.Unmarshal([]byte(`[`+filter+`]`), &list))
 		typ, ok := dtype.ObjectV2(list[0])
 		if !ok {
 			f.Fatal(filter)
 		}
-		c, err := builtin.Registry().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)})
-		if err != nil {
-			f.Fatal(err)
-		}
-		b, err := c.Bind(codecs.Rep{Type: typ, Shape: []int{3}, Max: 1 << 20})
-		if err != nil {
-			f.Fatal(err)
-		}
+		c := must.Get(builtin.Registry().ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)}))(f)
+		b := must.Get(c.Bind(codecs.Rep{Type: typ, Shape: []int{3}, Max: 1 << 20}))(f)
 		w, err := dtype.NewBuilder(nil, 3)
 		for _, s := range []string{"", "é", "b\x00"} {
 			if err == nil {
 				err = w.AppendString(s)
 			}
 		}
-		if err != nil {
-			f.Fatal(err)
-		}
-		elems, err := w.Finish()
-		if err != nil {
-			f.Fatal(err)
-		}
-		stored, err := b.Encode(nil, elems)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
+		elems := must.Get(w.Finish())(f)
+		stored := must.Get(b.Encode(nil, elems))(f)
 		f.Add(byte(i), stored)
 		f.Add(byte(i), stored[:len(stored)-1])
 		all = append(all, b)
@@ -343,10 +322,7 @@ func FuzzObjects(f *testing.F) {
 			}
 			return
 		}
-		again, err := b.Encode(nil, got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(b.Encode(nil, got))(t)
 		if back, err := b.Decode(nil, again); err != nil || !bytes.Equal(back, got) {
 			t.Fatalf("% x comes back as % x (%v)", got, back, err)
 		}
@@ -385,9 +361,7 @@ func FuzzFilters(f *testing.F) {
 			if err == nil {
 				elems, err = w.Finish()
 			}
-			if err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, err)
 		}
 		stored, err := c.b.Encode(nil, elems)
 		if err != nil {
@@ -412,10 +386,7 @@ func FuzzFilters(f *testing.F) {
 			}
 			t.Fatal(err)
 		}
-		back, err := c.b.Decode(nil, again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		back := must.Get(c.b.Decode(nil, again))(t)
 		if third, err := c.b.Encode(nil, back); err != nil || !bytes.Equal(third, again) {
 			t.Fatalf("encodes to %x, then %x (%v)", again, third, err)
 		}

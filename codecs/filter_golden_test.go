@@ -9,16 +9,14 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // TestNumcodecs encodes and decodes as numcodecs does, to the bit; see
 // testdata/filters/generate.py.
 func TestNumcodecs(t *testing.T) {
-	raw, err := os.ReadFile("testdata/filters/numcodecs.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("testdata/filters/numcodecs.json"))(t)
 	var file struct {
 		Cases []struct {
 			Filter                 json.RawMessage
@@ -31,19 +29,10 @@ func TestNumcodecs(t *testing.T) {
 	}
 	reg := builtin.Registry()
 	for _, c := range file.Cases {
-		name, err := json.Marshal(c.Dtype)
-		if err != nil {
-			t.Fatal(err)
-		}
-		typ, err := dtype.ParseV2(name, dtype.Type{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := must.Get(json.Marshal(c.Dtype))(t)
+		typ := must.Get(dtype.ParseV2(name, dtype.Type{}))(t)
 		unhex := func(s string) []byte {
-			b, err := hex.DecodeString(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(hex.DecodeString(s))(t)
 			return b
 		}
 		data, encoded, decoded := unhex(c.Data), unhex(c.Encoded), unhex(c.Decoded)
@@ -51,10 +40,7 @@ func TestNumcodecs(t *testing.T) {
 		// filter.
 		n := len(data) / typ.Size()
 		plain := bindV2(t, reg, typ, n, nil)
-		elems, err := plain.Decode(nil, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		elems := must.Get(plain.Decode(nil, data))(t)
 		b := bindV2(t, reg, typ, n, json.RawMessage(`[`+string(c.Filter)+`]`))
 		got, err := b.Encode(nil, elems)
 		if err != nil || !bytes.Equal(got, encoded) {

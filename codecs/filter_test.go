@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -72,10 +73,7 @@ func small(size int) func(*rand.Rand, []byte, int) []byte {
 // TestArrayFilters runs the suite on what turns arrays into arrays.
 func TestArrayFilters(t *testing.T) {
 	i1, i2, i4, u1, f4, f8 := dtype.NewInt(8), dtype.NewInt(16), dtype.NewInt(32), dtype.NewUint(8), dtype.NewFloat(32), dtype.NewFloat(64)
-	text, err := dtype.NewFixedUTF32(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(dtype.NewFixedUTF32(2))(t)
 	bools := func(r *rand.Rand, dst []byte, n int) []byte {
 		for range n {
 			dst = append(dst, byte(r.IntN(2)))
@@ -176,10 +174,7 @@ func TestObjects(t *testing.T) {
 		return dst
 	}
 	ragged := func(elem dtype.Type) dtype.Type {
-		r, err := dtype.NewRagged(elem)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(dtype.NewRagged(elem))(t)
 		return r
 	}
 	arrays := func(r *rand.Rand, dst []byte, n int) []byte {

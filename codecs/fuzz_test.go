@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -46,17 +47,12 @@ func FuzzDecode(f *testing.F) {
 			for i := 0; err == nil && i < 12; i++ {
 				err = w.AppendString("añ漢"[:[]int{0, 1, 3, 6}[i%4]])
 			}
-			if err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, err)
 			if elems, err = w.Finish(); err != nil {
 				f.Fatal(err)
 			}
 		}
-		stored, err := b.Encode(nil, elems)
-		if err != nil {
-			f.Fatal(err)
-		}
+		stored := must.Get(b.Encode(nil, elems))(f)
 		f.Add(byte(i), stored)
 		f.Add(byte(i), stored[:len(stored)/2])
 	}
@@ -83,10 +79,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := b.Encode(nil, got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(b.Encode(nil, got))(t)
 		if again, err = b.Decode(nil, again); err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("a second round gave other elements (%v)", err)
 		}
@@ -112,10 +105,7 @@ func FuzzParseV3(f *testing.F) {
 			}
 			return
 		}
-		printed, err := c.PrintV3()
-		if err != nil {
-			t.Fatal(err)
-		}
+		printed := must.Get(c.PrintV3())(t)
 		again, err := reg.ParseV3(printed)
 		if err != nil {
 			t.Fatalf("%s: %v", printed, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -81,14 +82,8 @@ func TestShardFar(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bind(t, `[`+c.codec+`]`, dtype.NewInt(32), []int{16, 16}, []byte{1, 0, 0, 0})
-			stored, err := b.Encode(nil, ramp(256))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := b.AppendBox(t0, nil, codecs.Bytes(stored), c.box)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(b.Encode(nil, ramp(256)))(t)
+			want := must.Get(b.AppendBox(t0, nil, codecs.Bytes(stored), c.box))(t)
 			src := &together{Bytes: stored, gap: c.gap}
 			got, err := b.AppendBox(t0, nil, src, c.box)
 			if err != nil || !bytes.Equal(got, want) {
@@ -115,18 +110,10 @@ func TestShardFar(t *testing.T) {
 // An inner chunk that does not decode is named, whichever comes first.
 func TestShardFarCorrupt(t *testing.T) {
 	b := bind(t, `[`+shard(`[4,4]`, little+`,"crc32c"`, indexCRC, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
-	stored, err := b.Encode(nil, ramp(256))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := b.ReadIndex(t0, codecs.Bytes(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(b.Encode(nil, ramp(256)))(t)
+	x := must.Get(b.ReadIndex(t0, codecs.Bytes(stored)))(t)
 	off, _, _, err := x.Chunk(9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stored[off] ^= 1
 	_, err = b.AppendBox(t0, nil, &together{Bytes: stored}, codecs.Box{Start: []int{0, 5}, Count: []int{16, 1}})
 	if !errors.Is(err, codecs.ErrCorrupt) || !strings.Contains(err.Error(), "inner chunk 9") {
@@ -137,28 +124,14 @@ func TestShardFarCorrupt(t *testing.T) {
 // Elements of variable length too.
 func TestShardFarVariable(t *testing.T) {
 	b := bind(t, `[`+shard(`[2,2]`, `"vlen-utf8"`, indexCRC, "end")+`]`, dtype.NewString(), []int{8, 8}, nil)
-	w, err := dtype.NewBuilder(nil, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(dtype.NewBuilder(nil, 64))(t)
 	for i := range 64 {
-		if err := w.Append([]byte(strings.Repeat("x", i%7))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append([]byte(strings.Repeat("x", i%7))))
 	}
-	elems, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := b.Encode(nil, elems)
-	if err != nil {
-		t.Fatal(err)
-	}
+	elems := must.Get(w.Finish())(t)
+	stored := must.Get(b.Encode(nil, elems))(t)
 	column := codecs.Box{Start: []int{1, 3}, Count: []int{6, 2}}
-	want, err := b.AppendBox(t0, nil, codecs.Bytes(stored), column)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(b.AppendBox(t0, nil, codecs.Bytes(stored), column))(t)
 	src := &together{Bytes: stored}
 	if got, err := b.AppendBox(t0, nil, src, column); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("other elements, %v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -41,10 +42,7 @@ func ramp(n int) []byte {
 // 260 bytes.
 func rampShard(t *testing.T, location string) (*codecs.Bound, []byte) {
 	b := bind(t, `[`+shard(`[4,4]`, little, indexCRC, location)+`]`, dtype.NewInt(32), []int{16, 16}, []byte{1, 0, 0, 0})
-	stored, err := b.Encode(nil, ramp(256))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(b.Encode(nil, ramp(256)))(t)
 	return b, stored
 }
 
@@ -71,9 +69,7 @@ func TestShardReads(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b, stored := rampShard(t, c.location)
 			src := &counter{Bytes: stored, gap: c.gap}
-			if _, err := b.AppendBox(t0, nil, src, c.box); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.AppendBox(t0, nil, src, c.box))(t)
 			if len(src.ranges) != len(c.want) {
 				t.Fatalf("read %v, want %v", src.ranges, c.want)
 			}
@@ -91,9 +87,7 @@ func TestShardReads(t *testing.T) {
 func TestShardIndexShared(t *testing.T) {
 	b, stored := rampShard(t, "end")
 	x, err := b.ReadIndex(t0, codecs.Bytes(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	src := &counter{Bytes: stored}
 	got := make([]byte, 4)
 	err = b.DecodeBoxAt(t0, src, x, codecs.Box{Start: []int{5, 6}, Count: []int{1, 1}}, codecs.Dst{Data: got, Strides: []int{4, 4}})
@@ -138,10 +132,7 @@ func setEntry(stored []byte, i int, off, n uint64) {
 
 func TestShardHostileIndex(t *testing.T) {
 	b := bind(t, `[`+shard(`[4,4]`, little, `[`+little+`]`, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
-	good, err := b.Encode(nil, ramp(256))
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(b.Encode(nil, ramp(256)))(t)
 	const none = math.MaxUint64
 	size := uint64(len(good))
 	for _, c := range []struct {
@@ -221,9 +212,7 @@ func TestShardHugeIndex(t *testing.T) {
 func TestShardOverlap(t *testing.T) {
 	b := bind(t, `[`+shard(`[4,4]`, little+`,`+gzip5, `[`+little+`]`, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
 	stored, err := b.Encode(make([]byte, 0, 1<<20), ramp(256))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	index := bytes.Clone(stored[len(stored)-256:])
 	stored = append(make([]byte, 1<<20), index...)
 	for i := range 16 {
@@ -242,10 +231,7 @@ func TestShardOverlap(t *testing.T) {
 // Inner chunks that are replaced as a whole need not be readable.
 func TestShardUpdateRepairs(t *testing.T) {
 	b := bind(t, `[`+shard(`[4,4]`, little, `[`+little+`]`, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
-	want, err := b.Encode(nil, ramp(256))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(b.Encode(nil, ramp(256)))(t)
 	broken := bytes.Clone(want)
 	setEntry(broken, 5, 1<<40, 7)
 	at := codecs.Src{Data: ramp(256), Offset: 4*64 + 4*4, Strides: []int{64, 4}}
@@ -278,23 +264,14 @@ func TestShardUpdateKeepsNeighbours(t *testing.T) {
 		binary.LittleEndian.PutUint64(entries[16*i:], uint64(off))
 		binary.LittleEndian.PutUint64(entries[16*i+8:], uint64(len(stored)-off))
 	}
-	stored, err := index.Encode(stored, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := b.EncodePartial(t0, nil, codecs.Bytes(stored), codecs.Box{Start: []int{5}, Count: []int{2}},
-		codecs.Src{Data: []byte("abcdefgh"), Strides: []int{4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored = must.Get(index.Encode(stored, entries))(t)
+	next := must.Get(b.EncodePartial(t0, nil, codecs.Bytes(stored), codecs.Box{Start: []int{5}, Count: []int{2}},
+		codecs.Src{Data: []byte("abcdefgh"), Strides: []int{4}}))(t)
 	copy(elems[20:], "abcdefgh")
 	if got, err := b.Decode(nil, next); err != nil || !bytes.Equal(got, elems) {
 		t.Fatalf("wrong elements (%v)", err)
 	}
-	x, err := b.ReadIndex(t0, codecs.Bytes(next))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(b.ReadIndex(t0, codecs.Bytes(next)))(t)
 	end := int64(0)
 	for i := range 4 {
 		off, n, ok, err := x.Chunk(i)
@@ -365,10 +342,7 @@ func TestInnerShape(t *testing.T) {
 // FuzzShardIndex feeds any bytes as a shard whose index has no checksum.
 func FuzzShardIndex(f *testing.F) {
 	b := bind(f, `[`+shard(`[2,2]`, little, `[`+little+`]`, "end")+`]`, dtype.NewInt(16), []int{4, 4}, nil)
-	good, err := b.Encode(nil, ramp(8))
-	if err != nil {
-		f.Fatal(err)
-	}
+	good := must.Get(b.Encode(nil, ramp(8)))(f)
 	f.Add(good)
 	f.Add(good[:40])
 	f.Add(bytes.Repeat([]byte{0xff}, 70))
@@ -385,15 +359,10 @@ func FuzzShardIndex(f *testing.F) {
 		if len(got) != 32 {
 			t.Fatalf("%d bytes", len(got))
 		}
-		x, err := b.ReadIndex(t0, codecs.Bytes(stored))
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(b.ReadIndex(t0, codecs.Bytes(stored)))(t)
 		for i := range 4 {
 			off, n, ok, err := x.Chunk(i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want := make([]byte, 8)
 			if ok {
 				if want, err = rest.Decode(nil, stored[off:off+n]); err != nil {
@@ -406,10 +375,7 @@ func FuzzShardIndex(f *testing.F) {
 			}
 		}
 		// What it holds can be written again.
-		next, err := b.EncodePartial(t0, nil, codecs.Bytes(stored), codecs.Box{Start: []int{0, 0}, Count: []int{0, 0}}, codecs.Src{Strides: []int{0, 0}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := must.Get(b.EncodePartial(t0, nil, codecs.Bytes(stored), codecs.Box{Start: []int{0, 0}, Count: []int{0, 0}}, codecs.Src{Strides: []int{0, 0}}))(t)
 		if len(next) == 0 {
 			next, err = b.Encode(nil, make([]byte, 32))
 		}
@@ -427,10 +393,7 @@ func TestShardSameBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := bind(t, `[`+shard(`[4,4]`, little+`,`+zstd3, indexCRC, "start")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
 	elems := ramp(256)
-	want, err := b.Encode(nil, elems)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(b.Encode(nil, elems))(t)
 	var stored []byte
 	for _, i := range r.Perm(16) {
 		var old codecs.Source
@@ -438,11 +401,8 @@ func TestShardSameBytes(t *testing.T) {
 			old = codecs.Bytes(stored)
 		}
 		at := []int{i / 4 * 4, i % 4 * 4}
-		stored, err = b.EncodePartial(t0, nil, old, codecs.Box{Start: at, Count: []int{4, 4}},
-			codecs.Src{Data: elems, Offset: at[0]*64 + at[1]*4, Strides: []int{64, 4}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored = must.Get(b.EncodePartial(t0, nil, old, codecs.Box{Start: at, Count: []int{4, 4}},
+			codecs.Src{Data: elems, Offset: at[0]*64 + at[1]*4, Strides: []int{64, 4}}))(t)
 	}
 	if !bytes.Equal(stored, want) {
 		t.Error("different bytes")

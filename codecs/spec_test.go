@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -209,10 +210,7 @@ func TestSpecBytes(t *testing.T) {
 
 func unhexed(t *testing.T, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	return b
 }
 
@@ -220,10 +218,7 @@ func (r *byteRow) bind(t *testing.T) (*codecs.Bound, error) {
 	t.Helper()
 	reg := builtin.Registry()
 	if r.codecs[0] == '[' {
-		typ, err := dtype.ParseV3(json.RawMessage(r.typ))
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.ParseV3(json.RawMessage(r.typ)))(t)
 		c, err := reg.ParseV3(json.RawMessage(r.codecs))
 		if err != nil {
 			return nil, err
@@ -235,27 +230,21 @@ func (r *byteRow) bind(t *testing.T) (*codecs.Bound, error) {
 		Order               string
 		Filters, Compressor json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(r.codecs), &said); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.codecs), &said))
 	if v.Filters, v.Compressor = said.Filters, said.Compressor; said.Order != "" {
 		v.Order = said.Order
 	}
 	object := dtype.Type{}
 	if r.typ == "|O" {
 		var filters []json.RawMessage
-		if err := json.Unmarshal(v.Filters, &filters); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(v.Filters, &filters))
 		object, _ = dtype.ObjectV2(filters[0])
 	}
 	name, err := json.Marshal(r.typ)
 	if err == nil {
 		v.Type, err = dtype.ParseV2(name, object)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c, err := reg.ParseV2(v)
 	if err != nil {
 		return nil, err
@@ -270,9 +259,7 @@ func (r *byteRow) memory(t *testing.T) []byte {
 		return unhexed(t, r.elems)
 	}
 	var items []string
-	if err := json.Unmarshal([]byte(r.elems), &items); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.elems), &items))
 	return variable(t, len(items), func() []byte {
 		next := []byte(items[0])
 		items = items[1:]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -174,25 +175,19 @@ func (s *suite) testBox(t testing.TB) {
 			}
 			r := s.layout(box.Count)
 			g := r.guard()
-			if err := s.b.DecodeInto(stored, box, r.Dst); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.b.DecodeInto(stored, box, r.Dst))
 			g.check(t, "DecodeInto")
 			compare("DecodeInto", r)
 
 			r = s.layout(box.Count)
 			g = r.guard()
-			if err := s.b.DecodeBox(ctx, &source{t: t, b: stored}, box, r.Dst); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.b.DecodeBox(ctx, &source{t: t, b: stored}, box, r.Dst))
 			g.check(t, "DecodeBox")
 			compare("DecodeBox", r)
 
 			if x, err := s.b.ReadIndex(ctx, codecs.Bytes(stored)); err == nil {
 				r = s.layout(box.Count)
-				if err := s.b.DecodeBoxAt(ctx, &source{t: t, b: stored}, x, box, r.Dst); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.b.DecodeBoxAt(ctx, &source{t: t, b: stored}, x, box, r.Dst))
 				compare("DecodeBoxAt", r)
 			}
 
@@ -299,10 +294,7 @@ func (s *suite) testVariableBox(t testing.TB) {
 	ctx := context.Background()
 	for name, elems := range s.chunks(t) {
 		stored := s.encode(t, elems)
-		want, err := dtype.OpenVariable(s.expected(t, elems, stored), s.n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(dtype.OpenVariable(s.expected(t, elems, stored), s.n))(t)
 		for range 20 {
 			box := s.box()
 			flat, err := s.b.AppendBox(ctx, []byte("head"), &source{t: t, b: stored}, box)
@@ -313,10 +305,7 @@ func (s *suite) testVariableBox(t testing.TB) {
 			for _, c := range box.Count {
 				n *= c
 			}
-			got, err := dtype.OpenVariable(flat[4:], n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(dtype.OpenVariable(flat[4:], n))(t)
 			i := 0
 			walk(box.Count, func(at []int) {
 				if w := want.At(s.number(box.Start, at)); !bytes.Equal(got.At(i), w) {

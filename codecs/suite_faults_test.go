@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -148,10 +149,7 @@ func compare(t *testing.T, name string, got map[string][]string, fail []string, 
 // failures runs the suite and returns what its parts say that fail.
 func failures(t *testing.T, c Case) map[string][]string {
 	t.Helper()
-	s, err := newSuite(c, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newSuite(c, 1))(t)
 	all := map[string][]string{}
 	for _, p := range s.parts() {
 		r := new(recorder)

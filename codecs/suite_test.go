@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -71,10 +72,7 @@ func Run(t *testing.T, c Case) {
 			t.Logf("CODECTEST_SEED=%d", seed)
 		}
 	})
-	s, err := newSuite(c, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newSuite(c, seed))(t)
 	for _, p := range s.parts() {
 		t.Run(p.name, func(t *testing.T) { p.test(t) })
 	}
@@ -143,14 +141,8 @@ func (s *suite) testPrint(t testing.TB) {
 			return string(v.Filters) + string(v.Compressor) + v.Order, err
 		}
 	}
-	first, err := print(s.chain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := s.parse()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(print(s.chain))(t)
+	again := must.Get(s.parse())(t)
 	second, err := print(again)
 	if err != nil || first != second {
 		t.Errorf("printed %s, then %s (%v)", first, second, err)
@@ -171,24 +163,17 @@ func (s *suite) testPrint(t testing.TB) {
 func (s *suite) testConfigs(t testing.TB) {
 	t.Helper()
 	var list []json.RawMessage
-	if err := json.Unmarshal([]byte(s.V3), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(s.V3), &list))
 	for i, c := range s.chain.Codecs() {
 		var named struct{ Name string }
 		if json.Unmarshal(list[i], &named.Name) != nil {
-			if err := json.Unmarshal(list[i], &named); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(list[i], &named))
 		}
 		if list[i] = codecs.Object("name", named.Name); c.Config() != nil {
 			list[i] = codecs.Object("name", named.Name, "configuration", c.Config())
 		}
 	}
-	own, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(json.Marshal(list))(t)
 	again, err := s.Registry.ParseV3(own)
 	if err != nil {
 		t.Fatalf("the codecs print %s: %v", own, err)
@@ -288,13 +273,8 @@ func variable(t testing.TB, n int, next func() []byte) []byte {
 	for i := 0; err == nil && i < n; i++ {
 		err = w.Append(next())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	b := must.Get(w.Finish())(t)
 	return b
 }
 
@@ -302,10 +282,7 @@ func variable(t testing.TB, n int, next func() []byte) []byte {
 func (s *suite) encode(t testing.TB, elems []byte) []byte {
 	t.Helper()
 	src := bytes.Clone(elems)
-	stored, err := s.b.Encode(nil, src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(s.b.Encode(nil, src))(t)
 	if !bytes.Equal(src, elems) {
 		t.Fatal("Encode changed its source")
 	}
@@ -327,10 +304,7 @@ func (s *suite) expected(t testing.TB, elems, stored []byte) []byte {
 	if !s.Lossy {
 		return elems
 	}
-	once, err := s.b.Decode(nil, stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(s.b.Decode(nil, stored))(t)
 	twice, err := s.b.Decode(nil, s.encode(t, once))
 	if err != nil || !bytes.Equal(once, twice) {
 		t.Fatalf("a second round changes the elements again (%v)", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -80,18 +81,12 @@ func TestObjectFiltersOfElements(t *testing.T) {
 		{"<U2", `["a","b\u00e9","","<U2",[3]]`, "95a161a362c3a9a0a33c55329103", "610000000000000062000000e90000000000000000000000"},
 		{"<M8[ns]", `[1,null,2,"<M8[ns]",[3]]`, "9501c002a73c4d385b6e735d9103", "010000000000000000000000000000800200000000000000"},
 	} {
-		typ, err := dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{}))(t)
 		want, packed := unhex(c.elems), unhex(c.pack)
 		for filter, stored := range map[string][]byte{
 			`{"id":"json2"}`: []byte(c.json), `{"id":"json"}`: []byte(c.json[:len(c.json)-5] + "]"), `{"id":"msgpack2"}`: packed,
 		} {
-			chain, err := reg.ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			chain := must.Get(reg.ParseV2(codecs.V2{Type: typ, Order: "C", Rank: 1, Filters: json.RawMessage(`[` + filter + `]`)}))(t)
 			b, err := chain.Bind(codecs.Rep{Type: typ, Shape: []int{3}})
 			if err != nil {
 				t.Errorf("%s, %s: %v", c.dtype, filter, err)
@@ -145,10 +140,7 @@ func TestImageCodecs(t *testing.T) {
 		if name == "floatpred <f8" {
 			c.elems = "000000000000f83f00000000000002c0" + hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, math.Float64bits(3e100)))
 		}
-		typ, err := dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.ParseV2(json.RawMessage(`"`+c.dtype+`"`), dtype.Type{}))(t)
 		v2 := codecs.V2{Type: typ, Order: "C", Rank: len(c.shape)}
 		if c.filters != "" {
 			v2.Filters = json.RawMessage(`[` + c.filters + `]`)
@@ -190,24 +182,15 @@ func TestImageCodecs(t *testing.T) {
 	// Tables that fill up, in data of every kind.
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, id := range []string{"imagecodecs_lzw", "imagecodecs_packbits"} {
-		chain, err := reg.ParseV2(codecs.V2{Type: dtype.NewUint(8), Order: "C", Rank: 1, Compressor: json.RawMessage(`{"id":"` + id + `"}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		chain := must.Get(reg.ParseV2(codecs.V2{Type: dtype.NewUint(8), Order: "C", Rank: 1, Compressor: json.RawMessage(`{"id":"` + id + `"}`)}))(t)
 		for _, letters := range []int{1, 2, 5, 256} {
 			for _, n := range []int{0, 1, 2, 3, 253, 254, 255, 256, 257, 1000, 3836, 3837, 3838, 20000} {
-				b, err := chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{n}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{n}}))(t)
 				elems := make([]byte, n)
 				for i := range elems {
 					elems[i] = byte(rnd.IntN(letters))
 				}
-				stored, err := b.Encode(nil, elems)
-				if err != nil {
-					t.Fatal(err)
-				}
+				stored := must.Get(b.Encode(nil, elems))(t)
 				if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, elems) {
 					t.Errorf("%s of %d bytes of %d letters: %d bytes, %v", id, n, letters, len(got), err)
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -24,14 +25,8 @@ func TestAppendDigest(t *testing.T) {
 		for _, i := range names {
 			list = append(list, pieceOf(urls[i], Follow{}))
 		}
-		p, err := PlanAppend(bg, list, AppendOptions{Dim: dim, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := p.digest(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(PlanAppend(bg, list, AppendOptions{Dim: dim, Link: link}))(t)
+		d := must.Get(p.digest(o))(t)
 		return d
 	}
 	seen := map[string]string{}
@@ -83,15 +78,11 @@ func TestAppendResumedAgain(t *testing.T) {
 	appendStopped(t, path, config, "failed", o, true, list, 2) // at the same place
 
 	db := openAt(t, path, linkOptions(t, config))
-	if err := db.CreateBranch(bg, "other", head(t, db, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "other", head(t, db, "")))
 	begins := func(o ImportOptions) {
 		t.Helper()
 		c := &counted{}
-		if _, err := appendAll(db, "time", true, o, c.pieces(list)...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(appendAll(db, "time", true, o, c.pieces(list)...))(t)
 		if !slices.Equal(c.opens, []int{2, 2, 2}) {
 			t.Errorf("%+v: pieces were opened %v times", o, c.opens)
 		}
@@ -129,22 +120,14 @@ func TestAppendResumesNoOther(t *testing.T) {
 	appendStopped(t, path, config, "failed", ImportOptions{To: "n"}, true, list, 1)
 	db := openAt(t, path, linkOptions(t, config))
 	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	id := s.ID()
-	if err := errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := appendAll(db, "time", true, ImportOptions{Session: &id, Resume: true, To: "n"}, list...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)))
+	must.Get(appendAll(db, "time", true, ImportOptions{Session: &id, Resume: true, To: "n"}, list...))(t)
 	if s, err = db.Resume(bg, id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	keys := contents(t, at(t, db, ""))
 	if keys["note"] != "mine" || textOf(t, array(t, at(t, db, ""), "n/time")) != "\x00\x01\x02\x03\x04\x05" {
 		t.Error(fmt.Sprint(slices.Sorted(maps.Keys(keys))))

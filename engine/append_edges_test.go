@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -322,17 +323,13 @@ func TestAppendTo(t *testing.T) {
 					t.Errorf("/%s holds %q, want %q", path, got, want)
 				}
 			}
-			if err := to(ImportOptions{To: "/a/b/", Message: "the first", Author: "someone"}, list[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, to(ImportOptions{To: "/a/b/", Message: "the first", Author: "someone"}, list[0]))
 			if c, err := db.Lookup(bg, head(t, db, "")); err != nil || c.Message != "the first" || c.Author != "someone" {
 				t.Errorf("%+v, %v", c, err)
 			}
 			holds("a/b/time", "\x00\x01")
 			commit(t, db, "", "more", func(s *Session) error { return s.Set(bg, "a/b/note", []byte("left")) })
-			if err := to(ImportOptions{To: "a/b", Overwrite: true}, list[1]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, to(ImportOptions{To: "a/b", Overwrite: true}, list[1]))
 			holds("a/b/time", "\x02\x03")
 			for key := range contents(t, at(t, db, "")) {
 				if key == "a/b/note" {
@@ -346,9 +343,7 @@ func TestAppendTo(t *testing.T) {
 				t.Errorf("keys in the way: %v", err)
 			}
 			unchanged(t, db, before)
-			if err := to(ImportOptions{To: "c", Overwrite: true}, list[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, to(ImportOptions{To: "c", Overwrite: true}, list[0]))
 
 			// An array that is not there, and one that has grown by itself.
 			more := dailySet(1)
@@ -373,13 +368,9 @@ func TestAppendIntoSession(t *testing.T) {
 		db := openDB(t, nil)
 		before := head(t, db, "")
 		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		id := s.ID()
-		if err := s.Detach(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Detach(bg))
 		list := pieces(t, dailySet(0), dailySet(1))
 		bad := dailySet(2)
 		bad["x/0"] = []byte("aB")
@@ -392,9 +383,7 @@ func TestAppendIntoSession(t *testing.T) {
 		if s, err = db.Resume(bg, id); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 		if got := textOf(t, array(t, at(t, db, ""), "time")); got != "\x00\x01\x02\x03" {
 			t.Errorf("%q", got)
 		}
@@ -407,9 +396,7 @@ func TestAppendGuards(t *testing.T) {
 		for _, key := range []string{"x/0", "t/.zattrs"} {
 			db := openDB(t, nil)
 			list := pieces(t, dailySet(0), dailySet(1), dailySet(2))
-			if _, err := appendAll(db, "time", link, ImportOptions{To: "a"}, list[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(appendAll(db, "time", link, ImportOptions{To: "a"}, list[0]))(t)
 			c := &counted{before: func(i, n int) error {
 				if i == 1 && n == 2 {
 					commit(t, db, "", "meanwhile", func(s *Session) error { return s.Set(bg, "a/"+key, []byte("{}")) })
@@ -515,7 +502,7 @@ func TestAppendRefusedStoresNothing(t *testing.T) {
 	}
 	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
 	_, err := appendAll(db, "time", false, ImportOptions{}, piece(1, 50))
-	must(t, err)
+	must.Do(t, err)
 	before, had := head(t, db, ""), packBytes(t, db)
 	for name, pieces := range map[string][]Piece{
 		"times again":       {piece(1, 50)},
@@ -539,7 +526,7 @@ func TestAppendRefusedStoresNothing(t *testing.T) {
 		unchanged(t, db, before)
 	}
 	_, err = appendAll(db, "time", false, ImportOptions{}, piece(3, 50), piece(5, 50))
-	must(t, err)
+	must.Do(t, err)
 	if now := packBytes(t, db); now-had < 4*chunk {
 		t.Errorf("packs grew by %d bytes", now-had)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -57,10 +58,7 @@ func (s smallSet) write(t testing.TB, name string) string {
 			text[key] = "base64:" + base64.StdEncoding.EncodeToString(b)
 		}
 	}
-	b, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(text))(t)
 	return folder(t, map[string]string{name: string(b)}) + "/" + name
 }
 
@@ -85,9 +83,7 @@ func textOf(t testing.TB, a *zarr.Array) string {
 		n *= int(d)
 	}
 	b := make([]byte, n)
-	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ReadBytes(bg, zarr.Sel(), b))
 	return string(b)
 }
 
@@ -282,7 +278,7 @@ func TestMisfitOfManyAttributes(t *testing.T) {
 		}
 		doc.WriteString("}}")
 		m, err := meta.ParseV3([]byte(doc.String()), nil)
-		must(t, err)
+		must.Do(t, err)
 		return m
 	}
 	a, b := group(1), group(2)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -19,10 +20,7 @@ import (
 // packed are numbers as little-endian elements.
 func packed[T any](t testing.TB, values ...T) string {
 	t.Helper()
-	b, err := binary.Append(nil, binary.LittleEndian, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(binary.Append(nil, binary.LittleEndian, values))(t)
 	return string(b)
 }
 
@@ -113,13 +111,13 @@ func TestAppendConvertsTimes(t *testing.T) {
 func textOfTimes(t *testing.T, a *zarr.Array) string {
 	t.Helper()
 	d, err := cf.NewDecoder(a.Meta())
-	must(t, err)
+	must.Do(t, err)
 	b, err := d.Append(nil, []byte(textOf(t, a)))
-	must(t, err)
+	must.Do(t, err)
 	var list []string
 	for ; len(b) > 0; b = b[d.Type().Size():] {
 		text, err := d.AppendText(nil, b[:d.Type().Size()])
-		must(t, err)
+		must.Do(t, err)
 		list = append(list, string(text))
 	}
 	return strings.Join(list, " ")
@@ -135,7 +133,7 @@ func TestAppendConvertsBounds(t *testing.T) {
 		return s
 	}
 	joins(t, []smallSet{set("days since 2001-01-01", 0), set("days since 2001-02-01", 2)}, true, func(mode string, db *DB, err error) {
-		must(t, err)
+		must.Do(t, err)
 		if got, want := textOf(t, array(t, at(t, db, ""), "edges")), packed[int64](t, 0, 1, 1, 2, 31, 32, 32, 33); got != want {
 			t.Errorf("%s: bounds %q", mode, got)
 		}
@@ -288,9 +286,9 @@ func TestAppendRectilinear(t *testing.T) {
 				db := openDB(t, nil)
 				for lo := 0; lo < len(list); lo += step {
 					plan, err := PlanAppend(bg, list[lo:min(lo+step, len(list))], AppendOptions{Dim: "time", Rectilinear: rectilinear})
-					must(t, err)
+					must.Do(t, err)
 					_, err = db.Append(bg, plan, ImportOptions{})
-					must(t, err)
+					must.Do(t, err)
 				}
 				a := array(t, at(t, db, ""), "v")
 				var want []int32
@@ -316,10 +314,7 @@ func TestAppendByteOrders(t *testing.T) {
 	set := func(dtype, times string) smallSet {
 		return timesOf(dtype, "days since 2001-01-01", "", times, 0, 2)
 	}
-	big, err := binary.Append(nil, binary.BigEndian, []int32{2, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	big := must.Get(binary.Append(nil, binary.BigEndian, []int32{2, 3}))(t)
 	const want = "2001-01-01T00:00:00 2001-01-02T00:00:00 2001-01-03T00:00:00 2001-01-04T00:00:00"
 	small := packed[int32](t, 0, 1)
 	joins(t, []smallSet{set("<i4", small), set(">i4", string(big))}, true, func(mode string, db *DB, err error) {
@@ -348,13 +343,13 @@ func TestAppendConsolidated(t *testing.T) {
 	for _, link := range []bool{false, true} {
 		db, list := openDB(t, nil), pieces(t, first, next)
 		src, err := list[0].Open(bg)
-		must(t, err)
+		must.Do(t, err)
 		_, err = db.Import(bg, src, ImportOptions{})
-		must(t, errors.Join(err, src.Close()))
+		must.Do(t, errors.Join(err, src.Close()))
 		_, err = appendAll(db, "time", link, ImportOptions{}, list[1])
-		must(t, err)
+		must.Do(t, err)
 		text, err := kv.Get(bg, at(t, db, ""), ".zmetadata")
-		must(t, err)
+		must.Do(t, err)
 		var doc struct {
 			Metadata struct {
 				Time struct {
@@ -363,7 +358,7 @@ func TestAppendConsolidated(t *testing.T) {
 				} `json:"time/.zarray"`
 			}
 		}
-		must(t, json.Unmarshal(text, &doc))
+		must.Do(t, json.Unmarshal(text, &doc))
 		if is := fmt.Sprint(doc.Metadata.Time); is != "{[4] <f8}" {
 			t.Errorf("link %v: consolidated metadata has %s", link, is)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -73,9 +74,7 @@ var errServer = errors.New("the server is down")
 func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link bool, list []Piece, at int) {
 	t.Helper()
 	db, err := Open(bg, path, linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before := head(t, db, "")
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
@@ -89,10 +88,7 @@ func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link
 		}
 		return nil
 	}}
-	p, err := PlanAppend(ctx, c.pieces(list), AppendOptions{Dim: "time", Link: link})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(PlanAppend(ctx, c.pieces(list), AppendOptions{Dim: "time", Link: link}))(t)
 	_, err = db.Append(ctx, p, o)
 	if !errors.Is(err, ErrResumable) || how == "canceled" != errors.Is(err, context.Canceled) {
 		t.Fatalf("%s before piece %d: %v", how, at, err)
@@ -111,16 +107,11 @@ func appendStopped(t *testing.T, path, config, how string, o ImportOptions, link
 // again.
 func resumeAppend(t *testing.T, path, config string, o ImportOptions, link bool, list []Piece, at int) {
 	t.Helper()
-	db, err := Open(bg, path, linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 	defer closeChecked(t, db)
 	c := &counted{}
 	o.Resume = true
-	if _, err := appendAll(db, "time", link, o, c.pieces(list)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(appendAll(db, "time", link, o, c.pieces(list)...))(t)
 	for i, n := range c.opens {
 		if i > 0 && i < at && n != 1 || (i == 0 || i >= at) && n != opensOf(i, link) {
 			t.Errorf("stopped before piece %d: piece %d was opened %d times", at, i, n)
@@ -144,14 +135,9 @@ func TestAppendResumed(t *testing.T) {
 					}
 					config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 					o := ImportOptions{To: "a/b"}
-					db, err := Open(bg, path, linkOptions(t, config))
-					if err != nil {
-						t.Fatal(err)
-					}
+					db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 					if there > 0 {
-						if _, err := appendAll(db, "time", link, o, list[:there]...); err != nil {
-							t.Fatal(err)
-						}
+						must.Get(appendAll(db, "time", link, o, list[:there]...))(t)
 					}
 					before := head(t, db, "")
 					closeChecked(t, db)
@@ -214,10 +200,7 @@ func TestAppendResumedModel(t *testing.T) {
 
 func openAndClose(t *testing.T, path, config string) {
 	t.Helper()
-	db, err := Open(bg, path, linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 	closeChecked(t, db)
 }
 
@@ -235,18 +218,13 @@ func TestAppendResumesItsOwn(t *testing.T) {
 	appendStopped(t, path, config, "failed", o, true, list, 2)
 	with := func(fn func(db *DB)) {
 		t.Helper()
-		db, err := Open(bg, path, linkOptions(t, config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 		fn(db)
 		closeChecked(t, db)
 	}
 	o.Resume = true
 	with(func(db *DB) {
-		if _, err := appendAll(db, "time", true, ImportOptions{To: "g", Resume: true, Validate: ValidateNone}, list[:2]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(appendAll(db, "time", true, ImportOptions{To: "g", Resume: true, Validate: ValidateNone}, list[:2]...))(t)
 		if list, err := db.Sessions(bg); len(list) != 1 || err != nil {
 			t.Fatalf("sessions %v, %v", list, err)
 		}
@@ -315,7 +293,7 @@ func TestAppendResumedConverted(t *testing.T) {
 					text := ""
 					s := at(t, db, "")
 					for n, err := range s.Walk(bg, "") {
-						must(t, err)
+						must.Do(t, err)
 						if n.Meta().Array {
 							a := array(t, s, n.Path())
 							text += fmt.Sprintf("%s %v %v %v %q\n", a.Path(), a.Type(), a.Shape(), a.Meta().Grid, textOf(t, a))
@@ -325,15 +303,15 @@ func TestAppendResumedConverted(t *testing.T) {
 				}
 				whole, c := openDB(t, nil), &counted{}
 				if there > 0 {
-					must(t, join(whole, 0, there, ImportOptions{}, &counted{}))
+					must.Do(t, join(whole, 0, there, ImportOptions{}, &counted{}))
 				}
-				must(t, join(whole, there, len(list), ImportOptions{}, c))
+				must.Do(t, join(whole, there, len(list), ImportOptions{}, c))
 				last := c.opens // a piece is written when it was opened so often
 				for stop := 1; stop < len(list)-there; stop++ {
 					db, err := Open(bg, path, linkOptions(t, config))
-					must(t, err)
+					must.Do(t, err)
 					if there > 0 && stop == 1 {
-						must(t, join(db, 0, there, ImportOptions{}, &counted{}))
+						must.Do(t, join(db, 0, there, ImportOptions{}, &counted{}))
 					}
 					n := last[stop]
 					if stop > 1 {
@@ -353,7 +331,7 @@ func TestAppendResumedConverted(t *testing.T) {
 					closeChecked(t, db)
 				}
 				db := openAt(t, path, linkOptions(t, config))
-				must(t, join(db, there, len(list), ImportOptions{Resume: true}, &counted{}))
+				must.Do(t, join(db, there, len(list), ImportOptions{Resume: true}, &counted{}))
 				noSessions(t, db)
 				if got, want := contents(db), contents(whole); got != want {
 					t.Errorf("after %d pieces:\n%s\nwant\n%s", there, got, want)

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,15 +127,9 @@ func TestAppendUnreadable(t *testing.T) {
 			if first { // it is there, and was read when it was appended to nothing
 				url := set(0, lost).write(t, "f0.json")
 				gone := filepath.Join(filepath.Dir(url), "gone")
-				if err := os.WriteFile(gone, []byte("\x00\x01"), 0o666); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := appendAll(db, "time", true, o, pieceOf(url, Follow{})); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Remove(gone); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(gone, []byte("\x00\x01"), 0o666))
+				must.Get(appendAll(db, "time", true, o, pieceOf(url, Follow{})))(t)
+				must.Do(t, os.Remove(gone))
 				db, list = reopened(t, db), pieces(t, set(1, ""))
 			}
 			before := head(t, db, "")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -37,27 +38,18 @@ func TestLabelTypes(t *testing.T) {
 func TestStackedAttributes(t *testing.T) {
 	const attrs = `{"missing_value":NaN,"valid_range":[-Infinity,9007199254740993]`
 	r := builtin.Registry()
-	v2, err := meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4,6],"chunks":[2,3],"dtype":"<f4","fill_value":NaN,"order":"C","filters":null,"compressor":null}`),
-		[]byte(attrs+`,"_ARRAY_DIMENSIONS":["y","x"]}`), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v3, err := meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4,6],"data_type":"float32","fill_value":"NaN","attributes":`+attrs+`},"dimension_names":["y","x"],
+	v2 := must.Get(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4,6],"chunks":[2,3],"dtype":"<f4","fill_value":NaN,"order":"C","filters":null,"compressor":null}`),
+		[]byte(attrs+`,"_ARRAY_DIMENSIONS":["y","x"]}`), r))(t)
+	v3 := must.Get(meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4,6],"data_type":"float32","fill_value":"NaN","attributes":`+attrs+`},"dimension_names":["y","x"],
 		"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,3]}},"chunk_key_encoding":{"name":"default"},
-		"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"little"}}]}`), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+		"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"little"}}]}`), r))(t)
 	for _, m := range []*meta.Meta{v2, v3} {
 		got, err := stacked(m, "run", r)
 		if err != nil {
 			t.Errorf("v%v: %v", m.Version, err)
 			continue
 		}
-		docs, err := got.Print()
-		if err != nil {
-			t.Fatal(err)
-		}
+		docs := must.Get(got.Print())(t)
 		text := ""
 		for _, doc := range docs {
 			text += strings.Join(strings.Fields(string(doc)), "")

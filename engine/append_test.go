@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -46,9 +47,7 @@ func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc m
 	var joined map[string]json.RawMessage
 	c.read(t, c.Expanded, &joined)
 	base := t.TempDir()
-	if err := os.CopyFS(base+"/data", os.DirFS(c.dir+"/data")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(base+"/data", os.DirFS(c.dir+"/data")))
 	for file := range 3 {
 		set := map[string]any{}
 		for key, raw := range joined {
@@ -59,12 +58,8 @@ func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc m
 			case strings.HasPrefix(last, ".z"):
 				var text string
 				var doc map[string]any
-				if err := json.Unmarshal(raw, &text); err != nil {
-					t.Fatal(err)
-				}
-				if err := json.Unmarshal([]byte(text), &doc); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(raw, &text))
+				must.Do(t, json.Unmarshal([]byte(text), &doc))
 				if grows && last == ".zarray" {
 					doc["shape"].([]any)[0] = 2
 					if name == "time" {
@@ -77,20 +72,13 @@ func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc m
 				set[key] = doc
 			case key == "time/0":
 				var text string
-				if err := json.Unmarshal(raw, &text); err != nil {
-					t.Fatal(err)
-				}
-				b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "base64:"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(raw, &text))
+				b := must.Get(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "base64:")))(t)
 				set[key] = "base64:" + base64.StdEncoding.EncodeToString(b[16*file:16*file+16])
 			case grows:
 				var at int
 				var rest string
-				if _, err := fmt.Sscanf(last, "%d.%s", &at, &rest); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(fmt.Sscanf(last, "%d.%s", &at, &rest))(t)
 				if at/2 == file {
 					set[fmt.Sprintf("%s/%d.%s", name, at%2, rest)] = raw
 				}
@@ -98,14 +86,9 @@ func splitConcat(t *testing.T, c *refCase, edit func(file int, key string, doc m
 				set[key] = raw
 			}
 		}
-		b, err := json.Marshal(map[string]any{"version": 1, "refs": set})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(map[string]any{"version": 1, "refs": set}))(t)
 		path := fmt.Sprintf("%s/f%d.json", base, file)
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o666))
 		sets = append(sets, path)
 	}
 	return sets
@@ -117,15 +100,10 @@ func parquetOf(t *testing.T, set string) string {
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	linkSet(t, db, set, Follow{}, ImportOptions{})
 	closeChecked(t, db)
-	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", nil))(t)
 	defer src.Close()
 	dest := strings.TrimSuffix(set, ".json") + ".parq"
-	if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: true}))(t)
 	return dest
 }
 
@@ -147,19 +125,13 @@ func TestAppendReferenceSets(t *testing.T) {
 				}
 				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 				for done, n := range steps {
-					db, err := Open(bg, path, linkOptions(t, config))
-					if err != nil {
-						t.Fatal(err)
-					}
+					db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 					var pieces []Piece
 					for _, set := range sets[:n] {
 						pieces = append(pieces, pieceOf(set, Follow{}))
 					}
 					sets = sets[n:]
-					res, err := appendAll(db, "time", link, ImportOptions{To: "a/b"}, pieces...)
-					if err != nil {
-						t.Fatal(err)
-					}
+					res := must.Get(appendAll(db, "time", link, ImportOptions{To: "a/b"}, pieces...))(t)
 					if res.Nodes != 6 {
 						t.Errorf("step %d: %d nodes", done, res.Nodes)
 					}
@@ -174,9 +146,7 @@ func TestAppendReferenceSets(t *testing.T) {
 				}
 				log := 0
 				for _, err := range db.Log(bg, head(t, db, "")) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					log++
 				}
 				if log != len(steps)+1 {
@@ -220,9 +190,7 @@ func TestAppendRefuses(t *testing.T) {
 				db := openDB(t, linkOptions(t, t.TempDir()))
 				pieces := []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{}), pieceOf(sets[2], Follow{})}
 				if there {
-					if _, err := appendAll(db, "time", true, ImportOptions{}, pieces[0]); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(appendAll(db, "time", true, ImportOptions{}, pieces[0]))(t)
 					pieces = pieces[1:]
 				}
 				before := head(t, db, "")
@@ -243,13 +211,9 @@ func TestAppendRefuses(t *testing.T) {
 	// Other values where there is no such dimension.
 	sets := splitConcat(t, c, nil)
 	b, err := os.ReadFile(sets[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b = bytes.Replace(b, []byte(`"y/0":["data/p0.nc",10011,24]`), []byte(`"y/0":["data/p0.nc",10035,24]`), 1)
-	if err := os.WriteFile(sets[2], b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(sets[2], b, 0o666))
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	before := head(t, db, "")
 	_, err = appendAll(db, "time", true, ImportOptions{}, pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{}), pieceOf(sets[2], Follow{}))
@@ -267,10 +231,7 @@ func TestAppendCancelled(t *testing.T) {
 	sets := splitConcat(t, refCases(t, "multi_concat")[0], nil)
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	before := head(t, db, "")
-	p, err := PlanAppend(bg, []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{})}, AppendOptions{Dim: "time", Link: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(PlanAppend(bg, []Piece{pieceOf(sets[0], Follow{}), pieceOf(sets[1], Follow{})}, AppendOptions{Dim: "time", Link: true}))(t)
 	ctx, cancel := context.WithCancel(bg)
 	opens := 0
 	open := p.pieces[1].Open
@@ -363,12 +324,8 @@ func randomPieces(t *testing.T, r *rand.Rand, link bool) (pieces []Piece, want m
 		set := map[string]any{}
 		for key, value := range files {
 			file := filepath.Join(root, "s", filepath.FromSlash(key))
-			if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(value), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(file), 0o777))
+			must.Do(t, os.WriteFile(file, []byte(value), 0o666))
 			set[key] = []any{"s/" + key}
 			if r.IntN(4) == 0 {
 				set[key] = []any{"s/" + key, 0, len(value)}
@@ -379,14 +336,9 @@ func randomPieces(t *testing.T, r *rand.Rand, link bool) (pieces []Piece, want m
 		}
 		url := root + "/s"
 		if link {
-			b, err := json.Marshal(map[string]any{"version": 1, "refs": set})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(json.Marshal(map[string]any{"version": 1, "refs": set}))(t)
 			url = root + "/refs.json"
-			if err := os.WriteFile(url, b, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(url, b, 0o666))
 		}
 		pieces = append(pieces, pieceOf(url, Follow{Allow: []string{"file://" + filepath.ToSlash(root)}}))
 	}
@@ -423,13 +375,8 @@ func TestAppendModel(t *testing.T) {
 					if len(part) == 0 {
 						continue
 					}
-					db, err := Open(bg, path, linkOptions(t, config))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := appendAll(db, "time", link, ImportOptions{To: "g", AnyOrder: true}, part...); err != nil {
-						t.Fatal(err)
-					}
+					db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
+					must.Get(appendAll(db, "time", link, ImportOptions{To: "g", AnyOrder: true}, part...))(t)
 					closeChecked(t, db)
 				}
 				s := at(t, openAt(t, path, linkOptions(t, config)), "")
@@ -457,10 +404,7 @@ func TestAppendInsideChunk(t *testing.T) {
 		if n%2 == 1 {
 			refs["grid/.zarray"], refs["grid/.zattrs"] = grid, gridAttrs
 		}
-		b, err := json.Marshal(refs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(refs))(t)
 		return folder(t, map[string]string{fmt.Sprintf("n%d.json", n): string(b)}) + fmt.Sprintf("/n%d.json", n)
 	}
 	db := openDB(t, linkOptions(t, t.TempDir()))
@@ -470,9 +414,7 @@ func TestAppendInsideChunk(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	unchanged(t, db, before)
-	if _, err := appendAll(db, "time", true, ImportOptions{}, pieceOf(set(2, "ab"), Follow{}), pieceOf(set(4, "cdef"), Follow{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(appendAll(db, "time", true, ImportOptions{}, pieceOf(set(2, "ab"), Follow{}), pieceOf(set(4, "cdef"), Follow{})))(t)
 	a := array(t, at(t, db, ""), "time")
 	b := make([]byte, 6)
 	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil || string(b) != "abcdef" || a.Shape()[0] != 6 {
@@ -497,9 +439,7 @@ func TestAppendOverOldChunks(t *testing.T) {
 		return err
 	})
 	url := memoryURL(t, contents(t, kv.SubLister(at(t, other, ""), "")))
-	if _, err := appendAll(db, "time", false, ImportOptions{}, pieceOf(url, Follow{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(appendAll(db, "time", false, ImportOptions{}, pieceOf(url, Follow{})))(t)
 	wantInts(t, at(t, db, ""), "a", 0, 1, 0, 0, 0, 0)
 }
 
@@ -508,15 +448,12 @@ func TestAppendOverOldChunks(t *testing.T) {
 func timeSet(t *testing.T, name, dtype string, size int, values []byte) string {
 	t.Helper()
 	n := len(values) / size
-	b, err := json.Marshal(map[string]any{
+	b := must.Get(json.Marshal(map[string]any{
 		".zgroup":      map[string]int{"zarr_format": 2},
 		"time/.zarray": map[string]any{"zarr_format": 2, "shape": []int{n}, "chunks": []int{max(n, 1)}, "dtype": dtype, "compressor": nil, "filters": nil, "fill_value": nil, "order": "C"},
 		"time/.zattrs": map[string]any{"_ARRAY_DIMENSIONS": []string{"time"}},
 		"time/0":       "base64:" + base64.StdEncoding.EncodeToString(values),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return folder(t, map[string]string{name: string(b)}) + "/" + name
 }
 
@@ -595,10 +532,7 @@ func TestAppendOrder(t *testing.T) {
 // Aligning a plan again, with another length of what is there, forgets what had
 // to be rewritten before.
 func TestAppendAlignsAnew(t *testing.T) {
-	p, err := PlanAppend(bg, []Piece{pieceOf(timeSet(t, "p.json", "|i1", 1, []byte("ab")), Follow{})}, AppendOptions{Dim: "time", Link: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(PlanAppend(bg, []Piece{pieceOf(timeSet(t, "p.json", "|i1", 1, []byte("ab")), Follow{})}, AppendOptions{Dim: "time", Link: true}))(t)
 	for had, rewrite := range []bool{false, true, false} {
 		p.base["time"].had = int64(had)
 		p.align()
@@ -613,25 +547,15 @@ func TestAppendAlignsAnew(t *testing.T) {
 func TestAppendReadsSetsOnce(t *testing.T) {
 	url := timeSet(t, "p.json", "|i1", 1, []byte("ab"))
 	for _, kept := range []int64{maxKept, 0} {
-		p, err := PlanAppend(bg, []Piece{pieceOf(url, Follow{})}, AppendOptions{Dim: "time", Link: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(PlanAppend(bg, []Piece{pieceOf(url, Follow{})}, AppendOptions{Dim: "time", Link: true}))(t)
 		if (p.pieces[0].kept == nil) != (kept == 0) {
 			t.Errorf("%d bytes may be kept: %+v", kept, p.pieces[0].kept)
 		}
-		text, err := os.ReadFile(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(url))(t)
 		other := bytes.Replace(text, []byte(base64.StdEncoding.EncodeToString([]byte("ab"))), []byte(base64.StdEncoding.EncodeToString([]byte("xy"))), 1)
-		if err := os.WriteFile(url, other, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(url, other, 0o666))
 		db := openDB(t, nil)
-		if _, err := db.Append(bg, p, ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Append(bg, p, ImportOptions{}))(t)
 		want := "xy"
 		if kept > 0 {
 			want = "ab"
@@ -639,9 +563,7 @@ func TestAppendReadsSetsOnce(t *testing.T) {
 		if b, err := kv.Get(bg, at(t, db, ""), "time/0"); err != nil || string(b) != want {
 			t.Errorf("%d bytes may be kept: %q, %v", kept, b, err)
 		}
-		if err := os.WriteFile(url, text, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(url, text, 0o666))
 		defer func(was int64) { maxKept = was }(maxKept)
 		maxKept = 0
 	}
@@ -674,9 +596,7 @@ func TestAppendFetchesTogether(t *testing.T) {
 	for _, kept := range []int64{maxKept, 0} {
 		maxKept = kept
 		db := openDB(t, linkOptions(t, t.TempDir()))
-		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[:pieces]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[:pieces]...))(t)
 		asked, sets := 0, 0
 		for _, q := range o.requests() {
 			if strings.HasSuffix(q, ".json") || strings.Contains(q, ".json ") {
@@ -696,9 +616,7 @@ func TestAppendFetchesTogether(t *testing.T) {
 		// What is there is read once, however many pieces it is compared with.
 		db = openAt(t, db.Dir(), opts)
 		o.requests()
-		if _, err := appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[pieces:]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(appendAll(db, "time", true, ImportOptions{Validate: ValidateNone}, list[pieces:]...))(t)
 		read := 0
 		for _, q := range o.requests() {
 			if q == "GET /f0 0-3" {
@@ -723,8 +641,6 @@ func array8(t *testing.T, db *DB, path string) []byte {
 	t.Helper()
 	a := array(t, at(t, db, ""), path)
 	b := make([]byte, a.Shape()[0])
-	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ReadBytes(bg, zarr.Sel(), b))
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -16,28 +17,20 @@ func TestBackupAfterReads(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w.zdb")
-	db, err := Open(bg, path, &Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, path, &Options{Create: true}))(t)
 	const n = 1000
 	data := make([]float64, n*100)
 	for i := range data {
 		data[i] = float64(i*7919%100003) * 1.000123
 	}
-	_, err = db.Update(ctx, "main", "x", func(s *Session) error {
+	must.Get(db.Update(ctx, "main", "x", func(s *Session) error {
 		a, err := s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{n, 100}, Chunks: []int64{1, 100}, DataType: "float64"})
 		if err != nil {
 			return err
 		}
 		return zarr.Write(ctx, a, zarr.Sel(), data)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must.Do(t, db.Close())
 	reads := map[string]zarr.Selection{
 		"a chunk":     zarr.Sel(zarr.At(500)),
 		"an element":  zarr.Sel(zarr.At(501), zarr.At(7)),
@@ -47,42 +40,23 @@ func TestBackupAfterReads(t *testing.T) {
 	for name, sel := range reads {
 		t.Run(name, func(t *testing.T) {
 			db, err := Open(bg, path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer db.Close()
-			snap, err := db.At(ctx, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			snap := must.Get(db.At(ctx, "main"))(t)
 			defer snap.Close()
-			a, err := snap.Array(ctx, "temp")
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(snap.Array(ctx, "temp"))(t)
 			if _, _, err := zarr.Read[float64](ctx, a, sel); err != nil {
 				t.Fatal(err)
 			}
 			bak := filepath.Join(t.TempDir(), "bak")
-			if _, err := db.Backup(ctx, bak, txn.TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			copied, err := Open(bg, bak, &Options{ReadOnly: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Backup(ctx, bak, txn.TransferOptions{}))(t)
+			copied := must.Get(Open(bg, bak, &Options{ReadOnly: true}))(t)
 			defer copied.Close()
-			r, err := copied.Check(ctx, txn.CheckOptions{Payloads: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(copied.Check(ctx, txn.CheckOptions{Payloads: true}))(t)
 			if r.Found > 0 {
 				t.Fatalf("%d problems in a backup of %d chunks, the first: %v", r.Found, n, r.Problems[0])
 			}
-			then, err := copied.At(ctx, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			then := must.Get(copied.At(ctx, "main"))(t)
 			defer then.Close()
 			if a, err = then.Array(ctx, "temp"); err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -12,17 +13,9 @@ func TestBlameOfAHugeGrid(t *testing.T) {
 	db := openDB(t, nil)
 	change := func(message string, fn func(s *Session) error) CommitID {
 		t.Helper()
-		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := fn(s); err != nil {
-			t.Fatal(err)
-		}
-		c, err := s.Commit(bg, CommitOptions{Message: message})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, ""))(t)
+		must.Do(t, fn(s))
+		c := must.Get(s.Commit(bg, CommitOptions{Message: message}))(t)
 		return c.ID
 	}
 	change("make", func(s *Session) error {
@@ -57,9 +50,7 @@ func TestBlameOfAHugeGrid(t *testing.T) {
 	} {
 		var got []box
 		for c, err := range db.Blame(bg, head, path, zarr.Selection{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, box{c.Commit.Message, c.Start, c.Shape})
 		}
 		if !slices.EqualFunc(got, want, func(a, b box) bool {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -27,26 +28,18 @@ func TestServerBucket(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	store := storeAt(t, "s3://bucket/")
-	if err := kv.DeletePrefix(bg, store, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kv.DeletePrefix(bg, store, ""))
 	keys := smallStore(t)
-	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), "s3://bucket/out", ExportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, keys)), "s3://bucket/out", ExportOptions{}))(t)
 	sameContents(t, contents(t, storeAt(t, "s3://bucket/out")), keys)
 	db := openDB(t, memOptions())
-	if _, err := db.Import(bg, openURL(t, "s3://bucket/out"), ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, "s3://bucket/out"), ImportOptions{}))(t)
 	got := contents(t, at(t, db, ""))
 	maps.DeleteFunc(got, func(k, _ string) bool { _, ok := keys[k]; return !ok })
 	sameContents(t, got, keys)
 
 	data := numbered(1000)
-	if err := store.Set(bg, "files/a b+c", data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Set(bg, "files/a b+c", data))
 	var refs []string
 	for i := range 10 {
 		refs = append(refs, fmt.Sprintf(`["s3://bucket/files/a b+c",%d,50]`, i*100))
@@ -63,9 +56,7 @@ func TestServerBucket(t *testing.T) {
 	if _, err := values(t, at(t, follows(t, set, Follow{}), "")); !errors.Is(err, ErrForbidden) {
 		t.Error(err)
 	}
-	if err := store.Delete(bg, "files/a b+c"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Delete(bg, "files/a b+c"))
 	if _, err := values(t, at(t, linked, "")); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("the object is gone: %v", err)
 	}

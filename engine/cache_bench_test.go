@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -10,9 +11,7 @@ import (
 // and over, with no read of a whole chunk before.
 func BenchmarkReadThin(b *testing.B) {
 	db, err := Create(bg, b.TempDir()+"/t.zdb", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer db.Close()
 	const compressed = `[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":0}}]`
 	if _, err := db.Update(bg, "", "w", func(s *Session) error {
@@ -35,21 +34,15 @@ func BenchmarkReadThin(b *testing.B) {
 	}{{"line", zarr.All(), 800}, {"element", zarr.Slice(5, 6, 1), 1}} {
 		b.Run(c.name, func(b *testing.B) {
 			s, err := db.At(bg, "")
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			defer s.Close()
 			a, err := s.Array(bg, "a")
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			dst := make([]float32, c.n)
 			sel := zarr.Sel(c.time, zarr.At(3), zarr.At(5))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := zarr.ReadInto(bg, a, sel, dst); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, zarr.ReadInto(bg, a, sel, dst))
 			}
 		})
 	}

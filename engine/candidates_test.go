@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -38,9 +39,7 @@ func consolidate(t *testing.T, keys map[string]string) {
 	nodes := map[string]*zarr.Meta{}
 	var root *zarr.Meta
 	for n, err := range zarr.Walk(bg, memOf(t, keys), "", nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if nodes[n.Path()] = n.Meta(); n.Path() == "" {
 			root = n.Meta().Clone()
 		}
@@ -54,9 +53,7 @@ func consolidate(t *testing.T, keys map[string]string) {
 		root.ConsolidateV3(nodes)
 		docs, err = root.Print()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, doc := range docs {
 		keys[name] = string(doc)
 	}
@@ -66,9 +63,7 @@ func memOf(t *testing.T, keys map[string]string) *kv.Mem {
 	t.Helper()
 	m := kv.NewMem()
 	for k, v := range keys {
-		if err := m.Set(bg, k, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Set(bg, k, []byte(v)))
 	}
 	return m
 }
@@ -79,21 +74,14 @@ func webStore(t *testing.T, version zarr.Version) (keys map[string]string, stray
 	t.Helper()
 	view := kv.NewMem()
 	o := &zarr.OpenOptions{Version: version}
-	if _, err := zarr.CreateGroup(bg, view, "", zarr.Attributes{}, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zarr.CreateGroup(bg, view, "", zarr.Attributes{}, o))(t)
 	for _, path := range []string{"a", "g/b"} {
-		a, err := zarr.Create(bg, view, path, zarr.Spec{Shape: []int64{40, 7}, Chunks: []int64{2, 3}, DataType: "int32"}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(zarr.Create(bg, view, path, zarr.Spec{Shape: []int64{40, 7}, Chunks: []int64{2, 3}, DataType: "int32"}, o))(t)
 		src := make([]byte, 4*40*3)
 		for i := range src {
 			src[i] = byte(i)
 		}
-		if err := a.WriteBytes(bg, zarr.Sel(zarr.All(), zarr.Slice(2, 5, 1)), src); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.WriteBytes(bg, zarr.Sel(zarr.All(), zarr.Slice(2, 5, 1)), src))
 	}
 	keys = contents(t, view)
 	for k := range keys {
@@ -132,19 +120,13 @@ func TestFromWeb(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		sameContents(t, exported(t, dest), keys)
-		if _, err := Export(bg, src, dest+".zip", ExportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, src, dest+".zip", ExportOptions{}))(t)
 		sameContents(t, exported(t, dest+".zip"), keys)
 
 		db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
-		if _, err := db.Import(bg, openURL(t, url), ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Import(bg, openURL(t, url), ImportOptions{}))(t)
 		sameContents(t, contents(t, at(t, db, "")), keys)
-		if _, err := db.Import(bg, openURL(t, url+"/g/b"), ImportOptions{To: "one"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Import(bg, openURL(t, url+"/g/b"), ImportOptions{To: "one"}))(t)
 		for k, v := range contents(t, at(t, db, "")) {
 			if rest, ok := strings.CutPrefix(k, "one/"); ok && keys["g/b/"+rest] != v {
 				t.Errorf("%s differs", k)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -37,10 +38,7 @@ func TestNodeChanges(t *testing.T) {
 	})
 	changes := func(from, to txn.CommitID, path string) (lines []string) {
 		t.Helper()
-		list, err := db.NodeChanges(bg, from, to, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(db.NodeChanges(bg, from, to, path))(t)
 		for _, c := range list {
 			lines = append(lines, strings.Split(c.String(), "\n")...)
 		}
@@ -120,13 +118,9 @@ func TestStats(t *testing.T) {
 		}
 		return create(s, "y", zarr.Spec{Shape: []int64{1000}, Chunks: []int64{500}, DataType: "int32", Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)})
 	})
-	if err := db.CreateTag(bg, "v1", head(t, db, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", head(t, db, "")))
 	st, err := db.Stats(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if st.Branches != 1 || st.Tags != 1 || st.Sessions != 0 || st.Commits != 2 || st.Groups != 2 || st.Arrays != 2 ||
 		st.Keys != 9 || st.Inline+st.Native != st.Keys || st.Native < 2 || st.Virtual != 0 || st.Bytes < 4000 ||
 		st.Packs != 1 || st.PackBytes < 4000 || st.IndexBytes == 0 {
@@ -136,10 +130,7 @@ func TestStats(t *testing.T) {
 	if st, err = db.Stats(bg, ""); err != nil || st.Unreadable != 1 || st.Arrays != 2 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	empty, err := db.Stats(bg, "main~2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := must.Get(db.Stats(bg, "main~2"))(t)
 	if empty.Keys != 0 || empty.Commits != 1 || empty.Arrays != 0 || empty.Groups != 0 || empty.Bytes != 0 {
 		t.Errorf("the first version: %+v", empty)
 	}

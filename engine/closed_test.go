@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -19,13 +20,11 @@ import (
 func TestClosedSnapshot(t *testing.T) {
 	ctx := context.Background()
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "w.zdb"), &Options{Create: true, CacheBytes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer db.Close()
 	put := func(seed byte) {
 		t.Helper()
-		_, err := db.Update(ctx, "main", "w", func(s *Session) error {
+		must.Get(db.Update(ctx, "main", "w", func(s *Session) error {
 			a, err := s.Array(ctx, "a")
 			if errors.Is(err, ErrNotFound) {
 				a, err = s.CreateArray(ctx, "a", zarr.Spec{Shape: []int64{1 << 16}, Chunks: []int64{1 << 14}, DataType: "uint8"})
@@ -38,27 +37,13 @@ func TestClosedSnapshot(t *testing.T) {
 				d[i] = byte(i*i>>4) ^ seed
 			}
 			return zarr.Write(ctx, a, zarr.Sel(), d)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	put(1)
-	snapshot, err := db.At(ctx, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := snapshot.Array(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	located, err := snapshot.Locate(ctx, "a/c/0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := snapshot.Close(); err != nil {
-		t.Fatal(err)
-	}
+	snapshot := must.Get(db.At(ctx, "main"))(t)
+	a := must.Get(snapshot.Array(ctx, "a"))(t)
+	located := must.Get(snapshot.Locate(ctx, "a/c/0"))(t)
+	must.Do(t, snapshot.Close())
 	check := func(when string) {
 		t.Helper()
 		_, _, errRead := zarr.Read[uint8](ctx, a, zarr.Sel())
@@ -82,22 +67,15 @@ func TestClosedSnapshot(t *testing.T) {
 	if _, err = db.Expire(ctx, txn.ExpireOptions{Keep: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.GC(ctx, txn.GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.GC(ctx, txn.GCOptions{}))(t)
 	check("collected")
 	err = located.View(ctx, kv.Range{}, func([]byte) error { return nil })
 	if err != nil && (!errors.Is(err, ErrClosed) || errors.Is(err, ErrCorrupt)) {
 		t.Errorf("a value that was located before: %v", err)
 	}
 
-	session, err := db.Begin(ctx, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(session.Abort(), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(db.Begin(ctx, "main"))(t)
+	must.Do(t, errors.Join(session.Abort(), db.Close()))
 	if err := session.Set(ctx, "k", nil); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), session.ID().String()) {
 		t.Errorf("a closed session: %v", err)
 	}
@@ -130,11 +108,6 @@ func TestOptionsWithoutSense(t *testing.T) {
 	if _, err := OpenSource(t.Context(), dir, &SourceOptions{Workers: 1 << 30}); err == nil || !strings.Contains(err.Error(), "Options.Workers") {
 		t.Errorf("a source: %v", err)
 	}
-	db, err := Open(t.Context(), dir, &Options{Create: true, CacheBytes: 1 << 44, PageCacheBytes: 1 << 44, SessionBytes: 1 << 44, Workers: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(t.Context(), dir, &Options{Create: true, CacheBytes: 1 << 44, PageCacheBytes: 1 << 44, SessionBytes: 1 << 44, Workers: 1 << 20}))(t)
+	must.Do(t, db.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -81,15 +82,9 @@ func TestCOG(t *testing.T) {
 		c := newCOG()
 		return c, c.size()
 	})
-	src, err := OpenSource(bg, o.URL+"/x.tif|tiff:", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, o.URL+"/x.tif|tiff:", nil))(t)
 	defer src.Close()
-	node, err := src.Node(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(src.Node(bg))(t)
 	a, ok := node.Array()
 	if !ok {
 		t.Fatal("not an array")
@@ -98,9 +93,7 @@ func TestCOG(t *testing.T) {
 		t.Helper()
 		got := make([]byte, across*cogTile*cogTile)
 		sel := zarr.Sel(zarr.Slice(int64(y*cogTile), int64((y+1)*cogTile), 1), zarr.Slice(int64(x*cogTile), int64((x+across)*cogTile), 1))
-		if err := a.ReadBytes(bg, sel, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.ReadBytes(bg, sel, got))
 		row := across * cogTile
 		for i := range across {
 			n := y*cogAcross + x + i

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/icechunk"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -38,15 +39,9 @@ func conditionalRepositories(t *testing.T) (list []*conditional) {
 	add := func(name, url, condition string, put func(bool), adapters *Adapters) {
 		put(false)
 		dir := t.TempDir()
-		files, err := dirkv.Open(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(dirkv.Open(dir, nil))(t)
 		defer files.Close()
-		w, err := icechunk.Create(t.Context(), files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(icechunk.Create(t.Context(), files))(t)
 		changes := func(yield func(formats.Change, error) bool) {
 			_ = yield(formats.Change{Entry: refs.Entry{Key: "a/zarr.json", Reference: refs.Reference{Data: []byte(conditionalDoc)}}}, nil) &&
 				yield(formats.Change{Entry: refs.Entry{Key: "zarr.json", Reference: refs.Reference{Data: []byte(`{"zarr_format":3,"node_type":"group"}`)}}}, nil) &&
@@ -56,9 +51,7 @@ func conditionalRepositories(t *testing.T) (list []*conditional) {
 		if err == nil {
 			err = w.Finish(t.Context(), []formats.Name{{Name: "main", ID: id}})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		root := url[:strings.LastIndexByte(url, '/')+1]
 		list = append(list, &conditional{name, dir, "file://" + dir + "/|icechunk:", put, Follow{Allow: []string{root, "file://" + dir}}, adapters})
 	}
@@ -70,20 +63,12 @@ func conditionalRepositories(t *testing.T) (list []*conditional) {
 		if changed {
 			at = time.Unix(n+1, 0)
 		}
-		if err := errors.Join(os.WriteFile(name, []byte(text[changed]), 0o666), os.Chtimes(name, time.Time{}, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(name, []byte(text[changed]), 0o666), os.Chtimes(name, time.Time{}, at)))
 	}
 	local(false)
-	folder, err := dirkv.Open(filepath.Dir(name), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(dirkv.Open(filepath.Dir(name), nil))(t)
 	defer folder.Close()
-	v, err := folder.Locate(t.Context(), "blob")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(folder.Locate(t.Context(), "blob"))(t)
 	add("local tag", "file://"+name, kv.IfMatch(kv.StampOf(v).ETag), local, nil)
 	add("local time", "file://"+name, kv.IfUnmodifiedSince(time.Unix(n, 0)), local, nil)
 	o := newOrigin(t, nil)
@@ -111,10 +96,7 @@ func conditionalRepositories(t *testing.T) (list []*conditional) {
 
 func (c *conditional) open(t *testing.T, url string) *Source {
 	t.Helper()
-	src, err := OpenSource(t.Context(), url, &SourceOptions{Follow: c.follow, Adapters: c.adapters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(t.Context(), url, &SourceOptions{Follow: c.follow, Adapters: c.adapters}))(t)
 	t.Cleanup(func() { src.Close() })
 	return src
 }
@@ -122,10 +104,7 @@ func (c *conditional) open(t *testing.T, url string) *Source {
 // inPlace reads the chunk of the repository at a URL in both ways.
 func (c *conditional) inPlace(t *testing.T, url string) (string, error) {
 	t.Helper()
-	view, err := c.open(t, url).Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(c.open(t, url).Store())(t)
 	b, err := kv.Get(t.Context(), view, "a/c/0")
 	gathered := ""
 	err2 := kv.Gather(t.Context(), view, []kv.Want{{Key: "a/c/0", Range: kv.All()}}, kv.Gathering{
@@ -151,14 +130,8 @@ func (c *conditional) db(t *testing.T) *DB {
 // chunk reads the chunk out of a database.
 func chunkOf(t *testing.T, db *DB) (string, error) {
 	t.Helper()
-	head, err := db.Head("main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := db.Snapshot(t.Context(), head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head("main"))(t)
+	snap := must.Get(db.Snapshot(t.Context(), head))(t)
 	defer snap.Close()
 	b, err := kv.Get(t.Context(), snap, "a/c/0")
 	return string(b), err
@@ -203,9 +176,7 @@ func TestConditions(t *testing.T) {
 						_, err = copied.Import(t.Context(), c.open(t, c.url), ImportOptions{})
 					}
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				got, err = chunkOf(t, copied)
 				want(fmt.Sprint("copied ", history), got, err)
 				got, err = chunkOf(t, db)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -46,14 +47,9 @@ func wantCopies(t *testing.T, s *Snapshot, want ...string) {
 	t.Helper()
 	var have []string
 	for n, err := range s.Walk(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, isArray := n.Array()
-		copied, err := kv.Exists(bg, s, names.Dir(n.Path())+names.V2Metadata)
-		if err != nil {
-			t.Fatal(err)
-		}
+		copied := must.Get(kv.Exists(bg, s, names.Dir(n.Path())+names.V2Metadata))(t)
 		if !isArray && (copied || n.Meta().CarriesNodes()) {
 			have = append(have, n.Path())
 			sameNodes(t, s, n.Path())
@@ -70,18 +66,10 @@ func sameNodes(t *testing.T, s *Snapshot, group string) {
 	var lists [2][]string
 	for i, o := range []*zarr.OpenOptions{{}, {Consolidated: true}} {
 		for n, err := range zarr.Walk(bg, s, group, o) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			docs, err := n.Meta().Print()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			docs := must.Get(n.Meta().Print())(t)
 			for name, doc := range docs {
-				o, err := policy.ParseObject(doc)
-				if err != nil {
-					t.Fatal(err)
-				}
+				o := must.Get(policy.ParseObject(doc))(t)
 				o.Remove(policy.InlineCopy) // that of an inner group is compared by itself
 				lists[i] = append(lists[i], names.Dir(n.Path())+name+" "+string(canonical(o)))
 			}
@@ -151,20 +139,11 @@ func TestConsolidatedMetadataIsDroppedAtOnce(t *testing.T) {
 	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
 		db := openDB(t, nil)
 		consolidatedStore(t, db, v)
-		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, ""))(t)
 		defer s.Abort()
 		copies := func() bool {
-			n, err := s.Node(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			has, err := kv.Exists(bg, s, names.V2Metadata)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(s.Node(bg, ""))(t)
+			has := must.Get(kv.Exists(bg, s, names.V2Metadata))(t)
 			return has || n.Meta().CarriesNodes()
 		}
 		if err := put(s, "x", 0, 9); err != nil || !copies() {
@@ -202,13 +181,9 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 			spec.Version = v
 			sides := func(ours, theirs func(*Session) error) error {
 				s, err := db.Begin(bg, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer s.Abort()
-				if err := theirs(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, theirs(s))
 				commit(t, db, "", "ours", ours)
 				_, err = s.Commit(bg, txn.CommitOptions{Message: "theirs"})
 				return err
@@ -217,9 +192,7 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 				func(s *Session) error { return errors.Join(setAttr(s, "x", "a", 1), create(s, "g/n1", spec)) },
 				func(s *Session) error { return errors.Join(setAttr(s, "x", "b", 2), create(s, "g/n2", spec)) },
 			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			now := at(t, db, "")
 			wantCopies(t, now, "", "g")
 			if got := attrsOf(t, now, "x"); got != `{"a":1,"b":2}` {
@@ -230,21 +203,16 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 			}
 
 			// One renames what the other changes.
-			err = sides(
+			must.Do(t, sides(
 				func(s *Session) error { return s.Rename(bg, "g/y", "moved") },
 				func(s *Session) error { return setAttr(s, "g/y", "c", 3) },
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			))
 			now = at(t, db, "")
 			if got := attrsOf(t, now, "moved"); got != `{"c":3}` {
 				t.Errorf("attributes %s", got)
 			}
 			for n, err := range now.Walk(bg, "") { // whichever copies are left are true
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if _, ok := n.Array(); !ok {
 					sameNodes(t, now, n.Path())
 				}
@@ -301,18 +269,11 @@ func TestConsolidatedMetadataOfOneSideIsNotStale(t *testing.T) {
 					if !consolidatedFirst {
 						first, second = second, first
 					}
-					s, err := db.Begin(bg, "")
-					if err != nil {
-						t.Fatal(err)
-					}
+					s := must.Get(db.Begin(bg, ""))(t)
 					defer s.Abort()
 					commit(t, db, "", "first", first)
-					if err := second(s); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, second(s))
+					must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 					want := []string{}
 					if v == zarr.V3 && what == "root attribute" {
 						want = append(want, "") // the document of the group itself is not copied
@@ -356,32 +317,22 @@ func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
 				t.Run(fmt.Sprintf("%v %d sessions %v", v, i, sessions), func(t *testing.T) {
 					db := openDB(t, nil)
 					s, err := db.Begin(bg, "")
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					defer s.Abort()
 					for _, name := range []string{"side", "third"} {
-						if err := db.CreateBranch(bg, name, head(t, db, "")); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, db.CreateBranch(bg, name, head(t, db, "")))
 					}
 					commit(t, db, "", "first", c.sides[0])
 					if sessions {
-						if err := c.sides[1](s); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, c.sides[1](s))
 						_, err = s.Commit(bg, txn.CommitOptions{})
 					} else {
 						_, err = db.Merge(bg, "", commit(t, db, "side", "second", c.sides[1]), txn.CommitOptions{})
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					wantCopies(t, at(t, db, ""), c.want...)
 					// A group whose copies were taken out is still the same.
-					if _, err := db.Merge(bg, "", commit(t, db, "third", "third", side("c", false)), txn.CommitOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(db.Merge(bg, "", commit(t, db, "third", "third", side("c", false)), txn.CommitOptions{}))(t)
 					wantCopies(t, at(t, db, ""))
 				})
 			}
@@ -422,14 +373,8 @@ func TestConsolidatedBesideOldHandles(t *testing.T) {
 			})
 			snap := at(t, db, "")
 			wantCopies(t, snap, "", "g")
-			root, err := snap.Group(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := snap.Array(bg, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := must.Get(snap.Group(bg, ""))(t)
+			a := must.Get(snap.Array(bg, "x"))(t)
 			if root.Attributes().Len() != 1 || a.Meta().Attributes.Len() != 1 || a.Shape()[0] != 9 {
 				t.Errorf("%v, %v, %v", root.Attributes().Keys(), a.Meta().Attributes.Keys(), a.Shape())
 			}
@@ -443,9 +388,7 @@ func TestTrueDocumentWithNaN(t *testing.T) {
 	copied := `{"zarr_consolidated_format":1,"metadata":{"x/.zattrs":` + attrs + `,"x/.zarray":` + array + `,".zgroup":{"zarr_format":2}}}`
 	db := openDB(t, nil)
 	src := openURL(t, memoryURL(t, map[string]string{".zgroup": `{"zarr_format":2}`, "x/.zarray": array, "x/.zattrs": attrs, ".zmetadata": copied}))
-	if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{}))(t)
 	if got, err := at(t, db, "").TrueDocument(bg, ".zmetadata", []byte(copied)); string(got) != copied || err != nil {
 		t.Errorf("a true copy became %s, %v", got, err)
 	}
@@ -458,10 +401,7 @@ func TestTrueDocument(t *testing.T) {
 			db := openDB(t, nil)
 			consolidatedStore(t, db, v)
 			s := at(t, db, "")
-			stored, err := kv.Get(bg, s, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(kv.Get(bg, s, key))(t)
 			same, err := s.TrueDocument(bg, key, stored)
 			if err != nil || string(same) != string(stored) {
 				t.Fatalf("a true copy became %s, %v", same, err)
@@ -480,10 +420,7 @@ func TestTrueDocument(t *testing.T) {
 				return s.Session.DeletePrefix(bg, "g/y/")
 			})
 			s = at(t, db, "")
-			made, err := s.TrueDocument(bg, key, stored)
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := must.Get(s.TrueDocument(bg, key, stored))(t)
 			if !strings.Contains(string(made), "60") || strings.Contains(string(made), "g/y") || !strings.Contains(string(made), "g/h/z") {
 				t.Errorf("the copy is not that of the documents: %s", made)
 			}
@@ -526,9 +463,7 @@ func TestConsolidatedMetadataOfOthersChanges(t *testing.T) {
 					spec.Version = v
 					return errors.Join(setAttr(o, "g/y", "b", 2), create(o, "g/new", spec))
 				})
-				if err := s.Refresh(bg, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Refresh(bg, nil))
 			},
 			"single keys": func(t *testing.T, db *DB, s *Session) {
 				key := names.V3
@@ -539,39 +474,26 @@ func TestConsolidatedMetadataOfOthersChanges(t *testing.T) {
 				if err == nil {
 					err = s.Set(bg, "g/single/"+key, doc)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			},
 			"single keys with a condition": func(t *testing.T, db *DB, s *Session) {
 				for _, key := range names.Documents(v) {
 					if _, err := s.Locate(bg, "g/h/z/"+key); err != nil {
 						continue
 					}
-					if err := s.DeleteIf(bg, "g/h/z/"+key, Expect{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.DeleteIf(bg, "g/h/z/"+key, Expect{}))
 				}
 			},
 		} {
 			t.Run(fmt.Sprint(v, " ", name), func(t *testing.T) {
 				db := openDB(t, nil)
 				consolidatedStore(t, db, v)
-				s, err := db.Begin(bg, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(db.Begin(bg, ""))(t)
 				defer s.Abort()
-				if err := setAttr(s, "x", "a", 1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, setAttr(s, "x", "a", 1))
 				change(t, db, s)
-				if err := setAttr(s, "x", "a", 2); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := s.Commit(bg, txn.CommitOptions{Message: "session"}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, setAttr(s, "x", "a", 2))
+				must.Get(s.Commit(bg, txn.CommitOptions{Message: "session"}))(t)
 				sameNodes(t, at(t, db, ""), "")
 			})
 		}

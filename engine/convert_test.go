@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -53,27 +54,13 @@ func convertFixture(t *testing.T, f *fixture, to zarr.Version) string {
 		nothingAt(t, dest)
 		return "refused"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := openURL(t, dest)
-	at, err := got.dataset(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := src.dataset(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(got.dataset(bg))(t)
+	from := must.Get(src.dataset(bg))(t)
 	for _, n := range f.arrays() {
-		was, err := zarr.OpenArray(bg, from.View, names.Clean(n.Path), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := zarr.OpenArray(bg, at.View, names.Clean(n.Path), &zarr.OpenOptions{Version: to})
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := must.Get(zarr.OpenArray(bg, from.View, names.Clean(n.Path), nil))(t)
+		a := must.Get(zarr.OpenArray(bg, at.View, names.Clean(n.Path), &zarr.OpenOptions{Version: to}))(t)
 		if a, b := elements(t, a), elements(t, was); a != b {
 			t.Errorf("%s: other elements: %.80q, want %.80q", n.Path, a, b)
 		}
@@ -100,9 +87,7 @@ func elements(t *testing.T, a *zarr.Array) string {
 		return sumOf(t, a)
 	}
 	v, err := a.ReadVar(bg, zarr.Sel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var text []byte
 	for i := range v.Len() {
 		if text, err = a.Type().AppendJSON(text, v.At(i)); err != nil {
@@ -130,9 +115,7 @@ var convertible = map[string]string{
 func TestConvertThereAndBack(t *testing.T) {
 	folder := t.TempDir()
 	three, two := filepath.Join(folder, "three"), filepath.Join(folder, "two.zip")
-	if _, err := Export(bg, openURL(t, memoryURL(t, convertible)), three, ExportOptions{Format: zarr.V3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, convertible)), three, ExportOptions{Format: zarr.V3}))(t)
 	got := exported(t, three)
 	var keys []string
 	for k := range got {
@@ -141,10 +124,7 @@ func TestConvertThereAndBack(t *testing.T) {
 	if want := "g/a/c/0/0 g/a/zarr.json g/zarr.json zarr.json"; len(keys) != 4 || got["g/a/c/0/0"] != convertible["g/a/0.0"] {
 		t.Fatalf("keys %q, want %s", keys, want)
 	}
-	m, err := meta.ParseV3([]byte(got["g/a/zarr.json"]), builtin.Registry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(meta.ParseV3([]byte(got["g/a/zarr.json"]), builtin.Registry()))(t)
 	if m.DimensionNames == nil || *m.DimensionNames[0] != "y" {
 		t.Errorf("dimension names %v", m.DimensionNames)
 	}
@@ -155,9 +135,7 @@ func TestConvertThereAndBack(t *testing.T) {
 		t.Errorf("consolidated metadata %v, %v", root.Consolidated, err)
 	}
 
-	if _, err := Export(bg, openURL(t, three), two, ExportOptions{Format: zarr.V2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, three), two, ExportOptions{Format: zarr.V2}))(t)
 	back := exported(t, two)
 	for _, key := range []string{"g/a/0.0", "g/a/.zarray", "g/a/.zattrs", ".zgroup"} {
 		if !sameMeaning(back[key], convertible[key]) {
@@ -168,9 +146,7 @@ func TestConvertThereAndBack(t *testing.T) {
 		t.Errorf(".zmetadata: %v, %v", nodes, err)
 	}
 	again := filepath.Join(folder, "again.zip")
-	if _, err := Export(bg, openURL(t, three), again, ExportOptions{Format: zarr.V2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, three), again, ExportOptions{Format: zarr.V2}))(t)
 	a, _ := os.ReadFile(two)
 	if b, _ := os.ReadFile(again); string(a) != string(b) || len(a) == 0 {
 		t.Error("two conversions of one store differ")
@@ -237,25 +213,15 @@ func TestConvertRecodesShards(t *testing.T) {
 	spec := zarr.Spec{Shape: []int64{1 << 40}, Chunks: []int64{4}, Shards: []int64{8}, DataType: "int32",
 		Codecs: json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}},{"name":"gzip","configuration":{"level":1}}]`)}
 	store, url := newMemory(t)
-	a, err := zarr.Create(bg, store, "a", spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := zarr.Write(bg, a, zarr.Sel(zarr.Slice(1<<30, 1<<30+5, 1)), []int32{1, 2, 3, 4, 5}); err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(bg, store, "a", spec, nil))(t)
+	must.Do(t, zarr.Write(bg, a, zarr.Sel(zarr.Slice(1<<30, 1<<30+5, 1)), []int32{1, 2, 3, 4, 5}))
 	dest := filepath.Join(t.TempDir(), "out")
-	if _, err := Export(bg, openURL(t, url), dest, ExportOptions{Format: zarr.V2, Recode: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, url), dest, ExportOptions{Format: zarr.V2, Recode: true}))(t)
 	keys := exported(t, dest)
 	if len(keys) != 4 || !strings.Contains(keys["a/.zarray"], `"gzip"`) || keys["a/268435456"] == "" || keys["a/268435457"] == "" {
 		t.Errorf("keys %q", keys)
 	}
-	out, err := openURL(t, dest+"/a").Node(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(openURL(t, dest+"/a").Node(bg))(t)
 	b, _ := out.Array()
 	if got, _, err := zarr.Read[int32](bg, b, zarr.Sel(zarr.Slice(1<<30, 1<<30+6, 1))); err != nil || got[4] != 5 || got[5] != 0 {
 		t.Errorf("read %v, %v", got, err)
@@ -274,14 +240,10 @@ func TestExportToTheSameFormat(t *testing.T) {
 	}
 	for key, value := range want {
 		path := filepath.Join(dir, "in", filepath.FromSlash(key))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(value), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(value), 0o666)))
 	}
 	src, dest := openURL(t, filepath.Join(dir, "in")), filepath.Join(dir, "out.zip")
-	if _, err := Export(bg, src, dest, ExportOptions{Format: zarr.V2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, src, dest, ExportOptions{Format: zarr.V2}))(t)
 	if got := exported(t, dest); !maps.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

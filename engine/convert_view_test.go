@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -30,10 +31,7 @@ func TestConverted(t *testing.T) {
 			return s.Set(bg, "notes.txt", []byte("x"))
 		})
 		s := at(t, db, "")
-		session, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(db.Begin(bg, ""))(t)
 		defer session.Abort()
 		for _, view := range []kv.ReadLister{s.Converted(to), session.Converted(to)} {
 			for _, path := range []string{"a", "g/h/b"} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -42,10 +43,10 @@ func TestCopyNodeFromAnotherDatabase(t *testing.T) {
 // here, so virtual values become bytes.
 func TestCopyVirtualFromAnotherDatabase(t *testing.T) {
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "data"), []byte{1, 0, 0, 0, 2, 0, 0, 0}, 0o666))
+	must.Do(t, os.WriteFile(filepath.Join(folder, "data"), []byte{1, 0, 0, 0, 2, 0, 0, 0}, 0o666))
 	array := `{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"<i4","order":"C","fill_value":0,"compressor":null,"filters":null}`
 	set := filepath.Join(folder, "refs.json")
-	must(t, os.WriteFile(set, []byte(`{"a/.zarray":`+array+`,"a/0":["data",0,4],"a/1":["data",4,4]}`), 0o666))
+	must.Do(t, os.WriteFile(set, []byte(`{"a/.zarray":`+array+`,"a/0":["data",0,4],"a/1":["data",4,4]}`), 0o666))
 	path := filepath.Join(t.TempDir(), "from.zdb")
 	from := openAt(t, path, &Options{Create: true, ConfigDir: folder})
 	linkSet(t, from, set, Follow{}, ImportOptions{})
@@ -53,6 +54,6 @@ func TestCopyVirtualFromAnotherDatabase(t *testing.T) {
 	from = openAt(t, path, &Options{ConfigDir: folder})
 	source, to := at(t, from, ""), openDB(t, nil)
 	commit(t, to, "", "copy", func(s *Session) error { return s.CopyNode(bg, source, "a", "b") })
-	must(t, os.Remove(filepath.Join(folder, "data")))
+	must.Do(t, os.Remove(filepath.Join(folder, "data")))
 	wantInts(t, at(t, to, ""), "b", 1, 2)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -17,10 +18,7 @@ import (
 // pack and offset; the other chunks are read.
 func TestDamagedChunkIsNamed(t *testing.T) {
 	dir := t.TempDir() + "/t.zdb"
-	db, err := Open(bg, dir, &Options{Create: true, CacheBytes: -1, Author: "tester"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, dir, &Options{Create: true, CacheBytes: -1, Author: "tester"}))(t)
 	defer db.Close()
 	id := commit(t, db, "main", "array", func(s *Session) error {
 		spec := line(2048, 1024)
@@ -35,19 +33,14 @@ func TestDamagedChunkIsNamed(t *testing.T) {
 	if err != nil || len(packs) == 0 {
 		t.Fatal(packs, err)
 	}
-	b, err := os.ReadFile(packs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(packs[0]))(t)
 	// The elements 1024, 1025 … begin the second chunk.
 	offset := strings.Index(string(b), "\x00\x04\x00\x00\x01\x04\x00\x00")
 	if offset < 0 {
 		t.Fatal("the second chunk is not in the pack")
 	}
 	b[offset+100] ^= 1
-	if err := os.WriteFile(packs[0], b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(packs[0], b, 0o666))
 	a := array(t, at(t, db, ""), "g/temp")
 	if v, _, err := zarr.Read[int32](bg, a, zarr.Sel(zarr.Slice(0, 1024, 1))); err != nil || v[7] != 7 {
 		t.Errorf("the first chunk: %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
@@ -27,13 +28,10 @@ func TestUpdateAndView(t *testing.T) {
 	}
 	commit(t, db, "main", "change x", func(s *Session) error { return put(s, "x", 2, 20, 30) })
 
-	err := db.View(bg, "main", func(s *Snapshot) error {
+	must.Do(t, db.View(bg, "main", func(s *Snapshot) error {
 		wantInts(t, s, "x", 0, 1, 20, 30, 4, 5)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, rev := range []string{"main~1", second.String(), second.Short(), "main@{1}"} {
 		wantInts(t, at(t, db, rev), "x", 0, 1, 2, 3, 4, 5)
 	}
@@ -104,9 +102,7 @@ func TestErrorsOfOpening(t *testing.T) {
 	if _, err := Create(bg, dir+"/t.zdb", nil); !errors.Is(err, txn.ErrExists) {
 		t.Errorf("create twice: %v", err)
 	}
-	if err := disk.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, disk.Close())
 	if _, err := disk.At(bg, ""); !errors.Is(err, txn.ErrClosed) {
 		t.Errorf("after close: %v", err)
 	}
@@ -136,29 +132,18 @@ func TestIsolation(t *testing.T) {
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
 	before := at(t, db, "")
 	open := func() *Session {
-		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, ""))(t)
 		return s
 	}
 	a, b := open(), open()
-	if err := put(a, "x", 0, 10, 11); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(b, "x", 4, 14, 15); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(a, "x", 0, 10, 11))
+	must.Do(t, put(b, "x", 4, 14, 15))
 	wantInts(t, a, "x", 10, 11, 2, 3, 4, 5)
 	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
-	if _, err := a.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.Commit(bg, txn.CommitOptions{}))(t)
 	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
-	if _, err := b.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Commit(bg, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 10, 11, 2, 3, 14, 15)
 	wantInts(t, before, "x", 0, 1, 2, 3, 4, 5)
 	if err := put(b, "x", 0, 1); !errors.Is(err, txn.ErrSessionClosed) {
@@ -170,16 +155,10 @@ func TestResume(t *testing.T) {
 	o := memOptions()
 	db := openDB(t, o)
 	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := create(s, "g/x", line(6, 2)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, create(s, "g/x", line(6, 2)))
 	id := s.ID()
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
 	closeChecked(t, db)
 
 	db = openDB(t, o)
@@ -193,9 +172,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("resumed twice: %v", err)
 	}
 	wantInts(t, s, "g/x", 0, 1, 2, 3, 4, 5)
-	if err := put(s, "g/x", 1, 7); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(s, "g/x", 1, 7))
 	if err := s.Close(); err != nil { // the write is lost, the session is not
 		t.Fatal(err)
 	}
@@ -203,9 +180,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantInts(t, s, "g/x", 0, 1, 2, 3, 4, 5)
-	if _, err := s.Commit(bg, txn.CommitOptions{Message: "at last"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{Message: "at last"}))(t)
 	wantInts(t, at(t, db, ""), "g/x", 0, 1, 2, 3, 4, 5)
 	if _, err := db.Resume(bg, id); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("resumed after the commit: %v", err)
@@ -294,9 +269,7 @@ func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []str
 		a := array(t, at(t, db, fmt.Sprintf("main~%d", r.IntN(2))), "g/x")
 		for range 3 {
 			v, _, err := zarr.Read[int32](bg, a, box())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			seen = append(seen, fmt.Sprint(v))
 		}
 	}
@@ -377,9 +350,7 @@ func TestNodesOfASession(t *testing.T) {
 	now := at(t, db, "")
 	var paths []string
 	for n, err := range now.Walk(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		paths = append(paths, n.Path())
 	}
 	if want := []string{"", "a", "a/b", "z"}; !slices.Equal(paths, want) {

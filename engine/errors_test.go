@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -23,36 +24,21 @@ func TestErrorKinds(t *testing.T) {
 		a, err := s.CreateArray(bg, "x", spec)
 		return errors.Join(err, zarr.Write(bg, a, zarr.Sel(), []int32{1, 2, 3, 4}), s.Set(bg, "x/c/9", []byte("bad")))
 	})
-	if err := db.CreateTag(bg, "v1", first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", first))
 	snap := at(t, db, "")
-	mine, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := must.Get(db.Begin(bg, ""))(t)
+	theirs := must.Get(db.Begin(bg, ""))(t)
 	for i, s := range []*Session{mine, theirs} {
-		if err := zarr.Write(bg, array(t, s, "x"), zarr.Sel(), []int32{int32(i), 7, 7, 7}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, zarr.Write(bg, array(t, s, "x"), zarr.Sel(), []int32{int32(i), 7, 7, 7}))
 	}
-	if _, err := theirs.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(theirs.Commit(bg, txn.CommitOptions{}))(t)
 	_, conflict := mine.Commit(bg, txn.CommitOptions{})
 	_, changed := mine.SetIf(bg, "x/zarr.json", nil, Expect{Absent: true})
 	o := memOptions()
 	other := openDB(t, o)
 	commit(t, other, "", "x", func(s *Session) error { return create(s, "x", spec) })
 	other.Close()
-	reader, err := Open(bg, "db", &Options{FS: o.FS, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must.Get(Open(bg, "db", &Options{FS: o.FS, ReadOnly: true}))(t)
 	defer reader.Close()
 	get := func(key string) error { _, err := kv.Get(bg, snap, key); return err }
 	node := func(path string) error { _, err := snap.Array(bg, path); return err }
@@ -74,9 +60,7 @@ func TestErrorKinds(t *testing.T) {
 		_, err = Export(bg, src, dest, ExportOptions{})
 		return err
 	}
-	if err := os.WriteFile(dir+"/taken", []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/taken", []byte("x"), 0o666))
 	kinds := []error{ErrNotFound, ErrExists, ErrConflict, ErrCorrupt, ErrLocked, ErrReadOnly, ErrClosed}
 	for _, c := range []struct {
 		what string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -20,9 +21,7 @@ import (
 func everyConversion(t *testing.T, keys map[string]string, skip []string, check func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error)) {
 	t.Helper()
 	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
-	if _, err := db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{}))(t)
 	closeChecked(t, db)
 	for _, to := range []zarr.Version{zarr.V2, zarr.V3} {
 		t.Run(fmt.Sprintf("zarr%v", to), func(t *testing.T) {
@@ -41,10 +40,7 @@ func everyConversion(t *testing.T, keys map[string]string, skip []string, check 
 			res, err := ExportReferences(bg, databaseSource(t, db.Dir()), dest, ExportReferencesOptions{Parquet: parquet, Inline: true, Format: zarr.V2, Skip: skip})
 			out := map[string]string(nil)
 			if err == nil {
-				at, verr := openURL(t, dest).dataset(bg)
-				if verr != nil {
-					t.Fatal(verr)
-				}
+				at := must.Get(openURL(t, dest).dataset(bg))(t)
 				out = contents(t, at.View.(kv.ReadLister))
 			}
 			check(t, zarr.V2, res, out, err)
@@ -54,10 +50,7 @@ func everyConversion(t *testing.T, keys map[string]string, skip []string, check 
 
 func databaseSource(t *testing.T, dir string) *Source {
 	t.Helper()
-	src, err := OpenDatabaseSource(bg, dir, "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, dir, "", "", "", nil))(t)
 	t.Cleanup(func() {
 		if err := src.Close(); err != nil {
 			t.Error(err)
@@ -85,9 +78,7 @@ func TestExportStaleCopies(t *testing.T) {
 	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
 		keys := staleStore(t, v)
 		everyConversion(t, keys, nil, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			key := map[zarr.Version]string{zarr.V2: names.V2Metadata, zarr.V3: names.V3}[to]
 			doc, ok := out[key]
 			if !ok && strings.Contains(t.Name(), "parquet_true") && out["new/.zarray"] != "" {
@@ -122,9 +113,7 @@ func TestExportSkip(t *testing.T) {
 	view := kv.NewMem()
 	o := &zarr.OpenOptions{Version: zarr.V3}
 	for _, path := range []string{"", "g"} {
-		if _, err := zarr.CreateGroup(bg, view, path, zarr.Attributes{}, o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(zarr.CreateGroup(bg, view, path, zarr.Attributes{}, o))(t)
 	}
 	for path, chunks := range map[string][]int64{"a": {2}, "g/shards": {2}, "g/more": {2}} {
 		spec := zarr.Spec{Shape: []int64{4}, Chunks: chunks, DataType: "int8"}
@@ -135,9 +124,7 @@ func TestExportSkip(t *testing.T) {
 		if err == nil {
 			err = a.WriteBytes(bg, zarr.Sel(), []byte{1, 2, 3, 4})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	keys := contents(t, view)
 	keys["a/zarr.json"] = strings.Replace(keys["a/zarr.json"], `"zarr_format"`, `"mine": {"must_understand": false}, "zarr_format"`, 1)
@@ -146,9 +133,7 @@ func TestExportSkip(t *testing.T) {
 		keys[fmt.Sprintf("notes/%02d", i)] = "x"
 	}
 	everyConversion(t, keys, []string{"/g/shards"}, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		want := []string{`member "mine" of array /a`, "array /g/shards", "key a/more.txt"}
 		if to == zarr.V3 {
 			want = want[1:] // the member goes along
@@ -176,9 +161,7 @@ func TestExportSkip(t *testing.T) {
 		}
 	})
 	everyConversion(t, keys, []string{"g", "g/shards"}, func(t *testing.T, to zarr.Version, res *ExportResult, out map[string]string, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !slices.Contains(res.Behind, "group /g") || !slices.Contains(res.Behind, "array /g/more") {
 			t.Errorf("left behind: %q", res.Behind)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -39,10 +40,7 @@ func TestExportWritesMissingChunks(t *testing.T) {
 	})
 	closeChecked(t, db)
 	database := func() *Source {
-		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", nil))(t)
 		t.Cleanup(func() { src.Close() })
 		return src
 	}
@@ -51,10 +49,7 @@ func TestExportWritesMissingChunks(t *testing.T) {
 	check := func(view kv.Reader) {
 		t.Helper()
 		for name, all := range want {
-			a, err := zarr.OpenArray(bg, view, name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(zarr.OpenArray(bg, view, name, nil))(t)
 			if null := a.Meta().NullFill; null != all {
 				t.Errorf("%s: fill value null is %v", name, null)
 			}
@@ -77,18 +72,12 @@ func TestExportWritesMissingChunks(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "v2")
-	if _, err := Export(bg, src, dir, ExportOptions{Format: zarr.V2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, src, dir, ExportOptions{Format: zarr.V2}))(t)
 	check(openURL(t, "file://"+filepath.ToSlash(dir)).at.View)
 	set := filepath.Join(t.TempDir(), "set.json")
-	if _, err := ExportReferences(bg, src, set, ExportReferencesOptions{Format: zarr.V2, Inline: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ExportReferences(bg, src, set, ExportReferencesOptions{Format: zarr.V2, Inline: true}))(t)
 	check(openURL(t, "file://"+filepath.ToSlash(set)+"|kerchunk:").at.View)
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, src.Close())
 	db = openAt(t, db.Dir(), linkOptions(t, ""))
 	check(at(t, db, "").Converted(zarr.V2))
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -17,17 +18,12 @@ import (
 func volumeStore(t *testing.T, shape ...int64) map[string]string {
 	t.Helper()
 	m := kv.NewMem()
-	a, err := zarr.Create(bg, m, "", zarr.Spec{Version: zarr.V3, Shape: shape, Chunks: []int64{4, 4, 4}, DataType: "uint8", DimensionNames: []string{"x", "y", "z"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(bg, m, "", zarr.Spec{Version: zarr.V3, Shape: shape, Chunks: []int64{4, 4, 4}, DataType: "uint8", DimensionNames: []string{"x", "y", "z"}}, nil))(t)
 	values := make([]byte, shape[0]*shape[1]*shape[2])
 	for i := range values {
 		values[i] = byte(i%250) + 1
 	}
-	if err := a.WriteBytes(bg, zarr.Sel(), values); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.WriteBytes(bg, zarr.Sel(), values))
 	return contents(t, m)
 }
 
@@ -35,19 +31,12 @@ func volumeStore(t *testing.T, shape ...int64) map[string]string {
 func firstArray(t *testing.T, url string) (shape []int64, sum int) {
 	t.Helper()
 	src := openURL(t, url)
-	at, err := src.dataset(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(src.dataset(bg))(t)
 	for n, err := range zarr.Walk(bg, at.View, at.Path, src.open) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if a, ok := n.Array(); ok {
 			v, shape, err := zarr.Read[uint8](bg, a, zarr.Sel())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for _, x := range v {
 				sum += int(x)
 			}
@@ -125,8 +114,8 @@ func TestExportOverwritesNoNames(t *testing.T) {
 	src := openURL(t, memoryURL(t, volumeStore(t, 5, 4, 4)))
 	for _, name := range []string{"attributes.json", "info", "repo", "refs/branch.main/ref.json"} {
 		dest := filepath.Join(t.TempDir(), "papers")
-		must(t, os.MkdirAll(filepath.Join(dest, filepath.Dir(name)), 0o777))
-		must(t, os.WriteFile(filepath.Join(dest, name), []byte("my papers"), 0o666))
+		must.Do(t, os.MkdirAll(filepath.Join(dest, filepath.Dir(name)), 0o777))
+		must.Do(t, os.WriteFile(filepath.Join(dest, name), []byte("my papers"), 0o666))
 		for _, format := range append(ForeignExports(), "") {
 			if _, err := Export(bg, src, dest, ExportOptions{Overwrite: true, Foreign: ForeignOptions{Format: format}}); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("%s over %s: %v", format, name, err)

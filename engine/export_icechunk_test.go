@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/icechunk"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 )
@@ -24,9 +25,7 @@ func exportIcechunk(t *testing.T, db *DB, history bool) string {
 	src := sourceOf(t, db)
 	dest := filepath.Join(t.TempDir(), "repo")
 	o := ExportOptions{Foreign: ForeignOptions{Format: "icechunk", History: history}}
-	if _, err := Export(t.Context(), src, dest, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(t.Context(), src, dest, o))(t)
 	if _, err := Export(t.Context(), src, dest, o); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("onto what is there: %v", err)
 	}
@@ -40,10 +39,7 @@ func exportIcechunk(t *testing.T, db *DB, history bool) string {
 // sourceOf opens the branch main of a database that is open.
 func sourceOf(t *testing.T, db *DB) *Source {
 	t.Helper()
-	src, err := OpenDatabaseSource(t.Context(), db.Dir(), "main", "", "", &SourceOptions{Open: func(_ context.Context, _ string, o *Options) (*DB, error) { return db.Handle(o) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(t.Context(), db.Dir(), "main", "", "", &SourceOptions{Open: func(_ context.Context, _ string, o *Options) (*DB, error) { return db.Handle(o) }}))(t)
 	t.Cleanup(func() { src.Close() })
 	return src
 }
@@ -51,24 +47,13 @@ func sourceOf(t *testing.T, db *DB) *Source {
 // sums hashes every value of a version of a repository.
 func sums(t *testing.T, url string, follow Follow) map[string]string {
 	t.Helper()
-	src, err := OpenSource(t.Context(), url, &SourceOptions{Follow: follow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(t.Context(), url, &SourceOptions{Follow: follow}))(t)
 	defer src.Close()
-	view, err := src.Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(src.Store())(t)
 	got := map[string]string{}
 	for key, err := range view.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kv.Get(t.Context(), view, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		b := must.Get(kv.Get(t.Context(), view, key))(t)
 		sum := sha256.Sum256(b)
 		got[key] = hex.EncodeToString(sum[:])
 	}
@@ -80,9 +65,7 @@ func TestExportIcechunkHistory(t *testing.T) {
 		for _, link := range []bool{false, true} {
 			g := historyOf(t, name)
 			db := historyDB(t)
-			if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}))(t)
 			dest := exportIcechunk(t, db, true)
 			follow := g.follow
 			follow.Allow = []string{strings.TrimSuffix(g.url, "|icechunk:")}
@@ -91,33 +74,19 @@ func TestExportIcechunkHistory(t *testing.T) {
 					t.Errorf("%s: %s holds %v, want %v", name, ref, got, g.Versions[id].Keys)
 				}
 			}
-			store, err := dirkv.Open(dest, &dirkv.Options{ReadOnly: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := must.Get(dirkv.Open(dest, &dirkv.Options{ReadOnly: true}))(t)
 			defer store.Close()
 			if virtual := countVirtual(t, store); (virtual > 0) != link {
 				t.Errorf("%s: %d virtual chunks with link %v", name, virtual, link)
 			}
 			// There and back again.
 			back := historyDB(t)
-			src, err := OpenSource(t.Context(), "file://"+dest+"/|icechunk:", &SourceOptions{Follow: follow})
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := must.Get(OpenSource(t.Context(), "file://"+dest+"/|icechunk:", &SourceOptions{Follow: follow}))(t)
 			defer src.Close()
-			if _, err := back.ImportHistory(t.Context(), src, HistoryOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(back.ImportHistory(t.Context(), src, HistoryOptions{}))(t)
 			for _, ref := range db.Branches() {
-				head, err := back.Head(ref.Name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				a, err := db.Lookup(t.Context(), ref.Commit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				head := must.Get(back.Head(ref.Name))(t)
+				a := must.Get(db.Lookup(t.Context(), ref.Commit))(t)
 				b, err := back.Lookup(t.Context(), head)
 				if err != nil || a.Message != b.Message || !a.Time.Equal(b.Time) || a.Author != b.Author || a.Generation != b.Generation-1 {
 					t.Errorf("%s: %+v came back as %+v, %v", ref.Name, a, b, err)
@@ -129,14 +98,9 @@ func TestExportIcechunkHistory(t *testing.T) {
 
 func countVirtual(t *testing.T, files kv.Reader) (n int) {
 	t.Helper()
-	s, err := icechunk.Open(t.Context(), files, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(icechunk.Open(t.Context(), files, ""))(t)
 	for e, err := range s.Entries(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if strings.Contains(e.URL, "://") {
 			n++
 		}
@@ -153,24 +117,15 @@ func TestExportIcechunkMerge(t *testing.T) {
 		if err == nil {
 			err = s.Set(t.Context(), key+"zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := s.Commit(t.Context(), CommitOptions{Message: key, Properties: map[string]string{"k": "v"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		c := must.Get(s.Commit(t.Context(), CommitOptions{Message: key, Properties: map[string]string{"k": "v"}}))(t)
 		return c
 	}
 	base := commit("main", "")
-	if err := db.CreateBranch(t.Context(), "b/c", base.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(t.Context(), "b/c", base.ID))
 	other := commit("b/c", "x/")
 	commit("main", "y/")
-	if _, err := db.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}))(t)
 	dest := exportIcechunk(t, db, true)
 	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
 		t.Errorf("the merge holds %v", got)
@@ -186,12 +141,8 @@ func TestExportIcechunkMerge(t *testing.T) {
 	if err == nil {
 		err = s.Set(t.Context(), "notes.txt", []byte("text"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(t.Context(), CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Get(s.Commit(t.Context(), CommitOptions{}))(t)
 	src := sourceOf(t, db)
 	dest = filepath.Join(t.TempDir(), "repo")
 	if _, err := Export(t.Context(), src, dest, ExportOptions{Foreign: ForeignOptions{Format: "icechunk", History: true}}); !errors.Is(err, formats.ErrUnsupported) || !errors.Is(err, ErrConvert) {

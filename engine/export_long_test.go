@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // A long value goes to a directory in pieces, and into no more memory than these.
@@ -30,12 +31,8 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 	}
 	for key, value := range keys {
 		name := filepath.Join(src, filepath.FromSlash(key))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, value, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		must.Do(t, os.WriteFile(name, value, 0o666))
 	}
 	zipped := func(name string, method uint16) string {
 		var b bytes.Buffer
@@ -45,27 +42,19 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 			if err == nil {
 				_, err = w.Write(value)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		name = filepath.Join(dir, name)
-		if err := errors.Join(z.Close(), os.WriteFile(name, b.Bytes(), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(z.Close(), os.WriteFile(name, b.Bytes(), 0o666)))
 		return name
 	}
 	name := filepath.Join(dir, "db.zdb")
 	db, err := Create(t.Context(), name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := db.Import(bg, openURL(t, src), ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for _, from := range []string{src, zipped("stored.zip", zip.Store), zipped("packed.zip", zip.Deflate), name} {
 		dest := filepath.Join(dir, filepath.Base(from)+".out")
 		var before, after runtime.MemStats
@@ -85,9 +74,7 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 				t.Errorf("%s, %s: %d bytes, %v", from, what, len(got), err)
 			}
 			info, err := os.Stat(chunk)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return info
 		}
 		first := compare("exported")
@@ -98,15 +85,11 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 			t.Errorf("%s: what was there is written again", from)
 		}
 		f, err := os.OpenFile(chunk, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := f.WriteAt([]byte("X"), size/2); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Close())
 		if _, err := Export(bg, s, dest, ExportOptions{Resume: true}); err != nil {
 			t.Fatal(err)
 		}

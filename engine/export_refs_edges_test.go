@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -20,24 +21,16 @@ import (
 // text by key: "URL offset length", or the data with a prefix.
 func exportedSet(t *testing.T, db *DB, path string, o ExportReferencesOptions) (entries map[string]string, res *ExportResult, err error) {
 	t.Helper()
-	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", path, nil))(t)
 	defer src.Close()
 	dest := filepath.Join(t.TempDir(), "set.json")
 	if res, err = ExportReferences(bg, src, dest, o); err != nil {
 		return nil, nil, err
 	}
-	b, err := os.ReadFile(dest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(dest))(t)
 	entries = map[string]string{}
 	for e, err := range refs.ReadJSON(bg, kv.Bytes(b), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		entries[e.Key] = fmt.Sprintf("%s %d %d", e.URL, e.Offset, e.Length)
 		if e.Inline() {
 			entries[e.Key] = "data " + string(e.Data)
@@ -124,20 +117,12 @@ func TestExportReferencesVersion(t *testing.T) {
 	db := openDB(t, linkOptions(t, ""))
 	linkSet(t, db, set, Follow{}, ImportOptions{})
 	closeChecked(t, db)
-	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", nil))(t)
 	defer src.Close()
 	for version, want := range []int{5, 1} { // how often the URL is written
 		dest := filepath.Join(t.TempDir(), "set.json")
-		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Version: version}); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(dest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ExportReferences(bg, src, dest, ExportReferencesOptions{Version: version}))(t)
+		b := must.Get(os.ReadFile(dest))(t)
 		if n := bytes.Count(b, []byte("s3://bucket/folder/file")); n != want || bytes.HasPrefix(b, []byte(`{"version":1,`)) != (version == 1) {
 			t.Errorf("version %d has the URL %d times: %s", version, n, b)
 		}
@@ -165,10 +150,7 @@ func TestExportReferencesPlaces(t *testing.T) {
 	})
 	closeChecked(t, db)
 	for _, path := range []string{"nowhere", "loose"} {
-		nowhere, err := OpenDatabaseSource(bg, db.Dir(), "", "", path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nowhere := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", path, nil))(t)
 		dest := filepath.Join(t.TempDir(), "set")
 		if _, err := ExportReferences(bg, nowhere, dest, ExportReferencesOptions{}); !errors.Is(err, zarr.ErrNotFound) {
 			t.Errorf("of what is no node: %v", err)
@@ -176,10 +158,7 @@ func TestExportReferencesPlaces(t *testing.T) {
 		nothingAt(t, dest)
 		nowhere.Close()
 	}
-	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", nil))(t)
 	defer src.Close()
 
 	for _, parquet := range []bool{false, true} {
@@ -189,9 +168,7 @@ func TestExportReferencesPlaces(t *testing.T) {
 		}
 		nothingAt(t, dest)
 		nothingAt(t, dest+".packs")
-		if err := os.Mkdir(dest+".packs", 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dest+".packs", 0o777))
 		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet}); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("over packs: %v", err)
 		}
@@ -200,25 +177,16 @@ func TestExportReferencesPlaces(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"set", "a b", "a%41", "a#b", "a?b", "{{a}}", "a[1]", "é"} {
 		for version := range 2 {
-			if err := errors.Join(os.RemoveAll(name), os.RemoveAll(name+".packs")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := ExportReferences(bg, src, name, ExportReferencesOptions{Version: version}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.RemoveAll(name), os.RemoveAll(name+".packs")))
+			must.Get(ExportReferences(bg, src, name, ExportReferencesOptions{Version: version}))(t)
 			if err := os.Rename(name, "set.json"); err != nil { // a plain name for the URL; packs stay
 				t.Fatal(err)
 			}
-			here, err := os.Getwd()
-			if err != nil {
-				t.Fatal(err)
-			}
+			here := must.Get(os.Getwd())(t)
 			if got := textOf(t, nodeOf(t, filepath.Join(here, "set.json")+"|kerchunk:|zarr:big", Follow{Allow: []string{filepath.ToSlash(here)}})); got != string(large) {
 				t.Errorf("%s: other values", name)
 			}
-			if err := os.Remove("set.json"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove("set.json"))
 		}
 	}
 }
@@ -231,9 +199,7 @@ func TestExportReferencesStops(t *testing.T) {
 	db := openDB(t, linkOptions(t, ""))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
 	closeChecked(t, db)
-	if err := os.Remove(base + "/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(base+"/a"))
 	_, _, err := exportedSet(t, db, "", ExportReferencesOptions{InlineThreshold: 1})
 	if err == nil || !strings.Contains(err.Error(), "t/") {
 		t.Errorf("error %v", err)
@@ -250,17 +216,10 @@ func TestExportReferencesThenWrite(t *testing.T) {
 	want := ints(t, at(t, db, ""), "g/x")
 	closeChecked(t, db)
 
-	src, err := OpenDatabaseSource(bg, path, "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, path, "", "", "", nil))(t)
 	set := filepath.Join(t.TempDir(), "set.json")
-	if _, err := ExportReferences(bg, src, set, ExportReferencesOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ExportReferences(bg, src, set, ExportReferencesOptions{}))(t)
+	must.Do(t, src.Close())
 
 	db = openAt(t, path, linkOptions(t, config))
 	linkSet(t, db, set, Follow{}, ImportOptions{To: "linked"})

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -33,10 +34,7 @@ func TestExportReferences(t *testing.T) {
 	})
 	closeChecked(t, db)
 	open := func() *Source {
-		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil))(t)
 		return src
 	}
 	out := t.TempDir()
@@ -48,14 +46,9 @@ func TestExportReferences(t *testing.T) {
 			var texts []string
 			dest := filepath.Join(out, name)
 			for range 2 {
-				if err := errors.Join(os.RemoveAll(dest), os.RemoveAll(dest+".packs")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.RemoveAll(dest), os.RemoveAll(dest+".packs")))
 				src := open()
-				res, err := ExportReferences(bg, src, dest, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := must.Get(ExportReferences(bg, src, dest, o))(t)
 				if res.Keys != 7 {
 					t.Errorf("%d keys", res.Keys)
 				}
@@ -64,10 +57,7 @@ func TestExportReferences(t *testing.T) {
 				}
 				src.Close()
 				if !o.Parquet {
-					b, err := os.ReadFile(dest)
-					if err != nil {
-						t.Fatal(err)
-					}
+					b := must.Get(os.ReadFile(dest))(t)
 					texts = append(texts, string(b))
 				}
 			}
@@ -119,21 +109,14 @@ func TestExportReferencesInlined(t *testing.T) {
 	db := linked(t, o, tiles(16, "null", refs), opts)
 	closeChecked(t, db)
 	o.requests()
-	src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow}))(t)
 	defer src.Close()
 	for _, parquet := range []bool{false, true} {
 		dest := filepath.Join(t.TempDir(), "set")
-		if _, err := ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet, InlineThreshold: 16}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ExportReferences(bg, src, dest, ExportReferencesOptions{Parquet: parquet, InlineThreshold: 16}))(t)
 		o.want(t, fmt.Sprintf("parquet %v", parquet), "GET /f 912-4095", "GET /g 896-4079")
 		got := make([]byte, 3200)
-		if err := nodeOf(t, dest+"|kerchunk:|zarr:t", Follow{}).ReadBytes(bg, zarr.Sel(), got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nodeOf(t, dest+"|kerchunk:|zarr:t", Follow{}).ReadBytes(bg, zarr.Sel(), got))
 		for i := range refs {
 			if at := 4080 - 16*i; !bytes.Equal(got[16*i:][:16], data[at:][:16]) {
 				t.Fatalf("parquet %v: chunk %d is %v", parquet, i, got[16*i:][:16])
@@ -226,14 +209,10 @@ func TestExportReferencesOfV3(t *testing.T) {
 	closeChecked(t, db)
 	for _, o := range []ExportReferencesOptions{{Format: zarr.V2}, {Format: zarr.V2, Version: 1, Inline: true}, {Format: zarr.V2, Parquet: true}} {
 		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "g", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		dest := filepath.Join(t.TempDir(), "set")
 		_, err = ExportReferences(bg, src, dest, o)
-		if err := errors.Join(err, src.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, src.Close()))
 		got := make([]byte, len(values))
 		n := nodeOf(t, dest+"|kerchunk:|zarr2:t", Follow{})
 		if err := n.ReadBytes(bg, zarr.Sel(), got); err != nil || !bytes.Equal(got, values) || n.DimensionNames()[0] != "time" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -23,20 +24,11 @@ import (
 func exported(t *testing.T, dest string) map[string]string {
 	t.Helper()
 	if strings.HasSuffix(dest, ".zip") {
-		b, err := os.ReadFile(dest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := zipkv.Open(bg, kv.Bytes(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(dest))(t)
+		z := must.Get(zipkv.Open(bg, kv.Bytes(b)))(t)
 		return contents(t, z)
 	}
-	d, err := dirkv.Open(dest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(dirkv.Open(dest, nil))(t)
 	defer d.Close()
 	return contents(t, d)
 }
@@ -50,31 +42,19 @@ func TestExportImportExport(t *testing.T) {
 		if dest == "deep/down/a.zarr" {
 			dest = "b.zip"
 		}
-		res, err := Export(bg, src, first, ExportOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(Export(bg, src, first, ExportOptions{}))(t)
 		if res.Keys != int64(len(keys)) || res.Bytes == 0 {
 			t.Errorf("result %+v for %d keys", res, len(keys))
 		}
 		sameContents(t, exported(t, first), keys)
 
 		db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
-		if _, err := db.Import(bg, openURL(t, first), ImportOptions{To: "in/here"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Import(bg, openURL(t, first), ImportOptions{To: "in/here"}))(t)
 		closeChecked(t, db)
 		second := filepath.Join(t.TempDir(), dest)
-		again, err := OpenDatabaseSource(bg, db.Dir(), "", "", "in/here", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Export(bg, again, second, ExportOptions{Workers: 3}); err != nil {
-			t.Fatal(err)
-		}
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "in/here", nil))(t)
+		must.Get(Export(bg, again, second, ExportOptions{Workers: 3}))(t)
+		must.Do(t, again.Close())
 		sameContents(t, exported(t, second), keys)
 		if a, b := read(t, first), read(t, second); strings.HasSuffix(dest, ".zip") && a != "" && a != b {
 			t.Errorf("%s: the archives differ", dest)
@@ -96,38 +76,21 @@ func TestExportOfAVersion(t *testing.T) {
 	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
 	first := commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
 	commit(t, db, "", "change", func(s *Session) error { return put(s, "x", 0, 50) })
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := put(s, "x", 0, 60); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
+	must.Do(t, put(s, "x", 0, 60))
 	session := s.ID().String()
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
 	closeChecked(t, db)
 	for i, c := range []struct {
 		rev, session string
 		want         int32
 	}{{"", "", 50}, {first.String(), "", 0}, {"main~1", "", 0}, {"", session, 60}} {
-		src, err := OpenDatabaseSource(bg, db.Dir(), c.rev, c.session, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenDatabaseSource(bg, db.Dir(), c.rev, c.session, "", nil))(t)
 		dest := filepath.Join(t.TempDir(), "out")
-		if _, err := Export(bg, src, dest, ExportOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := src.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, src, dest, ExportOptions{}))(t)
+		must.Do(t, src.Close())
 		out := openURL(t, dest+"|zarr:x")
-		n, err := out.Node(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(out.Node(bg))(t)
 		a, _ := n.Array()
 		v, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 		if err != nil || v[0] != c.want {
@@ -162,12 +125,8 @@ func TestExportOverwritesNothingElse(t *testing.T) {
 		dest := filepath.Join(t.TempDir(), "dest")
 		for name, text := range c.files {
 			where := filepath.Join(dest, name)
-			if err := os.MkdirAll(filepath.Dir(where), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(where, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(where), 0o777))
+			must.Do(t, os.WriteFile(where, []byte(text), 0o666))
 		}
 		_, err := Export(bg, src, dest, c.o)
 		if !errors.Is(err, c.want) || err != nil && c.want == nil {
@@ -272,10 +231,7 @@ func TestExportOfNothing(t *testing.T) {
 	db := openDB(t, &Options{Create: true})
 	closeChecked(t, db)
 	for _, path := range []string{"", "nope"} {
-		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", path, nil))(t)
 		dest := filepath.Join(t.TempDir(), "out")
 		if _, err := Export(bg, src, dest, ExportOptions{}); !errors.Is(err, zarr.ErrNotFound) {
 			t.Errorf("%q: %v", path, err)
@@ -283,9 +239,7 @@ func TestExportOfNothing(t *testing.T) {
 		if _, err := os.Stat(dest); err == nil {
 			t.Errorf("%q: the destination was made", path)
 		}
-		if err := src.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, src.Close())
 	}
 }
 
@@ -297,24 +251,18 @@ func TestDirectoryOfStores(t *testing.T) {
 	}
 	keys["two/.zarray"], keys["two/0.0"] = arrayV2(), "chunk"
 	db := openDB(t, nil)
-	if _, err := db.Import(bg, openURL(t, memoryURL(t, keys)+"|zarr:"), ImportOptions{To: "all"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, memoryURL(t, keys)+"|zarr:"), ImportOptions{To: "all"}))(t)
 	got := contents(t, kv.SubLister(at(t, db, ""), "all"))
 	sameContents(t, got, keys)
 	var names []string
 	for m, err := range at(t, db, "").Members(bg, "all") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		names = append(names, m.Name+" "+m.Node.Version().String())
 	}
 	if want := []string{"one 3", "two 2"}; !slices.Equal(names, want) {
 		t.Errorf("members %v, want %v", names, want)
 	}
 	dest := filepath.Join(t.TempDir(), "out")
-	if _, err := Export(bg, openURL(t, memoryURL(t, got)+"|zarr:"), dest, ExportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, got)+"|zarr:"), dest, ExportOptions{}))(t)
 	sameContents(t, exported(t, dest), keys)
 }

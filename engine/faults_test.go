@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -120,15 +121,9 @@ func TestEveryOperationFails(t *testing.T) {
 		mem := vfs.NewMem()
 		var n atomic.Int64
 		db, err := Open(bg, "db", faultOptions(mem))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := faultHistory(db, 1, 1); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Get(faultHistory(db, 1, 1))(t)
+		must.Do(t, db.Close())
 		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if n.Add(1) == k {
 				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errBoom)
@@ -212,18 +207,12 @@ func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
 func TestEveryReadFlips(t *testing.T) {
 	mem := vfs.NewMem()
 	db, err := Open(bg, "db", faultOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := faultHistory(db, 1, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Get(faultHistory(db, 1, 3))(t)
 	if err := db.Checkpoint(bg); err != nil { // so that tables are read too
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	failed := 0
 	for k := int64(1); ; k++ {
 		fs := flipFS{FS: mem, n: new(atomic.Int64), k: new(atomic.Int64), read: new(atomic.Value)}
@@ -289,14 +278,10 @@ func TestDiskFull(t *testing.T) {
 	var on atomic.Bool
 	fs := fullFS{vfs.NewMem(), &on}
 	db := openDB(t, faultOptions(fs))
-	if _, err := faultHistory(db, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(faultHistory(db, 1, 1))(t)
 	on.Store(true)
 	s, err := db.Begin(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Abort()
 	value := []byte(strings.Repeat("too much", 500))
 	err = s.Set(bg, "doc", value)
@@ -310,9 +295,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("read %d, %v", got, err)
 	}
 	on.Store(false)
-	if err := s.Set(bg, "doc", value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "doc", value))
 	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Fatalf("with space again: %v", err)
 	}
@@ -328,15 +311,9 @@ func TestReadOnlyDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			db, err := Open(bg, "db", faultOptions(mem))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := faultHistory(db, 1, 2); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Get(faultHistory(db, 1, 2))(t)
+			must.Do(t, db.Close())
 			fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 					return &os.PathError{Op: "open", Path: op.Path, Err: errno}
@@ -387,13 +364,8 @@ func TestFailedSyncStopsCommits(t *testing.T) {
 		}
 		return nil
 	}))
-	db, err := Open(bg, "db", faultOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := faultHistory(db, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, "db", faultOptions(fs)))(t)
+	must.Get(faultHistory(db, 1, 1))(t)
 	on.Store(true)
 	if made, err := faultHistory(db, 2, 3); made != 0 || !errors.Is(err, errBoom) {
 		t.Errorf("%d commits, %v", made, err)
@@ -403,10 +375,7 @@ func TestFailedSyncStopsCommits(t *testing.T) {
 		t.Errorf("%d commits after the failure, %v", made, err)
 	}
 	_ = db.Close() // reports the failure again
-	db, err = Open(bg, "db", faultOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db = must.Get(Open(bg, "db", faultOptions(mem.CrashClone(vfs.CrashCloneCfg{}))))(t)
 	if got, err := readFault(db); err != nil || got != 1 {
 		t.Errorf("read %d, %v", got, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -87,24 +88,15 @@ func (f *fixture) arrays() (list []fixtureNode) {
 
 func unzipped(t testing.TB, name string) map[string]string {
 	t.Helper()
-	r, err := zip.OpenReader(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(zip.OpenReader(name))(t)
 	defer r.Close()
 	files := map[string]string{}
 	for _, f := range r.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
-		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(f.Open())(t)
+		b := must.Get(io.ReadAll(in))(t)
 		files[f.Name] = string(b)
 	}
 	return files
@@ -116,17 +108,10 @@ func zipped(t testing.TB, keys map[string]string) string {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		f, err := w.Create(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(f, keys[key]); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(w.Create(key))(t)
+		must.Get(io.WriteString(f, keys[key]))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return out.String()
 }
 
@@ -134,9 +119,7 @@ func zipped(t testing.TB, keys map[string]string) string {
 func sumOf(t testing.TB, a *zarr.Array) string {
 	t.Helper()
 	if a.Type().Variable() {
-		if _, err := a.ReadVar(bg, zarr.Sel()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.ReadVar(bg, zarr.Sel()))(t)
 		return ""
 	}
 	size := int64(a.Type().Size())
@@ -144,9 +127,7 @@ func sumOf(t testing.TB, a *zarr.Array) string {
 		size *= n
 	}
 	b := make([]byte, size)
-	if err := a.ReadBytes(bg, zarr.Sel(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ReadBytes(bg, zarr.Sel(), b))
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -93,9 +94,7 @@ func TestForeignFormats(t *testing.T) {
 	write := func(name string, b []byte) {
 		t.Helper()
 		p := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o777), os.WriteFile(p, b, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(p), 0o777), os.WriteFile(p, b, 0o666)))
 	}
 	write("a b%20c.rows", file)
 	write("d/rows.txt", []byte("xxx"))
@@ -104,38 +103,23 @@ func TestForeignFormats(t *testing.T) {
 	for i, url := range []string{filepath.Join(dir, "a b%20c.rows"), filepath.Join(dir, "d")} {
 		ctx := t.Context()
 		adapters := rowsAdapters(rowsFormat(i == 1))
-		src, err := OpenSource(ctx, url, &SourceOptions{Adapters: adapters})
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenSource(ctx, url, &SourceOptions{Adapters: adapters}))(t)
 		defer src.Close()
 		if full, err := src.Detect(ctx); err != nil || !strings.HasSuffix(full, "|rows:") {
 			t.Fatalf("detected %s, %v", full, err)
 		}
-		node, err := src.Node(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		node := must.Get(src.Node(ctx))(t)
 		a, _ := node.Array()
 		checkRows(t, a, want[i])
 		for _, link := range []bool{false, true} {
-			db, err := Create(bg, filepath.Join(dir, fmt.Sprint(i, link)), &Options{Adapters: adapters})
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(Create(bg, filepath.Join(dir, fmt.Sprint(i, link)), &Options{Adapters: adapters}))(t)
 			defer db.Close()
 			if _, err := db.Import(ctx, src, ImportOptions{To: "x", Link: link, Message: "m"}); err != nil {
 				t.Fatalf("import, link %v: %v", link, err)
 			}
-			snap, err := db.At(ctx, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			snap := must.Get(db.At(ctx, "main"))(t)
 			defer snap.Close()
-			a, err := snap.Array(ctx, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(snap.Array(ctx, "x"))(t)
 			checkRows(t, a, want[i])
 		}
 	}

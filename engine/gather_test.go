@@ -20,6 +20,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -153,23 +154,15 @@ func linked(t testing.TB, o *origin, set string, opts *Options) *DB {
 	}
 	opts.Follow.Allow = append(opts.Follow.Allow, o.URL+"/")
 	db := openDB(t, opts)
-	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters}))(t)
 	defer src.Close()
-	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateLocal}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateLocal}))(t)
 	return db
 }
 
 func readAll(t testing.TB, h hierarchy) []byte {
 	t.Helper()
-	b, err := values(t, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(values(t, h))(t)
 	return b
 }
 
@@ -201,18 +194,10 @@ func TestGather(t *testing.T) {
 	for what, h := range map[string]hierarchy{"snapshot": at(t, db, ""), "set": nil} {
 		if h == nil {
 			base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(50, "null", refs), "ORIGIN", o.URL)})
-			src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters, Workers: 3})
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := must.Get(OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: opts.Follow, Adapters: opts.Adapters, Workers: 3}))(t)
 			defer src.Close()
-			if _, err := src.Node(bg); err != nil {
-				t.Fatal(err)
-			}
-			at, err := src.dataset(bg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(src.Node(bg))(t)
+			at := must.Get(src.dataset(bg))(t)
 			h = nodes{at.View, src.open}
 		}
 		for range 2 {
@@ -224,14 +209,9 @@ func TestGather(t *testing.T) {
 	}
 
 	// A session reads the same, and what it wrote from itself.
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	defer s.Abort()
-	if err := s.Set(bg, "t/0", bytes.Repeat([]byte{9}, 50)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "t/0", bytes.Repeat([]byte{9}, 50)))
 	copy(want, bytes.Repeat([]byte{9}, 50))
 	if got := readAll(t, s); !bytes.Equal(got, want) {
 		t.Error("session: other values")
@@ -390,14 +370,9 @@ func TestGatherRecorded(t *testing.T) {
 	opts.Adapters = hasty(remote.Options{})
 	base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(10, "null", refs), "ORIGIN", o.URL)})
 	follow := Follow{Allow: []string{o.URL}}
-	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: follow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: follow}))(t)
 	defer src.Close()
-	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}))(t)
 	o.want(t, "linking", "HEAD /a")
 	db.env.Follow = follow
 	if got := readAll(t, at(t, db, "")); !bytes.Equal(got, data[:20]) {
@@ -464,77 +439,43 @@ func TestGatherRoot(t *testing.T) {
 	keys := func(prefix string) map[string][]byte {
 		files := map[string][]byte{}
 		for key, err := range mem.List(bg, kv.ListOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := kv.Get(bg, mem, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			b := must.Get(kv.Get(bg, mem, key))(t)
 			files[prefix+key] = b
 		}
 		return files
 	}
 	data := numbered(64 * 64)
-	plain, err := zarr.Create(bg, mem, "p", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{32, 32}, DataType: "uint8", Codecs: []byte(`["bytes","crc32c"]`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sharded, err := zarr.Create(bg, mem, "s", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{8, 8}, Shards: []int64{64, 32}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := zarr.Create(bg, mem, "r", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{64, 64}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(zarr.Create(bg, mem, "p", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{32, 32}, DataType: "uint8", Codecs: []byte(`["bytes","crc32c"]`)}, nil))(t)
+	sharded := must.Get(zarr.Create(bg, mem, "s", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{8, 8}, Shards: []int64{64, 32}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil))(t)
+	raw := must.Get(zarr.Create(bg, mem, "r", zarr.Spec{Shape: []int64{64, 64}, Chunks: []int64{64, 64}, DataType: "uint8", Codecs: []byte(`["bytes"]`)}, nil))(t)
 	for _, a := range []*zarr.Array{plain, sharded, raw} {
-		if err := a.WriteBytes(bg, zarr.Sel(), data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.WriteBytes(bg, zarr.Sel(), data))
 	}
-	if err := mem.Delete(bg, "p/c/1/1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.Delete(bg, "p/c/1/1"))
 	o := newOrigin(t, keys("/z/"))
 	size := len(o.files["/z/s/c/0/0"])
-	u, err := url.Parse(o.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := OpenSource(bg, "http://"+u.Host+"/z/", &SourceOptions{Adapters: hasty(remote.Options{Gap: 40, MaxMerged: 1000}), Workers: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(o.URL))(t)
+	src := must.Get(OpenSource(bg, "http://"+u.Host+"/z/", &SourceOptions{Adapters: hasty(remote.Options{Gap: 40, MaxMerged: 1000}), Workers: 2}))(t)
 	defer src.Close()
 	open := func(path string) *zarr.Array {
 		a, err := zarr.OpenArray(bg, src.at.View, "z/"+path, src.open)
 		if err != nil {
 			a, err = zarr.OpenArray(bg, src.at.Dir(), path, src.open)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return a
 	}
 	read := func(a *zarr.Array, sel string) []byte {
 		t.Helper()
-		s, err := zarr.ParseSelection(sel, a.DimensionNames())
-		if err != nil {
-			t.Fatal(err)
-		}
-		shape, err := a.Resolve(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(zarr.ParseSelection(sel, a.DimensionNames()))(t)
+		shape := must.Get(a.Resolve(s))(t)
 		n := int64(1)
 		for _, k := range shape {
 			n *= k
 		}
 		b := make([]byte, n)
-		if err := a.ReadBytes(bg, s, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.ReadBytes(bg, s, b))
 		return b
 	}
 	box := func(y0, y1, x0, x1 int) (b []byte) {
@@ -579,10 +520,7 @@ func TestGatherCopies(t *testing.T) {
 	want := readAll(t, at(t, db, ""))
 	o.requests()
 
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	defer s.Abort()
 	if keys, bytes, err := db.Localize(bg, s, "t", LocalizeOptions{}); err != nil || keys != 40 || bytes != 1000 {
 		t.Errorf("%d keys, %d bytes, %v", keys, bytes, err)
@@ -595,15 +533,10 @@ func TestGatherCopies(t *testing.T) {
 
 	// Of a set that is copied, metadata is read too.
 	base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(tiles(25, "null", refs), "ORIGIN", o.URL)})
-	src, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters}))(t)
 	defer src.Close()
 	copied := openDB(t, memOptions())
-	if _, err := copied.Import(bg, src, ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(copied.Import(bg, src, ImportOptions{}))(t)
 	o.want(t, "import", "GET /a 0-1924", "GET /b 50-1974")
 	if got := readAll(t, at(t, copied, "")); !bytes.Equal(got, want) {
 		t.Error("imported: other values")
@@ -616,10 +549,7 @@ func TestGatherCopies(t *testing.T) {
 	o.mu.Lock()
 	delete(o.files, "/b")
 	o.mu.Unlock()
-	again, err := OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(OpenSource(bg, base+"/refs.json", &SourceOptions{Follow: Follow{Allow: []string{o.URL}}, Adapters: opts.Adapters}))(t)
 	defer again.Close()
 	if found, r := problems(t, again, RefCheckOptions{From: 10}); len(found) != 15 || r.Done != 40 {
 		t.Errorf("%q, %+v", found, r)
@@ -679,15 +609,9 @@ func TestGatherZip(t *testing.T) {
 	}
 	o := newOrigin(t, map[string][]byte{"/x.zip": []byte(zipped(t, keys))})
 	for _, url := range []string{o.URL + "/x.zip|zip:|zarr2:t", o.URL + "/x.zip|zip:t/"} {
-		src, err := OpenSource(bg, url, &SourceOptions{Adapters: hasty(remote.Options{})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenSource(bg, url, &SourceOptions{Adapters: hasty(remote.Options{})}))(t)
 		defer src.Close()
-		n, err := src.Node(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(src.Node(bg))(t)
 		a, _ := n.Array()
 		o.requests()
 		got := make([]byte, 6400)
@@ -698,9 +622,7 @@ func TestGatherZip(t *testing.T) {
 			t.Errorf("reading: asked for %q", asked)
 		}
 		db := openDB(t, nil)
-		if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Import(bg, src, ImportOptions{}))(t)
 		if asked := o.requests(); len(asked) > 3 {
 			t.Errorf("importing: asked for %q", asked)
 		}
@@ -717,14 +639,10 @@ func shardOf(t *testing.T) (doc, shard, data []byte) {
 	if err == nil {
 		err = a.WriteBytes(bg, zarr.Sel(), data)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	doc, err1 := kv.Get(bg, mem, "zarr.json")
 	shard, err2 := kv.Get(bg, mem, "c/0/0")
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2))
 	return doc, shard, data
 }
 
@@ -746,10 +664,7 @@ func shardOnServer(t *testing.T) (o *origin, db *DB, data []byte) {
 // shardColumn reads the second column of inner chunks.
 func shardColumn(t *testing.T, a *zarr.Array) ([]byte, error) {
 	t.Helper()
-	sel, err := zarr.ParseSelection(":,8:16", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := must.Get(zarr.ParseSelection(":,8:16", nil))(t)
 	got := make([]byte, 32*8)
 	return got, a.ReadBytes(bg, sel, got)
 }
@@ -805,13 +720,9 @@ func TestGatherShardSources(t *testing.T) {
 		if err == nil {
 			_, err = f.Write(b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	files := map[string][]byte{
 		"/z/t/zarr.json": doc, "/z/t/c/0/0": shard, "/s": append([]byte("head"), shard...),
 		"/x.zip": archive.Bytes(), "/padded": append([]byte("head"), archive.Bytes()...),
@@ -825,15 +736,9 @@ func TestGatherShardSources(t *testing.T) {
 			base := folder(t, map[string]string{"refs.json": strings.ReplaceAll(set, "ORIGIN", o.URL)})
 			url = strings.Replace(url, "SET", base+"/refs.json", 1)
 		}
-		src, err := OpenSource(bg, strings.Replace(url, "ORIGIN", o.URL, 1), &SourceOptions{Adapters: hasty(apart), Follow: Follow{Allow: []string{o.URL + "/"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenSource(bg, strings.Replace(url, "ORIGIN", o.URL, 1), &SourceOptions{Adapters: hasty(apart), Follow: Follow{Allow: []string{o.URL + "/"}}}))(t)
 		defer src.Close()
-		n, err := src.Node(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(src.Node(bg))(t)
 		a, _ := n.Array()
 		allAtOnce(o)
 		if got, err := shardColumn(t, a); err != nil || !bytes.Equal(got, columnOf(data)) {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,10 +13,7 @@ var provenBy = regexp.MustCompile("([a-z0-9/]+)\\.`(Test[A-Za-z0-9]+)`")
 
 // Every test that docs/guarantees.md names exists, and every row names one.
 func TestGuaranteesAreTested(t *testing.T) {
-	page, err := os.ReadFile("../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/guarantees.md"))(t)
 	sources := map[string]string{}
 	found := provenBy.FindAllStringSubmatch(string(page), -1)
 	if len(found) < 40 {
@@ -28,15 +26,9 @@ func TestGuaranteesAreTested(t *testing.T) {
 			if pkg == "zarrdb" {
 				dir = ".."
 			}
-			files, err := filepath.Glob(dir + "/*_test.go")
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := must.Get(filepath.Glob(dir + "/*_test.go"))(t)
 			for _, f := range files {
-				b, err := os.ReadFile(f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(os.ReadFile(f))(t)
 				sources[pkg] += string(b)
 			}
 		}

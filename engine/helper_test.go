@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -55,10 +56,7 @@ func openDB(t testing.TB, o *Options) *DB {
 
 func openAt(t testing.TB, dir string, o *Options) *DB {
 	t.Helper()
-	db, err := Open(bg, dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, dir, o))(t)
 	t.Cleanup(func() { closeChecked(t, db) })
 	return db
 }
@@ -96,20 +94,14 @@ func head(t testing.TB, db *DB, branch string) txn.CommitID {
 	if branch == "" {
 		branch = txn.MainBranch
 	}
-	id, err := db.Head(branch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Head(branch))(t)
 	return id
 }
 
 // at opens a version until the test ends.
 func at(t testing.TB, db *DB, rev string) *Snapshot {
 	t.Helper()
-	s, err := db.At(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, rev))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -121,10 +113,7 @@ type hierarchy interface {
 
 func array(t testing.TB, h hierarchy, path string) *zarr.Array {
 	t.Helper()
-	a, err := h.Array(bg, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(h.Array(bg, path))(t)
 	return a
 }
 
@@ -132,9 +121,7 @@ func array(t testing.TB, h hierarchy, path string) *zarr.Array {
 func ints(t testing.TB, h hierarchy, path string) []int32 {
 	t.Helper()
 	v, _, err := zarr.Read[int32](bg, array(t, h, path), zarr.Sel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -181,9 +168,7 @@ func contents(t testing.TB, v kv.ReadLister) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for k, err := range v.List(bg, kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b, err := kv.Get(bg, v, k)
 		if err != nil {
 			t.Fatalf("get %s: %v", k, err)
@@ -215,9 +200,7 @@ func clipped(list []string) string {
 func attributes(t testing.TB, pairs ...any) (attrs zarr.Attributes) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
-		if err := attrs.Set(pairs[i].(string), pairs[i+1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, attrs.Set(pairs[i].(string), pairs[i+1]))
 	}
 	return attrs
 }
@@ -240,14 +223,8 @@ func attrsOf(t testing.TB, n interface {
 	Node(context.Context, string) (*zarr.Node, error)
 }, path string) string {
 	t.Helper()
-	node, err := n.Node(bg, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := json.Marshal(node.Attributes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(n.Node(bg, path))(t)
+	b := must.Get(json.Marshal(node.Attributes()))(t)
 	return string(b)
 }
 
@@ -263,9 +240,7 @@ func memoryURL(t testing.TB, keys map[string]string) string {
 	t.Helper()
 	m, url := newMemory(t)
 	for k, v := range keys {
-		if err := m.Set(bg, k, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Set(bg, k, []byte(v)))
 	}
 	return url
 }
@@ -273,10 +248,7 @@ func memoryURL(t testing.TB, keys map[string]string) string {
 // openURL opens a source until the test ends.
 func openURL(t testing.TB, url string) *Source {
 	t.Helper()
-	s, err := OpenSource(bg, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(OpenSource(bg, url, nil))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -316,11 +288,7 @@ func gzipped(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(b))(t)
+	must.Do(t, w.Close())
 	return out.Bytes()
 }

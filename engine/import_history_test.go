@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
@@ -32,28 +33,17 @@ type goldenHistory struct {
 
 func historyOf(t *testing.T, name string) *goldenHistory {
 	t.Helper()
-	dir, err := filepath.Abs("../formats/icechunk/testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs("../formats/icechunk/testdata"))(t)
+	b := must.Get(os.ReadFile(filepath.Join(dir, name+".json")))(t)
 	g := &goldenHistory{url: "file://" + dir + "/" + name + "/|icechunk:"}
 	g.follow.Map = []refs.Mapping{{From: "file:///data/icechunk/virtual/", To: "file://" + dir + "/virtual/"}}
-	if err := json.Unmarshal(b, g); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, g))
 	return g
 }
 
 func (g *goldenHistory) open(t *testing.T) *Source {
 	t.Helper()
-	src, err := OpenSource(t.Context(), g.url, &SourceOptions{Follow: g.follow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(t.Context(), g.url, &SourceOptions{Follow: g.follow}))(t)
 	t.Cleanup(func() { src.Close() })
 	return src
 }
@@ -69,15 +59,10 @@ func (g *goldenHistory) check(t *testing.T, db *DB, prefix string) {
 			if !ok {
 				continue
 			}
-			c, err := db.Lookup(t.Context(), ref.Commit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(db.Lookup(t.Context(), ref.Commit))(t)
 			names[kind+name] = c.Properties[propVersion]
 			for c, err := range db.Log(t.Context(), ref.Commit) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if id := c.Properties[propVersion]; id != "" && !seen[id] {
 					seen[id] = true
 					g.version(t, db, id, c)
@@ -101,20 +86,12 @@ func (g *goldenHistory) version(t *testing.T, db *DB, id string, c *Commit) {
 	if parent, err := db.Lookup(t.Context(), c.Parents[0]); err != nil || parent.Properties[propVersion] != want.Parent {
 		t.Errorf("%s has parent %v, %v", id, parent, err)
 	}
-	snap, err := db.Snapshot(t.Context(), c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := must.Get(db.Snapshot(t.Context(), c.ID))(t)
 	defer snap.Close()
 	got := map[string]string{}
 	for key, err := range snap.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kv.Get(t.Context(), snap, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		b := must.Get(kv.Get(t.Context(), snap, key))(t)
 		sum := sha256.Sum256(b)
 		got[key] = hex.EncodeToString(sum[:])
 	}
@@ -130,9 +107,7 @@ func TestImportHistory(t *testing.T) {
 				g := historyOf(t, name)
 				db := historyDB(t)
 				res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if int(res.Versions) != len(g.Versions) || res.Known != 0 || res.NotGranted != nil {
 					t.Errorf("%+v", res)
 				}
@@ -153,9 +128,7 @@ func TestImportHistory(t *testing.T) {
 func TestImportHistoryNames(t *testing.T) {
 	g := historyOf(t, "v1")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")))
 	for from, to := range map[string][]string{"branch.side": {"branch.to side", "branch.to_side", "branch.-x"}, "tag.v1": {"tag.at 10:30"}} {
 		for _, name := range to {
 			copyRef(t, dir, from, name)
@@ -164,10 +137,7 @@ func TestImportHistoryNames(t *testing.T) {
 	g.url = "file://" + dir + "/|icechunk:"
 	db := historyDB(t)
 	for range 2 {
-		res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))(t)
 		renamed := map[string]string{}
 		for n, name := range res.Renamed {
 			renamed[n.Name] = name
@@ -185,18 +155,14 @@ func TestImportHistoryNames(t *testing.T) {
 func TestImportHistoryTagLikeBranch(t *testing.T) {
 	g := historyOf(t, "v1")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")))
 	copyRef(t, dir, "tag.v1", "tag.side")
 	copyRef(t, dir, "tag.v1", "tag.main")
 	g.url = "file://" + dir + "/|icechunk:"
 	db := historyDB(t)
 	check := func(res *HistoryResult, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, tag := range []string{"side_", "main_"} {
 			if !slices.Contains(res.Tags, tag) {
 				t.Errorf("tags %q", res.Tags)
@@ -211,13 +177,8 @@ func TestImportHistoryTagLikeBranch(t *testing.T) {
 		check(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))
 	}
 	// An earlier version has made a tag that a branch hides: it is no obstacle.
-	at, err := db.Resolve(t.Context(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateTag(t.Context(), "side", at); err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(db.Resolve(t.Context(), "v1"))(t)
+	must.Do(t, db.CreateTag(t.Context(), "side", at))
 	check(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))
 	// Names of a user are in nobody's way.
 	for name, make := range map[string]func(db *DB, at txn.CommitID) error{
@@ -225,13 +186,8 @@ func TestImportHistoryTagLikeBranch(t *testing.T) {
 		"tag":    func(db *DB, at txn.CommitID) error { return db.CreateTag(t.Context(), "side", at) },
 	} {
 		db := historyDB(t)
-		at, err := db.Head("main")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := make(db, at); err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(db.Head("main"))(t)
+		must.Do(t, make(db, at))
 		if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) || !strings.Contains(err.Error(), "hide") {
 			t.Errorf("a %s of a user: %v", name, err)
 		}
@@ -244,16 +200,9 @@ func TestImportHistoryTagLikeBranch(t *testing.T) {
 // copyRef makes a branch or tag of a repository of version 1 like another.
 func copyRef(t *testing.T, dir, from, to string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "refs", from, "ref.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "refs", to), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "refs", to, "ref.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(dir, "refs", from, "ref.json")))(t)
+	must.Do(t, os.Mkdir(filepath.Join(dir, "refs", to), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "refs", to, "ref.json"), b, 0o600))
 }
 
 // A tag whose versions are on no branch is made with a branch that no other branch, here
@@ -262,27 +211,17 @@ func TestImportHistoryTagWithoutBranch(t *testing.T) {
 	for _, tag := range []string{"rel", strings.Repeat("r", 248)} {
 		g := historyOf(t, "v1")
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")))
 		copyRef(t, dir, "branch.side", "tag."+tag)
 		copyRef(t, dir, "tag.v1", "branch.rel.importing")
-		if err := os.RemoveAll(filepath.Join(dir, "refs", "branch.side")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(dir, "refs", "branch.side")))
 		g.url = "file://" + dir + "/|icechunk:"
 		db := historyDB(t)
-		first, err := db.Head("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(db.Head("main"))(t)
 		if err := db.CreateBranch(t.Context(), tag[:2], first); err != nil { // of a user, who is to keep it
 			t.Fatal(err)
 		}
-		res, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))(t)
 		if !slices.Contains(res.Tags, tag) || !slices.Contains(res.Branches, "rel.importing") {
 			t.Errorf("branches %q, tags %q", res.Branches, res.Tags)
 		}
@@ -304,49 +243,25 @@ func sameNames(a, b []string) bool {
 func TestImportHistoryKeepsBranches(t *testing.T) {
 	g := historyOf(t, "v1")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("../formats/icechunk/testdata/v1")))
 	copyRef(t, dir, "branch.side", "tag.rel")
-	if err := os.RemoveAll(filepath.Join(dir, "refs", "branch.side")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "refs", "branch.side")))
 	g.url = "file://" + dir + "/|icechunk:"
 	db := historyDB(t)
 	other := historyDB(t)
-	if _, err := other.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))(t)
 	head, err := other.Head("main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := other.Lookup(t.Context(), head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	c := must.Get(other.Lookup(t.Context(), head))(t)
 	h := &historian{source: c.Properties[propSource]}
 	scratch := h.scratch(SourceName{Name: "rel", Tag: true})
 	heads := map[string]txn.CommitID{}
 	for _, name := range []string{"rel.importing", scratch} {
-		first, err := db.Head("main")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.CreateBranch(t.Context(), name, first); err != nil {
-			t.Fatal(err)
-		}
-		s, err := db.Begin(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
-			t.Fatal(err)
-		}
-		c, err := s.Commit(t.Context(), CommitOptions{Message: "mine"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(db.Head("main"))(t)
+		must.Do(t, db.CreateBranch(t.Context(), name, first))
+		s := must.Get(db.Begin(t.Context(), name))(t)
+		must.Do(t, s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)))
+		c := must.Get(s.Commit(t.Context(), CommitOptions{Message: "mine"}))(t)
 		heads[name] = c.ID
 	}
 	_, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{})
@@ -358,9 +273,7 @@ func TestImportHistoryKeepsBranches(t *testing.T) {
 			t.Errorf("%s is at %v (%v), was at %v", name, got, err, want)
 		}
 	}
-	if err := db.DeleteBranch(scratch); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteBranch(scratch))
 	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -405,38 +318,23 @@ func TestImportHistoryStopped(t *testing.T) {
 func TestImportHistoryKeepsOthers(t *testing.T) {
 	g := historyOf(t, "v1")
 	db := historyDB(t)
-	s, err := db.Begin(t.Context(), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := s.Commit(t.Context(), CommitOptions{Message: "mine"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(t.Context(), "main"))(t)
+	must.Do(t, s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)))
+	c := must.Get(s.Commit(t.Context(), CommitOptions{Message: "mine"}))(t)
 	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) {
 		t.Errorf("onto another branch: %v", err)
 	}
 	if head, _ := db.Head("main"); head != c.ID || len(db.Branches()) != 1 {
 		t.Error("something was written")
 	}
-	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Prefix: "ic/"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Prefix: "ic/"}))(t)
 	g.check(t, db, "ic/")
 }
 
 func TestImportHistoryNeedsVersions(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "refs.json"), []byte(`{".zgroup":"{\"zarr_format\":2}"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	src, err := OpenSource(t.Context(), "file://"+dir+"/refs.json|kerchunk:", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "refs.json"), []byte(`{".zgroup":"{\"zarr_format\":2}"}`), 0o600))
+	src := must.Get(OpenSource(t.Context(), "file://"+dir+"/refs.json|kerchunk:", nil))(t)
 	defer src.Close()
 	if _, err := historyDB(t).ImportHistory(t.Context(), src, HistoryOptions{}); !errors.Is(err, ErrFormat) {
 		t.Errorf("a set without versions: %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -18,7 +19,7 @@ import (
 func packBytes(t *testing.T, db *DB) (n int64) {
 	t.Helper()
 	matches, err := filepath.Glob(filepath.Join(db.Dir(), "packs", "*"))
-	must(t, err)
+	must.Do(t, err)
 	for _, name := range matches {
 		n += int64(len(read(t, name)))
 	}
@@ -52,7 +53,7 @@ func TestImportOverwriteStoresWhatDiffers(t *testing.T) {
 		imported := func() *txn.Commit {
 			t.Helper()
 			res, err := db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{To: to, Overwrite: true})
-			must(t, err)
+			must.Do(t, err)
 			sameContents(t, contents(t, kv.SubLister(at(t, db, ""), to)), keys)
 			return res.Commit
 		}
@@ -100,7 +101,7 @@ func TestImportOverwriteGivesTheSource(t *testing.T) {
 				db := openDB(t, nil)
 				for _, k := range []map[string]string{old, keys} {
 					_, err := db.Import(bg, openURL(t, memoryURL(t, k)), ImportOptions{To: to, Overwrite: true})
-					must(t, err)
+					must.Do(t, err)
 				}
 				sameContents(t, contents(t, kv.SubLister(at(t, db, ""), to)), keys)
 				if t.Failed() {
@@ -125,7 +126,7 @@ func TestImportLeavesDatabasesOut(t *testing.T) {
 	writeStore(t, folder, map[string]string{"a/notes/FORMAT": "A4"})
 	want := []string{"a/other.zdb", "w.zdb"}
 	res, err := db.Import(bg, openURL(t, folder), ImportOptions{})
-	must(t, err)
+	must.Do(t, err)
 	if !slices.Equal(res.LeftOut, want) {
 		t.Errorf("left out %q, want %q", res.LeftOut, want)
 	}
@@ -135,7 +136,7 @@ func TestImportLeavesDatabasesOut(t *testing.T) {
 	}
 	dest := filepath.Join(t.TempDir(), "copy")
 	out, err := Export(bg, openURL(t, folder), dest, ExportOptions{})
-	must(t, err)
+	must.Do(t, err)
 	if !slices.Equal(out.LeftOut, want) {
 		t.Errorf("the export left out %q, want %q", out.LeftOut, want)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -85,18 +86,11 @@ func TestImportMixedFormats(t *testing.T) {
 		for _, key := range c.left {
 			delete(want, key)
 		}
-		if _, err := db.Import(bg, openURL(t, memoryURL(t, c.store)+c.step), ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Import(bg, openURL(t, memoryURL(t, c.store)+c.step), ImportOptions{}))(t)
 		sameContents(t, contents(t, at(t, db, "")), want)
 		dest := t.TempDir() + "/out"
-		if _, err := Export(bg, openURL(t, memoryURL(t, c.store)+c.step), dest, ExportOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		out, err := dirkv.Open(dest, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, openURL(t, memoryURL(t, c.store)+c.step), dest, ExportOptions{}))(t)
+		out := must.Get(dirkv.Open(dest, nil))(t)
 		if got := contents(t, out); !maps.Equal(got, want) {
 			t.Errorf("%d: exported %v, want %v", i, got, want)
 		}
@@ -126,9 +120,7 @@ func TestConvertMixedFormats(t *testing.T) {
 		src := openURL(t, memoryURL(t, c.store)+c.step)
 		var got []string
 		for m, err := range src.Members(bg, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if m.Node != nil {
 				got = append(got, m.Name)
 			}
@@ -137,9 +129,7 @@ func TestConvertMixedFormats(t *testing.T) {
 			t.Errorf("%s: members %q, want %q", c.step, got, c.want)
 		}
 		dest := t.TempDir() + "/out"
-		if _, err := Export(bg, src, dest, ExportOptions{Format: zarr.V3}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, src, dest, ExportOptions{Format: zarr.V3}))(t)
 		for _, name := range c.want {
 			if _, err := os.Stat(dest + "/" + name + "/zarr.json"); err != nil {
 				t.Errorf("%s: %s was not converted: %v", c.step, name, err)
@@ -239,28 +229,17 @@ func smallStore(t testing.TB) map[string]string {
 func TestImportFromDirectoryZipAndDatabase(t *testing.T) {
 	keys := smallStore(t)
 	folder := t.TempDir()
-	store, err := dirkv.Create(folder+"/odd @ name:1.zarr", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(dirkv.Create(folder+"/odd @ name:1.zarr", nil))(t)
 	for k, v := range keys {
-		if err := store.Set(bg, k, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Set(bg, k, []byte(v)))
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(folder+"/s.zip", []byte(zipped(t, keys)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Close())
+	must.Do(t, os.WriteFile(folder+"/s.zip", []byte(zipped(t, keys)), 0o666))
 	inner := maps.Clone(keys)
 	for k, v := range keys {
 		inner["deep/"+k] = v
 	}
-	if err := os.WriteFile(folder+"/outer.zip", []byte(zipped(t, map[string]string{"in/s.zip": zipped(t, inner)})), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(folder+"/outer.zip", []byte(zipped(t, map[string]string{"in/s.zip": zipped(t, inner)})), 0o666))
 	other := openAt(t, folder+"/o.zdb", &Options{Create: true})
 	for _, url := range []string{
 		folder + "/odd @ name:1.zarr",
@@ -296,9 +275,7 @@ func TestImportFromDirectoryZipAndDatabase(t *testing.T) {
 			t.Errorf("%s: no group above: %v", url, err)
 		}
 		if url == folder+"/odd @ name:1.zarr" { // then from a database
-			if _, err := other.Import(bg, openURL(t, url), ImportOptions{To: "y"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(other.Import(bg, openURL(t, url), ImportOptions{To: "y"}))(t)
 			closeChecked(t, other)
 		}
 	}
@@ -309,9 +286,7 @@ func TestImportDestinations(t *testing.T) {
 	url := memoryURL(t, keys)
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4, 2)) })
-	if err := db.CreateBranch(bg, "side", head(t, db, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", head(t, db, "")))
 	for _, c := range []struct {
 		o    ImportOptions
 		want error
@@ -332,9 +307,7 @@ func TestImportDestinations(t *testing.T) {
 		}
 		unchanged(t, db, before)
 	}
-	if _, err := db.Import(bg, openURL(t, url), ImportOptions{To: "y", Branch: "side"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, url), ImportOptions{To: "y", Branch: "side"}))(t)
 	if _, err := at(t, db, "").Group(bg, "y"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("on the other branch: %v", err)
 	}
@@ -342,13 +315,9 @@ func TestImportDestinations(t *testing.T) {
 		t.Error(err)
 	}
 	// In place of what is there; one commit takes away and puts.
-	if _, err := db.Import(bg, openURL(t, url), ImportOptions{To: "x", Overwrite: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, url), ImportOptions{To: "x", Overwrite: true}))(t)
 	sameContents(t, contents(t, kv.SubLister(at(t, db, ""), "x")), keys)
-	if _, err := db.Import(bg, openURL(t, url), ImportOptions{Overwrite: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, url), ImportOptions{Overwrite: true}))(t)
 	sameContents(t, contents(t, at(t, db, "")), keys)
 }
 
@@ -356,17 +325,10 @@ func TestImportIntoSession(t *testing.T) {
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	db := openDB(t, nil)
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	id := s.ID()
-	if err := create(s, "x", line(4, 2)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, create(s, "x", line(4, 2)))
+	must.Do(t, s.Detach(bg))
 	before := head(t, db, "")
 	res, err := db.Import(bg, openURL(t, url), ImportOptions{To: "y", Session: &id})
 	if err != nil || res.Commit != nil {
@@ -384,9 +346,7 @@ func TestImportIntoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameContents(t, contents(t, kv.SubLister(s, "y")), keys)
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3)
 }
 
@@ -433,10 +393,7 @@ func TestImportStoppedAnywhereCanBeResumed(t *testing.T) {
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	whole := openDB(t, nil)
-	res, err := whole.Import(bg, openURL(t, url), ImportOptions{To: "y"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(whole.Import(bg, openURL(t, url), ImportOptions{To: "y"}))(t)
 	// Arrays get a random identity, so roots are equal only by what they hold.
 	want := contents(t, at(t, whole, ""))
 
@@ -513,15 +470,11 @@ func TestImportResumesWithoutStoringAgain(t *testing.T) {
 	for k := range keys {
 		if strings.HasPrefix(k, "c/") {
 			keys[k] = changed
-			if err := openURL(t, url).at.View.(*kv.Mem).Set(bg, k, []byte(changed)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, openURL(t, url).at.View.(*kv.Mem).Set(bg, k, []byte(changed)))
 			break
 		}
 	}
-	if _, err := db.Import(bg, openURL(t, url), ImportOptions{Resume: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, url), ImportOptions{Resume: true}))(t)
 	sameContents(t, contents(t, at(t, db, "")), keys)
 	if grown := db.DiskUse().PackBytes - before; grown > 50*2100 {
 		t.Errorf("resuming added %d bytes", grown)
@@ -533,9 +486,7 @@ func TestImportResumesItsOwn(t *testing.T) {
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	db := openDB(t, nil)
-	if err := db.CreateBranch(bg, "side", head(t, db, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", head(t, db, "")))
 	stop := func(o ImportOptions) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(bg)
@@ -552,10 +503,7 @@ func TestImportResumesItsOwn(t *testing.T) {
 	stop(ImportOptions{To: "y", Branch: "side"})
 	stop(ImportOptions{To: "z"})
 	sessions := func() int {
-		list, err := db.Sessions(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(db.Sessions(bg))(t)
 		return len(list)
 	}
 	for _, c := range []struct {

@@ -4,16 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
 func begin(t *testing.T, db *DB) *Session {
 	t.Helper()
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	return s
 }
 
@@ -21,39 +19,20 @@ func begin(t *testing.T, db *DB) *Session {
 func TestDetachAfterADryRun(t *testing.T) {
 	db := openDB(t, nil)
 	s := begin(t, db)
-	if err := s.Set(bg, "a", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, txn.CommitOptions{DryRun: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
-	again, err := db.Resume(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := again.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "a", []byte("1")))
+	must.Get(s.Commit(bg, txn.CommitOptions{DryRun: true}))(t)
+	must.Do(t, s.Detach(bg))
+	again := must.Get(db.Resume(bg, s.ID()))(t)
+	must.Get(again.Commit(bg, txn.CommitOptions{}))(t)
 }
 
 // A session that was joined goes on until the last one leaves it, and ends for all.
 func TestJoin(t *testing.T) {
 	db := openDB(t, nil)
 	s := begin(t, db)
-	if err := s.Set(bg, "a", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	h, err := db.Handle(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := h.Join(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "a", []byte("1")))
+	h := must.Get(db.Handle(nil))(t)
+	joined := must.Get(h.Join(bg, s.ID()))(t)
 	if b, err := joined.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
@@ -63,19 +42,12 @@ func TestJoin(t *testing.T) {
 	if s.Ended() {
 		t.Fatal("the session ended with a handle")
 	}
-	other, err := db.Join(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(db.Join(bg, s.ID()))(t)
+	must.Do(t, s.Detach(bg))
 	if other.Ended() {
 		t.Fatal("the session ended though somebody uses it")
 	}
-	if _, err := other.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Commit(bg, txn.CommitOptions{}))(t)
 	if _, err := db.Join(bg, s.ID()); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("joined after the commit: %v", err)
 	}
@@ -86,10 +58,7 @@ func TestExpect(t *testing.T) {
 	db := openDB(t, nil)
 	s := begin(t, db)
 	defer s.Abort()
-	first, err := s.SetIf(bg, "a", []byte("1"), Expect{Absent: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.SetIf(bg, "a", []byte("1"), Expect{Absent: true}))(t)
 	var changed *ChangedError
 	if _, err := s.SetIf(bg, "a", []byte("2"), Expect{Absent: true}); !errors.As(err, &changed) || !errors.Is(err, txn.ErrConflict) {
 		t.Errorf("a key that is there: %v", err)

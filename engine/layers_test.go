@@ -3,6 +3,7 @@ package engine_test
 import (
 	"encoding/json"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os/exec"
 	"slices"
@@ -139,6 +140,7 @@ var layers = map[string][]string{
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/leaktest": {}, // of tests
+	"internal/must":     {}, // of tests
 
 	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"}, // what the command line and the web server show
 	"internal/table":     {"zarr/dtype"},
@@ -196,9 +198,7 @@ func packages(t *testing.T) []listed {
 		if errors.Is(err, io.EOF) {
 			return pkgs
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		pkgs = append(pkgs, p)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -22,10 +23,7 @@ import (
 // tryLink links a set and returns the error.
 func tryLink(t testing.TB, db *DB, url string, f Follow, o ImportOptions) (*ImportResult, error) {
 	t.Helper()
-	src, err := OpenSource(bg, url, &SourceOptions{Follow: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, url, &SourceOptions{Follow: f}))(t)
 	defer src.Close()
 	o.Link = true
 	return db.Import(bg, src, o)
@@ -46,13 +44,9 @@ func TestResizeOfLinkedChunk(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	s, err := db.Begin(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
-	if err := os.Remove(filepath.Join(base, "x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(base, "x")))
 	if got, err := s.Get(bg, "t/1", kv.All()); string(got) != "ef--" || err != nil {
 		t.Errorf("the chunk at the edge is %q, %v", got, err)
 	}
@@ -112,9 +106,7 @@ func TestLinkConsolidated(t *testing.T) {
 		} else {
 			_, err = appendAll(db, "time", how == "append", ImportOptions{To: "n"}, pieces(t, dailySet(0), dailySet(1))...)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if copied := contents(t, at(t, db, ""))[".zmetadata"]; copied != "" && !strings.Contains(copied, `"n/t/.zarray"`) {
 			t.Errorf("%s: %s", how, copied)
 		}
@@ -126,22 +118,16 @@ func TestLinkIntoSession(t *testing.T) {
 	base := folder(t, map[string]string{"bad.json": setOf(1, `,"t/0":["x",-1,1]`)})
 	db := openDB(t, nil)
 	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	id := s.ID()
-	if err := errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)))
 	if _, err := tryLink(t, db, base+"/bad.json", Follow{}, ImportOptions{Session: &id}); err == nil {
 		t.Fatal("no error")
 	}
 	if s, err = db.Resume(bg, id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	if keys := contents(t, at(t, db, "")); len(keys) != 1 || keys["note"] != "mine" {
 		t.Errorf("%v", keys)
 	}
@@ -158,16 +144,10 @@ func TestLinkGrantsWhatIsFollowed(t *testing.T) {
 		config := t.TempDir()
 		db := openDB(t, linkOptions(t, config))
 		linkSet(t, db, url, Follow{}, ImportOptions{})
-		files, err := filepath.Glob(config + "/follow/*.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(config + "/follow/*.json"))(t)
 		text := ""
 		for _, name := range files {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(name))(t)
 			text += string(b)
 		}
 		if strings.Contains(text, "file://"+filepath.ToSlash(base)) != granted || strings.Contains(text, virtual.Inside) {
@@ -175,9 +155,7 @@ func TestLinkGrantsWhatIsFollowed(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o666))
 	db := openDB(t, linkOptions(t, file))
 	if res, err := tryLink(t, db, base+"/in.json", Follow{}, ImportOptions{}); err != nil || res.NotGranted == nil {
 		t.Errorf("%+v, %v", res, err)
@@ -195,9 +173,7 @@ func TestLinkedElsewhere(t *testing.T) {
 	array := `{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"|u1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`
 	set := fmt.Sprintf(`{"a/.zarray":%s,"a/0":["file://%sx"],"a/1":["s3://bucket/y/z",0,1]}`, array, far)
 	for name, text := range map[string]string{far + "x": "\x07", dir + "/set.json": set} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	db := openDB(t, linkOptions(t, config))
 	url := "file://" + filepath.ToSlash(dir) + "/set.json"
@@ -206,9 +182,7 @@ func TestLinkedElsewhere(t *testing.T) {
 	}
 	read := func() error {
 		snap, err := db.At(bg, "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer snap.Close()
 		_, err = kv.Get(bg, snap, "a/0")
 		return err
@@ -216,14 +190,9 @@ func TestLinkedElsewhere(t *testing.T) {
 	if err := read(); !errors.Is(err, ErrForbidden) || !strings.HasSuffix(err.Error(), fmt.Sprintf(": to follow it, allow %q", "file://"+far)) {
 		t.Error(err)
 	}
-	other, err := db.Handle(linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(db.Handle(linkOptions(t, config)))(t)
 	defer closeChecked(t, other)
-	if err := other.Grant(Follow{Allow: []string{"file://" + far}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Grant(Follow{Allow: []string{"file://" + far}}))
 	if err := read(); err != nil {
 		t.Error(err)
 	}
@@ -233,9 +202,7 @@ func TestLinkedElsewhere(t *testing.T) {
 	if err := other.Revoke("s3://bucket/y", "https://h/"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("revoked what was not granted: %v", err)
 	}
-	if err := other.Revoke("s3://bucket/y/", "file://"+far); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Revoke("s3://bucket/y/", "file://"+far))
 	if res := linkSet(t, db, url, Follow{}, ImportOptions{Overwrite: true}); !slices.Equal(res.Forbidden, []string{"file://" + far, "s3://bucket/"}) {
 		t.Errorf("%q is not followed, after it was revoked", res.Forbidden)
 	}
@@ -250,9 +217,7 @@ func TestLinkedForbidden(t *testing.T) {
 	config, dir := t.TempDir(), t.TempDir()
 	array := `{"zarr_format":2,"shape":[4],"chunks":[1],"dtype":"|u1","compressor":null,"filters":null,"fill_value":0,"order":"C"}`
 	set := fmt.Sprintf(`{"a/.zarray":%s,"a/0":["s3://b/in/x",0,1],"a/1":["s3://b/in/y",0,1],"a/2":["https://h/x::s3://c/y",0,1],"a/3":["s3://d/../x",0,1]}`, array)
-	if err := os.WriteFile(dir+"/set.json", []byte(set), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/set.json", []byte(set), 0o600))
 	db := openDB(t, linkOptions(t, config))
 	url := "file://" + filepath.ToSlash(dir) + "/set.json"
 	// One file of a folder may be allowed, and another one not.
@@ -260,9 +225,7 @@ func TestLinkedForbidden(t *testing.T) {
 		if res := linkSet(t, db, url, Follow{Allow: []string{allow}}, ImportOptions{Overwrite: true, Validate: ValidateNone}); !slices.Equal(res.Forbidden, want) {
 			t.Errorf("%s: %q is not followed", allow, res.Forbidden)
 		}
-		if err := db.Revoke(allow); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Revoke(allow))
 	}
 }
 
@@ -278,9 +241,7 @@ func TestLinkFiles(t *testing.T) {
 		"doc.json": meta(`["meta"]`), "no.json": meta(`["meta",0,0]`), "none.json": meta(`["none"]`), "long.json": meta(fmt.Sprintf(`["meta",1,%d]`, len(doc))), "huge.json": meta(`["huge"]`), "range.json": meta(`["huge",0,67108865]`),
 	})
 	slash := filepath.ToSlash(base)
-	if err := errors.Join(os.Truncate(base+"/meta", int64(len(doc))), os.WriteFile(base+"/huge", nil, 0o666), os.Truncate(base+"/huge", policy.MaxDocument+1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Truncate(base+"/meta", int64(len(doc))), os.WriteFile(base+"/huge", nil, 0o666), os.Truncate(base+"/huge", policy.MaxDocument+1)))
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	before := head(t, db, "")
 	for name, want := range map[string]error{
@@ -305,9 +266,7 @@ func TestLinkFiles(t *testing.T) {
 	for i, url := range urls {
 		chunks += fmt.Sprintf(`,"t/%d":[%q,%d,1]`, i, url, i%4)
 	}
-	if err := os.WriteFile(base+"/urls.json", []byte(setOf(len(urls), chunks)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/urls.json", []byte(setOf(len(urls), chunks)), 0o666))
 	maps := Follow{Map: []Mapping{{From: "nobody://b", To: slash + "/o"}, {From: "file://" + slash + "/x", To: slash + "/o/x"}}}
 	for _, f := range []Follow{{Map: maps.Map[:1]}, maps} {
 		linkSet(t, db, base+"/urls.json", f, ImportOptions{Overwrite: true})
@@ -333,9 +292,7 @@ func TestLinkURLsAlike(t *testing.T) {
 	for i, url := range urls {
 		chunks += fmt.Sprintf(`,"t/%d":[%q,0,1]`, i, url)
 	}
-	if err := os.WriteFile(base+"/refs.json", []byte(setOf(len(urls), chunks)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/refs.json", []byte(setOf(len(urls), chunks)), 0o666))
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
 	parquet := toParquet(t, base+"/refs.json")
@@ -363,14 +320,10 @@ func TestLinkFromServer(t *testing.T) {
 	db := openDB(t, opts)
 	for validate, asked := range map[Validate]bool{ValidateLocal: false, ValidateAll: true, ValidateNone: false} {
 		src, err := OpenSource(bg, o.URL+"/d/refs.json", &SourceOptions{Adapters: opts.Adapters})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		o.requests()
 		_, err = db.Import(bg, src, ImportOptions{Link: true, Validate: validate, Overwrite: true})
-		if err := errors.Join(err, src.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, src.Close()))
 		if is := strings.Contains(fmt.Sprint(o.requests()), "/d/x"); is != asked {
 			t.Errorf("%v: asked %v", validate, is)
 		}
@@ -421,9 +374,7 @@ func TestCheckReferencesRanges(t *testing.T) {
 	if found, r := problems(t, part, RefCheckOptions{}); !slices.Equal(found, []string{"0 unreachable"}) || r.Done != 2 {
 		t.Errorf("a part: %q, %+v", found, r)
 	}
-	if err := os.WriteFile(base+"/none", []byte("abc"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/none", []byte("abc"), 0o666))
 	if found, r := problems(t, part, RefCheckOptions{}); len(found) > 0 || r.Done != 2 {
 		t.Errorf("again: %q, %+v", found, r)
 	}
@@ -433,10 +384,7 @@ func TestCheckReferencesRanges(t *testing.T) {
 // not see.
 func TestCheckReferencesCancelled(t *testing.T) {
 	o := newOrigin(t, map[string][]byte{"/refs.json": []byte(setOf(2, `,"t/0":["a",0,1],"t/1":["b",0,1]`)), "/a": []byte("a")})
-	src, err := OpenSource(bg, o.URL+"/refs.json", &SourceOptions{Adapters: hasty(remote.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, o.URL+"/refs.json", &SourceOptions{Adapters: hasty(remote.Options{})}))(t)
 	defer src.Close()
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
@@ -463,29 +411,18 @@ func TestLocalizePlaces(t *testing.T) {
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{})
 	db = reopened(t, db)
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	defer s.Abort()
-	bad, err := zarr.ParseSelection("7", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := must.Get(zarr.ParseSelection("7", nil))(t)
 	if _, _, err := db.Localize(bg, s, "t", LocalizeOptions{Select: &bad}); !errors.Is(err, zarr.ErrSelection) {
 		t.Errorf("a selection outside: %v", err)
 	}
 	if keys, n, err := db.Localize(bg, s, "/t/", LocalizeOptions{}); keys != 2 || n != 2 || err != nil {
 		t.Errorf("%d keys, %d bytes, %v", keys, n, err)
 	}
-	other, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(db.Begin(bg, ""))(t)
 	defer other.Abort()
-	if err := os.Remove(base + "/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(base+"/a"))
 	if _, _, err := db.Localize(bg, other, "t", LocalizeOptions{}); !errors.Is(err, ErrUnreachable) || !strings.HasPrefix(err.Error(), "localize ") || !strings.Contains(err.Error(), "t/") {
 		t.Errorf("error %v", err)
 	}
@@ -496,9 +433,7 @@ func TestCheckReadableAfterOthers(t *testing.T) {
 	for _, bad := range []string{"https://host/b%zz", "https://host/d/../b", "https://host/./b", "https://host/..", "https://host/a|b::c", "https://host/b?q=%zz"} {
 		fresh := func() *linkedFiles { return &linkedFiles{adapters: []*Adapters{DefaultAdapters()}} }
 		alone, f := fresh().checkReadable(bad), fresh()
-		if err := f.checkReadable("https://host/a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.checkReadable("https://host/a"))
 		behind := f.checkReadable(bad)
 		if (alone == nil) != (behind == nil) || alone != nil && !errors.Is(behind, ErrNotHere) {
 			t.Errorf("%s: %v alone, %v behind another", bad, alone, behind)

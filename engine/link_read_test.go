@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -18,19 +19,11 @@ import (
 // URLs as they are.
 func toParquet(t testing.TB, json string) (dest string) {
 	t.Helper()
-	b, err := os.ReadFile(json)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(json))(t)
 	dest = strings.TrimSuffix(json, ".json") + ".parq"
-	store, err := dirkv.Create(dest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(dirkv.Create(dest, nil))(t)
 	defer store.Close()
-	if err := refs.WriteParquet(bg, store, refs.ReadJSON(bg, kv.Bytes(b), nil), &refs.ParquetOptions{RecordSize: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, refs.WriteParquet(bg, store, refs.ReadJSON(bg, kv.Bytes(b), nil), &refs.ParquetOptions{RecordSize: 100}))
 	return dest
 }
 
@@ -41,9 +34,7 @@ func linkedValues(t testing.TB, set string, o ImportOptions) (values []txn.KeyVa
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	res := linkSet(t, db, set, Follow{}, o)
 	for v, err := range at(t, db, "").Values(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !isMetadata(v.Key) { // those of a parquet set are printed anew
 			v.Key = strings.Clone(v.Key)
 			values = append(values, v)
@@ -93,9 +84,7 @@ func TestLinkParquet(t *testing.T) {
 		t.Errorf("one array: %d values, want %d", len(got), len(want))
 	}
 
-	if err := os.Truncate(base+"/y", 5); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(base+"/y", 5))
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	was := head(t, db, "")
 	_, err := db.Import(bg, openFollow(t, parquet, Follow{}), ImportOptions{Link: true})

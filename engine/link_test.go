@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -29,10 +30,7 @@ func linkOptions(t testing.TB, config string) *Options {
 func linkSet(t testing.TB, db *DB, url string, f Follow, o ImportOptions) *ImportResult {
 	t.Helper()
 	o.Link = true
-	res, err := db.Import(bg, openFollow(t, url, f), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(db.Import(bg, openFollow(t, url, f), o))(t)
 	if res.NotGranted != nil {
 		t.Fatal(res.NotGranted)
 	}
@@ -47,10 +45,7 @@ func TestLinkReferenceSets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 			set := c.set(t)
-			db, err := Open(bg, path, linkOptions(t, config))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 			linkSet(t, db, set, c.follow(), ImportOptions{To: "a/b"})
 			first := head(t, db, "")
 			if res := linkSet(t, db, set, c.follow(), ImportOptions{To: "a/b", Overwrite: true}); res.Commit.ID != first {
@@ -126,9 +121,7 @@ func TestLinkSchemes(t *testing.T) {
 		for _, before := range []string{url, "https://host/b"} { // each URL is looked at, whatever came before
 			set := folder(t, map[string]string{"refs.json": setOf(2, fmt.Sprintf(`,"t/0":[%q,0,1],"t/1":[%q,0,1]`, before, url))}) + "/refs.json"
 			src, err := OpenSource(bg, set, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			_, err = db.Import(bg, src, ImportOptions{Link: true, To: "n", Overwrite: true})
 			if (err == nil) != linked || !linked && !errors.Is(err, ErrNotHere) {
 				t.Errorf("%s behind %s: %v", url, before, err)
@@ -159,23 +152,15 @@ func TestLinkGrants(t *testing.T) {
 	base := folder(t, map[string]string{"s/part": "abc", "o/part": "xyz"})
 	slash := filepath.ToSlash(base)
 	text := setOf(4, `,"t/0":["part",0,1],"t/1":["file://`+slash+`/s/part",1,1],"t/2":["`+slash+`/o/part",2,1],"t/3":["s3://b/part",0,1]`)
-	if err := os.WriteFile(base+"/s/refs.json", []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/s/refs.json", []byte(text), 0o666))
 	config, path := t.TempDir(), base+"/t.zdb"
 	try := func(config string, f Follow) string {
 		t.Helper()
 		o := linkOptions(t, config)
 		o.Follow = f
-		db, err := Open(bg, path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Open(bg, path, o))(t)
 		defer closeChecked(t, db)
-		s, err := db.At(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.At(bg, ""))(t)
 		defer s.Close()
 		out := ""
 		for i := range 4 {
@@ -191,10 +176,7 @@ func TestLinkGrants(t *testing.T) {
 		}
 		return out
 	}
-	db, err := Open(bg, path, linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
 	linkSet(t, db, base+"/s/refs.json", Follow{}, ImportOptions{})
 	closeChecked(t, db)
 	other := Follow{Allow: []string{slash + "/o"}, Map: []Mapping{{From: "s3://b", To: slash + "/o"}}}
@@ -215,10 +197,7 @@ func TestLinkGrants(t *testing.T) {
 	}
 
 	// Importing with more rights grants more, and keeps what was granted.
-	db, err = Open(bg, path, linkOptions(t, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db = must.Get(Open(bg, path, linkOptions(t, config)))(t)
 	linkSet(t, db, base+"/s/refs.json", other, ImportOptions{Overwrite: true})
 	closeChecked(t, db)
 	if got := try(config, Follow{}); got != "abzx" {
@@ -228,9 +207,7 @@ func TestLinkGrants(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.WriteFile(files[0], []byte(`{"allow":["relative"]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(files[0], []byte(`{"allow":["relative"]}`), 0o600))
 	db = openAt(t, path, linkOptions(t, config))
 	if _, err := kv.Get(bg, at(t, db, ""), "t/0"); err == nil || !strings.Contains(err.Error(), files[0]) {
 		t.Errorf("with a broken memory: %v", err)
@@ -259,18 +236,14 @@ func TestLinkChangedFile(t *testing.T) {
 		{"gone", ValidateNone, func() error { return os.Remove(base + "/a") }, ErrUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := os.WriteFile(base+"/a", []byte("abc"), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(base+"/a", []byte("abc"), 0o666))
 			db := openDB(t, linkOptions(t, t.TempDir()))
 			linkSet(t, db, base+"/refs.json", Follow{Allow: []string{"s3://x"}}, ImportOptions{Validate: c.validate})
 			db = reopened(t, db)
 			if b, err := values(t, at(t, db, "")); err != nil || string(b) != "ab\xff" {
 				t.Fatalf("%q, %v", b, err)
 			}
-			if err := c.change(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.change())
 			b, err := values(t, at(t, db, ""))
 			if !errors.Is(err, c.want) || err == nil && string(b) != "ab\xff" {
 				t.Errorf("%q, %v; want %v", b, err, c.want)
@@ -294,9 +267,7 @@ func reopened(t testing.TB, db *DB) *DB {
 func TestLinkUpdate(t *testing.T) {
 	base := folder(t, map[string]string{"x": "0123456789"})
 	write := func(n int, chunks string) {
-		if err := os.WriteFile(base+"/refs.json", []byte(setOf(n, chunks)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(base+"/refs.json", []byte(setOf(n, chunks)), 0o666))
 	}
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	write(4, `,"t/3":["x",3,1],"t/0":["x",0,1],"t/2":"inline","notes":"text"`)
@@ -309,9 +280,7 @@ func TestLinkUpdate(t *testing.T) {
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{Overwrite: true})
 	var changed []string
 	for c, err := range db.Diff(bg, was, head(t, db, ""), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		changed = append(changed, c.Key)
 	}
 	slices.Sort(changed)
@@ -338,9 +307,7 @@ func TestLinkUpdateCost(t *testing.T) {
 	db := openDB(t, nil)
 	linkSet(t, db, set(-1), Follow{}, ImportOptions{})
 	// A copy of the index that is made behind the commit counts as written.
-	if _, err := db.store.Checkpoints(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.store.Checkpoints())(t)
 	first := head(t, db, "")
 	for _, c := range []struct {
 		changed int
@@ -357,9 +324,7 @@ func TestLinkUpdateCost(t *testing.T) {
 	}
 	var changed []string
 	for c, err := range db.Diff(bg, first, head(t, db, ""), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		changed = append(changed, c.Key)
 	}
 	if want := []string{fmt.Sprintf("t/%d", n/2)}; !slices.Equal(changed, want) {
@@ -433,26 +398,17 @@ func TestLinkDocuments(t *testing.T) {
 		"refs.json": `{".zgroup":{"zarr_format":2},"t/0":["x",3,1],"t/.zarray":["meta",2,118],"t/.zattrs":"{}"}`,
 	})
 	b, err := os.ReadFile(base + "/meta")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := strings.Replace(`{".zgroup":{"zarr_format":2},"t/0":["x",3,1],"t/.zarray":["meta",2,N],"t/.zattrs":"{}"}`, "N", fmt.Sprint(len(b)-2), 1)
-	if err := os.WriteFile(base+"/refs.json", []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/refs.json", []byte(text), 0o666))
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	id := commit(t, db, "", "group", func(s *Session) error {
 		_, err := s.CreateGroup(bg, "g", zarr.V2, zarr.Attributes{})
 		return err
 	})
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	sid := s.ID()
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
 	res := linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "g/h", Session: &sid})
 	if res.Commit != nil || head(t, db, "") != id || res.Nodes != 2 || res.Keys != 4 {
 		t.Errorf("%+v", res)
@@ -460,9 +416,7 @@ func TestLinkDocuments(t *testing.T) {
 	if s, err = db.Resume(bg, sid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	db = reopened(t, db)
 	a := array(t, at(t, db, ""), "g/h/t")
 	v := make([]byte, 1)

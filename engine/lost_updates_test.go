@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -41,9 +42,7 @@ func together(t *testing.T, n int, fn func(worker int) error) {
 		wg.Go(func() { errs[w] = fn(w) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 }
 
 // Increments of one number by many, without a guard, all count: in a chunk, and in
@@ -133,19 +132,12 @@ func TestCounterPassesTheFillValue(t *testing.T) {
 		})
 		var sessions [2]*Session
 		for i := range sessions {
-			s, err := db.Begin(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.Begin(bg, ""))(t)
 			defer s.Abort()
 			a := array(t, s, path)
 			v, _, err := zarr.Read[int32](bg, a, zarr.Sel())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := zarr.Write(bg, a, zarr.Sel(), []int32{v[0] + 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Do(t, zarr.Write(bg, a, zarr.Sel(), []int32{v[0] + 1}))
 			sessions[i] = s
 		}
 		_, first := sessions[0].Commit(bg, txn.CommitOptions{})
@@ -227,19 +219,11 @@ func TestGuardRead(t *testing.T) {
 					return errors.Join(err, lerr, put(s, "x", 0, 1, 2, 3, 4, 5, 6), create(s, "y", y), create(s, "mine", y))
 				})
 				s, err := db.Begin(bg, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				a := array(t, s, c.read)
-				if err := s.GuardRead(bg, a, c.sel); err != nil {
-					t.Fatal(err)
-				}
-				if err := put(s, "mine", 0, 7); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Detach(bg); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.GuardRead(bg, a, c.sel))
+				must.Do(t, put(s, "mine", 0, 7))
+				must.Do(t, s.Detach(bg))
 				if s, err = db.Resume(bg, s.ID()); err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -31,9 +32,7 @@ func TestConcurrentUpdatesOfDifferentChunksMerge(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 	v := ints(t, at(t, db, ""), "x")
 	for w := range writers {
 		for r := range rounds {
@@ -45,9 +44,7 @@ func TestConcurrentUpdatesOfDifferentChunksMerge(t *testing.T) {
 	}
 	n := 0
 	for c, err := range db.Log(bg, head(t, db, "")) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if c.ID == before {
 			break
 		}
@@ -145,19 +142,13 @@ func TestConflictsOfSessions(t *testing.T) {
 			db := openDB(t, nil)
 			commit(t, db, "", "x", func(s *Session) error { return create(s, "g/x", line(6, 2)) })
 			s, err := db.Begin(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer s.Abort()
-			if err := c.theirs(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.theirs(s))
 			ours := commit(t, db, "", "ours", c.ours)
 			_, err = s.Commit(bg, txn.CommitOptions{Message: "theirs"})
 			if c.kind == 0 {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				c.check(t, at(t, db, ""))
 				return
 			}
@@ -182,13 +173,8 @@ func TestConflictsOfSessions(t *testing.T) {
 func TestSessionAfterAConflict(t *testing.T) {
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := put(s, "x", 0, 60); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
+	must.Do(t, put(s, "x", 0, 60))
 	commit(t, db, "", "ours", func(s *Session) error { return put(s, "x", 1, 50) })
 	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.Is(err, txn.ErrConflict) {
 		t.Fatal(err)
@@ -200,25 +186,17 @@ func TestSessionAfterAConflict(t *testing.T) {
 	if err := put(s, "x", 0, 0); err != nil { // give the change up
 		t.Fatal(err)
 	}
-	if err := put(s, "x", 4, 70); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Refresh(bg, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(s, "x", 4, 70))
+	must.Do(t, s.Refresh(bg, nil))
 	wantInts(t, s, "x", 0, 50, 2, 3, 70, 5)
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 50, 2, 3, 70, 5)
 }
 
 func TestBranchesMergeRevertAndPick(t *testing.T) {
 	db := openDB(t, nil)
 	base := commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	if err := db.CreateBranch(bg, "side", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base))
 	commit(t, db, "", "main", func(s *Session) error { return put(s, "x", 0, 50) })
 	side := commit(t, db, "side", "side", func(s *Session) error { return put(s, "x", 4, 60) })
 	c, err := db.Merge(bg, "", side, txn.CommitOptions{})
@@ -226,17 +204,11 @@ func TestBranchesMergeRevertAndPick(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 60, 5)
-	if _, err := db.Revert(bg, "", side, 0, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Revert(bg, "", side, 0, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 4, 5)
-	if _, err := db.CherryPick(bg, "", side, 0, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.CherryPick(bg, "", side, 0, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 60, 5)
-	if _, err := db.Reset(bg, "", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "", base))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
 	wantInts(t, at(t, db, "main@{1}"), "x", 50, 1, 2, 3, 60, 5)
 }
@@ -247,18 +219,14 @@ func TestBranchesMergeRevertAndPick(t *testing.T) {
 func TestTwoArraysAtOnePath(t *testing.T) {
 	db := openDB(t, nil)
 	base := head(t, db, "")
-	if err := db.CreateBranch(bg, "side", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base))
 	made := func(s *Session) error { return create(s, "x", line(6, 2)) }
 	commit(t, db, "", "main", made)
 	side := commit(t, db, "side", "side", made)
 	if _, err := db.Merge(bg, "", side, txn.CommitOptions{}); err != nil {
 		t.Fatalf("equal arrays: %v", err)
 	}
-	if _, err := db.Reset(bg, "", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "", base))(t)
 	commit(t, db, "", "main again", made)
 	side = commit(t, db, "side", "correct", func(s *Session) error { return put(s, "x", 2, 0, 0) })
 	_, err := db.Merge(bg, "", side, txn.CommitOptions{})
@@ -270,8 +238,6 @@ func TestTwoArraysAtOnePath(t *testing.T) {
 		t.Errorf("conflicts %v", conflict.Conflicts)
 	}
 	theirs := txn.CommitOptions{Choices: []txn.PathChoice{{Path: "x", Choice: txn.Theirs}}}
-	if _, err := db.Merge(bg, "", side, theirs); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Merge(bg, "", side, theirs))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 0, 0, 4, 5)
 }

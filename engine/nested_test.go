@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -66,10 +67,7 @@ func checkNested(t *testing.T, what string, find func(path string) *zarr.Array) 
 
 func arrayOf(t *testing.T, src *Source) func(path string) *zarr.Array {
 	return func(path string) *zarr.Array {
-		n, err := src.NodeAt(bg, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(src.NodeAt(bg, path))(t)
 		a, _ := n.Array()
 		return a
 	}
@@ -84,47 +82,29 @@ func TestNestedChunks(t *testing.T) {
 		refs := map[string]any{}
 		for k, v := range keys {
 			name := filepath.Join(dir, filepath.FromSlash(k))
-			if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, []byte(v), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(name), 0o777))
+			must.Do(t, os.WriteFile(name, []byte(v), 0o666))
 			if refs[k] = v; !strings.HasPrefix(filepath.Base(k), ".z") {
 				refs[k] = []any{filepath.ToSlash(name), 0, len(v)}
 			}
 		}
-		set, err := json.Marshal(map[string]any{"version": 1, "refs": refs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(json.Marshal(map[string]any{"version": 1, "refs": refs}))(t)
 		json := filepath.Join(t.TempDir(), "set.json")
-		if err := os.WriteFile(json, set, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(json, set, 0o666))
 		zip := filepath.Join(t.TempDir(), "s.zip")
-		if err := os.WriteFile(zip, []byte(zipped(t, keys)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(zip, []byte(zipped(t, keys)), 0o666))
 		follow := Follow{Allow: []string{filepath.ToSlash(dir)}}
 		for _, url := range []string{dir, zip, json} {
 			src := openFollow(t, url, follow)
 			checkNested(t, url, arrayOf(t, src))
 			db := openDB(t, nil)
-			if _, err := db.Import(bg, src, ImportOptions{To: "x"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Import(bg, src, ImportOptions{To: "x"}))(t)
 			checkNested(t, url+" imported", func(path string) *zarr.Array {
-				a, err := at(t, db, "").Array(bg, "x/"+path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(at(t, db, "").Array(bg, "x/"+path))(t)
 				return a
 			})
 			out := t.TempDir() + "/out.zarr"
-			if _, err := Export(bg, src, out, ExportOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Export(bg, src, out, ExportOptions{}))(t)
 			checkNested(t, url+" exported", arrayOf(t, openURL(t, out)))
 			for _, doc := range []string{"a/.zarray", ".zmetadata"} {
 				b, err := os.ReadFile(filepath.Join(out, doc))
@@ -136,10 +116,7 @@ func TestNestedChunks(t *testing.T) {
 		db := openDB(t, linkOptions(t, t.TempDir()))
 		linkSet(t, db, json, follow, ImportOptions{})
 		checkNested(t, "linked", func(path string) *zarr.Array {
-			a, err := at(t, db, "").Array(bg, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(at(t, db, "").Array(bg, path))(t)
 			return a
 		})
 	}
@@ -183,9 +160,7 @@ func TestNestedChunksOfServer(t *testing.T) {
 		t.Errorf("%d requests for chunks after arrays were opened again", n)
 	}
 	db := openDB(t, nil)
-	if _, err := db.Import(bg, src, ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{}))(t)
 	checkNested(t, "server, imported", func(path string) *zarr.Array {
 		a, err := at(t, db, "").Array(bg, path)
 		if err != nil || path == "g/late" {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -19,22 +20,10 @@ import (
 // writeStore writes keys as files of a directory.
 func writeStore(t *testing.T, folder string, keys map[string]string) {
 	t.Helper()
-	d, err := dirkv.Create(folder, &dirkv.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(dirkv.Create(folder, &dirkv.Options{NoSync: true}))(t)
 	defer d.Close()
 	for key, value := range keys {
-		if err := d.Set(bg, key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		must.Do(t, d.Set(bg, key, []byte(value)))
 	}
 }
 
@@ -47,24 +36,24 @@ func TestExportOntoWhatIsRead(t *testing.T) {
 	// The folder around the store is a store too, so that it may be replaced.
 	writeStore(t, folder, map[string]string{"zarr.json": "{}"})
 	writeStore(t, in("x.zarr"), keys)
-	must(t, os.WriteFile(in("x.zip"), []byte(zipped(t, keys)), 0o666))
-	must(t, os.Link(in("x.zip"), in("hard.zip")))
-	must(t, os.Symlink("x.zarr", in("soft")))
-	must(t, os.Symlink("x.zip", in("soft.zip")))
-	must(t, os.Mkdir(in("links"), 0o777))
+	must.Do(t, os.WriteFile(in("x.zip"), []byte(zipped(t, keys)), 0o666))
+	must.Do(t, os.Link(in("x.zip"), in("hard.zip")))
+	must.Do(t, os.Symlink("x.zarr", in("soft")))
+	must.Do(t, os.Symlink("x.zip", in("soft.zip")))
+	must.Do(t, os.Mkdir(in("links"), 0o777))
 	writeStore(t, in("links"), map[string]string{"zarr.json": "{}"})
-	must(t, os.Symlink(in("x.zarr"), in("links", "way")))
+	must.Do(t, os.Symlink(in("x.zarr"), in("links", "way")))
 	memory, url := newMemory(t)
 	for key, value := range keys {
-		must(t, memory.Set(bg, "top/x/"+key, []byte(value)))
+		must.Do(t, memory.Set(bg, "top/x/"+key, []byte(value)))
 	}
-	must(t, memory.Set(bg, "top/zarr.json", []byte("{}")))
+	must.Do(t, memory.Set(bg, "top/zarr.json", []byte("{}")))
 	bucket(t)
 	s3 := storeAt(t, "s3://bkt/")
 	for key, value := range keys {
-		must(t, s3.Set(bg, "top/x/"+key, []byte(value)))
+		must.Do(t, s3.Set(bg, "top/x/"+key, []byte(value)))
 	}
-	must(t, s3.Set(bg, "top/zarr.json", []byte("{}")))
+	must.Do(t, s3.Set(bg, "top/zarr.json", []byte("{}")))
 
 	for _, c := range []struct{ source, dest string }{
 		{in("x.zarr"), in("x.zarr")},
@@ -125,7 +114,7 @@ func TestWriteOntoDatabase(t *testing.T) {
 	other := filepath.Join(folder, "other.zarr")
 	writeStore(t, other, smallStore(t))
 	link := filepath.Join(folder, "link")
-	must(t, os.Symlink(path, link))
+	must.Do(t, os.Symlink(path, link))
 
 	inside := filepath.Join(path, "packs", "new")
 	for _, dest := range []string{path, inside, filepath.Join(link, "new"), store} {
@@ -162,7 +151,7 @@ func TestWriteOntoDatabase(t *testing.T) {
 			}
 		}
 		if source == "" {
-			must(t, src.Close())
+			must.Do(t, src.Close())
 		}
 	}
 	db = openAt(t, path, nil)
@@ -170,7 +159,7 @@ func TestWriteOntoDatabase(t *testing.T) {
 
 	// A backup that is reached through a link goes on.
 	backup := filepath.Join(folder, "backup")
-	must(t, os.Symlink(backup+".zdb", backup))
+	must.Do(t, os.Symlink(backup+".zdb", backup))
 	for _, dest := range []string{backup + ".zdb", backup} {
 		if _, err := db.Backup(bg, dest, txn.TransferOptions{}); err != nil {
 			t.Errorf("backup to %s: %v", dest, err)
@@ -184,10 +173,10 @@ func TestExportOntoReferencedFiles(t *testing.T) {
 	folder := t.TempDir()
 	store, data := filepath.Join(folder, "store"), filepath.Join(folder, "store", "data.bin")
 	writeStore(t, store, map[string]string{"zarr.json": `{"zarr_format":3,"node_type":"group","attributes":{}}`, "data.bin": "12345678"})
-	must(t, os.Symlink(filepath.Join("store", "data.bin"), filepath.Join(folder, "link.bin")))
+	must.Do(t, os.Symlink(filepath.Join("store", "data.bin"), filepath.Join(folder, "link.bin")))
 	memory, url := newMemory(t)
-	must(t, memory.Set(bg, "store/zarr.json", []byte("{}")))
-	must(t, memory.Set(bg, "store/data.bin", []byte("12345678")))
+	must.Do(t, memory.Set(bg, "store/zarr.json", []byte("{}")))
+	must.Do(t, memory.Set(bg, "store/data.bin", []byte("12345678")))
 	array := `{"zarr_format":2,"shape":[2],"chunks":[1],"dtype":"<i4","order":"C","fill_value":0,"compressor":null,"filters":null}`
 	for _, c := range []struct{ set, file, dest string }{
 		{filepath.Join(folder, "direct.json"), "store/data.bin", store},
@@ -197,23 +186,21 @@ func TestExportOntoReferencedFiles(t *testing.T) {
 	} {
 		set := fmt.Sprintf(`{".zarray":%q,"0":[%q,0,4],"1":[%q,4,4]}`, array, c.file, c.file)
 		if strings.HasPrefix(c.set, "memory:") {
-			must(t, memory.Set(bg, "refs.json", []byte(set)))
+			must.Do(t, memory.Set(bg, "refs.json", []byte(set)))
 		} else {
-			must(t, os.WriteFile(c.set, []byte(set), 0o666))
+			must.Do(t, os.WriteFile(c.set, []byte(set), 0o666))
 		}
 		if c.dest == data {
-			must(t, os.WriteFile(data, []byte("PK\x03\x04abcd"), 0o666))
+			must.Do(t, os.WriteFile(data, []byte("PK\x03\x04abcd"), 0o666))
 		}
 		sources := map[string]*Source{"set": openURL(t, c.set)}
 		if !strings.HasPrefix(c.set, "memory:") {
 			db := openDB(t, &Options{Create: true, ConfigDir: t.TempDir()})
-			if _, err := db.Import(bg, openURL(t, c.set), ImportOptions{Link: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Import(bg, openURL(t, c.set), ImportOptions{Link: true}))(t)
 			dir := db.Dir()
 			closeChecked(t, db)
 			src, err := OpenDatabaseSource(bg, dir, "", "", "", &SourceOptions{Follow: Follow{Allow: []string{folder}}})
-			must(t, err)
+			must.Do(t, err)
 			defer src.Close()
 			sources["database"] = src
 		}
@@ -243,10 +230,10 @@ func TestOverwriteStoppedAnywhere(t *testing.T) {
 		folder := t.TempDir()
 		store, archive := filepath.Join(folder, "store"), filepath.Join(folder, "a.zip")
 		writeStore(t, store, old)
-		must(t, os.WriteFile(archive, []byte(zipped(t, old)), 0o666))
+		must.Do(t, os.WriteFile(archive, []byte(zipped(t, old)), 0o666))
 		memory, memURL := newMemory(t)
 		for key, value := range old {
-			must(t, memory.Set(bg, key, []byte(value)))
+			must.Do(t, memory.Set(bg, key, []byte(value)))
 		}
 		whole := true
 		for _, dest := range []string{store, archive, memURL + "/"} {
@@ -301,14 +288,12 @@ func TestResumeLeavesNoTemporaries(t *testing.T) {
 	keys := smallStore(t)
 	dest := filepath.Join(t.TempDir(), "out")
 	for _, name := range []string{"zarr.json", "a/.zarrdb-tmp-0123456789abcdef", ".zarrdb-tmp-fedcba9876543210"} {
-		must(t, os.MkdirAll(filepath.Join(dest, filepath.Dir(name)), 0o777))
-		must(t, os.WriteFile(filepath.Join(dest, name), []byte(keys["zarr.json"]), 0o666))
+		must.Do(t, os.MkdirAll(filepath.Join(dest, filepath.Dir(name)), 0o777))
+		must.Do(t, os.WriteFile(filepath.Join(dest, name), []byte(keys["zarr.json"]), 0o666))
 	}
-	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), dest, ExportOptions{Resume: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, keys)), dest, ExportOptions{Resume: true}))(t)
 	files := 0
-	must(t, filepath.WalkDir(dest, func(path string, e os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dest, func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			files++
 		}
@@ -326,20 +311,20 @@ func TestReadOntoWhatIsRead(t *testing.T) {
 	folder := t.TempDir()
 	in := func(names ...string) string { return filepath.Join(append([]string{folder}, names...)...) }
 	writeStore(t, in("x.zarr"), keys)
-	must(t, os.WriteFile(in("x.zip"), []byte(zipped(t, keys)), 0o666))
-	must(t, os.Symlink(in("x.zip"), in("x.npy")))
-	must(t, os.WriteFile(in("old.npy"), nil, 0o666))
-	must(t, os.WriteFile(in("data.csv"), []byte("abcdefgh"), 0o666))
-	must(t, os.Link(in("data.csv"), in("hard.csv")))
+	must.Do(t, os.WriteFile(in("x.zip"), []byte(zipped(t, keys)), 0o666))
+	must.Do(t, os.Symlink(in("x.zip"), in("x.npy")))
+	must.Do(t, os.WriteFile(in("old.npy"), nil, 0o666))
+	must.Do(t, os.WriteFile(in("data.csv"), []byte("abcdefgh"), 0o666))
+	must.Do(t, os.Link(in("data.csv"), in("hard.csv")))
 	array := `{"zarr_format":2,"shape":[8],"chunks":[4],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}`
-	must(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":["data.csv",0,4],"1":["data.csv",4,4]}`, array), 0o666))
+	must.Do(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":["data.csv",0,4],"1":["data.csv",4,4]}`, array), 0o666))
 	db := openAt(t, in("w.zdb"), linkOptions(t, t.TempDir()))
 	linkSet(t, db, in("refs.json"), Follow{}, ImportOptions{})
 	closeChecked(t, db)
-	must(t, os.Symlink(in("w.zdb", "packs"), in("packs")))
+	must.Do(t, os.Symlink(in("w.zdb", "packs"), in("packs")))
 
 	version, err := OpenDatabaseSource(bg, in("w.zdb"), "", "", "", &SourceOptions{Follow: Follow{Allow: []string{folder}}})
-	must(t, err)
+	must.Do(t, err)
 	defer version.Close()
 	for _, c := range []struct {
 		source *Source
@@ -375,11 +360,11 @@ func TestLinkIntoItself(t *testing.T) {
 	db := openAt(t, in("w.zdb"), linkOptions(t, t.TempDir()))
 	commit(t, db, "", "x", func(s *Session) error { return s.Set(bg, "x", make([]byte, 5000)) })
 	packs, err := os.ReadDir(in("w.zdb", "packs"))
-	must(t, err)
+	must.Do(t, err)
 	pack := packs[0].Name()
-	must(t, os.Symlink(in("w.zdb"), in("way")))
-	must(t, os.Symlink(in("w.zdb", "packs", pack), in("pack")))
-	must(t, os.Link(in("w.zdb", "packs", pack), in("hard")))
+	must.Do(t, os.Symlink(in("w.zdb"), in("way")))
+	must.Do(t, os.Symlink(in("w.zdb", "packs", pack), in("pack")))
+	must.Do(t, os.Link(in("w.zdb", "packs", pack), in("hard")))
 	array := `{"zarr_format":2,"shape":[4],"chunks":[4],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}`
 	for _, c := range []struct {
 		url  string
@@ -395,7 +380,7 @@ func TestLinkIntoItself(t *testing.T) {
 		{"hard", Follow{}, nil},
 	} {
 		for _, validate := range []Validate{ValidateLocal, ValidateNone} {
-			must(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":[%q,8,4]}`, array, c.url), 0o666))
+			must.Do(t, os.WriteFile(in("refs.json"), fmt.Appendf(nil, `{".zarray":%q,"0":[%q,8,4]}`, array, c.url), 0o666))
 			_, err := db.Import(bg, openFollow(t, in("refs.json"), c.f), ImportOptions{Link: true, To: "to", Overwrite: true, Validate: validate})
 			if !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", c.url, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -56,17 +57,9 @@ func start(t *testing.T, role string, args ...string) *child {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	return &child{cmd, in, bufio.NewReader(out)}
 }
 
@@ -83,13 +76,8 @@ func (c *child) line(t *testing.T) string {
 // kill ends the child at once and returns what it had still printed.
 func (c *child) kill(t *testing.T) (lines []string) {
 	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(c.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Kill())
+	rest := must.Get(io.ReadAll(c.out))(t)
 	_ = c.cmd.Wait() // says that it was killed
 	all := strings.Split(string(rest), "\n")
 	return all[:len(all)-1] // the last line may be cut
@@ -127,9 +115,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 		t.Errorf("as a source: %v", err)
 	}
 	c.in.Close()
-	if err := c.cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Wait())
 	openAt(t, dir, nil)
 
 	// A holder that was killed holds nothing.
@@ -267,10 +253,7 @@ func killCommits(t *testing.T, more func(int) bool) {
 		if rest := c.kill(t); len(rest) > 0 {
 			last = rest[len(rest)-1]
 		}
-		acknowledged, err := strconv.Atoi(last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		acknowledged := must.Get(strconv.Atoi(last))(t)
 		db := openAt(t, dir, nil)
 		k, err := valueOf(db)
 		if err != nil {
@@ -324,9 +307,7 @@ func killImports(t *testing.T, more func(int) bool) {
 		keys[fmt.Sprintf("g/b/c/%d", i)] = strings.Repeat(fmt.Sprint(i), 300)
 	}
 	source := filepath.Join(t.TempDir(), "s.zarr")
-	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), source, ExportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, keys)), source, ExportOptions{}))(t)
 	dir := filepath.Join(t.TempDir(), "t.zdb")
 	openAt(t, dir, &Options{Create: true}).Close()
 	rounds, resumed, done := 0, 0, 0
@@ -341,9 +322,7 @@ func killImports(t *testing.T, more func(int) bool) {
 		s := at(t, db, "")
 		n := 0
 		for m, err := range s.Members(bg, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			sameContents(t, contents(t, kv.SubLister(s, m.Name)), keys)
 			n++
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
@@ -34,10 +35,7 @@ func problems(t testing.TB, s *Source, o RefCheckOptions) (found []string, r *Re
 		found = append(found, p.Key+" "+what)
 		return nil
 	}
-	r, err := s.CheckReferences(bg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = must.Get(s.CheckReferences(bg, o))(t)
 	slices.Sort(found)
 	return found, r
 }
@@ -57,20 +55,13 @@ func TestCheckReferences(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	db := openDB(t, linkOptions(t, ""))
 	// It was longer, and the other one was there.
-	if err := errors.Join(os.WriteFile(base+"/a", []byte("abcd"), 0o666), os.WriteFile(base+"/none", nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(base+"/a", []byte("abcd"), 0o666), os.WriteFile(base+"/none", nil, 0o666)))
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{To: "n"})
-	if err := errors.Join(os.WriteFile(base+"/a", []byte("abc"), 0o666), os.Remove(base+"/none")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(base+"/a", []byte("abc"), 0o666), os.Remove(base+"/none")))
 	want = []string{"t/0 changed", "t/1 changed", "t/2 unreachable", "t/3 forbidden"}
 	closeChecked(t, db)
 	check := func() ([]string, *RefCheckReport) {
-		src, err := OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "n", nil))(t)
 		defer src.Close()
 		return problems(t, src, RefCheckOptions{})
 	}
@@ -80,9 +71,7 @@ func TestCheckReferences(t *testing.T) {
 	if found, r := check(); !slices.Equal(found, want) || r.Done != 6 {
 		t.Errorf("database: %q, %+v", found, r)
 	}
-	if err := os.WriteFile(base+"/b", []byte("longer"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(base+"/b", []byte("longer"), 0o666))
 	want = append(want, "n/t/5 changed", "n/t/6 changed")
 	if found, _ := check(); !slices.Equal(found, want) {
 		t.Errorf("after a change: %q", found)
@@ -111,16 +100,12 @@ func TestLocalize(t *testing.T) {
 	local := func(path string) (keys, bytes int64) {
 		t.Helper()
 		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer s.Abort()
 		if keys, bytes, err = db.Localize(bg, s, path, LocalizeOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 		return keys, bytes
 	}
 	if k, b := local("t"); k != 2 || b != 2 {
@@ -132,19 +117,14 @@ func TestLocalize(t *testing.T) {
 	if k, _ := local(""); k != 0 {
 		t.Errorf("again: %d keys", k)
 	}
-	if err := os.Remove(base + "/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(base+"/a"))
 	if b, err := values(t, at(t, db, "")); err != nil || string(b) != "a\xffc" {
 		t.Errorf("%q, %v", b, err)
 	}
 	if _, err := values(t, at(t, db, "main~2")); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("the version before: %v", err)
 	}
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	defer s.Abort()
 	if _, _, err := db.Localize(bg, s, "nowhere", LocalizeOptions{}); err == nil {
 		t.Error("nothing was localised")
@@ -189,10 +169,7 @@ func TestLocalizeSelection(t *testing.T) {
 		was := head(t, db, "")
 		path := names.Clean(c.path)
 		before := sumOf(t, array(t, at(t, db, ""), path))
-		sel, err := zarr.ParseSelection(c.sel, array(t, at(t, db, ""), path).DimensionNames())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sel := must.Get(zarr.ParseSelection(c.sel, array(t, at(t, db, ""), path).DimensionNames()))(t)
 		now := commit(t, db, "", "localise", func(s *Session) error {
 			keys, n, err := db.Localize(bg, s, c.path, LocalizeOptions{Select: &sel})
 			if keys != int64(len(c.want)) || n != c.bytes {
@@ -202,9 +179,7 @@ func TestLocalizeSelection(t *testing.T) {
 		})
 		var changed []string
 		for d, err := range db.Diff(bg, was, now, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if d.Old == nil || d.New == nil || d.Old.Kind != "virtual" || d.New.Kind == "virtual" {
 				t.Errorf("%s[%s]: %s: %+v became %+v", c.path, c.sel, d.Key, d.Old, d.New)
 			}
@@ -224,10 +199,7 @@ func TestLocalizeSelection(t *testing.T) {
 
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	linkSet(t, db, base+"/v2.json", Follow{}, ImportOptions{})
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	defer s.Abort()
 	for _, c := range []struct {
 		path string
@@ -253,10 +225,7 @@ func TestCheckReferencesAgain(t *testing.T) {
 	adapters := hasty(remote.Options{})
 	open := func(url string) *Source {
 		t.Helper()
-		src, err := OpenSource(bg, url, &SourceOptions{Adapters: adapters, Follow: follow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenSource(bg, url, &SourceOptions{Adapters: adapters, Follow: follow}))(t)
 		t.Cleanup(func() { src.Close() })
 		return src
 	}
@@ -264,9 +233,7 @@ func TestCheckReferencesAgain(t *testing.T) {
 	opts := linkOptions(t, t.TempDir())
 	opts.Adapters, opts.Follow = adapters, follow
 	db := openDB(t, opts)
-	if _, err := db.Import(bg, set, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, set, ImportOptions{Link: true, Validate: ValidateAll}))(t)
 	closeChecked(t, db)
 	version := open(db.Dir() + "/|zarrdb:")
 	for _, step := range []struct {

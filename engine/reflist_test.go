@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -13,9 +14,7 @@ import (
 func TestReferredBounded(t *testing.T) {
 	c := referredCounts{known: map[string]*Referred{}, most: 20}
 	add := func(url string) {
-		if err := c.add(&reference{src: tree.Source{URL: url}, length: 2}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.add(&reference{src: tree.Source{URL: url}, length: 2}))
 		if len(c.known) > c.most {
 			t.Fatalf("%d entries", len(c.known))
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,24 +25,16 @@ func TestParquetRelativeTo(t *testing.T) {
 				folder := t.TempDir()
 				json := filepath.Join(folder, "set.json")
 				set := setOf(2, fmt.Sprintf(`,"t/0":[%q,0,1],"t/1":[%q,1,1]`, c.url, c.url))
-				if err := os.WriteFile(json, []byte(set), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(json, []byte(set), 0o666))
 				parq := toParquet(t, json)
 				if c.file != "" {
 					at := filepath.Join(folder, c.file)
-					if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(at, []byte{7, 8}, 0o666); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.MkdirAll(filepath.Dir(at), 0o777))
+					must.Do(t, os.WriteFile(at, []byte{7, 8}, 0o666))
 				}
 				var told []string
 				src, err := OpenSource(bg, parq+"|kerchunk:", &SourceOptions{Warn: func(text string) { told = append(told, text) }})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer src.Close()
 				var view nodes
 				if link {
@@ -55,10 +48,7 @@ func TestParquetRelativeTo(t *testing.T) {
 					}
 					view = at(t, db, "").nodes
 				} else {
-					store, err := src.Store()
-					if err != nil {
-						t.Fatal(err)
-					}
+					store := must.Get(src.Store())(t)
 					view = nodes{view: store}
 				}
 				got, err := values(t, view)

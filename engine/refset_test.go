@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -35,10 +36,7 @@ func refCases(t testing.TB, pattern string) (list []*refCase) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		dir, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(filepath.Abs(filepath.Dir(file)))(t)
 		c := &refCase{name: filepath.Base(dir), dir: dir}
 		c.read(t, "expect.json", c)
 		list = append(list, c)
@@ -66,14 +64,10 @@ func (c *refCase) set(t testing.TB) string {
 		return path
 	}
 	tmp := t.TempDir()
-	if err := os.CopyFS(tmp, os.DirFS(c.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(tmp, os.DirFS(c.dir)))
 	c.dir = tmp
 	path = filepath.Join(tmp, c.Refs)
-	if err := os.WriteFile(path, bytes.ReplaceAll(b, []byte("@CASE@"), []byte(tmp)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.ReplaceAll(b, []byte("@CASE@"), []byte(tmp)), 0o666))
 	return path
 }
 
@@ -86,20 +80,14 @@ func (c *refCase) follow() (f Follow) {
 
 func openFollow(t testing.TB, url string, f Follow) *Source {
 	t.Helper()
-	src, err := OpenSource(bg, url, &SourceOptions{Follow: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, url, &SourceOptions{Follow: f}))(t)
 	t.Cleanup(func() { src.Close() })
 	return src
 }
 
 func nodeOf(t testing.TB, url string, f Follow) *zarr.Array {
 	t.Helper()
-	n, err := openFollow(t, url, f).Node(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(openFollow(t, url, f).Node(bg))(t)
 	a, ok := n.Array()
 	if !ok {
 		t.Fatalf("%s is no array", url)
@@ -125,15 +113,9 @@ func TestReferenceSets(t *testing.T) {
 				SHA256 string
 			}
 			c.read(t, c.Keys, &keys)
-			store, err := openFollow(t, set+"|kerchunk:", c.follow()).Store()
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := must.Get(openFollow(t, set+"|kerchunk:", c.follow()).Store())(t)
 			for key, want := range keys {
-				b, err := kv.Get(bg, store, key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(kv.Get(bg, store, key))(t)
 				if sum := sha256.Sum256(b); len(b) != want.Size || hex.EncodeToString(sum[:]) != want.SHA256 {
 					t.Errorf("%s: %d bytes instead of %d, or others", key, len(b), want.Size)
 				}
@@ -173,12 +155,8 @@ func folder(t testing.TB, files map[string]string) string {
 	base := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(base, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 	return base
 }
@@ -190,13 +168,8 @@ func TestFollow(t *testing.T) {
 		"other/a":       "outside",
 	})
 	name := base + "/set/refs.json"
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, bytes.ReplaceAll(text, []byte("BASE"), []byte(filepath.ToSlash(base))), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
+	must.Do(t, os.WriteFile(name, bytes.ReplaceAll(text, []byte("BASE"), []byte(filepath.ToSlash(base))), 0o666))
 	slash := filepath.ToSlash(base)
 	open := Follow{Allow: []string{slash + "/other"}, Map: []Mapping{{From: "s3://bucket", To: "file://" + slash}, {From: "s3://bucket/x", To: "file://" + slash + "/other"}}}
 	for _, c := range []struct {
@@ -217,10 +190,7 @@ func TestFollow(t *testing.T) {
 		{"gone", Follow{}, "", ErrUnreachable},
 		{"long", Follow{}, "", ErrUnreachable},
 	} {
-		store, err := openFollow(t, name+"|kerchunk:", c.f).Store()
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(openFollow(t, name+"|kerchunk:", c.f).Store())(t)
 		b, err := kv.Get(bg, store, c.key)
 		if string(b) != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %q, %v; want %q, %v", c.key, b, err, c.want, c.err)
@@ -239,10 +209,7 @@ func TestFollowLinks(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	store, err := openFollow(t, base+"/set/refs.json|kerchunk:", Follow{}).Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(openFollow(t, base+"/set/refs.json|kerchunk:", Follow{}).Store())(t)
 	for _, key := range []string{"a", "b"} {
 		if b, err := kv.Get(bg, store, key); err == nil {
 			t.Errorf("%s: %q through a link", key, b)
@@ -257,17 +224,11 @@ func TestReferencesInArchive(t *testing.T) {
 		"d/a/part":    "zarr",
 		"d/bad.json":  `{"k":["a/..",1]}`,
 	})})
-	store, err := openFollow(t, url+"x.zip|zip:d/refs.json|kerchunk:", Follow{}).Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(openFollow(t, url+"x.zip|zip:d/refs.json|kerchunk:", Follow{}).Store())(t)
 	if b, err := kv.Get(bg, store, "k"); string(b) != "ar" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	bad, err := openFollow(t, url+"x.zip|zip:d/bad.json|kerchunk:", Follow{}).Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := must.Get(openFollow(t, url+"x.zip|zip:d/bad.json|kerchunk:", Follow{}).Store())(t)
 	if keys, err := kv.Keys(bg, bad, ""); err == nil {
 		t.Errorf("a damaged set has the keys %q", keys)
 	}
@@ -304,9 +265,7 @@ func TestInvalidReferenceSets(t *testing.T) {
 func TestImportReferenceSet(t *testing.T) {
 	c := refCases(t, "nc4_inline_small")[0]
 	db := openDB(t, nil)
-	if _, err := db.Import(bg, openFollow(t, c.set(t), Follow{}), ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openFollow(t, c.set(t), Follow{}), ImportOptions{}))(t)
 	s := at(t, db, "")
 	for _, a := range c.Arrays {
 		if sum := sumOf(t, array(t, s, a.Path)); sum != a.SHA {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -24,16 +25,12 @@ func BenchmarkRead(b *testing.B) {
 	a, err := zarr.Create(bg, mem, "", zarr.Spec{
 		Shape: []int64{side, side}, Chunks: []int64{chunk, chunk}, DataType: "float32", Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`),
 	}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	data := make([]byte, 4*side*side)
 	for i := range data {
 		data[i] = byte(i * 7)
 	}
-	if err := a.WriteBytes(bg, zarr.Selection{}, data); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, a.WriteBytes(bg, zarr.Selection{}, data))
 	if _, err := Export(bg, openURL(b, "memory:"+b.Name()), filepath.Join(dir, "a.zarr"), ExportOptions{}); err != nil {
 		b.Fatal(err)
 	}
@@ -43,20 +40,14 @@ func BenchmarkRead(b *testing.B) {
 		for name, url := range map[string]string{"file": filepath.Join(dir, "a.zarr"), "http": srv.URL + "/a.zarr"} {
 			b.Run(name+"/workers="+string(rune('0'+workers)), func(b *testing.B) {
 				src, err := OpenSource(context.Background(), url, &SourceOptions{Workers: workers})
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				defer src.Close()
 				n, err := src.Node(bg)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				a, _ := n.Array()
 				b.SetBytes(int64(len(data)))
 				for b.Loop() {
-					if err := a.ReadBytes(bg, zarr.Selection{}, data); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, a.ReadBytes(bg, zarr.Selection{}, data))
 				}
 			})
 		}
@@ -87,9 +78,7 @@ func BenchmarkVirtual(b *testing.B) {
 			opts.Adapters, opts.Follow, opts.CacheBytes = hasty(o), Follow{Allow: []string{srv.URL + "/"}}, -1
 			db := openDB(b, opts)
 			src, err := OpenSource(bg, folder(b, map[string]string{"refs.json": tiles(chunk, "null", refs)})+"/refs.json", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			defer src.Close()
 			if _, err := db.Import(bg, src, ImportOptions{Link: true}); err != nil {
 				b.Fatal(err)
@@ -99,9 +88,7 @@ func BenchmarkVirtual(b *testing.B) {
 			b.SetBytes(chunk * n)
 			requests.Store(0)
 			for b.Loop() {
-				if err := a.ReadBytes(bg, zarr.Sel(), dst); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, a.ReadBytes(bg, zarr.Sel(), dst))
 			}
 			b.ReportMetric(float64(requests.Load())/float64(b.N), "requests")
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 )
@@ -51,9 +52,7 @@ func TestRemoteSecrets(t *testing.T) {
 func bucket(t *testing.T) {
 	t.Helper()
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bkt"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bkt"))
 	srv := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(srv.Close)
 	none := filepath.Join(t.TempDir(), "none")
@@ -68,33 +67,23 @@ func bucket(t *testing.T) {
 func storeAt(t *testing.T, url string) kv.Store {
 	t.Helper()
 	src := openURL(t, url)
-	d, err := src.destination(bg, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(src.destination(bg, url))(t)
 	return d.store
 }
 
 // TestPipelinesS3 opens the same pipelines as TestPipelines from a bucket.
 func TestPipelinesS3(t *testing.T) {
 	bucket(t)
-	from, err := dirkv.Open("testdata/urlpipe", &dirkv.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(dirkv.Open("testdata/urlpipe", &dirkv.Options{ReadOnly: true}))(t)
 	defer from.Close()
 	to := storeAt(t, "s3://bkt/deep/")
 	for key, err := range from.List(bg, kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		v, err := kv.Get(bg, from, key)
 		if err == nil {
 			err = to.Set(bg, key, v)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	checkPipelines(t, func(dir string) string { return "s3://bkt/deep/" + filepath.Base(dir) + "/" })
 }
@@ -115,9 +104,7 @@ func TestExportToStore(t *testing.T) {
 			t.Errorf("%s again: %v", dest, err)
 		}
 		store := storeAt(t, dest)
-		if err := store.Set(bg, "stranger", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Set(bg, "stranger", nil))
 		if _, err := Export(bg, src, dest, ExportOptions{Resume: true}); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s with a stranger resumed: %v", dest, err)
 		}
@@ -127,12 +114,8 @@ func TestExportToStore(t *testing.T) {
 		sameContents(t, contents(t, store), keys)
 
 		// What is no store is left alone.
-		if err := kv.DeletePrefix(bg, store, ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Set(bg, "photo.jpg", []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kv.DeletePrefix(bg, store, ""))
+		must.Do(t, store.Set(bg, "photo.jpg", []byte("x")))
 		if _, err := Export(bg, src, dest, ExportOptions{Overwrite: true}); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s over a photo: %v", dest, err)
 		}
@@ -148,18 +131,11 @@ func TestExportToStore(t *testing.T) {
 func TestImportFromStore(t *testing.T) {
 	bucket(t)
 	keys := smallStore(t)
-	if _, err := Export(bg, openURL(t, memoryURL(t, keys)), "s3://bkt/in", ExportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(bg, openURL(t, memoryURL(t, keys)), "s3://bkt/in", ExportOptions{}))(t)
 	db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
 	defer closeChecked(t, db)
-	if _, err := db.Import(bg, openURL(t, "s3://bkt/in"), ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	view, err := db.At(context.Background(), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, "s3://bkt/in"), ImportOptions{}))(t)
+	view := must.Get(db.At(context.Background(), "main"))(t)
 	got := contents(t, view)
 	for k := range keys {
 		if got[k] != keys[k] {

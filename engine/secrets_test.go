@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
@@ -85,10 +86,7 @@ func setOfRefs(list []secretRef) string {
 
 func openSet(t *testing.T, set string, o *SourceOptions) *Source {
 	t.Helper()
-	src, err := OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", o))(t)
 	t.Cleanup(func() { src.Close() })
 	return src
 }
@@ -103,13 +101,9 @@ func TestSecretsOfReferences(t *testing.T) {
 	opts.Adapters, opts.Follow = hasty(remote.Options{}), Follow{Allow: []string{web, withUser}}
 	src := openSet(t, setOfRefs(list), &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
 	db := openDB(t, opts)
-	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateNone}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateNone}))(t)
 	set, err := src.dataset(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	snap := at(t, db, "")
 
 	check := func(what string, c secretRef, err error, file string) {
@@ -128,18 +122,12 @@ func TestSecretsOfReferences(t *testing.T) {
 		_, err = kv.Get(bg, snap, key)
 		check("linked: "+c.url, c, err, c.file)
 	}
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	_, _, err = db.Localize(bg, s, "t", LocalizeOptions{})
 	tells(t, "localize", errors.Join(err, s.Abort()), "")
 
 	closeChecked(t, db)
-	stored, err := OpenDatabaseSource(bg, db.Dir(), "", "", "", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", "", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow}))(t)
 	for what, src := range map[string]*Source{"set": src, "linked": stored} {
 		n := 0
 		_, err := src.CheckReferences(bg, RefCheckOptions{Problem: func(p RefProblem) error {
@@ -154,9 +142,7 @@ func TestSecretsOfReferences(t *testing.T) {
 			t.Errorf("check of %s: %d problems, %v", what, n, err)
 		}
 	}
-	if err := stored.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stored.Close())
 	_, _, err = exportedSet(t, db, "", ExportReferencesOptions{InlineThreshold: 100})
 	tells(t, "export of values", err, "")
 	entries, _, err := exportedSet(t, db, "", ExportReferencesOptions{})

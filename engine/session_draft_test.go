@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -59,10 +60,7 @@ func TestDraftReadOnly(t *testing.T) {
 			{"remove a group", db, func(s *Session) error { return s.Remove(bg, "g") }, zarr.ErrDraft3},
 			{"rename nothing", db, func(s *Session) error { return s.Rename(bg, "nope", "y") }, zarr.ErrNotFound},
 		} {
-			s, err := c.db.Begin(bg, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.db.Begin(bg, "main"))(t)
 			if err := c.do(s); !errors.Is(err, c.want) {
 				t.Errorf("layout %d: %s: %v, want %v", l, c.what, err, c.want)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -38,18 +39,12 @@ func checkPipelines(t *testing.T, base func(dir string) string) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(file))(t)
 		var spec struct{ Cases []pipeline }
 		if err := json.Unmarshal(b, &spec); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		abs, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		abs := must.Get(filepath.Abs(filepath.Dir(file)))(t)
 		for _, c := range spec.Cases {
 			t.Run(filepath.Base(filepath.Dir(file))+"/"+c.URL, func(t *testing.T) { c.check(t, base(abs)) })
 		}
@@ -84,16 +79,11 @@ func (c pipeline) check(t *testing.T, base string) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer src.Close()
 	switch {
 	case c.Node != nil:
-		n, err := src.Node(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(src.Node(bg))(t)
 		a, ok := n.Array()
 		if !ok || !slices.Equal(a.Shape(), c.Node.Shape) || sumOf(t, a) != c.Node.SHA {
 			t.Errorf("another array: %v", n.Meta())
@@ -108,10 +98,7 @@ func (c pipeline) check(t *testing.T, base string) {
 			t.Errorf("%s, want %s", b, c.JSON)
 		}
 	case c.List != nil:
-		view, err := src.Store()
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := must.Get(src.Store())(t)
 		keys, err := kv.Keys(bg, view, "")
 		if err != nil || !slices.Equal(keys, c.List) {
 			t.Errorf("keys %q, %v; want %q", keys, err, c.List)
@@ -126,14 +113,8 @@ func (c pipeline) check(t *testing.T, base string) {
 
 func fileOf(t *testing.T, src *Source) []byte {
 	t.Helper()
-	v, err := src.File(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := kv.ReadValue(bg, v, kv.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(src.File(bg))(t)
+	b := must.Get(kv.ReadValue(bg, v, kv.All()))(t)
 	return b
 }
 
@@ -150,25 +131,16 @@ func TestPipelineTable(t *testing.T) {
 	})
 	commit(t, db, "", "two", func(s *Session) error { return put(s, "g/x", 0, 100) })
 	for name, id := range map[string]txn.CommitID{"v1": first, "both": first} {
-		if err := db.CreateTag(bg, name, id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateTag(bg, name, id))
 	}
 	for name, id := range map[string]txn.CommitID{"team/next": first, "both": head(t, db, "")} {
-		if err := db.CreateBranch(bg, name, id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, name, id))
 	}
-	old, err := db.Lookup(bg, first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(db.Lookup(bg, first))(t)
 	closeChecked(t, db)
 	mem := memoryURL(t, contentsOfVersion(t, db.Dir()))
 	memory := strings.TrimSuffix(mem, "/")
-	if err := os.WriteFile(filepath.Join(dir, "v1 store"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "v1 store"), nil, 0o666))
 
 	const one, two = 0, 100 // the first element in each version
 	zdb := "file://" + filepath.ToSlash(dir) + "/w.zdb/|zarrdb:"
@@ -261,15 +233,9 @@ func TestPipelineTable(t *testing.T) {
 // contentsOfVersion reads the newest version of a database on disk.
 func contentsOfVersion(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	src, err := OpenDatabaseSource(bg, dir, "", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenDatabaseSource(bg, dir, "", "", "", nil))(t)
 	defer src.Close()
-	view, err := src.Store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(src.Store())(t)
 	return contents(t, view)
 }
 
@@ -338,10 +304,7 @@ func TestRegisteredAdapters(t *testing.T) {
 	}}
 	a.RegisterAdapter("upper", upper)
 	url := memoryURL(t, map[string]string{"a": "text"})
-	src, err := OpenSource(bg, url+"a|upper:", &SourceOptions{Adapters: a})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, url+"a|upper:", &SourceOptions{Adapters: a}))(t)
 	if got := string(fileOf(t, src)); got != "TEXT" {
 		t.Errorf("got %q", got)
 	}

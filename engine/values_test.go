@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -18,15 +19,10 @@ import (
 // valueLines lists what differs in values between two versions.
 func valueLines(t *testing.T, db *DB, from, to txn.CommitID) (lines []string) {
 	t.Helper()
-	list, err := db.NodeChanges(bg, from, to, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(db.NodeChanges(bg, from, to, ""))(t)
 	for _, c := range list {
 		for v, err := range db.ValueChanges(bg, from, to, c) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if v.Incomparable != "" {
 				lines = append(lines, v.Path+" "+v.Incomparable)
 				continue
@@ -176,15 +172,10 @@ func TestValueChangesModel(t *testing.T) {
 		})
 		is := ints(t, at(t, db, ""), "x")
 		var sum ValueChange
-		list, err := db.NodeChanges(bg, from, to, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(db.NodeChanges(bg, from, to, ""))(t)
 		for _, c := range list {
 			for v, err := range db.ValueChanges(bg, from, to, c) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				sum.Add(v)
 			}
 		}
@@ -219,10 +210,7 @@ func TestRenamesAreTold(t *testing.T) {
 	})
 	lines := func(path string) string {
 		t.Helper()
-		list, err := db.NodeChanges(bg, v1, v2, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(db.NodeChanges(bg, v1, v2, path))(t)
 		var out []string
 		for _, c := range list {
 			out = append(out, c.String())

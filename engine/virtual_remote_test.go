@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -52,14 +53,9 @@ func follows(t *testing.T, set string, f Follow) *DB {
 	opts := memOptions()
 	opts.Adapters, opts.Follow = hasty(remote.Options{}), f
 	db := openDB(t, opts)
-	src, err := OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters}))(t)
 	defer src.Close()
-	if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateNone}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateNone}))(t)
 	return db
 }
 
@@ -93,14 +89,9 @@ func TestLinkChangedElsewhere(t *testing.T) {
 			opts.Adapters, opts.Follow = hasty(remote.Options{}), Follow{Allow: []string{top}}
 			db := openDB(t, opts)
 			set := tiles(20, "null", []string{fmt.Sprintf("[%q,20,20]", top+"a"), fmt.Sprintf("[%q,0,20]", top+"a")})
-			src, err := OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow})
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := must.Get(OpenSource(bg, folder(t, map[string]string{"refs.json": set})+"/refs.json", &SourceOptions{Adapters: opts.Adapters, Follow: opts.Follow}))(t)
 			defer src.Close()
-			if _, err := db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Import(bg, src, ImportOptions{Link: true, Validate: ValidateAll}))(t)
 			change := func(tag, number string, b []byte) {
 				o.mu.Lock()
 				defer o.mu.Unlock()
@@ -185,9 +176,7 @@ func TestVirtualElsewhere(t *testing.T) {
 
 			// Mapped to a folder, and from a server that is gone.
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "a b"), data, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "a b"), data, 0o666))
 			if got := readAll(t, at(t, follows(t, set, Follow{Map: []Mapping{{From: top + "d/", To: dir}}}), "")); !bytes.Equal(got, want) {
 				t.Error("mapped to a folder: other values")
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -32,9 +33,7 @@ func changingFiles(t *testing.T, b []byte) ([]changing, *DB) {
 	n := int64(0)
 	local := changing{name: "file", url: "file://" + dir + "/a", put: func(b []byte) {
 		n++
-		if err := errors.Join(os.WriteFile(dir+"/a", b, 0o666), os.Chtimes(dir+"/a", time.Time{}, time.Unix(n, 0))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(dir+"/a", b, 0o666), os.Chtimes(dir+"/a", time.Time{}, time.Unix(n, 0))))
 	}}
 	server := changing{name: "server", url: o.URL + "/a", put: func(b []byte) {
 		o.mu.Lock()
@@ -64,10 +63,7 @@ func TestVirtualKeepsItsVersion(t *testing.T) {
 				if v, err := db.files.Locate(bg, src, off, n); err == nil {
 					_, _ = kv.ReadValue(bg, v, kv.All())
 				}
-				v, err := db.files.Locate(bg, src, off, n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := must.Get(db.files.Locate(bg, src, off, n))(t)
 				return v
 			}
 			changed := func(what string, v kv.Value, rng kv.Range) {
@@ -163,9 +159,7 @@ func shardWith(t *testing.T, data []byte, y, x int) (doc, shard []byte) {
 	if err == nil {
 		shard, err = kv.Get(bg, mem, "c/0/0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return doc, shard
 }
 
@@ -191,10 +185,7 @@ func TestShardKeepsItsIndex(t *testing.T) {
 			a := array(t, at(t, db, ""), f.name+"/t")
 			column := func(x int, data []byte) error {
 				t.Helper()
-				sel, err := zarr.ParseSelection(fmt.Sprintf(":,%d:%d", 8*x, 8*x+8), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				sel := must.Get(zarr.ParseSelection(fmt.Sprintf(":,%d:%d", 8*x, 8*x+8), nil))(t)
 				got, want := make([]byte, 32*8), []byte{}
 				for y := range 32 {
 					want = append(want, data[y*32+8*x:][:8]...)
@@ -207,9 +198,7 @@ func TestShardKeepsItsIndex(t *testing.T) {
 				}
 				return nil
 			}
-			if err := column(1, first); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, column(1, first))
 			f.put(other)
 			if err := column(2, second); err != nil && !errors.Is(err, kv.ErrChanged) {
 				t.Error(err)
@@ -233,9 +222,7 @@ func TestLinkRecordsHoweverSpelled(t *testing.T) {
 			base := folder(t, map[string]string{"a": "abc", "x/y": ""})
 			follow := Follow{Allow: []string{base}, Map: maps}
 			set := setOf(3, fmt.Sprintf(`,"t/0":[%q,0,1]`, strings.ReplaceAll(spelled, "BASE", base)))
-			if err := os.WriteFile(filepath.Join(base, "refs.json"), []byte(set), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(base, "refs.json"), []byte(set), 0o666))
 			opts := memOptions()
 			opts.Follow = follow
 			db := openDB(t, opts)
@@ -245,9 +232,7 @@ func TestLinkRecordsHoweverSpelled(t *testing.T) {
 				continue
 			}
 			// Of the same size, so that only the time tells.
-			if err := os.Chtimes(base+"/a", time.Time{}, time.Unix(1, 0)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chtimes(base+"/a", time.Time{}, time.Unix(1, 0)))
 			if b, err := values(t, at(t, db, "")); !errors.Is(err, kv.ErrChanged) {
 				t.Errorf("%s, mapped %v: %q, %v", spelled, maps, b, err)
 			}
@@ -272,10 +257,7 @@ func TestCachedPartsDiffer(t *testing.T) {
 			other := f.url[:len(f.url)-1] + "b"
 			if path, ok := strings.CutPrefix(other, "file://"); ok {
 				at := time.Unix(1, 0)
-				err := errors.Join(os.WriteFile(path, []byte("ABCDEF"), 0o666), os.Chtimes(path, time.Time{}, at), os.Chtimes(path[:len(path)-1]+"a", time.Time{}, at))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.WriteFile(path, []byte("ABCDEF"), 0o666), os.Chtimes(path, time.Time{}, at), os.Chtimes(path[:len(path)-1]+"a", time.Time{}, at)))
 			} else {
 				o := newOrigin(t, map[string][]byte{"/a": []byte("abcdef"), "/b": []byte("ABCDEF")})
 				f.url, other = o.URL+"/a", o.URL+"/b"
@@ -307,9 +289,7 @@ func TestBeyondTheFile(t *testing.T) {
 			if errors.Is(err, ErrUnreachable) {
 				continue // more than any file has
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			// What has another length than a chunk may be refused for that.
 			if b, err := valuesAt(t, db, to); err == nil || strings.HasSuffix(part, ",1") && !errors.Is(err, ErrUnreachable) || errors.Is(err, kv.ErrNotFound) {
 				t.Errorf("%s, %s: %q, %v", f.name, part, b, err)
@@ -329,14 +309,10 @@ func TestMovedFiles(t *testing.T) {
 	db := openDB(t, linkOptions(t, config))
 	linkSet(t, db, old+"/refs.json", Follow{}, ImportOptions{})
 	path := db.Dir()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for content, want := range map[string]error{"ABC": nil, "ABCD": kv.ErrChanged, "AB": kv.ErrChanged} {
 		moved := folder(t, map[string]string{"a": content})
-		if err := os.Chtimes(moved+"/a", time.Time{}, time.Unix(1, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(moved+"/a", time.Time{}, time.Unix(1, 0)))
 		opts := linkOptions(t, config)
 		opts.Follow = Follow{Map: []Mapping{{From: old, To: moved}}}
 		db := openAt(t, path, opts)
@@ -348,9 +324,7 @@ func TestMovedFiles(t *testing.T) {
 				t.Errorf("%q: %q, %v, want %v", content, b, err, want)
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 	}
 }
 
@@ -361,9 +335,7 @@ func TestVirtualFollowsThePath(t *testing.T) {
 	dir := filepath.Join(top, "data")
 	write := func(text string) {
 		t.Helper()
-		if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "a"), []byte(text), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "a"), []byte(text), 0o666)))
 	}
 	opts := memOptions()
 	opts.Follow = Follow{Allow: []string{dir}}
@@ -380,14 +352,10 @@ func TestVirtualFollowsThePath(t *testing.T) {
 	}
 	write("old")
 	wants("old")
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, dir+".old"))
 	write("new")
 	wants("new")
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 	write("now")
 	wants("now")
 }

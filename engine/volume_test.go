@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -91,23 +92,15 @@ func TestShardedVolume(t *testing.T) {
 			f := newShardFile(shard, indexFirst)
 			return f, f.size()
 		})
-		src, err := OpenSource(bg, o.URL+"/v/|neuroglancer-precomputed:", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(OpenSource(bg, o.URL+"/v/|neuroglancer-precomputed:", nil))(t)
 		defer src.Close()
-		node, err := src.Node(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		node := must.Get(src.Node(bg))(t)
 		a, _ := node.Array()
 		tile := func(x, y, z int64, most int) {
 			t.Helper()
 			got := make([]byte, 256*256)
 			sel := zarr.Sel(zarr.Slice(x, x+256, 1), zarr.Slice(y, y+256, 1), zarr.Slice(z, z+1, 1))
-			if err := a.ReadBytes(bg, sel, got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.ReadBytes(bg, sel, got))
 			for i, b := range got {
 				cell := [3]int64{(x + int64(i)/256) / 64, (y + int64(i)%256) / 64, z / 64}
 				id := int64(0)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -44,9 +45,7 @@ func TestOpenLocked(t *testing.T) {
 	if _, err := Open(bg, dir, &Options{LockWait: time.Hour}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a wait for this process itself: %v", err)
 	}
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Close())
 	c := start(t, "hold", dir)
 	defer c.kill(t)
 	c.line(t)
@@ -76,9 +75,7 @@ func TestLockWait(t *testing.T) {
 			{time.Minute - time.Millisecond, time.Millisecond},
 		} {
 			begun := time.Now()
-			if err := wait(held, c.waited); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, wait(held, c.waited))
 			if got := time.Since(begun); got != c.want {
 				t.Errorf("after %v: %v, not %v", c.waited, got, c.want)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -80,10 +81,7 @@ func TestCopyOfMetadataAlone(t *testing.T) {
 	chunk := strings.Repeat("\x00\x00\x80\x3f", 20)
 	keys := map[string]string{".zmetadata": copied, "g/t/0.0": chunk}
 	want := maps.Clone(keys)
-	docs, err := meta.ConsolidatedDocuments([]byte(copied))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(meta.ConsolidatedDocuments([]byte(copied)))(t)
 	for key, text := range docs {
 		want[key] = string(text)
 	}
@@ -158,14 +156,9 @@ func TestNodesOfConsolidatedMetadataAlone(t *testing.T) {
 			}
 		}
 		db := openDB(t, nil)
-		res, err := db.Import(bg, openURL(t, web(t, keys)), ImportOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(db.Import(bg, openURL(t, web(t, keys)), ImportOptions{}))(t)
 		dest := filepath.Join(t.TempDir(), "x.zarr")
-		if _, err := Export(bg, openURL(t, web(t, keys)), dest, ExportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, openURL(t, web(t, keys)), dest, ExportOptions{}))(t)
 		for _, got := range []map[string]string{contents(t, at(t, db, "")), exported(t, dest)} {
 			for key, text := range want {
 				if text, ok := got[key], sameDocument([]byte(got[key]), []byte(text)); !ok && (names.IsDocument(key) || text == "") {
@@ -187,9 +180,7 @@ func TestNodesOfConsolidatedMetadataAlone(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), "in")
 		for key, text := range keys {
 			name := filepath.Join(folder, filepath.FromSlash(key))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)))
 		}
 		for _, url := range []string{memoryURL(t, keys), folder} {
 			db := openDB(t, nil)
@@ -198,9 +189,7 @@ func TestNodesOfConsolidatedMetadataAlone(t *testing.T) {
 				t.Fatalf("%v: %+v, %v", v, res, err)
 			}
 			dest := filepath.Join(t.TempDir(), "x.zarr")
-			if _, err := Export(bg, openURL(t, url), dest, ExportOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Export(bg, openURL(t, url), dest, ExportOptions{}))(t)
 			for _, got := range []map[string]string{contents(t, at(t, db, "")), exported(t, dest)} {
 				if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
 					t.Errorf("%v of %s: keys %q", v, url, slices.Sorted(maps.Keys(got)))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -270,10 +271,7 @@ func TestExpandModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	zw, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	zw := must.Get(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize)))(t)
 	small := ReadOptions{window: 1 << 10} // larger ones take longer to make than to use
 	entries := 0
 	for i := range 200 {
@@ -300,17 +298,12 @@ func TestExpandModel(t *testing.T) {
 		}
 		for version := range 2 {
 			var text bytes.Buffer
-			if err := WriteJSON(&text, ReadJSON(t.Context(), kv.Bytes(x.text), &small), &WriteOptions{Version: version}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, WriteJSON(&text, ReadJSON(t.Context(), kv.Bytes(x.text), &small), &WriteOptions{Version: version}))
 			got, err := readAllEntries(text.Bytes(), &small)
 			if err != nil || !equalEntries(got, x.want) {
 				t.Fatalf("written as version %d: %v\n%s\n%s", version, err, x.text, text.Bytes())
 			}
-			view, err := OpenJSON(t.Context(), kv.Bytes(text.Bytes()), &Options{Read: small})
-			if err != nil {
-				t.Fatal(err)
-			}
+			view := must.Get(OpenJSON(t.Context(), kv.Bytes(text.Bytes()), &Options{Read: small}))(t)
 			for key, want := range last {
 				ref, err := view.Lookup(t.Context(), key)
 				if err != nil || !equalEntries([]Entry{{key, ref}}, []Entry{{key, want}}) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -33,10 +34,7 @@ func fixtures(t testing.TB, pattern string) []fixture {
 	}
 	var out []fixture
 	for _, f := range files {
-		dir, err := filepath.Abs(filepath.Dir(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(filepath.Abs(filepath.Dir(f)))(t)
 		c := fixture{dir: filepath.ToSlash(dir), name: filepath.Base(dir)}
 		readJSON(t, f, &c)
 		out = append(out, c)
@@ -47,19 +45,13 @@ func fixtures(t testing.TB, pattern string) []fixture {
 // file returns the text of a file of the case.
 func (c *fixture) file(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(c.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(c.dir, name)))(t)
 	return bytes.ReplaceAll(b, []byte("@CASE@"), []byte(c.dir))
 }
 
 func readJSON(t testing.TB, file string, v any) {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(file))(t)
 	if err := json.Unmarshal(b, v); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -74,17 +66,11 @@ func TestExpandFixtures(t *testing.T) {
 		n++
 		t.Run(c.name, func(t *testing.T) {
 			var got, want map[string]any
-			if err := json.Unmarshal(c.file(t, c.Expanded), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(c.file(t, c.Expanded), &want))
 			set := c.file(t, c.Refs)
 			var buf bytes.Buffer
-			if err := refs.Expand(t.Context(), &buf, kv.Bytes(set), nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, refs.Expand(t.Context(), &buf, kv.Bytes(set), nil))
+			must.Do(t, json.Unmarshal(buf.Bytes(), &got))
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("expanded to\n%s", buf.Bytes())
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -45,9 +46,7 @@ func BenchmarkReadJSON(b *testing.B) {
 		"v1_each_its_file": append(bigSet(n, 1, `{"version": 1, "refs": {`, "s3://some-bucket/era5/2020/file_%06d.nc"), "}}"...),
 	}
 	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	sets["v1_zstd"] = z.EncodeAll(sets["v1"], nil)
 	sets["gen"] = fmt.Appendf(nil, `{"version": 1, "templates": {"u": "s3://some-bucket/era5"}, "gen": [{"key": "temperature/{{i}}.{{j}}.0",
 		"url": "{{u}}/file_{{i}}.nc", "offset": "{{4000 + j * 1048576}}", "length": "1000000", "dimensions": {"i": {"stop": %d}, "j": {"stop": 100}}}]}`, n/100)
@@ -58,9 +57,7 @@ func BenchmarkReadJSON(b *testing.B) {
 			b.SetBytes(int64(len(set)))
 			for b.Loop() {
 				for _, err := range refs.ReadJSON(b.Context(), kv.Bytes(set), nil) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 					got++
 				}
 			}
@@ -77,9 +74,7 @@ func BenchmarkWriteJSON(b *testing.B) {
 	set := append(bigSet(n, 100, "{", "s3://some-bucket/era5/2020/file_%06d.nc"), '}')
 	var entries []refs.Entry
 	for e, err := range refs.ReadJSON(b.Context(), kv.Bytes(set), nil) {
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		entries = append(entries, e)
 	}
 	seq := func(yield func(refs.Entry, error) bool) {
@@ -94,9 +89,7 @@ func BenchmarkWriteJSON(b *testing.B) {
 			var buf bytes.Buffer
 			for b.Loop() {
 				buf.Reset()
-				if err := refs.WriteJSON(&buf, seq, &refs.WriteOptions{Version: version}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, refs.WriteJSON(&buf, seq, &refs.WriteOptions{Version: version}))
 			}
 			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 			b.ReportMetric(float64(buf.Len())/n, "bytes/ref")

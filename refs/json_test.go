@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -120,10 +121,7 @@ func TestReadJSONCancelled(t *testing.T) {
 // TestLongestKey is about the length that a table in memory can note.
 func TestLongestKey(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", maxKey), strings.Repeat("é", maxKey/2)} {
-		view, err := OpenJSON(t.Context(), kv.Bytes([]byte(`{"`+key+`":["u"],"k":["v"]}`)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := must.Get(OpenJSON(t.Context(), kv.Bytes([]byte(`{"`+key+`":["u"],"k":["v"]}`)), nil))(t)
 		if ref, err := view.Lookup(t.Context(), key); err != nil || ref.URL != "u" {
 			t.Errorf("a key of %d bytes: %v, %v", len(key), ref, err)
 		}
@@ -142,10 +140,7 @@ func TestBrokenStreams(t *testing.T) {
 	if _, err := w.Write(text); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize)))(t)
 	zst := z.EncodeAll(text, nil)
 	// A frame to be skipped may stand before the others.
 	skipped := append([]byte{0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zst...)
@@ -177,12 +172,8 @@ func TestInflation(t *testing.T) {
 	text := []byte(`{"version":1,"refs":{` + strings.Repeat(`"a":"x",`, 4<<20) + `"a":"x"}}`)
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(text))(t)
+	must.Do(t, w.Close())
 	var err error
 	for _, e := range ReadJSON(context.Background(), kv.Bytes(gz.Bytes()), nil) {
 		err = e

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -27,9 +28,7 @@ func bigParquet(b *testing.B, n, perFile int) *kv.Mem {
 		}
 	}
 	dir := kv.NewMem()
-	if err := refs.WriteParquet(b.Context(), dir, entries, nil); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, refs.WriteParquet(b.Context(), dir, entries, nil))
 	return dir
 }
 
@@ -44,9 +43,7 @@ func BenchmarkReadParquet(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, err := range refs.ReadParquet(b.Context(), dir, nil) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 					got++
 				}
 			}
@@ -57,14 +54,10 @@ func BenchmarkReadParquet(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				set, err := refs.OpenParquetSet(b.Context(), dir, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				for _, a := range set.Arrays() {
 					for batch, err := range set.Batches(b.Context(), &a) {
-						if err != nil {
-							b.Fatal(err)
-						}
+						must.Do(b, err)
 						got += batch.Len()
 					}
 				}
@@ -76,9 +69,7 @@ func BenchmarkReadParquet(b *testing.B) {
 
 func BenchmarkLookup(b *testing.B) {
 	view, err := refs.OpenParquet(b.Context(), bigParquet(b, 1_000_000, 100), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var key []byte
 	for b.Loop() {
@@ -96,9 +87,7 @@ func BenchmarkWriteParquet(b *testing.B) {
 	entries := collect(b, refs.ReadJSON(b.Context(), kv.Bytes(set), nil))
 	b.Run("large", func(b *testing.B) {
 		for b.Loop() {
-			if err := refs.WriteParquet(b.Context(), kv.NewMem(), sequence(entries, nil), nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, refs.WriteParquet(b.Context(), kv.NewMem(), sequence(entries, nil), nil))
 		}
 		b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 	})
@@ -108,9 +97,7 @@ func BenchmarkWriteParquet(b *testing.B) {
 	}
 	b.Run("small_arrays", func(b *testing.B) {
 		for b.Loop() {
-			if err := refs.WriteParquet(b.Context(), kv.NewMem(), sequence(small, nil), nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, refs.WriteParquet(b.Context(), kv.NewMem(), sequence(small, nil), nil))
 		}
 		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "ms/array")
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -72,10 +73,7 @@ func readEveryWay(t *testing.T, dir kv.Reader) {
 	if slices.Sort(all); complete && (last != nil || !slices.Equal(all, keys)) {
 		t.Fatalf("listed are %q, and all are %q, %v", keys, all, last)
 	}
-	set, err := refs.OpenParquetSet(t.Context(), dir, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(refs.OpenParquetSet(t.Context(), dir, &o))(t)
 	for _, a := range set.Arrays() {
 		rows := 0
 		for b, err := range set.Batches(t.Context(), &a) {
@@ -96,9 +94,7 @@ func readEveryWay(t *testing.T, dir kv.Reader) {
 func setIn(t testing.TB, index, partition []byte) *kv.Mem {
 	dir := kv.NewMem()
 	for name, b := range map[string][]byte{".zmetadata": index, "a/refs.0.parq": partition} {
-		if err := dir.Set(context.Background(), name, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dir.Set(context.Background(), name, b))
 	}
 	return dir
 }
@@ -114,10 +110,7 @@ func FuzzZmetadata(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	partition, err := os.ReadFile("parquet/testdata/fastparquet.parq")
-	if err != nil {
-		f.Fatal(err)
-	}
+	partition := must.Get(os.ReadFile("parquet/testdata/fastparquet.parq"))(f)
 	f.Fuzz(func(t *testing.T, index []byte) { readEveryWay(t, setIn(t, index, partition)) })
 }
 
@@ -126,19 +119,11 @@ func FuzzPartition(f *testing.F) {
 	entries := []refs.Entry{
 		text("a/.zarray", `{"shape": [2, 3], "chunks": [1, 1]}`), ranged("a/0.0", 1, 2), text("a/0.1", "base64:x"), ranged("a/0.2", 0, refs.WholeFile), text("a/1.1", ""), ranged("a/1.2", 3, 4),
 	}
-	if err := refs.WriteParquet(context.Background(), dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}); err != nil {
-		f.Fatal(err)
-	}
-	own, err := kv.Get(context.Background(), dir, "a/refs.0.parq")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, refs.WriteParquet(context.Background(), dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}))
+	own := must.Get(kv.Get(context.Background(), dir, "a/refs.0.parq"))(f)
 	f.Add(own)
 	for _, name := range []string{"fastparquet.parq", "fastparquet_categories.parq", "pyarrow_null_raw.parq"} {
-		b, err := os.ReadFile("parquet/testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile("parquet/testdata/" + name))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, partition []byte) { readEveryWay(t, setIn(t, []byte(fuzzedIndex), partition)) })

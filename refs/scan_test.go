@@ -13,19 +13,15 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 // TestDump compares with what Python prints; testdata/generate.py asked it.
 func TestDump(t *testing.T) {
-	b, err := os.ReadFile("testdata/dumps.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/dumps.json"))(t)
 	var table struct{ Values [][3]string }
-	if err := json.Unmarshal(b, &table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &table))
 	for _, v := range table.Values {
 		for i, style := range []*dumpStyle{&ujsonStyle, &pythonStyle} {
 			got, err := style.dump(nil, &cursor{b: []byte(v[0]), eof: true}, 0)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -18,9 +19,7 @@ func TestKeysWithNULAreSkipped(t *testing.T) {
 		var keys, skipped []string
 		o := &ReadOptions{Skipped: func(key string) { skipped = append(skipped, key) }, window: 16}
 		for e, err := range ReadJSON(ctx, kv.Bytes(text), o) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			keys = append(keys, e.Key)
 		}
 		if want := []string{".zgroup", "a/.zattrs", "a/0"}; !slices.Equal(keys, want) {
@@ -42,9 +41,7 @@ func TestKeysWithNULAreSkipped(t *testing.T) {
 		}
 	}
 	dir := kv.NewMem()
-	if err := dir.Set(ctx, zmetadataName, []byte(`{"metadata":{".zgroup":{"zarr_format":2},"b\u0000/.zattrs":{"a":1}},"record_size":10}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dir.Set(ctx, zmetadataName, []byte(`{"metadata":{".zgroup":{"zarr_format":2},"b\u0000/.zattrs":{"a":1}},"record_size":10}`)))
 	var skipped []string
 	p, err := readZmetadata(ctx, dir, (&ReadOptions{Skipped: func(key string) { skipped = append(skipped, key) }}).withDefaults())
 	if err != nil || len(p.docs) != 1 || !slices.Equal(skipped, []string{"b\x00/.zattrs"}) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -20,14 +21,9 @@ import (
 func TestViewChangedFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")
-	if err := os.WriteFile(file, []byte("first content"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	view, err := refs.OpenJSON(t.Context(), kv.Bytes(`{"part": ["f", 6, 3], "whole": ["f"], "end": ["f", 10, 3]}`),
-		&refs.Options{Open: openLocal(t), Rules: refs.Rules{Base: filepath.ToSlash(dir)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("first content"), 0o666))
+	view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(`{"part": ["f", 6, 3], "whole": ["f"], "end": ["f", 10, 3]}`),
+		&refs.Options{Open: openLocal(t), Rules: refs.Rules{Base: filepath.ToSlash(dir)}}))(t)
 	get := func(key string) string {
 		t.Helper()
 		b, err := kv.Get(t.Context(), view, key)
@@ -39,30 +35,21 @@ func TestViewChangedFile(t *testing.T) {
 	if got := get("part") + get("whole") + get("end"); got != "confirst contentent" {
 		t.Errorf("at first %q", got)
 	}
-	old, err := view.Locate(t.Context(), "part")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(view.Locate(t.Context(), "part"))(t)
 	if v, ok := old.(kv.Validator); !ok || v.Validator() == "" {
 		t.Error("the value has no validator")
 	}
 	// Another file takes the place, as programs that write safely do it.
 	other := filepath.Join(dir, "other")
-	if err := os.WriteFile(other, []byte("second and longer"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(other, file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(other, []byte("second and longer"), 0o666))
+	must.Do(t, os.Rename(other, file))
 	if b, err := kv.ReadValue(t.Context(), old, kv.All()); !errors.Is(err, kv.ErrChanged) && string(b) != "con" {
 		t.Errorf("what was located is %q, %v", b, err)
 	}
 	if got := get("whole") + get("part"); got != "second and longer an" {
 		t.Errorf("then %q", got)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	if b, err := kv.Get(t.Context(), view, "whole"); err == nil && string(b) != "second and longer" || err != nil && !errors.Is(err, refs.ErrUnreachable) {
 		t.Errorf("without the file: %q, %v", b, err)
 	}
@@ -89,10 +76,7 @@ func TestViewManyFiles(t *testing.T) {
 		fmt.Fprintf(&set, `, "k%d": ["memory://h/%d"]`, i, i)
 	}
 	set.WriteString("}")
-	view, err := refs.OpenJSON(t.Context(), kv.Bytes(set.Bytes()), &refs.Options{Open: memoryFiles(files), Rules: refs.Rules{Allow: []string{"memory://h"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(set.Bytes()), &refs.Options{Open: memoryFiles(files), Rules: refs.Rules{Allow: []string{"memory://h"}}}))(t)
 	for round := range 2 {
 		for i := range n {
 			if b, err := kv.Get(t.Context(), view, fmt.Sprintf("k%d", i)); err != nil || string(b) != fmt.Sprint(i) {
@@ -106,10 +90,7 @@ func TestViewManyFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, err, want)
 		}
 	}
-	closed, err := refs.OpenJSON(t.Context(), kv.Bytes(set.Bytes()), &refs.Options{Rules: refs.Rules{Allow: []string{"memory://h"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(set.Bytes()), &refs.Options{Rules: refs.Rules{Allow: []string{"memory://h"}}}))(t)
 	if _, err := kv.Get(t.Context(), closed, "k1"); !errors.Is(err, refs.ErrForbidden) {
 		t.Errorf("without an opener: %v", err)
 	}
@@ -146,13 +127,8 @@ func (b *blocked) Locate(ctx context.Context, key string) (v kv.Value, err error
 // TestPartitionGivenUp has one caller give up a read that others wait for.
 func TestPartitionGivenUp(t *testing.T) {
 	dir := &blocked{Mem: kv.NewMem(), started: make(chan struct{})}
-	if err := refs.WriteParquet(t.Context(), dir.Mem, sequence([]refs.Entry{text("a/.zarray", `{"shape": [9], "chunks": [1]}`), ranged("a/3", 1, 2)}, nil), nil); err != nil {
-		t.Fatal(err)
-	}
-	view, err := refs.OpenParquet(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, refs.WriteParquet(t.Context(), dir.Mem, sequence([]refs.Entry{text("a/.zarray", `{"shape": [9], "chunks": [1]}`), ranged("a/3", 1, 2)}, nil), nil))
+	view := must.Get(refs.OpenParquet(t.Context(), dir, nil))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -177,13 +153,8 @@ func TestPartitionGivenUp(t *testing.T) {
 func TestParquetConcurrent(t *testing.T) {
 	set := randomSet(rand.New(rand.NewPCG(3, 4)))
 	dir := kv.NewMem()
-	if err := refs.WriteParquet(t.Context(), dir, sequence(set, nil), &refs.ParquetOptions{RecordSize: 20}); err != nil {
-		t.Fatal(err)
-	}
-	view, err := refs.OpenParquet(t.Context(), dir, &refs.Options{CacheBytes: 4 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, refs.WriteParquet(t.Context(), dir, sequence(set, nil), &refs.ParquetOptions{RecordSize: 20}))
+	view := must.Get(refs.OpenParquet(t.Context(), dir, &refs.Options{CacheBytes: 4 << 10}))(t)
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -206,25 +177,18 @@ type readOnly struct{ kv.Reader }
 func TestParquetWithoutList(t *testing.T) {
 	set := randomSet(rand.New(rand.NewPCG(6, 7)))
 	dir := kv.NewMem()
-	if err := refs.WriteParquet(t.Context(), dir, sequence(set, nil), &refs.ParquetOptions{RecordSize: 5}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, refs.WriteParquet(t.Context(), dir, sequence(set, nil), &refs.ParquetOptions{RecordSize: 5}))
 	want := collect(t, refs.ReadParquet(t.Context(), dir, nil))
 	got := collect(t, refs.ReadParquet(t.Context(), readOnly{dir}, nil))
 	if len(got) != len(set) || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%d entries, want %d", len(got), len(set))
 	}
-	view, err := refs.OpenParquet(t.Context(), readOnly{dir}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(refs.OpenParquet(t.Context(), readOnly{dir}, nil))(t)
 	if keys := list(t, view, kv.ListOptions{}); len(keys) != len(set) {
 		t.Errorf("%d keys, want %d", len(keys), len(set))
 	}
 	huge := kv.NewMem()
-	if err := huge.Set(t.Context(), ".zmetadata", []byte(`{"metadata": {"a/.zarray": {"shape": [1000000000], "chunks": [1]}}, "record_size": 10}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, huge.Set(t.Context(), ".zmetadata", []byte(`{"metadata": {"a/.zarray": {"shape": [1000000000], "chunks": [1]}}, "record_size": 10}`)))
 	for _, err := range refs.ReadParquet(t.Context(), huge, nil) {
 		if err != nil {
 			t.Errorf("listed: %v", err)
@@ -266,9 +230,7 @@ func TestAwkwardURLs(t *testing.T) {
 		}
 		for version := range 2 {
 			var buf bytes.Buffer
-			if err := refs.WriteJSON(&buf, sequence(set, nil), &refs.WriteOptions{Version: version}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, refs.WriteJSON(&buf, sequence(set, nil), &refs.WriteOptions{Version: version}))
 			for i, e := range collect(t, refs.ReadJSON(t.Context(), kv.Bytes(buf.Bytes()), nil)) {
 				if e.Key != set[i].Key || !sameReference(e.Reference, set[i].Reference) {
 					t.Fatalf("version %d: %v, want %v", version, e, set[i])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -25,16 +26,10 @@ func TestViewParts(t *testing.T) {
 	open := func(_ context.Context, _, path string) (kv.Value, error) {
 		return identified{kv.Bytes("abcdef"), kv.ID{path[0]}}, nil
 	}
-	view, err := refs.OpenJSON(t.Context(), kv.Bytes(set), &refs.Options{Open: open, Rules: refs.Rules{Base: "/d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(set), &refs.Options{Open: open, Rules: refs.Rules{Base: "/d"}}))(t)
 	ids := map[kv.ID]string{}
 	for key, want := range map[string]string{"whole": "abcdef", "head": "abc", "tail": "def", "one": "d", "other": "abc", "none": ""} {
-		v, err := view.Locate(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(view.Locate(t.Context(), key))(t)
 		if other, ok := ids[v.ID()]; ok || v.ID() == (kv.ID{}) {
 			t.Errorf("%s has the identity of %s", key, other)
 		}
@@ -52,10 +47,7 @@ func TestViewParts(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	head, err := view.Locate(t.Context(), "tail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(view.Locate(t.Context(), "tail"))(t)
 	got := ""
 	err = kv.ViewRanges(t.Context(), head, []kv.Range{kv.Span(2, 1), kv.Span(0, 2)}, func(i int, b []byte) error {
 		got += fmt.Sprintf("%d%s ", i, b)
@@ -82,10 +74,7 @@ func (vanished) View(context.Context, kv.Range, func([]byte) error) error { retu
 // TestViewVanished does not take a file that went for a key that is not there.
 func TestViewVanished(t *testing.T) {
 	open := func(context.Context, string, string) (kv.Value, error) { return vanished{kv.Bytes("abcdef")}, nil }
-	view, err := refs.OpenJSON(t.Context(), kv.Bytes(`{"a":["f",1,2]}`), &refs.Options{Open: open, Rules: refs.Rules{Base: "/d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(`{"a":["f",1,2]}`), &refs.Options{Open: open, Rules: refs.Rules{Base: "/d"}}))(t)
 	if _, err := kv.Get(t.Context(), view, "a"); !errors.Is(err, refs.ErrUnreachable) || errors.Is(err, kv.ErrNotFound) {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -52,10 +53,7 @@ func (c *fixture) open(t testing.TB) (*refs.View, error) {
 		o.Rules.Map = append(o.Rules.Map, refs.Mapping{From: from, To: "file://" + c.dir + "/" + to})
 	}
 	if c.Format == "parquet" {
-		dir, err := dirkv.Open(c.dir, &dirkv.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(dirkv.Open(c.dir, &dirkv.Options{ReadOnly: true}))(t)
 		t.Cleanup(func() { _ = dir.Close() })
 		return refs.Open(t.Context(), dir, filepath.ToSlash(c.Refs), o)
 	}
@@ -75,10 +73,7 @@ func TestViewFixtures(t *testing.T) {
 				SHA256 string
 			}
 			readJSON(t, filepath.Join(c.dir, c.Keys), &want)
-			view, err := c.open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
+			view := must.Get(c.open(t))(t)
 			keys, err := kv.Keys(t.Context(), view, "")
 			if err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
 				t.Errorf("keys %q, %v", keys, err)
@@ -95,9 +90,7 @@ func TestViewFixtures(t *testing.T) {
 			}
 			seen := map[string]bool{}
 			for e, err := range view.Entries(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if _, ok := want[e.Key]; !ok || seen[e.Key] {
 					t.Errorf("entry %q", e.Key)
 				}
@@ -158,14 +151,8 @@ func TestViewSuite(t *testing.T) {
 		for key, b := range content {
 			set[key] = "base64:" + base64.StdEncoding.EncodeToString(b)
 		}
-		text, err := json.Marshal(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		view, err := refs.OpenJSON(t.Context(), kv.Bytes(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(set))(t)
+		view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(text), nil))(t)
 		return view
 	}})
 }
@@ -189,11 +176,8 @@ func TestViewFiles(t *testing.T) {
 				set[key] = []any{"all", len(files["all"]), len(b)}
 				files["all"] = append(files["all"], b...)
 			}
-			text, err := json.Marshal(set)
-			if err != nil {
-				t.Fatal(err)
-			}
-			view, err := refs.OpenJSON(t.Context(), kv.Bytes(text), &refs.Options{
+			text := must.Get(json.Marshal(set))(t)
+			view := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(text), &refs.Options{
 				Rules: refs.Rules{Base: "memory://m/"},
 				Open: func(_ context.Context, root, path string) (kv.Value, error) {
 					b, ok := files[path]
@@ -202,10 +186,7 @@ func TestViewFiles(t *testing.T) {
 					}
 					return b, nil
 				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			return view
 		},
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -73,9 +74,7 @@ func TestWriteJSONFaults(t *testing.T) {
 	for version := range 2 {
 		o := &refs.WriteOptions{Version: version}
 		var all bytes.Buffer
-		if err := refs.WriteJSON(&all, sequence(set, nil), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteJSON(&all, sequence(set, nil), o))
 		for _, room := range []int{0, 1 << 18, all.Len() - 1} {
 			if err := refs.WriteJSON(&fullWriter{room, boom}, sequence(set, nil), o); !errors.Is(err, boom) {
 				t.Errorf("version %d with room for %d bytes of %d: %v", version, room, all.Len(), err)
@@ -128,9 +127,7 @@ func TestWriteJSONTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := refs.WriteJSON(&out, sequence(c.entries, nil), &c.o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, refs.WriteJSON(&out, sequence(c.entries, nil), &c.o))
 			want := c.want
 			if !strings.HasPrefix(want, "{") {
 				want = "{" + want + "}"
@@ -161,12 +158,10 @@ func TestManyTemplates(t *testing.T) {
 			set = append(set, refs.Entry{Key: fmt.Sprint("k", i), Reference: refs.Reference{URL: url, Offset: int64(i), Length: 1}})
 		}
 		var out, again, plain bytes.Buffer
-		if err := errors.Join(
+		must.Do(t, errors.Join(
 			refs.WriteJSON(&out, sequence(set, nil), &refs.WriteOptions{Version: 1}),
 			refs.WriteJSON(&again, sequence(set, nil), &refs.WriteOptions{Version: 1}),
-			refs.WriteJSON(&plain, sequence(set, nil), &refs.WriteOptions{Version: 1, NoTemplates: true})); err != nil {
-			t.Fatal(err)
-		}
+			refs.WriteJSON(&plain, sequence(set, nil), &refs.WriteOptions{Version: 1, NoTemplates: true})))
 		if !bytes.Equal(out.Bytes(), again.Bytes()) {
 			t.Errorf("%d files: the same entries give other bytes", n)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -54,10 +55,7 @@ func TestWriteParquetMemory(t *testing.T) {
 			if c.want != nil {
 				return
 			}
-			view, err := refs.OpenParquet(t.Context(), dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			view := must.Get(refs.OpenParquet(t.Context(), dir, nil))(t)
 			last := map[string]refs.Reference{}
 			for _, e := range c.entries {
 				last[e.Key] = e.Reference

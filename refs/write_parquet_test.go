@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/refs/parquet"
@@ -39,9 +40,7 @@ func collect(t testing.TB, seq iter.Seq2[refs.Entry, error]) []refs.Entry {
 	t.Helper()
 	var out []refs.Entry
 	for e, err := range seq {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out = append(out, e)
 	}
 	return out
@@ -52,13 +51,8 @@ func contents(t testing.TB, m *kv.Mem) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for key, err := range m.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kv.Get(t.Context(), m, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		b := must.Get(kv.Get(t.Context(), m, key))(t)
 		out[key] = string(b)
 	}
 	return out
@@ -80,10 +74,7 @@ func TestRoundTripFixtures(t *testing.T) {
 		}
 		n++
 		t.Run(c.name, func(t *testing.T) {
-			from, err := c.open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
+			from := must.Get(c.open(t))(t)
 			want := collect(t, from.Entries(t.Context()))
 			check := func(format string, got *refs.View) {
 				t.Helper()
@@ -99,10 +90,7 @@ func TestRoundTripFixtures(t *testing.T) {
 						continue
 					}
 					if format == "parquet" && strings.Contains("/"+e.Key, "/.z") {
-						text, err := kv.Get(t.Context(), from, e.Key)
-						if err != nil {
-							t.Fatal(err)
-						}
+						text := must.Get(kv.Get(t.Context(), from, e.Key))(t)
 						var a, b any
 						nan := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("NaN"), []byte("null")) }
 						if json.Unmarshal(nan(text), &a) != nil || json.Unmarshal(nan(ref.Data), &b) != nil || !reflect.DeepEqual(a, b) {
@@ -120,13 +108,8 @@ func TestRoundTripFixtures(t *testing.T) {
 			}
 			for version := range 2 {
 				var buf, again bytes.Buffer
-				if err := refs.WriteJSON(&buf, from.Entries(t.Context()), &refs.WriteOptions{Version: version}); err != nil {
-					t.Fatal(err)
-				}
-				got, err := refs.OpenJSON(t.Context(), kv.Bytes(buf.Bytes()), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, refs.WriteJSON(&buf, from.Entries(t.Context()), &refs.WriteOptions{Version: version}))
+				got := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(buf.Bytes()), nil))(t)
 				check(fmt.Sprint("version ", version), got)
 				if err := refs.WriteJSON(&again, refs.ReadJSON(t.Context(), kv.Bytes(buf.Bytes()), nil), &refs.WriteOptions{Version: version}); err != nil || !bytes.Equal(again.Bytes(), buf.Bytes()) {
 					t.Errorf("version %d: written again it is other, %v", version, err)
@@ -134,13 +117,8 @@ func TestRoundTripFixtures(t *testing.T) {
 			}
 			for _, record := range []int64{0, 3} {
 				var dir, again kv.Mem
-				if err := refs.WriteParquet(t.Context(), &dir, inlineDocuments(t, from), &refs.ParquetOptions{RecordSize: record}); err != nil {
-					t.Fatal(err)
-				}
-				got, err := refs.OpenParquet(t.Context(), &dir, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, refs.WriteParquet(t.Context(), &dir, inlineDocuments(t, from), &refs.ParquetOptions{RecordSize: record}))
+				got := must.Get(refs.OpenParquet(t.Context(), &dir, nil))(t)
 				check("parquet", got)
 				if err := refs.WriteParquet(t.Context(), &again, got.Entries(t.Context()), &refs.ParquetOptions{RecordSize: record}); err != nil || !reflect.DeepEqual(contents(t, &again), contents(t, &dir)) {
 					t.Errorf("parquet: written again it is other, %v", err)
@@ -241,22 +219,12 @@ func TestParquetModel(t *testing.T) {
 		set := randomSet(rnd)
 		o := &refs.ParquetOptions{RecordSize: 1 + rnd.Int64N(50)}
 		var dir kv.Mem
-		if err := refs.WriteParquet(t.Context(), &dir, sequence(set, nil), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteParquet(t.Context(), &dir, sequence(set, nil), o))
 		var text bytes.Buffer
-		if err := refs.WriteJSON(&text, sequence(set, nil), nil); err != nil {
-			t.Fatal(err)
-		}
-		want, err := refs.OpenJSON(t.Context(), kv.Bytes(text.Bytes()), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteJSON(&text, sequence(set, nil), nil))
+		want := must.Get(refs.OpenJSON(t.Context(), kv.Bytes(text.Bytes()), nil))(t)
 		// A cache that holds nothing but the last partition changes nothing.
-		got, err := refs.OpenParquet(t.Context(), &dir, &refs.Options{CacheBytes: 1 + rnd.Int64N(1<<14)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(refs.OpenParquet(t.Context(), &dir, &refs.Options{CacheBytes: 1 + rnd.Int64N(1<<14)}))(t)
 		compareViews(t, rnd, set, got, want)
 		compareBatches(t, set, &dir)
 
@@ -268,14 +236,10 @@ func TestParquetModel(t *testing.T) {
 		}
 		var inOrder, shuffled kv.Mem
 		o.MaxMemory = 1 << 20
-		if err := refs.WriteParquet(t.Context(), &inOrder, sequence(ordered, nil), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteParquet(t.Context(), &inOrder, sequence(ordered, nil), o))
 		rnd.Shuffle(docs, func(i, j int) { ordered[i], ordered[j] = ordered[j], ordered[i] })
 		rnd.Shuffle(len(ordered)-docs, func(i, j int) { ordered[docs+i], ordered[docs+j] = ordered[docs+j], ordered[docs+i] })
-		if err := refs.WriteParquet(t.Context(), &shuffled, sequence(ordered, nil), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteParquet(t.Context(), &shuffled, sequence(ordered, nil), o))
 		if files := contents(t, &dir); !reflect.DeepEqual(files, contents(t, &inOrder)) || !reflect.DeepEqual(files, contents(t, &shuffled)) {
 			t.Fatal("the order of the entries changes the files")
 		}
@@ -325,19 +289,14 @@ func compareBatches(t *testing.T, set []refs.Entry, dir kv.Reader) {
 		}
 		delete(left, key)
 	}
-	p, err := refs.OpenParquetSet(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(refs.OpenParquetSet(t.Context(), dir, nil))(t)
 	for e := range p.Documents() {
 		take(e.Key, e.Reference)
 	}
 	for _, a := range p.Arrays() {
 		next := int64(0)
 		for b, err := range p.Batches(t.Context(), &a) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if b.First < next {
 				t.Fatalf("%s: chunk %d comes after %d", a.Prefix, b.First, next)
 			}
@@ -365,9 +324,7 @@ func compareBatches(t *testing.T, set []refs.Entry, dir kv.Reader) {
 func list(t *testing.T, l kv.Lister, o kv.ListOptions) (keys []string) {
 	t.Helper()
 	for key, err := range l.List(t.Context(), o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		keys = append(keys, key)
 	}
 	return keys
@@ -431,9 +388,7 @@ func TestWriteParquetErrors(t *testing.T) {
 		})
 	}
 	dir := kv.NewMem()
-	if err := dir.Set(t.Context(), "x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dir.Set(t.Context(), "x", nil))
 	if err := refs.WriteParquet(t.Context(), dir, sequence(nil, nil), nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("beside other things: %v", err)
 	}
@@ -473,23 +428,15 @@ func TestWriteParquetForms(t *testing.T) {
 		ranged("a/0/6", 9007199254740993, 9223372036854775807),
 	}
 	var dir kv.Mem
-	if err := refs.WriteParquet(t.Context(), &dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}); err != nil {
-		t.Fatal(err)
-	}
-	b, err := kv.Get(t.Context(), &dir, ".zmetadata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, refs.WriteParquet(t.Context(), &dir, sequence(entries, nil), &refs.ParquetOptions{RecordSize: 10}))
+	b := must.Get(kv.Get(t.Context(), &dir, ".zmetadata"))(t)
 	const index = `{"metadata": {".zx/y": {"y": 1}, "a/.zarray": {"shape": [9, 9], "chunks": [1, 1], "dimension_separator": ".", "fill_value": NaN}, ` +
 		`"a/.zattrs": {"x": 1.5, "\u00e9": "/", "dimension_separator": "/"}, "b.zarray": {"b": 1}, ` +
 		`"c/.zarray": {"shape": [1], "chunks": [1]}}, "record_size": 10}`
 	if string(b) != index {
 		t.Errorf("the index is %s", b)
 	}
-	view, err := refs.OpenParquet(t.Context(), &dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(refs.OpenParquet(t.Context(), &dir, nil))(t)
 	for key, want := range map[string]refs.Reference{
 		"a/0.0": {}, "a/8.8": {}, "a/0.1": {Data: []byte("base64:AAAA")}, "a/0.2": {}, "a/0.3": {URL: "s3://b/a/0/3", Offset: 7, Length: 8}, "a/0.4": {Data: []byte("second")},
 		"a/0.5": {URL: "s3://b/whole", Length: refs.WholeFile}, "a/0.6": {URL: "s3://b/a/0/6", Offset: 9007199254740993, Length: 9223372036854775807},
@@ -512,10 +459,7 @@ func TestWriteParquetForms(t *testing.T) {
 	// others take the number of rows for the record size.
 	var r parquet.Reader
 	for _, key := range keys[1:] {
-		v, err := dir.Locate(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(dir.Locate(t.Context(), key))(t)
 		if err := r.Open(t.Context(), v, nil); err != nil || r.Rows() != 10 {
 			t.Errorf("%s has %d rows, %v", key, r.Rows(), err)
 		}
@@ -544,9 +488,7 @@ func TestWriteParquetForms(t *testing.T) {
 func TestWriteParquetRecordSize(t *testing.T) {
 	for size, want := range map[int64]string{-1: "100000", 0: "100000", 1: "1", 1 << 24: "16777216"} {
 		var dir kv.Mem
-		if err := refs.WriteParquet(t.Context(), &dir, sequence([]refs.Entry{text(".zgroup", "{}")}, nil), &refs.ParquetOptions{RecordSize: size}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, refs.WriteParquet(t.Context(), &dir, sequence([]refs.Entry{text(".zgroup", "{}")}, nil), &refs.ParquetOptions{RecordSize: size}))
 		if got := contents(t, &dir)[".zmetadata"]; got != `{"metadata": {".zgroup": {}}, "record_size": `+want+"}" {
 			t.Errorf("%d: the index is %s", size, got)
 		}

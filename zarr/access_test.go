@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -74,7 +75,7 @@ func TestStrides(t *testing.T) {
 
 func TestMemoryErrors(t *testing.T) {
 	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3, 4}, DataType: "int16"}, nil))
+	a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3, 4}, DataType: "int16"}, nil))
 	for _, n := range []int{0, 23, 25, 2} {
 		if err := a.ReadBytes(ctx, Sel(), make([]byte, n)); !errors.Is(err, ErrSelection) {
 			t.Errorf("reading into %d bytes: %v", n, err)
@@ -98,7 +99,7 @@ func TestMemoryErrors(t *testing.T) {
 			t.Errorf("%d bytes at %d with strides %v: %v", len(m.Data), m.Offset, m.Strides, err)
 		}
 	}
-	must(0, a.ReadInto(ctx, Sel(Slice(0, 0, 1)), codecs.Dst{Strides: []int{99, 99}}))
+	must.Have(0, a.ReadInto(ctx, Sel(Slice(0, 0, 1)), codecs.Dst{Strides: []int{99, 99}}))
 }
 
 // TestRuns compares ways of doing the same: one goroutine or many, cache or
@@ -126,12 +127,12 @@ func TestRuns(t *testing.T) {
 			o.Cache = &mapCache{}
 		}
 		store := kv.NewMem()
-		a := must(Create(ctx, idStore{store}, "a", spec(shards), o))
+		a := must.Have(Create(ctx, idStore{store}, "a", spec(shards), o))
 		r := rand.New(rand.NewPCG(1, 1))
 		for range 30 {
 			lo := [2]int64{r.Int64N(40), r.Int64N(30)}
 			sel := Sel(Slice(lo[0], lo[0]+r.Int64N(20), 1), Slice(lo[1], lo[1]+r.Int64N(20), 1))
-			must(0, Fill(ctx, a, sel, int32(r.IntN(3)+6)))
+			must.Have(0, Fill(ctx, a, sel, int32(r.IntN(3)+6)))
 		}
 		got := mustRead(Read[int32](ctx, a, Sel()))
 		again := mustRead(Read[int32](ctx, a, Sel()))
@@ -142,7 +143,7 @@ func TestRuns(t *testing.T) {
 		if !slices.Equal(values[0], got) {
 			t.Errorf("%d: other values", i)
 		}
-		k := must(kv.Keys(ctx, store, ""))
+		k := must.Have(kv.Keys(ctx, store, ""))
 		if keys[shards] == nil {
 			keys[shards] = k
 		}
@@ -165,12 +166,12 @@ func TestCache(t *testing.T) {
 		if shards {
 			spec.Chunks, spec.Shards = []int64{10, 10}, []int64{50, 50}
 		}
-		a := must(Create(ctx, idStore{kv.NewMem()}, "", spec, &OpenOptions{Cache: cache}))
+		a := must.Have(Create(ctx, idStore{kv.NewMem()}, "", spec, &OpenOptions{Cache: cache}))
 		data := make([]uint16, 10000)
 		for i := range data {
 			data[i] = uint16(i)
 		}
-		must(0, Write(ctx, a, Sel(), data))
+		must.Have(0, Write(ctx, a, Sel(), data))
 		for i := range 100 {
 			x, y := int64(i%10), int64(i/10)
 			if got := mustRead(Read[uint16](ctx, a, Sel(At(x), At(y)))); got[0] != uint16(100*x+y) {
@@ -190,12 +191,12 @@ func TestCache(t *testing.T) {
 	store := idStore{kv.NewMem()}
 	for i, fill := range []string{"1", "2"} {
 		path := fmt.Sprint("a", i)
-		a := must(Create(ctx, store, path, Spec{Shape: []int64{4}, Chunks: []int64{2}, Shards: []int64{4}, DataType: "uint8", FillValue: []byte(fill)}, &OpenOptions{Cache: cache}))
-		must(0, Write(ctx, a, Sel(At(0)), []uint8{9}))
+		a := must.Have(Create(ctx, store, path, Spec{Shape: []int64{4}, Chunks: []int64{2}, Shards: []int64{4}, DataType: "uint8", FillValue: []byte(fill)}, &OpenOptions{Cache: cache}))
+		must.Have(0, Write(ctx, a, Sel(At(0)), []uint8{9}))
 	}
-	must(0, store.Set(ctx, "a1/c/0", must(kv.Get(ctx, store, "a0/c/0"))))
+	must.Have(0, store.Set(ctx, "a1/c/0", must.Have(kv.Get(ctx, store, "a0/c/0"))))
 	for i, want := range []uint8{1, 2} {
-		a := must(OpenArray(ctx, store, fmt.Sprint("a", i), &OpenOptions{Cache: cache}))
+		a := must.Have(OpenArray(ctx, store, fmt.Sprint("a", i), &OpenOptions{Cache: cache}))
 		if got := mustRead(Read[uint8](ctx, a, Sel(At(3)))); got[0] != want {
 			t.Errorf("element of a missing inner chunk is %d, want %d", got[0], want)
 		}
@@ -226,8 +227,8 @@ func (l *loader) Load(_ context.Context, id kv.ID, codec [16]byte, decode func()
 func TestCacheLoader(t *testing.T) {
 	ctx := context.Background()
 	l := &loader{}
-	a := must(Create(ctx, idStore{kv.NewMem()}, "", Spec{Shape: []int64{100}, DataType: "uint16"}, &OpenOptions{Cache: l}))
-	must(0, Fill(ctx, a, Sel(), uint16(5)))
+	a := must.Have(Create(ctx, idStore{kv.NewMem()}, "", Spec{Shape: []int64{100}, DataType: "uint16"}, &OpenOptions{Cache: l}))
+	must.Have(0, Fill(ctx, a, Sel(), uint16(5)))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -248,12 +249,12 @@ func TestSlabs(t *testing.T) {
 	defer smallTuning()()
 	tune.slab = 100
 	count := &countRunner{}
-	a := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{1, 20, 10}, Chunks: []int64{1, 2, 5}, Shards: []int64{1, 20, 10}, DataType: "uint8"}, &OpenOptions{Runner: count}))
+	a := must.Have(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{1, 20, 10}, Chunks: []int64{1, 2, 5}, Shards: []int64{1, 20, 10}, DataType: "uint8"}, &OpenOptions{Runner: count}))
 	data := make([]uint8, 200)
 	for i := range data {
 		data[i] = uint8(i + 1)
 	}
-	must(0, Write(ctx, a, Sel(), data))
+	must.Have(0, Write(ctx, a, Sel(), data))
 	if count.n != 0 {
 		t.Errorf("one shard was written in %d pieces", count.n)
 	}
@@ -283,14 +284,14 @@ func TestWriters(t *testing.T) {
 	for _, shards := range [][]int64{nil, {64}} {
 		store := kv.NewMem()
 		o := &OpenOptions{Locks: NewChunkLocks()}
-		must(Create(ctx, store, "a", Spec{Shape: []int64{64}, Chunks: []int64{32}, Shards: shards, DataType: "int32"}, o))
+		must.Have(Create(ctx, store, "a", Spec{Shape: []int64{64}, Chunks: []int64{32}, Shards: shards, DataType: "int32"}, o))
 		var wg sync.WaitGroup
 		for i := range 64 {
-			a := must(OpenArray(ctx, store, "a", o))
-			wg.Go(func() { must(0, Write(ctx, a, Sel(At(int64(i))), []int32{int32(i + 1)})) })
+			a := must.Have(OpenArray(ctx, store, "a", o))
+			wg.Go(func() { must.Have(0, Write(ctx, a, Sel(At(int64(i))), []int32{int32(i + 1)})) })
 		}
 		wg.Wait()
-		got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel()))
+		got := mustRead(Read[int32](ctx, must.Have(OpenArray(ctx, store, "a", nil)), Sel()))
 		for i, v := range got {
 			if v != int32(i+1) {
 				t.Fatalf("shards %v: element %d is %d", shards, i, v)
@@ -312,22 +313,22 @@ func TestEmptyChunks(t *testing.T) {
 				if shards != nil {
 					spec.Chunks = []int64{2, 2}
 				}
-				a := must(Create(ctx, store, "a", spec, c.o))
-				must(0, a.WriteFill(ctx, Sel()))
-				if n := must(a.NChunksInitialised(ctx)); n != int64(c.want) {
+				a := must.Have(Create(ctx, store, "a", spec, c.o))
+				must.Have(0, a.WriteFill(ctx, Sel()))
+				if n := must.Have(a.NChunksInitialised(ctx)); n != int64(c.want) {
 					t.Errorf("%s, %+v, shards %v: %d chunks", typ, c.o, shards, n)
 				}
 				// In parts: the last one makes the chunk empty again.
 				for i := range int64(4) {
-					must(0, a.WriteFill(ctx, Sel(At(i), Slice(0, 4, 1))))
+					must.Have(0, a.WriteFill(ctx, Sel(At(i), Slice(0, 4, 1))))
 				}
-				if n := must(a.NChunksInitialised(ctx)); n != int64(c.want) {
+				if n := must.Have(a.NChunksInitialised(ctx)); n != int64(c.want) {
 					t.Errorf("%s, %+v, shards %v: %d chunks", typ, c.o, shards, n)
 				}
 				if _, err := a.Resolve(Sel()); err != nil {
 					t.Error(err)
 				}
-				all := must(a.Resolve(Sel()))
+				all := must.Have(a.Resolve(Sel()))
 				if !slices.Equal(all, []int64{8, 8}) {
 					t.Error(all)
 				}
@@ -338,10 +339,10 @@ func TestEmptyChunks(t *testing.T) {
 
 func TestChunks(t *testing.T) {
 	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "x/y", Spec{Shape: []int64{5, 7}, Chunks: []int64{2, 3}, DataType: "uint8"}, nil))
+	a := must.Have(Create(ctx, kv.NewMem(), "x/y", Spec{Shape: []int64{5, 7}, Chunks: []int64{2, 3}, DataType: "uint8"}, nil))
 	var got []string
 	for c, err := range a.Chunks(ctx, Sel(Slice(1, 3, 1), Slice(None, None, 6))) {
-		must(0, err)
+		must.Have(0, err)
 		got = append(got, fmt.Sprintf("%s %v %v %v", c.Key, c.Coords, c.Start, c.Shape))
 	}
 	want := []string{
@@ -353,7 +354,7 @@ func TestChunks(t *testing.T) {
 	}
 	n := 0
 	for c, err := range a.Chunks(ctx, Points([]int64{4, 0, 4}, []int64{6, 0, 6})) {
-		must(0, err)
+		must.Have(0, err)
 		n++
 		if c.Key != "x/y/c/0/0" && c.Key != "x/y/c/2/2" {
 			t.Error(c.Key)
@@ -380,9 +381,9 @@ func TestChunks(t *testing.T) {
 		t.Errorf("%d steps after the context was cancelled", n)
 	}
 	// Asking for the first chunks of a huge array costs nothing.
-	huge := must(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{1 << 62}, Chunks: []int64{3}, DataType: "uint8"}, nil))
+	huge := must.Have(Create(ctx, kv.NewMem(), "", Spec{Shape: []int64{1 << 62}, Chunks: []int64{3}, DataType: "uint8"}, nil))
 	for c, err := range huge.Chunks(ctx, Sel()) {
-		must(0, err)
+		must.Have(0, err)
 		if c.Coords[0] == 10 {
 			break
 		}
@@ -392,10 +393,10 @@ func TestChunks(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	must(Create(ctx, store, "a/b", Spec{Shape: []int64{4, 4}, Chunks: []int64{2, 2}, DataType: "uint8"}, nil))
-	must(0, store.Set(ctx, "a/b/c/1/0", []byte("not zstd")))
+	must.Have(Create(ctx, store, "a/b", Spec{Shape: []int64{4, 4}, Chunks: []int64{2, 2}, DataType: "uint8"}, nil))
+	must.Have(0, store.Set(ctx, "a/b/c/1/0", []byte("not zstd")))
 	for _, o := range []*OpenOptions{nil, {Runner: goRunner{}}, {Cache: &mapCache{}}} {
-		a := must(OpenArray(ctx, idStore{store}, "a/b", o))
+		a := must.Have(OpenArray(ctx, idStore{store}, "a/b", o))
 		err := a.ReadBytes(ctx, Sel(), make([]byte, 16))
 		var e *Error
 		if !errors.As(err, &e) || e.Op != "read" || e.Path != "a/b" || !errors.Is(err, ErrCorrupt) || !errors.Is(err, codecs.ErrCorrupt) ||
@@ -406,26 +407,26 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("a damaged chunk was changed in part: %v", err)
 		}
 	}
-	a := must(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a/b", nil))
+	a := must.Have(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a/b", nil))
 	if err := a.WriteBytes(ctx, Sel(), make([]byte, 16)); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
 	stop, cancel := context.WithCancel(ctx)
 	cancel()
 	for _, o := range []*OpenOptions{nil, {Runner: goRunner{}}} {
-		a := must(OpenArray(ctx, store, "a/b", o))
+		a := must.Have(OpenArray(ctx, store, "a/b", o))
 		if err := a.ReadBytes(stop, Sel(At(0)), make([]byte, 4)); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	}
 	// A whole chunk is written over whatever is there.
-	must(0, must(OpenArray(ctx, store, "a/b", nil)).WriteBytes(ctx, Sel(), make([]byte, 16)))
+	must.Have(0, must.Have(OpenArray(ctx, store, "a/b", nil)).WriteBytes(ctx, Sel(), make([]byte, 16)))
 }
 
 func TestLimits(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	a := must(Create(ctx, store, "a", Spec{Shape: []int64{1 << 50, 1 << 40}, Chunks: []int64{10, 10}, DataType: "int32", FillValue: []byte("5")}, nil))
+	a := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{1 << 50, 1 << 40}, Chunks: []int64{10, 10}, DataType: "int32", FillValue: []byte("5")}, nil))
 	if got := mustRead(Read[int32](ctx, a, Sel(At(-1), At(-1)))); got[0] != 5 {
 		t.Errorf("%v", got)
 	}
@@ -437,7 +438,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v: %v", sel, err)
 		}
 	}
-	small := must(OpenArray(ctx, store, "a", &OpenOptions{MaxResultBytes: 40}))
+	small := must.Have(OpenArray(ctx, store, "a", &OpenOptions{MaxResultBytes: 40}))
 	if _, _, err := Read[int32](ctx, small, Sel(At(0), Slice(0, 11, 1))); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
@@ -445,16 +446,16 @@ func TestLimits(t *testing.T) {
 	if _, err := OpenArray(ctx, store, "a", &OpenOptions{MaxChunkBytes: 399}); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
-	text := must(Create(ctx, store, "s", Spec{Shape: []int64{4}, DataType: "string"}, &OpenOptions{MaxResultBytes: 99}))
-	must(0, Fill(ctx, text, Sel(), strings.Repeat("x", 20)))
+	text := must.Have(Create(ctx, store, "s", Spec{Shape: []int64{4}, DataType: "string"}, &OpenOptions{MaxResultBytes: 99}))
+	must.Have(0, Fill(ctx, text, Sel(), strings.Repeat("x", 20)))
 	mustRead(Read[string](ctx, text, Sel(Slice(0, 2, 1))))
 	if _, _, err := Read[string](ctx, text, Sel()); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 	// A value that is far longer than any encoding of a chunk is not read.
-	must(0, store.Set(ctx, "b/c/0", make([]byte, 1<<20)))
-	b := must(Create(ctx, store, "b", Spec{Shape: []int64{4}, DataType: "int8"}, &OpenOptions{Overwrite: true}))
-	must(0, store.Set(ctx, "b/c/0", make([]byte, 1<<20)))
+	must.Have(0, store.Set(ctx, "b/c/0", make([]byte, 1<<20)))
+	b := must.Have(Create(ctx, store, "b", Spec{Shape: []int64{4}, DataType: "int8"}, &OpenOptions{Overwrite: true}))
+	must.Have(0, store.Set(ctx, "b/c/0", make([]byte, 1<<20)))
 	if err := b.ReadBytes(ctx, Sel(), make([]byte, 4)); !errors.Is(err, ErrCorrupt) {
 		t.Error(err)
 	}
@@ -464,15 +465,15 @@ func TestScalars(t *testing.T) {
 	ctx := context.Background()
 	for _, v := range []Version{V2, V3} {
 		store := kv.NewMem()
-		a := must(Create(ctx, store, "a", Spec{Version: v, DataType: "float64", FillValue: []byte("2.5")}, nil))
+		a := must.Have(Create(ctx, store, "a", Spec{Version: v, DataType: "float64", FillValue: []byte("2.5")}, nil))
 		if got := mustRead(Read[float64](ctx, a, Sel())); !slices.Equal(got, []float64{2.5}) {
 			t.Errorf("%v", got)
 		}
-		must(0, Fill(ctx, a, Sel(Ellipsis()), float64(-1)))
+		must.Have(0, Fill(ctx, a, Sel(Ellipsis()), float64(-1)))
 		if got := mustRead(Read[float64](ctx, a, Points())); !slices.Equal(got, []float64{-1}) {
 			t.Errorf("%v", got)
 		}
-		if want := map[Version]string{V2: "a/0", V3: "a/c"}[v]; a.ChunkKey(nil) != want || !must(kv.Exists(ctx, store, want)) {
+		if want := map[Version]string{V2: "a/0", V3: "a/c"}[v]; a.ChunkKey(nil) != want || !must.Have(kv.Exists(ctx, store, want)) {
 			t.Errorf("v%d: key %q", v, a.ChunkKey(nil))
 		}
 		if shape := a.Shape(); len(shape) != 0 {

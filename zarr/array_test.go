@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -68,7 +69,7 @@ func runModel(t *testing.T, seed uint64) {
 	if c.empty {
 		return
 	}
-	got := must(kv.Keys(context.Background(), store, ""))
+	got := must.Have(kv.Keys(context.Background(), store, ""))
 	if want := m.keys(a, c.fill); !slices.Equal(got, want) {
 		t.Fatalf("%s: keys %v, want %v", name, got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -18,14 +19,12 @@ func benchArray(b *testing.B, spec Spec, o *OpenOptions) *Array {
 	if spec.Shape == nil {
 		spec.Shape, spec.Chunks = []int64{2048, 4096}, []int64{512, 1024}
 	}
-	a := must(Create(ctx, &stillStore{Mem: kv.NewMem(), values: map[string]kv.Value{}}, "a", spec, o))
+	a := must.Have(Create(ctx, &stillStore{Mem: kv.NewMem(), values: map[string]kv.Value{}}, "a", spec, o))
 	data := make([]float32, 2048*4096)
 	for i := range data {
 		data[i] = float32(i % 1000)
 	}
-	if err := Write(ctx, a, Sel(), data); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, Write(ctx, a, Sel(), data))
 	return a
 }
 
@@ -84,9 +83,7 @@ func BenchmarkReadAll(b *testing.B) {
 			b.SetBytes(int64(4 * len(dst)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := ReadInto(context.Background(), a, Sel(), dst); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, ReadInto(context.Background(), a, Sel(), dst))
 			}
 		})
 	}
@@ -113,18 +110,14 @@ func BenchmarkReadSmall(b *testing.B) {
 				for d, l := range a.Shape() { // every chunk is in the cache
 					index[d] = Slice(0, l, 1)
 				}
-				if err := a.ReadBytes(context.Background(), Sel(), make([]byte, 4*2048*4096)); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, a.ReadBytes(context.Background(), Sel(), make([]byte, 4*2048*4096)))
 				b.ReportAllocs()
 				for b.Loop() {
 					for d, l := range a.Meta().Shape {
 						lo := r.Int64N(l - n)
 						index[d] = Slice(lo, lo+n, 1)
 					}
-					if err := ReadInto(context.Background(), a, Sel(index[:]...), dst); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, ReadInto(context.Background(), a, Sel(index[:]...), dst))
 				}
 			})
 		}
@@ -154,15 +147,13 @@ func BenchmarkReadStrided(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			a := benchArray(b, Spec{Codecs: []byte(rawCodecs)}, nil)
-			shape := must(a.Resolve(c.sel))
+			shape := must.Have(a.Resolve(c.sel))
 			n, _ := elements(shape)
 			dst := make([]float32, n)
 			b.SetBytes(4 * n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := ReadInto(context.Background(), a, c.sel, dst); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, ReadInto(context.Background(), a, c.sel, dst))
 			}
 		})
 	}
@@ -196,9 +187,7 @@ func BenchmarkWriteAll(b *testing.B) {
 			b.SetBytes(int64(4 * len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Write(context.Background(), a, Sel(), data); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, Write(context.Background(), a, Sel(), data))
 			}
 		})
 	}

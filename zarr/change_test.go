@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -16,14 +17,14 @@ func handles(t *testing.T, v Version, spec Spec) (store *kv.Mem, o *OpenOptions,
 	t.Helper()
 	ctx := t.Context()
 	store, o = kv.NewMem(), &OpenOptions{Version: v, Locks: NewChunkLocks()}
-	must(Create(ctx, store, "a", spec, o))
-	return store, o, must(OpenArray(ctx, store, "a", o)), must(OpenArray(ctx, store, "a", o))
+	must.Have(Create(ctx, store, "a", spec, o))
+	return store, o, must.Have(OpenArray(ctx, store, "a", o)), must.Have(OpenArray(ctx, store, "a", o))
 }
 
 // stored opens the array anew.
 func stored(t *testing.T, store *kv.Mem) *Array {
 	t.Helper()
-	return must(OpenArray(t.Context(), store, "a", nil))
+	return must.Have(OpenArray(t.Context(), store, "a", nil))
 }
 
 // A change through an older handle keeps what another handle changed: other
@@ -34,9 +35,9 @@ func TestChangesOfTwoHandles(t *testing.T) {
 			ctx := t.Context()
 			store, _, a, b := handles(t, v, Spec{Shape: []int64{4, 4}, Chunks: []int64{3, 3}, DataType: "int8", Attributes: attributesOf(`{"x":1,"y":1,"z":1}`)})
 
-			must(0, a.Resize(ctx, []int64{9, 4}, ResizeOptions{}))
-			must(0, b.SetAttributes(ctx, attributesOf(`{"x":2,"y":1,"new":[1]}`))) // without z
-			must(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"y":3,"z":1}`)))
+			must.Have(0, a.Resize(ctx, []int64{9, 4}, ResizeOptions{}))
+			must.Have(0, b.SetAttributes(ctx, attributesOf(`{"x":2,"y":1,"new":[1]}`))) // without z
+			must.Have(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"y":3,"z":1}`)))
 			want := attributesOf(`{"x":2,"y":3,"new":[1]}`)
 			if got := stored(t, store).Meta(); !got.Attributes.Equal(want) || !slices.Equal(got.Shape, []int64{9, 4}) {
 				t.Errorf("%s, %v", got.Attributes.Text(), got.Shape)
@@ -46,19 +47,19 @@ func TestChangesOfTwoHandles(t *testing.T) {
 			}
 
 			// What both change is what the later call says. b knows {"x":2,"y":1}.
-			must(0, b.SetAttributes(ctx, attributesOf(`{"y":4,"new":[1]}`)))
+			must.Have(0, b.SetAttributes(ctx, attributesOf(`{"y":4,"new":[1]}`)))
 			if got := stored(t, store).Meta().Attributes; !got.Equal(attributesOf(`{"y":4,"new":[1]}`)) {
 				t.Errorf("%s", got.Text())
 			}
 
 			// A shape axis by axis.
-			must(0, a.Resize(ctx, []int64{9, 8}, ResizeOptions{}))
-			must(0, b.Resize(ctx, []int64{2, 4}, ResizeOptions{}))
+			must.Have(0, a.Resize(ctx, []int64{9, 8}, ResizeOptions{}))
+			must.Have(0, b.Resize(ctx, []int64{2, 4}, ResizeOptions{}))
 			if got := stored(t, store).Shape(); !slices.Equal(got, []int64{2, 8}) || !slices.Equal(b.Shape(), got) {
 				t.Errorf("shape %v, of the handle %v", got, b.Shape())
 			}
-			must(0, a.Resize(ctx, []int64{5, 8}, ResizeOptions{}))
-			must(0, b.Resize(ctx, []int64{6, 1}, ResizeOptions{}))
+			must.Have(0, a.Resize(ctx, []int64{5, 8}, ResizeOptions{}))
+			must.Have(0, b.Resize(ctx, []int64{6, 1}, ResizeOptions{}))
 			if got := stored(t, store).Shape(); !slices.Equal(got, []int64{6, 1}) {
 				t.Errorf("shape %v", got)
 			}
@@ -71,10 +72,10 @@ func TestChangesOfTwoHandles(t *testing.T) {
 func TestResizeOfOldHandleDeletesChunks(t *testing.T) {
 	ctx := t.Context()
 	store, _, a, b := handles(t, V3, Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8"})
-	must(0, a.Resize(ctx, []int64{9}, ResizeOptions{}))
-	must(0, Write(ctx, a, Sel(), []int8{1, 2, 3, 4, 5, 6, 7, 8, 9}))
-	must(0, b.Resize(ctx, []int64{2}, ResizeOptions{}))
-	must(0, b.Resize(ctx, []int64{9}, ResizeOptions{}))
+	must.Have(0, a.Resize(ctx, []int64{9}, ResizeOptions{}))
+	must.Have(0, Write(ctx, a, Sel(), []int8{1, 2, 3, 4, 5, 6, 7, 8, 9}))
+	must.Have(0, b.Resize(ctx, []int64{2}, ResizeOptions{}))
+	must.Have(0, b.Resize(ctx, []int64{9}, ResizeOptions{}))
 	want := []int8{1, 2, 0, 0, 0, 0, 0, 0, 0}
 	if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
@@ -87,7 +88,7 @@ func TestChangesOfManyHandles(t *testing.T) {
 	store, o, _, _ := handles(t, V3, Spec{Shape: []int64{0}, Chunks: []int64{3}, DataType: "int8"})
 	var arrays []*Array
 	for range 20 {
-		arrays = append(arrays, must(OpenArray(ctx, store, "a", o)))
+		arrays = append(arrays, must.Have(OpenArray(ctx, store, "a", o)))
 	}
 	var work sync.WaitGroup
 	for i, a := range arrays {
@@ -113,13 +114,13 @@ func TestWriteOfOldHandle(t *testing.T) {
 			}
 			ctx := t.Context()
 			store, _, a, b := handles(t, v, Spec{Shape: []int64{4}, Chunks: []int64{3}, Shards: shards, DataType: "int8"})
-			must(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
-			must(0, Write(ctx, b, Sel(), []int8{1, 2, 3, 4, 5, 6, 7, 8}))
-			must(0, Write(ctx, a, Sel(Slice(0, 4, 1)), []int8{11, 12, 13, 14}))
+			must.Have(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
+			must.Have(0, Write(ctx, b, Sel(), []int8{1, 2, 3, 4, 5, 6, 7, 8}))
+			must.Have(0, Write(ctx, a, Sel(Slice(0, 4, 1)), []int8{11, 12, 13, 14}))
 			if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 13, 14, 5, 6, 7, 8}) {
 				t.Errorf("%v %v: %v", v, shards, got)
 			}
-			must(0, b.Resize(ctx, []int64{2}, ResizeOptions{}))
+			must.Have(0, b.Resize(ctx, []int64{2}, ResizeOptions{}))
 			for name, write := range map[string]func() error{
 				"Write":     func() error { return Write(ctx, a, Sel(Slice(0, 4, 1)), []int8{21, 22, 23, 24}) },
 				"WriteFill": func() error { return a.WriteFill(ctx, Sel(At(7))) },
@@ -128,7 +129,7 @@ func TestWriteOfOldHandle(t *testing.T) {
 					t.Errorf("%s beyond the array: %v", name, err)
 				}
 			}
-			must(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
+			must.Have(0, b.Resize(ctx, []int64{8}, ResizeOptions{}))
 			if got := mustRead(Read[int8](ctx, stored(t, store), Sel())); !slices.Equal(got, []int8{11, 12, 0, 0, 0, 0, 0, 0}) {
 				t.Errorf("%v %v: %v", v, shards, got)
 			}
@@ -142,12 +143,12 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	ctx := t.Context()
 	spec := Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8"}
 	store, o, a, b := handles(t, V3, spec)
-	must(0, Write(ctx, a, Sel(), []int8{1, 2, 3, 4}))
+	must.Have(0, Write(ctx, a, Sel(), []int8{1, 2, 3, 4}))
 	replace := *o
 	replace.Overwrite = true
 	spec.DataType = "int16"
-	c := must(Create(ctx, store, "a", spec, &replace))
-	must(0, Write(ctx, c, Sel(), []int16{1, 2, 3, 4}))
+	c := must.Have(Create(ctx, store, "a", spec, &replace))
+	must.Have(0, Write(ctx, c, Sel(), []int16{1, 2, 3, 4}))
 	change := map[string]func(*Array) error{
 		"Resize":        func(a *Array) error { return a.Resize(ctx, []int64{9}, ResizeOptions{}) },
 		"SetAttributes": func(a *Array) error { return a.SetAttributes(ctx, attributesOf(`{"x":1}`)) },
@@ -163,13 +164,13 @@ func TestChangeOfArrayThatIsGone(t *testing.T) {
 	if got := mustRead(Read[int16](ctx, stored(t, store), Sel())); !slices.Equal(got, []int16{1, 2, 3, 4}) {
 		t.Errorf("%v", got)
 	}
-	must(0, b.Delete(ctx))
+	must.Have(0, b.Delete(ctx))
 	for name, change := range change {
 		if err := change(c); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s of an array that was deleted: %v", name, err)
 		}
 	}
-	if keys := must(kv.Keys(ctx, store, "a")); len(keys) > 0 {
+	if keys := must.Have(kv.Keys(ctx, store, "a")); len(keys) > 0 {
 		t.Errorf("keys: %v", keys)
 	}
 }
@@ -181,27 +182,27 @@ func TestChangeThroughConsolidated(t *testing.T) {
 		t.Run("v"+v.String(), func(t *testing.T) {
 			ctx := t.Context()
 			store, o := kv.NewMem(), &OpenOptions{Version: v, Locks: NewChunkLocks()}
-			must(CreateGroup(ctx, store, "", attributesOf(`{"g":1}`), o))
-			a := must(Create(ctx, store, "a", Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8", Attributes: attributesOf(`{"x":1}`)}, o))
-			must(0, Consolidate(ctx, store, "", o))
+			must.Have(CreateGroup(ctx, store, "", attributesOf(`{"g":1}`), o))
+			a := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{4}, Chunks: []int64{3}, DataType: "int8", Attributes: attributesOf(`{"x":1}`)}, o))
+			must.Have(0, Consolidate(ctx, store, "", o))
 			copied := *o
 			copied.Consolidated = true
-			group := must(OpenGroup(ctx, store, "", &copied))
+			group := must.Have(OpenGroup(ctx, store, "", &copied))
 			var b *Array
 			for n, err := range group.Children(ctx) {
-				b = must(n, err).array
+				b = must.Have(n, err).array
 			}
-			must(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"a":1}`)))
-			must(0, a.Resize(ctx, []int64{8}, ResizeOptions{}))
-			must(0, b.SetAttributes(ctx, attributesOf(`{"x":2}`)))
+			must.Have(0, a.SetAttributes(ctx, attributesOf(`{"x":1,"a":1}`)))
+			must.Have(0, a.Resize(ctx, []int64{8}, ResizeOptions{}))
+			must.Have(0, b.SetAttributes(ctx, attributesOf(`{"x":2}`)))
 			if got := string(stored(t, store).Meta().Attributes.Text()); got != `{"x":2,"a":1}` || stored(t, store).Shape()[0] != 8 {
 				t.Errorf("%s, %v", got, stored(t, store).Shape())
 			}
-			must(0, Consolidate(ctx, store, "", o))
-			must(0, group.SetAttributes(ctx, attributesOf(`{"g":2}`)))
-			group = must(OpenGroup(ctx, store, "", &copied))
+			must.Have(0, Consolidate(ctx, store, "", o))
+			must.Have(0, group.SetAttributes(ctx, attributesOf(`{"g":2}`)))
+			group = must.Have(OpenGroup(ctx, store, "", &copied))
 			for n, err := range group.Children(ctx) {
-				if !must(n, err).Meta().Equal(stored(t, store).Meta()) {
+				if !must.Have(n, err).Meta().Equal(stored(t, store).Meta()) {
 					t.Errorf("the copy is older than the array")
 				}
 			}
@@ -217,15 +218,15 @@ func TestGroupAttributesOfTwoHandles(t *testing.T) {
 	for _, v := range []Version{V2, V3} {
 		ctx := context.Background()
 		store, o := kv.NewMem(), &OpenOptions{Version: v, Locks: NewChunkLocks()}
-		must(CreateGroup(ctx, store, "g", attributesOf(`{"x":1,"y":1}`), o))
-		a, b := must(OpenGroup(ctx, store, "g", o)), must(OpenGroup(ctx, store, "g", o))
-		must(0, a.SetAttributes(ctx, attributesOf(`{"x":2,"y":1}`)))
-		must(0, b.SetAttributes(ctx, attributesOf(`{"x":1,"y":2}`)))
-		if got := string(must(OpenGroup(ctx, store, "g", o)).Attributes().Text()); got != `{"x":2,"y":2}` {
+		must.Have(CreateGroup(ctx, store, "g", attributesOf(`{"x":1,"y":1}`), o))
+		a, b := must.Have(OpenGroup(ctx, store, "g", o)), must.Have(OpenGroup(ctx, store, "g", o))
+		must.Have(0, a.SetAttributes(ctx, attributesOf(`{"x":2,"y":1}`)))
+		must.Have(0, b.SetAttributes(ctx, attributesOf(`{"x":1,"y":2}`)))
+		if got := string(must.Have(OpenGroup(ctx, store, "g", o)).Attributes().Text()); got != `{"x":2,"y":2}` {
 			t.Errorf("v%v: %s", v, got)
 		}
-		must(0, a.Delete(ctx))
-		must(Create(ctx, store, "g", Spec{Shape: []int64{4}, DataType: "int8"}, o))
+		must.Have(0, a.Delete(ctx))
+		must.Have(Create(ctx, store, "g", Spec{Shape: []int64{4}, DataType: "int8"}, o))
 		if err := b.SetAttributes(ctx, Attributes{}); !errors.Is(err, ErrKind) {
 			t.Errorf("v%v: a group that became an array: %v", v, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -13,21 +14,13 @@ import (
 // TestChunkSet compares numbers, look-ups and boxes with the list of chunks.
 func TestChunkSet(t *testing.T) {
 	ctx := context.Background()
-	a, err := zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{7, 9, 10}, Chunks: []int64{2, 3, 4}, DataType: "int8"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(ctx, kv.NewMem(), "a", zarr.Spec{Shape: []int64{7, 9, 10}, Chunks: []int64{2, 3, 4}, DataType: "int8"}, nil))(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, sel := range []zarr.Selection{{}, zarr.Sel(zarr.Slice(1, 6, 1), zarr.At(4)), zarr.Sel(zarr.All(), zarr.List(8, 0)), zarr.Sel(zarr.Slice(0, 7, 4))} {
-		set, err := a.ChunkSet(sel)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(a.ChunkSet(sel))(t)
 		var all []zarr.Chunk
 		for c, err := range a.Chunks(ctx, sel) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if i, ok := set.Find(c.Coords); !ok || i != int64(len(all)) || set.At(i).Key != c.Key {
 				t.Fatalf("chunk %v is number %d %v, want %d", c.Coords, i, ok, len(all))
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -22,17 +23,17 @@ func roundTrip[T comparable](t *testing.T, dataType string, want []T) {
 	t.Helper()
 	ctx := context.Background()
 	for _, v := range []Version{V2, V3} {
-		a := must(Create(ctx, kv.NewMem(), "a", Spec{Version: v, Shape: []int64{int64(len(want))}, Chunks: []int64{2}, DataType: dataType}, nil))
-		must(0, Write(ctx, a, Sel(), want))
+		a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Version: v, Shape: []int64{int64(len(want))}, Chunks: []int64{2}, DataType: dataType}, nil))
+		must.Have(0, Write(ctx, a, Sel(), want))
 		if got := mustRead(Read[T](ctx, a, Sel())); !slices.Equal(got, want) {
 			t.Errorf("%s v%d: %v, want %v", dataType, v, got, want)
 		}
 		dst := make([]T, 2)
-		must(0, ReadInto(ctx, a, Sel(Slice(1, 3, 1)), dst))
+		must.Have(0, ReadInto(ctx, a, Sel(Slice(1, 3, 1)), dst))
 		if !slices.Equal(dst, want[1:3]) {
 			t.Errorf("%s v%d: %v, want %v", dataType, v, dst, want[1:3])
 		}
-		must(0, Fill(ctx, a, Sel(Slice(1, 3, 1)), want[0]))
+		must.Have(0, Fill(ctx, a, Sel(Slice(1, 3, 1)), want[0]))
 		if got := mustRead(Read[T](ctx, a, Sel(At(2)))); !slices.Equal(got, want[:1]) {
 			t.Errorf("%s v%d: %v after writing one value, want %v", dataType, v, got, want[:1])
 		}
@@ -79,10 +80,10 @@ func TestTypedSwapped(t *testing.T) {
 		{func(a *Array) error { return Write(ctx, a, Sel(), []uint64{0x0102030405060708}) }, "uint64", []byte{1, 2, 3, 4, 5, 6, 7, 8}},
 		{func(a *Array) error { return Write(ctx, a, Sel(), []complex64{complex(1, 2)}) }, "complex64", []byte{0x3f, 0x80, 0, 0, 0x40, 0, 0, 0}},
 	} {
-		a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{1}, DataType: c.typ}, nil))
-		must(0, c.write(a))
+		a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{1}, DataType: c.typ}, nil))
+		must.Have(0, c.write(a))
 		got := make([]byte, len(c.want))
-		must(0, a.ReadBytes(ctx, Sel(), got))
+		must.Have(0, a.ReadBytes(ctx, Sel(), got))
 		if !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %x, want %x", c.typ, got, c.want)
 		}
@@ -91,9 +92,9 @@ func TestTypedSwapped(t *testing.T) {
 
 func TestTypedBytes(t *testing.T) {
 	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3}, DataType: "bytes"}, nil))
+	a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3}, DataType: "bytes"}, nil))
 	want := [][]byte{{0, 255}, {}, []byte("abc")}
-	must(0, Write(ctx, a, Sel(), want))
+	must.Have(0, Write(ctx, a, Sel(), want))
 	got := mustRead(Read[[]byte](ctx, a, Sel()))
 	if !slices.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("%q", got)
@@ -110,7 +111,7 @@ func TestTypedBytes(t *testing.T) {
 func TestTypeErrors(t *testing.T) {
 	ctx := context.Background()
 	array := func(dataType string) *Array {
-		return must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{2}, DataType: dataType}, nil))
+		return must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{2}, DataType: dataType}, nil))
 	}
 	check := func(err error, text string) {
 		t.Helper()
@@ -153,8 +154,8 @@ func TestTypeErrors(t *testing.T) {
 func TestTypedBool(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	a := must(Create(ctx, store, "a", Spec{Shape: []int64{3}, DataType: "bool", Codecs: []byte(`["bytes"]`)}, nil))
-	must(0, store.Set(ctx, a.ChunkKey([]int64{0}), []byte{0, 1, 7}))
+	a := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{3}, DataType: "bool", Codecs: []byte(`["bytes"]`)}, nil))
+	must.Have(0, store.Set(ctx, a.ChunkKey([]int64{0}), []byte{0, 1, 7}))
 	got, _, err := Read[bool](ctx, a, Sel())
 	if err != nil {
 		return // refused is right too
@@ -169,7 +170,7 @@ func TestWriteTakesNoElementForAll(t *testing.T) {
 	ctx := context.Background()
 	for _, spec := range []Spec{{DataType: "int32"}, {DataType: "string"}, {DataType: "float16"}} {
 		spec.Shape = []int64{5}
-		a := must(Create(ctx, kv.NewMem(), "a", spec, nil))
+		a := must.Have(Create(ctx, kv.NewMem(), "a", spec, nil))
 		var short, fill error
 		var got any
 		switch spec.DataType {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -19,15 +20,15 @@ func TestDraftReadOnly(t *testing.T) {
 	for _, l := range []meta.DraftLayout{meta.DraftSuffix, meta.DraftRoot} {
 		store := kv.NewMem()
 		if l == meta.DraftRoot {
-			must(0, store.Set(ctx, meta.DocV3, []byte(metatest.EntryDocDraft)))
+			must.Have(0, store.Set(ctx, meta.DocV3, []byte(metatest.EntryDocDraft)))
 			if _, err := Create(ctx, store, "x", Spec{Shape: []int64{1}, DataType: "int8"}, nil); !errors.Is(err, ErrDraft3) {
 				t.Errorf("below an entry document alone: %v", err)
 			}
 		}
-		must(0, store.Set(ctx, l.ArrayKey("g/a"), []byte(metatest.ArrayDocDraft)))
-		must(0, store.Set(ctx, l.GroupKey("g/h"), groupDocDraft))
-		keys := must(kv.Keys(ctx, store, ""))
-		a, g := must(OpenArray(ctx, store, "g/a", nil)), must(OpenGroup(ctx, store, "g", nil))
+		must.Have(0, store.Set(ctx, l.ArrayKey("g/a"), []byte(metatest.ArrayDocDraft)))
+		must.Have(0, store.Set(ctx, l.GroupKey("g/h"), groupDocDraft))
+		keys := must.Have(kv.Keys(ctx, store, ""))
+		a, g := must.Have(OpenArray(ctx, store, "g/a", nil)), must.Have(OpenGroup(ctx, store, "g", nil))
 		if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "g/", "g/a", "g/h/"}) {
 			t.Errorf("layout %d: %q", l, got)
 		}
@@ -54,7 +55,7 @@ func TestDraftReadOnly(t *testing.T) {
 			wantKeys(t, store, keys...)
 		}
 		// Another store may take its place.
-		must(CreateGroup(ctx, store, "", Attributes{}, &OpenOptions{Overwrite: true}))
+		must.Have(CreateGroup(ctx, store, "", Attributes{}, &OpenOptions{Overwrite: true}))
 		wantKeys(t, store, meta.DocV3)
 	}
 	if _, err := CreateGroup(ctx, kv.NewMem(), "", Attributes{}, &OpenOptions{Version: Draft3}); !errors.Is(err, ErrDraft3) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
@@ -43,7 +44,7 @@ func runFault(t *testing.T, c config, k int64) bool {
 		return nil
 	})
 	a := c.open(t, hook)
-	must(0, saveMeta(ctx, store, a.loc, nil, a.Meta()))
+	must.Have(0, saveMeta(ctx, store, a.loc, nil, a.Meta()))
 	m := newModel(c.shape, c.fill)
 	r := rand.New(rand.NewPCG(c.seed, 5))
 	check := func(err error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -20,7 +21,7 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 	for _, c := range codecs {
 		spec.Codecs = []byte(c)
 	}
-	a := must(Create(ctx, kv.NewMem(), "a", spec, nil))
+	a := must.Have(Create(ctx, kv.NewMem(), "a", spec, nil))
 	if err := Write(ctx, a, Sel(), values); err != nil {
 		t.Errorf("%v: %v", typ, err)
 		return
@@ -36,7 +37,7 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 	if err := ReadInto(ctx, a, Sel(), make([]T, len(values)+1)); !errors.Is(err, ErrSelection) {
 		t.Errorf("%v: too much memory: %v", typ, err)
 	}
-	must(0, Fill(ctx, a, Sel(), values[0]))
+	must.Have(0, Fill(ctx, a, Sel(), values[0]))
 	if got := mustRead(Read[T](ctx, a, Sel(At(-1)))); !reflect.DeepEqual(got, values[:1]) {
 		t.Errorf("%v: %v after writing one value, want %v", typ, got, values[:1])
 	}
@@ -45,9 +46,9 @@ func convert[T any](t *testing.T, v Version, typ dtype.Type, values []T, codecs 
 func typed(t *testing.T, v Version, spelled string) dtype.Type {
 	t.Helper()
 	if v == V2 {
-		return must(dtype.ParseV2([]byte(spelled), dtype.Type{}))
+		return must.Have(dtype.ParseV2([]byte(spelled), dtype.Type{}))
 	}
-	return must(dtype.ParseV3([]byte(spelled)))
+	return must.Have(dtype.ParseV3([]byte(spelled)))
 }
 
 func TestConverted(t *testing.T) {
@@ -69,7 +70,7 @@ func TestConverted(t *testing.T) {
 func TestConvertedErrors(t *testing.T) {
 	ctx := context.Background()
 	array := func(dataType string) *Array {
-		return must(Create(ctx, kv.NewMem(), "a", Spec{Version: V2, Shape: []int64{1}, DataType: dataType}, nil))
+		return must.Have(Create(ctx, kv.NewMem(), "a", Spec{Version: V2, Shape: []int64{1}, DataType: dataType}, nil))
 	}
 	read := func(_ any, _ []int64, err error) error { return err }
 	for name, c := range map[string]struct{ err, want error }{
@@ -108,8 +109,8 @@ func TestCreateOrder(t *testing.T) {
 		`">M8[s]"`:                  `">M8[s]"`,
 		`[["a",">f8",[2]]]`:         `[["a",">f8",[2]]]`,
 	} {
-		a := must(Create(context.Background(), kv.NewMem(), "a", Spec{Version: V2, Shape: []int64{1}, Type: typed(t, V2, spelled)}, nil))
-		if got := must(a.Type().PrintV2()); string(got) != want {
+		a := must.Have(Create(context.Background(), kv.NewMem(), "a", Spec{Version: V2, Shape: []int64{1}, Type: typed(t, V2, spelled)}, nil))
+		if got := must.Have(a.Type().PrintV2()); string(got) != want {
 			t.Errorf("%s became %s", spelled, got)
 		}
 	}

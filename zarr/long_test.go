@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -33,13 +34,13 @@ func TestLongFilesInPlaceOfDocuments(t *testing.T) {
 			ctx := t.Context()
 			store := &countBytes{Mem: kv.NewMem()}
 			o := &OpenOptions{Version: v}
-			must(CreateGroup(ctx, store, "", Attributes{}, o))
-			must(Create(ctx, store, "short", Spec{Shape: []int64{4}, DataType: "int8"}, o))
+			must.Have(CreateGroup(ctx, store, "", Attributes{}, o))
+			must.Have(Create(ctx, store, "short", Spec{Shape: []int64{4}, DataType: "int8"}, o))
 			var many Attributes
-			must(0, many.Set("text", strings.Repeat("x", 2*batchDocument)))
-			must(Create(ctx, store, "long", Spec{Shape: []int64{4}, DataType: "int8", Attributes: many}, o))
+			must.Have(0, many.Set("text", strings.Repeat("x", 2*batchDocument)))
+			must.Have(Create(ctx, store, "long", Spec{Shape: []int64{4}, DataType: "int8", Attributes: many}, o))
 			for i := range 20 {
-				must(0, store.Set(ctx, fmt.Sprintf("sparse%02d/%s", i, name), make([]byte, 4*batchDocument)))
+				must.Have(0, store.Set(ctx, fmt.Sprintf("sparse%02d/%s", i, name), make([]byte, 4*batchDocument)))
 			}
 			for what, list := range map[string]func(yield func(*Node, error) bool){
 				"Walk": Walk(ctx, store, "", o),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -239,15 +240,8 @@ func (c config) String() string {
 		c.seed, c.version, c.shape, c.grid, c.typ, c.fill, c.codecs, c.cache != nil, c.runner != nil, c.empty)
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // mustRead is must for [Read], without the shape.
-func mustRead[T any](v []T, _ []int64, err error) []T { return must(v, err) }
+func mustRead[T any](v []T, _ []int64, err error) []T { return must.Have(v, err) }
 
 // randomConfig makes a random array of a few hundred elements.
 func randomConfig(seed uint64) config {
@@ -268,7 +262,7 @@ func randomConfig(seed uint64) config {
 	}
 	c.typ = []dtype.Type{
 		dtype.NewUint(8), dtype.NewInt(16), dtype.NewFloat(32), dtype.NewFloat(64), dtype.NewComplex(128),
-		must(dtype.NewRaw(3)), must(dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(32)}, {Name: "b", Type: dtype.NewInt(8)}})),
+		must.Have(dtype.NewRaw(3)), must.Have(dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(32)}, {Name: "b", Type: dtype.NewInt(8)}})),
 		dtype.NewString(), dtype.NewBytes(),
 	}[r.IntN(9)]
 	if !c.typ.Variable() {
@@ -307,7 +301,7 @@ func randomRuns(r *rand.Rand, shape []int64) Grid {
 		}
 		dims = append(dims, e)
 	}
-	return must(meta.RectilinearGrid(dims))
+	return must.Have(meta.RectilinearGrid(dims))
 }
 
 func randomV2(r *rand.Rand, t dtype.Type) string {
@@ -338,7 +332,7 @@ func randomV3(r *rand.Rand, t dtype.Type, chunk []int, rank int) string {
 	var order []int
 	if rank > 0 && r.IntN(3) == 0 {
 		order = r.Perm(rank)
-		front = fmt.Sprintf(`{"name":"transpose","configuration":{"order":%s}},`, must(json.Marshal(order)))
+		front = fmt.Sprintf(`{"name":"transpose","configuration":{"order":%s}},`, must.Have(json.Marshal(order)))
 	}
 	if chunk == nil || r.IntN(3) != 0 {
 		return "[" + front + array + tail + "]"
@@ -356,7 +350,7 @@ func randomV3(r *rand.Rand, t dtype.Type, chunk []int, rank int) string {
 		}
 	}
 	shard := fmt.Sprintf(`{"name":"sharding_indexed","configuration":{"chunk_shape":%s,"codecs":[%s],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},"crc32c"],"index_location":%q}}`,
-		must(json.Marshal(inner)), array+tail, []string{"start", "end"}[r.IntN(2)])
+		must.Have(json.Marshal(inner)), array+tail, []string{"start", "end"}[r.IntN(2)])
 	outer := []string{"", "", "", `,"crc32c"`, `,{"name":"gzip","configuration":{"level":1}}`}[r.IntN(5)]
 	return "[" + front + shard + outer + "]"
 }
@@ -373,7 +367,7 @@ func (c config) open(tb testing.TB, view kv.Reader) *Array {
 			Order               string
 			Filters, Compressor json.RawMessage
 		}
-		must(0, json.Unmarshal([]byte(c.codecs), &v2))
+		must.Have(0, json.Unmarshal([]byte(c.codecs), &v2))
 		m.Codecs, err = reg.ParseV2(codecs.V2{Type: c.typ, Order: v2.Order, Rank: len(c.shape), Filters: v2.Filters, Compressor: v2.Compressor})
 	} else {
 		m.Keys = meta.DefaultKeys('/', len(c.shape))
@@ -411,11 +405,11 @@ func randomElem(r *rand.Rand, t dtype.Type) []byte {
 func join(elems [][]byte) []byte { return bytes.Join(elems, nil) }
 
 func variableFrom(elems [][]byte) dtype.Variable {
-	b := must(dtype.NewBuilder(nil, len(elems)))
+	b := must.Have(dtype.NewBuilder(nil, len(elems)))
 	for _, e := range elems {
-		must(0, b.Append(e))
+		must.Have(0, b.Append(e))
 	}
-	return must(dtype.OpenVariable(must(b.Finish()), len(elems)))
+	return must.Have(dtype.OpenVariable(must.Have(b.Finish()), len(elems)))
 }
 
 // check reads a selection and compares it with the model.
@@ -589,18 +583,11 @@ func (v idValue) ID() (id kv.ID) {
 // seeds returns n seeds, or the one in ZARR_SEED.
 func seeds(n int) []uint64 {
 	if s := os.Getenv("ZARR_SEED"); s != "" {
-		return []uint64{must(strconv.ParseUint(s, 10, 64))}
+		return []uint64{must.Have(strconv.ParseUint(s, 10, 64))}
 	}
 	list := make([]uint64, n)
 	for i := range list {
 		list[i] = uint64(i)
 	}
 	return list
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -47,9 +48,7 @@ func TestNewNames(t *testing.T) {
 	// Who has them may use them.
 	store := kv.NewMem()
 	for _, key := range []string{"zarr.json", "zarr.json/zarr.json", "a/zarr.json", "a/.zattrs/zarr.json"} {
-		if err := store.Set(t.Context(), key, []byte(`{"zarr_format":3,"node_type":"group"}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Set(t.Context(), key, []byte(`{"zarr_format":3,"node_type":"group"}`)))
 	}
 	if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "a/", "a/.zattrs/", "zarr.json/"}) {
 		t.Errorf("%q", got)
@@ -64,14 +63,10 @@ func TestBackslash(t *testing.T) {
 		V3: `a\b/zarr.json zarr.json`,
 	} {
 		store := kv.NewMem()
-		if _, err := Create(t.Context(), store, `a\b`, Spec{Version: v, Shape: []int64{1}, DataType: "int8"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Create(t.Context(), store, `a\b`, Spec{Version: v, Shape: []int64{1}, DataType: "int8"}, nil))(t)
 		var keys []string
 		for key, err := range store.List(t.Context(), kv.ListOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			keys = append(keys, key)
 		}
 		if got := strings.Join(keys, " "); got != want {

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 )
 
-func attributesOf(text string) Attributes { return must(ParseAttributes([]byte(text))) }
+func attributesOf(text string) Attributes { return must.Have(ParseAttributes([]byte(text))) }
 
 // paths walks a hierarchy and returns the paths, groups with a slash behind,
 // and errors by their text.
@@ -40,7 +41,7 @@ func TestCreate(t *testing.T) {
 	for _, v := range []Version{V2, V3} {
 		store := kv.NewMem()
 		spec := Spec{Version: v, Shape: []int64{4}, DataType: "int32", Attributes: attributesOf(`{"units":"K"}`), DimensionNames: []string{"time"}}
-		a := must(Create(ctx, store, "/x/y/a", spec, nil))
+		a := must.Have(Create(ctx, store, "/x/y/a", spec, nil))
 		if a.Path() != "x/y/a" || a.Meta().Version != v || a.DimensionNames()[0] != "time" {
 			t.Errorf("%q v%d %v", a.Path(), a.Meta().Version, a.DimensionNames())
 		}
@@ -48,12 +49,12 @@ func TestCreate(t *testing.T) {
 			V2: {".zgroup", "x/.zgroup", "x/y/.zgroup", "x/y/a/.zarray", "x/y/a/.zattrs"},
 			V3: {"x/y/a/zarr.json", "x/y/zarr.json", "x/zarr.json", "zarr.json"},
 		}[v]
-		if keys := must(kv.Keys(ctx, store, "")); !slices.Equal(keys, want) {
+		if keys := must.Have(kv.Keys(ctx, store, "")); !slices.Equal(keys, want) {
 			t.Errorf("v%d: keys %v", v, keys)
 		}
 		// What is there decides the format of what comes beside it.
-		must(CreateGroup(ctx, store, "x/g", Attributes{}, nil))
-		b := must(Create(ctx, store, "x/g/b", Spec{Shape: []int64{1}, DataType: "bool"}, nil))
+		must.Have(CreateGroup(ctx, store, "x/g", Attributes{}, nil))
+		b := must.Have(Create(ctx, store, "x/g/b", Spec{Shape: []int64{1}, DataType: "bool"}, nil))
 		if b.Meta().Version != v {
 			t.Errorf("v%d below a group of v%d", b.Meta().Version, v)
 		}
@@ -61,7 +62,7 @@ func TestCreate(t *testing.T) {
 		if want := []string{"/", "x/", "x/g/", "x/g/b", "x/y/", "x/y/a"}; !slices.Equal(got, want) {
 			t.Errorf("v%d: %q", v, got)
 		}
-		n := must(Open(ctx, store, "x/y/a", nil))
+		n := must.Have(Open(ctx, store, "x/y/a", nil))
 		if units, _ := n.Attributes().Get("units"); string(units) != `"K"` || n.Name() != "a" || n.Version() != v {
 			t.Errorf("%s %q %v", units, n.Name(), n.Version())
 		}
@@ -82,7 +83,7 @@ func TestCreate(t *testing.T) {
 		if _, err := Create(ctx, store, "x/z", other, nil); !errors.Is(err, ErrKind) {
 			t.Errorf("another format: %v", err)
 		}
-		must(Create(ctx, store, "x", spec, &OpenOptions{Overwrite: true}))
+		must.Have(Create(ctx, store, "x", spec, &OpenOptions{Overwrite: true}))
 		if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "x"}) {
 			t.Errorf("v%d: after replacing a group: %q", v, got)
 		}
@@ -94,17 +95,17 @@ func TestCreate(t *testing.T) {
 func TestCreateOnKeys(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	must(0, store.Set(ctx, "a/c/0", []byte("old chunk")))
+	must.Have(0, store.Set(ctx, "a/c/0", []byte("old chunk")))
 	spec := Spec{Shape: []int64{4}, DataType: "int32"}
 	if _, err := Create(ctx, store, "a", spec, nil); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	must(0, store.Set(ctx, "g/x/zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)))
-	must(CreateGroup(ctx, store, "g", Attributes{}, nil))
+	must.Have(0, store.Set(ctx, "g/x/zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)))
+	must.Have(CreateGroup(ctx, store, "g", Attributes{}, nil))
 	if got := paths(store, "g", nil); !slices.Equal(got, []string{"g/", "g/x/"}) {
 		t.Errorf("%q", got)
 	}
-	a := must(Create(ctx, store, "a", spec, &OpenOptions{Overwrite: true}))
+	a := must.Have(Create(ctx, store, "a", spec, &OpenOptions{Overwrite: true}))
 	if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{0, 0, 0, 0}) {
 		t.Errorf("%v", got)
 	}
@@ -113,7 +114,7 @@ func TestCreateOnKeys(t *testing.T) {
 // TestCreateSpec checks defaults and what a spec can say.
 func TestCreateSpec(t *testing.T) {
 	ctx := context.Background()
-	struct2 := must(dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(16)}, {Name: "b", Type: dtype.NewFloat(64)}}))
+	struct2 := must.Have(dtype.NewStruct([]dtype.Field{{Name: "a", Type: dtype.NewInt(16)}, {Name: "b", Type: dtype.NewFloat(64)}}))
 	for _, c := range []struct {
 		spec Spec
 		want string // codecs, chunks, fill, key
@@ -141,7 +142,7 @@ func TestCreateSpec(t *testing.T) {
 			continue
 		}
 		m := a.Meta()
-		got := fmt.Sprintf("%s %v %x %s", must(m.Codecs.PrintV3()), m.Grid.Regular(), m.Fill, a.ChunkKey(make([]int64, len(m.Shape))))
+		got := fmt.Sprintf("%s %v %x %s", must.Have(m.Codecs.PrintV3()), m.Grid.Regular(), m.Fill, a.ChunkKey(make([]int64, len(m.Shape))))
 		if got != c.want {
 			t.Errorf("%+v:\n got %s\nwant %s", c.spec, got, c.want)
 		}
@@ -162,8 +163,8 @@ func TestCreateSpec(t *testing.T) {
 			continue
 		}
 		m := a.Meta()
-		v2 := must(m.Codecs.V2())
-		got := fmt.Sprintf("%s %s %s %s %v %s", v2.Order, jsontext.OrNull(v2.Filters), jsontext.OrNull(v2.Compressor), must(m.Type.PrintV2()), m.NullFill, a.ChunkKey(make([]int64, len(m.Shape))))
+		v2 := must.Have(m.Codecs.V2())
+		got := fmt.Sprintf("%s %s %s %s %v %s", v2.Order, jsontext.OrNull(v2.Filters), jsontext.OrNull(v2.Compressor), must.Have(m.Type.PrintV2()), m.NullFill, a.ChunkKey(make([]int64, len(m.Shape))))
 		if strings.Join(strings.Fields(got), "") != strings.Join(strings.Fields(c.want), "") {
 			t.Errorf("%+v:\n got %s\nwant %s", c.spec, got, c.want)
 		}
@@ -231,8 +232,8 @@ func TestCreateErrors(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	must(Create(ctx, store, "g/a", Spec{Shape: []int64{4}, DataType: "int32"}, nil))
-	must(0, store.Set(ctx, "g/bad/zarr.json", []byte("{}")))
+	must.Have(Create(ctx, store, "g/a", Spec{Shape: []int64{4}, DataType: "int32"}, nil))
+	must.Have(0, store.Set(ctx, "g/bad/zarr.json", []byte("{}")))
 	for _, c := range []struct {
 		path string
 		o    *OpenOptions
@@ -257,7 +258,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := OpenGroup(ctx, store, "g/a", nil); !errors.Is(err, ErrKind) {
 		t.Error(err)
 	}
-	g := must(OpenGroup(ctx, store, "/g/", &OpenOptions{Version: 0}))
+	g := must.Have(OpenGroup(ctx, store, "/g/", &OpenOptions{Version: 0}))
 	if _, ok := g.Array(); ok || g.Path() != "g" {
 		t.Errorf("%q is an array: %v", g.Path(), ok)
 	}
@@ -284,7 +285,7 @@ func TestWalk(t *testing.T) {
 		"z/a/.zgroup":            group2,
 		"top":                    "",
 	} {
-		must(0, store.Set(ctx, key, []byte(doc)))
+		must.Have(0, store.Set(ctx, key, []byte(doc)))
 	}
 	got := paths(store, "", nil)
 	want := []string{"b/", "b/__reserved/", "error: open b/broken: zarr.json: not JSON: ", "b/c/", "b/old/", "b/old/x/", "b/plain/deep/", "z/", "z/a/", "z/a-b/", "z/new/"}
@@ -304,7 +305,7 @@ func TestWalk(t *testing.T) {
 		break // a walk can be left at any time
 	}
 	var names []string
-	for n, err := range must(Open(ctx, store, "b", nil)).Children(ctx) {
+	for n, err := range must.Have(Open(ctx, store, "b", nil)).Children(ctx) {
 		if err != nil {
 			names = append(names, "error")
 			continue
@@ -315,7 +316,7 @@ func TestWalk(t *testing.T) {
 		t.Errorf("children %q", names)
 	}
 	// Without listing.
-	for _, err := range must(Open(ctx, writeOnly{store, store}, "b", nil)).Children(ctx) {
+	for _, err := range must.Have(Open(ctx, writeOnly{store, store}, "b", nil)).Children(ctx) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Error(err)
 		}
@@ -333,14 +334,14 @@ func TestWalkMany(t *testing.T) {
 		var want []string
 		for i := range 3*openBatch + 1 {
 			path := fmt.Sprintf("a%03d", i)
-			must(Create(ctx, store, path, Spec{Version: v, DataType: "int8"}, nil))
+			must.Have(Create(ctx, store, path, Spec{Version: v, DataType: "int8"}, nil))
 			want = append(want, path)
 		}
 		if got := paths(store, "", nil); !slices.Equal(got[1:], want) {
 			t.Errorf("v%d: %q", v, got)
 		}
 		n := 0
-		for range must(Open(ctx, store, "", nil)).Children(ctx) {
+		for range must.Have(Open(ctx, store, "", nil)).Children(ctx) {
 			if n++; n == openBatch+1 {
 				break
 			}
@@ -354,18 +355,18 @@ func TestConsolidate(t *testing.T) {
 	for _, v := range []Version{V2, V3} {
 		for _, base := range []string{"", "base", "e"} { // e has a child of its own name
 			store := kv.NewMem()
-			must(CreateGroup(ctx, store, base, Attributes{}, &OpenOptions{Version: v}))
+			must.Have(CreateGroup(ctx, store, base, Attributes{}, &OpenOptions{Version: v}))
 			for _, path := range []string{"a/b/c", "a/d", "a-b", "e"} {
-				must(Create(ctx, store, joinPath(base, path), Spec{Shape: []int64{3}, DataType: "int8", Attributes: attributesOf(`{"n":1}`)}, nil))
+				must.Have(Create(ctx, store, joinPath(base, path), Spec{Shape: []int64{3}, DataType: "int8", Attributes: attributesOf(`{"n":1}`)}, nil))
 			}
 			want := paths(store, base, nil)
 			if err := Consolidate(ctx, store, base, known); err != nil {
 				t.Fatalf("v%d: %v", v, err)
 			}
 			// What is told is not looked for.
-			for _, key := range must(kv.Keys(ctx, store, "")) {
+			for _, key := range must.Have(kv.Keys(ctx, store, "")) {
 				if dir := key[:max(strings.LastIndexByte(key, '/'), 0)]; dir != base {
-					must(0, store.Delete(ctx, key))
+					must.Have(0, store.Delete(ctx, key))
 				}
 			}
 			var view kv.Reader = writeOnly{store, store}
@@ -373,8 +374,8 @@ func TestConsolidate(t *testing.T) {
 				t.Errorf("v%d: %q, want %q", v, got, want)
 			}
 			var names []string
-			for n, err := range must(Open(ctx, view, base, known)).Children(ctx) {
-				must(0, err)
+			for n, err := range must.Have(Open(ctx, view, base, known)).Children(ctx) {
+				must.Have(0, err)
 				names = append(names, n.Name())
 				if a, ok := n.Array(); ok {
 					if got := mustRead(Read[int8](ctx, a, Sel())); len(got) != 3 {
@@ -389,7 +390,7 @@ func TestConsolidate(t *testing.T) {
 	}
 	// A node that is told without the groups above it, and one that is broken.
 	store := kv.NewMem()
-	must(0, store.Set(ctx, "zarr.json", []byte(`{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,
+	must.Have(0, store.Set(ctx, "zarr.json", []byte(`{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,
 		"metadata":{"x/y":{"zarr_format":3,"node_type":"group"},"bad":{"zarr_format":3}}}}`)))
 	got := paths(store, "", known)
 	if len(got) != 3 || got[0] != "/" || !strings.HasPrefix(got[1], "error: open bad: ") || got[2] != "x/y/" {
@@ -404,32 +405,32 @@ func TestAttributesStored(t *testing.T) {
 	ctx := context.Background()
 	for _, v := range []Version{V2, V3} {
 		store := kv.NewMem()
-		must(CreateGroup(ctx, store, "g", Attributes{}, &OpenOptions{Version: v}))
-		a := must(Create(ctx, store, "g/a", Spec{Shape: []int64{3}, DataType: "int8", DimensionNames: []string{"x"}}, nil))
-		must(0, Write(ctx, a, Sel(), []int8{1, 2, 3}))
+		must.Have(CreateGroup(ctx, store, "g", Attributes{}, &OpenOptions{Version: v}))
+		a := must.Have(Create(ctx, store, "g/a", Spec{Shape: []int64{3}, DataType: "int8", DimensionNames: []string{"x"}}, nil))
+		must.Have(0, Write(ctx, a, Sel(), []int8{1, 2, 3}))
 		for _, path := range []string{"g", "g/a"} {
-			n := must(Open(ctx, store, path, nil))
+			n := must.Have(Open(ctx, store, path, nil))
 			attrs := n.Attributes()
-			must(0, attrs.Set("units", "K"))
-			must(0, n.SetAttributes(ctx, attrs))
+			must.Have(0, attrs.Set("units", "K"))
+			must.Have(0, n.SetAttributes(ctx, attrs))
 			if got, _ := n.Attributes().Get("units"); string(got) != `"K"` {
 				t.Errorf("v%d %s: %s", v, path, got)
 			}
-			again := must(Open(ctx, store, path, nil))
+			again := must.Have(Open(ctx, store, path, nil))
 			if !again.Attributes().Equal(attrs) {
 				t.Errorf("v%d %s: stored %v", v, path, again.Attributes().Keys())
 			}
 			attrs.Delete("units")
-			must(0, again.SetAttributes(ctx, attrs))
-			if _, ok := must(Open(ctx, store, path, nil)).Attributes().Get("units"); ok {
+			must.Have(0, again.SetAttributes(ctx, attrs))
+			if _, ok := must.Have(Open(ctx, store, path, nil)).Attributes().Get("units"); ok {
 				t.Errorf("v%d %s: units are still there", v, path)
 			}
 		}
-		b := must(OpenArray(ctx, store, "g/a", nil))
+		b := must.Have(OpenArray(ctx, store, "g/a", nil))
 		if got := mustRead(Read[int8](ctx, b, Sel())); !slices.Equal(got, []int8{1, 2, 3}) || b.DimensionNames()[0] != "x" {
 			t.Errorf("v%d: %v %v", v, got, b.DimensionNames())
 		}
-		ro := must(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil))
+		ro := must.Have(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil))
 		if err := ro.SetAttributes(ctx, Attributes{}); !errors.Is(err, kv.ErrReadOnly) {
 			t.Error(err)
 		}
@@ -440,21 +441,21 @@ func TestDelete(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
 	for _, path := range []string{"g/a", "g/ab", "g/a2/x"} {
-		a := must(Create(ctx, store, path, Spec{Shape: []int64{3}, DataType: "int8"}, nil))
-		must(0, Fill(ctx, a, Sel(), int8(1)))
+		a := must.Have(Create(ctx, store, path, Spec{Shape: []int64{3}, DataType: "int8"}, nil))
+		must.Have(0, Fill(ctx, a, Sel(), int8(1)))
 	}
-	must(0, must(OpenArray(ctx, store, "g/a", nil)).Delete(ctx))
+	must.Have(0, must.Have(OpenArray(ctx, store, "g/a", nil)).Delete(ctx))
 	if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "g/", "g/a2/", "g/a2/x", "g/ab"}) {
 		t.Errorf("%q", got)
 	}
-	must(0, must(Open(ctx, store, "g/a2", nil)).Delete(ctx))
-	if keys := must(kv.Keys(ctx, store, "g/")); !slices.Equal(keys, []string{"g/ab/c/0", "g/ab/zarr.json", "g/zarr.json"}) {
+	must.Have(0, must.Have(Open(ctx, store, "g/a2", nil)).Delete(ctx))
+	if keys := must.Have(kv.Keys(ctx, store, "g/")); !slices.Equal(keys, []string{"g/ab/c/0", "g/ab/zarr.json", "g/zarr.json"}) {
 		t.Errorf("%q", keys)
 	}
-	if err := must(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil)).Delete(ctx); !errors.Is(err, kv.ErrReadOnly) {
+	if err := must.Have(Open(ctx, struct{ kv.ReadLister }{store}, "g", nil)).Delete(ctx); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
-	must(0, must(Open(ctx, store, "", nil)).Delete(ctx))
+	must.Have(0, must.Have(Open(ctx, store, "", nil)).Delete(ctx))
 	if store.Len() != 0 {
 		t.Errorf("%d keys are left", store.Len())
 	}
@@ -471,7 +472,7 @@ func TestCreateObjects(t *testing.T) {
 	} {
 		store := kv.NewMem()
 		a := create(t, store, "a", Spec{Version: V2, Shape: []int64{2}, DataType: "|O", Codecs: []byte(`{"filters":` + filters + `}`)})
-		if b := must(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
+		if b := must.Have(OpenArray(context.Background(), store, "a", nil)); a.Type().Kind() != kind || b.Type().Kind() != kind {
 			t.Errorf("%s: %v, %v", filters, a.Type(), b.Type())
 		}
 	}
@@ -520,13 +521,13 @@ func TestChildrenCancelledAfterBatch(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		ctx, cancel := context.WithCancel(context.Background())
 		m := cancelMem{kv.NewMem()}
-		must(CreateGroup(ctx, m, "", Attributes{}, nil))
+		must.Have(CreateGroup(ctx, m, "", Attributes{}, nil))
 		for i := range openBatch + more {
-			must(CreateGroup(ctx, m, fmt.Sprintf("g%03d", i), Attributes{}, nil))
+			must.Have(CreateGroup(ctx, m, fmt.Sprintf("g%03d", i), Attributes{}, nil))
 		}
 		n := 0
 		var last error
-		for _, err := range must(OpenGroup(ctx, m, "", nil)).Children(ctx) {
+		for _, err := range must.Have(OpenGroup(ctx, m, "", nil)).Children(ctx) {
 			if last = err; err == nil {
 				n++
 			}
@@ -557,8 +558,8 @@ func TestConcurrentChangesOfOneHandle(t *testing.T) {
 	ctx := context.Background()
 	for _, v := range []Version{V2, V3} {
 		m := yieldingMem{kv.NewMem()}
-		g := must(CreateGroup(ctx, m, "g", Attributes{}, &OpenOptions{Version: v}))
-		a := must(Create(ctx, m, "g/a", Spec{Shape: []int64{4}, DataType: "int8"}, nil))
+		g := must.Have(CreateGroup(ctx, m, "g", Attributes{}, &OpenOptions{Version: v}))
+		a := must.Have(Create(ctx, m, "g/a", Spec{Shape: []int64{4}, DataType: "int8"}, nil))
 		for round := range 100 {
 			var wg sync.WaitGroup
 			for i := range 4 {
@@ -577,7 +578,7 @@ func TestConcurrentChangesOfOneHandle(t *testing.T) {
 			}
 			wg.Wait()
 			for path, here := range map[string]*Meta{"g": g.Meta(), "g/a": a.Meta()} {
-				there := must(Open(ctx, m, path, nil)).Meta()
+				there := must.Have(Open(ctx, m, path, nil)).Meta()
 				x, _ := here.Attributes.Get("i")
 				y, _ := there.Attributes.Get("i")
 				if string(x) != string(y) || !slices.Equal(here.Shape, there.Shape) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 )
@@ -23,26 +24,20 @@ import (
 
 func create(t *testing.T, view kv.Reader, path string, s Spec) *Array {
 	t.Helper()
-	a, err := Create(context.Background(), view, path, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Create(context.Background(), view, path, s, nil))(t)
 	return a
 }
 
 func makeGroup(t *testing.T, view kv.Reader, path string, v Version) *Group {
 	t.Helper()
-	g, err := CreateGroup(context.Background(), view, path, Attributes{}, &OpenOptions{Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(CreateGroup(context.Background(), view, path, Attributes{}, &OpenOptions{Version: v}))(t)
 	return g
 }
 
 func wantKeys(t *testing.T, view kv.Lister, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	if got := must(kv.Keys(context.Background(), view, "")); !slices.Equal(got, want) {
+	if got := must.Have(kv.Keys(context.Background(), view, "")); !slices.Equal(got, want) {
 		t.Errorf("keys %q, want %q", got, want)
 	}
 }
@@ -51,9 +46,7 @@ func wantKeys(t *testing.T, view kv.Lister, want ...string) {
 func document(t *testing.T, view kv.Reader, key string) map[string]json.RawMessage {
 	t.Helper()
 	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(must(kv.Get(context.Background(), view, key)), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Have(kv.Get(context.Background(), view, key)), &doc))
 	return doc
 }
 
@@ -91,7 +84,7 @@ func TestWriteV1Spec(t *testing.T) {
 		"Metadata: the required members, and no others": func(t *testing.T, store *kv.Mem) {
 			create(t, store, "", spec)
 			want := `{"chunks":[10,10],"compression":"zlib","compression_opts":1,"dtype":"<i4","fill_value":42,"order":"C","shape":[20,20],"zarr_format":1}`
-			if got := jsontext.Canonical(must(kv.Get(ctx, store, "meta"))); string(got) != want {
+			if got := jsontext.Canonical(must.Have(kv.Get(ctx, store, "meta"))); string(got) != want {
 				t.Errorf("%s", got)
 			}
 		},
@@ -119,8 +112,8 @@ func TestWriteV1Spec(t *testing.T) {
 		},
 		"Metadata: order": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", Spec{Version: V1, Shape: []int64{2, 2}, DataType: "uint8", Codecs: json.RawMessage(`{"order":"F"}`)})
-			must(0, Write(ctx, a, Sel(), []uint8{1, 2, 3, 4}))
-			if b := must(kv.Get(ctx, store, "0.0")); !bytes.Equal(b, []byte{1, 3, 2, 4}) {
+			must.Have(0, Write(ctx, a, Sel(), []uint8{1, 2, 3, 4}))
+			if b := must.Have(kv.Get(ctx, store, "0.0")); !bytes.Equal(b, []byte{1, 3, 2, 4}) {
 				t.Errorf("%v", b)
 			}
 		},
@@ -136,21 +129,21 @@ func TestWriteV1Spec(t *testing.T) {
 		},
 		"Chunks: indices with periods between them": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", with(func(s *Spec) { s.Shape, s.Chunks = []int64{10000, 10000}, []int64{1000, 1000} }))
-			must(0, Write(ctx, a, Sel(At(2500), At(4500)), []int32{1}))
+			must.Have(0, Write(ctx, a, Sel(At(2500), At(4500)), []int32{1}))
 			wantKeys(t, store, "2.4", "attrs", "meta")
 		},
 		"Chunks: nothing is added to the compressed bytes": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", spec)
-			must(0, Fill(ctx, a, Sel(Slice(0, 10, 1), Slice(0, 10, 1)), int32(1)))
-			r := must(zlib.NewReader(bytes.NewReader(must(kv.Get(ctx, store, "0.0")))))
-			if b := must(io.ReadAll(r)); !bytes.Equal(b, bytes.Repeat([]byte{1, 0, 0, 0}, 100)) {
+			must.Have(0, Fill(ctx, a, Sel(Slice(0, 10, 1), Slice(0, 10, 1)), int32(1)))
+			r := must.Have(zlib.NewReader(bytes.NewReader(must.Have(kv.Get(ctx, store, "0.0")))))
+			if b := must.Have(io.ReadAll(r)); !bytes.Equal(b, bytes.Repeat([]byte{1, 0, 0, 0}, 100)) {
 				t.Errorf("%x", b)
 			}
 		},
 		"Chunks: one that is not there holds the fill value": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", spec)
-			must(0, Write(ctx, a, Sel(At(0), At(0)), []int32{1}))
-			must(0, Write(ctx, a, Sel(At(0), At(0)), []int32{42}))
+			must.Have(0, Write(ctx, a, Sel(At(0), At(0)), []int32{1}))
+			must.Have(0, Write(ctx, a, Sel(At(0), At(0)), []int32{42}))
 			wantKeys(t, store, "attrs", "meta")
 			if got := mustRead(Read[int32](ctx, a, Sel(At(3), At(19)))); !slices.Equal(got, []int32{42}) {
 				t.Errorf("%v", got)
@@ -158,16 +151,16 @@ func TestWriteV1Spec(t *testing.T) {
 		},
 		"Chunks: all have the same shape, also at the edge": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", Spec{Version: V1, Shape: []int64{3}, Chunks: []int64{2}, DataType: ">i2", Codecs: json.RawMessage("null")})
-			must(0, Write(ctx, a, Sel(), []int16{1, 2, 3}))
-			if b := must(kv.Get(ctx, store, "1")); len(b) != 4 || binary.BigEndian.Uint16(b) != 3 {
+			must.Have(0, Write(ctx, a, Sel(), []int16{1, 2, 3}))
+			if b := must.Have(kv.Get(ctx, store, "1")); len(b) != 4 || binary.BigEndian.Uint16(b) != 3 {
 				t.Errorf("%x", b)
 			}
 		},
 		"Attributes: the key is there even if they are empty": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "", spec)
 			for _, text := range []string{`{}`, `{"foo":42,"bar":"apples"}`, `{}`} {
-				check(t, a.SetAttributes(ctx, attributesOf(text)))
-				if got := must(kv.Get(ctx, store, "attrs")); !jsontext.Same(got, json.RawMessage(text)) {
+				must.Do(t, a.SetAttributes(ctx, attributesOf(text)))
+				if got := must.Have(kv.Get(ctx, store, "attrs")); !jsontext.Same(got, json.RawMessage(text)) {
 					t.Errorf("%s, want %s", got, text)
 				}
 			}
@@ -175,8 +168,8 @@ func TestWriteV1Spec(t *testing.T) {
 		"Delete: everything in the directory": func(t *testing.T, store *kv.Mem) {
 			a := create(t, store, "x/a", spec)
 			create(t, store, "x/ab", spec)
-			must(0, Fill(ctx, a, Sel(), int32(1)))
-			check(t, a.Delete(ctx))
+			must.Have(0, Fill(ctx, a, Sel(), int32(1)))
+			must.Do(t, a.Delete(ctx))
 			wantKeys(t, store, "x/ab/attrs", "x/ab/meta")
 		},
 	} {
@@ -249,14 +242,14 @@ func runOld(t *testing.T, seed uint64) {
 		m.check(t, a, pick(r, m.shape), name)
 		want := append(m.keys(a, fill), "p/q/attrs", "p/q/meta")
 		slices.Sort(want)
-		if got := must(kv.Keys(ctx, store, "")); !slices.Equal(got, want) {
+		if got := must.Have(kv.Keys(ctx, store, "")); !slices.Equal(got, want) {
 			t.Fatalf("%s: keys %v, want %v", name, got, want)
 		}
 	}
 	if err := a.Delete(ctx); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if got := must(kv.Keys(ctx, store, "")); len(got) > 0 {
+	if got := must.Have(kv.Keys(ctx, store, "")); len(got) > 0 {
 		t.Fatalf("%s: after deleting: %v", name, got)
 	}
 }
@@ -286,11 +279,11 @@ func TestOldStoresRewritten(t *testing.T) {
 			view := c.view(t)
 			copied := kv.NewMem()
 			for n, err := range Walk(ctx, view, "", nil) {
-				check(t, err)
+				must.Do(t, err)
 				rewrite(t, n, copied)
 			}
-			for _, key := range must(kv.Keys(ctx, copied, "")) {
-				got, want := must(kv.Get(ctx, copied, key)), must(kv.Get(ctx, view, key))
+			for _, key := range must.Have(kv.Keys(ctx, copied, "")) {
+				got, want := must.Have(kv.Get(ctx, copied, key)), must.Have(kv.Get(ctx, view, key))
 				if strings.TrimSpace(string(got)) == strings.TrimSpace(string(want)) {
 					exact++
 					continue
@@ -321,7 +314,7 @@ func rewrite(t *testing.T, n *Node, to *kv.Mem) {
 		return
 	}
 	m := a.Meta()
-	v2 := must(m.Codecs.V2())
+	v2 := must.Have(m.Codecs.V2())
 	spec := Spec{Version: m.Version, Shape: m.Shape, Type: m.Type, Attributes: m.Attributes,
 		Codecs: fmt.Appendf(nil, `{"order":%q,"filters":%s,"compressor":%s}`, v2.Order, jsontext.OrNull(v2.Filters), jsontext.OrNull(v2.Compressor))}
 	for _, l := range m.Grid.Regular() {
@@ -334,13 +327,10 @@ func rewrite(t *testing.T, n *Node, to *kv.Mem) {
 	if m.NullFill {
 		spec.FillValue = json.RawMessage("null")
 	}
-	b, err := Create(ctx, to, n.Path(), spec, &OpenOptions{WriteEmptyChunks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Create(ctx, to, n.Path(), spec, &OpenOptions{WriteEmptyChunks: true}))(t)
 	// Chunk by chunk, so that those that are missing stay so.
 	for key, err := range n.view.(kv.Lister).List(ctx, kv.ListOptions{Prefix: a.loc.chunks}) {
-		check(t, err)
+		must.Do(t, err)
 		coords, ok := m.Keys.Parse(key[len(a.loc.chunks):])
 		if !ok {
 			continue
@@ -350,11 +340,11 @@ func rewrite(t *testing.T, n *Node, to *kv.Mem) {
 			lo := m.Grid.Start(d, c)
 			index[d] = Slice(lo, min(lo+spec.Chunks[d], m.Shape[d]), 1)
 		}
-		shape := must(a.Resolve(Sel(index...)))
+		shape := must.Have(a.Resolve(Sel(index...)))
 		count, _ := elements(shape)
 		data := make([]byte, count*int64(m.Type.Size()))
-		check(t, a.ReadBytes(ctx, Sel(index...), data))
-		check(t, b.WriteBytes(ctx, Sel(index...), data))
+		must.Do(t, a.ReadBytes(ctx, Sel(index...), data))
+		must.Do(t, b.WriteBytes(ctx, Sel(index...), data))
 	}
 }
 

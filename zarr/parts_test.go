@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -27,22 +28,22 @@ func (w *largest) Write(b []byte) (int, error) {
 // than asked for.
 func TestParts(t *testing.T) {
 	ctx := context.Background()
-	a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, Chunks: []int64{2, 2, 3}, DataType: "uint16"}, nil))
+	a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, Chunks: []int64{2, 2, 3}, DataType: "uint16"}, nil))
 	data := make([]uint16, 5*4*7)
 	for i := range data {
 		data[i] = uint16(i)
 	}
-	must(0, Write(ctx, a, Sel(), data))
+	must.Have(0, Write(ctx, a, Sel(), data))
 	for _, sel := range []Selection{
 		{}, Sel(At(-1)), Sel(Ellipsis(), At(2)), Sel(Slice(1, 4, 1), Slice(None, None, -1), Slice(6, None, -3)),
 		Sel(NewAxis(), Slice(0, 5, 2), NewAxis()), Sel(Slice(3, 3, 1)), Sel(At(1), At(2), At(3)),
 		Sel(List(4, 0, 0, 2)), Orthogonal(List(1, 3), All(), List(6, 0, 1)),
 		Points([]int64{0, 4, 2, 2}, []int64{1}, []int64{6, 0, 3, 3}),
 	} {
-		shape := must(a.Resolve(sel))
+		shape := must.Have(a.Resolve(sel))
 		n, _ := elements(shape)
 		want := make([]byte, 2*n)
-		must(0, a.ReadBytes(ctx, sel, want))
+		must.Have(0, a.ReadBytes(ctx, sel, want))
 		for _, size := range []int64{1, 2, 3, 6, 14, 15, 28, 57, 113, 280, 1000, 0} {
 			var got largest
 			if err := writeParts(ctx, a, sel, &got, size); err != nil {
@@ -55,7 +56,7 @@ func TestParts(t *testing.T) {
 				t.Errorf("%v in parts of %d bytes: %d at once", sel, size, got.most)
 			}
 			for p := range a.Parts(sel, size) {
-				x, y := must(a.Resolve(p.Selection)), p.Shape
+				x, y := must.Have(a.Resolve(p.Selection)), p.Shape
 				if nx, _ := elements(x); nx != product64(y) {
 					t.Errorf("%v: the part %v has the shape %v, not %v", sel, p.Selection, x, y)
 				}
@@ -93,7 +94,7 @@ func product64(shape []int64) int64 {
 
 // The axes of a selection tell where each element of the result lies.
 func TestAxes(t *testing.T) {
-	a := must(Create(context.Background(), kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, DataType: "uint8"}, nil))
+	a := must.Have(Create(context.Background(), kv.NewMem(), "a", Spec{Shape: []int64{5, 4, 7}, DataType: "uint8"}, nil))
 	for _, c := range []struct {
 		sel  Selection
 		want string
@@ -120,7 +121,7 @@ func TestAxes(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.sel, text, c.want)
 		}
 		same, err := a.Resolve(Orthogonal(at...))
-		want := must(a.Resolve(c.sel))
+		want := must.Have(a.Resolve(c.sel))
 		if err != nil || !slices.Equal(same, slices.DeleteFunc(want, func(n int64) bool { return n == 1 })) {
 			t.Errorf("%v: its indices select %v, %v", c.sel, same, err)
 		}
@@ -145,9 +146,9 @@ func TestCopyChunks(t *testing.T) {
 	for _, kind := range []string{"int32", "string"} {
 		store := kv.NewMem()
 		spec := Spec{Shape: []int64{300, 3}, Chunks: []int64{7, 2}, DataType: kind}
-		from := must(Create(ctx, store, "from", spec, nil))
+		from := must.Have(Create(ctx, store, "from", spec, nil))
 		spec.Chunks = []int64{1, 1} // more than are copied at once
-		to := must(Create(ctx, store, "to", spec, nil))
+		to := must.Have(Create(ctx, store, "to", spec, nil))
 		read := func(a *Array, sel Selection) (got any) {
 			var err error
 			if kind == "string" {
@@ -155,18 +156,18 @@ func TestCopyChunks(t *testing.T) {
 			} else {
 				got, _, err = Read[int32](ctx, a, sel)
 			}
-			return must(got, err)
+			return must.Have(got, err)
 		}
 		if kind == "string" {
-			must(0, Fill(ctx, from, Sel(), "x"))
+			must.Have(0, Fill(ctx, from, Sel(), "x"))
 		} else {
-			must(0, Fill(ctx, from, Sel(), int32(5)))
+			must.Have(0, Fill(ctx, from, Sel(), int32(5)))
 		}
-		must(0, CopyChunks(ctx, from, to, Sel(Slice(2, 298, 1)), eachInOrder))
+		must.Have(0, CopyChunks(ctx, from, to, Sel(Slice(2, 298, 1)), eachInOrder))
 		for _, s := range []struct{ lo, hi int64 }{{0, 2}, {2, 298}, {298, 300}} {
 			sel, like := Sel(Slice(s.lo, s.hi, 1)), from
 			if s.lo != 2 {
-				like = must(Create(ctx, kv.NewMem(), "", spec, nil))
+				like = must.Have(Create(ctx, kv.NewMem(), "", spec, nil))
 			}
 			if got, want := read(to, sel), read(like, sel); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s, %v: %v, not %v", kind, sel, got, want)
@@ -185,8 +186,8 @@ func TestCopyChunksAround(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
 	spec := Spec{Shape: []int64{12}, Chunks: []int64{12}, DataType: "int32"}
-	from := must(Create(ctx, store, "from", spec, nil))
-	must(0, Fill(ctx, from, Sel(), int32(5)))
+	from := must.Have(Create(ctx, store, "from", spec, nil))
+	must.Have(0, Fill(ctx, from, Sel(), int32(5)))
 	spec.Chunks = []int64{4}
 	for _, c := range []struct {
 		index Index
@@ -195,8 +196,8 @@ func TestCopyChunksAround(t *testing.T) {
 		{Slice(3, 5, 1), "[5 5 5 5 5 5 5 5 0 0 0 0]"},
 		{Slice(1, 12, 8), "[5 5 5 5 0 0 0 0 5 5 5 5]"},
 	} {
-		to := must(Create(ctx, kv.NewMem(), "to", spec, nil))
-		must(0, CopyChunks(ctx, from, to, Sel(c.index), eachInOrder))
+		to := must.Have(Create(ctx, kv.NewMem(), "to", spec, nil))
+		must.Have(0, CopyChunks(ctx, from, to, Sel(c.index), eachInOrder))
 		if got, _, err := Read[int32](ctx, to, Sel()); fmt.Sprint(got) != c.want || err != nil {
 			t.Errorf("%v: %v %v, want %s", c.index, got, err, c.want)
 		}

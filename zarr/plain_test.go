@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -44,9 +45,7 @@ func TestPlainKeys(t *testing.T) {
 			size := a.Type().Size()
 			elem := make([]byte, size)
 			elem[0] = 9
-			if err := a.FillBytes(context.Background(), Sel(), elem); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.FillBytes(context.Background(), Sel(), elem))
 			for _, at := range [][]int64{{0, 0}, {2, 2}} {
 				key := fmt.Sprintf("%s%d%s%d", prefix, at[0], separator, at[1])
 				if key != a.ChunkKey(at) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -46,14 +47,12 @@ func TestSmallReadsFillTheCache(t *testing.T) {
 	ctx := context.Background()
 	const blosc = `[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"noshuffle","typesize":4,"blocksize":65536}}]`
 	store := idStore{kv.NewMem()}
-	plain := must(Create(ctx, store, "a", Spec{Shape: []int64{64, 64, 32}, Chunks: []int64{32, 64, 32}, DataType: "int32", Codecs: []byte(blosc)}, nil))
+	plain := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{64, 64, 32}, Chunks: []int64{32, 64, 32}, DataType: "int32", Codecs: []byte(blosc)}, nil))
 	data := make([]int32, 64*64*32)
 	for i := range data {
 		data[i] = int32(i)
 	}
-	if err := Write(ctx, plain, Sel(), data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(ctx, plain, Sel(), data))
 	for _, c := range []struct {
 		name  string
 		sel   Selection
@@ -68,7 +67,7 @@ func TestSmallReadsFillTheCache(t *testing.T) {
 		{"element, too large", Sel(At(40), At(3), At(5)), 4*blockedBytes - 1, []int{0, 0, 0}},
 	} {
 		cache := &touchedCache{most: c.most, chunks: map[kv.ID][]byte{}, touched: map[kv.ID]bool{}}
-		a := must(OpenArray(ctx, store, "a", &OpenOptions{Cache: cache}))
+		a := must.Have(OpenArray(ctx, store, "a", &OpenOptions{Cache: cache}))
 		want := mustRead(Read[int32](ctx, plain, c.sel))
 		for i, added := range c.added {
 			before := cache.hits

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -88,25 +89,15 @@ func TestReadGathered(t *testing.T) {
 	} {
 		mem := kv.NewMem()
 		spec.Shape, spec.DataType = []int64{40, 50}, "uint32"
-		a, err := Create(bg, mem, "a", spec, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(Create(bg, mem, "a", spec, nil))(t)
 		data := make([]byte, 4*40*50)
 		for i := range data {
 			data[i] = byte(rnd.Uint32())
 		}
-		if err := a.WriteBytes(bg, Sel(), data); err != nil {
-			t.Fatal(err)
-		}
-		if err := mem.Delete(bg, a.ChunkKey([]int64{1, 1})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.WriteBytes(bg, Sel(), data))
+		must.Do(t, mem.Delete(bg, a.ChunkKey([]int64{1, 1})))
 		g := &gathering{Mem: mem, rnd: rnd}
-		gathered, err := OpenArray(bg, g, "a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		gathered := must.Get(OpenArray(bg, g, "a", nil))(t)
 		for range 100 {
 			var idx [2]Index
 			for d, n := range []int64{40, 50} {
@@ -121,18 +112,13 @@ func TestReadGathered(t *testing.T) {
 			if rnd.IntN(5) == 0 {
 				sel = Points([]int64{rnd.Int64N(40), rnd.Int64N(40), 3}, []int64{rnd.Int64N(50), rnd.Int64N(50), 4})
 			}
-			shape, err := a.Resolve(sel)
-			if err != nil {
-				t.Fatal(err)
-			}
+			shape := must.Get(a.Resolve(sel))(t)
 			n := 4
 			for _, k := range shape {
 				n *= int(k)
 			}
 			want, got := make([]byte, n), make([]byte, n)
-			if err := a.ReadBytes(bg, sel, want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.ReadBytes(bg, sel, want))
 			if err := gathered.ReadBytes(bg, sel, got); err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("%s: %v: other values, %v", spec.Codecs, idx, err)
 			}

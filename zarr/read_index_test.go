@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,11 +20,11 @@ func TestSameBytesInShardsOfTwoShapes(t *testing.T) {
 		"chunk_key_encoding":{"name":"default"},
 		"codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":[{"name":"bytes"}],
 			"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_location":"end"}}]}`
-	must(0, store.Set(ctx, "zarr.json", []byte(doc)))
+	must.Have(0, store.Set(ctx, "zarr.json", []byte(doc)))
 	shard := bytes.Repeat([]byte{0xff}, 4*16) // 4 entries; 2 are half of it
-	must(0, store.Set(ctx, "c/0", shard))
-	must(0, store.Set(ctx, "c/1", shard))
-	a := must(OpenArray(ctx, store, "", nil))
+	must.Have(0, store.Set(ctx, "c/0", shard))
+	must.Have(0, store.Set(ctx, "c/1", shard))
+	a := must.Have(OpenArray(ctx, store, "", nil))
 	for _, i := range []int64{0, 5, 1, 11} {
 		got, _, err := Read[uint8](ctx, a, Sel(At(i)))
 		if err != nil || !slices.Equal(got, []uint8{7}) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -56,7 +57,7 @@ func runResize(t *testing.T, seed uint64) {
 		view = writeOnly{store, store}
 	}
 	a := c.open(t, view)
-	must(0, saveMeta(ctx, view, a.loc, nil, a.Meta()))
+	must.Have(0, saveMeta(ctx, view, a.loc, nil, a.Meta()))
 	m := newModel(c.shape, c.fill)
 	for range 8 {
 		m.write(t, r, a, pick(r, m.shape), c.fill, c.String())
@@ -81,7 +82,7 @@ func runResize(t *testing.T, seed uint64) {
 			t.Fatalf("%s: shape %v", name, a.Shape())
 		}
 		m.check(t, a, m.whole(), name)
-		got := slices.DeleteFunc(must(kv.Keys(ctx, store, "")), func(key string) bool {
+		got := slices.DeleteFunc(must.Have(kv.Keys(ctx, store, "")), func(key string) bool {
 			return key == a.loc.docs+meta.DocV3 || key == a.loc.docs+meta.DocArrayV2
 		})
 		if want := m.keys(a, c.fill); !slices.Equal(got, want) {
@@ -102,17 +103,17 @@ func TestResizeKeeps(t *testing.T) {
 		{ResizeOptions{KeepChunks: true}, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 4},
 	} {
 		store := kv.NewMem()
-		a := must(Create(ctx, store, "a", Spec{Shape: []int64{10}, Chunks: []int64{3}, DataType: "int32"}, nil))
-		must(0, Write(ctx, a, Sel(), []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))
-		must(0, a.Resize(ctx, []int64{4}, c.o))
-		stored := int64(len(must(kv.Keys(ctx, store, "a/c/"))))
-		if n := must(a.NChunksInitialised(ctx)); stored != c.keys || n != 2 {
+		a := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{10}, Chunks: []int64{3}, DataType: "int32"}, nil))
+		must.Have(0, Write(ctx, a, Sel(), []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))
+		must.Have(0, a.Resize(ctx, []int64{4}, c.o))
+		stored := int64(len(must.Have(kv.Keys(ctx, store, "a/c/"))))
+		if n := must.Have(a.NChunksInitialised(ctx)); stored != c.keys || n != 2 {
 			t.Errorf("%+v: %d chunks stored, %d counted", c.o, stored, n)
 		}
-		if got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{1, 2, 3, 4}) {
+		if got := mustRead(Read[int32](ctx, must.Have(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{1, 2, 3, 4}) {
 			t.Errorf("%+v: %v", c.o, got)
 		}
-		must(0, a.Resize(ctx, []int64{10}, ResizeOptions{}))
+		must.Have(0, a.Resize(ctx, []int64{10}, ResizeOptions{}))
 		if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, c.grown) {
 			t.Errorf("%+v: grown again %v, want %v", c.o, got, c.grown)
 		}
@@ -126,14 +127,14 @@ func TestResizeResetsTheEdge(t *testing.T) {
 	for _, shards := range [][]int64{nil, {4, 4}} {
 		store := kv.NewMem()
 		spec := Spec{Shape: []int64{4, 40}, Chunks: []int64{2, 2}, Shards: shards, DataType: "int8"}
-		must(Create(ctx, store, "a", spec, nil))
-		old := must(OpenArray(ctx, store, "a", nil))
-		a := must(OpenArray(ctx, store, "a", nil))
-		must(0, a.Resize(ctx, []int64{40, 40}, ResizeOptions{}))
-		must(0, a.FillBytes(ctx, Sel(), []byte{7}))
+		must.Have(Create(ctx, store, "a", spec, nil))
+		old := must.Have(OpenArray(ctx, store, "a", nil))
+		a := must.Have(OpenArray(ctx, store, "a", nil))
+		must.Have(0, a.Resize(ctx, []int64{40, 40}, ResizeOptions{}))
+		must.Have(0, a.FillBytes(ctx, Sel(), []byte{7}))
 		counted, ops := kvtest.Count(store)
-		b := must(OpenArray(ctx, counted, "a", nil))
-		must(0, b.Resize(ctx, []int64{39, 40}, ResizeOptions{}))
+		b := must.Have(OpenArray(ctx, counted, "a", nil))
+		must.Have(0, b.Resize(ctx, []int64{39, 40}, ResizeOptions{}))
 		// 20 of 400 chunks, or 10 of 100 shards.
 		n := int64(0)
 		for _, k := range ops.Reset() {
@@ -142,9 +143,9 @@ func TestResizeResetsTheEdge(t *testing.T) {
 		if n > 70 {
 			t.Errorf("shards %v: %d operations", shards, n)
 		}
-		must(0, old.Resize(ctx, []int64{4, 1}, ResizeOptions{})) // of the 40 columns that it knows
-		must(0, old.Resize(ctx, []int64{40, 40}, ResizeOptions{}))
-		got := mustRead(Read[int8](ctx, must(OpenArray(ctx, store, "a", nil)), Sel()))
+		must.Have(0, old.Resize(ctx, []int64{4, 1}, ResizeOptions{})) // of the 40 columns that it knows
+		must.Have(0, old.Resize(ctx, []int64{40, 40}, ResizeOptions{}))
+		got := mustRead(Read[int8](ctx, must.Have(OpenArray(ctx, store, "a", nil)), Sel()))
 		for i, v := range got {
 			want := int8(0)
 			if i%40 == 0 && i/40 < 39 {
@@ -160,7 +161,7 @@ func TestResizeResetsTheEdge(t *testing.T) {
 func TestResizeErrors(t *testing.T) {
 	ctx := context.Background()
 	store := kv.NewMem()
-	a := must(Create(ctx, store, "a", Spec{Shape: []int64{10}, DataType: "int32"}, nil))
+	a := must.Have(Create(ctx, store, "a", Spec{Shape: []int64{10}, DataType: "int32"}, nil))
 	for _, shape := range [][]int64{{}, {1, 2}, {-1}} {
 		err := a.Resize(ctx, shape, ResizeOptions{})
 		var e *Error
@@ -168,16 +169,16 @@ func TestResizeErrors(t *testing.T) {
 			t.Errorf("%v: %v", shape, err)
 		}
 	}
-	ro := must(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a", nil))
+	ro := must.Have(OpenArray(ctx, struct{ kv.ReadLister }{store}, "a", nil))
 	if err := ro.Resize(ctx, []int64{1}, ResizeOptions{}); !errors.Is(err, kv.ErrReadOnly) {
 		t.Error(err)
 	}
 	// A sparse array of 2^60 chunks is resized by what is stored.
-	big := must(Create(ctx, store, "big", Spec{Shape: []int64{1 << 60}, Chunks: []int64{1}, DataType: "int8"}, nil))
-	must(0, Write(ctx, big, Sel(At(-1)), []int8{1}))
-	must(0, Write(ctx, big, Sel(At(5)), []int8{2}))
-	must(0, big.Resize(ctx, []int64{10}, ResizeOptions{}))
-	if keys := must(kv.Keys(ctx, store, "big/c/")); !slices.Equal(keys, []string{"big/c/5"}) {
+	big := must.Have(Create(ctx, store, "big", Spec{Shape: []int64{1 << 60}, Chunks: []int64{1}, DataType: "int8"}, nil))
+	must.Have(0, Write(ctx, big, Sel(At(-1)), []int8{1}))
+	must.Have(0, Write(ctx, big, Sel(At(5)), []int8{2}))
+	must.Have(0, big.Resize(ctx, []int64{10}, ResizeOptions{}))
+	if keys := must.Have(kv.Keys(ctx, store, "big/c/")); !slices.Equal(keys, []string{"big/c/5"}) {
 		t.Errorf("chunks %v", keys)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -29,8 +30,8 @@ func named(name, config string) func(*testing.T) {
 				return codecList(c)
 			}
 		}
-		m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "codecs", list(name))), builtin.Registry()))
-		text := must(m.Codecs.PrintV3())
+		m := must.Have(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "codecs", list(name))), builtin.Registry()))
+		text := must.Have(m.Codecs.PrintV3())
 		if !jsontext.Same(text, json.RawMessage(list(name))) {
 			t.Errorf("%s is printed as %s", list(name), text)
 		}
@@ -88,11 +89,9 @@ func configured(name, others, member string, right []string, wrong ...string) fu
 // printed for v3.
 func fromV2(t *testing.T, dtype, compressor string) map[string]json.RawMessage {
 	t.Helper()
-	m := must(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dtype", dtype, "fill_value", "0", "compressor", compressor))))
+	m := must.Have(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dtype", dtype, "fill_value", "0", "compressor", compressor))))
 	var list []struct{ Configuration map[string]json.RawMessage }
-	if err := json.Unmarshal(must(m.Codecs.PrintV3()), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Have(m.Codecs.PrintV3()), &list))
 	return list[len(list)-1].Configuration
 }
 

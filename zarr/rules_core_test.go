@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
@@ -204,10 +205,10 @@ var coreRules = checks{
 	},
 	"core: Operations 1": func(t *testing.T) {
 		store := kv.NewMem()
-		check(t, store.Set(context.Background(), "zarr.json", []byte(metatest.GroupDoc)))
-		check(t, store.Set(context.Background(), "a/zarr.json", []byte(metatest.ArrayDoc)))
-		check(t, store.Set(context.Background(), "g/zarr.json", []byte(metatest.GroupDoc)))
-		check(t, store.Set(context.Background(), "other/x", nil))
+		must.Do(t, store.Set(context.Background(), "zarr.json", []byte(metatest.GroupDoc)))
+		must.Do(t, store.Set(context.Background(), "a/zarr.json", []byte(metatest.ArrayDoc)))
+		must.Do(t, store.Set(context.Background(), "g/zarr.json", []byte(metatest.GroupDoc)))
+		must.Do(t, store.Set(context.Background(), "other/x", nil))
 		if got := paths(store, "", nil); !slices.Equal(got, []string{"/", "a", "g/"}) {
 			t.Errorf("%q", got)
 		}
@@ -216,12 +217,12 @@ var coreRules = checks{
 		store := kv.NewMem()
 		create(t, store, "a", Spec{Shape: []int64{1}, DataType: "int8"})
 		view := struct{ kv.Reader }{store}
-		for n, err := range must(OpenGroup(context.Background(), view, "", nil)).Children(context.Background()) {
+		for n, err := range must.Have(OpenGroup(context.Background(), view, "", nil)).Children(context.Background()) {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%v, %v", n, err)
 			}
 		}
-		must(OpenArray(context.Background(), view, "a", nil))
+		must.Have(OpenArray(context.Background(), view, "a", nil))
 	},
 	"core: Stores 1":                   storeOperations,
 	"core: Abstract store interface 2": storeRanges,
@@ -236,7 +237,7 @@ var coreRules = checks{
 			"chunk_key_encoding": {`"default"`, `{"name":"default"}`},
 			"codecs":             {codecList(`"crc32c"`), codecList(`{"name":"crc32c"}`)},
 		} {
-			a, b := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[0])), reg)), must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[1])), reg))
+			a, b := must.Have(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[0])), reg)), must.Have(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, member, forms[1])), reg))
 			if d := a.Diff(b); len(d) > 0 {
 				t.Errorf("%s: %v", member, d)
 			}
@@ -288,7 +289,7 @@ var coreRules = checks{
 func attributesKept(base string) func(*testing.T) {
 	return func(t *testing.T) {
 		for _, text := range append(anyJSON, `{"a":[[[]]],"zarr_format":1,"must_understand":7}`) {
-			m := must(meta.ParseV3([]byte(metatest.Edit(t, base, "attributes", text)), builtin.Registry()))
+			m := must.Have(meta.ParseV3([]byte(metatest.Edit(t, base, "attributes", text)), builtin.Registry()))
 			if !jsontext.Same(m.Attributes.Text(), json.RawMessage(text)) {
 				t.Errorf("%s: %s", text, m.Attributes.Text())
 			}
@@ -303,7 +304,7 @@ func names(right []string, wrong ...string) func(*testing.T) {
 		for _, name := range right {
 			store := kv.NewMem()
 			create(t, store, "g/"+name, spec)
-			if n := must(Open(context.Background(), store, "/g/"+name, nil)); n.Name() != name {
+			if n := must.Have(Open(context.Background(), store, "/g/"+name, nil)); n.Name() != name {
 				t.Errorf("%q: %q", name, n.Name())
 			}
 		}
@@ -349,7 +350,7 @@ func separators(name, byDefault, other string) func(*testing.T) {
 		sep := func(key string) string { return string(strings.Trim(key, "c012")[0]) }
 		for doc, want := range map[string]string{`"` + name + `"`: byDefault, `{"name":"` + name + `"}`: byDefault, object(`{}`): byDefault,
 			object(`{"separator":"` + sep(byDefault) + `"}`): byDefault, object(`{"separator":"` + sep(other) + `"}`): other} {
-			m := must(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "chunk_key_encoding", doc)), builtin.Registry()))
+			m := must.Have(meta.ParseV3([]byte(metatest.Edit(t, metatest.ArrayDoc, "chunk_key_encoding", doc)), builtin.Registry()))
 			if got := string(m.Keys.Append(nil, []int64{1, 2})); got != want {
 				t.Errorf("%s: %q, want %q", doc, got, want)
 			}
@@ -365,33 +366,33 @@ func separators(name, byDefault, other string) func(*testing.T) {
 func storeOperations(t *testing.T) {
 	ctx, s := context.Background(), kv.NewMem()
 	for _, key := range []string{"a", "d/e", "d/f/g", "d/f/h", "A"} {
-		check(t, s.Set(ctx, key, []byte("value of "+key)))
+		must.Do(t, s.Set(ctx, key, []byte("value of "+key)))
 	}
-	if got := must(kv.Get(ctx, s, "a")); string(got) != "value of a" {
+	if got := must.Have(kv.Get(ctx, s, "a")); string(got) != "value of a" {
 		t.Errorf("get: %q", got)
 	}
-	if got := must(kv.GetMany(ctx, s, []kv.Request{{Key: "d/e", Range: kv.Span(0, 5)}, {Key: "d/e", Range: kv.From(9)}, {Key: "d/e", Range: kv.Span(0, 1)}})); string(slices.Concat(got...)) != "valued/ev" {
+	if got := must.Have(kv.GetMany(ctx, s, []kv.Request{{Key: "d/e", Range: kv.Span(0, 5)}, {Key: "d/e", Range: kv.From(9)}, {Key: "d/e", Range: kv.Span(0, 1)}})); string(slices.Concat(got...)) != "valued/ev" {
 		t.Errorf("get_partial_values: %q", got)
 	}
-	if got := must(kv.Keys(ctx, s, "")); !slices.Equal(got, []string{"A", "a", "d/e", "d/f/g", "d/f/h"}) {
+	if got := must.Have(kv.Keys(ctx, s, "")); !slices.Equal(got, []string{"A", "a", "d/e", "d/f/g", "d/f/h"}) {
 		t.Errorf("list: %q", got)
 	}
-	if got := must(kv.Keys(ctx, s, "d/f/")); !slices.Equal(got, []string{"d/f/g", "d/f/h"}) {
+	if got := must.Have(kv.Keys(ctx, s, "d/f/")); !slices.Equal(got, []string{"d/f/g", "d/f/h"}) {
 		t.Errorf("list_prefix: %q", got)
 	}
 	var dir []string
 	for e, err := range kv.ListDir(ctx, s, "d/") {
-		check(t, err)
+		must.Do(t, err)
 		dir = append(dir, fmt.Sprint(e.Name, e.Prefix))
 	}
 	if !slices.Equal(dir, []string{"efalse", "ftrue"}) {
 		t.Errorf("list_dir: %q", dir)
 	}
-	check(t, s.Delete(ctx, "a"))
-	check(t, kv.DeleteAll(ctx, s, []string{"A", "nothing"}))
-	check(t, kv.DeletePrefix(ctx, s, "d/f/"))
+	must.Do(t, s.Delete(ctx, "a"))
+	must.Do(t, kv.DeleteAll(ctx, s, []string{"A", "nothing"}))
+	must.Do(t, kv.DeletePrefix(ctx, s, "d/f/"))
 	wantKeys(t, s, "d/e")
-	if _, err := kv.Get(ctx, s, "a"); !errors.Is(err, kv.ErrNotFound) || must(kv.Exists(ctx, s, "a")) {
+	if _, err := kv.Get(ctx, s, "a"); !errors.Is(err, kv.ErrNotFound) || must.Have(kv.Exists(ctx, s, "a")) {
 		t.Errorf("erase: %v", err)
 	}
 }
@@ -399,11 +400,11 @@ func storeOperations(t *testing.T) {
 // storeRanges writes parts of a value.
 func storeRanges(t *testing.T) {
 	ctx, s := context.Background(), kv.NewMem()
-	check(t, s.Set(ctx, "a", []byte("0123456789")))
+	must.Do(t, s.Set(ctx, "a", []byte("0123456789")))
 	for _, at := range []int64{2, 6, 4, 9} {
-		check(t, kv.SetRange(ctx, s, "a", at, []byte("xy")))
+		must.Do(t, kv.SetRange(ctx, s, "a", at, []byte("xy")))
 	}
-	if got := must(kv.Get(ctx, s, "a")); string(got) != "01xyxyxy8xy" {
+	if got := must.Have(kv.Get(ctx, s, "a")); string(got) != "01xyxyxy8xy" {
 		t.Errorf("%q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
@@ -52,8 +53,8 @@ func uninitialized(v Version) func(*testing.T) {
 		if got := mustRead(Read[int32](ctx, a, Sel())); !slices.Equal(got, []int32{-7, -7, -7, -7, -7}) {
 			t.Errorf("%v", got)
 		}
-		check(t, Write(ctx, a, Sel(At(2)), []int32{1}))
-		if got := mustRead(Read[int32](ctx, must(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{-7, -7, 1, -7, -7}) {
+		must.Do(t, Write(ctx, a, Sel(At(2)), []int32{1}))
+		if got := mustRead(Read[int32](ctx, must.Have(OpenArray(ctx, store, "a", nil)), Sel())); !slices.Equal(got, []int32{-7, -7, 1, -7, -7}) {
 			t.Errorf("%v", got)
 		}
 	}
@@ -74,7 +75,7 @@ func ancestors(array bool, path string, before, after []string) func(*testing.T)
 		if got := paths(store, "", nil); !slices.Equal(got, after) {
 			t.Errorf("%q, want %q", got, after)
 		}
-		for _, key := range must(kv.Keys(context.Background(), store, "")) {
+		for _, key := range must.Have(kv.Keys(context.Background(), store, "")) {
 			if doc := document(t, store, key); len(doc) > 1 && !array {
 				t.Errorf("%s: %s", key, doc)
 			}
@@ -85,10 +86,10 @@ func ancestors(array bool, path string, before, after []string) func(*testing.T)
 var oldRules = checks{
 	"v1: Metadata 1": followsOld(meta.DocArrayV1, metatest.ReadV1, lacking(metatest.ArrayDocV1, "zarr_format", "shape", "chunks", "dtype", "compression", "compression_opts", "fill_value", "order")...),
 	"v1: Metadata 2": func(t *testing.T) {
-		plain := must(metatest.ReadV1([]byte(metatest.ArrayDocV1)))
+		plain := must.Have(metatest.ReadV1([]byte(metatest.ArrayDocV1)))
 		for _, x := range [][]string{{"filters", `[{"id":"delta","dtype":"<i2"}]`}, {"compressor", "null"}, {"dimension_separator", `"/"`}, {"x", "{}"}, {"node_type", `"group"`}} {
-			m := must(metatest.ReadV1([]byte(metatest.Edit(t, metatest.ArrayDocV1, x...))))
-			if m.Keys != plain.Keys || !m.Type.Equal(plain.Type) || !jsontext.Same(must(m.Codecs.PrintV3()), must(plain.Codecs.PrintV3())) || string(m.Fill) != string(plain.Fill) {
+			m := must.Have(metatest.ReadV1([]byte(metatest.Edit(t, metatest.ArrayDocV1, x...))))
+			if m.Keys != plain.Keys || !m.Type.Equal(plain.Type) || !jsontext.Same(must.Have(m.Codecs.PrintV3()), must.Have(plain.Codecs.PrintV3())) || string(m.Fill) != string(plain.Fill) {
 				t.Errorf("%q is taken into account", x)
 			}
 		}
@@ -111,7 +112,7 @@ var oldRules = checks{
 		metatest.Row{Base: metatest.ArrayDocV2, Set: []string{"filters", `["delta"]`}, Field: "filters[0]"}),
 	"v2: Metadata 4": func(t *testing.T) {
 		for set, want := range map[string]string{"": "1.2", `"."`: "1.2", `"/"`: "1/2"} {
-			m := must(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dimension_separator", set))))
+			m := must.Have(metatest.ReadV2([]byte(metatest.Edit(t, metatest.ArrayDocV2, "dimension_separator", set))))
 			if got := string(m.Keys.Append(nil, []int64{1, 2})); got != want {
 				t.Errorf("%q: %q", set, got)
 			}
@@ -149,11 +150,11 @@ var oldRules = checks{
 				t.Errorf("%s: %v", doc, err)
 			}
 		}
-		must(meta.ParseV2Group([]byte(`{"zarr_format":2}`), nil))
+		must.Have(meta.ParseV2Group([]byte(`{"zarr_format":2}`), nil))
 	},
 	"v2: Groups 6": func(t *testing.T) {
 		store := kv.NewMem()
-		must(CreateGroup(context.Background(), store, "g", attributesOf(`{"x":1}`), &OpenOptions{Version: V2}))
+		must.Have(CreateGroup(context.Background(), store, "g", attributesOf(`{"x":1}`), &OpenOptions{Version: V2}))
 		for _, key := range []string{".zgroup", "g/.zgroup"} {
 			if doc := document(t, store, key); len(doc) != 1 || string(doc["zarr_format"]) != "2" {
 				t.Errorf("%s: %s", key, doc)

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,7 +102,7 @@ func TestRulesOfTheText(t *testing.T) {
 	for _, r := range listedRules(t) {
 		listed[r.key()] = r
 	}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		name := documentName(dir, path)
 		if err != nil || d.IsDir() || name == "" {
 			return err
@@ -116,10 +117,7 @@ func TestRulesOfTheText(t *testing.T) {
 			delete(listed, r.key())
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for key := range listed {
 		t.Errorf("%s is listed, but not in the texts", key)
 	}

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // TestSliceGolden compares slices with what CPython makes of them.
 func TestSliceGolden(t *testing.T) {
 	f, err := os.Open("testdata/slices.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	lines := 0
 	for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -57,9 +56,7 @@ func TestSliceGolden(t *testing.T) {
 func spanElements(t *testing.T, s Selection, n int64) (list []int64, shape int64) {
 	t.Helper()
 	var r region
-	if err := r.resolve(s, []int64{n}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.resolve(s, []int64{n}))
 	sp := r.dims[0]
 	list = []int64{}
 	for i := range sp.n {
@@ -268,10 +265,7 @@ func FuzzParseSelection(f *testing.F) {
 // TestPlan compares the parts of random plans, each computed on its own, with
 // a walk over all elements.
 func TestPlan(t *testing.T) {
-	runs, err := meta.RectilinearGrid([]meta.Edges{{Runs: [][2]int64{{3, 2}, {1, 3}, {7, 1}, {2, 9}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(meta.RectilinearGrid([]meta.Edges{{Runs: [][2]int64{{3, 2}, {1, 3}, {7, 1}, {2, 9}}}}))(t)
 	for _, grid := range []Grid{meta.RegularGrid([]int{1}), meta.RegularGrid([]int{3}), meta.RegularGrid([]int{10}), meta.RegularGrid([]int{100}), runs} {
 		for _, s := range []Selection{
 			Sel(), Sel(At(17)), Sel(Slice(5, 29, 1)), Sel(Slice(None, None, -1)), Sel(Slice(1, 30, 2)), Sel(Slice(30, 2, -3)),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -37,14 +38,9 @@ func TestStatus(t *testing.T) {
 	s.interop(t)
 	got := s.print(t)
 	if *update {
-		if err := os.WriteFile(statusFile, got, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(statusFile, got, 0o666))
 	}
-	want, err := os.ReadFile(statusFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(statusFile))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is stale: go generate ./zarr", statusFile)
 	}
@@ -109,10 +105,7 @@ func (s *status) golden(t *testing.T) {
 				if n.NodeType == "group" {
 					continue
 				}
-				node, err := Open(context.Background(), c.view(t), n.Path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				node := must.Get(Open(context.Background(), c.view(t), n.Path, nil))(t)
 				a, ok := node.Array()
 				if !ok {
 					continue
@@ -148,9 +141,7 @@ func (s *status) interop(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(raw, &lines)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	reg := builtin.Registry()
 	for _, l := range lines {
 		version, typ := evidenceVersion(t, l.Format), ""
@@ -318,20 +309,14 @@ func codecNames(t *testing.T, m *Meta) []string {
 		}
 	}
 	if m.Codecs.IsV2() {
-		v, err := m.Codecs.V2()
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(m.Codecs.V2())(t)
 		walk(v.Filters, "id")
 		walk(v.Compressor, "id")
 		if len(found) == 0 {
 			found[plain] = true
 		}
 	} else {
-		raw, err := m.Codecs.PrintV3()
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(m.Codecs.PrintV3())(t)
 		walk(raw, "name")
 	}
 	return slices.Sorted(maps.Keys(found))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -25,16 +26,10 @@ func statusTypes(t *testing.T) []dtype.Type {
 		if c := configs[name]; c != "" {
 			raw = `{"name":"` + name + `","configuration":` + c + `}`
 		}
-		typ, err := dtype.ParseV3(json.RawMessage(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.ParseV3(json.RawMessage(raw)))(t)
 		list = append(list, typ)
 	}
-	ragged, err := dtype.NewRagged(dtype.NewInt(32).WithOrder(dtype.Little))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ragged := must.Get(dtype.NewRagged(dtype.NewInt(32).WithOrder(dtype.Little)))(t)
 	return append(list, dtype.NewJSON(), ragged)
 }
 
@@ -168,9 +163,7 @@ func takes(t *testing.T, reg *codecs.Registry, v Version, row codecRow, typ dtyp
 		if err == nil {
 			elems, err = w.Finish()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	stored, err := bound.Encode(nil, elems)
 	if err == nil {

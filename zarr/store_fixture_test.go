@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -61,9 +62,7 @@ func TestCollectStores(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join("testdata", "stores", area+".zip"), out.Bytes(), 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 }
 
@@ -102,19 +101,14 @@ type storeNode struct {
 
 func readZip(tb testing.TB, b []byte) map[string][]byte {
 	tb.Helper()
-	r, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := must.Get(zip.NewReader(bytes.NewReader(b), int64(len(b))))(tb)
 	files := make(map[string][]byte)
 	for _, f := range r.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
 		rc, err := f.Open()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, err)
 		if files[f.Name], err = io.ReadAll(rc); err != nil {
 			tb.Fatal(err)
 		}
@@ -124,10 +118,7 @@ func readZip(tb testing.TB, b []byte) map[string][]byte {
 
 func storeCases(tb testing.TB, area string) []*storeCase {
 	tb.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "stores", area+".zip"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("testdata", "stores", area+".zip")))(tb)
 	files := readZip(tb, b)
 	byCase := make(map[string]*storeCase)
 	var list []*storeCase
@@ -165,9 +156,7 @@ func (c *storeCase) view(tb testing.TB) *kv.Mem {
 	m := kv.NewMem()
 	for name, b := range files {
 		if key, ok := strings.CutPrefix(name, prefix); ok {
-			if err := m.Set(context.Background(), key, b); err != nil {
-				tb.Fatal(err)
-			}
+			must.Do(tb, m.Set(context.Background(), key, b))
 		}
 	}
 	return m
@@ -202,12 +191,9 @@ func TestStores(t *testing.T) {
 func checkStoreNode(t *testing.T, view kv.Reader, want storeNode) int {
 	t.Helper()
 	ctx := context.Background()
-	n, err := Open(ctx, view, want.Path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(Open(ctx, view, want.Path, nil))(t)
 	if want.Attributes != nil && !sameAttributes(n.Attributes(), want.Attributes) {
-		t.Errorf("%s: attributes %s, want %s", want.Path, must(json.Marshal(n.Attributes())), want.Attributes)
+		t.Errorf("%s: attributes %s, want %s", want.Path, must.Have(json.Marshal(n.Attributes())), want.Attributes)
 	}
 	a, ok := n.Array()
 	if !ok {
@@ -224,7 +210,7 @@ func checkStoreNode(t *testing.T, view kv.Reader, want storeNode) int {
 }
 
 func sameAttributes(got Attributes, want json.RawMessage) bool {
-	strict, err := ParseAttributes(must(got.MarshalJSON()))
+	strict, err := ParseAttributes(must.Have(got.MarshalJSON()))
 	w, werr := ParseAttributes(want)
 	return err == nil && werr == nil && strict.Equal(w)
 }
@@ -234,10 +220,7 @@ func checkValues(t *testing.T, a *Array, want storeNode) {
 	t.Helper()
 	ctx := context.Background()
 	if a.Type().Variable() {
-		v, err := a.ReadVar(ctx, Sel())
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(a.ReadVar(ctx, Sel()))(t)
 		got := []any{}
 		for i := range v.Len() {
 			got = append(got, jsonValue(t, a.Type(), v.At(i)))
@@ -252,9 +235,7 @@ func checkValues(t *testing.T, a *Array, want storeNode) {
 		t.Fatal("too many elements")
 	}
 	got := make([]byte, n*int64(a.Type().Size()))
-	if err := a.ReadBytes(ctx, Sel(), got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ReadBytes(ctx, Sel(), got))
 	if want.NBytes != nil && len(got) != *want.NBytes {
 		t.Errorf("%s: %d bytes, want %d", want.Path, len(got), *want.NBytes)
 	}
@@ -269,13 +250,8 @@ func checkValues(t *testing.T, a *Array, want storeNode) {
 
 func jsonValue(t *testing.T, typ dtype.Type, elem []byte) (v any) {
 	t.Helper()
-	text, err := typ.AppendJSON(nil, elem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(typ.AppendJSON(nil, elem))(t)
+	must.Do(t, json.Unmarshal(text, &v))
 	return v
 }
 
@@ -291,9 +267,7 @@ func checkWalk(t *testing.T, view kv.Reader, nodes []storeNode) {
 		got := make(map[string]bool)
 		last := ""
 		for n, err := range Walk(context.Background(), view, "", &OpenOptions{Consolidated: consolidated}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			_, got[n.Path()] = n.Array()
 			if strings.ReplaceAll(n.Path(), "/", "\x00") < last {
 				t.Errorf("%q after %q", n.Path(), last)
@@ -391,15 +365,10 @@ func TestStoresDamaged(t *testing.T) {
 			if c.Select == "" {
 				return
 			}
-			a, err := OpenArray(ctx, view, c.Path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sel := must(ParseSelection(c.Select, nil))
+			a := must.Get(OpenArray(ctx, view, c.Path, nil))(t)
+			sel := must.Have(ParseSelection(c.Select, nil))
 			got := make([]byte, a.Type().Size())
-			if err := a.ReadBytes(ctx, sel, got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.ReadBytes(ctx, sel, got))
 			if h := sha256.Sum256(got); hex.EncodeToString(h[:]) != c.SHA {
 				t.Errorf("element %s is %x", c.Select, got)
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -64,17 +65,17 @@ func FuzzStore(f *testing.F) {
 			}
 		}
 		zero := make([]int64, len(a.Shape()))
-		check(t, store.Set(ctx, fuzzLayouts[int(layout)%5].chunks+string(a.Meta().Keys.Append(nil, zero)), chunk))
+		must.Do(t, store.Set(ctx, fuzzLayouts[int(layout)%5].chunks+string(a.Meta().Keys.Append(nil, zero)), chunk))
 		plain, err := readBothWays(t, a, count)
 		undo := smallTuning()
 		defer undo()
-		b := must(OpenArray(ctx, idStore{store}, "", &OpenOptions{Cache: &mapCache{}}))
+		b := must.Have(OpenArray(ctx, idStore{store}, "", &OpenOptions{Cache: &mapCache{}}))
 		for range 2 {
 			if got, err2 := readBothWays(t, b, count); (err == nil) != (err2 == nil) || err == nil && !bytes.Equal(got, plain) {
 				t.Fatalf("%x, %v with a cache, %x, %v without", got, err2, plain, err)
 			}
 		}
-		if got, err2 := readBothWays(t, must(OpenArray(ctx, idStore{store}, "", nil)), count); (err == nil) != (err2 == nil) || err == nil && !bytes.Equal(got, plain) {
+		if got, err2 := readBothWays(t, must.Have(OpenArray(ctx, idStore{store}, "", nil)), count); (err == nil) != (err2 == nil) || err == nil && !bytes.Equal(got, plain) {
 			t.Fatalf("%x, %v as of a large array, %x, %v of a small one", got, err2, plain, err)
 		}
 	})
@@ -83,12 +84,12 @@ func FuzzStore(f *testing.F) {
 // fuzzStore returns a store that holds the documents.
 func fuzzStore(t testing.TB, layout int, doc, attrs []byte) *kv.Mem {
 	ctx, store, at := context.Background(), kv.NewMem(), fuzzLayouts[layout%5]
-	check(t, store.Set(ctx, at.doc, doc))
+	must.Do(t, store.Set(ctx, at.doc, doc))
 	if at.attrs != "" {
-		check(t, store.Set(ctx, at.attrs, attrs))
+		must.Do(t, store.Set(ctx, at.attrs, attrs))
 	}
 	if at.entry != "" {
-		check(t, store.Set(ctx, meta.DocV3, []byte(at.entry)))
+		must.Do(t, store.Set(ctx, meta.DocV3, []byte(at.entry)))
 	}
 	return store
 }
@@ -112,9 +113,9 @@ func fuzzChunks(f *testing.F, layout int, doc string) [][]byte {
 		}
 		err = a.WriteBytes(ctx, Sel(), data)
 	}
-	check(f, err)
+	must.Do(f, err)
 	zero := make([]int64, len(a.Shape()))
-	chunk := must(kv.Get(ctx, store, fuzzLayouts[layout].chunks+string(a.Meta().Keys.Append(nil, zero))))
+	chunk := must.Have(kv.Get(ctx, store, fuzzLayouts[layout].chunks+string(a.Meta().Keys.Append(nil, zero))))
 	bad := bytes.Clone(chunk)
 	bad[len(bad)/2] ^= 0x55
 	return append(out, chunk, chunk[:len(chunk)/2], bad)

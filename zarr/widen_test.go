@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -14,8 +15,8 @@ import (
 func TestReadWidens(t *testing.T) {
 	ctx := context.Background()
 	array := func(dataType string, write func(a *Array) error) *Array {
-		a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{2}, DataType: dataType}, nil))
-		must(0, write(a))
+		a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{2}, DataType: dataType}, nil))
+		must.Have(0, write(a))
 		return a
 	}
 	i8 := array("int8", func(a *Array) error { return Write(ctx, a, Sel(), []int8{-128, 127}) })

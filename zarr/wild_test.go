@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -22,7 +23,7 @@ func wildStore(t *testing.T, values map[string]string) *kv.Mem {
 	t.Helper()
 	store := kv.NewMem()
 	for key, value := range values {
-		must(0, store.Set(context.Background(), key, []byte(value)))
+		must.Have(0, store.Set(context.Background(), key, []byte(value)))
 	}
 	return store
 }
@@ -40,11 +41,11 @@ func TestNullTimesOfZarrPython(t *testing.T) {
   "filters": null, "dimension_separator": ".", "compressor": null, "zarr_format": 2}`,
 			".zattrs": "{}", "0": one + one,
 		})
-		a := must(OpenArray(ctx, store, "", nil))
+		a := must.Have(OpenArray(ctx, store, "", nil))
 		if got := mustRead(Read[int64](ctx, a, Sel())); !slices.Equal(got, []int64{1, 1, math.MinInt64, math.MinInt64}) {
 			t.Errorf("%s: %d, want 1, 1, NaT, NaT", dataType, got)
 		}
-		if docs := must(a.Meta().Print()); string(docs[meta.DocArrayV2]) != string(must(kv.Get(ctx, store, ".zarray"))) {
+		if docs := must.Have(a.Meta().Print()); string(docs[meta.DocArrayV2]) != string(must.Have(kv.Get(ctx, store, ".zarray"))) {
 			t.Errorf("%s: printed as %s", dataType, docs[meta.DocArrayV2])
 		}
 	}
@@ -58,12 +59,12 @@ func TestFillStringsOfJava(t *testing.T) {
 	} {
 		doc := `{"zarr_format":2,"shape":[2,3],"chunks":[1,3],"dtype":"` + fill.dataType + `","fill_value":"` + fill.text + `",` +
 			`"order":"C","filters":null,"dimension_separator":"/","compressor":null}`
-		a := must(OpenArray(ctx, wildStore(t, map[string]string{".zarray": doc}), "", nil))
+		a := must.Have(OpenArray(ctx, wildStore(t, map[string]string{".zarray": doc}), "", nil))
 		m := a.Meta()
-		if got := string(must(m.Type.PrintFillV2(m.Fill))); got != fill.want {
+		if got := string(must.Have(m.Type.PrintFillV2(m.Fill))); got != fill.want {
 			t.Errorf("%s %q: %s, want %s", fill.dataType, fill.text, got, fill.want)
 		}
-		if docs := must(must(m.ToV3(builtin.Registry())).Print()); !strings.Contains(string(docs[meta.DocV3]), `"fill_value": `+fill.want+",") {
+		if docs := must.Have(must.Have(m.ToV3(builtin.Registry())).Print()); !strings.Contains(string(docs[meta.DocV3]), `"fill_value": `+fill.want+",") {
 			t.Errorf("%s %q is written as %s", fill.dataType, fill.text, docs[meta.DocV3])
 		}
 	}
@@ -73,12 +74,12 @@ func TestFillStringsOfJava(t *testing.T) {
 // what it was given. New documents have type strings.
 func TestFilterTypesOfNumPy(t *testing.T) {
 	ctx := context.Background()
-	v2 := must(OpenArray(ctx, wildStore(t, map[string]string{
+	v2 := must.Have(OpenArray(ctx, wildStore(t, map[string]string{
 		".zarray": `{"zarr_format":2,"shape":[4],"chunks":[4],"dtype":"<i4","fill_value":0,"order":"C","compressor":null,` +
 			`"filters":[{"id":"delta","dtype":"int32","astype":"i2"}]}`,
 		"0": "\x05\x00\x01\x00\x01\x00\xfd\xff",
 	}), "", nil))
-	v3 := must(OpenArray(ctx, wildStore(t, map[string]string{
+	v3 := must.Have(OpenArray(ctx, wildStore(t, map[string]string{
 		"zarr.json": `{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},` +
 			`"chunk_key_encoding":{"name":"v2"},"fill_value":0,"codecs":[{"name":"numcodecs.delta","configuration":{"dtype":"i4","astype":"int16"}},` +
 			`{"name":"bytes","configuration":{"endian":"little"}}]}`,
@@ -89,11 +90,11 @@ func TestFilterTypesOfNumPy(t *testing.T) {
 			t.Errorf("%v: %v", a.Meta().Version, got)
 		}
 	}
-	docs := must(must(v2.Meta().ToV3(builtin.Registry())).Print())
+	docs := must.Have(must.Have(v2.Meta().ToV3(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"<i4"`) || !strings.Contains(doc, `"<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
-	docs = must(must(v3.Meta().ToV2(builtin.Registry())).Print())
+	docs = must.Have(must.Have(v3.Meta().ToV2(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocArrayV2]); !strings.Contains(doc, `"dtype": "<i4"`) || !strings.Contains(doc, `"astype": "<i2"`) {
 		t.Errorf("written as %s", doc)
 	}
@@ -109,11 +110,11 @@ func TestFirstTextOfV3(t *testing.T) {
 			`{"name":"` + bytes + `","configuration":{"endian":"little"}}],"attributes":{}}`
 	}
 	for order, want := range map[string][]bool{"C": {true, true, false, false, false, true}, "F": {true, false, false, true, false, true}} {
-		a := must(OpenArray(ctx, wildStore(t, map[string]string{"zarr.json": doc(order, "endian"), "c/0/0": "\x01\x01\x00\x00\x00\x01"}), "", nil))
+		a := must.Have(OpenArray(ctx, wildStore(t, map[string]string{"zarr.json": doc(order, "endian"), "c/0/0": "\x01\x01\x00\x00\x00\x01"}), "", nil))
 		if got := mustRead(Read[bool](ctx, a, Sel())); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", order, got, want)
 		}
-		if docs := must(a.Meta().Print()); string(docs[meta.DocV3]) != doc(order, "endian") {
+		if docs := must.Have(a.Meta().Print()); string(docs[meta.DocV3]) != doc(order, "endian") {
 			t.Errorf("%s: printed as %s", order, docs[meta.DocV3])
 		}
 		if _, err := meta.ParseV3([]byte(doc(order, "bytes")), builtin.Registry()); err == nil {
@@ -126,24 +127,24 @@ func TestFirstTextOfV3(t *testing.T) {
 // in their values. Names stay apart, and are printed as they were.
 func TestHalfSurrogatesInNames(t *testing.T) {
 	text := `{"a\ud800b":1,"a\ud801b":"\udfff","\ud83d\ude00":2,"\udc00\ud800\n":{"\uDABC":3}}`
-	a := must(ParseAttributes([]byte(text)))
+	a := must.Have(ParseAttributes([]byte(text)))
 	if a.Len() != 4 || len(slices.Compact(a.Keys())) != 4 {
 		t.Errorf("names %q", a.Keys())
 	}
 	if raw, ok := a.Get("a\xed\xa0\x80b"); !ok || string(raw) != "1" {
 		t.Errorf("%s, %v", raw, ok)
 	}
-	must(0, a.Set("more", 1))
-	printed := must(a.MarshalJSON())
+	must.Have(0, a.Set("more", 1))
+	printed := must.Have(a.MarshalJSON())
 	for _, part := range []string{`"a\ud800b":1`, `"a\ud801b":"\udfff"`, `"😀":2`, `"\udc00\ud800\n":{"\uDABC":3}`} {
 		if !strings.Contains(string(printed), part) {
 			t.Errorf("%s lacks %s", printed, part)
 		}
 	}
-	if again := must(ParseAttributes(printed)); !again.Equal(a) {
+	if again := must.Have(ParseAttributes(printed)); !again.Equal(a) {
 		t.Errorf("%s is not %s", printed, text)
 	}
-	if b := must(ParseAttributes([]byte(strings.Replace(text, "d801", "d802", 1)))); b.Equal(must(ParseAttributes([]byte(text)))) {
+	if b := must.Have(ParseAttributes([]byte(strings.Replace(text, "d801", "d802", 1)))); b.Equal(must.Have(ParseAttributes([]byte(text)))) {
 		t.Error("other names are equal")
 	}
 }
@@ -152,9 +153,9 @@ func TestHalfSurrogatesInNames(t *testing.T) {
 // and does not know that quantize can change the data type.
 func TestToV3ForZarrPython(t *testing.T) {
 	arrayOf := func(dataType, filters string) *Meta {
-		return must(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, builtin.Registry()))
+		return must.Have(meta.ParseV2Array([]byte(`{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"`+dataType+`","fill_value":null,"order":"C","compressor":null,"filters":`+filters+`}`), nil, builtin.Registry()))
 	}
-	docs := must(must(arrayOf("|V4", "null").ToV3(builtin.Registry())).Print())
+	docs := must.Have(must.Have(arrayOf("|V4", "null").ToV3(builtin.Registry())).Print())
 	if doc := string(docs[meta.DocV3]); !strings.Contains(doc, `"raw_bytes"`) || !strings.Contains(doc, `"fill_value": "AAAAAA=="`) {
 		t.Errorf("written as %s", doc)
 	}

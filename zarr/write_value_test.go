@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -23,7 +24,7 @@ func TestWriteValue(t *testing.T) {
 		{"string", `"dew point"`, `"" "dew point" "dew point"`},
 		{"bytes", `[1, 2]`, `"" "AQI=" "AQI="`},
 	} {
-		a := must(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: tc.typ}, nil))
+		a := must.Have(Create(ctx, kv.NewMem(), "a", Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: tc.typ}, nil))
 		if err := a.WriteValue(ctx, sel, json.RawMessage(tc.value)); err != nil {
 			t.Errorf("%s: %v", tc.typ, err)
 			continue
@@ -48,23 +49,21 @@ func valuesOf(t *testing.T, a *Array) string {
 	t.Helper()
 	elems := make([][]byte, a.Shape()[0])
 	if a.Type().Variable() {
-		v := must(a.ReadVar(context.Background(), Sel()))
+		v := must.Have(a.ReadVar(context.Background(), Sel()))
 		for i := range elems {
 			elems[i] = v.At(i)
 		}
 	} else {
 		size := a.Type().Size()
 		data := make([]byte, size*len(elems))
-		if err := a.ReadBytes(context.Background(), Sel(), data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.ReadBytes(context.Background(), Sel(), data))
 		for i := range elems {
 			elems[i] = data[i*size : (i+1)*size]
 		}
 	}
 	var out []string
 	for _, elem := range elems {
-		out = append(out, string(must(a.Type().PrintFillV3(elem))))
+		out = append(out, string(must.Have(a.Type().PrintFillV3(elem))))
 	}
 	return strings.Join(out, " ")
 }

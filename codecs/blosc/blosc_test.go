@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -86,10 +87,7 @@ func TestRoundTrip(t *testing.T) {
 func checkRanges(t *testing.T, name string, frame, data []byte) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(len(frame)), 3))
-	info, err := Header(frame)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(Header(frame))(t)
 	x, err := NewIndex(bytes.Clone(frame[:info.IndexSize()]), int64(len(frame)))
 	if err != nil {
 		t.Fatal(name, err)
@@ -117,14 +115,8 @@ func TestRanges(t *testing.T) {
 	}
 	// Blocks in another order, as threads write them.
 	data := ramp(8000)
-	frame, err := Encode(nil, data, Params{"lz4", 5, ByteShuffle, 4, 500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := NewIndex(frame, int64(len(frame)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	frame := must.Get(Encode(nil, data, Params{"lz4", 5, ByteShuffle, 4, 500}))(t)
+	x := must.Get(NewIndex(frame, int64(len(frame))))(t)
 	n, head := len(x.ends), int(x.IndexSize())
 	swapped := bytes.Clone(frame[:head])
 	for i := n - 1; i >= 0; i-- {
@@ -187,10 +179,7 @@ func TestHostile(t *testing.T) {
 // mustHeader is Header of a frame that is right.
 func mustHeader(t *testing.T, frame []byte) Info {
 	t.Helper()
-	i, err := Header(frame)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(Header(frame))(t)
 	return i
 }
 
@@ -217,10 +206,7 @@ func FuzzDecode(f *testing.F) {
 	for _, g := range goldens(f) {
 		f.Add(g.frame)
 	}
-	snappy, err := Encode(nil, ramp(2000), Params{"snappy", 5, ByteShuffle, 4, 500})
-	if err != nil {
-		f.Fatal(err)
-	}
+	snappy := must.Get(Encode(nil, ramp(2000), Params{"snappy", 5, ByteShuffle, 4, 500}))(f)
 	f.Add(snappy)
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		out, err := Decode(nil, frame, 1<<16)
@@ -263,28 +249,18 @@ func TestPython(t *testing.T) {
 	var jobs []job
 	for name, data := range map[string][]byte{"ramp": ramp(9000)[:8191], "noise": noise(3000), "long": append(ramp(700_000), noise(5000)...)} {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, data, 0o644))
 		each(func(p Params) {
 			if p.Compressor == "snappy" || len(data) > 10_000 && p.TypeSize != 4 {
 				return // not built into numcodecs; slow
 			}
-			frame, err := Encode(nil, data, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			frame := must.Get(Encode(nil, data, p))(t)
 			f := filepath.Join(dir, fmt.Sprintf("%s-%+v", name, p))
-			if err := os.WriteFile(f, frame, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(f, frame, 0o644))
 			jobs = append(jobs, job{f, file})
 		})
 	}
-	list, err := json.Marshal(jobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(json.Marshal(jobs))(t)
 	cmd := exec.Command(python, "-c", `
 import json, sys
 from numcodecs import blosc
@@ -307,9 +283,7 @@ func BenchmarkBlosc(b *testing.B) {
 		{"zlib", 5, ByteShuffle, 4, 0}, {"zstd", 3, ByteShuffle, 4, 0}, {"zstd", 5, ByteShuffle, 4, 0}, {"zstd", 5, BitShuffle, 4, 0},
 	} {
 		frame, err := Encode(nil, data, p)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		name := fmt.Sprintf("%s/level=%d/shuffle=%d", p.Compressor, p.Level, p.Shuffle)
 		b.Run("Encode/"+name, func(b *testing.B) {
 			dst := make([]byte, 0, len(data)+HeaderSize)

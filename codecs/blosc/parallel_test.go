@@ -3,6 +3,7 @@ package blosc
 import (
 	"bytes"
 	"encoding/binary"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"runtime"
 	"testing"
 )
@@ -18,14 +19,9 @@ func TestParallelDecode(t *testing.T) {
 	}
 	data := waves(5<<18 + 77)
 	for _, c := range []string{"lz4", "zstd"} {
-		frame, err := Encode(nil, data, Params{c, 5, ByteShuffle, 4, 0})
-		if err != nil {
-			t.Fatal(err)
-		}
+		frame := must.Get(Encode(nil, data, Params{c, 5, ByteShuffle, 4, 0}))(t)
 		i, table, err := whole(frame)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if n := i.Size / i.BlockSize; n < 4 {
 			t.Fatalf("%s: %d blocks", c, n)
 		}

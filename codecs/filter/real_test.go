@@ -8,24 +8,19 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 func mustReal(t *testing.T, typ dtype.Type) realType {
 	t.Helper()
-	r, err := realOf(typ)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(realOf(typ))(t)
 	return r
 }
 
 func narrowFloat(t *testing.T, name string) dtype.Type {
 	t.Helper()
-	typ, err := dtype.NewNarrowFloat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	typ := must.Get(dtype.NewNarrowFloat(name))(t)
 	return typ
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"testing"
 )
@@ -13,12 +14,8 @@ func packZlib(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(data))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -27,12 +24,8 @@ func packGzip(t testing.TB, data []byte, h gzip.Header) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	w.Header = h
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(data))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	kpflate "github.com/klauspost/compress/flate"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // waves is float32 data as measurements are: smooth with noise, rounded to
@@ -105,9 +106,7 @@ func deflate(t testing.TB, data []byte, level int) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b.Bytes()
 }
 
@@ -252,9 +251,7 @@ func BenchmarkInflate(b *testing.B) {
 		run("klauspost", func() {
 			in.Reset(packed)
 			out.Reset()
-			if err := kp.(kpflate.Resetter).Reset(in, nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, kp.(kpflate.Resetter).Reset(in, nil))
 			if _, err := io.Copy(out, kp); err != nil {
 				b.Fatal(err)
 			}

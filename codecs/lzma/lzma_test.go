@@ -12,6 +12,7 @@ import (
 
 	"github.com/ulikunitz/xz"
 	"github.com/ulikunitz/xz/lzma"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func ramp(n int) []byte {
@@ -118,10 +119,7 @@ func TestForeign(t *testing.T) {
 	for _, s := range samples() {
 		for _, o := range options {
 			o.Deltas = nil
-			packed, err := EncodeXZ(nil, s.data, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			packed := must.Get(EncodeXZ(nil, s.data, o))(t)
 			r, err := xz.NewReader(bytes.NewReader(packed))
 			if err != nil {
 				t.Fatal(s.name, err)
@@ -139,16 +137,9 @@ func TestKnownLength(t *testing.T) {
 	data := ramp(5000)
 	for _, marker := range []bool{false, true} {
 		var b bytes.Buffer
-		w, err := lzma.WriterConfig{Size: int64(len(data)), EOSMarker: marker}.NewWriter(&b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(lzma.WriterConfig{Size: int64(len(data)), EOSMarker: marker}.NewWriter(&b))(t)
+		must.Get(w.Write(data))(t)
+		must.Do(t, w.Close())
 		if out, err := DecodeAlone(nil, b.Bytes(), 5000); err != nil || !bytes.Equal(out, data) {
 			t.Errorf("marker %v: %v", marker, err)
 		}
@@ -169,15 +160,10 @@ func TestGolden(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no golden files", err)
 	}
-	data, err := os.ReadFile("testdata/data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/data"))(t)
 	for _, file := range files {
 		packed, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var out []byte
 		switch name := filepath.Ext(file); {
 		case name == ".xz":
@@ -211,10 +197,7 @@ func TestGolden(t *testing.T) {
 // (The library does not compare the packed length of an LZMA2 chunk.)
 func TestDamage(t *testing.T) {
 	data := ramp(300)
-	packed, err := EncodeXZ(nil, data, options[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(EncodeXZ(nil, data, options[2]))(t)
 	for i := range packed {
 		for k := range 8 {
 			packed[i] ^= 1 << k
@@ -231,10 +214,7 @@ func TestDamage(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, o := range options {
 		for _, form := range forms {
-			packed, err := form.encode(nil, ramp(500), o)
-			if err != nil {
-				f.Fatal(err)
-			}
+			packed := must.Get(form.encode(nil, ramp(500), o))(f)
 			f.Add(packed)
 		}
 	}
@@ -255,9 +235,7 @@ func FuzzDecode(f *testing.F) {
 func BenchmarkDecode(b *testing.B) {
 	data := ramp(1 << 20)
 	packed, err := EncodeXZ(nil, data, options[0])
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	dst := make([]byte, 0, len(data))
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()

@@ -9,30 +9,22 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // chain binds a v2 chain of one filter of objects.
 func chain(t testing.TB, filter string, shape ...int) *codecs.Bound {
 	t.Helper()
-	c, err := builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewJSON(), Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := c.Bind(codecs.Rep{Type: dtype.NewJSON(), Shape: shape, Max: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(builtin.Registry().ParseV2(codecs.V2{Type: dtype.NewJSON(), Order: "C", Rank: len(shape), Filters: json.RawMessage(`[` + filter + `]`)}))(t)
+	b := must.Get(c.Bind(codecs.Rep{Type: dtype.NewJSON(), Shape: shape, Max: 1 << 20}))(t)
 	return b
 }
 
 // texts returns the elements of a decoded chunk.
 func texts(t testing.TB, elems []byte, n int) []string {
 	t.Helper()
-	v, err := dtype.OpenVariable(elems, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(dtype.OpenVariable(elems, n))(t)
 	var list []string
 	for i := range n {
 		list = append(list, string(v.At(i)))

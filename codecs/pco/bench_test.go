@@ -3,6 +3,7 @@ package pco
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -34,9 +35,7 @@ func BenchmarkDecode(b *testing.B) {
 		src := waves(1<<18, t)
 		for _, delta := range []int{0, 1} {
 			enc, err := Encode(nil, src, t, Params{Level: 8, Delta: delta})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			b.Run(fmt.Sprintf("%v/delta=%d", t, delta), func(b *testing.B) {
 				b.SetBytes(int64(len(src)))
 				b.ReportAllocs()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -109,10 +110,7 @@ func TestRatio(t *testing.T) {
 		{"random", 64.004}, // and no more than a header
 	} {
 		src := pack(kinds[c.kind](r, n), Int64)
-		enc, err := Encode(nil, src, Int64, Params{Level: 8, Delta: Auto})
-		if err != nil {
-			t.Fatal(err)
-		}
+		enc := must.Get(Encode(nil, src, Int64, Params{Level: 8, Delta: Auto}))(t)
 		if got := 8 * float64(len(enc)) / n; got > c.bits {
 			t.Errorf("%s: %.3f bits per number, want %.3f", c.kind, got, c.bits)
 		}
@@ -182,10 +180,7 @@ func TestDecimals(t *testing.T) {
 			}
 			var size [2]int
 			for i, only := range []bool{false, true} {
-				enc, err := Encode(nil, src, typ, Params{Level: 8, Delta: Auto, Classic: only})
-				if err != nil {
-					t.Fatal(err)
-				}
+				enc := must.Get(Encode(nil, src, typ, Params{Level: 8, Delta: Auto, Classic: only}))(t)
 				if got, err := Decode(nil, enc, typ, int64(len(src))); err != nil || !bytes.Equal(got, src) {
 					t.Fatalf("%v, %d places: comes back as other numbers: %v", typ, places, err)
 				}

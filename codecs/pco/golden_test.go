@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"testing"
 )
@@ -28,14 +29,9 @@ type golden struct {
 
 func readGolden(t testing.TB) []golden {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/pcodec.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("testdata/pcodec.json"))(t)
 	var file struct{ Cases []golden }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &file))
 	if len(file.Cases) < 150 {
 		t.Fatalf("only %d cases", len(file.Cases))
 	}
@@ -47,10 +43,7 @@ func TestGolden(t *testing.T) {
 	for _, g := range readGolden(t) {
 		t.Run(g.Name, func(t *testing.T) {
 			typ := typeNamed(t, g.Type)
-			got, err := Decode([]byte("before"), g.Data, typ, int64(g.Size))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(Decode([]byte("before"), g.Data, typ, int64(g.Size)))(t)
 			if string(got[:6]) != "before" || len(got) != 6+g.Size {
 				t.Fatalf("%d bytes, want %d", len(got)-6, g.Size)
 			}

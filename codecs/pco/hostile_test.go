@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -165,10 +166,7 @@ func TestHostile(t *testing.T) {
 		return append(c.w.dst, make([]byte, 200)...)
 	}
 	bins := func(pairs ...uint64) []uint64 { return append(append([]uint64(nil), none...), pairs...) }
-	valid, err := Encode(nil, pack(kinds["walk"](rand.New(rand.NewPCG(1, 1)), 1000), Int32), Int32, Params{Level: 8, Delta: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	valid := must.Get(Encode(nil, pack(kinds["walk"](rand.New(rand.NewPCG(1, 1)), 1000), Int32), Int32, Params{Level: 8, Delta: 1}))(t)
 	for _, c := range []struct {
 		file []byte
 		typ  Type
@@ -258,10 +256,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d bytes", len(out))
 		}
 		p := Params{Level: int(typ) % 13, Delta: int(typ)%9 - 1}
-		enc, err := Encode(nil, out, ty, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enc := must.Get(Encode(nil, out, ty, p))(t)
 		if most := MaxSize(int64(len(out)), ty, p); int64(len(enc)) > most {
 			t.Fatalf("%d bytes, more than %d", len(enc), most)
 		}
@@ -282,15 +277,10 @@ func TestPython(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 11))
 	files := 0
 	save := func(typ Type, src []byte, p Params) {
-		enc, err := Encode(nil, src, typ, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enc := must.Get(Encode(nil, src, typ, p))(t)
 		base := filepath.Join(dir, fmt.Sprintf("%d-%v", files, typ))
 		for suffix, b := range map[string][]byte{".raw": src, ".pco": enc} {
-			if err := os.WriteFile(base+suffix, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(base+suffix, b, 0o644))
 		}
 		files++
 	}

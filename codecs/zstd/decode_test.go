@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	library "github.com/klauspost/compress/zstd"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // newDecoder returns a decoder with assembly, where there is one.
@@ -17,11 +18,8 @@ func frames(t testing.TB, fn func(src, frame []byte)) {
 	var own Encoder
 	var theirs []*library.Encoder
 	for level := library.SpeedFastest; level <= library.SpeedBestCompression; level++ {
-		e, err := library.NewWriter(nil, library.WithEncoderConcurrency(1), library.WithEncoderLevel(level), library.WithEncoderCRC(false),
-			library.WithAllLitEntropyCompression(true), library.WithSingleSegment(level%2 == 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(library.NewWriter(nil, library.WithEncoderConcurrency(1), library.WithEncoderLevel(level), library.WithEncoderCRC(false),
+			library.WithAllLitEntropyCompression(true), library.WithSingleSegment(level%2 == 0)))(t)
 		theirs = append(theirs, e)
 	}
 	each := func(src []byte) {

@@ -11,6 +11,7 @@ import (
 	library "github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/codecs/internal/bytestest"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // mixed returns n bytes, some of which can be encoded shorter.
@@ -39,10 +40,7 @@ func planes(b []byte) []byte {
 }
 
 func decoder(t testing.TB) *library.Decoder {
-	d, err := library.NewReader(nil, library.WithDecoderConcurrency(1), library.WithDecoderMaxMemory(MaxBytes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(library.NewReader(nil, library.WithDecoderConcurrency(1), library.WithDecoderMaxMemory(MaxBytes)))(t)
 	t.Cleanup(d.Close)
 	return d
 }
@@ -192,11 +190,8 @@ func TestRatio(t *testing.T) {
 }
 
 func libraryEncoder(t testing.TB) *library.Encoder {
-	e, err := library.NewWriter(nil, library.WithEncoderConcurrency(1), library.WithEncoderCRC(false),
-		library.WithAllLitEntropyCompression(true), library.WithSingleSegment(true), library.WithLowerEncoderMem(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(library.NewWriter(nil, library.WithEncoderConcurrency(1), library.WithEncoderCRC(false),
+		library.WithAllLitEntropyCompression(true), library.WithSingleSegment(true), library.WithLowerEncoderMem(true)))(t)
 	return e
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
@@ -30,9 +31,7 @@ func TestNetrcLogin(t *testing.T) {
 
 func TestAuthorization(t *testing.T) {
 	netrc := filepath.Join(t.TempDir(), "netrc")
-	if err := os.WriteFile(netrc, []byte("machine h.example login u password p\ndefault login d password d\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(netrc, []byte("machine h.example login u password p\ndefault login d password d\n"), 0o600))
 	t.Setenv("NETRC", netrc)
 	t.Setenv("ZARRDB_TOKEN_a__b_example_org", " t1\n")
 	t.Setenv("ZARRDB_TOKEN_A__B_EXAMPLE_ORG_8443", "t2")
@@ -75,10 +74,7 @@ func TestCredentialsStay(t *testing.T) {
 	variable := "ZARRDB_TOKEN_" + strings.NewReplacer(".", "_", ":", "_").Replace(host)
 	adapters := DefaultAdapters()
 	read := func(at string) (string, error) {
-		u, err := zurl.Parse(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(zurl.Parse(at))(t)
 		e := &Env{Adapters: adapters}
 		place, err := e.Open(t.Context(), u)
 		if err != nil {

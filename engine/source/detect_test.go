@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -31,9 +32,7 @@ func TestHintOfLockedDirectory(t *testing.T) {
 		hint bool
 	}{{"file:///d/", true}, {"file:///d.zip|zip:", false}} {
 		u, err := zurl.Parse(c.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		env := &Env{Adapters: DefaultAdapters()}
 		_, err = env.detect(bg, Place{URL: u, View: lockedFolder{kv.NewMem()}, Kind: Directory})
 		if errors.Is(err, ErrFormat) != c.hint || errors.Is(err, fs.ErrPermission) == c.hint {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
@@ -21,21 +22,14 @@ func gzipped(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(b))(t)
+	must.Do(t, w.Close())
 	return out.Bytes()
 }
 
 func zstdOf(t testing.TB, b []byte) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(nil))(t)
 	defer w.Close()
 	return w.EncodeAll(b, nil)
 }
@@ -67,10 +61,7 @@ func TestDecompressedFiles(t *testing.T) {
 			url := memoryURL(t, map[string]string{"one": string(packed), "two": string(twice)})
 			for name, want := range map[string][]byte{"one": data, "two": append(data[:size:size], data...)} {
 				src := openURL(t, url+name+"|"+scheme+":")
-				v, err := src.File(bg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := must.Get(src.File(bg))(t)
 				if v.Size() != int64(len(want)) || !bytes.Equal(fileOf(t, src), want) {
 					t.Fatalf("%s of %d bytes, %s: other bytes", scheme, size, name)
 				}
@@ -82,9 +73,7 @@ func TestDecompressedFiles(t *testing.T) {
 						t.Fatalf("%s of %d bytes, %s: [%d:+%d] differs: %v", scheme, size, name, lo, n, err)
 					}
 				}
-				if err := src.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, src.Close())
 			}
 		}
 	}
@@ -132,9 +121,7 @@ func TestDecompressionFails(t *testing.T) {
 			}
 			return nil
 		})
-		if err := Memory("boom-"+scheme).Set(bg, "f", packed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Memory("boom-"+scheme).Set(bg, "f", packed))
 		e := &Env{Adapters: DefaultAdapters()}
 		_, err := e.step(bg, Place{View: m, Path: "f", Kind: File}, mustPart(t, scheme))
 		if !errors.Is(err, boom) || errors.Is(err, kv.ErrCorrupt) {
@@ -175,10 +162,7 @@ func TestByteRanges(t *testing.T) {
 	if got := string(fileOf(t, nested)); got != "34" {
 		t.Errorf("a range of a range: %q", got)
 	}
-	v, err := nested.File(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(nested.File(bg))(t)
 	for _, rng := range []kv.Range{kv.Span(0, 3), kv.Span(3, 0), kv.Last(3)} {
 		if _, err := kv.ReadValue(bg, v, rng); !errors.Is(err, kv.ErrRange) {
 			t.Errorf("%v of 2 bytes: %v", rng, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -37,24 +38,15 @@ func openPlace(ctx context.Context, url string) (*openedPlace, error) {
 
 func openURL(t testing.TB, url string) *openedPlace {
 	t.Helper()
-	p, err := openPlace(bg, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(openPlace(bg, url))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
 
 func fileOf(t testing.TB, p *openedPlace) []byte {
 	t.Helper()
-	v, err := p.File(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := kv.ReadValue(bg, v, kv.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(p.File(bg))(t)
+	b := must.Get(kv.ReadValue(bg, v, kv.All()))(t)
 	return b
 }
 
@@ -65,9 +57,7 @@ func memoryURL(t testing.TB, keys map[string]string) string {
 	t.Helper()
 	name := strings.NewReplacer("/", "-", "#", "-").Replace(fmt.Sprintf("%s-%d", t.Name(), memoryCount.Add(1)))
 	for k, v := range keys {
-		if err := Memory(name).Set(bg, k, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Memory(name).Set(bg, k, []byte(v)))
 	}
 	return "memory:" + name + "/"
 }
@@ -77,9 +67,6 @@ func validJSON(s string) bool { return json.Valid([]byte(s)) }
 // mustPart is an adapter without a path.
 func mustPart(t testing.TB, scheme string) zurl.Part {
 	t.Helper()
-	u, err := zurl.Parse("memory:x|" + scheme + ":")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(zurl.Parse("memory:x|" + scheme + ":"))(t)
 	return u.Last()
 }

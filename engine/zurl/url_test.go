@@ -3,6 +3,7 @@ package zurl
 import (
 	"encoding/json"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,14 +304,8 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestWorkingDirectory(t *testing.T) {
-	cwd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := File(cwd + string(filepath.Separator))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cwd := must.Get(os.Getwd())(t)
+	want := must.Get(File(cwd + string(filepath.Separator)))(t)
 	if u, err := Parse("x/y"); err != nil || u.String() != want.String()+"x/y" {
 		t.Errorf("x/y is %v, %v", u, err)
 	}
@@ -384,10 +379,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	// The base does not change.
-	u, err := Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(Parse(base))(t)
 	before := u.String()
 	for _, rel := range []string{"x", "..:y", "|..:z|zip:"} {
 		if _, err := u.Resolve(rel); err != nil && u.String() != before {
@@ -397,10 +389,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	u, err := Parse("s3://b/k%20é|zip:a/@b|ocdbt:@v7/x%25|byte-range:5-7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(Parse("s3://b/k%20é|zip:a/@b|ocdbt:@v7/x%25|byte-range:5-7"))(t)
 	if r := u.Root(); r.Scheme != "s3" || r.Host != "b" || r.Path != "/k%20%C3%A9" {
 		t.Errorf("root %+v", r)
 	}
@@ -550,10 +539,7 @@ func TestRedacted(t *testing.T) {
 		"memory:x|zip:who@where":     "memory:x|zip:who@where",
 		"file:///a@b/c/|zarrdb:@x/y": "file:///a@b/c/|zarrdb:@x/y",
 	} {
-		u, err := Parse(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(Parse(in))(t)
 		if got := u.Redacted(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}

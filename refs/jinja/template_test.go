@@ -3,6 +3,7 @@ package jinja
 import (
 	"encoding/json"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"regexp"
 	"strings"
@@ -25,21 +26,14 @@ type sample struct {
 
 func load(t testing.TB) (rendered, *Scope, []Value) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/rendered.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/rendered.json"))(t)
 	var r rendered
 	dec := json.NewDecoder(strings.NewReader(string(b)))
 	dec.UseNumber()
-	if err := dec.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dec.Decode(&r))
 	var s Scope
 	for name, text := range r.Function {
-		if err := s.Func(name, text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Func(name, text))
 	}
 	for name, v := range r.Constants {
 		switch v := v.(type) {
@@ -50,15 +44,11 @@ func load(t testing.TB) (rendered, *Scope, []Value) {
 				continue
 			}
 		}
-		if err := s.Const(name, value(t, v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Const(name, value(t, v)))
 	}
 	var vars []Value
 	for _, name := range []string{"i", "j", "s"} {
-		if err := s.Var(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Var(name))
 		vars = append(vars, value(t, r.Variables[name]))
 	}
 	return r, &s, vars
@@ -136,23 +126,16 @@ func TestBounds(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	var s Scope
-	if err := errors.Join(s.Var("i"), s.Const("u", Str("a"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Var("i"), s.Const("u", Str("a"))))
 	c := s.Clone()
 	if c.Var("i") == nil || c.Const("u", Str("")) == nil || c.Func("i", "") == nil {
 		t.Error("a name is defined twice")
 	}
-	if err := c.Var("j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Var("j"))
 	if _, err := s.Compile("{{j}}"); err == nil {
 		t.Error("a clone changes its origin")
 	}
-	tm, err := c.Compile("{{u}}{{j}}{{i}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(c.Compile("{{u}}{{j}}{{i}}"))(t)
 	b, err := tm.Append([]byte("> "), []Value{Int(1), Int(2)})
 	if err != nil || string(b) != "> a21" {
 		t.Errorf("%q, %v", b, err)
@@ -163,9 +146,7 @@ func TestScope(t *testing.T) {
 	if err := c.Func("g", "{{ f(x=1) }}"); err == nil {
 		t.Error("a function calls another")
 	}
-	if err := c.Func("h", "{{x}}{{y}}"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Func("h", "{{x}}{{y}}"))
 	for _, source := range []string{"{{h}}", "{{h(1, 2)}}", "{{h(x=1)}}", "{{h(x=1, y=2, x=3)}}"} {
 		if got, err := render(c, source, []Value{Int(1), Int(2)}); err == nil {
 			t.Errorf("%q gives %q", source, got)
@@ -195,14 +176,10 @@ func FuzzTemplate(f *testing.F) {
 		vars := []Value{Int(i), Str("q7")}
 		var open, closed Scope
 		for k, name := range []string{"i", "s"} {
-			if err := errors.Join(open.Var(name), closed.Const(name, vars[k])); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(open.Var(name), closed.Const(name, vars[k])))
 		}
 		for _, s := range []*Scope{&open, &closed} {
-			if err := s.Func("f", "{{c}}/{{d}}"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Func("f", "{{c}}/{{d}}"))
 		}
 		a, errA := render(&open, source, vars)
 		b, errB := render(&closed, source, nil)
@@ -217,15 +194,11 @@ func FuzzTemplate(f *testing.F) {
 
 func BenchmarkAppend(b *testing.B) {
 	var s Scope
-	if err := errors.Join(s.Const("u", Str("s3://bucket/p")), s.Var("i"), s.Var("j")); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(s.Const("u", Str("s3://bucket/p")), s.Var("i"), s.Var("j")))
 	for _, source := range []string{"{{u}}/f{{i}}.bin", "{{ (i * 2 + j) * 1000 }}", "{{ '%05d' % i }}"} {
 		b.Run(source, func(b *testing.B) {
 			tm, err := s.Compile(source)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			vars := []Value{Int(12345), Int(6)}
 			var buf []byte
 			b.ReportAllocs()

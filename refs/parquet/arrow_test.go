@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/schema"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs/parquet"
 )
@@ -163,22 +164,16 @@ func arrowWrite(t testing.TB, rows []row, l layout) []byte {
 		for c := range root.NumFields() {
 			arrowColumn(t, rg, root.Field(c).Name(), part, l)
 		}
-		if err := rg.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rg.Close())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return buf.Bytes()
 }
 
 func arrowColumn(t testing.TB, rg file.SerialRowGroupWriter, name string, rows []row, l layout) {
 	t.Helper()
 	cw, err := rg.NextColumn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var def []int16
 	var bs []arrow.ByteArray
 	var i64 []int64
@@ -217,12 +212,8 @@ func arrowColumn(t testing.TB, rg file.SerialRowGroupWriter, name string, rows [
 	case *file.Int32ColumnChunkWriter:
 		_, err = cw.WriteBatch(i32, def, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cw.Close())
 }
 
 // arrowRead reads a file with Arrow, which may panic.

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/file"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs/parquet"
 )
@@ -84,10 +85,7 @@ func TestRequired(t *testing.T) {
 	rows := []row{{&p, 1, 2, []byte("x")}, {&p, 3, 4, []byte{}}}
 	for _, v2 := range []bool{false, true} {
 		b := arrowWrite(t, rows, layout{v2: v2, groups: 1, pageSize: 1000, required: true})
-		got, err := read(t, kv.Bytes(b), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(read(t, kv.Bytes(b), nil))(t)
 		compare(t, got, rows)
 	}
 }
@@ -99,10 +97,7 @@ func TestLarge(t *testing.T) {
 	for i := range rows {
 		rows[i].offset, rows[i].size = rnd.Int64(), rnd.Int64()
 	}
-	b, err := table(rows).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(table(rows).Append(nil))(t)
 	if len(b) < 4<<20 {
 		t.Fatalf("a file of %d bytes", len(b))
 	}
@@ -110,10 +105,7 @@ func TestLarge(t *testing.T) {
 	if len(b) < 9<<20 {
 		t.Fatalf("a file of %d bytes", len(b))
 	}
-	got, err := read(t, kv.Bytes(b), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(read(t, kv.Bytes(b), nil))(t)
 	compare(t, got, append(rows, rows...))
 
 	if _, err := read(t, kv.Bytes(b), &parquet.Options{MaxBytes: 1 << 16}); !errors.Is(err, errors.ErrUnsupported) {
@@ -150,19 +142,13 @@ func TestWrite(t *testing.T) {
 	cases = append(cases, long, pages, random(rnd, 200_000))
 	for _, rows := range cases {
 		tb := table(rows)
-		b, err := tb.Append([]byte("before"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(tb.Append([]byte("before")))(t)
 		again, err := tb.Append([]byte("before"))
 		if err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("the same table gives other bytes, %v", err)
 		}
 		b = b[len("before"):]
-		got, err := read(t, kv.Bytes(b), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(read(t, kv.Bytes(b), nil))(t)
 		compare(t, got, rows)
 		if got, err = arrowRead(b); err != nil {
 			t.Fatal(err)
@@ -175,10 +161,7 @@ func TestWrite(t *testing.T) {
 // fastparquet takes the integers for floats.
 func TestNullCounts(t *testing.T) {
 	rows := random(rand.New(rand.NewPCG(7, 8)), 500)
-	b, err := table(rows).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(table(rows).Append(nil))(t)
 	want := make([]int64, 4)
 	for _, r := range rows {
 		if r.path == nil {
@@ -188,16 +171,10 @@ func TestNullCounts(t *testing.T) {
 			want[3]++
 		}
 	}
-	f, err := file.NewParquetReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(file.NewParquetReader(bytes.NewReader(b)))(t)
 	size := int64(0)
 	for i, n := range want {
-		c, err := f.RowGroup(0).MetaData().ColumnChunk(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(f.RowGroup(0).MetaData().ColumnChunk(i))(t)
 		size += c.TotalUncompressedSize()
 		if c.HasDictionaryPage() != (i == 0) {
 			t.Errorf("column %d has a dictionary or none", i)
@@ -214,14 +191,8 @@ func TestNullCounts(t *testing.T) {
 
 func TestWriteShortRaw(t *testing.T) {
 	tb := &parquet.Table{Path: []int32{-1, -1, -1}, Offset: make([]int64, 3), Size: make([]int64, 3), Raw: [][]byte{[]byte("x")}}
-	b, err := tb.Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := read(t, kv.Bytes(b), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(tb.Append(nil))(t)
+	got := must.Get(read(t, kv.Bytes(b), nil))(t)
 	compare(t, got, []row{{raw: []byte("x")}, {}, {}})
 	tb.Size = tb.Size[1:]
 	if _, err := tb.Append(nil); err == nil {
@@ -243,10 +214,7 @@ func TestGolden(t *testing.T) {
 		"fastparquet_categories.parq": {6, `{data/a.nc 21394 107 "" true}`},
 		"pyarrow_null_raw.parq":       {5, `{data/b.bin 0 12 "" true}`},
 	} {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 		rows, err := read(t, kv.Bytes(b), nil)
 		if err != nil || len(rows) != want.rows || rows[0].String() != want.first {
 			t.Errorf("%s: %v, %v", name, rows, err)
@@ -261,9 +229,7 @@ func BenchmarkArrow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		k, err := arrowScan(file)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		n += k
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
@@ -281,10 +247,7 @@ func TestCorrupt(t *testing.T) {
 	} {
 		files[fmt.Sprint(i)] = arrowWrite(t, random(rnd, 60), l)
 	}
-	own, err := table(random(rnd, 50)).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(table(random(rnd, 50)).Append(nil))(t)
 	files["own"] = own
 	for name, b := range files {
 		try := func(what string, b []byte) {
@@ -326,10 +289,7 @@ func FuzzRead(f *testing.F) {
 	} {
 		f.Add(arrowWrite(f, random(rnd, 20), l))
 	}
-	own, err := table(random(rnd, 30)).Append(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	own := must.Get(table(random(rnd, 30)).Append(nil))(f)
 	f.Add(own)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r parquet.Reader
@@ -377,9 +337,7 @@ func BenchmarkRead(b *testing.B) {
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Open(b.Context(), kv.Bytes(file), nil); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, r.Open(b.Context(), kv.Bytes(file), nil))
 				for r.Next(&batch) == nil {
 					n += batch.Len()
 				}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -41,12 +42,9 @@ func TestCalendarsCount(t *testing.T) {
 
 func array(t *testing.T, dataType, attrs string) *zarr.Meta {
 	t.Helper()
-	m, err := meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"`+dataType+`",
+	m := must.Get(meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"`+dataType+`",
 		"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},"chunk_key_encoding":{"name":"default"},
-		"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`), builtin.Registry())
-	if err != nil {
-		t.Fatal(err)
-	}
+		"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+attrs+`}`), builtin.Registry()))(t)
 	return m
 }
 
@@ -54,10 +52,7 @@ func array(t *testing.T, dataType, attrs string) *zarr.Meta {
 func elements(t *testing.T, typ dtype.Type, values string) (b []byte) {
 	t.Helper()
 	for v := range strings.FieldsSeq(values) {
-		e, err := typ.ParseFillV3(json.RawMessage(v))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(typ.ParseFillV3(json.RawMessage(v)))(t)
 		b = append(b, e...)
 	}
 	return b
@@ -113,10 +108,7 @@ func TestDecode(t *testing.T) {
 		}
 		var got []string
 		for size := d.Type().Size(); len(out) > 0; out = out[size:] {
-			text, err := d.AppendText(nil, out[:size])
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(d.AppendText(nil, out[:size]))(t)
 			got = append(got, string(text))
 		}
 		if s := strings.Join(got, " "); s != c.want {
@@ -142,10 +134,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %v", c.attrs, err)
 		}
 	}
-	d, err := NewDecoder(array(t, "int64", `{"units":"days since 2000-01-01"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDecoder(array(t, "int64", `{"units":"days since 2000-01-01"}`)))(t)
 	for _, n := range []int64{math.MaxInt64, math.MinInt64 + 1, 1 << 40} {
 		if _, err := d.Append(nil, binary.LittleEndian.AppendUint64(nil, uint64(n))); !errors.Is(err, ErrAttribute) {
 			t.Errorf("%d days: %v", n, err)
@@ -165,19 +154,13 @@ func TestAppendDatetime(t *testing.T) {
 		{"ns", 1, math.MaxInt64, "2262-04-11T23:47:16.854775807"}, {"as", 1, 1, "1970-01-01T00:00:00.000000000000000001"},
 		{"D", 1, NaT, "NaT"}, {"D", 1, math.MaxInt64, "9223372036854775807"}, {"s", math.MaxInt32, math.MaxInt64, "9223372036854775807"}, {"generic", 1, 5, "5"},
 	} {
-		typ, err := dtype.NewDatetime(c.unit, c.scale)
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.NewDatetime(c.unit, c.scale))(t)
 		if got := string(AppendDatetime(nil, typ, c.count)); got != c.want {
 			t.Errorf("%d × %d %s: %s, want %s", c.count, c.scale, c.unit, got, c.want)
 		}
 	}
 	for want, c := range map[string][2]any{"90 min": {"m", int64(90)}, "NaT": {"s", int64(NaT)}, "-3 d": {"D", int64(-3)}} {
-		typ, err := dtype.NewTimedelta(c[0].(string), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.NewTimedelta(c[0].(string), 1))(t)
 		if got := string(AppendTimedelta(nil, typ, c[1].(int64))); got != want {
 			t.Errorf("%v: %s, want %s", c, got, want)
 		}
@@ -185,10 +168,7 @@ func TestAppendDatetime(t *testing.T) {
 }
 
 func TestParseTime(t *testing.T) {
-	d, err := NewDecoder(array(t, "int32", `{"units":"days since 2000-01-01"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDecoder(array(t, "int32", `{"units":"days since 2000-01-01"}`)))(t)
 	for text, days := range map[string]int64{"2020": 366, "2020-02": 29, "2020-02-03": 1} {
 		first, end, _, err := d.parseTime(text)
 		if err != nil || end-first != days*86400e6 {
@@ -236,10 +216,7 @@ func FuzzSpan(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		typ, err := dtype.NewTimedelta("us", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.NewTimedelta("us", 1))(t)
 		d := &Decoder{out: typ}
 		nanos, err := parseSpan(text)
 		if err != nil {
@@ -253,9 +230,6 @@ func FuzzSpan(f *testing.F) {
 }
 
 func mustDatetime(t *testing.T) dtype.Type {
-	typ, err := dtype.NewDatetime("us", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	typ := must.Get(dtype.NewDatetime("us", 1))(t)
 	return typ
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -19,10 +20,7 @@ import (
 
 // Decoded elements are what xarray shows of the array; testdata/decode.py made the cases.
 func TestDecodeAsXarray(t *testing.T) {
-	text, err := os.ReadFile("testdata/decode.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/decode.json"))(t)
 	var golden struct {
 		Cases []struct {
 			Docs   map[string]json.RawMessage
@@ -32,9 +30,7 @@ func TestDecodeAsXarray(t *testing.T) {
 			Error  string
 		}
 	}
-	if err := json.Unmarshal(text, &golden); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &golden))
 	compared := 0
 	for i, c := range golden.Cases {
 		if c.Error != "" {
@@ -47,13 +43,8 @@ func TestDecodeAsXarray(t *testing.T) {
 		} else {
 			m, err = meta.ParseV2Array(c.Docs[".zarray"], c.Docs[".zattrs"], builtin.Registry())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored, err := hex.DecodeString(c.Stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		stored := must.Get(hex.DecodeString(c.Stored))(t)
 		d, err := NewDecoder(m)
 		if err != nil {
 			t.Errorf("case %d, %s: %v", i, m.Attributes.Text(), err)
@@ -112,10 +103,7 @@ func asPython(t *testing.T, d *Decoder, elem []byte) string {
 		if int64(bits) == NaT {
 			return "<nil>"
 		}
-		text, err := d.AppendText(nil, elem)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(d.AppendText(nil, elem))(t)
 		return withoutZeros(string(text))
 	case dtype.Timedelta:
 		if int64(bits) == NaT {
@@ -140,9 +128,6 @@ func asPython(t *testing.T, d *Decoder, elem []byte) string {
 	case dtype.Bool:
 		return fmt.Sprint(bits == 1)
 	}
-	text, err := typ.AppendJSON(nil, elem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(typ.AppendJSON(nil, elem))(t)
 	return string(text)
 }

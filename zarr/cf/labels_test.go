@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -17,41 +18,24 @@ import (
 func coordinate(t *testing.T, dataType, attrs string, values ...json.RawMessage) *zarr.Node {
 	t.Helper()
 	ctx, store := t.Context(), kv.NewMem()
-	at, err := zarr.ParseAttributes([]byte(attrs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := zarr.Create(ctx, store, "x", zarr.Spec{Shape: []int64{int64(len(values))}, DataType: dataType, Attributes: at}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(zarr.ParseAttributes([]byte(attrs)))(t)
+	a := must.Get(zarr.Create(ctx, store, "x", zarr.Spec{Shape: []int64{int64(len(values))}, DataType: dataType, Attributes: at}, nil))(t)
 	for i, v := range values {
-		if err := a.WriteValue(ctx, zarr.Sel(zarr.At(int64(i))), v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.WriteValue(ctx, zarr.Sel(zarr.At(int64(i))), v))
 	}
-	n, err := zarr.Open(ctx, store, "x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(zarr.Open(ctx, store, "x", nil))(t)
 	return n
 }
 
 func labels(t *testing.T, dataType, attrs string, values ...json.RawMessage) *Labels {
 	t.Helper()
-	l, err := ReadLabels(t.Context(), coordinate(t, dataType, attrs, values...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ReadLabels(t.Context(), coordinate(t, dataType, attrs, values...)))(t)
 	return l
 }
 
 // Labels select what xarray's sel selects.
 func TestLabelsAsXarray(t *testing.T) {
-	text, err := os.ReadFile("testdata/labels.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/labels.json"))(t)
 	var golden struct {
 		Cases []struct {
 			Dtype  string
@@ -64,9 +48,7 @@ func TestLabelsAsXarray(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &golden); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &golden))
 	if len(golden.Cases) < 50 {
 		t.Fatalf("%d cases", len(golden.Cases))
 	}
@@ -191,17 +173,9 @@ func TestLabelsBeyondXarray(t *testing.T) {
 
 func TestParseSelection(t *testing.T) {
 	ctx, store := t.Context(), kv.NewMem()
-	lat, err := zarr.Create(ctx, store, "lat", zarr.Spec{Shape: []int64{4}, DataType: "float32"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := zarr.Write(ctx, lat, zarr.Sel(), []float32{90, 45, 0, -45}); err != nil {
-		t.Fatal(err)
-	}
-	a, err := zarr.Create(ctx, store, "a", zarr.Spec{Shape: []int64{4, 3}, DataType: "int8", DimensionNames: []string{"lat", "short"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lat := must.Get(zarr.Create(ctx, store, "lat", zarr.Spec{Shape: []int64{4}, DataType: "float32"}, nil))(t)
+	must.Do(t, zarr.Write(ctx, lat, zarr.Sel(), []float32{90, 45, 0, -45}))
+	a := must.Get(zarr.Create(ctx, store, "a", zarr.Spec{Shape: []int64{4, 3}, DataType: "int8", DimensionNames: []string{"lat", "short"}}, nil))(t)
 	beside := func(ctx context.Context, name string) (*zarr.Node, error) {
 		if name == "short" { // has four labels, the dimension three elements
 			name = "lat"

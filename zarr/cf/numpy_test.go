@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -19,13 +20,8 @@ func TestInNumpy(t *testing.T) {
 		{`{"units":"K"}`, "1", ""},
 	} {
 		d, err := NewDecoder(array(t, "int32", c.attrs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := d.Append(nil, elements(t, dtype.NewInt(32), c.stored))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		b := must.Get(d.Append(nil, elements(t, dtype.NewInt(32), c.stored)))(t)
 		err = d.InNumpy(b)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v", c.attrs, c.stored, err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -20,9 +21,7 @@ func counts(t testing.TB, typ dtype.Type, units, calendar string) *zarr.Meta {
 		if value == "" {
 			continue
 		}
-		if err := m.Attributes.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Attributes.Set(name, value))
 	}
 	return m
 }
@@ -38,10 +37,7 @@ func TestRecodeTimes(t *testing.T) {
 	for range 20000 {
 		from := counts(t, types[r.IntN(len(types))], pick(units), pick(calendars))
 		to := counts(t, types[r.IntN(len(types))], pick(units), pick(calendars))
-		rec, err := NewRecoder(from, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(NewRecoder(from, to))(t)
 		n := r.Int64N(1 << (3 + r.UintN(12)))
 		var bits uint64
 		if from.Type.Kind() == dtype.Float {
@@ -54,9 +50,7 @@ func TestRecodeTimes(t *testing.T) {
 		if errors.Is(err, ErrInexact) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		converted++
 		if got, want := textOf(t, to, out), textOf(t, from, elem); got != want {
 			t.Fatalf("%s of %v %s is %s, and %s as %v %s", want, from.Type, from.Attributes.Text(), textOf(t, from, elem), got, to.Type, to.Attributes.Text())
@@ -69,18 +63,9 @@ func TestRecodeTimes(t *testing.T) {
 
 func textOf(t testing.TB, m *zarr.Meta, elem []byte) string {
 	t.Helper()
-	d, err := NewDecoder(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := d.Append(nil, elem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := d.AppendText(nil, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDecoder(m))(t)
+	b := must.Get(d.Append(nil, elem))(t)
+	text := must.Get(d.AppendText(nil, b))(t)
 	return string(text)
 }
 
@@ -110,10 +95,7 @@ func TestRecodeMissing(t *testing.T) {
 		{masked(i8, -1), masked(f8, -9), -1, -9, false},
 		{masked(i2, -1), masked(i8, 5), -1, 5, false},
 	} {
-		r, err := NewRecoder(c.from, c.to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRecoder(c.from, c.to))(t)
 		number := func(typ dtype.Type, f float64) []byte {
 			bits, _ := typ.RoundFloat(f)
 			if typ.Kind() != dtype.Float {
@@ -127,10 +109,7 @@ func TestRecodeMissing(t *testing.T) {
 		}
 	}
 	// NaT of int64 becomes NaN, and back.
-	r, err := NewRecoder(counts(t, i8, "days since 2001-01-01", ""), counts(t, f8, "days since 2001-01-01", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRecoder(counts(t, i8, "days since 2001-01-01", ""), counts(t, f8, "days since 2001-01-01", "")))(t)
 	out, err := r.Append(nil, binary.LittleEndian.AppendUint64(nil, 1<<63))
 	if f := math.Float64frombits(binary.LittleEndian.Uint64(out)); err != nil || f == f {
 		t.Errorf("NaT is %v, %v", f, err)
@@ -140,10 +119,7 @@ func TestRecodeMissing(t *testing.T) {
 // The common type of two arrays holds the elements of both.
 func TestCommonType(t *testing.T) {
 	text := func(n int) dtype.Type {
-		u, err := dtype.NewFixedUTF32(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(dtype.NewFixedUTF32(n))(t)
 		return u
 	}
 	i, u, f := dtype.NewInt, dtype.NewUint, dtype.NewFloat
@@ -185,18 +161,13 @@ func TestCountOf(t *testing.T) {
 func TestRecodeNaN(t *testing.T) {
 	narrow, wide := dtype.NewFloat(32), dtype.NewFloat(64)
 	from, to := counts(t, narrow, "", ""), counts(t, wide, "", "")
-	rec, err := NewRecoder(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must.Get(NewRecoder(from, to))(t)
 	const numpy = 0x7ff8 << 48
 	out, err := rec.Append(nil, binary.LittleEndian.AppendUint32(nil, 0x7fc00000))
 	if got := binary.LittleEndian.Uint64(out); err != nil || got != numpy {
 		t.Errorf("NaN is %#x, %v", got, err)
 	}
-	if err := from.Attributes.Set("missing_value", -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, from.Attributes.Set("missing_value", -1))
 	if rec, err = NewRecoder(from, to); err != nil {
 		t.Fatal(err)
 	}
@@ -204,9 +175,7 @@ func TestRecodeNaN(t *testing.T) {
 	if got := binary.LittleEndian.Uint64(out); err != nil || got != numpy {
 		t.Errorf("a missing value is %#x, %v", got, err)
 	}
-	if err := to.Attributes.Set(FillAttribute, "Infinity"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Attributes.Set(FillAttribute, "Infinity"))
 	if rec, err = NewRecoder(from, to); err != nil {
 		t.Fatal(err)
 	}
@@ -218,13 +187,8 @@ func TestRecodeNaN(t *testing.T) {
 // The least count of 64 bits does not wrap around where another moment is earlier.
 func TestRecodeLeastCount(t *testing.T) {
 	from := counts(t, dtype.NewUint(64), "seconds since 1970-01-01", "")
-	if err := from.Attributes.Set("_Unsigned", "false"); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := NewRecoder(from, counts(t, dtype.NewInt(64), "seconds since 1970-01-02", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, from.Attributes.Set("_Unsigned", "false"))
+	rec := must.Get(NewRecoder(from, counts(t, dtype.NewInt(64), "seconds since 1970-01-02", "")))(t)
 	out, err := rec.Append(nil, binary.LittleEndian.AppendUint64(nil, 1<<63))
 	if !errors.Is(err, ErrInexact) {
 		t.Errorf("%x, %v", out, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -677,10 +678,7 @@ func TestReadFillV3(t *testing.T) {
 		{`"float32"`, `"0"`, "00000000", ""}, {`"float32"`, `"1e3"`, "00007a44", ""}, {`"float32"`, `NaN`, "0000c07f", ""},
 		{`"float32"`, `"0x00"`, "", ""}, {`"float32"`, `"abc"`, "", ""}, {`"complex64"`, `0`, "", ""},
 	} {
-		typ, err := ParseV3(json.RawMessage(c.typ))
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(ParseV3(json.RawMessage(c.typ)))(t)
 		elem, err := typ.ReadFillV3(json.RawMessage(c.fill))
 		if got := hex.EncodeToString(elem); got != c.elem || (err == nil) != (c.elem != "") || err != nil && !errors.Is(err, ErrValue) {
 			t.Errorf("%s %s: %s, %v; want %s", c.typ, c.fill, got, err, c.elem)

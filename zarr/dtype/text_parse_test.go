@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"testing"
 )
@@ -17,10 +18,7 @@ func TestParseJSON(t *testing.T) {
 	for _, typ := range allTypes(t) {
 		for range 100 {
 			elem := randomElem(r, typ)
-			line, err := typ.AppendJSON(nil, elem)
-			if err != nil {
-				t.Fatal(err)
-			}
+			line := must.Get(typ.AppendJSON(nil, elem))(t)
 			got, err := typ.ParseJSON([]byte("x"), line)
 			if err != nil || got[0] != 'x' {
 				t.Fatalf("seed %d: %s %s: %x, %v", seed, typ, line, got, err)

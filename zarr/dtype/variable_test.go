@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -12,23 +13,16 @@ import (
 func build(t testing.TB, prefix []byte, elems ...string) []byte {
 	t.Helper()
 	b, err := NewBuilder(prefix, len(elems))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, e := range elems {
 		if i%2 == 0 {
 			err = b.Append([]byte(e))
 		} else {
 			err = b.AppendString(e)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	p, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(b.Finish())(t)
 	return p
 }
 
@@ -141,10 +135,7 @@ func TestVariableValidate(t *testing.T) {
 		{NewJSON(), []string{``}, false},
 		{NewInt(8), []string{"a"}, false},
 	} {
-		v, err := OpenVariable(build(t, nil, c.elems...), len(c.elems))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(OpenVariable(build(t, nil, c.elems...), len(c.elems)))(t)
 		if err := v.Validate(c.typ); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrValue) {
 			t.Errorf("%s %q: %v", c.typ, c.elems, err)
 		}
@@ -159,14 +150,9 @@ func FuzzVariable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := NewBuilder(nil, v.Len())
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(NewBuilder(nil, v.Len()))(t)
 		for i := range v.Len() {
-			if err := b.Append(v.At(i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Append(v.At(i)))
 		}
 		if again, err := b.Finish(); err != nil || !bytes.Equal(again, buf) {
 			t.Fatalf("%x came back as %x, %v", buf, again, err)

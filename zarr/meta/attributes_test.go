@@ -3,6 +3,7 @@ package meta
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"slices"
 	"testing"
@@ -55,9 +56,7 @@ func TestAttributesChange(t *testing.T) {
 	b := a
 	raw := json.RawMessage(` {"k":  "<i4"} `)
 	for _, err := range []error{b.Set("x", 5), b.Set("z", "<é>"), b.Set("raw", raw)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	raw[2] = 'X'
 	if !b.Delete("y") || b.Delete("y") {

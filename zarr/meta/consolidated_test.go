@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -19,10 +20,7 @@ func TestConsolidatedV3(t *testing.T) {
 	doc := metatest.Edit(t, metatest.GroupDoc, "attributes", `{"root":1}`, "consolidated_metadata", `{"kind":"inline","must_understand":false,"metadata":{
 		"g": {"zarr_format": 3, "node_type": "group", "consolidated_metadata": {"kind":"inline","must_understand":false,"metadata":{"wrong":{}}}},
 		"g/a": `+metatest.ArrayDoc+`, "g/bad": `+bad+`, "/b": `+metatest.GroupDoc+`, "g/../x": `+metatest.GroupDoc+`, "n": 1, "": `+metatest.GroupDoc+`}}`)
-	m, err := meta.ParseV3([]byte(doc), reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(meta.ParseV3([]byte(doc), reg))(t)
 	if got := slices.Sorted(maps.Keys(m.Consolidated)); !slices.Equal(got, []string{"b", "g", "g/a"}) {
 		t.Errorf("nodes %q", got)
 	}
@@ -118,9 +116,7 @@ func TestConsolidatedV2(t *testing.T) {
 	doc := `{"zarr_consolidated_format":1,"metadata":{".zgroup":` + group + `,".zattrs":{"t":NaN},"a/.zgroup":` + group + `,"a/.zarray":` + metatest.ArrayDocV2 +
 		`,"b/.zarray":{},"c/.zattrs":{},"../d/.zgroup":` + group + `,"e/.zgroup":` + group + `,"e/.zattrs":[]}}`
 	nodes, broken, err := meta.ParseConsolidatedV2([]byte(doc), reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := slices.Sorted(maps.Keys(nodes)); !slices.Equal(got, []string{"", "a"}) || !nodes["a"].Array {
 		t.Errorf("nodes %q", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
@@ -61,7 +62,7 @@ func TestToV3(t *testing.T) {
 				}
 			case "attributes": // NaN has become a string
 			case "codecs":
-				a, b := must(v2.Codecs.V2()), must(m.Codecs.V2())
+				a, b := must.Have(v2.Codecs.V2()), must.Have(m.Codecs.V2())
 				if a.Order != b.Order || !a.Type.Equal(b.Type) {
 					t.Errorf("%s: codecs %v", doc, a)
 				}
@@ -79,11 +80,11 @@ func TestToV3(t *testing.T) {
 			t.Errorf("%v: %v", set, err)
 		}
 	}
-	if _, err := must(meta.ParseDraft3Array([]byte(metatest.ArrayDocDraft), reg)).ToV3(reg); !noForm(err) {
+	if _, err := must.Have(meta.ParseDraft3Array([]byte(metatest.ArrayDocDraft), reg)).ToV3(reg); !noForm(err) {
 		t.Errorf("draft: %v", err)
 	}
 	m := parseV3(t, metatest.ArrayDoc)
-	if c := must(m.ToV3(reg)); c == m || !c.Equal(m) {
+	if c := must.Have(m.ToV3(reg)); c == m || !c.Equal(m) {
 		t.Error("v3 to v3")
 	}
 }
@@ -105,7 +106,7 @@ func TestToV2(t *testing.T) {
 		}
 	}
 	m := parseV3(t, metatest.Edit(t, metatest.ArrayDoc, append(v2keys, "dimension_names", `["y","x"]`, "attributes", `{"a":1}`, "data_type", `"float32"`, "codecs", `[{"name":"bytes","configuration":{"endian":"big"}}]`, "fill_value", `"NaN"`)...))
-	c := must(m.ToV2(reg))
+	c := must.Have(m.ToV2(reg))
 	docs := printed(t, c)
 	if got := string(jsontext.Canonical(json.RawMessage(docs[meta.DocArrayV2]))); got != `{"chunks":[2,3],"compressor":null,"dtype":">f4","fill_value":"NaN","filters":null,"order":"C","shape":[4,6],"zarr_format":2}` {
 		t.Error(got)
@@ -113,12 +114,12 @@ func TestToV2(t *testing.T) {
 	if got := string(jsontext.Canonical(json.RawMessage(docs[meta.DocAttrsV2]))); got != `{"_ARRAY_DIMENSIONS":["y","x"],"a":1}` {
 		t.Error(got)
 	}
-	if g := must(parseV3(t, metatest.Edit(t, metatest.GroupDoc, "attributes", `{"a":1}`)).ToV2(reg)); g.Array || string(g.Attributes.Text()) != `{"a":1}` {
+	if g := must.Have(parseV3(t, metatest.Edit(t, metatest.GroupDoc, "attributes", `{"a":1}`)).ToV2(reg)); g.Array || string(g.Attributes.Text()) != `{"a":1}` {
 		t.Error("group")
 	}
 	// v1 arrays have the chunks of v2.
-	v1 := must(meta.ParseV1([]byte(`{"zarr_format":1,"shape":[4],"chunks":[2],"dtype":"<i2","compression":"zlib","compression_opts":1,"fill_value":3,"order":"C"}`), nil, reg))
-	c = must(v1.ToV2(reg))
+	v1 := must.Have(meta.ParseV1([]byte(`{"zarr_format":1,"shape":[4],"chunks":[2],"dtype":"<i2","compression":"zlib","compression_opts":1,"fill_value":3,"order":"C"}`), nil, reg))
+	c = must.Have(v1.ToV2(reg))
 	if got := string(jsontext.Canonical(json.RawMessage(printed(t, c)[meta.DocArrayV2]))); got != `{"chunks":[2],"compressor":{"id":"zlib","level":1},"dtype":"<i2","fill_value":3,"filters":null,"order":"C","shape":[4],"zarr_format":2}` {
 		t.Error(got)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -131,11 +132,11 @@ func TestDraft3(t *testing.T) {
 // TestDraft3Change: what was parsed can be printed, and nothing else.
 func TestDraft3Change(t *testing.T) {
 	reg := builtin.Registry()
-	m := must(meta.ParseDraft3Array([]byte(metatest.ArrayDocDraft), reg))
+	m := must.Have(meta.ParseDraft3Array([]byte(metatest.ArrayDocDraft), reg))
 	for what, change := range map[string]func(*meta.Meta){
 		"shape":      func(c *meta.Meta) { c.Shape[0] = 7 },
 		"fill value": func(c *meta.Meta) { c.Fill = []byte{9, 0, 0, 0} },
-		"attributes": func(c *meta.Meta) { check(t, c.Attributes.Set("a", 1)) },
+		"attributes": func(c *meta.Meta) { must.Do(t, c.Attributes.Set("a", 1)) },
 		"keys":       func(c *meta.Meta) { c.Keys = meta.V2Keys('.', 2) },
 		"grid":       func(c *meta.Meta) { c.Grid = meta.RegularGrid([]int{1, 1}) },
 		"type":       func(c *meta.Meta) { c.Type = c.Type.WithOrder(dtype.Big) },
@@ -147,7 +148,7 @@ func TestDraft3Change(t *testing.T) {
 			t.Errorf("other %s: %s, %v", what, docs, err)
 		}
 	}
-	for _, g := range []*meta.Meta{must(meta.ParseDraft3Group([]byte(`{"attributes":{"t":1}}`))), {Version: meta.Draft3}} {
+	for _, g := range []*meta.Meta{must.Have(meta.ParseDraft3Group([]byte(`{"attributes":{"t":1}}`))), {Version: meta.Draft3}} {
 		g = g.Clone()
 		g.Attributes.Delete("t")
 		if docs, err := g.Print(); !errors.Is(err, meta.ErrNoForm) {

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
@@ -59,7 +60,7 @@ func TestCollectMetadata(t *testing.T) {
 	}
 	for _, area := range metaAreas {
 		var out bytes.Buffer
-		err := filepath.WalkDir(filepath.Join(root, area), func(p string, d fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(filepath.Join(root, area), func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.Name() != "expect.json" {
 				return err
 			}
@@ -76,13 +77,8 @@ func TestCollectMetadata(t *testing.T) {
 				out.Write(append(line, '\n'))
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join("testdata", "metadata", area+".jsonl"), out.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		}))
+		must.Do(t, os.WriteFile(filepath.Join("testdata", "metadata", area+".jsonl"), out.Bytes(), 0o666))
 	}
 }
 
@@ -96,9 +92,7 @@ func collectCase(t *testing.T, dir, name string) (c metaCase, ok bool) {
 		Nodes                                                 []metaNode
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "expect.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := json.Unmarshal(raw, &e); err != nil {
 		t.Fatal(dir, err)
 	}
@@ -125,10 +119,7 @@ func collectCase(t *testing.T, dir, name string) (c metaCase, ok bool) {
 	}
 	store := os.DirFS(filepath.Join(dir, e.Store))
 	if strings.HasSuffix(e.Store, ".zip") {
-		z, err := zip.OpenReader(filepath.Join(dir, e.Store))
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := must.Get(zip.OpenReader(filepath.Join(dir, e.Store)))(t)
 		defer z.Close()
 		store = z
 	}
@@ -160,10 +151,7 @@ func isDocument(key string) bool {
 func readCases(t testing.TB) []metaCase {
 	var all []metaCase
 	for _, area := range metaAreas {
-		f, err := os.Open(filepath.Join("testdata", "metadata", area+".jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(filepath.Join("testdata", "metadata", area+".jsonl")))(t)
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -173,9 +161,7 @@ func readCases(t testing.TB) []metaCase {
 			}
 			all = append(all, c)
 		}
-		if err := errors.Join(lines.Err(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(lines.Err(), f.Close()))
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -112,10 +113,7 @@ func FuzzParseV2(f *testing.F) {
 			reparse(t, m, reg)
 		}
 		if nodes, _, err := meta.ParseConsolidatedV2(doc, reg); err == nil {
-			text, err := meta.PrintConsolidatedV2(nodes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(meta.PrintConsolidatedV2(nodes))(t)
 			again, _, err := meta.ParseConsolidatedV2(text, reg)
 			if err != nil || len(again) != len(nodes) {
 				t.Fatalf("%q is printed as %q, %v", doc, text, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -21,10 +22,7 @@ func edges(lengths ...int64) meta.Edges {
 
 func newGrid(t testing.TB, dims ...meta.Edges) meta.Grid {
 	t.Helper()
-	g, err := meta.RectilinearGrid(dims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(meta.RectilinearGrid(dims))(t)
 	return g
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
@@ -41,10 +42,7 @@ func parseV2(t testing.TB, doc, attrs string) *meta.Meta {
 
 func printed(t testing.TB, m *meta.Meta) map[string]string {
 	t.Helper()
-	docs, err := m.Print()
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(m.Print())(t)
 	out := make(map[string]string)
 	for name, text := range docs {
 		out[name] = string(text)
@@ -68,13 +66,13 @@ func TestPrintKeepsText(t *testing.T) {
 }`
 	m := parseV3(t, doc)
 	for field, change := range map[string]func(*meta.Meta){
-		"attributes":         func(c *meta.Meta) { check(t, c.Attributes.Set("new", 1)) },
+		"attributes":         func(c *meta.Meta) { must.Do(t, c.Attributes.Set("new", 1)) },
 		"shape":              func(c *meta.Meta) { c.Shape[0] = 5 },
 		"fill_value":         func(c *meta.Meta) { c.Fill = make([]byte, 8) },
 		"chunk_grid":         func(c *meta.Meta) { c.Grid = meta.RegularGrid([]int{1, 1}) },
 		"chunk_key_encoding": func(c *meta.Meta) { c.Keys = meta.V2Keys('.', 2) },
 		"codecs": func(c *meta.Meta) {
-			c.Codecs = must(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}}]`)))
+			c.Codecs = must.Have(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"big"}}]`)))
 		},
 		"data_type":            func(c *meta.Meta) { c.Type = dtype.NewInt(64) },
 		"dimension_names":      func(c *meta.Meta) { x := "x"; c.DimensionNames = []*string{&x, nil} },
@@ -104,21 +102,6 @@ func TestPrintKeepsText(t *testing.T) {
 			t.Fatalf("changing a clone changed the original: %s", field)
 		}
 	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must is for what cannot fail.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 // changedText returns the members of a document whose text is another one in
@@ -164,10 +147,10 @@ func changedText(t *testing.T, doc, got string) []string {
 func TestPrintNew(t *testing.T) {
 	x := "x"
 	m := &meta.Meta{Version: meta.V3, Array: true, Shape: []int64{4, 6}, Type: dtype.NewInt(16), Grid: meta.RegularGrid([]int{2, 3}), Keys: meta.DefaultKeys('/', 2),
-		Fill: []byte{7, 0}, Codecs: must(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`))),
+		Fill: []byte{7, 0}, Codecs: must.Have(builtin.Registry().ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`))),
 		DimensionNames: []*string{&x, nil}}
-	check(t, m.Validate())
-	check(t, m.Attributes.Set("units", "m"))
+	must.Do(t, m.Validate())
+	must.Do(t, m.Attributes.Set("units", "m"))
 	want := `{
   "zarr_format": 3,
   "node_type": "array",
@@ -252,7 +235,7 @@ func TestPrintV2Attributes(t *testing.T) {
 	}
 	// A program that changes the attribute alone means it.
 	c = m.Clone()
-	check(t, c.Attributes.Set(meta.DimensionsKey, []string{"b", "a"}))
+	must.Do(t, c.Attributes.Set(meta.DimensionsKey, []string{"b", "a"}))
 	if got := parseV2(t, metatest.ArrayDocV2, printed(t, c)[meta.DocAttrsV2]).DimensionNames; *got[0] != "b" {
 		t.Errorf("dimension %s", *got[0])
 	}
@@ -300,10 +283,10 @@ func TestValidate(t *testing.T) {
 		"fill_value":               func(c *meta.Meta) { c.Fill = nil },
 		"codecs":                   func(c *meta.Meta) { c.Codecs = codecs.Chain{} },
 		"node_type":                func(c *meta.Meta) { c.Array = false },
-		"codecs[0].configuration.": func(c *meta.Meta) { c.Codecs = must(builtin.Registry().ParseV3(json.RawMessage(`["bytes"]`))) },
+		"codecs[0].configuration.": func(c *meta.Meta) { c.Codecs = must.Have(builtin.Registry().ParseV3(json.RawMessage(`["bytes"]`))) },
 	} {
 		c := parseV3(t, metatest.ArrayDoc).Clone()
-		check(t, c.Validate())
+		must.Do(t, c.Validate())
 		change(c)
 		if err := c.Validate(); !errors.Is(err, meta.ErrMetadata) || !strings.HasPrefix(err.Error(), "metadata: "+strings.TrimRight(field, ": ")) {
 			t.Errorf("%s: %v", field, err)

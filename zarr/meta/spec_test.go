@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/internal/metatest"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -273,10 +274,7 @@ func TestBase64FillOrder(t *testing.T) {
 		if c.Codecs, err = reg.ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"` + map[string]string{"little": "big", "big": "little"}[endian] + `"}}]`)); err != nil {
 			t.Fatal(err)
 		}
-		docs, err := c.Print()
-		if err != nil {
-			t.Fatal(err)
-		}
+		docs := must.Get(c.Print())(t)
 		if again, err := meta.ParseV3(docs[meta.DocV3], reg); err != nil || string(again.Fill) != want {
 			t.Errorf("%s: %s: %v", endian, docs[meta.DocV3], err)
 		}
@@ -294,10 +292,7 @@ func TestDimensionsV2(t *testing.T) {
 		`{"_ARRAY_DIMENSIONS":["y","x","z"]}`: `[]`,
 		`{}`:                                  `[]`,
 	} {
-		m, err := meta.ParseV2Array([]byte(metatest.ArrayDocV2), []byte(attr), reg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(meta.ParseV2Array([]byte(metatest.ArrayDocV2), []byte(attr), reg))(t)
 		if got := string(meta.AppendNames(nil, m.DimensionNames)); got != want || string(m.Attributes.Text()) != attr {
 			t.Errorf("%s: %s, %s", attr, got, m.Attributes.Text())
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -21,10 +22,7 @@ func values(t *testing.T, f *File) string {
 	t.Helper()
 	var list []string
 	for p, size := f.Data, f.Type.Size(); len(p) > 0; p = p[size:] {
-		v, err := f.Type.AppendJSON(nil, p[:size])
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(f.Type.AppendJSON(nil, p[:size]))(t)
 		list = append(list, string(v))
 	}
 	return strings.Join(list, " ")
@@ -39,10 +37,7 @@ func TestReadNumPy(t *testing.T) {
 		"scalar":  "[] 1.5", "empty": "[3 0] ", "generic": "[2] 1 2", "text": `[2] "a" "é€"`,
 		"names": `[1] {"é":0,"q'\\":0}`, "titles": `[1] {"x":1,"y":2}`, "version2": "[3] 0 1 2",
 	} {
-		b, err := os.ReadFile(filepath.Join("testdata", name+".npy"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("testdata", name+".npy")))(t)
 		f, err := Read(bytes.NewReader(b), 1<<20)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -53,10 +48,7 @@ func TestReadNumPy(t *testing.T) {
 		}
 		// What is written is what numpy writes, apart from padding, byte order,
 		// order of dimensions, titles and version.
-		again, err := AppendHeader(nil, f.Type, f.Shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(AppendHeader(nil, f.Type, f.Shape))(t)
 		if again = append(again, f.Data...); !bytes.Equal(again, b) && slices.Contains([]string{"scalar", "empty", "generic", "fields"}, name) {
 			t.Errorf("%s: written as %q, was %q", name, again, b)
 		}
@@ -194,10 +186,7 @@ func TestAppendHeader(t *testing.T) {
 	for i := range fields {
 		fields[i] = dtype.Field{Name: fmt.Sprint("field ", i), Type: dtype.NewInt(8)}
 	}
-	wide, err := dtype.NewStruct(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := must.Get(dtype.NewStruct(fields))(t)
 	for _, typ := range []dtype.Type{dtype.NewInt(8), dtype.NewBool(), wide} {
 		for rank := range 5 {
 			b, err := AppendHeader([]byte("x"), typ, make([]int64, rank))
@@ -220,10 +209,7 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(names, err)
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

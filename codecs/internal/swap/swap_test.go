@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Only the big-endian scalars are swapped; bytes behind the last whole element
 // stay.
 func TestWords(t *testing.T) {
-	record, err := dtype.NewStruct([]dtype.Field{
+	record := must.Get(dtype.NewStruct([]dtype.Field{
 		{Name: "a", Type: dtype.NewInt(16).WithOrder(dtype.Big)}, {Name: "b", Type: dtype.NewUint(8)},
 		{Name: "c", Type: dtype.NewComplex(64).WithOrder(dtype.Big)}, {Name: "d", Type: dtype.NewInt(16)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, c := range []struct {
 		typ  dtype.Type
 		flat int

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -34,9 +35,7 @@ func FuzzFillAttribute(f *testing.F) {
 				continue
 			}
 			text := fillAttributeV3(typ, elem)
-			if err := m.Attributes.Set(cf.FillAttribute, text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Attributes.Set(cf.FillAttribute, text))
 			again, ok := cf.MissingElement(m)
 			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
 				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
@@ -52,10 +51,7 @@ func TestConvertFill(t *testing.T) {
 		if m.NullFill {
 			return "null"
 		}
-		text, err := m.Type.PrintFillV2(m.Fill)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(m.Type.PrintFillV2(m.Fill))(t)
 		return string(text)
 	}
 	attribute := func(m *zarr.Meta) string {
@@ -110,17 +106,11 @@ func TestConvertFill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		out, err := convertMeta(m, convert, builtin.Registry(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil))(t)
 		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
 			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
 		}
-		again, err := convertMeta(out, m.Version, builtin.Registry(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil))(t)
 		before, ok := cf.MissingElement(m)
 		if cf.FillIsMissing(m) {
 			before, ok = m.Fill, true

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -20,28 +21,17 @@ import (
 func sparse(t *testing.T, n int64) *kv.Mem {
 	t.Helper()
 	store := kv.NewMem()
-	a, err := zarr.Create(t.Context(), store, "a", zarr.Spec{Shape: []int64{2 * n}, Chunks: []int64{2}, DataType: "int32", DimensionNames: []string{"x"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := zarr.Write(t.Context(), a, zarr.Sel(zarr.Slice(0, 2, 1)), []int32{5, 6}); err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), store, "a", zarr.Spec{Shape: []int64{2 * n}, Chunks: []int64{2}, DataType: "int32", DimensionNames: []string{"x"}}, nil))(t)
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.Slice(0, 2, 1)), []int32{5, 6}))
 	return store
 }
 
 // candidates is the store as one that cannot be listed.
 func candidates(t *testing.T, store *kv.Mem) *listing.View {
 	t.Helper()
-	n, err := zarr.Open(t.Context(), store, "a", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(zarr.Open(t.Context(), store, "a", nil))(t)
 	group := &zarr.Meta{Version: zarr.V3}
-	v, err := listing.New(struct{ kv.Reader }{store}, []listing.Node{{Dir: "", Meta: group}, {Dir: "a/", Meta: n.Meta()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(listing.New(struct{ kv.Reader }{store}, []listing.Node{{Dir: "", Meta: group}, {Dir: "a/", Meta: n.Meta()}}))(t)
 	return v
 }
 
@@ -73,10 +63,7 @@ func TestMissingOfCandidates(t *testing.T) {
 					t.Errorf("%s: chunk %d: %v", name, i, err)
 				}
 			}
-			a, err := zarr.OpenArray(t.Context(), out, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(zarr.OpenArray(t.Context(), out, "", nil))(t)
 			got, _, err := zarr.Read[int32](t.Context(), a, zarr.Sel())
 			if err != nil || fmt.Sprint(got) != "[5 6 0 0 0 0]" || !a.Meta().NullFill {
 				t.Errorf("%s: %v, %v", name, got, err)
@@ -106,14 +93,9 @@ func (m *meeting) Set(ctx context.Context, key string, value []byte) error {
 
 // Missing chunks are written by all workers.
 func TestMissingOnPool(t *testing.T) {
-	plan, err := New(t.Context(), sparse(t, 600), "a", &zarr.OpenOptions{Registry: builtin.Registry()}, zarr.V2, Options{Written: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(New(t.Context(), sparse(t, 600), "a", &zarr.OpenOptions{Registry: builtin.Registry()}, zarr.V2, Options{Written: 1 << 20}))(t)
 	out := &meeting{Mem: kv.NewMem(), both: make(chan struct{})}
-	if err := plan.Arrays[0].writeMissing(t.Context(), out, transfer.NewPool(2), func(int64) {}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, plan.Arrays[0].writeMissing(t.Context(), out, transfer.NewPool(2), func(int64) {}))
 	if n := out.n.Load(); n != 599 {
 		t.Errorf("%d chunks written", n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -48,9 +49,7 @@ func omeStore(t *testing.T, v zarr.Version) *kv.Mem {
 	t.Helper()
 	store := kv.NewMem()
 	set := func(key, doc string) {
-		if err := store.Set(t.Context(), strings.TrimPrefix(key, "/"), []byte(doc)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Set(t.Context(), strings.TrimPrefix(key, "/"), []byte(doc)))
 	}
 	for path, attrs := range omeStores[v] {
 		if v == zarr.V2 {
@@ -77,13 +76,8 @@ func contents(t *testing.T, store kv.ReadLister) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for key, err := range store.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := kv.Get(t.Context(), store, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		doc := must.Get(kv.Get(t.Context(), store, key))(t)
 		out[key] = string(doc)
 	}
 	return out
@@ -94,21 +88,14 @@ func TestOME(t *testing.T) {
 	open := &zarr.OpenOptions{Registry: builtin.Registry()}
 	for from, to := range map[zarr.Version]zarr.Version{zarr.V2: zarr.V3, zarr.V3: zarr.V2} {
 		store := omeStore(t, from)
-		plan, err := New(t.Context(), store, "", open, to, Options{Written: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(New(t.Context(), store, "", open, to, Options{Written: 1 << 20}))(t)
 		if err := plan.LeaveKeys(store.List(t.Context(), kv.ListOptions{})); err != nil || plan.AllNotes != 0 || plan.AllBehind != 0 {
 			t.Errorf("to v%v: %q, left behind %q, %v", to, plan.Notes, plan.Behind, err)
 		}
 		out := kv.NewMem()
 		report := func(int64) {}
-		if err := plan.CopyChunks(t.Context(), out, transfer.NewPool(2), report); err != nil {
-			t.Fatal(err)
-		}
-		if err := plan.CopyDocuments(t.Context(), out, report); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plan.CopyChunks(t.Context(), out, transfer.NewPool(2), report))
+		must.Do(t, plan.CopyDocuments(t.Context(), out, report))
 		got := contents(t, out)
 		want := contents(t, omeStore(t, to))
 		if to == zarr.V2 { // names of dimensions, under which a fill value of v2 means a missing value
@@ -180,9 +167,7 @@ func TestOMEWithoutForm(t *testing.T) {
 			docs, to = map[string]string{".zgroup": `{"zarr_format":2}`, ".zattrs": c.attrs}, zarr.V3
 		}
 		for key, doc := range docs {
-			if err := store.Set(t.Context(), key, []byte(doc)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, store.Set(t.Context(), key, []byte(doc)))
 		}
 		open := &zarr.OpenOptions{Registry: builtin.Registry()}
 		plan, err := New(t.Context(), store, "", open, to, Options{})
@@ -193,10 +178,7 @@ func TestOMEWithoutForm(t *testing.T) {
 		if c.want == "" && plan.AllNotes != 0 || c.want != "" && (plan.AllNotes != 1 || !strings.Contains(plan.Notes[0], c.want)) {
 			t.Errorf("%s: notes %q, not %q", c.attrs, plan.Notes, c.want)
 		}
-		n, err := zarr.Open(t.Context(), plan.Documents, "", open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(zarr.Open(t.Context(), plan.Documents, "", open))(t)
 		if got := string(n.Meta().Attributes.Text()); !sameDocument(got, c.attrs) {
 			t.Errorf("%s became %s", c.attrs, got)
 		}
@@ -209,13 +191,8 @@ func TestOMEAxes(t *testing.T) {
 	open := &zarr.OpenOptions{Registry: builtin.Registry()}
 	store := omeStore(t, zarr.V2)
 	plan, err := New(t.Context(), store, "A/1/0/0", open, zarr.V3, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := zarr.OpenArray(t.Context(), plan.Documents, "", open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	a := must.Get(zarr.OpenArray(t.Context(), plan.Documents, "", open))(t)
 	if d := a.Meta().DimensionNames; len(d) != 3 || *d[0] != "c" || *d[2] != "x" {
 		t.Errorf("dimensions %v", d)
 	}
@@ -225,9 +202,7 @@ func TestOMEAxes(t *testing.T) {
 		t.Error("other dimensions than axes are not named")
 	}
 	doc := strings.Replace(contents(t, store)["A/1/0/0/.zarray"], `[2,2,2]`, `[2,2]`, 1)
-	if err := store.Set(t.Context(), "A/1/0/0/.zarray", []byte(strings.Replace(doc, `[1,2,2]`, `[2,2]`, 1))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Set(t.Context(), "A/1/0/0/.zarray", []byte(strings.Replace(doc, `[1,2,2]`, `[2,2]`, 1))))
 	if plan, err = New(t.Context(), store, "", open, zarr.V3, Options{}); err != nil || plan.AllNotes != 1 || !strings.HasPrefix(plan.Notes[0], "/A/1/0/0: ") {
 		t.Errorf("notes %q, %v", plan.Notes, err)
 	}
@@ -235,10 +210,7 @@ func TestOMEAxes(t *testing.T) {
 
 // ome-zarr-py writes the group of labels without a version.
 func TestOMELabelsWithoutVersion(t *testing.T) {
-	attrs, err := zarr.ParseAttributes([]byte(`{"ome":{"labels":["nuclei"]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	attrs := must.Get(zarr.ParseAttributes([]byte(`{"ome":{"labels":["nuclei"]}}`)))(t)
 	got, err := ome04(attrs, "labels")
 	if text := string(got.Text()); err != nil || text != `{"labels":["nuclei"]}` {
 		t.Errorf("%s, %v", text, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -34,13 +35,8 @@ func (c *counting) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string,
 // servers ask it for each.
 func TestViewBelowChunk(t *testing.T) {
 	store := &counting{Mem: kv.NewMem()}
-	a, err := zarr.Create(t.Context(), store, "a", zarr.Spec{Version: zarr.V2, Shape: []int64{200, 2}, Chunks: []int64{1, 1}, DataType: "int8"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := zarr.Write(t.Context(), a, zarr.Sel(zarr.Slice(0, 100, 1)), slices.Repeat([]int8{5}, 200)); err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), store, "a", zarr.Spec{Version: zarr.V2, Shape: []int64{200, 2}, Chunks: []int64{1, 1}, DataType: "int8"}, nil))(t)
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.Slice(0, 100, 1)), slices.Repeat([]int8{5}, 200)))
 	v := NewView(store, &zarr.OpenOptions{Registry: builtin.Registry()}, zarr.V3, true)
 	for key, want := range map[string]bool{"a/c/150/0/": false, "a/c/7/0/": false, "a/c/7/0/x": false, "a/c/7/": true, "a/c/7/0": true, "a/c/150/": false, "a/c/200/": false} {
 		store.keys = 0
@@ -51,9 +47,7 @@ func TestViewBelowChunk(t *testing.T) {
 			t.Errorf("%s: %d keys were listed", key, store.keys)
 		}
 	}
-	if _, err := zarr.Create(t.Context(), store, "0", zarr.Spec{Shape: []int64{1}, Chunks: []int64{1}, DataType: "int8"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zarr.Create(t.Context(), store, "0", zarr.Spec{Shape: []int64{1}, Chunks: []int64{1}, DataType: "int8"}, nil))(t)
 	v = NewView(store, &zarr.OpenOptions{Registry: builtin.Registry()}, zarr.V2, true)
 	if found, err := kv.Any(t.Context(), v, "0/"); err != nil || !found {
 		t.Errorf("an array named like a chunk has keys: %v, %v", found, err)
@@ -68,14 +62,9 @@ func TestViewMissingChunk(t *testing.T) {
 		kept  bool
 	}{{2, true}, {1 << 20, false}} {
 		store := kv.NewMem()
-		a, err := zarr.Create(t.Context(), store, "a", zarr.Spec{Shape: []int64{2 * c.chunk}, Chunks: []int64{c.chunk},
-			DataType: "int32", DimensionNames: []string{"x"}, Codecs: json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := zarr.Write(t.Context(), a, zarr.Sel(zarr.At(0)), []int32{5}); err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(zarr.Create(t.Context(), store, "a", zarr.Spec{Shape: []int64{2 * c.chunk}, Chunks: []int64{c.chunk},
+			DataType: "int32", DimensionNames: []string{"x"}, Codecs: json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil))(t)
+		must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.At(0)), []int32{5}))
 		v := NewView(store, &zarr.OpenOptions{Registry: builtin.Registry()}, zarr.V2, true)
 		made := func() bool {
 			n, err := v.node(t.Context(), "a")

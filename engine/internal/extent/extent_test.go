@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -14,13 +15,9 @@ func TestSeparate(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) Extent { return Extent{Path: filepath.Join(dir, name)} }
 	for _, name := range []string{"source/inner", "beside", "db/packs"} {
-		if err := os.MkdirAll(at(name).Path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(at(name).Path, 0o777))
 	}
-	if err := os.WriteFile(at("db/"+txn.FormatFile).Path, []byte(txn.FormatWord+" 1\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(at("db/"+txn.FormatFile).Path, []byte(txn.FormatWord+" 1\n"), 0o666))
 	if err := os.Symlink(at("source").Path, at("link").Path); err != nil {
 		t.Skip(err)
 	}

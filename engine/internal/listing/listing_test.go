@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -65,9 +66,7 @@ func TestCandidatesModel(t *testing.T) {
 		t.Helper()
 		var got []string
 		for key, err := range c.List(context.Background(), opts) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, key)
 		}
 		var wanted []string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -57,13 +58,6 @@ func newTracking() tracking {
 	return tracking{s, NewCopies(s, &zarr.OpenOptions{})}
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Copies that are made again from what changed are those that are made from all nodes.
 func TestCopiesOfWhatChanged(t *testing.T) {
 	ctx := context.Background()
@@ -82,7 +76,7 @@ func TestCopiesOfWhatChanged(t *testing.T) {
 			}
 			group := func(path string) {
 				_, err := zarr.CreateGroup(ctx, s, path, zarr.Attributes{}, open)
-				ok(t, err)
+				must.Do(t, err)
 			}
 			group("")
 			for range 3 {
@@ -90,8 +84,8 @@ func TestCopiesOfWhatChanged(t *testing.T) {
 			}
 			group("n0")
 			group("n0/n1")
-			ok(t, zarr.Consolidate(ctx, s, "n0/n1", open))
-			ok(t, zarr.Consolidate(ctx, s, "", open))
+			must.Do(t, zarr.Consolidate(ctx, s, "n0/n1", open))
+			must.Do(t, zarr.Consolidate(ctx, s, "", open))
 			for step := range 12 {
 				what := ""
 				switch at := name(); rnd.IntN(5) {
@@ -103,35 +97,35 @@ func TestCopiesOfWhatChanged(t *testing.T) {
 					_, _ = zarr.CreateGroup(ctx, s, at, zarr.Attributes{}, open)
 				case 2:
 					what = "remove " + at
-					ok(t, s.DeletePrefix(ctx, at+"/"))
+					must.Do(t, s.DeletePrefix(ctx, at+"/"))
 				default:
 					what = "attributes " + at
 					if n, err := zarr.Open(ctx, s, at, &zarr.OpenOptions{Version: version}); err == nil {
 						attrs, err := zarr.ParseAttributes(fmt.Appendf(nil, `{"a": %d}`, rnd.IntN(9)))
-						ok(t, err)
-						ok(t, n.SetAttributes(ctx, attrs))
+						must.Do(t, err)
+						must.Do(t, n.SetAttributes(ctx, attrs))
 					}
 				}
 				if rnd.IntN(2) == 0 {
 					continue
 				}
-				ok(t, s.copies.Refresh(ctx))
+				must.Do(t, s.copies.Refresh(ctx))
 				all := kv.NewMem()
 				for key, err := range s.List(ctx, kv.ListOptions{}) {
-					ok(t, err)
+					must.Do(t, err)
 					b, err := kv.Get(ctx, s.Mem, key)
-					ok(t, err)
-					ok(t, all.Set(ctx, key, b))
+					must.Do(t, err)
+					must.Do(t, all.Set(ctx, key, b))
 				}
-				ok(t, zarr.Consolidate(ctx, all, "", open))
+				must.Do(t, zarr.Consolidate(ctx, all, "", open))
 				key := names.V2Metadata
 				if version == zarr.V3 {
 					key = names.V3
 				}
 				want, err := kv.Get(ctx, all, key)
-				ok(t, err)
+				must.Do(t, err)
 				got, err := kv.Get(ctx, s.Mem, key)
-				ok(t, err)
+				must.Do(t, err)
 				if !bytes.Equal(got, want) {
 					t.Fatalf("format %v, seed %d, step %d (%s):\n%s\nwant\n%s", version, seed, step, what, got, want)
 				}
@@ -149,16 +143,16 @@ func TestCopiesReadWhatChanged(t *testing.T) {
 			s := newTracking()
 			open := &zarr.OpenOptions{Version: version}
 			_, err := zarr.CreateGroup(ctx, s, "", zarr.Attributes{}, open)
-			ok(t, err)
+			must.Do(t, err)
 			for i := range n {
 				_, err := zarr.Create(ctx, s, fmt.Sprintf("a%d", i), zarr.Spec{Shape: []int64{3}, DataType: "int8"}, open)
-				ok(t, err)
+				must.Do(t, err)
 			}
-			ok(t, zarr.Consolidate(ctx, s, "", open))
+			must.Do(t, zarr.Consolidate(ctx, s, "", open))
 			s.reads = 0
 			_, err = zarr.Create(ctx, s, "b", zarr.Spec{Shape: []int64{3}, DataType: "int8"}, open)
-			ok(t, err)
-			ok(t, s.copies.Refresh(ctx))
+			must.Do(t, err)
+			must.Do(t, s.copies.Refresh(ctx))
 			reads = append(reads, s.reads)
 		}
 		if reads[0] != reads[1] {

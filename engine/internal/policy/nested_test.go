@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -45,9 +46,7 @@ func TestListSeparatorsTogether(t *testing.T) {
 		var docs []string
 		for i := range 20 {
 			docs = append(docs, fmt.Sprintf(`"a%d/.zarray":{"zarr_format":2,"shape":[4,4]}`, i))
-			if err := m.Set(t.Context(), fmt.Sprintf("a%d/1/1", i), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Set(t.Context(), fmt.Sprintf("a%d/1/1", i), nil))
 		}
 		text, err := NewSeparators(m).Correct(t.Context(), ".zmetadata", []byte(`{"metadata":{`+strings.Join(docs, ",")+`}}`))
 		if !errors.Is(err, want) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -334,9 +335,7 @@ func FuzzMergeDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, base, ours, theirs string) {
 		p := Policy{}
 		merged, conflicts, err := p.MergeDocument(name, []byte(base), []byte(ours), []byte(theirs), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(conflicts) > 0 || !mergeable(name) {
 			return
 		}

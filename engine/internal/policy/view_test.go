@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -22,9 +23,7 @@ func TestCorrectedView(t *testing.T) {
 			kvtest.Run(t, nil, kvtest.Options{Fill: func(t *testing.T, content map[string][]byte) kv.Reader {
 				m := kv.NewMem()
 				for k, v := range content {
-					if err := m.Set(t.Context(), k, v); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, m.Set(t.Context(), k, v))
 				}
 				return WithSeparators(WithTold(plain(m)))
 			}})
@@ -54,30 +53,22 @@ func TestToldView(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, all := kv.NewMem(), kv.NewMem()
 			for key, text := range c.has {
-				if err := errors.Join(store.Set(t.Context(), key, []byte(text)), all.Set(t.Context(), key, []byte(text))); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(store.Set(t.Context(), key, []byte(text)), all.Set(t.Context(), key, []byte(text))))
 			}
 			for key, text := range c.told {
-				if err := all.Set(t.Context(), key, []byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, all.Set(t.Context(), key, []byte(text)))
 			}
 			view := WithTold(store).(kv.ReadLister)
 			list := func(l kv.Lister, o kv.ListOptions) (keys []string) {
 				for key, err := range l.List(t.Context(), o) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					keys = append(keys, key)
 				}
 				return keys
 			}
 			dir := func(l kv.Lister, prefix string) (names []kv.DirEntry) {
 				for e, err := range kv.ListDir(t.Context(), l, prefix) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					names = append(names, e)
 				}
 				return names
@@ -119,16 +110,11 @@ func TestToldView(t *testing.T) {
 func TestToldOddEntries(t *testing.T) {
 	const array = `{"zarr_format":2,"shape":[1]}`
 	for _, odd := range []string{"..", "../b", "/b", "b//c", "./b", "b/.", "b\\u0000", strings.Repeat("x", 5000)} {
-		store, err := dirkv.Open(t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(dirkv.Open(t.TempDir(), nil))(t)
 		v2 := fmt.Sprintf(`{"zarr_consolidated_format":1,"metadata":{"b/.zarray":%[1]s,"%[2]s/.zarray":%[1]s}}`, array, odd)
 		v3 := fmt.Sprintf(`{"zarr_format":3,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"b":{"a":1},"%s":{"a":1}}}}`, odd)
 		for key, text := range map[string]string{".zmetadata": v2, "zarr.json": v3, "b/0": "x"} {
-			if err := store.Set(t.Context(), key, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, store.Set(t.Context(), key, []byte(text)))
 		}
 		view := WithTold(store).(kv.ReadLister)
 		var keys []string

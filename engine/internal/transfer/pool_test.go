@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"sync/atomic"
 	"testing"
 )
@@ -12,17 +13,14 @@ func TestPoolRunsEachOnceWithinBound(t *testing.T) {
 		p := NewPool(workers)
 		var running, most atomic.Int64
 		counts := make([]atomic.Int64, 1000)
-		err := p.Run(context.Background(), len(counts), func(_ context.Context, i int) error {
+		must.Do(t, p.Run(context.Background(), len(counts), func(_ context.Context, i int) error {
 			n := running.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
 			counts[i].Add(1)
 			running.Add(-1)
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for i := range counts {
 			if c := counts[i].Load(); c != 1 {
 				t.Fatalf("%d workers: call %d ran %d times", workers, i, c)
