@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -293,7 +294,7 @@ func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
 // bounded, except for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
 	o.To, o.Link = names.Clean(o.To), p.link
-	j := &joiner{db: db, plan: p, o: o, meter: &transfer.Meter{}}
+	j := &joiner{db: db, plan: p, o: o, meter: &transfer.Meter{}, contents: map[*appendBase][sha256.Size]byte{}}
 	first, err := p.pieces[0].Open(ctx)
 	if err != nil {
 		return nil, err

@@ -219,8 +219,8 @@ func (p *AppendPlan) widenTimes(ctx context.Context) error {
 		if len(list) == 0 {
 			continue
 		}
-		pass := &piecePass{j: &joiner{plan: p, o: ImportOptions{Link: p.link}}, piece: piece}
-		if err := pass.failed(pass.widen(ctx, list)); err != nil {
+		open := &openPiece{plan: p, piece: piece, reads: func(a *appendArray) bool { return slices.Contains(list, a) }}
+		if err := open.failed(open.widen(ctx, list)); err != nil {
 			return err
 		}
 	}
@@ -228,10 +228,7 @@ func (p *AppendPlan) widenTimes(ctx context.Context) error {
 }
 
 // widen is widenTimes for the arrays of one piece.
-func (p *piecePass) widen(ctx context.Context, list []*appendArray) (err error) {
-	for _, a := range list {
-		a.rewrite = true // it is read
-	}
+func (p *openPiece) widen(ctx context.Context, list []*appendArray) (err error) {
 	if err := p.open(ctx); err != nil {
 		return err
 	}
@@ -261,7 +258,7 @@ func (p *piecePass) widen(ctx context.Context, list []*appendArray) (err error) 
 }
 
 // holdAll takes the references of a piece whose elements are read.
-func (p *piecePass) holdAll(ctx context.Context) error {
+func (p *openPiece) holdAll(ctx context.Context) error {
 	for e, err := range p.set.Entries(ctx) {
 		if err != nil {
 			return err
@@ -280,7 +277,7 @@ func (p *piecePass) holdAll(ctx context.Context) error {
 }
 
 // tryAll converts all elements of an array.
-func (p *piecePass) tryAll(ctx context.Context, a *appendArray) error {
+func (p *openPiece) tryAll(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err != nil || from.as == nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"unsafe"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -70,34 +69,23 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then f
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	view, path, o := kv.Reader(nil), "", src.open
+	from := selection{src: src, open: src.open}
 	if link {
-		if view, err = src.setDocuments(ctx, keep); err != nil {
-			return nil, err
-		}
+		from.at.View, err = src.setDocuments(ctx, keep)
 	} else {
-		sv, err := src.Survey(ctx)
-		if err != nil {
-			return nil, err
-		}
-		at, err := src.dataset(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if o, err = src.openBelow(ctx, at); err != nil {
-			return nil, err
-		}
-		view, path = at.View, at.Path
-		_, o.Consolidated = sv.view.(*listing.View)
+		from, err = src.selection(ctx)
 	}
-	for n, err := range zarr.Walk(ctx, view, path, o) {
+	if err != nil {
+		return nil, err
+	}
+	for n, err := range from.nodes(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
 			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
-		found = append(found, &appendArray{path: names.Relative(n.Path(), path), meta: n.Meta()})
+		found = append(found, &appendArray{path: names.Relative(n.Path(), from.at.Path), meta: n.Meta()})
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
@@ -105,7 +93,7 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then f
 	if then == nil {
 		return found, nil
 	}
-	return then(found, o.Registry)
+	return then(found, from.open.Registry)
 }
 
 // maxDocuments bounds the metadata of one reference set in memory.

@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -26,16 +26,6 @@ func (e elems) size() int64 {
 		n += int64(len(e.vars.At(i))) + 4
 	}
 	return n
-}
-
-// equal compares them bit by bit with others of the same shape and type.
-func (e elems) equal(o elems) bool {
-	for i := range e.vars.Len() {
-		if !bytes.Equal(e.vars.At(i), o.vars.At(i)) {
-			return false
-		}
-	}
-	return bytes.Equal(e.data, o.data)
 }
 
 // pieceArray is an array with elements of the joined array.
@@ -162,7 +152,7 @@ func (a *pieceArray) parts(ctx context.Context, axis int, lo, hi, chunk, start i
 }
 
 // array opens an array of the piece for reading its elements as those of the joined one.
-func (p *piecePass) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
+func (p *openPiece) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
 	from, err := p.stored(ctx, a)
 	return &pieceArray{Array: from, meta: a.meta, as: a.as, t: a.base.meta.Type, misfit: func(e *cf.InexactError) error {
 		return p.unlike(a, textOfType(a.base.meaning()), e.Reason)
@@ -170,98 +160,71 @@ func (p *piecePass) array(ctx context.Context, a *appendArray) (*pieceArray, err
 }
 
 // unlike is the error of an array of a piece whose elements do not fit.
-func (p *piecePass) unlike(a *appendArray, want, got string) error {
-	return &MisfitError{Dim: p.j.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{p.piece.label}, Got: []string{got}}
+func (p *openPiece) unlike(a *appendArray, want, got string) error {
+	return &MisfitError{Dim: p.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{p.piece.label}, Got: []string{got}}
 }
 
-// joinedArray is an array that all pieces are compared with. Its chunks may be
-// on a server, so a short one is read once.
-type joinedArray struct {
-	*pieceArray
-	parts []elems // that were read
-	whole bool    // parts are all elements
-	long  bool    // parts are not kept
+// contentsOf returns a digest of all elements of an array without the dimension. The chunks of
+// the joined array, whose metadata is as, give the order in which elements are read.
+func contentsOf(ctx context.Context, a *pieceArray, as *zarr.Meta) (sum [sha256.Size]byte, err error) {
+	x := *a
+	x.meta = as
+	chunk, length := int64(1), int64(0)
+	if shape := as.Shape; len(shape) > 0 {
+		length = shape[0]
+		if c := as.Grid.Regular(); c != nil {
+			chunk = int64(max(c[0], 1))
+		}
+	}
+	h := sha256.New()
+	err = x.parts(ctx, 0, 0, length, chunk, 0, func(_ []zarr.Index, _, _ int64, e elems) error {
+		h.Write(e.data)
+		for i := range e.vars.Len() {
+			v := e.vars.At(i)
+			fmt.Fprintf(h, "%d\n", len(v))
+			h.Write(v)
+		}
+		return nil
+	})
+	return [sha256.Size]byte(h.Sum(nil)), err
 }
 
-// maxJoined bounds the elements of all arrays that are kept to be compared with.
-// Tests make it small.
-var maxJoined int64 = 32 << 20
-
-// joined returns the joined array that one of a piece must be equal to.
-func (j *joiner) joined(ctx context.Context, a *appendArray) (*joinedArray, error) {
-	if x := j.compared[a.base]; x != nil {
-		return x, nil
+// joined returns the digest of the joined array that an array of a piece must be equal to.
+func (j *joiner) joined(ctx context.Context, a *appendArray) (sum [sha256.Size]byte, err error) {
+	if sum, ok := j.contents[a.base]; ok {
+		return sum, nil
 	}
 	var array *zarr.Array
-	var err error
 	if m := j.model; m != nil {
 		array, err = m.stored(ctx, m.piece.arrays[a.path])
 	} else {
 		array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		sum, err = contentsOf(ctx, plainArray(array), a.base.meta)
 	}
-	x := &joinedArray{pieceArray: plainArray(array)}
-	if j.compared == nil {
-		j.compared = map[*appendBase]*joinedArray{}
+	if err == nil {
+		j.contents[a.base] = sum
 	}
-	j.compared[a.base] = x
-	return x, nil
+	return sum, err
 }
 
 // equal checks that an array without the dimension has the elements of the
 // joined one.
 func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
+	var is, want [sha256.Size]byte
 	got, err := p.array(ctx, a)
-	if err != nil {
-		return err
+	if err == nil {
+		is, err = contentsOf(ctx, got, a.base.meta)
 	}
-	want, err := p.j.joined(ctx, a)
-	if err != nil {
-		return err
+	if err == nil {
+		want, err = p.j.joined(ctx, a)
 	}
-	switch err := p.j.same(ctx, want, got); err {
-	case nil:
-		return nil
-	case errEnough:
+	switch {
+	case err != nil:
+		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.plan.dim, err)
+	case is != want:
 		return p.unlike(a, "one set of elements", "another")
-	default:
-		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.j.plan.dim, err)
 	}
-}
-
-// same returns errEnough if the elements of two arrays of one shape differ.
-func (j *joiner) same(ctx context.Context, x *joinedArray, got *pieceArray) error {
-	chunk, length, at := int64(1), int64(0), 0
-	if shape := x.meta.Shape; len(shape) > 0 {
-		length = shape[0]
-		if c := x.meta.Grid.Regular(); c != nil {
-			chunk = int64(max(c[0], 1))
-		}
-	}
-	err := got.parts(ctx, 0, 0, length, chunk, 0, func(index []zarr.Index, _, _ int64, is elems) (err error) {
-		var want elems
-		if x.whole {
-			want = x.parts[at]
-		} else if want, err = x.read(ctx, index, int64(len(is.data)/max(x.t.Size(), 1))); err != nil {
-			return err
-		}
-		at++
-		if !want.equal(is) {
-			return errEnough
-		}
-		if !x.whole && !x.long {
-			x.parts = append(x.parts, want)
-			if j.held += want.size(); j.held > maxJoined {
-				for _, e := range x.parts {
-					j.held -= e.size()
-				}
-				x.parts, x.long = nil, true
-			}
-		}
-		return nil
-	})
-	x.whole = x.whole || err == nil && !x.long
-	return err
+	return nil
 }

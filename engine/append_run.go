@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,8 +40,7 @@ type joiner struct {
 	waiting int64 // bytes of pending
 	encoded int64 // bytes of elements that were encoded again
 
-	compared map[*appendBase]*joinedArray // arrays without the dimension
-	held     int64                        // bytes of compared
+	contents map[*appendBase][sha256.Size]byte // of arrays without the dimension
 
 	done       int    // pieces that are complete
 	label      string // of its session, without their number
@@ -216,19 +216,27 @@ func (b *appendBase) existing(a *zarr.Array) (*pieceArray, error) {
 	return &pieceArray{Array: a, meta: b.stored, as: as, t: b.meta.Type, misfit: func(e *cf.InexactError) error { return e }}, err
 }
 
-// piecePass is one pass over a piece.
-type piecePass struct {
-	j     *joiner
+// openPiece is a piece whose elements are read.
+type openPiece struct {
+	plan  *AppendPlan
 	piece *appendPiece
 	src   *Source
-	keep  bool         // it is the first of new arrays: all keys of it are kept
-	last  *appendArray // that a key belonged to
-	names renumberer
+	// reads reports whether elements of an array of a linked piece are read.
+	reads func(*appendArray) bool
 
 	// Of a linked piece.
 	set    *source.Set
 	prefix string    // of its keys in the set
 	held   *heldRefs // the references read of it
+}
+
+// piecePass is one pass of an append over a piece.
+type piecePass struct {
+	openPiece
+	j     *joiner
+	keep  bool         // it is the first of new arrays: all keys of it are kept
+	last  *appendArray // that a key belonged to
+	names renumberer
 }
 
 // check compares the elements of all pieces that are to be copied, before anything
@@ -273,7 +281,7 @@ func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
 		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) (err error) {
 			// Opened pieces are used after this function has returned, so their
 			// context must not end.
-			passes[k] = &piecePass{j: j, piece: j.plan.pieces[lo+k], keep: lo+k == 0 && j.fresh}
+			passes[k] = &piecePass{openPiece: openPiece{plan: j.plan, piece: j.plan.pieces[lo+k], reads: j.reads}, j: j, keep: lo+k == 0 && j.fresh}
 			if lo+k == 0 {
 				passes[k].src = j.first
 			}
@@ -294,7 +302,7 @@ func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
 	return nil
 }
 
-func (p *piecePass) failed(err error) error {
+func (p *openPiece) failed(err error) error {
 	if err != nil {
 		err = fmt.Errorf("append %s: %w", p.piece.label, err)
 	}
@@ -303,14 +311,14 @@ func (p *piecePass) failed(err error) error {
 
 // open opens the piece, and fetches the values that will be read if they are
 // known.
-func (p *piecePass) open(ctx context.Context) (err error) {
+func (p *openPiece) open(ctx context.Context) (err error) {
 	if p.src == nil {
 		if p.src, err = p.piece.Open(ctx); err != nil {
 			return err
 		}
 	}
-	if !p.j.o.Link {
-		_, err = p.src.Survey(ctx)
+	if !p.plan.link {
+		_, err = p.src.selection(ctx)
 		return err
 	}
 	set, prefix, err := p.src.env.ReferenceSet(ctx, p.src.at)
@@ -340,9 +348,9 @@ func (p *piecePass) open(ctx context.Context) (err error) {
 	return p.held.fetch(ctx)
 }
 
-// reads reports whether elements of an array of a linked piece are read.
-func (p *piecePass) reads(a *appendArray) bool {
-	return a != nil && (a.rewrite || a.base.axis < 0 || p.j.orders[a.base] != nil)
+// reads reports whether the append reads elements of an array of a linked piece.
+func (j *joiner) reads(a *appendArray) bool {
+	return a != nil && (a.rewrite || a.base.axis < 0 || j.orders[a.base] != nil)
 }
 
 // piece writes the elements of a piece, and compares the rest of it.
@@ -447,21 +455,21 @@ func (p *piecePass) link(ctx context.Context) error {
 
 // copy is the pass over another store.
 func (p *piecePass) copy(ctx context.Context) error {
-	sv, err := p.src.Survey(ctx)
+	from, err := p.src.selection(ctx)
 	if err != nil {
 		return err
 	}
 	to := map[string]string{} // by key
-	return transfer.Batches(p.src.keys(ctx, sv.view, sv.prefix, sv.only), func(keys []string) error {
+	return transfer.Batches(from.keys(ctx), func(keys []string) error {
 		clear(to)
 		keys = slices.DeleteFunc(keys, func(key string) bool {
-			at, _, put := p.place(strings.TrimPrefix(key, sv.prefix))
+			at, _, put := p.place(strings.TrimPrefix(key, from.prefix()))
 			if put {
 				to[key] = at
 			}
 			return !put
 		})
-		return transfer.EachValue(ctx, p.j.db.pool, sv.view, keys, func(ctx context.Context, key string, b []byte) error {
+		return transfer.EachValue(ctx, p.j.db.pool, from.view, keys, func(ctx context.Context, key string, b []byte) error {
 			if err := p.j.s.Set(ctx, names.Dir(p.j.o.To)+to[key], b); err != nil {
 				return err
 			}
@@ -479,7 +487,7 @@ func textOfType(m *zarr.Meta) string {
 	return m.Type.String()
 }
 
-func (p *piecePass) stored(ctx context.Context, a *appendArray) (*zarr.Array, error) {
+func (p *openPiece) stored(ctx context.Context, a *appendArray) (*zarr.Array, error) {
 	o := *p.src.open
 	o.Version = a.meta.Version
 	if a.label != nil {

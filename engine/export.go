@@ -98,22 +98,14 @@ type ExportResult struct {
 // read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
 // if ctx ended and Resume goes on with what was copied.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
-	at, err := src.dataset(ctx)
+	from, err := src.selection(ctx)
 	if err != nil {
 		return nil, err
 	}
-	view, err := src.keysOf(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	if err := src.holdsNode(ctx, at); err != nil {
+	if err := from.holdsNode(ctx); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	open, err := src.openBelow(ctx, at)
-	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
-	ex := &exporter{src: src, view: view, open: open, from: names.Dir(at.Path), only: open.Version, o: o, pool: src.pool}
+	ex := &exporter{selection: from, o: o, pool: src.pool}
 	if o.Workers > 0 {
 		ex.pool = transfer.NewPool(o.Workers)
 	}
@@ -121,10 +113,12 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = src.planConversion(ctx, view, at, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
+		if ex.plan, err = from.planConversion(ctx, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
-		ex.only = o.Format
+		open := *from.open
+		open.Version = o.Format // all that is copied, if nothing is converted
+		ex.open = &open
 	}
 	if len(o.Skip) > 0 && o.Format == 0 {
 		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
@@ -133,27 +127,27 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume || o.Format != 0 {
 			return nil, fmt.Errorf("export: to a foreign format, resumed or of a version of Zarr: %w", errors.ErrUnsupported)
 		}
-		if ex.foreign, err = ex.planForeign(ctx, at); err != nil {
+		if ex.foreign, err = ex.planForeign(ctx); err != nil {
 			return nil, fmt.Errorf("export: %w", convertError(err))
 		}
 	}
 	d, err := src.destination(ctx, dest)
 	if err == nil {
-		err = extent.Separate(d.lies, at.Extent)
+		err = extent.Separate(d.lies, ex.at.Extent)
 	}
 	there := false
 	if err == nil {
 		there, err = d.check(ctx, o)
 	}
 	if err == nil && there {
-		err = src.unreferred(ctx, at, d.lies)
+		err = src.unreferred(ctx, ex.at, d.lies)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	copied := ex.plan == nil && ex.foreign == nil
 	if copied && o.Progress != nil {
-		if ex.meter.Total, err = transfer.Count(ex.list(ctx)); err != nil {
+		if ex.meter.Total, err = transfer.Count(ex.keys(ctx)); err != nil {
 			return nil, err
 		}
 	}
@@ -196,22 +190,18 @@ func (r *ExportResult) fromPlan(p *convert.Plan) {
 // does not say what they hold.
 const writtenMissing = 16 << 30
 
-// planConversion makes the metadata of every node below a place in another format. The plan
-// is nil if all are in that format, none is skipped and consolidated metadata is true, so
-// that keys can be copied as they are.
-func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at source.Place, to zarr.Version, how convert.Options) (*convert.Plan, error) {
-	o, err := s.openBelow(ctx, at)
-	if err != nil {
-		return nil, err
-	}
+// planConversion makes the metadata of every node in another format. The plan is nil if all
+// are in that format, none is skipped and consolidated metadata is true, so that keys can be
+// copied as they are.
+func (x *selection) planConversion(ctx context.Context, to zarr.Version, how convert.Options) (*convert.Plan, error) {
 	needed := len(how.Skip) > 0
-	for n, err := range zarr.Walk(ctx, view, at.Path, o) {
+	for n, err := range zarr.Walk(ctx, x.view, x.at.Path, x.open) {
 		path, m, err := opened(n, err)
 		if needed = needed || err != nil || m.Version != to; needed {
 			break
 		}
 		if !m.Array && (to == zarr.V2 || m.CarriesNodes()) {
-			if needed, err = staleCopies(ctx, view, o, path, to); err != nil {
+			if needed, err = staleCopies(ctx, x.view, x.open, path, to); err != nil {
 				return nil, err
 			}
 		}
@@ -219,11 +209,11 @@ func (s *Source) planConversion(ctx context.Context, view kv.ReadLister, at sour
 	if !needed {
 		return nil, nil
 	}
-	plan, err := convert.New(ctx, view, at.Path, o, to, how)
-	if _, told := view.(*listing.View); err != nil || told {
+	plan, err := convert.New(ctx, x.view, x.at.Path, x.open, to, how)
+	if err != nil || x.told() {
 		return plan, err // the listing has no other keys
 	}
-	return plan, plan.LeaveKeys(s.keys(ctx, view, names.Dir(at.Path), o.Version))
+	return plan, plan.LeaveKeys(x.keys(ctx))
 }
 
 // staleCopies reports whether a group of a format carries consolidated metadata that differs
@@ -244,16 +234,12 @@ func staleCopies(ctx context.Context, view kv.ReadLister, o *zarr.OpenOptions, g
 	return false, err
 }
 
-// holdsNode makes sure that there is a node at or below a place.
-func (s *Source) holdsNode(ctx context.Context, at source.Place) error {
-	o, err := s.openBelow(ctx, at)
-	if err != nil {
-		return err
-	}
-	for n, err := range zarr.Walk(ctx, at.View, at.Path, o) {
+// holdsNode makes sure that there is a node.
+func (x *selection) holdsNode(ctx context.Context) error {
+	for n, err := range x.nodes(ctx) {
 		_, m, err := opened(n, err)
 		if err == nil {
-			err = wholeDraft(m, at)
+			err = wholeDraft(m, x.at)
 		}
 		return err
 	}
@@ -271,11 +257,7 @@ func wholeDraft(m *zarr.Meta, at source.Place) error {
 
 // exporter is one export under way.
 type exporter struct {
-	src   *Source
-	view  kv.ReadLister
-	open  *zarr.OpenOptions
-	from  string
-	only  zarr.Version // the only format that counts, 0 for all
+	selection
 	o     ExportOptions
 	pool  *transfer.Pool
 	meter transfer.Meter
@@ -293,7 +275,7 @@ const maxStale = 10
 // noteStale notes the groups whose consolidated metadata differs from the documents below.
 // documents are the keys of all documents that were copied.
 func (ex *exporter) noteStale(ctx context.Context, documents []string) error {
-	if _, told := ex.view.(*listing.View); told {
+	if ex.told() {
 		return nil // the store has no listing to compare the copy with
 	}
 	var mu sync.Mutex
@@ -308,17 +290,13 @@ func (ex *exporter) noteStale(ctx context.Context, documents []string) error {
 		if stale {
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, names.Relative(group, strings.TrimSuffix(ex.from, "/")))
+			found = append(found, names.Relative(group, ex.at.Path))
 		}
 		return err
 	})
 	slices.Sort(found)
 	ex.allStale, ex.stale = int64(len(found)), found[:min(len(found), maxStale)]
 	return err
-}
-
-func (ex *exporter) list(ctx context.Context) iter.Seq2[string, error] {
-	return ex.src.keys(ctx, ex.view, ex.from, ex.only)
 }
 
 func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
@@ -350,7 +328,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 	var documents []string
 	steps := []func() error{
 		func() error {
-			return transfer.Batches(ex.list(ctx), func(keys []string) error {
+			return transfer.Batches(ex.keys(ctx), func(keys []string) error {
 				chunks := keys[:0:0]
 				for _, k := range keys {
 					if names.IsDocument(k) {
@@ -453,20 +431,20 @@ func (n *noting) has(key string) bool {
 // onlyOurs makes sure that a directory holds nothing that is not exported:
 // it would become part of the arrays there.
 func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
-	next, stop := iter.Pull2(ex.list(ctx))
+	next, stop := iter.Pull2(ex.keys(ctx))
 	defer stop()
 	ours, err, more := next()
 	for key, lerr := range store.List(ctx, kv.ListOptions{}) {
 		if lerr != nil {
 			return lerr
 		}
-		for more && err == nil && ours[len(ex.from):] < key {
+		for more && err == nil && ours[len(ex.prefix()):] < key {
 			ours, err, more = next()
 		}
 		if err != nil {
 			return err
 		}
-		if !more || ours[len(ex.from):] != key {
+		if !more || ours[len(ex.prefix()):] != key {
 			return fmt.Errorf("%s is there, which this version does not have: %w", key, errThere)
 		}
 	}
@@ -479,7 +457,7 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 		if v == nil {
 			return err
 		}
-		key := strings.TrimPrefix(keys[i], ex.from)
+		key := strings.TrimPrefix(keys[i], ex.prefix())
 		if !ex.o.Resume || !transfer.Holds(ctx, to, key, v) {
 			if err := transfer.SetValue(ctx, to, key, v); err != nil {
 				return fmt.Errorf("%s: %w", keys[i], err)
@@ -517,7 +495,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		return z.Close()
 	}
 	var documents []string
-	for key, err := range ex.list(ctx) {
+	for key, err := range ex.keys(ctx) {
 		if err != nil {
 			return err
 		}
@@ -534,7 +512,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		// It goes out in pieces, but one that no reader could take, such as a sparse
 		// file of 8 TiB, would fill the disk.
 		if err = kv.CheckHeld(v.Size()); err == nil {
-			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.from), v)
+			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.prefix()), v)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)

@@ -64,7 +64,7 @@ func exportNames(wanted func(*formats.Format) bool) (list []string) {
 func exportName(f *formats.Format) string { return strings.TrimPrefix(f.Scheme, "neuroglancer-") }
 
 // planForeign prepares an export to a foreign format.
-func (ex *exporter) planForeign(ctx context.Context, at source.Place) (formats.Plan, error) {
+func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 	o := ex.o.Foreign
 	if !slices.Contains(ForeignExports(), o.Format) {
 		return nil, fmt.Errorf("to format %q, of which %s are possible: %w", o.Format, strings.Join(ForeignExports(), ", "), errors.ErrUnsupported)
@@ -78,13 +78,9 @@ func (ex *exporter) planForeign(ctx context.Context, at source.Place) (formats.P
 		if o.Compression != "" || o.Sharded {
 			return nil, fmt.Errorf("to %s with a compression or shards: %w", o.Format, errors.ErrUnsupported)
 		}
-		return ex.planVersions(ctx, f, at)
+		return ex.planVersions(ctx, f)
 	}
-	open, err := ex.src.openBelow(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return f.Plan(ctx, ex.view, at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: open})
+	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: ex.open})
 }
 
 // writeForeign writes what was planned. Something that has no form in the format is

@@ -75,7 +75,11 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 	if ex.view, ok = src.at.View.(*Snapshot); !ok {
 		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.name(), ErrFormat)
 	}
-	if err := src.holdsNode(ctx, src.at); err != nil {
+	from, err := src.selectionIn(ctx, src.at, ex.view)
+	if err == nil {
+		err = from.holdsNode(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	if err := checkExport(dest); err != nil {
@@ -95,7 +99,7 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
 	}
 	if o.Format != 0 {
-		if err := ex.planFormat(ctx); err != nil {
+		if err := ex.planFormat(ctx, &from); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
@@ -133,11 +137,11 @@ type refExporter struct {
 const inlinedMissing = 64 << 20
 
 // planFormat plans the conversion to Format if there is anything to convert.
-func (ex *refExporter) planFormat(ctx context.Context) (err error) {
+func (ex *refExporter) planFormat(ctx context.Context, from *selection) (err error) {
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	ex.plan, err = ex.src.planConversion(ctx, ex.view, ex.src.at, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip, OnlyNodes: ex.o.Parquet})
+	ex.plan, err = from.planConversion(ctx, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip, OnlyNodes: ex.o.Parquet})
 	return err
 }
 

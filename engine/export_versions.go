@@ -14,7 +14,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
-	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -38,26 +37,25 @@ type versionsPlan struct {
 }
 
 // planVersions prepares an export to a format with versions.
-func (ex *exporter) planVersions(ctx context.Context, f *formats.Format, at source.Place) (formats.Plan, error) {
+func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (formats.Plan, error) {
 	mapped, err := refs.Mapper(ex.src.env.Follow.Map)
 	if err != nil {
 		return nil, err
 	}
 	p := &versionsPlan{ex: ex, format: f, view: ex.view, mapped: mapped}
-	if snap, ok := at.View.(*Snapshot); ok {
+	if snap, ok := ex.at.View.(*Snapshot); ok {
 		p.db, p.head = snap.db, snap.Commit()
 	}
 	if !ex.o.Foreign.History {
 		if !f.OnlyV3 {
 			return p, nil
 		}
-		ex.plan, err = ex.src.planConversion(ctx, ex.view, at, zarr.V3, convert.Options{OnlyNodes: true})
+		ex.plan, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
 		if err != nil || ex.plan == nil {
 			return p, err
 		}
-		open, err := ex.src.openBelow(ctx, at)
-		p.view = convert.NewView(ex.view, open, zarr.V3, p.head != nil)
-		return p, err
+		p.view = convert.NewView(ex.view, ex.open, zarr.V3, p.head != nil)
+		return p, nil
 	}
 	if p.db == nil {
 		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
@@ -170,7 +168,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 	v := describe(c)
 	changes := p.all(ctx, snap)
 	if len(c.Parents) > 0 && ids[c.Parents[0]] != "" {
-		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.from)
+		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.prefix())
 		for _, parent := range c.Parents {
 			if id := ids[parent]; id != "" {
 				v.Parents = append(v.Parents, id)
@@ -185,14 +183,14 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
 		if snap, ok := view.(*Snapshot); ok { // which knows what is virtual
-			for v, err := range snap.Values(ctx, p.ex.from) {
-				if (err != nil || wanted(p.ex.only, v.Key)) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
+			for v, err := range snap.Values(ctx, p.ex.prefix()) {
+				if (err != nil || wanted(p.ex.open.Version, v.Key)) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
 					return
 				}
 			}
 			return
 		}
-		for key, err := range p.ex.list(ctx) {
+		for key, err := range p.ex.keys(ctx) {
 			if !yield(txn.Change{Key: key, New: &txn.KeyValue{Key: key}}, err) {
 				return
 			}
@@ -204,7 +202,7 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 // the chunks under their new keys.
 func (p *versionsPlan) converted(ctx context.Context) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
-		from := p.ex.from
+		from := p.ex.prefix()
 		for key, err := range p.ex.plan.Documents.List(ctx, kv.ListOptions{}) {
 			if !yield(txn.Change{Key: from + key, New: &txn.KeyValue{Key: from + key}}, err) {
 				return
@@ -269,7 +267,7 @@ func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Rea
 func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Reader, in []txn.Change) ([]formats.Change, error) {
 	out := make([]formats.Change, 0, len(in))
 	add := func(c formats.Change, bytes int64) {
-		c.Key = strings.TrimPrefix(c.Key, p.ex.from)
+		c.Key = strings.TrimPrefix(c.Key, p.ex.prefix())
 		out = append(out, c)
 		var report func(Progress)
 		if !p.ex.o.Foreign.History {
@@ -298,7 +296,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		}
 	}
 	err := p.ex.pool.Run(ctx, len(whole), func(ctx context.Context, i int) error {
-		v, err := kv.Locate(ctx, view, p.ex.from+whole[i].Key)
+		v, err := kv.Locate(ctx, view, p.ex.prefix()+whole[i].Key)
 		if err == nil {
 			whole[i].Offset, whole[i].Length = 0, v.Size()
 		}
@@ -309,7 +307,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 	}
 	var mu sync.Mutex
 	err = transfer.EachValue(ctx, p.ex.pool, view, copied, func(ctx context.Context, key string, b []byte) error {
-		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.from), b)
+		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.prefix()), b)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()

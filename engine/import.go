@@ -109,7 +109,7 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 	if err != nil {
 		return nil, err
 	}
-	im := &importer{db: db, o: o, src: src, Survey: sv, to: names.Dir(o.To)}
+	im := &importer{db: db, o: o, Survey: sv, to: names.Dir(o.To)}
 	if err := im.check(); err != nil {
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
@@ -134,10 +134,8 @@ type Survey struct {
 	Unreadable    []error
 	AllUnreadable int64
 
-	view      kv.ReadLister
-	prefix    string       // of the keys to copy
+	selection
 	version   zarr.Version // of the topmost node, 0 if that has no metadata
-	only      zarr.Version // the only format that counts, 0 for all
 	documents []string
 }
 
@@ -153,16 +151,15 @@ func (s *Source) Survey(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.openBelow(ctx, at)
-	if err != nil {
+	view, ok := at.View.(kv.ReadLister)
+	told := !ok
+	sv := &Survey{}
+	if sv.selection, err = s.selectionIn(ctx, at, view); err != nil {
 		return nil, err
 	}
-	view, err := s.listable(at)
-	told := err != nil // only metadata lists the keys
-	o.Consolidated = told
-	sv := &Survey{view: view, prefix: names.Dir(at.Path), only: o.Version}
+	sv.open.Consolidated = told
 	var nodes []listing.Node
-	for n, err := range zarr.Walk(ctx, at.View, at.Path, o) {
+	for n, err := range sv.nodes(ctx) {
 		if told && errors.Is(err, errors.ErrUnsupported) {
 			err = listing.ErrNone
 		}
@@ -250,7 +247,6 @@ func wanted(only zarr.Version, key string) bool {
 type importer struct {
 	*Survey
 	db    *DB
-	src   *Source
 	o     ImportOptions
 	to    string // prefix of the destination's keys
 	saved time.Time
@@ -340,7 +336,7 @@ func (im *importer) prepare(ctx context.Context, s *Session) error {
 	err := vacant(ctx, s, im.o.To)
 	if errors.Is(err, zarr.ErrExists) && im.o.Overwrite {
 		err = nil // copy compares
-		if im.guesses() {
+		if im.told() {
 			err = s.Remove(ctx, im.o.To)
 		}
 	}
@@ -400,7 +396,7 @@ func (im *importer) stop(ctx context.Context, s *Session, err error) error {
 // go where they belong at once.
 func (im *importer) copy(ctx context.Context, s *Session) error {
 	im.saved = time.Now()
-	if (im.o.Overwrite || im.o.Resume) && !im.guesses() {
+	if (im.o.Overwrite || im.o.Resume) && !im.told() {
 		if err := im.dropStale(ctx, s); err != nil {
 			return err
 		}
@@ -425,17 +421,6 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 	})
 }
 
-// keys lists the keys to copy.
-func (im *importer) keys(ctx context.Context) iter.Seq2[string, error] {
-	return im.src.keys(ctx, im.view, im.prefix, im.only)
-}
-
-// guesses reports whether the listing of the source has keys that may not exist.
-func (im *importer) guesses() bool {
-	_, ok := im.view.(*listing.View)
-	return ok
-}
-
 // dropStale deletes keys of the destination that the source does not have.
 func (im *importer) dropStale(ctx context.Context, s *Session) error {
 	next, stop := iter.Pull2(im.keys(ctx))
@@ -444,7 +429,7 @@ func (im *importer) dropStale(ctx context.Context, s *Session) error {
 	advance := func() {
 		if before = ours; more {
 			ours, err, more = next()
-			ours = strings.TrimPrefix(ours, im.prefix)
+			ours = strings.TrimPrefix(ours, im.prefix())
 		}
 	}
 	o := kv.ListOptions{Prefix: im.to}
@@ -509,7 +494,7 @@ func (im *importer) save(ctx context.Context, s *Session) error {
 
 // copyKey copies one value. Setting an equal value is no write.
 func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
-	if !wanted(im.only, key) {
+	if !wanted(im.open.Version, key) {
 		return nil
 	}
 	v, err := kv.Locate(ctx, im.view, key)
@@ -527,7 +512,7 @@ func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
 
 // put stores one value.
 func (im *importer) put(ctx context.Context, s *Session, key string, b []byte) error {
-	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix), b); err != nil {
+	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix()), b); err != nil {
 		return err
 	}
 	im.meter.Add(int64(len(b)), im.o.Progress)

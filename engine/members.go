@@ -116,22 +116,12 @@ func (n nodes) directories(ctx context.Context, path string) iter.Seq2[kv.DirEnt
 // path below it; see [Snapshot.Members].
 func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
-		at, err := s.dataset(ctx)
+		x, err := s.selection(ctx)
 		if err != nil {
 			yield(Member{}, err)
 			return
 		}
-		view, err := s.keysOf(ctx, at)
-		if err != nil {
-			yield(Member{}, err)
-			return
-		}
-		o, err := s.openBelow(ctx, at)
-		if err != nil {
-			yield(Member{}, err)
-			return
-		}
-		for m, err := range (nodes{view, o}).Members(ctx, names.Clean(names.Dir(at.Path)+names.Clean(path))) {
+		for m, err := range (nodes{x.view, x.open}).Members(ctx, names.Clean(x.prefix()+names.Clean(path))) {
 			if !yield(m, err) {
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
+	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -186,7 +187,10 @@ func (s *Source) Detect(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if _, err = s.nodeAt(ctx, at); errors.Is(err, zarr.ErrNotFound) && at.Path == "" {
-		err = s.holdsNode(ctx, at)
+		var x selection
+		if x, err = s.selectionIn(ctx, at, nil); err == nil {
+			err = x.holdsNode(ctx)
+		}
 	}
 	if err != nil {
 		return "", err
@@ -350,25 +354,58 @@ func (s *Source) listable(at source.Place) (kv.ReadLister, error) {
 	return view, nil
 }
 
-// keysOf returns the view that a dataset is in, or one that lists what its
-// metadata tells.
-func (s *Source) keysOf(ctx context.Context, at source.Place) (kv.ReadLister, error) {
-	if view, ok := at.View.(kv.ReadLister); ok {
-		return view, nil
-	}
-	sv, err := s.Survey(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return sv.view, nil
+// selection is the hierarchy that a source names, as it is read and copied.
+type selection struct {
+	src  *Source
+	at   source.Place      // of the topmost node
+	view kv.ReadLister     // of the keys; a [listing.View] if only metadata lists them
+	open *zarr.OpenOptions // how nodes are opened; its Version is the only format that counts
 }
 
-// keys lists the keys of a view below a prefix that are copied, if only one format counts:
-// see wanted. Those of databases below the prefix are left out and noted. The format file
-// of a database comes before its other files.
-func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string, only zarr.Version) iter.Seq2[string, error] {
+// selection returns the hierarchy that the URL names.
+func (s *Source) selection(ctx context.Context) (selection, error) {
+	at, err := s.dataset(ctx)
+	if err != nil {
+		return selection{}, err
+	}
+	view, ok := at.View.(kv.ReadLister)
+	if !ok {
+		sv, err := s.Survey(ctx)
+		if err != nil {
+			return selection{}, err
+		}
+		x, open := sv.selection, *sv.open
+		x.open = &open
+		return x, nil
+	}
+	return s.selectionIn(ctx, at, view)
+}
+
+// selectionIn is the selection of a place in a view.
+func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadLister) (selection, error) {
+	open, err := s.openBelow(ctx, at)
+	return selection{src: s, at: at, view: view, open: open}, err
+}
+
+// told reports whether only metadata lists the keys: some of them may not exist.
+func (x *selection) told() bool {
+	_, ok := x.view.(*listing.View)
+	return ok
+}
+
+// prefix is the prefix of the keys.
+func (x *selection) prefix() string { return names.Dir(x.at.Path) }
+
+// nodes walks the nodes.
+func (x *selection) nodes(ctx context.Context) iter.Seq2[*zarr.Node, error] {
+	return zarr.Walk(ctx, x.at.View, x.at.Path, x.open)
+}
+
+// keys lists the keys that are copied; see wanted. Those of databases are left out and
+// noted. The format file of a database comes before its other files.
+func (x *selection) keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		database := ""
+		database, prefix, view := "", x.prefix(), x.view
 		for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
 			if err == nil && database != "" && strings.HasPrefix(key, database) {
 				continue
@@ -377,11 +414,11 @@ func (s *Source) keys(ctx context.Context, view kv.ReadLister, prefix string, on
 				var head []byte
 				if head, _, err = source.Head(ctx, view, key); err == nil && bytes.HasPrefix(head, []byte(txn.FormatWord)) {
 					database = folder + "/"
-					s.leaveOut(folder)
+					x.src.leaveOut(folder)
 					continue
 				}
 			}
-			if (err != nil || wanted(only, key)) && !yield(key, err) {
+			if (err != nil || wanted(x.open.Version, key)) && !yield(key, err) {
 				return
 			}
 		}
