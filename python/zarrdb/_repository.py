@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 import re
@@ -15,8 +14,8 @@ from typing import Any, TypeAlias
 
 from . import _wire as w
 from ._changes import Changes, Commit, Values, all_pages
-from ._client import Client, _started, create, exit_error, is_database
-from ._errors import Conflict, ConflictError, InvalidError, LockedError, NotFoundError, ZarrdbError
+from ._client import Client, create, exit_error, is_database
+from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
 from ._session import Session
 from ._target import directory
 from ._views import PAGE, Snapshot
@@ -59,24 +58,6 @@ def _one(**revs: Any) -> tuple[str, Any]:
 def _rev(rev: Rev) -> str:
     """A revision as on the command line."""
     return rev if isinstance(rev, str) else rev.id if isinstance(rev, Commit) else rev.commit.id
-
-
-def _release(dir: str) -> bool:
-    """End the process that has a database open, if it is one that this program has started for it. What
-    was written to sessions is stored, and other programs go on with another process."""
-    import signal
-
-    try:
-        with builtins.open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
-            pid = json.load(f)["pid"]
-    except (OSError, ValueError, KeyError):
-        return False
-    for p in _started:
-        if p.pid == pid and p.poll() is None:
-            p.send_signal(signal.SIGTERM)
-            p.wait()
-            return True
-    return False
 
 
 def _place(place: Place) -> str:
@@ -569,7 +550,7 @@ class Repository:
         ['tags/v1']
         """
         options = ["--all"] * all + ["--tags"] * tags + ["--prune"] * prune + ["--dry-run"] * dry_run
-        return self._with(other, "push", *refs, *options)
+        return self._json("push", self.path, _place(other), *refs, *options)
 
     def pull(
         self,
@@ -584,16 +565,4 @@ class Repository:
         """Bring branches and tags up to date from another database, a backup or clone of this one. A shallow clone
         gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
         options = ["--all"] * all + ["--tags"] * tags + ["--merge"] * merge + ["--unshallow"] * unshallow
-        return self._with(other, "pull", *refs, *options, *(["--deepen", str(deepen)] if deepen else []))
-
-    def _with(self, other: Place, command: str, *args: str) -> Any:
-        """A command that needs both databases in one process. If this program has started one for the
-        other database, that one ends, and its clients go on with the process of this one."""
-        dir = _place(other)
-        for _ in range(5):
-            try:
-                return self._json(command, self.path, dir, *args)
-            except LockedError:
-                if not _release(dir):
-                    raise
-        return self._json(command, self.path, dir, *args)
+        return self._json("pull", self.path, _place(other), *refs, *options, *(["--deepen", str(deepen)] if deepen else []))

@@ -255,7 +255,9 @@ func (c *Cache) ForArrays() zarr.ChunkCache {
 // Load implements [zarr.ChunkLoader]: of several readers that miss the same
 // chunk at the same time, one decodes it.
 func (c *Cache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func() ([]byte, error)) ([]byte, error) {
-	k := *c.keyOf(id, codec)
+	pooled := c.keyOf(id, codec)
+	k := *pooled
+	keys.Put(pooled)
 	if c.enter() {
 		e, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
 		c.leave()
