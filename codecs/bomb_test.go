@@ -33,8 +33,8 @@ const (
 	// bombElements are in a chunk, and many more in the bomb.
 	bombElements = 256
 	bombSize     = 16 << 20
-	// bombLimit is what refusing one may allocate: the tables of a decoder,
-	// and nothing that grows with the bomb.
+	// bombLimit bounds the memory for refusing a bomb: the tables of a decoder, and nothing that
+	// grows with the bomb.
 	bombLimit = 4 << 20
 )
 

@@ -128,8 +128,8 @@ type Gapper interface {
 	Gap() int64
 }
 
-// gapOf returns the Gap of src. Without one it is 16 KiB, about what a system
-// call costs.
+// gapOf returns the Gap of src. The default is 16 KiB, which take about as long to read as a
+// system call.
 func gapOf(src Source) int64 {
 	if g, ok := src.(Gapper); ok {
 		return g.Gap()

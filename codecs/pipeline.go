@@ -15,9 +15,8 @@ type boundStage struct {
 	in, out Rep
 	inPlace InPlaceStage // or nil
 	view    ViewStage    // or nil
-	// first means that all stages before this one work in place, so that it can
-	// decode into the result; last is the same for the stages after it and
-	// encoding.
+	// first means that all stages before this stage work in place, so that this stage can decode
+	// into the result. last means that all stages after it do, for encoding.
 	first, last bool
 }
 

@@ -36,7 +36,7 @@ type Registry struct {
 	known map[string]Chain
 }
 
-// Bounds of Registry.known. When it is full it is emptied.
+// Bounds of Registry.known. A full map is emptied.
 const (
 	knownChains = 128
 	knownText   = 2 << 10 // bytes; longer lists are parsed each time

@@ -71,7 +71,7 @@ func (r *Rep) measure() error {
 		return err
 	}
 	if r.Type.Variable() {
-		// One offset each and one more.
+		// An offset for each element, and the end of the last element.
 		if n > (maxVariable-4)/4 {
 			return BadField("", "%d elements of variable length are too many for a chunk", n)
 		}

@@ -19,7 +19,7 @@ type together struct {
 	codecs.Bytes
 	gap  int64
 	err  error // of range 1
-	near bool  // says that ranges are better read one by one
+	near bool  // ranges are better read in turn
 
 	mu     sync.Mutex
 	single int

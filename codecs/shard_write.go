@@ -100,9 +100,9 @@ func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 	return nil
 }
 
-// reserve makes room for an inner chunk of n bytes before it is encoded. It
-// estimates what is to come from what was written: a shard of many inner chunks
-// that grew by append alone would be copied several times.
+// reserve makes room for an inner chunk of n bytes before it is encoded. The sizes of the
+// encoded chunks give an estimate for the rest: a shard of many inner chunks that grew by append
+// alone would be copied several times.
 func (w *shardWriter) reserve(n int) {
 	n += n/8 + 512
 	if cap(w.dst)-len(w.dst) >= n || w.next == 0 {

@@ -47,7 +47,7 @@ func TestNewSuite(t *testing.T) {
 	}
 }
 
-// A codec that is broken in one way fails the tests that are for it.
+// A codec with a single fault fails the tests for this fault.
 func TestBroken(t *testing.T) {
 	all := []string{"Box", "Concurrent", "Damage", "Partial", "Print", "RoundTrip"}
 	var calls atomic.Int32

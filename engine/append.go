@@ -219,8 +219,8 @@ func (b *appendBase) describe(dim string) error {
 	return nil
 }
 
-// coordinates finds the arrays that may be rewritten where their chunks do not
-// fit: those of one dimension, and the bounds that such a one names.
+// coordinates finds the arrays that may be rewritten where their chunks do not fit: arrays of a
+// single dimension, and the bounds of these arrays.
 func (p *AppendPlan) coordinates() {
 	for path, b := range p.base {
 		if b.axis < 0 || len(b.meta.Shape) != 1 {
@@ -432,8 +432,8 @@ func (j *joiner) occupy(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// clearBeyond deletes chunks outside of the array, which stores may have kept
-// from a time when it was longer: they would show when it grows.
+// clearBeyond deletes chunks outside of the array. Stores may have kept them from a time when
+// the array was longer, and they would become visible when the array grows.
 func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
 	return j.deleteChunks(ctx, s, b, b.stored.Grid.Count(b.axis, b.had))
 }

@@ -110,8 +110,8 @@ func joins(t *testing.T, sets []smallSet, copied bool, done func(mode string, db
 	}
 }
 
-// Every attribute that says what numbers mean is compared, whichever piece has
-// it; those that describe are not.
+// Attributes that define the meaning of numbers are compared, whichever piece has them.
+// Attributes that only describe are not compared.
 func TestAppendAttributes(t *testing.T) {
 	type edit = func(attrs map[string]any)
 	set := func(name string, v any) edit { return func(a map[string]any) { a[name] = v } }

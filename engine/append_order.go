@@ -90,12 +90,12 @@ func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string)
 	return nil
 }
 
-// read takes the values lo to hi of an array, which follow those before.
+// read checks that the values lo to hi of an array follow the values of earlier calls.
 func (o *coordinateOrder) read(ctx context.Context, a *pieceArray, lo, hi int64, from string) error {
 	return a.parts(ctx, 0, lo, hi, 1, 0, func(_ []zarr.Index, _, _ int64, e elems) error { return o.values(e, from) })
 }
 
-// values takes values that follow those before.
+// values checks that values follow the values of earlier calls, and notes the last value.
 func (o *coordinateOrder) values(e elems, from string) error {
 	for i := range e.vars.Len() {
 		if err := o.label(e.vars.At(i), from); err != nil {

@@ -190,8 +190,8 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 	return docs, nil
 }
 
-// heldRefs is the part of a reference set that is read and not only linked, as a
-// view. It is filled before it is read.
+// heldRefs is a view of the references whose values an append reads, and does not only link.
+// All references are held before the first read.
 type heldRefs struct {
 	set  *source.Set
 	refs map[string]refs.Reference
@@ -201,7 +201,7 @@ type heldRefs struct {
 
 var _ kv.Reader = (*heldRefs)(nil)
 
-// maxHeld bounds what heldRefs holds; maxHeldValue one value that it reads.
+// maxHeld bounds the references in a heldRefs, and maxHeldValue the size of a value that they name.
 const (
 	maxHeld      = 64 << 20
 	maxHeldValue = 128 << 20

@@ -202,7 +202,7 @@ func TestConsolidatedMetadataIsMerged(t *testing.T) {
 				wantInts(t, now, path, 0, 1, 2, 3, 4, 5)
 			}
 
-			// One renames what the other changes.
+			// The first session renames the array that the second one changes.
 			must.Do(t, sides(
 				func(s *Session) error { return s.Rename(bg, "g/y", "moved") },
 				func(s *Session) error { return setAttr(s, "g/y", "c", 3) },

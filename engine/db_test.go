@@ -258,7 +258,7 @@ func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []str
 		return zarr.Sel(idx...)
 	}
 	for i := range 12 {
-		sel, value := box(), int32(1+i) // never what is there, so that there is a commit
+		sel, value := box(), int32(1+i) // a new value each time, so that each write makes a commit
 		commit(t, db, "", "write", func(s *Session) error {
 			a, err := s.Array(bg, "g/x")
 			if err != nil {

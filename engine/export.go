@@ -485,7 +485,7 @@ func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
 		return z.Close()
 	}
 	if ex.plan != nil {
-		// One worker, so that equal input gives equal bytes.
+		// A single worker makes the bytes of the archive depend on the input alone.
 		if err := ex.plan.CopyChunks(ctx, z, transfer.NewPool(1), ex.count); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// ForeignOptions are those of an export to a foreign format. The zero value says that
-// it is not one.
+// ForeignOptions are the options of an export to a foreign format. The zero value stands for an
+// export to Zarr.
 type ForeignOptions struct {
 	// Format is one of [ForeignExports]. A format that is a store of keys, such as ocdbt
 	// and icechunk, gets keys and bytes as they are stored; virtual chunks of a database

@@ -47,8 +47,8 @@ func firstArray(t *testing.T, url string) (shape []int64, sum int) {
 	return nil, 0
 }
 
-// An export to a foreign format replaces an earlier one, and nothing else: not what it is
-// made from, and nothing if it fails.
+// An export to a foreign format replaces an earlier export and nothing else, such as its source.
+// An export that fails replaces nothing.
 func TestExportForeignOverwrites(t *testing.T) {
 	small, large := volumeStore(t, 5, 4, 4), volumeStore(t, 9, 8, 7)
 	for _, format := range ForeignExports() {
@@ -101,7 +101,8 @@ func TestExportForeignOverwrites(t *testing.T) {
 		if names, err := os.ReadDir(folder); err != nil || len(names) != 1 {
 			t.Errorf("%s: %v is left, %v", format, names, err)
 		}
-		// Of a zip archive, what needs to read what it wrote says so.
+		// A format that reads its own output cannot be written to a zip archive, and the error is
+		// ErrUnsupported.
 		_, err := Export(bg, openURL(t, memoryURL(t, small)), filepath.Join(folder, "out.zip"), o)
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s to an archive: %v", format, err)

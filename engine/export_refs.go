@@ -61,8 +61,8 @@ const inlineReference = 512
 // below its path, as a reference set (kerchunk): virtual values keep their URLs, or get
 // those that the mappings of src's Follow make of them,
 // metadata and small values stand in the set, and other native values are ranges
-// of pack files, which are not copied. These are hard links in DEST.packs, so that
-// they stay what they are whatever becomes of the database. The same version
+// of pack files, which are not copied. DEST.packs has hard links to these files, so that they
+// outlive the database. The same version
 // gives the same bytes. Something at dest is ErrExists; a dest in a database is
 // [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
@@ -173,9 +173,8 @@ func (ex *refExporter) parquet(ctx context.Context, dest string) (err error) {
 	return store.Sync(ctx)
 }
 
-// ahead yields what a sequence does, which runs in a goroutine of its own, some
-// batches ahead: a version is read while the set is written. When it ends, so has
-// the goroutine.
+// ahead yields the values of a sequence that runs in another goroutine, some batches ahead: a
+// version is read while the set is written. The goroutine ends before the result does.
 func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, error]) iter.Seq2[refs.Entry, error] {
 	fresh := func() []refs.Entry { return make([]refs.Entry, 0, batchEntries) }
 	fill := func(ctx context.Context, pass func([]refs.Entry) ([]refs.Entry, error)) error {

@@ -182,7 +182,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 // all yields what a view holds, as changes.
 func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
-		if snap, ok := view.(*Snapshot); ok { // which knows what is virtual
+		if snap, ok := view.(*Snapshot); ok { // Values tells virtual values from others
 			for v, err := range snap.Values(ctx, p.ex.prefix()) {
 				if (err != nil || wanted(p.ex.open.Version, v.Key)) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
 					return

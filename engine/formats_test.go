@@ -133,8 +133,8 @@ func checkRows(t *testing.T, a *zarr.Array, want []byte) {
 	}
 }
 
-// TestOtherFiles gives every format of files a file of another format: it says so, and
-// not that the file is damaged.
+// TestOtherFiles gives every format of files a file of another format. The error names the wrong
+// format, and does not call the file damaged.
 func TestOtherFiles(t *testing.T) {
 	for _, f := range source.Formats() {
 		if f.Directory || f.Scheme == "avif" { // which reads none

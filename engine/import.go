@@ -392,8 +392,8 @@ func (im *importer) stop(ctx context.Context, s *Session, err error) error {
 	return im.o.abandon(s, err)
 }
 
-// copy writes documents first: they say which keys are chunks, so that those
-// go where they belong at once.
+// copy writes documents first, because they tell which keys are chunks: then chunks go straight
+// into the chunk map of their array.
 func (im *importer) copy(ctx context.Context, s *Session) error {
 	im.saved = time.Now()
 	if (im.o.Overwrite || im.o.Resume) && !im.told() {

@@ -61,10 +61,10 @@ type HistoryResult struct {
 // it, with message, time and author. Of a version only the changes are read.
 //
 // Each commit is complete when it is seen, and a branch grows commit by commit. If the
-// import ends early, what is there stays, and another import of the same source goes on
-// after it; so does one of a source that has grown. A branch or tag here of the same name
-// that this did not make, or that has commits of its own, is txn.ErrRefExists, before
-// anything is written.
+// import ends early, the imported commits stay. Another import of the same source continues
+// after these commits, also if the source has new versions since. A branch or tag of the same
+// name that no import of the source made, or a branch with other commits, is txn.ErrRefExists,
+// before anything is written.
 func (db *DB) ImportHistory(ctx context.Context, src *Source, o HistoryOptions) (*HistoryResult, error) {
 	set, prefix, versioned, err := src.versions(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ type historian struct {
 	linker   *linker
 
 	names   []formats.Name
-	local   map[formats.Name]string    // what they are called here
+	local   map[formats.Name]string    // their names in this database
 	known   map[string]formats.Version // by ID
 	first   txn.CommitID               // of the database
 	commits map[string]txn.CommitID    // of versions that are here

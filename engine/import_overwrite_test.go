@@ -26,9 +26,8 @@ func packBytes(t *testing.T, db *DB) (n int64) {
 	return n
 }
 
-// TestImportOverwriteStoresWhatDiffers: importing a store again is no change and
-// stores nothing; of one that changed, what changed is stored and what is gone
-// goes.
+// TestImportOverwriteStoresWhatDiffers: importing a store again is no change and stores nothing.
+// Of a changed store, changed values are stored and missing keys are deleted.
 func TestImportOverwriteStoresWhatDiffers(t *testing.T) {
 	const chunk = 100_000
 	payload := func(seed uint64) string {

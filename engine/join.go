@@ -168,8 +168,8 @@ func (db *DB) abortSession(id txn.SessionID, before time.Time) (ended bool, err 
 }
 
 // Handle returns another DB for the database that db has open. Author and Follow
-// of o are its own; caches and workers are shared. Closing it ends what was opened
-// through it, and nothing else: sessions stay at their last savepoints. Errors:
+// of o are its own; caches and workers are shared. Closing the handle ends only the sessions
+// and snapshots that were opened through it: sessions stay at their last savepoints. Errors:
 // txn.ErrClosed, and a *[LockedError] for a writer if db only reads.
 func (db *DB) Handle(o *Options) (*DB, error) {
 	opts := db.opts

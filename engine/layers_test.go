@@ -33,7 +33,8 @@ var layers = map[string][]string{
 	"internal/msgpack": {},
 
 	"zarr/dtype": {},
-	// The chain and its compressors; filters and objects are codecs like any other, and one package lists them all.
+	// The chain and its compressors; filters and objects are codecs like any other, and one package
+	// lists them all.
 	"codecs":                    {"zarr/dtype", "codecs/blosc", "codecs/inflate", "codecs/internal/", "codecs/kernels", "codecs/lz4", "codecs/lzma", "codecs/pco", "codecs/zstd"},
 	"codecs/filter":             {"zarr/dtype", "codecs", "codecs/internal/", "codecs/kernels"},
 	"codecs/object":             {"zarr/dtype", "codecs", "codecs/internal/", "internal/msgpack"},
@@ -118,7 +119,8 @@ var layers = map[string][]string{
 	"engine/internal/extent": {"engine/internal/names", "engine/zurl", "txn"},
 	// Many values from one store to another.
 	"engine/internal/transfer": {"internal/budget", "kv", "kv/dirkv", "kv/gather", "kv/zipkv"},
-	// What documents mean to versions, and how two versions differ. Neither knows sources or databases.
+	// What documents mean to versions, and how two versions differ. Neither knows sources or
+	// databases.
 	"engine/internal/policy": {"engine/internal/listing", "engine/internal/names", "kv", "kv/digest", "kv/gather", "txn", "zarr", "zarr/meta", "zarr/dtype"},
 	// Parts of files elsewhere; how files are opened is the engine's.
 	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},

@@ -33,8 +33,8 @@ const (
 	ValidateLocal Validate = iota
 	// ValidateAll asks servers too, once for each file.
 	ValidateAll
-	// ValidateNone checks nothing: later reads take what they find. References to
-	// what is not here are linked too; see [ErrNotHere].
+	// ValidateNone checks no file, and later reads accept any version of a file. References to
+	// missing files are linked too; see [ErrNotHere].
 	ValidateNone
 )
 
@@ -48,9 +48,9 @@ type linker struct {
 	base   string // URL of the folder of the set
 	bulk   *txn.Bulk
 	meter  *transfer.Meter
-	// entries are what it imports: those of set, or as they were read before.
+	// entries yields the references to import: from the set, or from an earlier pass over it.
 	entries func(context.Context) iter.Seq2[refs.Entry, error]
-	// place, if set, says where the value of a key goes and whether it does.
+	// place, if set, returns the destination of a key, and whether the key is imported.
 	place func(key string, e *refs.Entry) (to string, put bool, err error)
 
 	files   linkedFiles // of entries

@@ -210,7 +210,7 @@ func (f *linkedFiles) ask(ctx context.Context, n int, url, key func(i int) strin
 	return err
 }
 
-// source makes a URL absolute. One that is already stays as it is spelled.
+// source makes a URL absolute. An absolute URL keeps its spelling.
 func (f *linkedFiles) source(url string) (tree.Source, error) {
 	abs := url
 	switch {

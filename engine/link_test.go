@@ -74,7 +74,7 @@ func TestLinkReferenceSets(t *testing.T) {
 // What is wrong with a set is found when it is linked, as far as anybody can tell
 // without reading what it refers to, and nothing is committed.
 func TestLinkInvalid(t *testing.T) {
-	linked := map[string]bool{"absolute_path": true} // who reads it says whether it may be followed
+	linked := map[string]bool{"absolute_path": true} // whether the path may be followed is decided by the reader
 	here := map[string]bool{"missing_file": true, "unknown_scheme": true, "past_end_of_file": true}
 	db := openDB(t, linkOptions(t, t.TempDir()))
 	first := head(t, db, "")
@@ -214,7 +214,7 @@ func TestLinkGrants(t *testing.T) {
 	}
 }
 
-// A file that is not what it was when it was imported is an error.
+// A file that changed after the import is an error.
 func TestLinkChangedFile(t *testing.T) {
 	base := folder(t, map[string]string{"a": "abc", "refs.json": setOf(3, `,"t/0":["a",0,1],"t/1":["a",1,1]`)})
 	for _, c := range []struct {
@@ -289,8 +289,8 @@ func TestLinkUpdate(t *testing.T) {
 	}
 }
 
-// One changed reference among many costs what one among few does: some pages,
-// and the same set again costs none.
+// The cost of a changed reference, some pages, does not depend on the number of references. A
+// set without changes writes no page.
 func TestLinkUpdateCost(t *testing.T) {
 	const n = 30_000
 	set := func(changed int) string {

@@ -55,7 +55,7 @@ func TestConcurrentUpdatesOfDifferentChunksMerge(t *testing.T) {
 	}
 }
 
-// Two sessions that began from one version; ours commits first.
+// Two sessions begin from the same version, and ours commits first.
 func TestConflictsOfSessions(t *testing.T) {
 	resize := func(n int64) func(*Session) error {
 		return func(s *Session) error {

@@ -50,7 +50,7 @@ var nestedValues = map[string]string{
 	"said": "\x00\x01\x09\x09\x09\x09\x09\x09", "line": "\x00\x01\x09\x09", "none": strings.Repeat("\x09", 8),
 }
 
-// checkNested reads all arrays that find opens, except those that it returns nil for.
+// checkNested reads the arrays that find returns. find returns nil for an array to leave out.
 func checkNested(t *testing.T, what string, find func(path string) *zarr.Array) {
 	t.Helper()
 	for path, want := range nestedValues {

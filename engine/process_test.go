@@ -78,7 +78,7 @@ func (c *child) kill(t *testing.T) (lines []string) {
 	t.Helper()
 	must.Do(t, c.cmd.Process.Kill())
 	rest := must.Get(io.ReadAll(c.out))(t)
-	_ = c.cmd.Wait() // says that it was killed
+	_ = c.cmd.Wait() // the error is the kill
 	all := strings.Split(string(rest), "\n")
 	return all[:len(all)-1] // the last line may be cut
 }

@@ -209,8 +209,8 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	set := func(ctx context.Context, key string, b []byte) error {
 		return s.Set(ctx, to+strings.TrimPrefix(key, from), b)
 	}
-	// Documents first: they say which keys are chunks, so that those go where
-	// they belong at once.
+	// Documents come first, because they tell which keys are chunks: then chunks go straight
+	// into the chunk map of their array.
 	documents := func(yield func(string, error) bool) {
 		for v, err := range src.Documents(ctx, from) {
 			if !yield(v.Key, err) {

@@ -77,8 +77,8 @@ func (f *shardFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // A tile of 256×256 voxels of a sharded volume of 1 GiB on a server costs at most four
-// requests: info, the index of the shard, that of the minishard, and the run of chunks. One
-// beside it costs one, as long as it lies in the same shard.
+// requests: info, the index of the shard, that of the minishard, and the run of chunks. A
+// neighbouring tile of the same shard costs a single request.
 func TestShardedVolume(t *testing.T) {
 	for _, indexFirst := range []bool{false, true} {
 		o := newOrigin(t, map[string][]byte{"/v/info": []byte(`{"@type":"neuroglancer_multiscale_volume","type":"image","data_type":"uint8","num_channels":1,"scales":[

@@ -32,8 +32,8 @@ func bigParquet(b *testing.B, n, perFile int) *kv.Mem {
 	return dir
 }
 
-// BenchmarkReadParquet reads sets key by key and as columns. Run it with
-// -cpu 1 for what one core reads.
+// BenchmarkReadParquet reads sets key by key and as columns. With -cpu 1, the result is the
+// speed of a single core.
 func BenchmarkReadParquet(b *testing.B) {
 	const n = 1_000_000
 	for _, per := range []int{100, 1} {

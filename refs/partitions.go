@@ -292,7 +292,7 @@ func (r *partitionReader) each(ctx context.Context, dir kv.Reader, a *array, num
 }
 
 // existing returns the numbers of the existing partitions of an array,
-// ascending. all means that none is missing, or that it is unknown which are.
+// ascending. all means that no partition is missing, or that the missing ones are unknown.
 func existing(ctx context.Context, dir kv.Reader, a *array) (numbers []int64, all bool, err error) {
 	probe := func() ([]int64, bool, error) {
 		if a.partitions() > maxProbed {

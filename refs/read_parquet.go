@@ -35,7 +35,7 @@ func ReadParquet(ctx context.Context, dir kv.Reader, o *ReadOptions) iter.Seq2[E
 	}
 }
 
-// maxProbed bounds the partitions that are probed one by one.
+// maxProbed bounds the number of partitions whose files are probed.
 const maxProbed = 1 << 20
 
 func streamPartitions(ctx context.Context, dir kv.Reader, p *partitioned, o ReadOptions) iter.Seq2[Entry, error] {

@@ -389,7 +389,8 @@ func hidesDots(name string) bool {
 	return true // encoded again and again: no honest writer does so
 }
 
-// unescape decodes percent-encoding as lenient programs do: a % without two hexadecimal digits stays.
+// unescape decodes percent-encoding as lenient programs do: a % without two hexadecimal digits
+// stays.
 func unescape(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

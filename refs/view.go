@@ -258,7 +258,7 @@ func (v *View) file(ctx context.Context, url string) (*located, error) {
 	return file, nil
 }
 
-// forget drops a located file, so that it is located again.
+// forget drops a located file. The next read locates the file again.
 func (v *View) forget(url string, file *located) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

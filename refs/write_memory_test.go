@@ -16,7 +16,7 @@ import (
 // are written for a third is seen by what may still come. One written too soon
 // would be an error, one that is forgotten more memory than was given.
 func TestWriteParquetMemory(t *testing.T) {
-	const record, partition = 1000, 400 + 21*1000 // rows, and about what they take
+	const record, partition = 1000, 400 + 21*1000 // rows, and their approximate size in memory
 	long := strings.Repeat("x", partition)
 	inline := func(chunk int) refs.Entry { return text(fmt.Sprint("a/", chunk), long) }
 	chunk := func(chunk int) refs.Entry {

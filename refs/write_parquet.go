@@ -383,7 +383,7 @@ func rawBytes(data []byte) []byte {
 func (w *parquetWriter) shrink(keep *filling) error {
 	for w.bytes > w.o.MaxMemory {
 		p := w.open.Back().Value.(*filling)
-		if p == keep { // it was used last, so it is the only one
+		if p == keep { // the only partition in memory: keep was used last
 			return limit("%s alone takes more than %d bytes (MaxMemory)", p.a.file(p.number), w.o.MaxMemory)
 		}
 		if err := w.write(p); err != nil {

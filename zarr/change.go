@@ -25,8 +25,8 @@ import (
 
 // SetAttributes replaces the user attributes that the handle knows. What another
 // handle changed in the meantime stays, unless this call changes the same attribute.
-// Through an [Array] or a Node of the same array the result is seen at once; other
-// handles keep what they opened.
+// A Node and the [Array] that it returns show the result at once. Other handles keep the
+// metadata that they were opened with.
 func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 	if n.array != nil {
 		return n.array.SetAttributes(ctx, attrs)

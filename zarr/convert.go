@@ -26,8 +26,9 @@ var ErrType = errors.New("zarr: wrong type")
 //	int64                               the counts of datetimes and timedeltas
 //
 // or a type made of one of these. The first line, and floats of their own width, cost no
-// conversion. Any other T is [ErrType]: structs, subarrays and ragged arrays are
-// read with [Array.ReadBytes] and [Array.ReadVar]. A result larger than [OpenOptions].MaxResultBytes is [ErrTooLarge].
+// conversion. Any other T is [ErrType]: structs, subarrays and ragged arrays are read with
+// [Array.ReadBytes] and [Array.ReadVar]. A result larger than [OpenOptions].MaxResultBytes is
+// [ErrTooLarge].
 func Read[T any](ctx context.Context, a *Array, sel Selection) (data []T, shape []int64, err error) {
 	if shape, err = a.resolve(sel); err == nil {
 		data, err = read[T](ctx, a, sel)

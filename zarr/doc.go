@@ -15,11 +15,11 @@
 //
 // Reading writes every element of its result, several goroutines at a time. Memory that the program
 // did not have before costs the system more than many codecs: a fault for each page. Use the same
-// memory for many reads with [ReadInto] or [Array.ReadBytes] where you can. Else prefer [Read] to make
-// and ReadInto: the memory of Read is not cleared first. On Linux, Read, and ReadInto and ReadBytes from
-// 4 MiB on, ask for huge pages for the part of the memory that holds whole ones. That
-// advice stays with the address range: the system may later keep up to 2 MiB resident for a few
-// bytes there. Programs that mind set it back with MADV_NOHUGEPAGE, or read pieces below 4 MiB.
+// memory for many reads with [ReadInto] or [Array.ReadBytes] where you can. Else prefer [Read] to
+// make and ReadInto: the memory of Read is not cleared first. On Linux, Read, and ReadInto and
+// ReadBytes from 4 MiB on, ask for huge pages for the part of the memory that holds whole ones.
+// That advice stays with the address range: the system may later keep up to 2 MiB resident for a
+// few bytes there. Programs that mind set it back with MADV_NOHUGEPAGE, or read pieces below 4 MiB.
 //
 //	nodes       Open, OpenArray, OpenGroup, OpenEach, Walk, Create, CreateGroup, Consolidate
 //	elements    Read, ReadInto, Write, Fill; Array.ReadBytes, Array.Parts, …

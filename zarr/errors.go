@@ -23,7 +23,7 @@ var (
 	// ErrNoForm means that metadata cannot be written in a format version.
 	ErrNoForm = meta.ErrNoForm
 
-	// ErrCorrupt means that stored bytes are not what they should be: it
+	// ErrCorrupt means that stored bytes are damaged: it
 	// matches [codecs.ErrCorrupt] and [kv.ErrCorrupt] inside an [Error].
 	ErrCorrupt = fault.New("zarr: corrupt data", fault.ErrCorrupt)
 )

@@ -74,9 +74,8 @@ func (n *Node) Children(ctx context.Context) iter.Seq2[*Node, error] {
 	}
 }
 
-// entry is what lies below a group: a node, or a name under which there are
-// keys but no node of the format that was looked for. inside then tells what
-// lies below that.
+// entry is a name below a group: a node, or a name with keys but without a node of the wanted
+// format. walk.inside then walks on below the name.
 type entry struct {
 	path   string
 	node   *Node
@@ -351,8 +350,8 @@ func (w *walk) entries(list iter.Seq2[entry, error]) bool {
 	return true
 }
 
-// inside goes on below a name that is no node of its group's format. It may be
-// one of another.
+// inside walks on below a name that is no node of its group's format, but may be a node of
+// another format.
 func (w *walk) inside(e entry) bool {
 	if e.format != w.opts.Version && !w.opts.Consolidated {
 		n, err := w.find(w.ctx, e.path)

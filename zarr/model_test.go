@@ -482,8 +482,8 @@ func (m *model) write(t *testing.T, r *rand.Rand, a *Array, p picked, fill []byt
 	}
 }
 
-// keys returns the keys that the array must have: one for every chunk that
-// holds something.
+// keys returns the expected keys of the array: the keys of all chunks with another value than
+// the fill value.
 func (m *model) keys(a *Array, fill []byte) []string {
 	found := make(map[string]bool)
 	coords := make([]int64, len(m.shape))

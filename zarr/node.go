@@ -211,7 +211,7 @@ type finder struct {
 
 func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Version == v }
 
-// find opens the node at path. It returns ErrNotFound as it is.
+// find opens the node at path. ErrNotFound is not wrapped.
 func (f *finder) find(ctx context.Context, path string) (*Node, error) {
 	path = strings.TrimSuffix(path, "/")
 	v3, err3 := meta.CleanPath(path)
@@ -244,8 +244,8 @@ func (f *finder) find(ctx context.Context, path string) (*Node, error) {
 	return nil, ErrNotFound
 }
 
-// document returns a metadata document. One that is too large to be one is an
-// error, before it is read.
+// document returns a metadata document. A value that is too large for a document is an error,
+// before its bytes are read.
 func (f *finder) document(ctx context.Context, key string) ([]byte, error) {
 	if f.long {
 		// A sparse file takes time and memory to read, and is no document.

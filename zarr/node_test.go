@@ -52,7 +52,7 @@ func TestCreate(t *testing.T) {
 		if keys := must.Have(kv.Keys(ctx, store, "")); !slices.Equal(keys, want) {
 			t.Errorf("v%d: keys %v", v, keys)
 		}
-		// What is there decides the format of what comes beside it.
+		// Existing nodes decide the format of new nodes beside them.
 		must.Have(CreateGroup(ctx, store, "x/g", Attributes{}, nil))
 		b := must.Have(Create(ctx, store, "x/g/b", Spec{Shape: []int64{1}, DataType: "bool"}, nil))
 		if b.Meta().Version != v {
@@ -388,7 +388,7 @@ func TestConsolidate(t *testing.T) {
 			}
 		}
 	}
-	// A node that is told without the groups above it, and one that is broken.
+	// Consolidated metadata with a node but not the groups above it, and with a broken node.
 	store := kv.NewMem()
 	must.Have(0, store.Set(ctx, "zarr.json", []byte(`{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,
 		"metadata":{"x/y":{"zarr_format":3,"node_type":"group"},"bad":{"zarr_format":3}}}}`)))

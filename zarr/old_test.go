@@ -328,7 +328,7 @@ func rewrite(t *testing.T, n *Node, to *kv.Mem) {
 		spec.FillValue = json.RawMessage("null")
 	}
 	b := must.Get(Create(ctx, to, n.Path(), spec, &OpenOptions{WriteEmptyChunks: true}))(t)
-	// Chunk by chunk, so that those that are missing stay so.
+	// Chunks are copied one by one, so that missing chunks stay missing.
 	for key, err := range n.view.(kv.Lister).List(ctx, kv.ListOptions{Prefix: a.loc.chunks}) {
 		must.Do(t, err)
 		coords, ok := m.Keys.Parse(key[len(a.loc.chunks):])

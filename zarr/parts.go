@@ -218,10 +218,10 @@ func (c *cutter) points(sel Selection) {
 	}
 }
 
-// CopyChunks copies elements to the same places of another array, whose shape and
-// elements are alike: all elements of the chunks of that array that a selection touches,
-// so those around it too. each, such as the Run of a [Runner], calls fn for some chunks
-// at a time.
+// CopyChunks copies elements to the same places of another array, whose shape and elements are
+// alike: all elements of the chunks of that array that a selection touches, also the elements
+// outside of the selection. each, such as the Run of a [Runner], calls fn for some chunks at a
+// time.
 func CopyChunks(ctx context.Context, from, to *Array, sel Selection, each func(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error) error {
 	batch := make([]Chunk, 0, 256)
 	flush := func() error {

@@ -23,7 +23,7 @@ type indexName struct {
 	form [16]byte
 }
 
-// maxIndexes bounds the memory of an indexCache; it starts anew when it is full.
+// maxIndexes bounds the memory of an indexCache. A full cache is emptied.
 const maxIndexes = 8 << 20
 
 func (c *indexCache) get(name indexName) *codecs.Index {

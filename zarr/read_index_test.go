@@ -10,8 +10,8 @@ import (
 )
 
 // Shards of different shapes may have the same bytes, here of an index that says that
-// every inner chunk is missing, with bytes before it that are not read. Each is read as what
-// it is.
+// every inner chunk is missing, with bytes before it that are not read. Each shard is read with
+// its own shape.
 func TestSameBytesInShardsOfTwoShapes(t *testing.T) {
 	ctx := t.Context()
 	store := idStore{kv.NewMem()}

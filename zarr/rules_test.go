@@ -140,7 +140,7 @@ func documentName(dir, path string) string {
 	return strings.Join(parts[1:len(parts)-1], "/")
 }
 
-// sentence is one with a word that makes it a demand.
+// sentence is a sentence of a specification with a word such as MUST.
 type sentence struct {
 	section string
 	n       int

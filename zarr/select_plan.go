@@ -82,7 +82,7 @@ func (p *plan) cut(grid Grid, lens []int) {
 	}
 }
 
-// prepare decides how the axis is cut. It has at least one element.
+// prepare decides how the axis, of at least one element, is cut.
 func (a *planAxis) prepare() {
 	if a.list != nil {
 		a.prepareList()

@@ -121,8 +121,8 @@ func (s *status) golden(t *testing.T) {
 	}
 }
 
-// interop takes the comparison with other implementations: what they read of
-// what was written here, and the reverse.
+// interop adds the comparison with other implementations: whether they read arrays written
+// here, and whether arrays written by them are read here.
 func (s *status) interop(t *testing.T) {
 	t.Helper()
 	raw, err := os.ReadFile(interopFile)

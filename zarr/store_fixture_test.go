@@ -66,7 +66,7 @@ func TestCollectStores(t *testing.T) {
 	}
 }
 
-// storeCase is one store and what is expected of it.
+// storeCase is a store and its expected nodes.
 type storeCase struct {
 	name   string
 	files  map[string][]byte // by path relative to the case
@@ -187,7 +187,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// checkStoreNode compares one node; it returns how many arrays it read.
+// checkStoreNode compares a node, and returns the number of arrays read.
 func checkStoreNode(t *testing.T, view kv.Reader, want storeNode) int {
 	t.Helper()
 	ctx := context.Background()

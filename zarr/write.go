@@ -179,7 +179,7 @@ func (t *task) writeWhole(ctx context.Context) error {
 
 // isFill reports whether all elements of src are the fill value.
 func isFill(b *codecs.Bound, src codecs.Src, n []int, size int) bool {
-	// The last dimensions may lie together; they are compared as one run.
+	// The last dimensions may be contiguous, and then are compared as a single run.
 	run, outer := size, len(n)
 	for outer > 0 && src.Strides[outer-1] == run {
 		outer--
@@ -252,7 +252,7 @@ func (t *task) copyIn(data []byte, origin int, strides []int) {
 	move(data, origin, t.user.Data, t.user.Offset, lanes, size)
 }
 
-// storeBuffer encodes a whole chunk; there means that it may exist already.
+// storeBuffer encodes a whole chunk. there tells that the view may hold the chunk already.
 func (t *task) storeBuffer(ctx context.Context, chunk []byte, there bool) error {
 	if !t.j.a.opts.WriteEmptyChunks && t.form.bound.IsFill(chunk) {
 		if !there {

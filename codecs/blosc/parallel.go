@@ -38,8 +38,8 @@ func (p *processors) take(n int32) int32 {
 	}
 }
 
-// inParallel decodes the blocks from first up to end by several goroutines, of which the
-// caller's is one. The error is that of the first block that has one.
+// inParallel decodes the blocks from first up to end by several goroutines, one of them the
+// caller's. The error is the error of the first damaged block.
 func (p part) inParallel(workers int, first, end int64) error {
 	var (
 		next   atomic.Int64

@@ -139,8 +139,8 @@ func (s *inPlaceElementStage) DecodeInPlace(b []byte) error {
 	return err
 }
 
-// numpyType reads a member that is a numpy data type, def if it is missing. It must
-// be one that filters can compute with.
+// numpyType reads a member that is a numpy data type, def if the member is missing. A type that
+// filters cannot compute with is an error.
 func numpyType(f *codecs.Fields, name string, def dtype.Type) (dtype.Type, number) {
 	t := def
 	if raw := f.Raw(name); raw != nil {

@@ -31,10 +31,10 @@ func (e *Encoder) encodeArch(w *writer, acceleration int) (done, ok bool) {
 	return false, false
 }
 
-// decodeArch decodes sequences to dst[di:] and from src[si:], up to one that is damaged, that
-// is longer than one byte behind each part of the token can say, or that is near an end: it
-// may read 80 bytes and write 64 bytes behind a sequence. It returns where that one begins.
-// It does what the loop of sequences does.
+// decodeArch decodes sequences to dst[di:] and from src[si:], as the loop of sequences does. It
+// stops before a sequence that is damaged, that has a length of more than one extra byte, or
+// that is near an end, because decodeArch may read 80 bytes and write 64 bytes behind a
+// sequence. The results are the positions of the sequence that decodeArch stopped at.
 //
 //go:noescape
 func decodeArch(dst, src []byte, di, si int) (newDi, newSi int)

@@ -51,7 +51,7 @@ func sequences(dst, src []byte, fast bool) (int, error) {
 		if !ok || distance == 0 || distance > di || n > len(dst)-di {
 			return 0, ErrBlock
 		}
-		// A match may overlap what it makes: what is copied doubles with each turn.
+		// A match may overlap its own output: the copied bytes double with each turn.
 		for from, to := di-distance, di+n; di < to; {
 			di += copy(dst[di:to], dst[from:di])
 		}

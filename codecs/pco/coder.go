@@ -2,8 +2,8 @@ package pco
 
 import "math/bits"
 
-// coder encodes numbers of bins with tANS. It goes backwards, so that a decoder
-// can go forwards.
+// coder encodes numbers of bins with tANS, from the last to the first. A decoder then reads the
+// first number first.
 type coder struct {
 	state [states]uint32 // where a decoder begins
 	// The bits that a decoder reads after each number.

@@ -53,11 +53,11 @@ func (v *variable) undoConv(c *chunk, known, n int) {
 	copy(v.past, all[n:n+order])
 }
 
-// startRing makes room for the latents that lookback reaches. Before those that
-// a page begins with it finds zeros.
+// startRing makes room for the latents that lookback reaches. Lookback beyond the first latent
+// of a page finds zeros.
 func (v *variable) startRing(c *chunk, n int) {
-	// Never more than the latents of the page, for any window: then nothing is
-	// overwritten. One more, so that the oldest stays until it is returned.
+	// A ring of all latents of the page overwrites nothing, so a larger window needs no more.
+	// The ring has room for at least one latent more: the oldest stays until it is returned.
 	reach := min(1<<c.window, n) + v.stored
 	v.past = resize(v.past, 1<<bits.Len(uint(reach)))
 	clear(v.past)

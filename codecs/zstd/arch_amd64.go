@@ -45,8 +45,8 @@ func (e *Encoder) searchArch(src []byte, from int) (anchor int) {
 	return s.anchor
 }
 
-// cursor is where replayBMI2 begins and ends, and what it may use: the literals up to litsEnd, and the contents
-// from base on, room bytes. left is the number of sequences.
+// cursor is where replayBMI2 begins and ends, and what it may use: the literals up to litsEnd, and
+// the contents from base on, room bytes. left is the number of sequences.
 type cursor struct {
 	bits          unsafe.Pointer
 	unread, left  int
@@ -55,12 +55,12 @@ type cursor struct {
 	lits, litsEnd unsafe.Pointer
 }
 
-// overrun is how many bytes behind the literals replayBMI2 may read, and how many behind the contents
-// it may write.
+// overrun is how many bytes behind the literals replayBMI2 may read, and how many behind the
+// contents it may write.
 const overrun = 16
 
-// replayBMI2 does what step does, for sequences that are not the last of a block. It
-// leaves one for which that takes more checks than usual.
+// replayBMI2 does what step does, for all sequences of a block but the last. It stops before a
+// sequence that needs more checks than usual.
 //
 //go:noescape
 func replayBMI2(r *replay, c *cursor)

@@ -83,7 +83,7 @@ func (r *replay) read(n uint8) uint32 {
 // value reads the value that a state stands for.
 func (r *replay) value(e entry) uint32 { return uint32(e>>32) + r.read(uint8(e>>8)) }
 
-// next reads the state that follows one.
+// next reads the state that follows the state of e.
 func (r *replay) next(e entry) uint32 { return uint32(uint16(e>>16)) + r.read(uint8(e)) }
 
 // run carries out n sequences and then appends the literals that are left. Together they are

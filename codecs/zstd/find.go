@@ -75,8 +75,8 @@ func (e *Encoder) search(src []byte, from int) {
 	e.literals = append(e.literals, src[anchor:]...)
 }
 
-// searchGeneric is search without the literals behind the last match: it returns
-// where they begin. There is room for all that is found.
+// searchGeneric is search without the literals behind the last match. It returns the position
+// of these literals. The caller has made room for all sequences.
 func (e *Encoder) searchGeneric(src []byte, from int) (anchor int) {
 	f := &e.find
 	p := unsafe.Pointer(unsafe.SliceData(src))

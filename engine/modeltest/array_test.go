@@ -8,8 +8,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// array is the model of an array. It never changes: what writes returns another
-// one that shares the chunks which stayed.
+// array is the model of an array. An array never changes: a write returns a new array, which
+// shares the unchanged chunks.
 type array struct {
 	kind  *kind
 	fill  int32

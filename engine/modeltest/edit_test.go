@@ -13,8 +13,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Edits change a session and its model. They use few paths and few values, so that
-// sessions meet.
+// Edits change a session and its model. Few paths and few values make conflicts between
+// sessions likely.
 
 func stepEdit(r *run) {
 	_, s := r.session()
@@ -217,7 +217,7 @@ func editWrite(r *run, s *session) {
 	r.write(s, p, r.open(s, p), sel, r.chance(2))
 }
 
-// editCount adds one to the first element: two sessions that do make one lost.
+// editCount adds 1 to the first element. If two sessions count, an increment may get lost.
 func editCount(r *run, s *session) {
 	p, n := r.existing(s)
 	if n == nil || product(n.array.shape) == 0 || n.array.kind.limit < 10 || n.array.hides() {

@@ -91,8 +91,8 @@ func (r *run) plane(d *database, branch string) string {
 	return find()
 }
 
-// stepGroup commits several sessions at the same time, so that they are made one
-// group. In what order they were committed is learnt from the parents.
+// stepGroup commits several sessions at the same time, which makes a single group of them. The
+// parents of the commits tell their order.
 func stepGroup(r *run) {
 	d := r.database()
 	branch := one(r, d.branches())
@@ -109,7 +109,7 @@ func stepGroup(r *run) {
 	}
 	all.Wait()
 	refusable := make([]bool, len(group))
-	next := func() int { // one that changed nothing on the head, then the one that was committed on it
+	next := func() int { // a session that changes nothing, else the session whose parent is the head
 		head, same, on := r.head(d, branch), -1, -1
 		for i, s := range group {
 			if _, m := r.mergeSession(d, s); m.verdict != merges {

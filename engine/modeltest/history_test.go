@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Steps that ask what happened: log, diff and blame.
+// Steps that read the history: log, diff and blame.
 
 func stepLog(r *run) {
 	d := one(r, r.dbs)

@@ -5,7 +5,7 @@ import "slices"
 // Reads of every kind: whole arrays, thin parts, through handles opened earlier and
 // of versions that are open for long. They change nothing but caches.
 
-// glance is the cheap comparison after each step: one array of one version.
+// glance compares a single array of a single version after each step, because that is cheap.
 func (r *run) glance() {
 	if len(r.dbs) == 0 {
 		return

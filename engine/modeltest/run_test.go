@@ -117,7 +117,7 @@ func pickStep(rng *rand.Rand) step {
 }
 
 // runSteps runs those steps of a history whose numbers are given, in a new
-// directory below dir. It returns what was done and what went wrong.
+// directory below dir. It returns the steps and the first error.
 func runSteps(dir string, seed uint64, numbers []int) (done []string, err error) {
 	dir, err = os.MkdirTemp(dir, "run")
 	if err != nil {

@@ -206,7 +206,7 @@ func stepRebase(r *run) {
 	var line []*version
 	base := head
 	for ; !has[base.id]; base = r.versions[base.parents[0]] {
-		if !d.expired[base.id] { // what expired versions changed is that of the next one
+		if !d.expired[base.id] { // the next version has the changes of expired ones too
 			line = append(line, base)
 		}
 	}

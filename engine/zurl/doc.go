@@ -31,8 +31,8 @@
 // # Where the proposal leaves things open
 //
 //   - A root without a scheme is a path of the file system, taken literally up
-//     to the first "|". So is one that begins with a drive, "c:/" or `c:\`. A
-//     relative one, and file:a/b, are relative to the working directory.
+//     to the first "|". A root that begins with a drive, "c:/" or `c:\`, is a path too.
+//     A relative path, and file:a/b, are relative to the working directory.
 //   - The slash for an adapter that needs a directory is there when a later
 //     "..:" goes by that path: "db|ocdbt:|..:x" is "db/x".
 //   - A relative URL applies to the path of the last sub-URL, as the grammar

@@ -16,9 +16,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/table"
 )
 
-// Parquet begins a Parquet file, with package file of Arrow: package pqarrow makes the program
-// 20 MB larger, and passes over some errors. The file has snappy compression. Columns that
-// repeat are written as numbers of a dictionary. Spans of time, for which Parquet has no type, are int64. The
+// Parquet begins a Parquet file, with package file of Arrow: package pqarrow makes the program 20
+// MB larger, and passes over some errors. The file has snappy compression. Columns that repeat are
+// written as numbers of a dictionary. Spans of time, for which Parquet has no type, are int64. The
 // units of a column are in the metadata of the file, under its name and ".units".
 func Parquet(w io.Writer, columns []table.Column) (table.Writer, error) {
 	out, err := newWriter(w, columns, true)

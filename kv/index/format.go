@@ -131,9 +131,9 @@ func SyncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Begun reports whether dir holds an index, or one whose creation was interrupted. Otherwise it is empty, or the error is
-// kv.ErrCorrupt for an index without its format file, or os.ErrExist for other
-// files.
+// Begun reports whether dir holds an index, or one whose creation was interrupted. Otherwise it is
+// empty, or the error is kv.ErrCorrupt for an index without its format file, or os.ErrExist for
+// other files.
 func Begun(fs FS, dir string) (bool, error) {
 	for _, name := range []string{formatFile, creatingFile} {
 		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {

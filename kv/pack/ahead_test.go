@@ -2,8 +2,8 @@ package pack
 
 import "testing"
 
-// A reader that goes forward has ever more read ahead, up to a bound; one that jumps has what it reads
-// and no more.
+// A reader that goes forward has ever more read ahead, up to a bound; one that jumps has what it
+// reads and no more.
 func TestAhead(t *testing.T) {
 	const n = 1 << 20
 	var h handle

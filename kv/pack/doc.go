@@ -35,11 +35,11 @@
 //
 // # Reading
 //
-// Packs are mapped into memory where the system can, and read with pread where
-// not. Every block of 64 KiB that a read touches is compared with its checksum: a whole block of a
-// mapped file once, everything else at every read. [Store.Verify], [Store.Reread] and
-// Options.VerifyReads compare again. Damage is a [CorruptError], and so is a page that the disk cannot deliver,
-// which would otherwise end the process.
+// Packs are mapped into memory where the system can, and read with pread where not. Every block of
+// 64 KiB that a read touches is compared with its checksum: a whole block of a mapped file once,
+// everything else at every read. [Store.Verify], [Store.Reread] and Options.VerifyReads compare
+// again. Damage is a [CorruptError], and so is a page that the disk cannot deliver, which would
+// otherwise end the process.
 //
 // The bytes of a pack are laid down in format.go and docs/format.md;
 // docs/design/packs.md has the reasons.

@@ -15,12 +15,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Heal writes payloads of one pack again, where they were stored. payload returns the
-// bytes of the payload at at[i], which must be those that were stored there, or nil to
-// leave it out; one that cannot be written is left out too, and is the error. A sound block with other bytes is an error, because it belongs to another
-// payload. Only blocks that differ are written, so a crash leaves the damage or the
-// right bytes. Written payloads are durable when Heal returns their number; the Info is
-// for the index. A header that is damaged is replaced by one without an owner.
+// Heal writes payloads of one pack again, where they were stored. payload returns the bytes of the
+// payload at at[i], which must be those that were stored there, or nil to leave it out; one that
+// cannot be written is left out too, and is the error. A sound block with other bytes is an error,
+// because it belongs to another payload. Only blocks that differ are written, so a crash leaves the
+// damage or the right bytes. Written payloads are durable when Heal returns their number; the Info
+// is for the index. A header that is damaged is replaced by one without an owner.
 //
 // With grow, a file that is missing is made, and one that ends early gets its length
 // back. All that is not among the payloads is then a hole, which reads as damaged. Without

@@ -7,9 +7,9 @@ import "sync/atomic"
 // borrowed again has another map, whose blocks are all compared anew.
 //
 // A whole block is remembered in the slot of the 64 KiB of the file where it begins; no other whole
-// block begins there. Shorter blocks share them, cost little, and are compared at every read. A slot
-// has the place and the length of the payload, so that an address that is wrong finds nothing. It
-// takes 8 bytes for 64 KiB of the map.
+// block begins there. Shorter blocks share them, cost little, and are compared at every read. A
+// slot has the place and the length of the payload, so that an address that is wrong finds nothing.
+// It takes 8 bytes for 64 KiB of the map.
 type seen []atomic.Uint64
 
 func newSeen(length int64) seen { return make(seen, uint64(length)/blockSize+1) }

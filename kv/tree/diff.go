@@ -6,10 +6,10 @@ import (
 	"iter"
 )
 
-// Diff yields the keys whose values differ between two maps, in order. Values
-// are compared by Value.Equal. It skips pages that both maps have, so its cost
-// grows with the changes and not with the maps. An error ends it. For many changes, other goroutines read pages ahead; they
-// end with the sequence.
+// Diff yields the keys whose values differ between two maps, in order. Values are compared by
+// Value.Equal. It skips pages that both maps have, so its cost grows with the changes and not with
+// the maps. An error ends it. For many changes, other goroutines read pages ahead; they end with
+// the sequence.
 func (t *Tree) Diff(ctx context.Context, a, b Root, span Span) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		d := t.newDiffer(ctx, a, b, &span)

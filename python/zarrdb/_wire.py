@@ -53,7 +53,7 @@ MAX_FILES = 128
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
 PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
-# A server that ends answers requests under way. So long it may be silent.
+# A server that ends first answers running requests, and may be silent for this many seconds.
 ENDING = 30.0
 
 
@@ -453,7 +453,7 @@ class Link:
 
     def _forget(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            # It has no reply. The thread that reads must not wait for one that sends.
+            # The request has no reply. The reading thread must not wait for a sending thread.
             if self._sending.acquire(blocking=False):
                 try:
                     meta = to_json({"file": number})

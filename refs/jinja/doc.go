@@ -21,9 +21,9 @@
 //	operand   = { "-" } (integer | string | name | call | "(" value ")") { "|" ("upper" | "format" "(" value ")") }
 //	call      = name "(" [ name "=" value { "," name "=" value } ] ")"
 //
-// Values are integers of 64 bits and strings. Arithmetic and comparisons take two
-// integers; "~" joins two values as text. A string, "%" and a value, or the filter format,
-// put the value in place of one %d, %5d, %05d, %s or %5s. Strings have the escapes \\ \' \" \n \r and \t.
+// Values are integers of 64 bits and strings. Arithmetic and comparisons take two integers; "~"
+// joins two values as text. A string, "%" and a value, or the filter format, put the value in place
+// of one %d, %5d, %05d, %s or %5s. Strings have the escapes \\ \' \" \n \r and \t.
 //
 // # Refused
 //

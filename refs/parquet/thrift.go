@@ -36,8 +36,8 @@ const (
 	tStruct = 12
 )
 
-// decoder reads thrift's compact protocol. After an error everything that it
-// returns is zero, so that callers check once.
+// decoder reads thrift's compact protocol. After an error all results are zero, so that callers
+// check for an error once, at the end.
 type decoder struct {
 	b   []byte
 	err error

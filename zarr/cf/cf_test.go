@@ -210,7 +210,7 @@ func FuzzUnits(f *testing.F) {
 	})
 }
 
-// Whatever a span of time says: an error, or counts that hold it.
+// FuzzSpan checks that any text is an error, or a span whose counts have its value.
 func FuzzSpan(f *testing.F) {
 	for _, s := range []string{"6h", "1 day 12 hours", "-06:30:00.5", "1.5e3 us", "292 years", "1/3 s", "-106751 days 23:47:16.854775808"} {
 		f.Add(s)

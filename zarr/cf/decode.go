@@ -22,7 +22,7 @@ var ErrAttribute = errors.New("cf: bad attribute")
 // Safe for concurrent use.
 type Decoder struct {
 	in, out  dtype.Type
-	plain    bool     // elements are what they are stored as
+	plain    bool     // decoded elements equal stored elements
 	complex  []byte   // of complex numbers, the missing one
 	unsigned bool     // integers count as unsigned
 	flipped  bool     // _Unsigned gives integers the other sign

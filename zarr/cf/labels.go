@@ -285,7 +285,7 @@ func (l *Labels) describe() string {
 // query is a label to find.
 type query struct {
 	// side compares the i-th label with the query: -1 below, 0 equal, 1 above.
-	// It returns missingSide for a missing one.
+	// A missing label gives missingSide.
 	side func(i int) int
 	// span is the length of a time in nanoseconds, 0 of anything else.
 	span int64

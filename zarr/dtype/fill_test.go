@@ -291,7 +291,7 @@ func allTypes(t testing.TB) []Type {
 	return all
 }
 
-// randomElem returns an element of typ: any bit pattern that is one.
+// randomElem returns an element of typ, with any bit pattern that typ allows.
 func randomElem(r *rand.Rand, typ Type) []byte {
 	switch typ.kind {
 	case String:

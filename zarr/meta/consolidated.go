@@ -15,8 +15,8 @@ import (
 )
 
 // Consolidated metadata is a copy of the documents of all nodes below a group,
-// for stores that are slow to list. It may be out of date, and it may lack
-// nodes: it shows what its writer saw.
+// for stores that are slow to list. The copy may be out of date or lack nodes, because it has
+// the state that its writer saw.
 
 // DocConsolidatedV2 is the name of the v2 document with the metadata of all
 // nodes of a store.
@@ -59,8 +59,8 @@ func (p *parser) consolidatedV3(m *Meta, obj jsontext.Object, all bool) error {
 	return nil
 }
 
-// inlinePath returns the path of a node in consolidated metadata; the name as
-// it is if it is not one.
+// inlinePath returns the path of a node in consolidated metadata. A name that is no path is
+// returned unchanged.
 func inlinePath(name string) (string, error) {
 	path, err := CleanPath(name)
 	switch {

@@ -27,7 +27,7 @@ type Grid interface {
 	// lo to hi (exclusive, hi > lo) along dimension dim.
 	Range(dim int, lo, hi int64) (first, end int64)
 	// Start returns the first element along dim of the chunk with index i,
-	// 2^63-1 if it is larger. One past the last chunk it is the end of that.
+	// 2^63-1 if it is larger. The index behind the last chunk gives the end of the last chunk.
 	Start(dim int, i int64) int64
 	// Count returns the number of chunks along dim for an array that is n
 	// elements long there.

@@ -84,10 +84,9 @@ func CheckNewPath(v Version, path string) error {
 	return nil
 }
 
-// CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become
-// slashes, slashes at the ends and repeated ones go. A segment that is "." or
-// ".." is ErrPath, and so are more than 512. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3
-// draft use it too.
+// CleanPathV2 normalises a logical path as Zarr v2 demands: backslashes become slashes, slashes at
+// the ends and repeated ones go. A segment that is "." or ".." is ErrPath, and so are more than
+// 512. (Zarr v2, Logical storage paths.) Zarr v1 and the early v3 draft use it too.
 func CleanPathV2(path string) (string, error) {
 	var b strings.Builder
 	for name := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {

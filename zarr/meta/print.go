@@ -77,8 +77,8 @@ func (m *Meta) printDoc(out map[string][]byte, name string, order []string, prin
 	return nil
 }
 
-// printMembers returns the members of a document, and whether they are those
-// that m was parsed from. order lists those that the model knows.
+// printMembers returns the members of a document, and whether they equal the members that m was
+// parsed from. order lists the members that the model knows.
 func (m *Meta) printMembers(doc string, order []string, print printMember) (list []jsontext.Member, same bool, err error) {
 	same = true
 	done := make(map[string]bool)

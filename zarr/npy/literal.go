@@ -91,7 +91,7 @@ func (p *parser) value(depth int) (any, error) {
 	return n, nil
 }
 
-// items parses up to the closing mark; comma says that the last has one.
+// items parses up to the closing mark. comma reports a comma behind the last item.
 func (p *parser) items(end string, depth int) (items []any, comma bool, err error) {
 	for !p.accept(end) {
 		if len(items) > 0 && !comma {

@@ -68,7 +68,7 @@ func Read(r io.Reader, limit int64) (*File, error) {
 	return f, nil
 }
 
-// multiply returns a·b; ok means that it did not overflow.
+// multiply returns a·b, and false if the product or an earlier product overflows.
 func multiply(a, b int64, ok bool) (int64, bool) {
 	if !ok || b != 0 && a > math.MaxInt64/b {
 		return 0, false

@@ -89,7 +89,7 @@ func ReadAll(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
 		room := dst[len(dst):min(int64(cap(dst)), int64(start)+limit)]
 		full := len(room) == 0
 		if full {
-			// One byte more is one too many.
+			// Any further byte is beyond the limit.
 			room = make([]byte, 1)
 		}
 		n, err := r.Read(room)

@@ -106,8 +106,8 @@ func New(bytes int64) *Cache {
 func newPool(bytes int64) *pool {
 	c, err := ristretto.NewCache(&ristretto.Config[[]byte, *entry]{
 		MaxCost: bytes,
-		// Ten counters for each chunk that may be there, if chunks are 64 KiB. A large cache
-		// has fewer: they take memory that it may never use.
+		// Ten counters for each chunk that has room, if chunks are 64 KiB. A large cache has
+		// fewer counters, because counters take memory even while the cache is empty.
 		NumCounters:        max(min(bytes, 64<<30)>>16, 1<<10) * 10,
 		BufferItems:        64,
 		IgnoreInternalCost: true, // chunks are large, its own 56 bytes are not
@@ -128,7 +128,7 @@ func newPool(bytes int64) *pool {
 
 func (p *pool) close() { p.c.Close() }
 
-// resize changes the size, and removes the chunks that do not fit.
+// resize changes the size, and drops chunks until the others have room.
 func (p *pool) resize(bytes int64) {
 	p.budget.Store(bytes)
 	p.c.UpdateMaxCost(bytes)
@@ -141,7 +141,7 @@ func (p *pool) resize(bytes int64) {
 	})
 }
 
-// drop removes the chunks for which the function which returns true.
+// drop removes the chunks for which the function returns true.
 func (p *pool) drop(which func(e *entry) bool) {
 	p.c.Wait() // for those in its queue
 	var dropped []chunkKey
@@ -259,7 +259,7 @@ func (c *Cache) Load(ctx context.Context, id kv.ID, codec [16]byte, decode func(
 	k := *pooled
 	keys.Put(pooled)
 	if c.enter() {
-		e, ok := c.c.Get(k[:]) // the reader has counted a miss; another one may have added it since
+		e, ok := c.c.Get(k[:]) // another reader may have added the chunk since the miss was counted
 		c.leave()
 		if ok {
 			return e.chunk, nil

@@ -82,7 +82,7 @@ func TestChunkCacheOff(t *testing.T) {
 	c.Close()
 }
 
-// Of readers that miss one chunk at the same time, one decodes it.
+// Readers that miss a chunk at the same time wait for a single reader, which decodes the chunk.
 func TestChunkIsDecodedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(1 << 20)

@@ -25,8 +25,8 @@ func newTouches(budget int64) *touches {
 	return &touches{slots: make([]atomic.Uint64, n), window: budget}
 }
 
-// again notes that a chunk of so many bytes is wanted, and reports whether it was
-// wanted before, lately. If so it is forgotten.
+// again notes a request for a chunk of so many bytes, and reports whether the table has an
+// earlier request for the chunk inside the window. Then the chunk leaves the table.
 func (t *touches) again(hash uint64, bytes int) bool {
 	now := uint32(t.clock.Add(int64(bytes)) / touchUnit)
 	hash *= 0x9e3779b97f4a7c15 // mixed: the slot is told by the upper bits

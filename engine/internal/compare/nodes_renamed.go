@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// rename notes arrays that were renamed, and those that lay where they are now.
+// rename notes renamed arrays, and the arrays that were replaced at the new paths.
 func (g *gathering) rename(ctx context.Context, renames []txn.Rename) {
 	g.renames = renames
 	left := map[string]bool{}
@@ -25,7 +25,7 @@ func (g *gathering) rename(ctx context.Context, renames []txn.Rename) {
 		if left[r.To] {
 			continue
 		}
-		if _, err := g.older.Node(ctx, r.To); !errors.Is(err, zarr.ErrNotFound) { // also one that cannot be read
+		if _, err := g.older.Node(ctx, r.To); !errors.Is(err, zarr.ErrNotFound) { // also true of a node that cannot be read
 			g.replaced = append(g.replaced, NodeChange{Path: r.To, Kind: "removed"})
 		}
 	}

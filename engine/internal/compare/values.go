@@ -63,11 +63,10 @@ func (v *ValueChange) Add(o ValueChange) {
 	v.Numbers += o.Numbers
 }
 
-// Values compares the elements that two states of an array both have, and yields
-// the parts that differ, each within one chunk. keys yields the changes of its keys, as [txn.DB.DiffNode] does. Only chunks
-// that changed are decoded, one after the other, unless the chunking or the
-// encoding changed: then all are. A value that was encoded anew to the same is no
-// difference.
+// Values compares the elements that two states of an array both have, and yields the parts that
+// differ, each within one chunk. keys yields the changes of its keys, as [txn.DB.DiffNode] does.
+// Only chunks that changed are decoded, one after the other, unless the chunking or the encoding
+// changed: then all are. A value that was encoded anew to the same is no difference.
 func Values(ctx context.Context, path string, old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) iter.Seq2[ValueChange, error] {
 	return func(yield func(ValueChange, error) bool) {
 		v := valueDiff{path: path, old: old, new: new}

@@ -61,7 +61,7 @@ type Array struct {
 	// chunks are decoded and encoded anew, not copied
 	recode  bool
 	missing *missing // chunks to write that are not stored, or nil
-	all     bool     // of one that is encoded anew: all chunks are written
+	all     bool     // all chunks are written, of an array that is encoded anew
 }
 
 // Options say how a conversion is made.

@@ -54,7 +54,7 @@ type convertedNode struct {
 const (
 	keptSteps       = 10_000
 	keptFill        = 1 << 20   // bytes of a chunk of fill values that a node keeps
-	convertedListed = 1_000_000 // keys that one listing holds
+	convertedListed = 1_000_000 // keys in memory for a listing
 )
 
 // NewView presents a view in a format. o are the options that open its nodes. With keep, the

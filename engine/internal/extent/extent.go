@@ -73,7 +73,7 @@ const maxBelow = 1 << 16
 type Overlap struct {
 	dest  Extent
 	trail []passed // of a dest of this machine, which comes first
-	// below are directories that were compared, and what came of it.
+	// below has the results of compared directories.
 	below map[string]error
 }
 

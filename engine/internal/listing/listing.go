@@ -34,7 +34,7 @@ type Node struct {
 
 var _ kv.ReadLister = (*View)(nil)
 
-// maxCandidates bounds the keys that are probed one by one: a small document can
+// maxCandidates bounds the number of keys that are probed: a small document can
 // have a huge shape.
 const maxCandidates = 1 << 28
 

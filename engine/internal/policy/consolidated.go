@@ -14,14 +14,13 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Consolidated metadata is a copy of the documents below a group, kept with the
-// group: .zmetadata in v2, a member of zarr.json in v3. Readers that use it
-// believe it, so a session that changes an array or group through its handle
-// must not leave an old copy behind. The copies above a changed node are dropped
-// at once, which is always right, and made again when the session is saved or
-// committed, from the text of the dropped copy and the nodes that changed since: a
-// group may have very many others. Merges combine the copies of both sides (policy.go), and drop those
-// that one side made where the other changed something below.
+// Consolidated metadata is a copy of the documents below a group, kept with the group: .zmetadata
+// in v2, a member of zarr.json in v3. Readers that use it believe it, so a session that changes an
+// array or group through its handle must not leave an old copy behind. The copies above a changed
+// node are dropped at once, which is always right, and made again when the session is saved or
+// committed, from the text of the dropped copy and the nodes that changed since: a group may have
+// very many others. Merges combine the copies of both sides (policy.go), and drop those that one
+// side made where the other changed something below.
 //
 // Keys that are set directly, or imported, are stored unchanged: the writer is
 // then responsible for the copy, as in any other store.

@@ -94,7 +94,7 @@ func byNode(list *Object) *Object {
 		node.Set(path.Base(key), list.Values[key])
 	}
 	out := &Object{Values: map[string]json.RawMessage{}}
-	for _, key := range list.Keys { // in the order in which they were
+	for _, key := range list.Keys { // in their old order
 		out.Set(names.Parent(key), nodes[names.Parent(key)].Print())
 	}
 	return out

@@ -290,7 +290,8 @@ func TestPolicyMergeDocument(t *testing.T) {
 	}
 }
 
-// Attributes merge name by name: what one side alone changed is taken from it.
+// Attributes merge name by name: an attribute that only one side changed has the value of that
+// side.
 func TestPolicyMergeAttributes(t *testing.T) {
 	for _, c := range []struct{ base, ours, theirs, want, conflicts string }{
 		{`{}`, `{}`, `{}`, `{}`, `[]`},

@@ -7,5 +7,5 @@
 //	SetValue, Holds, ViewWhole: one value, in pieces where both sides can
 //	Meter: what was done, reported as Progress
 //
-// It knows keys and bytes; what they mean is the engine's.
+// The package knows keys and bytes. Package engine knows their meaning.
 package transfer

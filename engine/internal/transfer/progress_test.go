@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Progress never goes back, however late those are who made it.
+// Progress never goes back, even if workers report late.
 func TestProgressGoesOn(t *testing.T) {
 	var m Meter
 	m.Keys.Store(254)

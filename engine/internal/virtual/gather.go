@@ -270,7 +270,7 @@ func (b *batch) Take(ctx context.Context, part gather.Part, file kv.Value, bytes
 	if err != nil {
 		return b.failed(i, err)
 	}
-	v.pin() // one reading sees one version
+	v.pin() // a read uses a single version of the file
 	if len(bytes) == 0 {
 		return b.g.Take(ctx, i, v)
 	}

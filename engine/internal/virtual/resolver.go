@@ -54,9 +54,8 @@ type Storage struct {
 
 var _ txn.Resolver = (*Resolver)(nil)
 
-// New returns a resolver. folder, if not nil, is what lies in the folder
-// [Inside]. allowed returns what may be followed; it is called until it
-// succeeds.
+// New returns a resolver. folder, if not nil, has the files in the folder [Inside]. allowed
+// returns the rules for references, and is called again after each error until a call succeeds.
 func New(files Storage, folder kv.Reader, allowed func() (refs.Rules, error)) *Resolver {
 	return &Resolver{storage: files, folder: folder, allowed: allowed, memory: gather.NewMemory(remoteMemory)}
 }

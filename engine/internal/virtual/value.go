@@ -25,8 +25,8 @@ type value struct {
 	id     kv.ID
 
 	state atomic.Int32
-	// next is what stands in for it: what was found of a file that was not looked
-	// for, or another version if the state is stateMoved.
+	// next replaces the value: the located file of a value that was not located yet, or another
+	// version of the file if the state is stateMoved.
 	next atomic.Pointer[value]
 }
 

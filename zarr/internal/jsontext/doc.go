@@ -2,8 +2,8 @@
 //
 //	document ─▶ Check ─▶ Members, Items, String, Int ─▶ Join ─▶ document
 //
-// Metadata is kept as the text that it came as, so that what is not changed is
-// printed as it was. One strict pass over a document, [Check], checks syntax,
+// Metadata is kept as its original text, so that unchanged members are printed unchanged.
+// One strict pass over a document, [Check], checks syntax,
 // nesting and names; after it the other functions cut the text without looking twice.
 //
 // Beyond RFC 8259 a bare NaN, Infinity or -Infinity is a value, since Python's
