@@ -91,9 +91,9 @@ type ExportResult struct {
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
 // if dest ends in ".zip", or to where a URL such as s3://bucket/path leads if
-// that can be written: keys and bytes as they are stored. But for archives,
-// metadata is written last, so that an export that was stopped does not pass
-// for a complete array; a zip archive appears when it is complete. Something at
+// that can be written: keys and bytes as they are stored. Metadata is written
+// last, so that an export that was stopped does not pass for a complete array; a
+// zip archive appears when it is complete. Something at
 // the destination is ErrExists. A destination that is, holds or lies in what is
 // read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
 // if ctx ended and Resume goes on with what was copied.
@@ -161,7 +161,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	case d.store != nil && replace:
 		err = ex.overStore(ctx, d.store)
 	case d.store != nil:
-		err = ex.toStore(ctx, d.store, func(context.Context) error { return nil })
+		err = ex.toStore(ctx, d.store, noSync)
 	case replace:
 		err = dirkv.Replace(d.lies.Path, func(name string) error { return local(ctx, name) })
 	default:
@@ -318,10 +318,13 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 	return ex.toStore(ctx, store, store.Sync)
 }
 
-// toStore copies everything, documents last. sync makes durable what was set.
-func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(context.Context) error) error {
+// noSync is for stores whose values need no sync, or get it when the store is closed.
+func noSync(context.Context) error { return nil }
+
+// toStore copies everything, documents last. sync makes the copied values durable.
+func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(context.Context) error) error {
 	if ex.o.Resume {
-		if err := ex.onlyOurs(ctx, store); err != nil {
+		if err := ex.onlyOurs(ctx, store.(kv.Store)); err != nil {
 			return err
 		}
 	}
@@ -349,7 +352,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 	}
 	switch {
 	case ex.foreign != nil:
-		steps = []func() error{func() error { return ex.writeForeign(ctx, store, ex.pool.Run) }}
+		steps = []func() error{func() error { return ex.writeForeign(ctx, store) }}
 	case ex.plan != nil:
 		steps = []func() error{
 			func() error { return ex.plan.CopyChunks(ctx, store, ex.pool, ex.count) },
@@ -371,7 +374,7 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Store, sync func(conte
 // that were not copied.
 func (ex *exporter) overStore(ctx context.Context, store kv.Store) error {
 	to := &noting{Store: store, set: map[[16]byte]struct{}{}}
-	if err := ex.toStore(ctx, to, func(context.Context) error { return nil }); err != nil {
+	if err := ex.toStore(ctx, to, noSync); err != nil {
 		return err
 	}
 	// Keys are collected first: deleting while the store lists would rely on more
@@ -451,14 +454,14 @@ func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
 	return nil
 }
 
-func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) error {
+func (ex *exporter) copyAll(ctx context.Context, to kv.Writer, keys []string) error {
 	return ex.pool.Run(ctx, len(keys), func(ctx context.Context, i int) error {
 		v, err := listing.Locate(ctx, ex.view, keys[i])
 		if v == nil {
 			return err
 		}
 		key := strings.TrimPrefix(keys[i], ex.prefix())
-		if !ex.o.Resume || !transfer.Holds(ctx, to, key, v) {
+		if !ex.o.Resume || !transfer.Holds(ctx, to.(kv.Store), key, v) {
 			if err := transfer.SetValue(ctx, to, key, v); err != nil {
 				return fmt.Errorf("%s: %w", keys[i], err)
 			}
@@ -468,61 +471,19 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Store, keys []string) err
 	})
 }
 
-func (ex *exporter) toZip(ctx context.Context, dest string) (err error) {
+func (ex *exporter) toZip(ctx context.Context, dest string) error {
 	z, err := zipkv.Create(dest)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, z.Abort())
-		}
-	}()
-	if ex.foreign != nil {
-		if err := ex.writeForeign(ctx, z, nil); err != nil {
-			return err
-		}
-		return z.Close()
+	ex.pool = transfer.NewPool(1) // a single worker makes the bytes of the archive depend on the input alone
+	if err = ex.toStore(ctx, z, noSync); err == nil {
+		err = z.Close()
 	}
-	if ex.plan != nil {
-		// A single worker makes the bytes of the archive depend on the input alone.
-		if err := ex.plan.CopyChunks(ctx, z, transfer.NewPool(1), ex.count); err != nil {
-			return err
-		}
-		if err := ex.plan.CopyDocuments(ctx, z, ex.count); err != nil {
-			return err
-		}
-		return z.Close()
+	if err != nil {
+		err = errors.Join(err, z.Abort())
 	}
-	var documents []string
-	for key, err := range ex.keys(ctx) {
-		if err != nil {
-			return err
-		}
-		if names.IsDocument(key) {
-			documents = append(documents, key)
-		}
-		v, err := listing.Locate(ctx, ex.view, key)
-		if err != nil {
-			return err
-		}
-		if v == nil {
-			continue
-		}
-		// It goes out in pieces, but one that no reader could take, such as a sparse
-		// file of 8 TiB, would fill the disk.
-		if err = kv.CheckHeld(v.Size()); err == nil {
-			err = z.SetValue(ctx, strings.TrimPrefix(key, ex.prefix()), v)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-		ex.meter.Add(v.Size(), ex.o.Progress)
-	}
-	if err := ex.noteStale(ctx, documents); err != nil {
-		return err
-	}
-	return z.Close()
+	return err
 }
 
 // count notes one more key.

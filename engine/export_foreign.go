@@ -85,8 +85,8 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 
 // writeForeign writes what was planned. Something that has no form in the format is
 // ErrConvert.
-func (ex *exporter) writeForeign(ctx context.Context, dst kv.Writer, run func(context.Context, int, func(context.Context, int) error) error) error {
-	return convertError(ex.foreign.Write(ctx, formats.Output{Dst: dst, Run: run, Wrote: ex.count}))
+func (ex *exporter) writeForeign(ctx context.Context, dst kv.Writer) error {
+	return convertError(ex.foreign.Write(ctx, formats.Output{Dst: dst, Run: ex.pool.Run, Wrote: ex.count}))
 }
 
 func convertError(err error) error {

@@ -401,21 +401,32 @@ func (im *importer) copy(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	done := make(map[string]struct{}, len(im.documents))
-	for _, key := range im.documents {
-		if err := im.copyKey(ctx, s, key); err != nil {
-			return err
+	copyAll := func(keys []string) error {
+		err := transfer.EachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
+		if err != nil {
+			err = fmt.Errorf("import %w", err)
 		}
-		done[key] = struct{}{}
+		return err
+	}
+	done := make(map[string]struct{}, len(im.documents))
+	documents := func(yield func(string, error) bool) {
+		for _, key := range im.documents {
+			done[key] = struct{}{}
+			if wanted(im.open.Version, key) && !yield(key, nil) {
+				return
+			}
+		}
+	}
+	if err := transfer.Batches(documents, copyAll); err != nil {
+		return err
 	}
 	return transfer.Batches(im.keys(ctx), func(keys []string) error {
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			_, ok := done[key]
 			return ok
 		})
-		err := transfer.EachValue(ctx, im.db.pool, im.view, keys, func(ctx context.Context, key string, b []byte) error { return im.put(ctx, s, key, b) })
-		if err != nil {
-			return fmt.Errorf("import %w", err)
+		if err := copyAll(keys); err != nil {
+			return err
 		}
 		return im.save(ctx, s)
 	})
@@ -490,24 +501,6 @@ func (im *importer) save(ctx context.Context, s *Session) error {
 	}
 	im.saved = time.Now()
 	return s.Savepoint(ctx)
-}
-
-// copyKey copies one value. Setting an equal value is no write.
-func (im *importer) copyKey(ctx context.Context, s *Session, key string) error {
-	if !wanted(im.open.Version, key) {
-		return nil
-	}
-	v, err := kv.Locate(ctx, im.view, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil // an optional document, or deleted since it was listed
-	}
-	if err != nil {
-		return fmt.Errorf("import %s: %w", key, err)
-	}
-	if err = transfer.ViewWhole(ctx, v, func(b []byte) error { return im.put(ctx, s, key, b) }); err != nil {
-		return fmt.Errorf("import %s: %w", key, err)
-	}
-	return nil
 }
 
 // put stores one value.

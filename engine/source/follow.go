@@ -174,21 +174,8 @@ func (e *Env) wholeURL(ctx context.Context, url string, rng kv.Range, limit int6
 	return v, nil, err
 }
 
-type onFollowKey struct{}
-
-// OnFollow returns a context in which check is called with the URL of each root that a
-// reference leads to, before it is opened. The error of check is that of the read.
-func OnFollow(ctx context.Context, check func(url string) error) context.Context {
-	return context.WithValue(ctx, onFollowKey{}, check)
-}
-
 // openReferred opens a URL that is written as in reference sets.
 func (e *Env) openReferred(ctx context.Context, url string) (Place, error) {
-	if check, ok := ctx.Value(onFollowKey{}).(func(string) error); ok {
-		if err := check(url); err != nil {
-			return Place{}, err
-		}
-	}
 	u, err := ReferredURL(url)
 	if err != nil {
 		return Place{}, err

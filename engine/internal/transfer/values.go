@@ -42,21 +42,19 @@ func ViewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 	return v.View(ctx, kv.All(), fn)
 }
 
-// SetValue writes a value, in pieces where both sides can: an archive does so with
-// every value, a directory with long ones that are as well checked in pieces as whole.
+// SetValue writes a value, in pieces where both sides can: an archive takes every value in
+// pieces, a directory long values that can be checked in pieces.
 func SetValue(ctx context.Context, out kv.Writer, key string, v kv.Value) error {
-	switch out := out.(type) {
-	case *zipkv.Writer:
-		return out.SetValue(ctx, key, v)
-	case *dirkv.Store:
-		if goesInPieces(v) {
-			// It goes out in pieces, but one that no reader could take, such as a sparse
-			// file of 8 TiB, would fill the disk.
-			if err := kv.CheckHeld(v.Size()); err != nil {
-				return err
-			}
-			return out.SetValue(ctx, key, v)
+	_, archive := out.(*zipkv.Writer)
+	_, directory := out.(*dirkv.Store)
+	if archive || directory && goesInPieces(v) {
+		// A value that no reader could take, such as a sparse file of 8 TiB, would fill the disk.
+		if err := kv.CheckHeld(v.Size()); err != nil {
+			return err
 		}
+		return out.(interface {
+			SetValue(ctx context.Context, key string, v kv.Value) error
+		}).SetValue(ctx, key, v)
 	}
 	return ViewWhole(ctx, v, func(b []byte) error { return out.Set(ctx, key, b) })
 }
