@@ -47,10 +47,10 @@ func consolidate(t *testing.T, keys map[string]string) {
 	docs := map[string][]byte{}
 	var err error
 	if root.Version == zarr.V2 {
-		docs[names.V2Metadata], err = meta.PrintConsolidatedV2(nodes)
+		docs[names.V2Metadata], err = meta.UpdateConsolidatedV2(nil, nil, nodes)
 	} else {
 		delete(nodes, "")
-		root.ConsolidateV3(nodes)
+		must.Do(t, root.UpdateConsolidatedV3(nil, nil, nodes))
 		docs, err = root.Print()
 	}
 	must.Do(t, err)

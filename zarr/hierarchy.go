@@ -372,33 +372,14 @@ func (w *walk) inside(e entry) bool {
 // change of a node below, consolidate again. A node that cannot be opened is the error, but for an
 // array with an unknown codec: readers of a copy with another one open none of its nodes.
 func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
-	opts := o.withDefaults()
-	opts.Consolidated = false
-	group, err := OpenGroup(ctx, view, path, &opts)
-	if err != nil {
-		return err
-	}
-	nodes := make(map[string]*Meta)
-	for n, err := range Walk(ctx, view, path, &opts) {
-		found, m, ok := Unreadable(err)
-		switch {
-		case err == nil:
-			found, m = n.loc.path, n.Meta()
-		case !ok || !errors.Is(err, codecs.ErrUnknown):
-			return err
-		}
-		if found != group.loc.path && m.Version == group.loc.version {
-			nodes[strings.TrimPrefix(found, below(group.loc.path))] = m
-		}
-	}
-	return failAt("consolidate", path, group.consolidate(ctx, nodes))
+	return UpdateConsolidated(ctx, view, path, nil, map[string]bool{"": true}, o)
 }
 
-// UpdateConsolidated is [Consolidate] where the copies were complete before the nodes at
-// some paths below the group changed: earlier is what they were, a .zmetadata or the
-// member of a zarr.json. A path is relative to the group; the value says whether
-// everything below it may have changed too. Other nodes are not read, and stay as they
-// stand in earlier. An error of the metadata in earlier is [ErrMetadata].
+// UpdateConsolidated is [Consolidate] where the copies were complete before the nodes at some paths
+// below the group changed: earlier has these copies, as a .zmetadata or as the member of a
+// zarr.json, or is nil without copies. A path is relative to the group; the value says whether
+// everything below it may have changed too. Other nodes are not read, and stay as they stand in
+// earlier. An error of the metadata in earlier is [ErrMetadata].
 func UpdateConsolidated(ctx context.Context, view kv.Reader, path string, earlier []byte, changed map[string]bool, o *OpenOptions) error {
 	opts := o.withDefaults()
 	opts.Consolidated = false
@@ -442,44 +423,24 @@ func UpdateConsolidated(ctx context.Context, view kv.Reader, path string, earlie
 
 // update replaces the copies of the nodes that changed.
 func (n *Node) update(ctx context.Context, earlier []byte, changed func(string) bool, nodes map[string]*Meta) error {
-	if n.loc.version == V3 {
+	switch n.loc.version {
+	case V3:
 		old := n.meta.Load()
 		m := old.Clone()
 		if err := m.UpdateConsolidatedV3(earlier, changed, nodes); err != nil {
 			return err
 		}
 		return saveMeta(ctx, n.view, n.loc, old, m)
-	}
-	doc, err := meta.UpdateConsolidatedV2(earlier, changed, nodes)
-	if err != nil {
-		return err
-	}
-	return n.setConsolidatedV2(ctx, doc)
-}
-
-func (n *Node) setConsolidatedV2(ctx context.Context, doc []byte) error {
-	w, err := writerOf(n.view, V2)
-	if err != nil {
-		return err
-	}
-	return w.Set(ctx, n.loc.docs+meta.DocConsolidatedV2, doc)
-}
-
-// consolidate stores the nodes below the group, by path relative to it.
-func (n *Node) consolidate(ctx context.Context, nodes map[string]*Meta) error {
-	switch n.loc.version {
-	case V3:
-		old := n.meta.Load()
-		m := old.Clone()
-		m.ConsolidateV3(nodes)
-		return saveMeta(ctx, n.view, n.loc, old, m)
 	case V2:
-		nodes[""] = n.Meta()
-		doc, err := meta.PrintConsolidatedV2(nodes)
+		doc, err := meta.UpdateConsolidatedV2(earlier, changed, nodes)
 		if err != nil {
 			return err
 		}
-		return n.setConsolidatedV2(ctx, doc)
+		w, err := writerOf(n.view, V2)
+		if err != nil {
+			return err
+		}
+		return w.Set(ctx, n.loc.docs+meta.DocConsolidatedV2, doc)
 	}
 	return ErrNoForm
 }

@@ -295,55 +295,19 @@ func (p *parser) childV2(name string, x jsontext.Member, attrs json.RawMessage) 
 	return m, nil
 }
 
-// PrintConsolidatedV2 prints .zmetadata for the nodes of a v2 store by path,
-// the group that will hold it as "" among them.
-func PrintConsolidatedV2(nodes map[string]*Meta) ([]byte, error) {
-	return printConsolidatedV2(nil, nodes)
-}
-
-// printConsolidatedV2 prints entries and those of nodes.
-func printConsolidatedV2(list []jsontext.Member, nodes map[string]*Meta) ([]byte, error) {
-	for path, m := range nodes {
-		if m.Version != V2 {
-			return nil, fmt.Errorf("%s: node of format %s: %w", path, m.Version, ErrNoForm)
-		}
-		docs, err := m.Print()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		for name, text := range docs {
-			if path != "" {
-				name = path + "/" + name
-			}
-			list = append(list, jsontext.Member{Name: name, Value: bytes.TrimSpace(text)})
-		}
-	}
-	slices.SortFunc(list, func(a, b jsontext.Member) int { return cmp.Compare(a.Name, b.Name) })
-	doc := jsontext.Join([]jsontext.Member{{Name: "metadata", Value: jsontext.Join(list)}, {Name: "zarr_consolidated_format", Value: json.RawMessage("1")}})
-	return append(jsontext.AppendIndented(nil, doc, "    ", 0), '\n'), nil
-}
-
-// ConsolidateV3 sets the consolidated metadata of a v3 group to the given
-// nodes, by path relative to it. The map is copied, the nodes are not to be
-// changed any more.
-func (m *Meta) ConsolidateV3(nodes map[string]*Meta) {
-	m.Consolidated = maps.Clone(nodes)
-	if m.Consolidated == nil {
-		m.Consolidated = map[string]*Meta{}
-	}
-	m.ConsolidatedErrors, m.inline = nil, nil
-}
-
-// UpdateConsolidatedV3 sets the consolidated metadata of a v3 group to an earlier one,
-// which is the text of that member, with the nodes whose paths are changed replaced by
-// nodes. Its cost beyond the length of the text is that of nodes. The slice and the map
-// are the caller's again afterwards.
+// UpdateConsolidatedV3 sets the consolidated metadata of a v3 group: nodes, by path relative to
+// the group, and the nodes of an earlier member consolidated_metadata whose paths are not
+// changed. earlier is the text of the member, or nil for nodes alone. Its cost beyond the length
+// of the text is that of nodes. The slice and the map are the caller's again afterwards.
 func (m *Meta) UpdateConsolidatedV3(earlier []byte, changed func(path string) bool, nodes map[string]*Meta) error {
-	p := &parser{doc: DocV3}
-	obj, _ := jsontext.Members(earlier)
-	was, ok := jsontext.Members(obj.Get("metadata"))
-	if !ok {
-		return p.fail("consolidated_metadata", errors.New("not inline metadata"))
+	var was jsontext.Object
+	if earlier != nil {
+		obj, _ := jsontext.Members(earlier)
+		var ok bool
+		if was, ok = jsontext.Members(obj.Get("metadata")); !ok {
+			p := &parser{doc: DocV3}
+			return p.fail("consolidated_metadata", errors.New("not inline metadata"))
+		}
 	}
 	list := make([]jsontext.Member, 0, len(was)+len(nodes))
 	for _, x := range was {
@@ -363,25 +327,44 @@ func (m *Meta) UpdateConsolidatedV3(earlier []byte, changed func(path string) bo
 	return nil
 }
 
-// UpdateConsolidatedV2 returns an earlier .zmetadata with the nodes whose paths are
-// changed, "" for the group itself, replaced by nodes; see [Meta.UpdateConsolidatedV3].
+// UpdateConsolidatedV2 returns a .zmetadata, in which "" is the path of the group itself; see
+// [Meta.UpdateConsolidatedV3].
 func UpdateConsolidatedV2(earlier []byte, changed func(path string) bool, nodes map[string]*Meta) ([]byte, error) {
-	p := &parser{doc: DocConsolidatedV2}
-	_, obj, err := p.read(earlier)
-	if err != nil {
-		return nil, err
-	}
-	was, err := p.object(obj, "metadata")
-	if err != nil {
-		return nil, err
-	}
-	list := make([]jsontext.Member, 0, len(was)+len(nodes))
-	for _, x := range was {
-		if dir, _ := cutName(x.Name); !changed(strings.Trim(dir, "/")) {
-			list = append(list, x)
+	var list []jsontext.Member
+	if earlier != nil {
+		p := &parser{doc: DocConsolidatedV2}
+		_, obj, err := p.read(earlier)
+		if err != nil {
+			return nil, err
+		}
+		was, err := p.object(obj, "metadata")
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range was {
+			if dir, _ := cutName(x.Name); !changed(strings.Trim(dir, "/")) {
+				list = append(list, x)
+			}
 		}
 	}
-	return printConsolidatedV2(list, nodes)
+	for path, m := range nodes {
+		if m.Version != V2 {
+			return nil, fmt.Errorf("%s: node of format %s: %w", path, m.Version, ErrNoForm)
+		}
+		docs, err := m.Print()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for name, text := range docs {
+			if path != "" {
+				name = path + "/" + name
+			}
+			list = append(list, jsontext.Member{Name: name, Value: bytes.TrimSpace(text)})
+		}
+	}
+	slices.SortFunc(list, func(a, b jsontext.Member) int { return cmp.Compare(a.Name, b.Name) })
+	doc := jsontext.Join([]jsontext.Member{{Name: "metadata", Value: jsontext.Join(list)}, {Name: "zarr_consolidated_format", Value: json.RawMessage("1")}})
+	return append(jsontext.AppendIndented(nil, doc, "    ", 0), '\n'), nil
 }
 
 // CarriesNodes reports whether the document that m was parsed from, or m itself, carries

@@ -56,7 +56,7 @@ func TestConsolidatedV3(t *testing.T) {
 	if d := m.Diff(c); !slices.Equal(d, []string{"consolidated_metadata"}) {
 		t.Error(d)
 	}
-	c.ConsolidateV3(nil)
+	c.Consolidated, c.ConsolidatedErrors = map[string]*meta.Meta{}, nil
 	if got := printed(t, c)[meta.DocV3]; !strings.Contains(got, `"metadata": {}`) {
 		t.Errorf("%s", got)
 	}
@@ -99,7 +99,7 @@ func TestConsolidatedFixtures(t *testing.T) {
 			}
 		}
 		if text, ok := c.Docs[meta.DocConsolidatedV2]; ok && len(broken) == 0 {
-			doc, err := meta.PrintConsolidatedV2(nodes)
+			doc, err := meta.UpdateConsolidatedV2(nil, nil, nodes)
 			if err != nil || strings.TrimSpace(string(jsontext.Canonical(doc))) != string(jsontext.Canonical([]byte(text))) {
 				t.Errorf("%s: printed as %s, %v", c.Name, doc, err)
 			}
@@ -123,7 +123,7 @@ func TestConsolidatedV2(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(broken)); !slices.Equal(got, []string{"../d", "b", "e"}) {
 		t.Errorf("broken %q", got)
 	}
-	out, err := meta.PrintConsolidatedV2(nodes)
+	out, err := meta.UpdateConsolidatedV2(nil, nil, nodes)
 	if err != nil || !strings.Contains(string(out), `"t": NaN`) {
 		t.Errorf("%s, %v", out, err)
 	}
@@ -136,7 +136,7 @@ func TestConsolidatedV2(t *testing.T) {
 			t.Errorf("%s: %v, %v", bad, nodes, err)
 		}
 	}
-	if _, err := meta.PrintConsolidatedV2(map[string]*meta.Meta{"a": parseV3(t, metatest.GroupDoc)}); !errors.Is(err, meta.ErrNoForm) {
+	if _, err := meta.UpdateConsolidatedV2(nil, nil, map[string]*meta.Meta{"a": parseV3(t, metatest.GroupDoc)}); !errors.Is(err, meta.ErrNoForm) {
 		t.Error(err)
 	}
 }

@@ -113,7 +113,7 @@ func FuzzParseV2(f *testing.F) {
 			reparse(t, m, reg)
 		}
 		if nodes, _, err := meta.ParseConsolidatedV2(doc, reg); err == nil {
-			text := must.Get(meta.PrintConsolidatedV2(nodes))(t)
+			text := must.Get(meta.UpdateConsolidatedV2(nil, nil, nodes))(t)
 			again, _, err := meta.ParseConsolidatedV2(text, reg)
 			if err != nil || len(again) != len(nodes) {
 				t.Fatalf("%q is printed as %q, %v", doc, text, err)
