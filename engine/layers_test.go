@@ -138,16 +138,18 @@ var layers = map[string][]string{
 	"serve/pace":    {},
 	"serve/metrics": {},
 	"serve/page":    {},
-	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/leaktest": {}, // of tests
 	"internal/must":     {}, // of tests
 
-	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"}, // what the command line and the web server show
+	// What the command line and the web server show: answers as typed values, and pictures.
+	"internal/report":    {"engine", "kv", "txn", "zarr"},
+	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"},
 	"internal/table":     {"zarr/dtype"},
 	"internal/arrowfile": {"internal/table", "zarr/dtype"},
-	"internal/cli":       {"formats", "internal/mmap", "internal/picture", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"internal/cli":       {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":         {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
 	"":                   {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
 	"bench":              {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},

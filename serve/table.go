@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -28,8 +27,6 @@ var ErrName = errors.New("serve: bad name of a database")
 
 // Options configure a [Table]. The zero value works.
 type Options struct {
-	// Run runs the command line of a [Report], and returns its exit code. nil refuses reports.
-	Run func(ctx context.Context, c *Command) int
 	// Create makes an empty database that is served under a name. It stays the caller's.
 	// nil refuses it.
 	Create func(ctx context.Context, name string) (*engine.DB, error)
@@ -38,18 +35,6 @@ type Options struct {
 	// Views is how many versions are kept open for requests that come one by
 	// one; default 64.
 	Views int
-}
-
-// Command is a command line that answers a question of a client.
-type Command struct {
-	Args           []string // without the name of the program
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	// Held are the databases that the table has.
-	Held []*engine.DB
-	// View, if set, is what every TARGET of the command names, and Path the node in it.
-	View kv.ReadLister
-	Path string
 }
 
 // Table is every request that a client may make. Safe for concurrent use.
@@ -228,18 +213,6 @@ func (t *Table) find(name string) (*served, error) {
 		return s, s.db.Here()
 	}
 	return s, nil
-}
-
-// held are the databases that are served.
-func (t *Table) held() (dbs []*engine.DB) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, s := range t.served {
-		if s.db != nil {
-			dbs = append(dbs, s.db)
-		}
-	}
-	return dbs
 }
 
 // Close leaves every session at a savepoint and closes the views. Databases and

@@ -67,15 +67,13 @@ func (b *blocking) part(n int) []byte {
 
 type blockingReader struct {
 	blocking
-	r    io.Reader
-	used bool // a read was begun: its bytes are lost for other readers
+	r io.Reader
 }
 
 func (b *blockingReader) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
-	b.used = true
 	part := b.part(len(p))
 	n, err := b.run(0, func() (int, error) { return b.r.Read(part) })
 	return copy(p, part[:n]), err

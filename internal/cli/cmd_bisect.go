@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -109,9 +110,9 @@ func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) e
 		}
 		if asJSON {
 			out := struct {
-				commitJSON
+				report.Commit
 				Others []string `json:"or_one_of"`
-			}{toJSON(c), []string{}}
+			}{report.NewCommit(c), []string{}}
 			for _, id := range others {
 				out.Others = append(out.Others, id.String())
 			}
@@ -130,7 +131,7 @@ func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) e
 		if err != nil {
 			return err
 		}
-		printCommit(cmd, c, names[c.ID])
+		printCommit(cmd, report.NewCommit(c), names[c.ID.String()])
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -41,13 +42,16 @@ that removed it or made the array. Renames are followed. With --json, "chunk" an
 				if err != nil {
 					return err
 				}
-				for c, err := range db.Blame(ctx, at, t.path, selection) {
+				blamed := report.Blame(ctx, db, at, t.path, selection)
+				if asJSON {
+					return printJSONLines(cmd, blamed)
+				}
+				for c, err := range blamed {
 					if err != nil {
 						return err
 					}
-					if err := printBlame(cmd, c, asJSON); err != nil {
-						return err
-					}
+					say(cmd, "%s %s %s [%s] %s", short(c.Commit), c.Time.In(time.Local).Format(time.DateTime), c.Author,
+						boxText(c.Start, c.Shape), firstLine(c.Message))
 				}
 				return nil
 			})
@@ -70,18 +74,6 @@ func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.
 		return zarr.Selection{}, err
 	}
 	return parseSelection(cmd, sel, a, engine.Beside(s, t.path))
-}
-
-func printBlame(cmd *cobra.Command, c engine.BlamedChunks, asJSON bool) error {
-	if asJSON {
-		return printJSONLine(cmd, map[string]any{
-			"commit": c.Commit.ID.String(), "author": c.Commit.Author, "time": c.Commit.Time, "message": c.Commit.Message,
-			"chunk": c.Coords, "chunks": c.Counts, "key": c.Key, "start": c.Start, "shape": c.Shape,
-		})
-	}
-	say(cmd, "%s %s %s [%s] %s", c.Commit.ID.Short(), c.Commit.Time.In(time.Local).Format(time.DateTime), c.Commit.Author,
-		boxText(c.Start, c.Shape), firstLine(c.Commit.Message))
-	return nil
 }
 
 // boxText prints a part of an array as a selection.

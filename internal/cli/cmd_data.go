@@ -14,6 +14,8 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -467,7 +469,7 @@ func waysOn(err error) error {
 // notFollowed warns of references that were linked and are not followed.
 func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []string) {
 	if notGranted != nil {
-		say(cmd, "reading needs --allow or --url-map again: %s", oneLine(notGranted))
+		say(cmd, "reading needs --allow or --url-map again: %s", fault.OneLine(notGranted))
 	}
 	if len(forbidden) > 0 {
 		args := []string{"zarrdb", "refs", "allow", shellWord(dir)}
@@ -485,13 +487,13 @@ func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []s
 // imported prints what an import did.
 func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn.CommitID) {
 	if res.Commit != nil {
-		report(cmd, res.Commit, base, res.Healed)
+		printResult(cmd, res.Commit, base, res.Healed)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
 	for i, err := range res.Unreadable {
-		say(cmd, "imported as it is, and not to be read: %s", oneLine(err))
-		if way := undecoded(err); way != "" && !slices.ContainsFunc(res.Unreadable[:i], func(err error) bool { return undecoded(err) == way }) {
-			note(cmd, "zarrdb: %s%s", oneLine(err), way)
+		say(cmd, "imported as it is, and not to be read: %s", fault.OneLine(err))
+		if way := report.Undecoded(err); way != "" && !slices.ContainsFunc(res.Unreadable[:i], func(err error) bool { return report.Undecoded(err) == way }) {
+			note(cmd, "zarrdb: %s%s", fault.OneLine(err), way)
 		}
 	}
 	if more := res.AllUnreadable - int64(len(res.Unreadable)); more > 0 {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -105,7 +107,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 	}
 	for _, s := range r.Refused {
 		candidate, why, _ := strings.Cut(s, ": ")
-		say(cmd, "not usable: %s: %s", candidate, oneLine(errors.New(why)))
+		say(cmd, "not usable: %s: %s", candidate, fault.OneLine(errors.New(why)))
 	}
 	switch {
 	case r.Source == "":
@@ -127,7 +129,7 @@ func salvageDB(cmd *cobra.Command, dir, to string) error {
 			count(r.Found, "newer payload"), size(r.FoundBytes), count(r.Arrays, "array"), txn.LostAndFound, r.Dir)
 	}
 	for _, p := range r.Problems {
-		say(cmd, "%s", oneLine(p))
+		say(cmd, "%s", fault.OneLine(p))
 	}
 	if n := len(r.Problems); n > 0 {
 		return fmt.Errorf("%s: %s left, the first: %w", r.Dir, count(int64(n), "problem"), engine.Damaged(r.Problems[0]))
@@ -140,7 +142,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	arrays := map[string]int64{} // number of damaged chunks of each
 	if !asJSON {
 		o.Found = func(p txn.Problem) {
-			say(cmd, "%s", oneLine(p))
+			say(cmd, "%s", fault.OneLine(p))
 			if p.Chunk != nil {
 				arrays[p.Array]++
 			}
@@ -163,16 +165,8 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	if repair {
 		r = fixed.After
 	}
-	care := []string{}
-	for _, e := range db.CareErrors() {
-		care = append(care, e.Error())
-	}
+	out := report.NewFsck(db, r, fixed)
 	if asJSON {
-		out := fsckJSON(r)
-		out["care_errors"] = care
-		if repair {
-			out["repaired"], out["record"] = fixed.Done, fixed.Record
-		}
 		return r, printJSON(cmd, out)
 	}
 	if repair {
@@ -193,7 +187,7 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	if r.OrphanPages > 0 {
 		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
 	}
-	for _, text := range care {
+	for _, text := range out.CareErrors {
 		warn(cmd, text)
 	}
 	switch {
@@ -212,42 +206,4 @@ func damaged(name string, r *txn.CheckReport) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %s, the first: %w", name, count(r.Found, "problem"), engine.Damaged(r.Problems[0]))
-}
-
-func fsckJSON(r *txn.CheckReport) map[string]any {
-	type problem struct {
-		Kind     string   `json:"kind"`
-		What     string   `json:"what"`
-		Error    string   `json:"error"`
-		Key      string   `json:"key,omitempty"`
-		Array    string   `json:"array,omitempty"`
-		Chunk    []int64  `json:"chunk,omitempty"`
-		Versions int64    `json:"versions,omitempty"`
-		Commits  []string `json:"commits,omitempty"`
-		Refs     []string `json:"refs,omitempty"`
-		Pack     string   `json:"pack,omitempty"`
-		Offset   uint64   `json:"offset,omitempty"`
-		Length   uint64   `json:"length,omitempty"`
-		Page     string   `json:"page,omitempty"`
-	}
-	problems := []problem{}
-	for _, p := range r.Problems {
-		out := problem{
-			Kind: p.Kind, What: p.What, Error: p.Err.Error(), Key: p.Key, Array: p.Array, Chunk: p.Chunk,
-			Versions: p.Versions, Refs: p.Refs, Offset: p.Address.Offset, Length: p.Address.Length, Page: p.Page,
-		}
-		for _, c := range p.Commits {
-			out.Commits = append(out.Commits, c.String())
-		}
-		if p.Kind == txn.ProblemPayload || p.Kind == txn.ProblemPack {
-			out.Pack = p.Address.Pack.String()
-		}
-		problems = append(problems, out)
-	}
-	return map[string]any{
-		"refs": r.Refs, "commits": r.Commits, "sessions": r.Sessions, "pages": r.Pages, "values": r.Values,
-		"payloads": r.Payloads, "payload_bytes": r.PayloadBytes,
-		"orphan_pages": r.OrphanPages, "orphan_bytes": r.OrphanBytes, "orphan_commits": r.OrphanCommits,
-		"found": r.Found, "problems": problems,
-	}
 }

@@ -15,15 +15,15 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 func plotCmd() *cobra.Command {
-	var src sourceFlags
+	var src arrayFlags
 	var f plotFlags
-	var sel, out string
 	cmd := &cobra.Command{
 		Use:   "plot TARGET [--select SEL] [-o FILE]",
 		Short: "Show an array as a picture or a line",
@@ -48,47 +48,40 @@ of characters without escape sequences.`,
   zarrdb plot weather.zdb:temp --range -30,40 --map balance -o temp.png`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(out); err != nil {
+			if err := f.check(src.out); err != nil {
 				return err
 			}
-			s, n, err := src.node(cmd, args[0])
+			s, a, err := src.array(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			a, ok := n.Array()
-			if !ok {
-				return fmt.Errorf("plot /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), shellWord(zurl.Redact(args[0])))
-			}
-			p := plotting{plotFlags: f, a: a, beside: s.Sibling, on: f.screen(cmd, out)}
-			if p.sel, err = parseSelection(cmd, sel, a, s.Sibling); err != nil {
+			p := plotting{plotFlags: f, a: a, beside: s.Sibling, on: f.screen(cmd, src.out)}
+			if p.sel, err = parseSelection(cmd, src.sel, a, s.Sibling); err != nil {
 				return err
 			}
 			fig, err := p.figure(cmd.Context())
 			if err != nil {
 				return fmt.Errorf("plot %w", err)
 			}
-			if out == "" {
+			if src.out == "" {
 				return sayFigure(cmd, fig, p.on)
 			}
-			path := out
-			if err := s.Apart(cmd.Context(), path); err != nil {
+			if err := s.Apart(cmd.Context(), src.out); err != nil {
 				return fmt.Errorf("plot -o %w", err)
 			}
-			return writeFile(path, func(w io.Writer) error {
-				if strings.EqualFold(filepath.Ext(out), ".svg") {
+			return writeFile(src.out, func(w io.Writer) error {
+				if strings.EqualFold(filepath.Ext(src.out), ".svg") {
 					return fig.SVG(w, p.on.columns)
 				}
 				return fig.PNG(w, p.on.columns)
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.png or FILE.svg")
+	src.register(cmd, "FILE.png or FILE.svg")
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.histogram, "histogram", false, "count values instead of drawing them")
 	cmd.Flags().BoolVar(&f.stored, "stored", false, "show values as they are stored, without their CF attributes")
-	src.register(cmd)
 	return cmd
 }
 
@@ -186,10 +179,10 @@ func terminalColours(environ []string) picture.Colours {
 // sayFigure prints a figure. Its texts are those of a store.
 func sayFigure(cmd *cobra.Command, fig *picture.Figure, s screen) error {
 	f := *fig
-	f.Title, f.X.Name, f.Y.Name = escape(f.Title, ""), escape(f.X.Name, ""), escape(f.Y.Name, "")
+	f.Title, f.X.Name, f.Y.Name = report.Escape(f.Title, ""), report.Escape(f.X.Name, ""), report.Escape(f.Y.Name, "")
 	for _, axis := range []*picture.Scale{&f.X, &f.Y} {
 		if label := axis.Label; label != nil {
-			axis.Label = func(k int) string { return escape(label(k), "") }
+			axis.Label = func(k int) string { return report.Escape(label(k), "") }
 		}
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), f.Terminal(s.columns, s.lines, s.colours))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -70,7 +71,7 @@ as they are, each with a zero byte behind it.`,
 			}
 			end := byte(0)
 			if !null {
-				k, end = escape(k, ""), '\n'
+				k, end = report.Escape(k, ""), '\n'
 			}
 			_, _ = out.WriteString(k)
 			if err := out.WriteByte(end); err != nil { // of either

@@ -24,8 +24,7 @@ import (
 )
 
 func readCmd() *cobra.Command {
-	var src sourceFlags
-	var sel, out string
+	var src arrayFlags
 	var decode, tidy, guard bool
 	var also []string
 	cmd := &cobra.Command{
@@ -64,28 +63,24 @@ meanwhile. What the session writes itself needs no guard.`,
 			if guard && src.session == "" {
 				return usagef("read: --guard is about a session, named by --session ID")
 			}
-			s, n, err := src.node(cmd, args[0])
+			s, a, err := src.array(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			a, ok := n.Array()
-			if !ok {
-				return fmt.Errorf("read /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", n.Path(), shellWord(zurl.Redact(args[0])))
-			}
-			r := reading{a: a, whole: sel == "", tidy: tidy, beside: s.Sibling}
+			r, out := reading{a: a, whole: src.sel == "", tidy: tidy, beside: s.Sibling}, src.out
 			if guard {
 				r.beside = guarded(s)
 			}
 			if tidy && !strings.EqualFold(filepath.Ext(out), ".csv") {
 				return usagef("read: --tidy is a form of -o FILE.csv")
 			}
-			if r.sel, err = parseSelection(cmd, sel, a, r.beside); err != nil {
+			if r.sel, err = parseSelection(cmd, src.sel, a, r.beside); err != nil {
 				return err
 			}
 			if decode {
 				if r.dec, err = cf.NewDecoder(a.Meta()); err != nil {
-					return fmt.Errorf("read /%s: %w", n.Path(), err)
+					return fmt.Errorf("read /%s: %w", a.Path(), err)
 				}
 			}
 			if r.shape, err = a.Resolve(r.sel); err != nil {
@@ -113,14 +108,38 @@ meanwhile. What the session writes itself needs no guard.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&sel, "select", "s", "", "which elements (default all)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "FILE.npy, .csv, .jsonl, .png, .parquet or .arrow, or - for raw bytes on standard output")
+	src.register(cmd, "FILE.npy, .csv, .jsonl, .png, .parquet or .arrow, or - for raw bytes on standard output")
 	cmd.Flags().StringSliceVar(&also, "also", nil, "`NAMES` of arrays beside this one that are further columns of a .parquet or .arrow file")
 	cmd.Flags().BoolVar(&decode, "decode-cf", false, "decode values by their CF attributes")
 	cmd.Flags().BoolVar(&tidy, "tidy", false, "write .csv with a line per element behind its coordinates")
 	cmd.Flags().BoolVar(&guard, "guard", false, "fail the commit of the session with a conflict if the read part changes meanwhile")
-	src.register(cmd)
 	return cmd
+}
+
+// arrayFlags are the flags of commands that read a part of an array.
+type arrayFlags struct {
+	sourceFlags
+	sel, out string
+}
+
+func (f *arrayFlags) register(cmd *cobra.Command, files string) {
+	cmd.Flags().StringVarP(&f.sel, "select", "s", "", "which elements (default all)")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", files)
+	f.sourceFlags.register(cmd)
+}
+
+// array opens the array that a target names.
+func (f *arrayFlags) array(cmd *cobra.Command, s string) (*engine.Source, *zarr.Array, error) {
+	src, n, err := f.node(cmd, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, ok := n.Array()
+	if !ok {
+		src.Close()
+		return nil, nil, fmt.Errorf("%s /%s: it is a group, not an array; \"zarrdb tree %s\" lists the arrays in it", cmd.Name(), n.Path(), shellWord(zurl.Redact(s)))
+	}
+	return src, a, nil
 }
 
 // guarded opens the coordinates of an array, and guards their labels, which a

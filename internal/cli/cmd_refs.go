@@ -36,12 +36,12 @@ func refsAllowCmd() *cobra.Command {
 		Use:   "allow DB [PREFIX...]",
 		Short: "Let the virtual chunks of a database be read from elsewhere",
 		Long: `Let every program of yours on this machine follow the references of a database
-below these URLs or folders, each a PREFIX as of --allow. This is remembered for you,
-or for whom a server runs that has the database open, and not in the database, which
-can make nobody else read anything.
+below these URLs or folders; a PREFIX is written as for --allow. The list is kept in your
+configuration, not in the database, so it changes nothing for other users. A server reads
+with the list of the user that runs the server.
 
-What is allowed then is printed, FROM=TO for what is read from another place. Without
-a PREFIX nothing is changed.`,
+The command prints all allowed prefixes, and FROM=TO for each --url-map. Without PREFIX
+nothing is changed.`,
 		Example: `  zarrdb refs allow era5.zdb s3://era5-pds/
   zarrdb refs allow era5.zdb
   zarrdb refs allow era5.zdb --remove s3://era5-pds/`,

@@ -121,7 +121,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		so.Anonymous = o.Anonymous
 	}
 	var made []*engine.DB // by clients, one at a time
-	to := serve.Options{Run: Report, Log: log}
+	to := serve.Options{Log: log}
 	if len(args) == 1 && databasesIn(args[0]) != nil {
 		to.Create = func(_ context.Context, name string) (*engine.DB, error) {
 			db, err := createToServe(cmd, filepath.Join(args[0], name), name, log)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -68,7 +69,7 @@ func (e againError) Unwrap() error { return e.error }
 
 func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
 	for _, p := range r.Skipped {
-		say(cmd, "left out: %s", oneLine(p))
+		say(cmd, "left out: %s", fault.OneLine(p))
 	}
 	say(cmd, "%s %s: %s of index, %s of payloads; %s verified; %s moved", did, count(r.Commits, "version"),
 		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))

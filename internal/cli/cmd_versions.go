@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -49,26 +50,6 @@ func (t target) with(cmd *cobra.Command, o *engine.Options, fn func(t target, db
 
 // readOnly are the options of commands that change nothing.
 var readOnly = &engine.Options{ReadOnly: true}
-
-// commitJSON is a commit as --json prints it.
-type commitJSON struct {
-	ID         string            `json:"id"`
-	Parents    []string          `json:"parents"`
-	Author     string            `json:"author"`
-	Time       time.Time         `json:"time"`
-	Message    string            `json:"message"`
-	Properties map[string]string `json:"properties,omitempty"`
-	Path       string            `json:"path,omitempty"` // of a history that follows renames
-	OrExpired  bool              `json:"or_expired,omitempty"`
-}
-
-func toJSON(c *txn.Commit) commitJSON {
-	out := commitJSON{ID: c.ID.String(), Parents: []string{}, Author: c.Author, Time: c.Time, Message: c.Message, Properties: c.Properties}
-	for _, p := range c.Parents {
-		out.Parents = append(out.Parents, p.String())
-	}
-	return out
-}
 
 func logCmd() *cobra.Command {
 	var f logFlags
@@ -120,7 +101,11 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				if err != nil {
 					return err
 				}
-				return f.print(cmd, names, logOf(cmd.Context(), db, head, t.path, f.followed))
+				commits := report.Log(cmd.Context(), db, head, t.path, f.followed, f.n)
+				return f.print(cmd, commits, func(c report.Commit) { printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c))) },
+					func(c report.Commit) string {
+						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c)
+					})
 			})
 		},
 	}
@@ -132,90 +117,54 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 	return cmd
 }
 
-// print prints commits, with the names of those that refs point at.
-func (f *logFlags) print(cmd *cobra.Command, names map[txn.CommitID]string, commits iter.Seq2[txn.PathCommit, error]) error {
-	return first(f.n, commits, func(c txn.PathCommit) error {
+// print prints commits: as JSON, in a line, or at length.
+func (f *logFlags) print(cmd *cobra.Command, commits iter.Seq2[report.Commit, error], long func(report.Commit), line func(report.Commit) string) error {
+	if f.json {
+		return printJSONLines(cmd, commits)
+	}
+	for c, err := range commits {
 		switch {
-		case f.json:
-			out := toJSON(c.Commit)
-			if f.followed {
-				out.Path = c.Path
-			}
-			out.OrExpired = c.OrExpired
-			return printJSONLine(cmd, out)
+		case err != nil:
+			return err
 		case f.oneline:
-			say(cmd, "%s %s%s%s", c.ID.Short(), names[c.ID], firstLine(c.Message), orExpired(c))
+			say(cmd, "%s", line(c))
 		default:
-			printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c)))
+			long(c)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // orExpired marks a commit whose change may be that of an earlier one.
-func orExpired(c txn.PathCommit) string {
+func orExpired(c report.Commit) string {
 	if c.OrExpired {
 		return " (or one before it that has expired)"
 	}
 	return ""
 }
 
-// first calls fn with the first n elements of a sequence. It does not ask for the element behind them,
-// for which the history of a path may have to be read to its end.
-func first[T any](n int, seq iter.Seq2[T, error], fn func(T) error) error {
-	if n <= 0 {
-		return nil
-	}
-	for v, err := range seq {
-		if err != nil {
-			return err
-		}
-		if err := fn(v); err != nil {
-			return err
-		}
-		if n--; n == 0 {
-			break
-		}
-	}
-	return nil
-}
-
-// logOf returns the history of a path, or of all paths.
-func logOf(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool) iter.Seq2[txn.PathCommit, error] {
-	if path != "" {
-		return db.History(ctx, head, path, follow)
-	}
-	return func(yield func(txn.PathCommit, error) bool) {
-		for c, err := range db.Log(ctx, head) {
-			if !yield(txn.PathCommit{Commit: c}, err) {
-				return
-			}
-		}
-	}
-}
+// short is the beginning of a commit id, as txn.CommitID.Short has it.
+func short(id string) string { return id[:10] }
 
 // refNames returns the names of the refs at each commit.
-func refNames(cmd *cobra.Command, db *engine.DB) (map[txn.CommitID]string, error) {
+func refNames(cmd *cobra.Command, db *engine.DB) (map[string]string, error) {
 	branches, tags, err := db.PageSource().Refs(cmd.Context())
-	if err != nil {
-		return nil, err
-	}
-	names := map[txn.CommitID]string{}
+	names := map[string]string{}
 	for _, r := range branches {
-		names[r.Commit] += "(" + r.Name + ") "
+		names[r.Commit.String()] += "(" + r.Name + ") "
 	}
 	for _, r := range tags {
-		names[r.Commit] += "(tag " + r.Name + ") "
+		names[r.Commit.String()] += "(tag " + r.Name + ") "
 	}
-	return names, nil
+	return names, err
 }
 
-func printCommit(cmd *cobra.Command, c *txn.Commit, names string) {
+func printCommit(cmd *cobra.Command, c report.Commit, names string) {
 	say(cmd, "%s", strings.TrimRight(fmt.Sprintf("commit %v %s", c.ID, names), " "))
 	if len(c.Parents) > 1 {
 		line := "Merge: "
 		for _, p := range c.Parents {
-			line += " " + p.Short()
+			line += " " + short(p)
 		}
 		say(cmd, "%s", line)
 	}
@@ -236,23 +185,23 @@ func showCmd() *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
-				ctx := cmd.Context()
-				id, err := db.Resolve(ctx, t.rev)
+				id, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
 					return err
 				}
-				c, err := db.Lookup(ctx, id)
+				c, err := db.Lookup(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
+				shown := report.NewCommit(c)
 				if asJSON {
-					return printJSON(cmd, toJSON(c))
+					return printJSON(cmd, shown)
 				}
 				names, err := refNames(cmd, db)
 				if err != nil {
 					return err
 				}
-				printCommit(cmd, c, names[c.ID])
+				printCommit(cmd, shown, names[shown.ID])
 				if len(c.Parents) == 0 {
 					return nil
 				}
@@ -388,13 +337,10 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 
 // printRefs lists branches or tags.
 func printRefs(cmd *cobra.Command, refs []txn.Ref, asJSON bool) error {
+	if asJSON {
+		return printJSONLines(cmd, report.Refs(refs, nil))
+	}
 	for _, r := range refs {
-		if asJSON {
-			if err := printJSONLine(cmd, map[string]string{"name": r.Name, "commit": r.Commit.String()}); err != nil {
-				return err
-			}
-			continue
-		}
 		say(cmd, "%s %s", r.Commit.Short(), r.Name)
 	}
 	return nil

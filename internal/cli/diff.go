@@ -11,24 +11,10 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
-)
-
-// changeJSON and valuesJSON are lines of --json, which name the commits that are
-// compared.
-type (
-	changeJSON struct {
-		engine.NodeChange
-		FromCommit string `json:"from_commit"`
-		ToCommit   string `json:"to_commit"`
-	}
-	valuesJSON struct {
-		engine.ValueChange
-		FromCommit string `json:"from_commit"`
-		ToCommit   string `json:"to_commit"`
-	}
 )
 
 // diffFlags select the printed parts of a difference, and their form.
@@ -40,17 +26,16 @@ type diffFlags struct {
 const maxParts = 20
 
 func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, path string) error {
+	if f.json {
+		return printJSONLines(cmd, report.Diff(cmd.Context(), db, from, to, path, f.values))
+	}
 	changes, err := db.NodeChanges(cmd.Context(), from, to, path)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if f.json {
-			err = printJSONLine(cmd, changeJSON{c, from.String(), to.String()})
-		} else {
-			sayChange(cmd, c)
-		}
-		if err == nil && f.values {
+		sayChange(cmd, c)
+		if f.values {
 			err = f.printValues(cmd, db, from, to, c)
 		}
 		if err == nil && f.plot {
@@ -73,22 +58,9 @@ func sayChange(cmd *cobra.Command, c engine.NodeChange) {
 	}
 }
 
-// printValues prints where the values of an array differ: as JSON each part on
-// a line, for people as sayValues.
+// printValues prints where the values of an array differ.
 func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
-	values := db.ValueChanges(cmd.Context(), from, to, c)
-	if f.json {
-		for v, err := range values {
-			if err == nil {
-				err = printJSONLine(cmd, valuesJSON{v, from.String(), to.String()})
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return f.sayValues(cmd, values, func() (*zarr.Array, error) {
+	return f.sayValues(cmd, db.ValueChanges(cmd.Context(), from, to, c), func() (*zarr.Array, error) {
 		s, err := db.Snapshot(cmd.Context(), to)
 		if err != nil {
 			return nil, err

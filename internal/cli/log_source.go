@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -28,24 +29,17 @@ func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine
 			names[r.ID] += "(" + r.Name + ") "
 		}
 	}
-	return first(f.n, src.History(cmd.Context()), func(v engine.SourceVersion) error {
-		switch {
-		case f.json:
-			return printJSONLine(cmd, commitJSON{ID: v.ID, Parents: append([]string{}, v.Parents...), Author: v.Author, Time: v.Time, Message: v.Message})
-		case f.oneline:
-			line := firstLine(v.Message)
-			if line == "" { // as in OCDBT
-				line = v.Time.In(time.Local).Format(time.RFC1123Z)
-			}
-			say(cmd, "%s %s%s", v.ID, names[v.ID], line)
-		default:
-			printSourceVersion(cmd, v, names[v.ID])
+	commits := report.SourceLog(cmd.Context(), src, f.n)
+	return f.print(cmd, commits, func(v report.Commit) { printSourceVersion(cmd, v, names[v.ID]) }, func(v report.Commit) string {
+		line := firstLine(v.Message)
+		if line == "" { // as in OCDBT
+			line = v.Time.In(time.Local).Format(time.RFC1123Z)
 		}
-		return nil
+		return v.ID + " " + names[v.ID] + line
 	})
 }
 
-func printSourceVersion(cmd *cobra.Command, v engine.SourceVersion, names string) {
+func printSourceVersion(cmd *cobra.Command, v report.Commit, names string) {
 	say(cmd, "version %s", strings.TrimRight(v.ID+" "+names, " "))
 	if v.Author != "" {
 		say(cmd, "Author: %s", v.Author)

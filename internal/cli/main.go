@@ -26,6 +26,8 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/internal/table"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
@@ -63,7 +65,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type attempted struct {
 	err  error
 	root *cobra.Command
-	in   *blockingReader // nil without standard input
 	out  *stdoutWriter
 }
 
@@ -71,10 +72,8 @@ type attempted struct {
 func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
-	var in *blockingReader
 	if stdin != nil {
-		in = &blockingReader{blocking: blocking{ctx: ctx}, r: stdin}
-		root.SetIn(in)
+		root.SetIn(&blockingReader{blocking: blocking{ctx: ctx}, r: stdin})
 	}
 	out := &stdoutWriter{w: &blockingWriter{blocking: blocking{ctx: ctx}, w: stdout}}
 	root.SetOut(out)
@@ -85,7 +84,7 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	return &attempted{err: err, root: root, in: in, out: out}
+	return &attempted{err: err, root: root, out: out}
 }
 
 // report prints the error, on one line, and returns the exit code.
@@ -103,7 +102,7 @@ func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
 	}
 	// Some messages begin with the typed command.
 	text := message(a.err, code) + mapHint(a.err)
-	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(escape(text, ""), "zarrdb "))
+	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(report.Escape(text, ""), "zarrdb "))
 	return code
 }
 
@@ -124,7 +123,7 @@ func message(err error, code int) string {
 	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
-	text := oneLine(err)
+	text := fault.OneLine(err)
 	var missing *fs.PathError
 	if errors.As(err, &missing) { // it is named twice, first as a URL
 		text = strings.Replace(text, "file://"+missing.Path+": "+missing.Op+" "+missing.Path, missing.Path, 1)
@@ -148,7 +147,7 @@ func message(err error, code int) string {
 	if errors.Is(err, engine.ErrNotHere) {
 		text += " (--validate none links it all the same)"
 	}
-	return text + undecoded(err)
+	return text + report.Undecoded(err)
 }
 
 // mapHint spells the --url-map that helps if a file is missing which a set names relative
@@ -219,9 +218,6 @@ func exitCode(ctx context.Context, err error) int {
 	}
 	return exitFailed
 }
-
-// oneLine makes one line of a joined or wrapped error.
-func oneLine(err error) string { return serve.OneLine(err) }
 
 // shellWord spells an argument as a shell takes it.
 func shellWord(arg string) string {

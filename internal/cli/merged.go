@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -13,7 +14,7 @@ type mergedJSON struct {
 	Branch    string         `json:"branch"`
 	Changed   bool           `json:"changed"`
 	DryRun    bool           `json:"dry_run,omitempty"` // Changed has the changes that would be made
-	Commit    *commitJSON    `json:"commit,omitempty"`  // the branch's head now
+	Commit    *report.Commit `json:"commit,omitempty"`  // the branch's head now
 	Conflicts []txn.Conflict `json:"conflicts"`
 	Decided   []decision     `json:"decided,omitempty"` // conflicts that --ours and --theirs decided
 }
@@ -36,7 +37,7 @@ func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, e
 	default:
 		out.Changed, out.Decided = c.ID != base, f.decided
 		if !f.dryRun {
-			now := toJSON(c)
+			now := report.NewCommit(c)
 			out.Commit = &now
 		}
 	}
@@ -67,7 +68,7 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 		if f.dryRun && out.Changed {
 			say(cmd, "no conflicts")
 		} else {
-			report(cmd, c, base, 0)
+			printResult(cmd, c, base, 0)
 		}
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zarrdb/zarrdb/internal/report"
 )
 
 // printJSON prints one indented JSON value.
@@ -19,26 +21,25 @@ func printJSON(cmd *cobra.Command, v any) error { return encode(cmd, v, "  ") }
 // printJSONLine prints one JSON value on one line.
 func printJSONLine(cmd *cobra.Command, v any) error { return encode(cmd, v, "") }
 
+// printJSONLines prints the values of a report, up to its first error.
+func printJSONLines[T any](cmd *cobra.Command, values iter.Seq2[T, error]) error {
+	for v, err := range values {
+		if err == nil {
+			err = printJSONLine(cmd, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func encode(cmd *cobra.Command, v any, indent string) error {
-	text, err := jsonText(v, indent)
+	text, err := report.JSON(v, indent)
 	if err == nil {
 		_, err = io.WriteString(cmd.OutOrStdout(), text)
 	}
 	return err
-}
-
-// jsonText is a value as JSON, with a line end behind it.
-func jsonText(v any, indent string) (string, error) {
-	var text strings.Builder
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	// The escaped characters can only occur in strings, whose values do not
-	// change.
-	return escape(strings.ToValidUTF8(text.String(), "\ufffd"), "\n"), nil
 }
 
 // flatJSON is a JSON value on one line.

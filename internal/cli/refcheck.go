@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/internal/report"
 )
 
 // refCheckOutput prints the problems that a check of references finds. The text
@@ -17,10 +17,9 @@ import (
 // problem, printed when it is found, since there may be millions, in one object
 // that is complete even if the check is interrupted.
 type refCheckOutput struct {
-	cmd       *cobra.Command
-	json      bool
-	found     int64
-	forbidden int64
+	cmd   *cobra.Command
+	json  bool
+	count report.RefCheck
 
 	groups map[refGroup]*refGroupLine
 	order  []*refGroupLine // as they were found
@@ -37,45 +36,39 @@ type refGroupLine struct {
 // maxRefGroups bounds the lines that are kept until the end of the check.
 const maxRefGroups = 10000
 
-// refProblemJSON is a problem as --json prints it.
-type refProblemJSON struct {
-	Key   string `json:"key"`
-	URL   string `json:"url"`
-	Kind  string `json:"kind"` // unreachable, changed, forbidden or failed
-	Error string `json:"error"`
-}
-
-func refProblemKind(err error) string {
-	switch {
-	case errors.Is(err, engine.ErrForbidden):
-		return "forbidden"
-	case errors.Is(err, kv.ErrChanged):
-		return "changed"
-	case errors.Is(err, engine.ErrUnreachable):
-		return "unreachable"
-	}
-	return "failed"
-}
-
 func (o *refCheckOutput) problem(p engine.RefProblem) error {
-	if errors.Is(p.Err, engine.ErrForbidden) {
-		o.forbidden++
-	}
-	o.found++
+	out := o.count.Add(p)
 	if !o.json {
-		o.group(p)
+		o.group(out)
 		return nil
 	}
-	text, err := jsonText(refProblemJSON{p.Key, p.URL, refProblemKind(p.Err), oneLine(p.Err)}, "")
+	text, err := report.JSON(out, "")
 	if err != nil {
 		return err
 	}
-	return o.list(strings.TrimSuffix(text, "\n"))
+	before := ",\n    "
+	if o.count.Found == 1 {
+		begin, _, err := o.around()
+		if err != nil {
+			return err
+		}
+		before = begin + "[\n    "
+	}
+	_, err = io.WriteString(o.cmd.OutOrStdout(), before+strings.TrimSuffix(text, "\n"))
+	return err
+}
+
+// around returns the text of the report before and behind the list of problems.
+func (o *refCheckOutput) around() (begin, end string, err error) {
+	o.count.Problems = []report.RefProblem{}
+	text, err := report.JSON(o.count, "  ")
+	begin, end, _ = strings.Cut(text, "[]")
+	return begin, end, err
 }
 
 // group counts a problem among those of its file.
-func (o *refCheckOutput) group(p engine.RefProblem) {
-	id := refGroup{p.URL, refProblemKind(p.Err)}
+func (o *refCheckOutput) group(p report.RefProblem) {
+	id := refGroup{p.URL, p.Kind}
 	if g := o.groups[id]; g != nil {
 		g.more++
 		return
@@ -86,7 +79,7 @@ func (o *refCheckOutput) group(p engine.RefProblem) {
 	if o.groups == nil {
 		o.groups = map[refGroup]*refGroupLine{}
 	}
-	g := &refGroupLine{key: p.Key, text: oneLine(p.Err)}
+	g := &refGroupLine{key: p.Key, text: p.Error}
 	o.groups[id], o.order = g, append(o.order, g)
 }
 
@@ -101,32 +94,21 @@ func (o *refCheckOutput) printGroups() {
 	o.groups, o.order = nil, nil
 }
 
-// list prints an element of the list of problems.
-func (o *refCheckOutput) list(element string) error {
-	before := ",\n    "
-	if o.found == 1 {
-		before = "{\n  \"problems\": [\n    "
-	}
-	_, err := io.WriteString(o.cmd.OutOrStdout(), before+element)
-	return err
-}
-
 // end prints the counts of a check that came to its end or, with an error, not.
 // Problems are an error too.
 func (o *refCheckOutput) end(r *engine.RefCheckReport, from int64, err error) error {
 	o.printGroups()
-	checked := max(r.Done-from, 0)
+	o.count.Checked, o.count.Next = max(r.Done-from, 0), r.Done
 	if err == nil && r.Done < from {
 		err = fmt.Errorf("refs check: --from %d, and there are only %s", from, count(r.Done, "reference"))
 	}
 	if o.json {
-		head := "\n  ]"
-		if o.found == 0 {
-			head = "{\n  \"problems\": []"
+		begin, end, jerr := o.around()
+		if begin += "[]"; o.count.Found > 0 {
+			begin = "\n  ]"
 		}
-		_, werr := fmt.Fprintf(o.cmd.OutOrStdout(), "%s,\n  \"found\": %d,\n  \"forbidden\": %d,\n  \"checked\": %d,\n  \"next\": %d\n}\n",
-			head, o.found, o.forbidden, checked, r.Done)
-		err = errors.Join(err, werr)
+		_, werr := io.WriteString(o.cmd.OutOrStdout(), begin+end)
+		err = errors.Join(err, jerr, werr)
 	}
 	switch {
 	case err != nil && o.cmd.Context().Err() != nil && !o.json:
@@ -134,14 +116,14 @@ func (o *refCheckOutput) end(r *engine.RefCheckReport, from int64, err error) er
 		return err
 	case err != nil:
 		return err
-	case o.found > 0:
-		err = fmt.Errorf("%d of %s cannot be read", o.found, count(checked, "reference"))
-		if o.forbidden > 0 {
-			err = fmt.Errorf("%w; %d are not permitted (--allow; for a database once for all: zarrdb refs allow)", err, o.forbidden)
+	case o.count.Found > 0:
+		err = fmt.Errorf("%d of %s cannot be read", o.count.Found, count(o.count.Checked, "reference"))
+		if o.count.Forbidden > 0 {
+			err = fmt.Errorf("%w; %d are not permitted (--allow; for a database once for all: zarrdb refs allow)", err, o.count.Forbidden)
 		}
 		return err
 	case !o.json:
-		say(o.cmd, "%s checked", count(checked, "reference"))
+		say(o.cmd, "%s checked", count(o.count.Checked, "reference"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -92,7 +93,7 @@ func (r *reading) values(ctx context.Context) (func(i int64) (string, error), er
 	t := r.typ()
 	text := func(elem []byte) (string, error) {
 		b, err := elementText(t, r.dec, nil, elem)
-		return escape(string(b), ""), err
+		return report.Escape(string(b), ""), err
 	}
 	if t.Variable() {
 		v, err := r.a.ReadVar(ctx, r.sel)

@@ -5,13 +5,11 @@ import "fmt"
 // stdoutWriter remembers the first error of writing to standard output. Most
 // commands print without looking at errors: a full disk must still fail them.
 type stdoutWriter struct {
-	w     *blockingWriter
-	err   error
-	wrote bool // something was written
+	w   *blockingWriter
+	err error
 }
 
 func (s *stdoutWriter) Write(p []byte) (int, error) {
-	s.wrote = s.wrote || len(p) > 0
 	n, err := s.w.Write(p)
 	return n, s.noted(err)
 }

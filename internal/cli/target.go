@@ -247,9 +247,6 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 			return openDB(cmd, dir, o)
 		},
 	}
-	if from := servedOf(cmd); from.view != nil {
-		return engine.OpenViewSource(from.view, s, from.node, o)
-	}
 	t := parseTarget(s)
 	if t.url != "" {
 		if f.session != "" {
@@ -407,7 +404,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 	if err != nil {
 		return err
 	}
-	report(cmd, c, base, s.Healed())
+	printResult(cmd, c, base, s.Healed())
 	return nil
 }
 
@@ -441,8 +438,8 @@ func (f *writeFlags) inSession(ctx context.Context, db *engine.DB, t target, fn 
 	return s.Detach(ctx)
 }
 
-// report prints the commit of a writing command, and how many damaged chunks it healed.
-func report(cmd *cobra.Command, c *txn.Commit, base txn.CommitID, healed int64) {
+// printResult prints the commit of a writing command, and how many damaged chunks it healed.
+func printResult(cmd *cobra.Command, c *txn.Commit, base txn.CommitID, healed int64) {
 	if healed > 0 {
 		say(cmd, "%s healed: the bytes are stored again", count(healed, "damaged chunk"))
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
@@ -165,9 +166,9 @@ func (c *call) createBucket() error {
 	f.close()
 	switch err := c.t.Create(c.ctx, c.who, c.bucket); {
 	case errors.Is(err, errors.ErrUnsupported):
-		return denied("%s", serve.OneLine(err))
+		return denied("%s", fault.OneLine(err))
 	case errors.Is(err, serve.ErrName):
-		return &apiError{http.StatusBadRequest, "InvalidBucketName", serve.OneLine(err)}
+		return &apiError{http.StatusBadRequest, "InvalidBucketName", fault.OneLine(err)}
 	case err != nil:
 		return err
 	}

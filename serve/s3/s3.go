@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/auth"
@@ -226,7 +227,7 @@ func (c *call) errorOf(key string, err error) *apiError {
 	case errors.Is(err, txn.ErrSessionClosed), errors.Is(err, txn.ErrLost):
 		return &apiError{http.StatusNotFound, "NoSuchKey", "the session has ended"}
 	}
-	c.o.Log.ErrorContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", serve.OneLine(err))
+	c.o.Log.ErrorContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", fault.OneLine(err))
 	switch {
 	// The bytes of the object lie in a file outside the database.
 	case errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):

@@ -1,10 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -32,9 +30,7 @@ func (h *handler) routes() {
 		}
 		return writeJSON(w, r, names)
 	})
-	for _, kind := range serve.Reports() {
-		h.handle("GET /-/api/"+kind, func(w http.ResponseWriter, r *http.Request) error { return h.report(w, r, kind) })
-	}
+	h.reportRoutes()
 	h.handle("GET /-/api/read", h.read)
 	h.handle("GET /-/api/window", h.window)
 	h.handle("GET /-/api/colours", h.colours)
@@ -45,43 +41,6 @@ func (h *handler) routes() {
 	h.server.HandleFunc("/-/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, httpError{http.StatusNotFound, fmt.Errorf("%s: no such page", serve.Clip(r.URL.Path))})
 	})
-}
-
-// report answers with the JSON output of a command. Several values become a
-// list.
-func (h *handler) report(w http.ResponseWriter, r *http.Request, kind string) error {
-	q := r.URL.Query()
-	in := serve.Report{Kind: kind, Rev: q.Get("rev"), To: q.Get("to"), Path: q.Get("path"), Values: q.Has("values")}
-	if text := q.Get("n"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxEntries {
-			return httpError{http.StatusBadRequest, fmt.Errorf("n=%s: want a number from 1 to %d", serve.Clip(text), maxEntries)}
-		}
-		in.Number = n
-	}
-	b, lines, err := h.t.Report(r.Context(), q.Get("db"), in)
-	if err != nil {
-		return err
-	}
-	if lines {
-		b = listOf(b)
-	}
-	return writeReport(w, r, "application/json", b)
-}
-
-// listOf makes a JSON list of values on lines.
-func listOf(lines []byte) []byte {
-	out := []byte{'['}
-	for line := range bytes.Lines(lines) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',', '\n')
-		}
-		out = append(out, line...)
-	}
-	return append(out, ']', '\n')
 }
 
 // routeOf is the kind of a request, for metrics.

@@ -1,17 +1,15 @@
 package web
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/npy"
 )
 
@@ -78,39 +76,45 @@ func TestRead(t *testing.T) {
 	get(200, "path=t&format=raw&select=1:")
 }
 
-// The report of a command line is passed on; lines become a list.
 func TestReports(t *testing.T) {
 	s := newSite(t, Options{})
-	table := serve.New(serve.Options{Run: func(_ context.Context, c *serve.Command) int {
-		if c.Args[0] == "info" {
-			io.WriteString(c.Stderr, "zarrdb: /x: not found\n")
-			return 4
-		}
-		fmt.Fprintf(c.Stdout, "{\"args\": %d}\n{}\n", len(c.Args))
-		return 0
-	}})
-	if err := table.AddDatabase("w", s.db); err != nil {
-		t.Fatal(err)
-	}
-	s.h = New(table, Options{Anonymous: reader})
 	for path, want := range map[string]string{
-		"/-/api/names":                   `200 ["w"]`,
-		"/-/api/log?db=w":                `200 [{"args": 6},` + "\n{}]",
-		"/-/api/log?db=w&n=0":            `400`,
-		"/-/api/diff?db=w&rev=none":      `404`,
-		"/-/api/info?db=w&path=x":        `404 {"error":"/x: not found"}`,
-		"/-/api/info?db=w&path=a%7Czip:": `400`,
-		"/-/api/gc?db=w":                 `404`,
-		"/-/api/":                        `404`,
-		"/-/":                            `404`,
+		"/-/api/names":                       `200 ["w"]`,
+		"/-/api/log?db=w&n=1":                `200 [{"id":"` + s.first.String() + `",`,
+		"/-/api/log?db=w&n=0":                `400 {"error":"n=0: want a number`,
+		"/-/api/log?db=w&path=none":          "200 []\n",
+		"/-/api/diff?db=w&rev=none":          `404`,
+		"/-/api/diff?db=w&rev=main~1&path=t": `200 [{"path":"t",`,
+		"/-/api/diff?db=w&to=--values":       `404`,
+		"/-/api/show?db=w&path=t":            `400 {"error":"show: it is about the whole version`,
+		"/-/api/tag?db=w":                    "200 []\n",
+		"/-/api/branch?db=w":                 `200 [{"commit":"` + s.first.String() + `","name":"feature/one"},` + "\n",
+		"/-/api/info?db=w&path=t":            "200 {\n  \"node_type\": \"array\",",
+		"/-/api/info?db=w&path=x":            `404 {"error":"open x: not found"}`,
+		"/-/api/info?db=w&path=--help":       `404`,
+		"/-/api/info?db=w&rev=main:t":        `404`,
+		"/-/api/info?db=w&path=a%7Czip:":     `404`,
+		"/-/api/info?db=w&path=a%00":         `404`,
+		"/-/api/blame?db=w&path=t":           `200 [{"author":`,
+		"/-/api/blame?db=w&path=keys":        `404`,
+		"/-/api/stats?db=w":                  "200 {\n  \"branches\": 2,",
+		"/-/api/ls?db=w":                     `200 [{"node_type":"array",`,
+		"/-/api/tree?db=x":                   `404 {"error":"x: no such database`,
+		"/-/api/gc?db=w":                     `404`,
+		"/-/api/":                            `404`,
+		"/-/":                                `404`,
 	} {
 		r := s.do("GET", path)
 		if got := fmt.Sprintf("%d %s", r.StatusCode, body(t, r)); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	if got := string(listOf([]byte("\n"))); !bytes.Equal([]byte(got), []byte("[]\n")) {
-		t.Errorf("no lines: %q", got)
+	endless := func(yield func(string, error) bool) {
+		for yield(strings.Repeat("x", 1<<20), nil) {
+		}
+	}
+	if _, err := list(endless); !errors.Is(err, kv.ErrTooLarge) {
+		t.Errorf("an answer without end: %v", err)
 	}
 }
 

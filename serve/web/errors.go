@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -37,7 +38,7 @@ func statusOf(err error) int {
 		return own.status
 	case errors.Is(err, errUnauthorized):
 		return http.StatusUnauthorized
-	case errors.Is(err, errPath), errors.Is(err, serve.ErrReport), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
+	case errors.Is(err, errPath), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
 		return http.StatusBadRequest
 	case errors.Is(err, serve.ErrDenied), errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
 		return http.StatusForbidden
@@ -71,7 +72,7 @@ func statusOf(err error) int {
 // they may name its files.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	text := serve.OneLine(err)
+	text := fault.OneLine(err)
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		h.o.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		switch {

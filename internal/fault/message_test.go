@@ -1,4 +1,4 @@
-package cli
+package fault
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestOneLine(t *testing.T) {
 		"codecs: unknown codec; kv: not found":                              "unknown codec; not found",
 		"open x: codecs: zarr.json: codecs[1].configuration: codecs: wrong": "open x: zarr.json: codecs[1].configuration: wrong",
 	} {
-		if got := oneLine(errors.New(text)); got != want {
+		if got := OneLine(errors.New(text)); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}

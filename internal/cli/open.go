@@ -6,25 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 )
-
-// served is what a report of a server is about; see [Report].
-type served struct {
-	held []*engine.DB // databases that the server has open
-	// view is what targets name, and node a path in it; nil if targets name databases.
-	view kv.ReadLister
-	node string
-}
-
-type servedKey struct{}
-
-func servedOf(cmd *cobra.Command) served {
-	s, _ := cmd.Context().Value(servedKey{}).(served)
-	return s
-}
 
 // databaseIn returns the database in a directory, if it is one of dbs, else nil.
 func databaseIn(dbs []*engine.DB, dir string) *engine.DB {
@@ -44,12 +28,9 @@ func databaseIn(dbs []*engine.DB, dir string) *engine.DB {
 }
 
 // openDB opens the database that a command was given, or joins the process that has it
-// open. A report of a server gets another handle of a database that the server has open.
+// open.
 func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
 	failed := func(e txn.CareError) { warn(cmd, e.Error()) }
-	if db := databaseIn(servedOf(cmd).held, dir); db != nil {
-		return db.Handle(o)
-	}
 	to := shared(cmd, o)
 	if !to.Engine.ReadOnly && to.Engine.CareFailed == nil {
 		to.Engine.CareFailed = failed

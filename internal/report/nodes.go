@@ -1,0 +1,232 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/zarr"
+)
+
+// Node is the answer of info, and a line of ls and tree: an array or a group.
+type Node struct {
+	NodeType       string          `json:"node_type"`
+	ZarrFormat     int             `json:"zarr_format"`
+	Path           string          `json:"path"`
+	Shape          []int64         `json:"shape,omitempty"`
+	DataType       json.RawMessage `json:"data_type,omitempty"`
+	ChunkShape     json.RawMessage `json:"chunk_shape,omitempty"`
+	Codecs         json.RawMessage `json:"codecs,omitempty"`
+	FillValue      json.RawMessage `json:"fill_value,omitempty"`
+	DimensionNames []*string       `json:"dimension_names,omitempty"`
+	Attributes     zarr.Attributes `json:"attributes"`
+	Error          string          `json:"error,omitempty"` // why values cannot be read
+
+	// Unread is the error behind Error.
+	Unread error `json:"-"`
+}
+
+// MarshalJSON prints an empty shape too, which omitempty would drop.
+func (i Node) MarshalJSON() ([]byte, error) {
+	type plain Node
+	if i.NodeType != "array" || len(i.Shape) > 0 {
+		return json.Marshal(plain(i))
+	}
+	return json.Marshal(struct {
+		plain
+		Shape []int64 `json:"shape"`
+	}{plain(i), []int64{}})
+}
+
+// UnreadableNode is a line of ls and tree: an array that cannot be opened.
+type UnreadableNode struct {
+	NodeType   string  `json:"node_type"`
+	ZarrFormat int     `json:"zarr_format"`
+	Path       string  `json:"path"`
+	Shape      []int64 `json:"shape"`
+	Error      string  `json:"error"`
+}
+
+// Describe describes the node that a source names. If nothing here decodes the values of an
+// array, its metadata is described, and Unread says why.
+func Describe(ctx context.Context, s *engine.Source) (Node, error) {
+	n, err := s.Node(ctx)
+	if path, m, ok := zarr.Unreadable(err); ok && errors.Is(err, engine.ErrUnknownCodec) {
+		out, merr := newNode(path, m)
+		if merr != nil {
+			return out, err
+		}
+		out.Unread, out.Error = err, Reason(err)+Undecoded(err)
+		return out, nil
+	}
+	if err != nil {
+		return Node{}, err
+	}
+	return newNode(n.Path(), n.Meta())
+}
+
+// newNode describes a node by its metadata. Data type, codecs and fill value have the form of
+// the metadata; the three members of v2 with codecs are one object.
+func newNode(path string, m *zarr.Meta) (Node, error) {
+	out := Node{NodeType: "group", ZarrFormat: formatNumber(m.Version), Path: path, Attributes: m.Attributes}
+	if !m.Array {
+		return out, nil
+	}
+	out.NodeType, out.Shape, out.DimensionNames = "array", m.Shape, m.DimensionNames
+	docs, err := m.Print()
+	if err != nil {
+		return out, err
+	}
+	for _, doc := range docs {
+		var members map[string]json.RawMessage
+		if doc, err = zarr.StrictJSON(doc); err == nil {
+			err = json.Unmarshal(doc, &members)
+		}
+		if err != nil {
+			return out, err
+		}
+		if members["shape"] == nil || members["zarr_format"] == nil {
+			continue // attributes
+		}
+		out.FillValue = members["fill_value"]
+		if out.DataType = members["data_type"]; out.DataType == nil {
+			out.DataType = members["dtype"]
+		}
+		if out.Codecs = members["codecs"]; out.Codecs == nil {
+			out.Codecs, err = json.Marshal(map[string]json.RawMessage{
+				"order": members["order"], "filters": members["filters"], "compressor": members["compressor"],
+			})
+		}
+		out.ChunkShape = members["chunk_grid"]
+		if m.Grid != nil && m.Grid.Regular() != nil {
+			out.ChunkShape, err = json.Marshal(m.Grid.Regular())
+		} else if out.ChunkShape == nil {
+			out.ChunkShape = members["chunks"]
+		}
+	}
+	return out, err
+}
+
+// formatNumber is the "zarr_format" of a version.
+func formatNumber(v zarr.Version) int {
+	if v == zarr.Draft3 {
+		return 3
+	}
+	n, _ := strconv.Atoi(v.String())
+	return n
+}
+
+// Member is an entry of ls and tree: an array or a group, a plain directory, or an array that
+// cannot be opened.
+type Member struct {
+	Name  string // in its group
+	Depth int    // of a tree: how many levels below its root
+	// Node is nil of the other two.
+	Node *zarr.Node
+	// Unread is why an array cannot be opened; see [zarr.Unreadable].
+	Unread error
+}
+
+// IsArray reports whether the member is an array that can be opened.
+func (m Member) IsArray() bool { return m.Node != nil && m.Node.Meta().Array }
+
+// Members yields the members of the group or directory that a source names, or the array that it
+// names. For a tree it yields everything at and below the node, each group before its members. A
+// member that cannot be opened for another reason than its metadata is left out, and the first
+// such error is yielded at the end.
+func Members(ctx context.Context, s *engine.Source, tree bool) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		n, err := s.Node(ctx)
+		if err != nil && !errors.Is(err, zarr.ErrNotFound) { // which is a directory, or missing
+			yield(Member{}, err)
+			return
+		}
+		m, depth := Member{Node: n}, 0
+		if n != nil {
+			m.Name = n.Name()
+		}
+		if tree {
+			depth = 1
+		}
+		if (tree || m.IsArray()) && !yield(m, nil) || m.IsArray() {
+			return
+		}
+		below(ctx, s, "", depth)(yield)
+	}
+}
+
+// below yields what lies right below a path or, if depth is not 0, everything below it.
+func below(ctx context.Context, s *engine.Source, path string, depth int) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		var failed error
+		for m, err := range s.Members(ctx, path) {
+			out := Member{Name: m.Name, Depth: depth, Node: m.Node}
+			if _, _, ok := zarr.Unreadable(err); ok {
+				out.Unread, err = err, nil
+			}
+			if err == nil && !yield(out, nil) {
+				return
+			}
+			if err == nil && depth > 0 && out.Unread == nil && !out.IsArray() {
+				for in, inErr := range below(ctx, s, path+"/"+m.Name, depth+1) {
+					if err = inErr; err == nil && !yield(in, nil) {
+						return
+					}
+				}
+				if m.Node == nil && errors.Is(err, zarr.ErrNotFound) {
+					err = nil // a directory on disk may be empty
+				}
+			}
+			failed = cmp.Or(failed, err)
+		}
+		if failed != nil {
+			yield(Member{}, failed)
+		}
+	}
+}
+
+// Nodes yields a [Node] or an [UnreadableNode] for each member; plain directories are left out.
+func Nodes(members iter.Seq2[Member, error]) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		for m, err := range members {
+			var out any
+			switch {
+			case err != nil:
+			case m.Unread != nil:
+				path, meta, _ := zarr.Unreadable(m.Unread)
+				out = UnreadableNode{"array", formatNumber(meta.Version), path, meta.Shape, Reason(m.Unread)}
+			case m.Node == nil:
+				continue
+			default:
+				out, err = newNode(m.Node.Path(), m.Node.Meta())
+			}
+			if !yield(out, err) {
+				return
+			}
+		}
+	}
+}
+
+// Reason returns the text after operation and path in an error about a node.
+func Reason(err error) string {
+	var at *zarr.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fault.OneLine(err)
+}
+
+// Undecoded returns a way on from an error about values that nothing here decodes, in
+// brackets, and "" of another one.
+func Undecoded(err error) string {
+	if errors.Is(err, engine.ErrUnknownCodec) && strings.Contains(err.Error(), `unknown codec "grib"`) {
+		return " (values are GRIB messages, which nothing here decodes; xarray decodes the GRIB files with cfgrib, and to_zarr writes a store that can be imported)"
+	}
+	return ""
+}
