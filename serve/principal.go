@@ -19,7 +19,8 @@ type Principal struct {
 	// of [path.Match], where "*" alone stands for every branch. Without patterns
 	// it is a reader.
 	Write []string
-	// Admin may run commands, move and delete refs, and do all else.
+	// Admin may write to every branch, make databases, move and delete refs, collect, repair and
+	// transfer: it may send every request.
 	Admin bool
 }
 

@@ -81,9 +81,6 @@ type Window struct {
 	Chunks int64
 }
 
-// Reduced reports whether elements of the selection were left out.
-func (w *Window) Reduced() bool { return w.Y.Skip > 1 || w.X.Skip > 1 }
-
 // Numeric returns an error, errors.ErrUnsupported, if elements of a type are no numbers,
 // such as text and structs.
 func Numeric(t dtype.Type) error {

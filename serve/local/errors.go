@@ -18,9 +18,8 @@ import (
 )
 
 var (
-	// ErrVersion means that server and client do not speak the same protocol, or
-	// are not the same build where that is needed.
-	ErrVersion = errors.New("local: another version of the program")
+	// ErrVersion means that server and client do not speak the same protocol.
+	ErrVersion = errors.New("local: the other process speaks another protocol")
 
 	// ErrGone means that the connection has ended before the answer to a
 	// request.
