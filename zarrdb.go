@@ -140,7 +140,7 @@ func (db *DB) Diff(ctx context.Context, from, to, prefix string) iter.Seq2[txn.C
 
 // Refs returns the branches and tags, by name.
 func (db *DB) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
-	return db.in.PageSource().Refs(ctx)
+	return db.in.Refs(ctx)
 }
 
 // CreateBranch makes a branch at a revision.
@@ -154,13 +154,13 @@ func (db *DB) CreateTag(ctx context.Context, name, rev string) error {
 }
 
 // DeleteBranch deletes a branch. Its commits stay until they expire.
-func (db *DB) DeleteBranch(_ context.Context, name string) error {
-	return db.in.DeleteBranch(name)
+func (db *DB) DeleteBranch(ctx context.Context, name string) error {
+	return db.in.DeleteBranch(ctx, name)
 }
 
 // DeleteTag deletes a tag.
-func (db *DB) DeleteTag(_ context.Context, name string) error {
-	return db.in.DeleteTag(name)
+func (db *DB) DeleteTag(ctx context.Context, name string) error {
+	return db.in.DeleteTag(ctx, name)
 }
 
 // Reset moves a branch to a revision. What it named before stays in its reflog.

@@ -61,7 +61,7 @@ func changedChunks(ctx context.Context, b *bench, changed []int64) {
 // diffAndMerge compares the newest commit with the one before, and merges as
 // many other changes as it made.
 func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, k, n int64) {
-	head := must(db.Head("main"))
+	head := must(db.Head(ctx, "main"))
 	parent := must(db.Lookup(ctx, head)).Parents[0]
 	b.add("commits", variant, "diff", micros(took(func() { must(db.NodeChanges(ctx, parent, head, "")) })), "us")
 	if k == n {
@@ -105,7 +105,7 @@ func historyLength(ctx context.Context, b *bench, lengths []int) {
 }
 
 func onHistory(ctx context.Context, b *bench, db *engine.DB, variant string) {
-	head := must(db.Head("main"))
+	head := must(db.Head(ctx, "main"))
 	read := func(n int) func(int) {
 		return func(int) {
 			left := n

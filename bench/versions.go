@@ -51,7 +51,7 @@ func versions(ctx context.Context, b *bench) {
 // they hold.
 func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	for i := range refRounds {
-		check(errors.Join(db.DeleteBranch(fmt.Sprintf("b%d", i)), db.DeleteTag(fmt.Sprintf("t%d", i))))
+		check(errors.Join(db.DeleteBranch(ctx, fmt.Sprintf("b%d", i)), db.DeleteTag(ctx, fmt.Sprintf("t%d", i))))
 	}
 	d := took(func() {
 		must(db.Expire(ctx, txn.ExpireOptions{Keep: 1}))
@@ -120,7 +120,7 @@ func fillArray(ctx context.Context, db *engine.DB, path string, spec zarr.Spec, 
 
 // refCosts measures what must not depend on the number of chunks.
 func refCosts(ctx context.Context, b *bench, db *engine.DB, variant string) {
-	head, older := must(db.Head("main")), must(db.Resolve(ctx, "main~10"))
+	head, older := must(db.Head(ctx, "main")), must(db.Resolve(ctx, "main~10"))
 	names := []string{"a", "b"}
 	b.steps("versions", variant, refRounds, []step{
 		{"branch", func(i int) { check(db.CreateBranch(ctx, fmt.Sprintf("b%d", i), head)) }},

@@ -3,11 +3,12 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // small makes what is read at a time small.

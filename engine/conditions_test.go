@@ -130,7 +130,7 @@ func (c *conditional) db(t *testing.T) *DB {
 // chunk reads the chunk out of a database.
 func chunkOf(t *testing.T, db *DB) (string, error) {
 	t.Helper()
-	head := must.Get(db.Head("main"))(t)
+	head := must.Get(db.Head(bg, "main"))(t)
 	snap := must.Get(db.Snapshot(t.Context(), head))(t)
 	defer snap.Close()
 	b, err := kv.Get(t.Context(), snap, "a/c/0")

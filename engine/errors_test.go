@@ -75,7 +75,7 @@ func TestErrorKinds(t *testing.T) {
 		{"session", func() error { _, err := db.Resume(bg, txn.SessionID{1}); return err }(), ErrNotFound},
 		{"database", func() error { _, err := Open(bg, dir+"/none", nil); return err }(), ErrNotFound},
 		{"source", source("memory:none/x|zarr3:"), ErrNotFound},
-		{"tag", db.DeleteTag("none"), ErrNotFound},
+		{"tag", db.DeleteTag(bg, "none"), ErrNotFound},
 
 		{"node", func() error { _, err := mine.CreateArray(bg, "x", spec); return err }(), ErrExists},
 		{"tag", db.CreateTag(bg, "v1", first), ErrExists},

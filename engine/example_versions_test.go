@@ -45,7 +45,7 @@ func ExampleDB_At() {
 	defer remove()
 	set(ctx, db, "main", 0, 10)
 	set(ctx, db, "main", 0, 20)
-	head, err := db.Head("main")
+	head, err := db.Head(ctx, "main")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -70,14 +70,14 @@ func ExampleDB_Merge() {
 	db, remove := exampleDB(ctx)
 	defer remove()
 	merge := func() error {
-		fix, err := db.Head("fix")
+		fix, err := db.Head(ctx, "fix")
 		if err != nil {
 			return err
 		}
 		_, err = db.Merge(ctx, "main", fix, engine.CommitOptions{Message: "take the fix"})
 		return err
 	}
-	head, err := db.Head("main")
+	head, err := db.Head(ctx, "main")
 	if err == nil {
 		err = db.CreateBranch(ctx, "fix", head)
 	}
@@ -103,7 +103,7 @@ func ExampleDB_NodeChanges() {
 	ctx := context.Background()
 	db, remove := exampleDB(ctx)
 	defer remove()
-	before, err := db.Head("main")
+	before, err := db.Head(ctx, "main")
 	if err != nil {
 		log.Fatal(err)
 	}

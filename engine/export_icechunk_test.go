@@ -84,8 +84,10 @@ func TestExportIcechunkHistory(t *testing.T) {
 			src := must.Get(OpenSource(t.Context(), "file://"+dest+"/|icechunk:", &SourceOptions{Follow: follow}))(t)
 			defer src.Close()
 			must.Get(back.ImportHistory(t.Context(), src, HistoryOptions{}))(t)
-			for _, ref := range db.Branches() {
-				head := must.Get(back.Head(ref.Name))(t)
+			branches, _, err := db.Refs(bg)
+			must.Do(t, err)
+			for _, ref := range branches {
+				head := must.Get(back.Head(bg, ref.Name))(t)
 				a := must.Get(db.Lookup(t.Context(), ref.Commit))(t)
 				b, err := back.Lookup(t.Context(), head)
 				if err != nil || a.Message != b.Message || !a.Time.Equal(b.Time) || a.Author != b.Author || a.Generation != b.Generation-1 {

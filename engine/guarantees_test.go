@@ -1,12 +1,13 @@
 package engine_test
 
 import (
-	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 var provenBy = regexp.MustCompile("([a-z0-9/]+)\\.`(Test[A-Za-z0-9]+)`")

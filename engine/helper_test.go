@@ -94,7 +94,7 @@ func head(t testing.TB, db *DB, branch string) txn.CommitID {
 	if branch == "" {
 		branch = txn.MainBranch
 	}
-	id := must.Get(db.Head(branch))(t)
+	id := must.Get(db.Head(bg, branch))(t)
 	return id
 }
 

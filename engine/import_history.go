@@ -174,7 +174,7 @@ func (h *historian) run(ctx context.Context) error {
 		return err
 	}
 	for _, n := range h.names {
-		if err := h.check(n); err != nil {
+		if err := h.check(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -229,8 +229,11 @@ func (h *historian) parent(id string) string {
 // over earlier.
 func (h *historian) here(ctx context.Context) error {
 	seen := map[txn.CommitID]bool{}
-	heads := append(h.db.Branches(), h.db.Tags()...)
-	for _, ref := range heads {
+	branches, tags, err := h.db.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range append(branches, tags...) {
 		for c, err := range h.db.Log(ctx, ref.Commit) {
 			if err != nil {
 				return err
@@ -255,31 +258,35 @@ func (h *historian) here(ctx context.Context) error {
 func messageOf(v formats.Version) string { return cmp.Or(v.Message, v.ID) }
 
 // check makes sure that a branch or tag can be made, or go on.
-func (h *historian) check(n formats.Name) error {
+func (h *historian) check(ctx context.Context, n formats.Name) error {
+	_, tags, err := h.db.Refs(ctx)
+	if err != nil {
+		return err
+	}
 	name, called := h.local[n], ""
 	if n.Name != name {
 		called = fmt.Sprintf(" (%q of the source)", n.Name)
 	}
 	if !n.Tag {
-		if !h.grows(name, n) {
+		if !h.grows(ctx, name, n) {
 			return fmt.Errorf("branch %s%s: %w, and its newest commit is not a version of the source's: choose a prefix", name, called, txn.ErrRefExists)
 		}
-		for _, t := range h.db.Tags() {
+		for _, t := range tags {
 			if t.Name == name && !h.made(t) {
 				return fmt.Errorf("branch %s%s: %w: the branch would hide the tag of this name: choose a prefix", name, called, txn.ErrRefExists)
 			}
 		}
 		return nil
 	}
-	if _, err := h.db.Head(name); err == nil {
+	if _, err := h.db.Head(ctx, name); err == nil {
 		return fmt.Errorf("tag %s%s: %w: the branch of this name would hide the tag: choose a prefix, or delete the branch", name, called, txn.ErrRefExists)
 	}
-	for _, t := range h.db.Tags() {
+	for _, t := range tags {
 		if t.Name == name && t.Commit != h.commits[n.ID] {
 			return fmt.Errorf("tag %s%s: %w with another version: choose a prefix", name, called, txn.ErrRefExists)
 		}
 	}
-	if branch := h.scratch(n); !h.grows(branch, n) {
+	if branch := h.scratch(n); !h.grows(ctx, branch, n) {
 		return fmt.Errorf("tag %s%s: %w: the import makes it with a branch %s, which has other commits: delete that branch", name, called, txn.ErrRefExists, branch)
 	}
 	return nil
@@ -294,8 +301,8 @@ func (h *historian) made(t Ref) bool {
 
 // grows reports whether a branch here can come to the version of n: it is not there, or
 // it is at the first commit of the database or at a version before.
-func (h *historian) grows(branch string, n formats.Name) bool {
-	head, err := h.db.Head(branch)
+func (h *historian) grows(ctx context.Context, branch string, n formats.Name) bool {
+	head, err := h.db.Head(ctx, branch)
 	if err != nil || head == h.first {
 		return true // an error comes again when the branch is made
 	}
@@ -343,20 +350,24 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 		return nil
 	}
 	h.res.Tags = append(h.res.Tags, name)
-	if !slices.ContainsFunc(h.db.Tags(), func(t Ref) bool { return t.Name == name }) {
+	_, tags, err := h.db.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(tags, func(t Ref) bool { return t.Name == name }) {
 		if err := h.db.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
 			return err
 		}
 	}
 	if len(missing) > 0 {
-		return h.db.DeleteBranch(branch)
+		return h.db.DeleteBranch(ctx, branch)
 	}
 	return nil
 }
 
 // branchAt makes a branch at a commit, or moves it there from one before.
 func (h *historian) branchAt(ctx context.Context, branch string, at txn.CommitID) error {
-	head, err := h.db.Head(branch)
+	head, err := h.db.Head(ctx, branch)
 	switch {
 	case errors.Is(err, txn.ErrNoRef):
 		return h.db.CreateBranch(ctx, branch, at)

@@ -70,8 +70,12 @@ func (g *goldenHistory) check(t *testing.T, db *DB, prefix string) {
 			}
 		}
 	}
-	add("branch.", db.Branches())
-	add("tag.", db.Tags())
+	branches, tags, err := db.Refs(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add("branch.", branches)
+	add("tag.", tags)
 	if !maps.Equal(names, g.Names) || len(seen) != len(g.Versions) {
 		t.Errorf("%d versions with names %v, want %d with %v", len(seen), names, len(g.Versions), g.Names)
 	}
@@ -186,13 +190,13 @@ func TestImportHistoryTagLikeBranch(t *testing.T) {
 		"tag":    func(db *DB, at txn.CommitID) error { return db.CreateTag(t.Context(), "side", at) },
 	} {
 		db := historyDB(t)
-		at := must.Get(db.Head("main"))(t)
+		at := must.Get(db.Head(bg, "main"))(t)
 		must.Do(t, make(db, at))
 		if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) || !strings.Contains(err.Error(), "hide") {
 			t.Errorf("a %s of a user: %v", name, err)
 		}
-		if n := len(db.Branches()) + len(db.Tags()); n != 2 {
-			t.Errorf("a %s of a user: the refused import made others", name)
+		if branches, tags, err := db.Refs(bg); err != nil || len(branches)+len(tags) != 2 {
+			t.Errorf("a %s of a user: the refused import made others: %v, %v, %v", name, branches, tags, err)
 		}
 	}
 }
@@ -217,7 +221,7 @@ func TestImportHistoryTagWithoutBranch(t *testing.T) {
 		must.Do(t, os.RemoveAll(filepath.Join(dir, "refs", "branch.side")))
 		g.url = "file://" + dir + "/|icechunk:"
 		db := historyDB(t)
-		first := must.Get(db.Head("main"))(t)
+		first := must.Get(db.Head(bg, "main"))(t)
 		if err := db.CreateBranch(t.Context(), tag[:2], first); err != nil { // of a user, who is to keep it
 			t.Fatal(err)
 		}
@@ -226,7 +230,11 @@ func TestImportHistoryTagWithoutBranch(t *testing.T) {
 			t.Errorf("branches %q, tags %q", res.Branches, res.Tags)
 		}
 		var branches []string
-		for _, b := range db.Branches() {
+		refs, _, err := db.Refs(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range refs {
 			branches = append(branches, b.Name)
 		}
 		if want := append([]string{tag[:2]}, res.Branches...); !sameNames(branches, want) {
@@ -250,14 +258,14 @@ func TestImportHistoryKeepsBranches(t *testing.T) {
 	db := historyDB(t)
 	other := historyDB(t)
 	must.Get(other.ImportHistory(t.Context(), g.open(t), HistoryOptions{}))(t)
-	head, err := other.Head("main")
+	head, err := other.Head(bg, "main")
 	must.Do(t, err)
 	c := must.Get(other.Lookup(t.Context(), head))(t)
 	h := &historian{source: c.Properties[propSource]}
 	scratch := h.scratch(SourceName{Name: "rel", Tag: true})
 	heads := map[string]txn.CommitID{}
 	for _, name := range []string{"rel.importing", scratch} {
-		first := must.Get(db.Head("main"))(t)
+		first := must.Get(db.Head(bg, "main"))(t)
 		must.Do(t, db.CreateBranch(t.Context(), name, first))
 		s := must.Get(db.Begin(t.Context(), name))(t)
 		must.Do(t, s.Set(t.Context(), "zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)))
@@ -269,15 +277,15 @@ func TestImportHistoryKeepsBranches(t *testing.T) {
 		t.Errorf("%v; want one that names %s", err, scratch)
 	}
 	for name, want := range heads {
-		if got, err := db.Head(name); got != want || err != nil {
+		if got, err := db.Head(bg, name); got != want || err != nil {
 			t.Errorf("%s is at %v (%v), was at %v", name, got, err, want)
 		}
 	}
-	must.Do(t, db.DeleteBranch(scratch))
+	must.Do(t, db.DeleteBranch(bg, scratch))
 	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); err != nil {
 		t.Error(err)
 	}
-	if got, err := db.Head("rel.importing"); got != heads["rel.importing"] || err != nil {
+	if got, err := db.Head(bg, "rel.importing"); got != heads["rel.importing"] || err != nil {
 		t.Errorf("rel.importing is at %v (%v)", got, err)
 	}
 }
@@ -324,8 +332,8 @@ func TestImportHistoryKeepsOthers(t *testing.T) {
 	if _, err := db.ImportHistory(t.Context(), g.open(t), HistoryOptions{}); !errors.Is(err, txn.ErrRefExists) {
 		t.Errorf("onto another branch: %v", err)
 	}
-	if head, _ := db.Head("main"); head != c.ID || len(db.Branches()) != 1 {
-		t.Error("something was written")
+	if branches, _, err := db.Refs(bg); err != nil || len(branches) != 1 || branches[0].Commit != c.ID {
+		t.Errorf("something was written: %v, %v", branches, err)
 	}
 	must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Prefix: "ic/"}))(t)
 	g.check(t, db, "ic/")

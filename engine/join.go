@@ -122,8 +122,8 @@ func (s *Session) Abort() error {
 
 // AbortSession ends a session and discards its changes, for everybody who uses it in this
 // process. It need not be possible to resume it. The error is ErrNotFound if there is none.
-func (db *DB) AbortSession(id txn.SessionID) error {
-	_, err := db.abortSession(id, time.Time{})
+func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
+	_, err := db.abortSession(ctx, id, time.Time{})
 	return err
 }
 
@@ -139,7 +139,7 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 		if !i.Used.Before(before) {
 			continue
 		}
-		switch done, err := db.abortSession(i.ID, before); {
+		switch done, err := db.abortSession(ctx, i.ID, before); {
 		case errors.Is(err, txn.ErrNoRef): // it has ended since
 		case err != nil:
 			errs = append(errs, err)
@@ -151,12 +151,12 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 }
 
 // abortSession ends a session, unless it was used after a time that is not zero.
-func (db *DB) abortSession(id txn.SessionID, before time.Time) (ended bool, err error) {
+func (db *DB) abortSession(ctx context.Context, id txn.SessionID, before time.Time) (ended bool, err error) {
 	db.shared.opening.Lock()
 	defer db.shared.opening.Unlock()
 	s := db.shared.share(id)
 	if s == nil {
-		return true, db.store.AbortSession(id)
+		return true, db.store.AbortSession(ctx, id)
 	}
 	if !before.IsZero() && !s.Info().Used.Before(before) {
 		return false, s.Close()

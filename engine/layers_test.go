@@ -3,12 +3,13 @@ package engine_test
 import (
 	"encoding/json"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 const module = "github.com/zarrdb/zarrdb/"
@@ -151,13 +152,16 @@ var layers = map[string][]string{
 	"internal/arrowfile": {"internal/table", "zarr/dtype"},
 	"internal/cli":       {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":         {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
-	"":                   {"engine", "internal/cli", "kv", "serve", "serve/local", "txn", "zarr"},
+	"":                   {"engine", "serve/local", "txn"},
 	"bench":              {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":        {},
 	"examples/embed":     {"", "zarr"},
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
 	"interop/ocdbt":      {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
+
+	"examples/share/record": {"", "zarr"},
+	"examples/share/follow": {"", "zarr"},
 }
 
 // single names dependencies with one importing package each, so that each can

@@ -2,11 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Relative URLs of parquet sets are found beside the set, in it, or from the folder

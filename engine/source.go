@@ -482,9 +482,9 @@ func (s *Source) version(ctx context.Context, dir string, v zurl.Version) (kv.Re
 func (db *DB) version(ctx context.Context, v zurl.Version) (txn.CommitID, error) {
 	switch v.Kind {
 	case zurl.Branch:
-		return db.Head(v.Name)
+		return db.Head(ctx, v.Name)
 	case zurl.Tag:
-		_, tags, err := db.PageSource().Refs(ctx)
+		_, tags, err := db.Refs(ctx)
 		if err != nil {
 			return txn.CommitID{}, err
 		}

@@ -50,7 +50,7 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 		return nil, err
 	}
 	defer s.Close()
-	branches, tags, err := db.PageSource().Refs(ctx)
+	branches, tags, err := db.Refs(ctx)
 	if err != nil {
 		return nil, err
 	}

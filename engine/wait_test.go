@@ -3,11 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Options.Locked is called while a database is waited for that is open elsewhere,

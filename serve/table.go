@@ -162,7 +162,7 @@ func (t *Table) Names() []string {
 
 // Versions returns the names of the branches of what is served, sorted, with those of tags
 // if they are wanted too. A target that is no database has main only.
-func (t *Table) Versions(name string, tags bool) ([]string, error) {
+func (t *Table) Versions(ctx context.Context, name string, tags bool) ([]string, error) {
 	db, err := t.Database(name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return []string{"main"}, nil
@@ -170,9 +170,12 @@ func (t *Table) Versions(name string, tags bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs := db.Branches()
+	refs, also, err := db.Refs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if tags {
-		refs = slices.Concat(refs, db.Tags())
+		refs = slices.Concat(refs, also)
 	}
 	var names []string
 	for _, ref := range refs {

@@ -29,8 +29,8 @@ func init() {
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
-		AskAbortSession: changing(func(db *DB, _ context.Context, id SessionID, _ func(any)) (none, error) {
-			return none{}, db.AbortSession(id)
+		AskAbortSession: changing(func(db *DB, ctx context.Context, id SessionID, _ func(any)) (none, error) {
+			return none{}, db.AbortSession(ctx, id)
 		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
 		"sync":     reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
@@ -173,9 +173,9 @@ func (r *refRequest) run(ctx context.Context, db *DB) (m RefMove, err error) {
 		return m, db.CreateBranch(ctx, r.Name, r.To)
 	case "delete":
 		if r.Tag {
-			return m, db.DeleteTag(r.Name)
+			return m, db.DeleteTag(ctx, r.Name)
 		}
-		return m, db.DeleteBranch(r.Name)
+		return m, db.DeleteBranch(ctx, r.Name)
 	case "reset":
 		return db.Reset(ctx, r.Name, r.To)
 	case "undo":

@@ -81,13 +81,13 @@ var careSteps = []struct {
 		if err != nil {
 			return nil, err
 		}
-		if err := db.AbortSession(s.ID()); !errors.Is(err, ErrSessionBusy) {
+		if err := db.AbortSession(bg, s.ID()); !errors.Is(err, ErrSessionBusy) {
 			return nil, fmt.Errorf("an open session: %w", err)
 		}
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
-		return nil, db.AbortSession(s.ID())
+		return nil, db.AbortSession(bg, s.ID())
 	}},
 	{"check", func(c *careOf, db, _ *DB) (any, error) {
 		r, err := db.Check(bg, CheckOptions{Payloads: true, Progress: func(CheckProgress) { c.progress++ }})
@@ -185,11 +185,11 @@ var careSteps = []struct {
 		return fmt.Sprint(r.Done, r.Before.Found, r.After.Found), err
 	}},
 	{"refused base", func(c *careOf, db, _ *DB) (any, error) {
-		main, err := db.Head("main")
+		main, err := db.Head(bg, "main")
 		if err != nil {
 			return nil, err
 		}
-		side, err := db.Head("side")
+		side, err := db.Head(bg, "side")
 		if err == nil {
 			_, err = db.Merge(bg, "main", side, CommitOptions{Base: main})
 		}

@@ -187,7 +187,7 @@ func (f *finder) array(ctx context.Context, id [16]byte) (string, error) {
 	dir := "arrays/" + hex.EncodeToString(id[:]) + "/"
 	f.arrays[id] = dir
 	f.r.Arrays++
-	for _, head := range f.db.Branches() {
+	for _, head := range f.db.heads.list(catalog.HeadPrefix) {
 		c, err := f.db.Lookup(ctx, head.Commit)
 		if err != nil {
 			continue // damaged; the report says so

@@ -328,7 +328,7 @@ func setRecord(t *testing.T, db *DB, space index.Space, key, value []byte) {
 // chunkPage returns the page that holds a key of the newest version.
 func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
 	t.Helper()
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func TestCheckIndexDamage(t *testing.T) {
 			}
 		}, 0},
 		{"generation", ProblemCommit, func(t *testing.T, db *DB) {
-			id, err := db.Head("main")
+			id, err := db.Head(bg, "main")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 // no such branch, kv.ErrCorrupt if the source is damaged.
 func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (_ *TransferReport, err error) {
 	if o.Branch != "" {
-		if _, err := db.Head(o.Branch); err != nil {
+		if _, err := db.Head(ctx, o.Branch); err != nil {
 			return nil, fmt.Errorf("clone: %w", err)
 		}
 	}

@@ -246,7 +246,7 @@ func (s *Session) Refresh(ctx context.Context, choices []PathChoice) error {
 	if s.tx != nil {
 		return s.refreshThere(ctx, choices)
 	}
-	id, err := s.db.Head(s.branch)
+	id, err := s.db.Head(ctx, s.branch)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 	t.Run("branch rewound", func(t *testing.T) {
 		seen[ConflictBranchRewound] = true
 		db := openToy(t)
-		first, _ := db.Head("")
+		first, _ := db.Head(bg, "")
 		say(t, db, "", "base", setAll("k", "1"))
 		s, err := db.Begin(bg, "")
 		if err != nil {
@@ -165,7 +165,7 @@ func (h conflictHistory) run(t *testing.T, flushed bool) {
 		before = contents(t, s)
 	}
 	mustConflict(t, s, h.want)
-	if head, _ := db.Head(""); head != ours {
+	if head, _ := db.Head(bg, ""); head != ours {
 		t.Error("the conflict moved the branch")
 	}
 	if after := contents(t, s); flushed && len(after) != len(before) {

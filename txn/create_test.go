@@ -104,7 +104,7 @@ func TestCreateLeavesAloneWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := at(t, db, "main")["a"]
-		if _, err := db.Head(LostAndFound); err == nil {
+		if _, err := db.Head(bg, LostAndFound); err == nil {
 			found += at(t, db, LostAndFound)["documents/a"]
 		}
 		if found != value && (value != "small" || strings.HasPrefix(name, "format")) {

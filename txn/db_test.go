@@ -221,7 +221,7 @@ func TestRewoundBranchIsAConflict(t *testing.T) {
 	if !errors.As(err, &ce) || ce.Conflicts[0].Kind != ConflictBranchRewound {
 		t.Errorf("got %v", err)
 	}
-	if err := db.DeleteBranch("main"); err != nil {
+	if err := db.DeleteBranch(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrNoRef) {
@@ -236,7 +236,7 @@ func TestRevisions(t *testing.T) {
 	db := openTest(t, o)
 	var ids []CommitID
 	var times []time.Time
-	first, _ := db.Head("main")
+	first, _ := db.Head(bg, "main")
 	ids, times = append(ids, first), append(times, clk.t)
 	for i := range 4 {
 		ids = append(ids, update(t, db, "main", map[string]string{"a": fmt.Sprint(i)}).ID)
@@ -270,7 +270,7 @@ func TestRevisions(t *testing.T) {
 
 func TestRefNames(t *testing.T) {
 	db := openTest(t, nil)
-	head, _ := db.Head("main")
+	head, _ := db.Head(bg, "main")
 	for _, name := range []string{"", " ", "a b", "a~1", "a@b", "/a", "a/", "a//b", "..", "a/./b", "-x", "a\x00", "a\nb", strings.Repeat("x", 256), "a:b"} {
 		if err := db.CreateBranch(bg, name, head); !errors.Is(err, ErrRefName) {
 			t.Errorf("%q: %v", name, err)
@@ -293,7 +293,7 @@ func TestRefNames(t *testing.T) {
 	if err := db.CreateBranch(bg, "x", CommitID{1}); !errors.Is(err, ErrNoRef) {
 		t.Errorf("at a commit that is not there: %v", err)
 	}
-	if err := db.DeleteTag("nope"); !errors.Is(err, ErrNoRef) {
+	if err := db.DeleteTag(bg, "nope"); !errors.Is(err, ErrNoRef) {
 		t.Errorf("delete of nothing: %v", err)
 	}
 }
@@ -554,7 +554,7 @@ func TestConcurrentCommits(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	head, _ := db.Head("main")
+	head, _ := db.Head(bg, "main")
 	n := 0
 	for c, err := range db.Log(bg, head) {
 		if err != nil {
@@ -658,7 +658,7 @@ func TestTimeOfACommitNamesIt(t *testing.T) {
 
 func TestNoBranchIsMain(t *testing.T) {
 	db := openTest(t, nil)
-	first, err := db.Head("")
+	first, err := db.Head(bg, "")
 	if err != nil {
 		t.Fatal(err)
 	}

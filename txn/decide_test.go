@@ -201,7 +201,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 	}
 	say(t, db, "", "ours", ours)
 	theirHead := say(t, db, "theirs", "theirs", theirs)
-	ourHead, _ := db.Head("")
+	ourHead, _ := db.Head(bg, "")
 	if _, err := db.Reset(bg, "picked", ourHead); err != nil {
 		t.Fatal(err)
 	}

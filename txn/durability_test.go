@@ -86,7 +86,7 @@ func (h *cutHistory) verifyPrefix(image crashed, least int) {
 	defer db.Close()
 	mustBeSound(t, db)
 	got, n := at(t, db, "main"), 0
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestDelayedCommitsAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		update(t, db, "b", map[string]string{"k": "b"})
-		if err := db.DeleteBranch("b"); err != nil {
+		if err := db.DeleteBranch(bg, "b"); err != nil {
 			t.Fatal(err)
 		}
 		if got := at(t, db, "main~1"); got["k"] != "3" || got["big"] != payload("3") {

@@ -29,7 +29,7 @@ func TestFullDiskIsCleared(t *testing.T) {
 	if err := db.CreateBranch(bg, "more", old.ID); !errors.Is(err, index.ErrFull) {
 		t.Errorf("new branch: %v", err)
 	}
-	if err := errors.Join(db.DeleteBranch("side"), db.DeleteTag("v1")); err != nil {
+	if err := errors.Join(db.DeleteBranch(bg, "side"), db.DeleteTag(bg, "v1")); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 	if _, err := db.Reset(bg, "main", old.ID); err != nil {
@@ -96,7 +96,7 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 		if err := db.CreateBranch(bg, "other", ids[11]); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.DeleteBranch("other"); err != nil {
+		if err := db.DeleteBranch(bg, "other"); err != nil {
 			t.Fatal(err)
 		}
 		e := newExpiry(db, ExpireOptions{Keep: 2, Branches: branches})
@@ -119,7 +119,7 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Abort()
-		if err := db.DeleteBranch("b"); err != nil { // its reflog still names it
+		if err := db.DeleteBranch(bg, "b"); err != nil { // its reflog still names it
 			t.Fatal(err)
 		}
 		if err := db.CreateBranch(bg, "c", ids[7]); err != nil {
@@ -154,7 +154,7 @@ func TestExpireReadsSharedHistoryOnce(t *testing.T) {
 	for i := range commits {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 	}
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestExpireKeepsBasesThatCameMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	side := update(t, db, "side", map[string]string{"s": "1"})
-	if err := db.DeleteBranch("side"); err != nil {
+	if err := db.DeleteBranch(bg, "side"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {

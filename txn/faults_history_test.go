@@ -58,7 +58,7 @@ func careHistory() []careStep {
 	keys := []string{"a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "c/1", "c/2", "c/3"}
 	onHead := func(branch, of string, do func(db *DB, head CommitID) error) func(*DB) error {
 		return func(db *DB) error {
-			head, err := db.Head(of)
+			head, err := db.Head(bg, of)
 			if err != nil {
 				return err
 			}
@@ -132,7 +132,7 @@ func careHistory() []careStep {
 // branches reads all branches.
 func branches(db *DB) (map[string]map[string]string, error) {
 	out := map[string]map[string]string{}
-	for _, b := range db.Branches() {
+	for _, b := range branchesOf(db) {
 		s, err := db.At(bg, b.Name)
 		if err != nil {
 			return nil, err

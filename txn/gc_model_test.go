@@ -80,7 +80,7 @@ func (w *gcWorld) must(err error) {
 }
 
 func (w *gcWorld) branch() string {
-	refs := w.db.Branches()
+	refs := branchesOf(w.db)
 	return refs[w.rng.IntN(len(refs))].Name
 }
 
@@ -203,13 +203,13 @@ func (w *gcWorld) step() {
 		name := fmt.Sprint("b", w.rng.IntN(3))
 		id := w.ids[w.rng.IntN(len(w.ids))]
 		if err := w.db.CreateBranch(bg, name, id); errors.Is(err, ErrRefExists) {
-			w.must(w.db.DeleteBranch(name))
+			w.must(w.db.DeleteBranch(bg, name))
 		} else if !errors.Is(err, ErrExpired) {
 			w.must(err)
 		}
 	case k < 19:
 		a, b := w.branch(), w.branch()
-		head, err := w.db.Head(b)
+		head, err := w.db.Head(bg, b)
 		w.must(err)
 		c, err := w.db.Merge(bg, a, head, CommitOptions{})
 		if err == nil {
@@ -276,7 +276,7 @@ func (w *gcWorld) copyOld() {
 func (w *gcWorld) hold() {
 	name, id := fmt.Sprint("h", w.rng.IntN(2)), w.ids[w.rng.IntN(len(w.ids))]
 	if _, ok := w.tags[name]; ok {
-		w.must(w.db.DeleteTag(name))
+		w.must(w.db.DeleteTag(bg, name))
 		delete(w.tags, name)
 	} else if err := w.db.CreateTag(bg, name, id); err == nil {
 		w.tags[name] = id
@@ -289,7 +289,7 @@ func (w *gcWorld) hold() {
 func (w *gcWorld) check() {
 	w.t.Helper()
 	var held []CommitID
-	for _, b := range w.db.Branches() {
+	for _, b := range branchesOf(w.db) {
 		held = append(held, b.Commit)
 	}
 	for _, id := range slices.Concat(held, slices.Collect(maps.Values(w.tags))) {
@@ -437,7 +437,7 @@ func TestGCPowerCut(t *testing.T) {
 		w.stored = append(w.stored, openIn[SessionID]{open.v.ID(), open.state})
 	}
 	w.sessions = nil
-	heads, stored := w.db.Branches(), slices.Clone(w.stored)
+	heads, stored := branchesOf(w.db), slices.Clone(w.stored)
 	w.must(w.db.Checkpoint(bg))
 	on.Store(true)
 	expired := mustExpire(t, w.db, ExpireOptions{Keep: 1})

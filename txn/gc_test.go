@@ -448,7 +448,7 @@ func TestGCExplainIsBounded(t *testing.T) {
 	for _, limit := range []int{reach.MaxRangeBytes, 256} {
 		e := newExplainer(limit)
 		for i, branch := range []string{"a", "b"} {
-			id, err := db.Head(branch)
+			id, err := db.Head(bg, branch)
 			if err != nil {
 				t.Fatal(err)
 			}

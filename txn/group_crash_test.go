@@ -124,7 +124,7 @@ func (c *groupCut) verify(t *testing.T) {
 		}
 		sum += n
 	}
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,7 @@ func TestGCForgetsHoles(t *testing.T) {
 	}
 	to := openCopy(t, fs, "copy")
 	update(t, to, "main", map[string]string{"b/c/0": ""})
-	if err := to.DeleteTag("v1"); err != nil {
+	if err := to.DeleteTag(bg, "v1"); err != nil {
 		t.Fatal(err)
 	}
 	mustExpire(t, to, ExpireOptions{Keep: 1})

@@ -102,6 +102,18 @@ func set(t *testing.T, s *Session, values map[string]string) {
 	}
 }
 
+// branchesOf lists the branches of a database.
+func branchesOf(db *DB) []Ref {
+	branches, _, _ := db.Refs(bg)
+	return branches
+}
+
+// tagsOf lists the tags of a database.
+func tagsOf(db *DB) []Ref {
+	_, tags, _ := db.Refs(bg)
+	return tags
+}
+
 // contents reads everything that a view lists.
 func contents(t *testing.T, v kv.ReadLister) map[string]string {
 	t.Helper()

@@ -78,7 +78,7 @@ func grown(t *testing.T) *DB {
 
 func TestHistoryOfAPath(t *testing.T) {
 	db := grown(t)
-	head, _ := db.Head("")
+	head, _ := db.Head(bg, "")
 	for _, c := range []struct {
 		path   string
 		follow bool
@@ -119,7 +119,7 @@ func TestHistoryOfAPath(t *testing.T) {
 
 func TestBlame(t *testing.T) {
 	db := grown(t)
-	head, _ := db.Head("")
+	head, _ := db.Head(bg, "")
 	blame := func(at CommitID, path string, keys ...string) (got []string) {
 		t.Helper()
 		list, err := db.Blame(bg, at, path, keys)
@@ -145,7 +145,7 @@ func TestBlame(t *testing.T) {
 	say(t, db, "", "again", func(s *Session) error {
 		return errors.Join(s.DeletePrefix(bg, "h/b/"), setAll("h/b/zarr.json", toyArray, "h/b/c/0", "1")(s))
 	})
-	head, _ = db.Head("")
+	head, _ = db.Head(bg, "")
 	if got, want := blame(head, "h/b", keys...), []string{"again", "again", "again", "again", "again"}; !slices.Equal(got, want) {
 		t.Errorf("blame of a new array %q, want %q", got, want)
 	}
@@ -203,7 +203,7 @@ func TestBlameModel(t *testing.T) {
 			}
 		}
 	}
-	head, _ := db.Head("")
+	head, _ := db.Head(bg, "")
 	// As runs, with windows of few keys, over a grid that has no end.
 	v := db.versions()
 	for _, most := range []int{4, 50, 0} {

@@ -39,7 +39,7 @@ func TestRebaseBesideExpireAndGC(t *testing.T) {
 	}
 	update(t, db, "side", removed)
 	update(t, db, "main", map[string]string{"both": "main"})
-	up, err := db.Head("main")
+	up, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}

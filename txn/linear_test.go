@@ -111,7 +111,7 @@ func TestLinearizableModel(t *testing.T) {
 
 func concurrentHistory(t *testing.T, seed uint64) []porcupine.Operation {
 	db := openTest(t, nil)
-	first, _ := db.Head("")
+	first, _ := db.Head(bg, "")
 	if err := db.CreateBranch(bg, "side", first); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func oneOp(db *DB, rng *rand.Rand, clock *atomic.Int64, to CommitID, name string
 		}
 	default:
 		in.kind = "head"
-		out.id, err = db.Head(in.branch)
+		out.id, err = db.Head(bg, in.branch)
 		out.old = out.id
 	}
 	return porcupine.Operation{Input: in, Output: out, Call: call, Return: clock.Add(1)}, err

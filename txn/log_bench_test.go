@@ -26,7 +26,7 @@ func BenchmarkLog(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -189,7 +189,7 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 
 func mustHead(t *testing.T, db *DB) CommitID {
 	t.Helper()
-	id, err := db.Head("main")
+	id, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}

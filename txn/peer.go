@@ -128,31 +128,6 @@ func (p *peer) idle() bool {
 // answerTime is how long calls without a context wait for the other process.
 var answerTime = 10 * time.Second // tests change it
 
-// refs returns the table of refs. With an error of the source, the table is that of the last
-// answer.
-func (db *DB) refs() (*refTable, error) {
-	if db.peer == nil {
-		return &db.heads, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	branches, tags, err := db.peer.Refs(ctx)
-	if err != nil {
-		return &db.heads, err
-	}
-	m := make(map[string]CommitID, len(branches)+len(tags))
-	for _, r := range branches {
-		m[catalog.HeadRef(r.Name)] = r.Commit
-	}
-	for _, r := range tags {
-		m[catalog.TagRef(r.Name)] = r.Commit
-	}
-	db.heads.mu.Lock()
-	defer db.heads.mu.Unlock()
-	db.heads.m = m
-	return &db.heads, nil
-}
-
 // manyAncestors is the greatest number of commits in one request.
 const manyAncestors = 512
 

@@ -241,7 +241,7 @@ func TestPeerRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	head, err := db.Head("")
+	head, err := db.Head(bg, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,30 +342,24 @@ func (s *silentSource) Refs(ctx context.Context) (branches, tags []Ref, err erro
 	return nil, nil, ctx.Err()
 }
 
-// Where the other process does not answer, the head of a branch is an error, not what it was
-// or none; lists are as of the last answer.
-func TestPeerHeadWithoutAnswer(t *testing.T) {
-	defer func(d time.Duration) { answerTime = d }(answerTime)
-	answerTime = time.Millisecond
+// Where the other process does not answer, refs are an error until the context ends, not what
+// they were or none.
+func TestPeerRefsWithoutAnswer(t *testing.T) {
 	db := openTest(t, nil)
-	for _, asked := range []bool{false, true} {
-		src := &silentSource{Source: db.Source(), ended: true}
-		p := NewPeer(db.Dir(), db.Identity(), src, testOptions(nil))
-		defer p.Close()
-		if asked {
-			src.ended = false
-			answerTime = time.Minute
-			if len(p.Branches()) != 1 {
-				t.Error("no branch")
-			}
-			src.ended, answerTime = true, time.Millisecond
-			if len(p.Branches()) != 1 {
-				t.Error("a branch is forgotten")
-			}
-		}
-		if id, err := p.Head(""); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNoRef) {
-			t.Errorf("asked before %v: %v, %v", asked, id, err)
-		}
+	src := &silentSource{Source: db.Source()}
+	p := NewPeer(db.Dir(), db.Identity(), src, testOptions(nil))
+	defer p.Close()
+	if len(branchesOf(p)) != 1 {
+		t.Error("no branch")
+	}
+	src.ended = true
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if branches, _, err := p.Refs(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("branches %v, %v", branches, err)
+	}
+	if id, err := p.Head(ctx, ""); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNoRef) {
+		t.Errorf("head %v, %v", id, err)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestPushIsAllOrNothing(t *testing.T) {
 	theirs := update(t, to, "x", map[string]string{"theirs": big("t", 3000)})
 	update(t, db, "x", map[string]string{"ours": big("o", 3000)})
 	moved := update(t, db, "y", map[string]string{"more": big("m", 3000)})
-	if err := db.DeleteTag("tx"); err != nil {
+	if err := db.DeleteTag(bg, "tx"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.CreateTag(bg, "tx", moved.ID); err != nil {
@@ -145,7 +145,7 @@ func TestPushMovesNoTag(t *testing.T) {
 	}
 	before := refsOf(to)
 	next := update(t, db, "x", map[string]string{"next": "1"})
-	if err := db.DeleteTag("tx"); err != nil {
+	if err := db.DeleteTag(bg, "tx"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.CreateTag(bg, "tx", next.ID); err != nil {
@@ -261,7 +261,7 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 
 func branchHead(t *testing.T, db *DB, branch string) CommitID {
 	t.Helper()
-	id, err := db.Head(branch)
+	id, err := db.Head(bg, branch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -520,7 +520,7 @@ func TestPushPrunes(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := openCopy(t, fs, "copy")
-	if err := errors.Join(db.DeleteBranch("old"), db.DeleteTag("v0"), to.CreateBranch(bg, "own", c.ID)); err != nil {
+	if err := errors.Join(db.DeleteBranch(bg, "old"), db.DeleteTag(bg, "v0"), to.CreateBranch(bg, "own", c.ID)); err != nil {
 		t.Fatal(err)
 	}
 	update(t, to, "own", map[string]string{"b": "1"})
@@ -545,7 +545,7 @@ func TestPushPrunes(t *testing.T) {
 	if r, err := push(TransferOptions{AllTags: true, Prune: true}); err != nil || len(r.Moves) != 1 || names() != "heads/kept heads/main heads/old heads/own" {
 		t.Errorf("tags: %+v, %v, %s", r, err, names())
 	}
-	if err := db.DeleteBranch("main"); err != nil {
+	if err := db.DeleteBranch(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := push(TransferOptions{AllBranches: true, Prune: true, Force: true}); err != nil || len(r.Moves) != 2 || names() != "heads/kept heads/main" {

@@ -40,7 +40,7 @@ func forked(t *testing.T) (db *DB, base CommitID) {
 		}
 	}
 	say("", "base", map[string]string{"x": "0", "y": "0"})
-	base, _ = db.Head("")
+	base, _ = db.Head(bg, "")
 	if err := db.CreateBranch(bg, "side", base); err != nil {
 		t.Fatal(err)
 	}
@@ -53,19 +53,19 @@ func forked(t *testing.T) (db *DB, base CommitID) {
 
 func TestRebase(t *testing.T) {
 	db, base := forked(t)
-	upstream, _ := db.Head("")
-	before, _ := db.Head("side")
+	upstream, _ := db.Head(bg, "")
+	before, _ := db.Head(bg, "side")
 	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{DryRun: true}); err != nil {
 		t.Fatal(err)
 	}
-	if head, _ := db.Head("side"); head != before {
+	if head, _ := db.Head(bg, "side"); head != before {
 		t.Error("a dry run moved the branch")
 	}
 	c, err := db.Rebase(bg, "side", upstream, RebaseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if head, _ := db.Head("side"); head != c.ID {
+	if head, _ := db.Head(bg, "side"); head != c.ID {
 		t.Errorf("the branch is at %v, not %v", head, c.ID)
 	}
 	if got, want := messages(t, db, "side"), []string{"b", "a", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
@@ -109,14 +109,14 @@ func TestRebase(t *testing.T) {
 func TestRebaseConflicts(t *testing.T) {
 	db, _ := forked(t)
 	update(t, db, "", map[string]string{"y": "main"})
-	upstream, _ := db.Head("")
-	before, _ := db.Head("side")
+	upstream, _ := db.Head(bg, "")
+	before, _ := db.Head(bg, "side")
 	_, err := db.Rebase(bg, "side", upstream, RebaseOptions{})
 	var conflict *ConflictError
 	if !errors.As(err, &conflict) || !errors.Is(err, ErrConflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "y" {
 		t.Fatalf("error %v", err)
 	}
-	if head, _ := db.Head("side"); head != before {
+	if head, _ := db.Head(bg, "side"); head != before {
 		t.Error("a conflict moved the branch")
 	}
 	for choice, want := range map[Choice]string{Ours: "main", Theirs: "a"} {
@@ -136,7 +136,7 @@ func TestRebaseConflicts(t *testing.T) {
 // brought in.
 func TestRebaseOfPicksAndMerges(t *testing.T) {
 	db, base := forked(t)
-	side, _ := db.Head("side")
+	side, _ := db.Head(bg, "side")
 	if _, err := db.CherryPick(bg, "", side, 0, CommitOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRebaseOfPicksAndMerges(t *testing.T) {
 	if _, err := db.Merge(bg, "side", third.ID, CommitOptions{Message: "merge third"}); err != nil {
 		t.Fatal(err)
 	}
-	upstream, _ := db.Head("")
+	upstream, _ := db.Head(bg, "")
 	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +165,8 @@ func TestRebaseOfPicksAndMerges(t *testing.T) {
 func TestDryRunsAndChoices(t *testing.T) {
 	db, _ := forked(t)
 	update(t, db, "", map[string]string{"y": "main"})
-	head, _ := db.Head("")
-	side, _ := db.Head("side")
+	head, _ := db.Head(bg, "")
+	side, _ := db.Head(bg, "side")
 	if _, err := db.Merge(bg, "", side, CommitOptions{DryRun: true}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a dry run of a merge with conflicts: %v", err)
 	}
@@ -175,7 +175,7 @@ func TestDryRunsAndChoices(t *testing.T) {
 	if err != nil || asked != 1 || len(c.Parents) != 2 {
 		t.Errorf("a dry run that chooses: %+v, %v, asked %d times", c, err, asked)
 	}
-	if now, _ := db.Head(""); now != head {
+	if now, _ := db.Head(bg, ""); now != head {
 		t.Error("a dry run moved the branch")
 	}
 	if _, err := db.Lookup(bg, c.ID); !errors.Is(err, ErrNoRef) {

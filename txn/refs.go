@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,30 +90,28 @@ func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error
 	return c.moves[0], nil
 }
 
-// Branches lists the branches by name. Those of a peer are as of the last answer where the
-// other process does not answer; [Source.Refs] of [DB.Source] has the error.
-func (db *DB) Branches() []Ref {
-	refs, _ := db.refs()
-	return refs.list(catalog.HeadPrefix)
-}
-
-// Tags lists the tags by name, as Branches does.
-func (db *DB) Tags() []Ref {
-	refs, _ := db.refs()
-	return refs.list(catalog.TagPrefix)
+// Refs returns the branches and tags, each by name.
+func (db *DB) Refs(ctx context.Context) (branches, tags []Ref, err error) {
+	if db.peer != nil {
+		return db.peer.Refs(ctx)
+	}
+	return db.heads.list(catalog.HeadPrefix), db.heads.list(catalog.TagPrefix), nil
 }
 
 // Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
-func (db *DB) Head(branch string) (CommitID, error) {
+func (db *DB) Head(ctx context.Context, branch string) (CommitID, error) {
 	branch = orMain(branch)
-	refs, err := db.refs()
-	if err != nil {
-		return CommitID{}, fmt.Errorf("branch %q: %w", branch, err)
+	if db.peer == nil {
+		if id, ok := db.heads.get(catalog.HeadRef(branch)); ok {
+			return id, nil
+		}
+		return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
 	}
-	if id, ok := refs.get(catalog.HeadRef(branch)); ok {
-		return id, nil
+	branches, _, err := db.peer.Refs(ctx)
+	if i := slices.IndexFunc(branches, func(r Ref) bool { return r.Name == branch }); i >= 0 {
+		return branches[i].Commit, nil
 	}
-	return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
+	return CommitID{}, fmt.Errorf("branch %q: %w", branch, cmp.Or(err, ErrNoRef))
 }
 
 // CreateBranch makes a branch that points at a commit. Its cost does not
@@ -150,16 +149,18 @@ func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID
 
 // DeleteBranch removes a branch. Its commits stay until they are collected;
 // the reflog still names them.
-func (db *DB) DeleteBranch(name string) error {
-	return db.deleteRef(catalog.HeadRef(name), "branch", name)
+func (db *DB) DeleteBranch(ctx context.Context, name string) error {
+	return db.deleteRef(ctx, catalog.HeadRef(name), "branch", name)
 }
 
 // DeleteTag removes a tag.
-func (db *DB) DeleteTag(name string) error { return db.deleteRef(catalog.TagRef(name), "tag", name) }
+func (db *DB) DeleteTag(ctx context.Context, name string) error {
+	return db.deleteRef(ctx, catalog.TagRef(name), "tag", name)
+}
 
-func (db *DB) deleteRef(ref, kind, name string) error {
+func (db *DB) deleteRef(ctx context.Context, ref, kind, name string) error {
 	if db.peer != nil {
-		_, err := db.peer.moveRef(context.Background(), refRequest{Do: "delete", Tag: kind == "tag", Name: name})
+		_, err := db.peer.moveRef(ctx, refRequest{Do: "delete", Tag: kind == "tag", Name: name})
 		return err
 	}
 	_, err := db.moveRef(ref, "delete", func(old CommitID) (CommitID, error) {

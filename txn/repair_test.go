@@ -32,7 +32,7 @@ func TestRepairFromCheckpoint(t *testing.T) {
 	}
 	want := at(t, db, "main")
 	page := chunkPage(t, db, "a/b/")
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRepairFromCheckpoint(t *testing.T) {
 // Damaged payloads stay errors, nothing is moved, and the record names them.
 func TestRepairKeepsEvidence(t *testing.T) {
 	db, fs := damagedHistory(t)
-	before := db.Branches()
+	before := branchesOf(db)
 	damageOf(t, db, fs, "main", "a/b/c/0/1")
 	r := repair(t, db)
 	if len(r.Done) != 0 || r.After.Found != 1 {
@@ -84,7 +84,7 @@ func TestRepairKeepsEvidence(t *testing.T) {
 	if _, err := s.Get(bg, "a/b/c/0/1", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("read: %v", err)
 	}
-	if after := db.Branches(); len(after) != len(before) || after[0] != before[0] {
+	if after := branchesOf(db); len(after) != len(before) || after[0] != before[0] {
 		t.Errorf("branches were %v, are %v", before, after)
 	}
 	record := readFile(t, fs, r.Record)
@@ -116,7 +116,7 @@ func readFile(t *testing.T, fs vfs.FS, path string) string {
 // A branch that cannot be opened stays; what is left of it is on another one.
 func TestRepairBranch(t *testing.T) {
 	db, _ := damagedHistory(t)
-	head, err := db.Head("main")
+	head, err := db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestRepairBranch(t *testing.T) {
 	if r.After.Found == 0 {
 		t.Error("the commit is back from nowhere")
 	}
-	if id, err := db.Head("main"); err != nil || id != head {
+	if id, err := db.Head(bg, "main"); err != nil || id != head {
 		t.Errorf("main was moved to %v, %v", id, err)
 	}
 	if got := at(t, db, "repair/main"); !maps.Equal(got, want) {

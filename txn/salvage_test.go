@@ -110,12 +110,12 @@ func newestMove(t *testing.T, o *Options) (last time.Time) {
 			}
 		}
 	}
-	for _, b := range db.Branches() {
+	for _, b := range branchesOf(db) {
 		if b.Name != LostAndFound {
 			newer(db.Reflog(bg, b.Name))
 		}
 	}
-	for _, tag := range db.Tags() {
+	for _, tag := range tagsOf(db) {
 		newer(db.TagReflog(bg, tag.Name))
 	}
 	return last

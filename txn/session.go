@@ -92,7 +92,7 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	branch = orMain(branch)
 	db.keeping.RLock()
 	defer db.keeping.RUnlock()
-	head, err := db.Head(branch)
+	head, err := db.Head(ctx, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 	branch = orMain(branch)
 	db.keeping.RLock()
 	defer db.keeping.RUnlock()
-	if _, err := db.Head(branch); err != nil {
+	if _, err := db.Head(ctx, branch); err != nil {
 		return nil, err
 	}
 	if err := db.retryLog(ctx, id); err != nil {

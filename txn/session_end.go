@@ -107,10 +107,10 @@ func (s *Session) Abort() error {
 
 // AbortSession is [Session.Abort] for a session that this process has not open, also if it
 // cannot be resumed. ErrSessionBusy if it is open, [ErrNoRef] if there is none.
-func (db *DB) AbortSession(id SessionID) (err error) {
+func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
 	defer wrap(&err, "abort session %v", id)
 	if db.peer != nil {
-		return db.peer.tell(context.Background(), AskAbortSession, id)
+		return db.peer.tell(ctx, AskAbortSession, id)
 	}
 	if err := db.writable(); err != nil {
 		return err

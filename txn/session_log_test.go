@@ -338,13 +338,13 @@ func TestLogIsAppliedLater(t *testing.T) {
 	if got := contents(t, again)["k"]; got != want {
 		t.Errorf("the session holds %d bytes", len(got))
 	}
-	if err := db.AbortSession(again.ID()); !errors.Is(err, ErrSessionBusy) {
+	if err := db.AbortSession(bg, again.ID()); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("abort of a session that is open: %v", err)
 	}
-	if err := db.AbortSession(other.ID()); err != nil {
+	if err := db.AbortSession(bg, other.ID()); err != nil {
 		t.Error(err)
 	}
-	if err := db.AbortSession(other.ID()); !errors.Is(err, ErrNoRef) {
+	if err := db.AbortSession(bg, other.ID()); !errors.Is(err, ErrNoRef) {
 		t.Errorf("abort of a session that has ended: %v", err)
 	}
 	if _, err := db.GC(bg, GCOptions{}); err != nil {
@@ -468,14 +468,14 @@ func TestLogCannotBeRemoved(t *testing.T) {
 		t.Errorf("gc: %v", err)
 	}
 	fail = true
-	if err := db.AbortSession(id); !errors.Is(err, syscall.EIO) {
+	if err := db.AbortSession(bg, id); !errors.Is(err, syscall.EIO) {
 		t.Errorf("abort: %v", err)
 	}
 	if _, err := db.GC(bg, GCOptions{}); err == nil {
 		t.Error("a collection runs beside the log")
 	}
 	fail = false
-	if err := db.AbortSession(id); err != nil {
+	if err := db.AbortSession(bg, id); err != nil {
 		t.Error(err)
 	}
 	mustGC(t, db)

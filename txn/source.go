@@ -172,8 +172,11 @@ func (s source) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	return s.db.Resolve(ctx, rev)
 }
 
-func (s source) Refs(context.Context) (branches, tags []Ref, err error) {
-	return s.db.Branches(), s.db.Tags(), s.db.check()
+func (s source) Refs(ctx context.Context) (branches, tags []Ref, err error) {
+	if err := s.db.check(); err != nil {
+		return nil, nil, err
+	}
+	return s.db.Refs(ctx)
 }
 
 func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Ancestor, err error) {

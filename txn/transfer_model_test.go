@@ -116,7 +116,7 @@ func (x *exchangeModel) exchange(db, to *DB) {
 		Force: x.rng.IntN(2) == 0, Depth: x.rng.IntN(3),
 		AllBranches: x.rng.IntN(3) == 0, AllTags: x.rng.IntN(3) == 0,
 	}
-	refs := slices.Concat(db.Branches(), db.Tags())
+	refs := slices.Concat(branchesOf(db), tagsOf(db))
 	for range x.rng.IntN(3) {
 		o.Refs = append(o.Refs, RefSpec{From: refs[x.rng.IntN(len(refs))].Name, Force: x.rng.IntN(5) == 0})
 	}
@@ -156,7 +156,7 @@ func (x *exchangeModel) exchange(db, to *DB) {
 }
 
 func (x *exchangeModel) commit(db *DB) {
-	branches := db.Branches()
+	branches := branchesOf(db)
 	branch := branches[x.rng.IntN(len(branches))]
 	if n := x.rng.IntN(10); n < 2 {
 		create := db.CreateBranch

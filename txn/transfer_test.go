@@ -307,7 +307,7 @@ func TestPushFillsWhatWasReclaimed(t *testing.T) {
 				if _, err := to.Push(bg, db, TransferOptions{Refs: []RefSpec{{From: fmt.Sprint("b", i)}}}); err != nil {
 					t.Fatal(err)
 				}
-				if err := db.DeleteBranch(fmt.Sprint("b", i)); err != nil {
+				if err := db.DeleteBranch(bg, fmt.Sprint("b", i)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -353,7 +353,7 @@ func TestBackupIsIncremental(t *testing.T) {
 		t.Errorf("nothing new: %+v, %v", *again, err)
 	}
 	grow(t, db, 2, 20)
-	if err := db.DeleteTag("v1"); err != nil {
+	if err := db.DeleteTag(bg, "v1"); err != nil {
 		t.Fatal(err)
 	}
 	next, err := db.Backup(bg, "backup", TransferOptions{})

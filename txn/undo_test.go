@@ -9,9 +9,9 @@ import (
 func TestUndo(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "", map[string]string{"a": "1"})
-	first, _ := db.Head("")
+	first, _ := db.Head(bg, "")
 	update(t, db, "", map[string]string{"a": "2"})
-	second, _ := db.Head("")
+	second, _ := db.Head(bg, "")
 	if err := errors.Join(db.CreateBranch(bg, "side", first), db.CreateTag(bg, "v1", first)); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestUndo(t *testing.T) {
 		if err != nil || m.New != want || m.Op != "undo" {
 			t.Fatalf("undo of %q: %+v, %v, want %s", branch, m, err, want.Short())
 		}
-		if id, err := db.Head(branch); id != want || errors.Is(err, ErrNoRef) != want.IsZero() {
+		if id, err := db.Head(bg, branch); id != want || errors.Is(err, ErrNoRef) != want.IsZero() {
 			t.Fatalf("after the undo %q is at %v, %v", branch, id, err)
 		}
 	}
@@ -33,14 +33,14 @@ func TestUndo(t *testing.T) {
 	undo("", second)
 	undo("side", CommitID{})
 	undo("side", first)
-	if err := db.DeleteBranch("side"); err != nil {
+	if err := db.DeleteBranch(bg, "side"); err != nil {
 		t.Fatal(err)
 	}
 	undo("side", first)
 	if _, err := db.UndoBranch(bg, "never"); !errors.Is(err, ErrNoRef) {
 		t.Errorf("a branch that never was: %v", err)
 	}
-	if err := db.DeleteTag("v1"); err != nil {
+	if err := db.DeleteTag(bg, "v1"); err != nil {
 		t.Fatal(err)
 	}
 	if got := at(t, db, "v1@{1}"); !maps.Equal(got, map[string]string{"a": "1"}) {

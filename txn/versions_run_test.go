@@ -57,7 +57,7 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := db.Head("")
+	first, err := db.Head(bg, "")
 	if err != nil {
 		return nil, err
 	}
@@ -413,7 +413,7 @@ func (r *versionsRun) deleteBranch(s step) error {
 	if _, ok := r.m.refs[catalog.HeadRef(name)]; !ok {
 		want = ErrNoRef
 	}
-	if err := expect(r.db.DeleteBranch(name), want); err != nil || want != nil {
+	if err := expect(r.db.DeleteBranch(bg, name), want); err != nil || want != nil {
 		return err
 	}
 	r.m.move(catalog.HeadRef(name), CommitID{})

@@ -308,7 +308,7 @@ func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
 // check compares refs, a version and a session with the model.
 func (r *versionsRun) check(s step) error {
 	refs := map[string]CommitID{}
-	for _, b := range r.db.Branches() {
+	for _, b := range branchesOf(r.db) {
 		refs[catalog.HeadRef(b.Name)] = b.Commit
 	}
 	if !maps.Equal(refs, r.m.refs) {

@@ -212,10 +212,12 @@ func (r *run) abandon() {
 // compareRefs compares branches and tags with the model.
 func (r *run) compareRefs(d *database) {
 	got := map[string]txn.CommitID{}
-	for _, b := range d.db.Branches() {
+	branches, tags, err := d.db.Refs(bg)
+	r.must(err, "list refs")
+	for _, b := range branches {
 		got["heads/"+b.Name] = b.Commit
 	}
-	for _, b := range d.db.Tags() {
+	for _, b := range tags {
 		got["tags/"+b.Name] = b.Commit
 	}
 	if want := d.refs(); !maps.Equal(got, want) {

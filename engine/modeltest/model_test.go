@@ -67,7 +67,7 @@ func (r *run) begin() {
 	dir := r.file("origin.zdb")
 	db, err := engine.Create(bg, dir, r.options())
 	r.must(err, "create")
-	id, err := db.Head(txn.MainBranch)
+	id, err := db.Head(bg, txn.MainBranch)
 	r.must(err, "head")
 	first, err := db.Lookup(bg, id)
 	r.must(err, "commit")

@@ -167,7 +167,7 @@ func (r *run) moved(from, to *database, o txn.TransferOptions, err error) {
 	}
 	for _, name := range names {
 		source, old := from.heads[name], to.heads[name]
-		now, gone := to.db.Head(name)
+		now, gone := to.db.Head(bg, name)
 		switch {
 		case gone != nil && old == txn.CommitID{} && err != nil:
 		case gone != nil:

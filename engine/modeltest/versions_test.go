@@ -37,7 +37,7 @@ func stepDeleteBranch(r *run) {
 	}
 	name := one(r, d.branches())
 	r.note("%s: delete branch %s", d.name, name)
-	r.must(d.db.DeleteBranch(name), "delete branch")
+	r.must(d.db.DeleteBranch(bg, name), "delete branch")
 	d.move(name, txn.CommitID{})
 }
 
@@ -46,7 +46,7 @@ func stepTag(r *run) {
 	name, at := fmt.Sprint("t", r.rng.IntN(4)), one(r, r.usable(d))
 	if _, ok := d.tags[name]; ok {
 		r.note("%s: delete tag %s", d.name, name)
-		r.must(d.db.DeleteTag(name), "delete tag")
+		r.must(d.db.DeleteTag(bg, name), "delete tag")
 		delete(d.tags, name)
 		return
 	}

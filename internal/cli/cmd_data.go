@@ -283,7 +283,7 @@ func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, ru
 	if err != nil {
 		return err
 	}
-	base, _ := db.Head(branch) // a branch that is missing is an error of the import
+	base, _ := db.Head(cmd.Context(), branch) // a branch that is missing is an error of the import
 	res, err := run(db)
 	if err != nil {
 		err = onlyBranches(db, branch, err)

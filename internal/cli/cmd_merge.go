@@ -86,7 +86,7 @@ func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engin
 			if err != nil {
 				return err
 			}
-			base, err := db.Head(t.rev)
+			base, err := db.Head(cmd.Context(), t.rev)
 			if err != nil {
 				return onlyBranches(db, t.rev, err)
 			}

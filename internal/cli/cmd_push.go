@@ -182,7 +182,7 @@ func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferRepo
 func (f *transferFlags) combine(cmd *cobra.Command, db *engine.DB, r *txn.TransferReport, other string, rebase bool) error {
 	ctx := cmd.Context()
 	branch, theirs := strings.TrimPrefix(r.Refs[0].Name, "heads/"), r.Refs[0].Commit
-	base, err := db.Head(branch)
+	base, err := db.Head(cmd.Context(), branch)
 	if err != nil {
 		return err
 	}

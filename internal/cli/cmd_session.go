@@ -107,7 +107,7 @@ w, or a date. Programs that still use such a session get an error.`,
 				if err != nil {
 					return err
 				}
-				return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error { return db.AbortSession(id) })
+				return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error { return db.AbortSession(cmd.Context(), id) })
 			}
 			before, err := parseAge(older, time.Now())
 			if err != nil {

@@ -148,7 +148,7 @@ func short(id string) string { return id[:10] }
 
 // refNames returns the names of the refs at each commit.
 func refNames(cmd *cobra.Command, db *engine.DB) (map[string]string, error) {
-	branches, tags, err := db.PageSource().Refs(cmd.Context())
+	branches, tags, err := db.Refs(cmd.Context())
 	names := map[string]string{}
 	for _, r := range branches {
 		names[r.Commit.String()] += "(" + r.Name + ") "
@@ -275,9 +275,16 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 }
 
 // refCmd is branch and tag, which differ in little.
-func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB, context.Context, string, txn.CommitID) error, remove func(*engine.DB, string) error) *cobra.Command {
+func refCmd(kind string, create func(*engine.DB, context.Context, string, txn.CommitID) error, remove func(*engine.DB, context.Context, string) error) *cobra.Command {
 	var del string
 	var asJSON, force bool
+	list := func(cmd *cobra.Command, db *engine.DB) ([]txn.Ref, error) {
+		branches, tags, err := db.Refs(cmd.Context())
+		if kind == "tag" {
+			return tags, err
+		}
+		return branches, err
+	}
 	cmd := &cobra.Command{
 		Use:   kind + " DB[@REV] [NAME]",
 		Short: "List, make or delete a " + kind,
@@ -295,13 +302,24 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 			}
 			if len(args) == 1 && del == "" {
 				return withDB(cmd, args[0], readOnly, func(_ target, db *engine.DB) error {
-					return printRefs(cmd, list(db), asJSON)
+					refs, err := list(cmd, db)
+					if asJSON {
+						return printJSONLines(cmd, report.Refs(refs, err))
+					}
+					for _, r := range refs {
+						say(cmd, "%s %s", r.Commit.Short(), r.Name)
+					}
+					return err
 				})
 			}
 			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				if del != "" {
-					was := find(list(db), del)
-					if err := remove(db, del); err != nil {
+					refs, err := list(cmd, db)
+					if err != nil {
+						return err
+					}
+					was := find(refs, del)
+					if err := remove(db, cmd.Context(), del); err != nil {
 						return err
 					}
 					if !asJSON {
@@ -320,7 +338,11 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 				if err := create(db, cmd.Context(), args[1], at); err != nil {
 					return err
 				}
-				if !asJSON && find(db.Branches(), args[1]).Name == find(db.Tags(), args[1]).Name {
+				branches, tags, err := db.Refs(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if !asJSON && find(branches, args[1]).Name == find(tags, args[1]).Name {
 					say(cmd, "%[1]s is a branch and a tag now: @%[1]s means the branch", args[1])
 				}
 				return nil
@@ -335,17 +357,6 @@ func refCmd(kind string, list func(*engine.DB) []txn.Ref, create func(*engine.DB
 	return cmd
 }
 
-// printRefs lists branches or tags.
-func printRefs(cmd *cobra.Command, refs []txn.Ref, asJSON bool) error {
-	if asJSON {
-		return printJSONLines(cmd, report.Refs(refs, nil))
-	}
-	for _, r := range refs {
-		say(cmd, "%s %s", r.Commit.Short(), r.Name)
-	}
-	return nil
-}
-
 // find returns the ref of a name, or the zero Ref.
 func find(refs []txn.Ref, name string) txn.Ref {
 	if i := slices.IndexFunc(refs, func(r txn.Ref) bool { return r.Name == name }); i >= 0 {
@@ -355,11 +366,11 @@ func find(refs []txn.Ref, name string) txn.Ref {
 }
 
 func branchCmd() *cobra.Command {
-	return refCmd("branch", (*engine.DB).Branches, (*engine.DB).CreateBranch, (*engine.DB).DeleteBranch)
+	return refCmd("branch", (*engine.DB).CreateBranch, (*engine.DB).DeleteBranch)
 }
 
 func tagCmd() *cobra.Command {
-	return refCmd("tag", (*engine.DB).Tags, (*engine.DB).CreateTag, (*engine.DB).DeleteTag)
+	return refCmd("tag", (*engine.DB).CreateTag, (*engine.DB).DeleteTag)
 }
 
 func resetCmd() *cobra.Command {

@@ -34,12 +34,16 @@ func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) 
 	return commitOut(commit), nil
 }
 
-func (c *conn) refs(_ context.Context, in *wire.Database) (*wire.Refs, error) {
+func (c *conn) refs(ctx context.Context, in *wire.Database) (*wire.Refs, error) {
 	db, err := c.db(in.Database)
 	if err != nil {
 		return nil, err
 	}
-	return &wire.Refs{Branches: refsOut(db.Branches()), Tags: refsOut(db.Tags())}, nil
+	branches, tags, err := db.Refs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.Refs{Branches: refsOut(branches), Tags: refsOut(tags)}, nil
 }
 
 func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {

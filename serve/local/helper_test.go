@@ -181,7 +181,7 @@ func put(t testing.TB, db *engine.DB, keys map[string][]byte) txn.CommitID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := db.Head("")
+	id, err := db.Head(bg, "")
 	if err != nil {
 		t.Fatal(err)
 	}

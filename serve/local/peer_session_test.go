@@ -120,7 +120,7 @@ func TestCutSessions(t *testing.T) {
 		}
 		return out.String()
 	}
-	first, err := h.db.Head("")
+	first, err := h.db.Head(bg, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestPeerTellsVersions(t *testing.T) {
 	commits := []txn.CommitID{put(t, h.db, map[string][]byte{"d1/k": {1}})}
 	for round := range 60 {
 		branch := branches[r.IntN(len(branches))]
-		_, gone := h.db.Head(branch)
+		_, gone := h.db.Head(bg, branch)
 		to := commits[r.IntN(len(commits))]
 		var c *txn.Commit
 		var err error
@@ -55,7 +55,7 @@ func TestPeerTellsVersions(t *testing.T) {
 		case n == 6:
 			_, err = h.db.Reset(bg, branch, to)
 		case n == 7 && branch != "main":
-			err = h.db.DeleteBranch(branch)
+			err = h.db.DeleteBranch(bg, branch)
 		case n == 8:
 			_, err = h.db.Expire(bg, txn.ExpireOptions{Keep: 2})
 			if err == nil {
@@ -118,7 +118,7 @@ func TestPeerRefuses(t *testing.T) {
 		"begin":      func() error { _, err := p.Begin(bg, ""); return err },
 		"resume":     func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },
 		"branch":     func() error { return p.CreateBranch(bg, "x", id) },
-		"delete":     func() error { return p.DeleteBranch("main") },
+		"delete":     func() error { return p.DeleteBranch(bg, "main") },
 		"tag":        func() error { return p.CreateTag(bg, "x", id) },
 		"reset":      func() error { _, err := p.Reset(bg, "", id); return err },
 		"undo":       func() error { _, err := p.UndoBranch(bg, ""); return err },
@@ -130,7 +130,7 @@ func TestPeerRefuses(t *testing.T) {
 		"expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
 		"checkpoint": func() error { return p.Checkpoint(bg) },
 		"repair":     func() error { _, err := p.Repair(bg, txn.CheckOptions{}); return err },
-		"abort":      func() error { return p.AbortSession(txn.SessionID{}) },
+		"abort":      func() error { return p.AbortSession(bg, txn.SessionID{}) },
 		"pull":       func() error { _, err := p.Pull(bg, h.db, txn.TransferOptions{}); return err },
 	} {
 		if err := do(); !errors.Is(err, kv.ErrReadOnly) {

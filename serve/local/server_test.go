@@ -222,7 +222,7 @@ func TestReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	head, err := p.Head("main")
+	head, err := p.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,11 +167,11 @@ func (l *lister) names() ([]string, error) {
 	if below {
 		return []string{first}, nil
 	}
-	branches, err := l.c.t.Versions(l.c.bucket, false)
+	branches, err := l.c.t.Versions(l.c.ctx, l.c.bucket, false)
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.c.t.Versions(l.c.bucket, true)
+	all, err := l.c.t.Versions(l.c.ctx, l.c.bucket, true)
 	if err != nil {
 		return nil, err
 	}

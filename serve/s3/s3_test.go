@@ -105,7 +105,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, db: db}
-	if s.first, err = db.Head("main"); err != nil {
+	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(db.CreateBranch(bg, "feature/one", s.first), db.CreateTag(bg, "v1", s.first)); err != nil {

@@ -62,11 +62,11 @@ func (h *handler) reportRoutes() {
 	})
 	h.ofVersion("stats", false, func(ctx context.Context, q question) ([]byte, error) { return one(q.db.Stats(ctx, q.id.String())) })
 	h.ofVersion("branch", false, func(ctx context.Context, q question) ([]byte, error) {
-		branches, _, err := q.db.PageSource().Refs(ctx)
+		branches, _, err := q.db.Refs(ctx)
 		return list(report.Refs(branches, err))
 	})
 	h.ofVersion("tag", false, func(ctx context.Context, q question) ([]byte, error) {
-		_, tags, err := q.db.PageSource().Refs(ctx)
+		_, tags, err := q.db.Refs(ctx)
 		return list(report.Refs(tags, err))
 	})
 }

@@ -264,7 +264,7 @@ func (h *handler) above(w http.ResponseWriter, r *http.Request, p place) error {
 	names, title := h.t.Names(), "/"
 	if p.db != "" {
 		var err error
-		if names, err = h.t.Versions(p.db, true); err != nil {
+		if names, err = h.t.Versions(r.Context(), p.db, true); err != nil {
 			return err
 		}
 		if title += p.db + "/"; p.form == "" {

@@ -87,7 +87,7 @@ func newSite(t *testing.T, o Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.first, err = db.Head("main"); err != nil {
+	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.CreateBranch(bg, "feature/one", s.first); err != nil {

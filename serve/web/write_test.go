@@ -152,7 +152,7 @@ func TestCommitOfOneWrite(t *testing.T) {
 	s.ask(412, "PUT", "/w/v/main/keys/one", "3", nil, "Zarrdb-Commit: again", "If-Match: "+r.Header.Get("ETag"))
 	s.ask(403, "PUT", "/w/v/feature%2Fone/keys/one?commit=x", "1", nil)
 	s.ask(403, "PUT", "/w/v/"+s.first.String()+"/keys/one?commit=x", "1", nil)
-	head, err := s.db.Head("main")
+	head, err := s.db.Head(bg, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestFailedCommitOfOne(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named})
 	s.ask(400, "PUT", "/w/v/main/"+strings.Repeat("k", serve.MaxKey+1)+"?commit=x", "1", nil)
 	s.ask(412, "PUT", "/w/v/main/keys/small?commit=x", "1", nil, "If-None-Match: *")
-	if head, _ := s.db.Head("main"); head != s.first {
+	if head, _ := s.db.Head(bg, "main"); head != s.first {
 		t.Error("there is a commit")
 	}
 	if list, _ := s.db.Sessions(bg); len(list) != 0 {

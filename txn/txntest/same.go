@@ -17,9 +17,8 @@ import (
 type Versions[C any] interface {
 	Resolve(ctx context.Context, rev string) (catalog.CommitID, error)
 	Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error)
-	Branches() []catalog.Ref
-	Tags() []catalog.Ref
-	Head(branch string) (catalog.CommitID, error)
+	Refs(ctx context.Context) (branches, tags []catalog.Ref, err error)
+	Head(ctx context.Context, branch string) (catalog.CommitID, error)
 	Reflog(ctx context.Context, branch string) iter.Seq2[catalog.RefMove, error]
 	TagReflog(ctx context.Context, tag string) iter.Seq2[catalog.RefMove, error]
 	Log(ctx context.Context, from catalog.CommitID) iter.Seq2[*catalog.Commit, error]
@@ -32,10 +31,16 @@ type Versions[C any] interface {
 // equal if errors.Is finds the same of ErrNoRef and ErrExpired in both.
 func Same[C any](ctx context.Context, a, b Versions[C], names []string, commits []catalog.CommitID) error {
 	s := comparison[C]{a: a, b: b}
-	s.ask("branches", func(v Versions[C]) (any, error) { return v.Branches(), nil })
-	s.ask("tags", func(v Versions[C]) (any, error) { return v.Tags(), nil })
+	s.ask("branches", func(v Versions[C]) (any, error) {
+		branches, _, err := v.Refs(ctx)
+		return branches, err
+	})
+	s.ask("tags", func(v Versions[C]) (any, error) {
+		_, tags, err := v.Refs(ctx)
+		return tags, err
+	})
 	for _, name := range append(names, "", "none") {
-		s.ask("head of "+name, func(v Versions[C]) (any, error) { return v.Head(name) })
+		s.ask("head of "+name, func(v Versions[C]) (any, error) { return v.Head(ctx, name) })
 		s.ask("reflog of "+name, func(v Versions[C]) (any, error) { return all(v.Reflog(ctx, name)) })
 		s.ask("reflog of tag "+name, func(v Versions[C]) (any, error) { return all(v.TagReflog(ctx, name)) })
 		for _, rev := range []string{name, name + "~1", name + "^2", name + "@{1}", name + "@{"} {

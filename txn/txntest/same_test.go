@@ -39,17 +39,13 @@ func (a answers) Lookup(context.Context, catalog.CommitID) (*catalog.Commit, err
 	return about(a, "commit", c1, c2)
 }
 
-func (a answers) Branches() []catalog.Ref {
-	list, _ := about(a, "branches", []catalog.Ref{{Name: "main"}}, nil)
-	return list
+func (a answers) Refs(context.Context) (branches, tags []catalog.Ref, err error) {
+	branches, _ = about(a, "branches", []catalog.Ref{{Name: "main"}}, nil)
+	tags, _ = about(a, "tags", []catalog.Ref{{Name: "v1"}}, []catalog.Ref{{Name: "v2"}})
+	return branches, tags, nil
 }
 
-func (a answers) Tags() []catalog.Ref {
-	list, _ := about(a, "tags", []catalog.Ref{{Name: "v1"}}, []catalog.Ref{{Name: "v2"}})
-	return list
-}
-
-func (a answers) Head(string) (catalog.CommitID, error) { return about(a, "head", c1.ID, c2.ID) }
+func (a answers) Head(context.Context, string) (catalog.CommitID, error) { return about(a, "head", c1.ID, c2.ID) }
 
 func (a answers) Reflog(context.Context, string) iter.Seq2[catalog.RefMove, error] {
 	return items(about(a, "reflog", catalog.RefMove{Seq: 1}, catalog.RefMove{Seq: 2}))
