@@ -23,6 +23,7 @@ func TestNewNames(t *testing.T) {
 			"backup":  func() error { _, err := db.Backup(bg, name, txn.TransferOptions{}); return err },
 			"clone":   func() error { _, err := db.Clone(bg, name, txn.TransferOptions{}); return err },
 			"restore": func() error { _, err := db.RestoreTo(bg, name, txn.TransferOptions{}); return err },
+			"salvage": func() error { _, err := Salvage(bg, "w.zdb", name, nil, nil); return err },
 		} {
 			if err := make(); !errors.Is(err, ErrName) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s %s: %v", what, name, err)

@@ -11,10 +11,13 @@ import (
 
 // Salvage makes a database with a lost or damaged index one that can be opened,
 // in place or, if to is not "", as a new database; see [txn.Salvage]. A to that
-// is, holds or lies in a database is ErrOverlap. Options may be nil.
+// is, holds or lies in a database is ErrOverlap, and a URL is [ErrName]. Options may be nil.
 func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.CheckProgress)) (*txn.SalvageReport, error) {
 	opts := o.withDefaults()
 	if to != "" && opts.FS == nil {
+		if err := checkNew(to); err != nil {
+			return nil, fmt.Errorf("salvage to %w", err)
+		}
 		if err := extent.Separate(extent.Extent{Path: to}, extent.Extent{Path: dir}); err != nil {
 			return nil, fmt.Errorf("salvage: %w", err)
 		}

@@ -59,13 +59,16 @@ type SalvageReport struct {
 //	documents/a/b/doc           a document
 //	older/PACK-OFFSET/…         what a later payload of the same name replaced
 //
-// Nothing is deleted. No process may have the database open. Errors: ErrSound if
+// Nothing is deleted, but for a To that could not be completed. No process may have the database open. Errors: ErrSound if
 // the index is fine, ErrNotDatabase, index.ErrLocked.
 func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
 	opts := o.Options.withDefaults()
 	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
 	v := salvager{fs: opts.FS, from: dir, dir: dir, opts: opts, o: o, r: &SalvageReport{Dir: dir}}
 	err := v.run(ctx)
+	if err != nil && v.dir != dir { // copyPacks made it; else the next attempt would find it
+		err = errors.Join(err, v.fs.RemoveAll(v.dir))
+	}
 	if err != nil && !errors.Is(err, ErrSound) {
 		err = fmt.Errorf("salvage %s: %w", dir, err)
 	}

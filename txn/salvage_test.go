@@ -1,11 +1,13 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -270,6 +272,21 @@ func TestSalvageTo(t *testing.T) {
 	}
 	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}); !errors.Is(err, ErrExists) {
 		t.Errorf("onto a database: %v", err)
+	}
+	// A salvage that fails leaves nothing that the next one would refuse.
+	stopped, stop := context.WithCancel(bg)
+	stop()
+	for _, failing := range []struct {
+		ctx  context.Context
+		dir  string
+		want error
+	}{{bg, "new", ErrSound}, {stopped, "db", context.Canceled}} {
+		if _, err := Salvage(failing.ctx, failing.dir, SalvageOptions{Options: *o, To: "other"}); !errors.Is(err, failing.want) {
+			t.Errorf("of %s: %v", failing.dir, err)
+		}
+		if _, err := fs.Stat("other"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("of %s: %v", failing.dir, err)
+		}
 	}
 }
 
