@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // diskFree returns the free bytes of the disk of a directory.
 var diskFree = engine.DiskFree // tests change it
 
-// fits returns an error if the file at path, which lists n elements of at least size bytes
-// behind a header, cannot hold them. Selections of sparse arrays can be longer than any disk.
-func (r *reading) fits(path string, size int64) error {
-	n, problem := product(r.shape), ""
+// fits returns an error if the file at path, of the form of ext, cannot hold the elements.
+// Selections of sparse arrays can be longer than any disk.
+func (r *reading) fits(path, ext string) error {
+	size, each := r.leastSize(ext)
+	n, problem := product(r.shape)/each, ""
 	if size == 0 || n <= math.MaxInt64/size {
 		free, err := diskFree(filepath.Dir(path))
 		if err != nil || uint64(n*size) <= free { // not every system says how much is free
@@ -30,17 +31,26 @@ func (r *reading) fits(path string, size int64) error {
 		r.a.Path(), zarr.ErrTooLarge, r.shape, problem)
 }
 
-// leastSize is the least size of an element in a file of the form of ext.
-func (r *reading) leastSize(ext string) int64 {
-	switch t := r.typ(); {
+// leastSize returns the least size in bytes of so many elements in a file of the form of ext.
+func (r *reading) leastSize(ext string) (size, each int64) {
+	t := r.typ()
+	kind := t.Kind()
+	text := t.Variable() || kind == dtype.FixedUTF32 || kind == dtype.FixedBytes
+	switch {
 	case ext == ".png": // has a limit of its own
-		return 0
-	case slices.Contains(tableFormats, ext): // equal values take no space
-		return 0
+		return 0, 1
+	case ext == ".parquet" && (kind == dtype.Bool || kind == dtype.Datetime || kind == dtype.Timedelta || r.dec != nil):
+		return 1, 1 << 14 // equal bits and missing values take none, but a row group of 2²⁰ rows takes over 64
+	case ext == ".parquet":
+		return 1, 8 // values have 4 bytes, of which snappy leaves a 22nd part
+	case ext == ".arrow" && kind == dtype.Bool:
+		return 1, 8
+	case ext == ".arrow" && text: // where each ends
+		return 4, 1
 	case t.Variable():
-		return 1
-	case ext == ".npy":
-		return int64(t.Size())
+		return 1, 1
+	case ext == ".npy" || ext == ".arrow":
+		return int64(t.Size()), 1
 	}
-	return 2 // a character and what separates it from the next
+	return 2, 1 // a character and what separates it from the next
 }

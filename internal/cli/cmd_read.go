@@ -220,7 +220,7 @@ func (r *reading) write(cmd *cobra.Command, out string) error {
 	}
 	path := out
 	if fi, err := os.Stat(path); err != nil || fi.Mode().IsRegular() {
-		if err := r.fits(path, r.leastSize(strings.ToLower(filepath.Ext(out)))); err != nil {
+		if err := r.fits(path, strings.ToLower(filepath.Ext(out))); err != nil {
 			return err
 		}
 	}
