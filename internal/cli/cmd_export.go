@@ -191,8 +191,8 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 // otherFormats are endings of the names of files that are no stores of Zarr, and what writes such a
 // file, if anything does: a format of export, or read.
 var otherFormats = map[string]string{
-	".nc": "", ".nc4": "", ".cdf": "", ".h5": "", ".hdf5": "", ".hdf": "", ".he5": "", ".tif": "", ".tiff": "", ".grib": "", ".grib2": "", ".grb": "", ".npz": "",
-	".mat": "", ".tar": "", ".gz": "", ".tgz": "", ".jpg": "", ".csv": "read", ".npy": "read", ".jsonl": "read", ".png": "read",
+	".nc": "", ".nc4": "", ".cdf": "", ".h5": "", ".hdf5": "", ".hdf": "", ".he5": "", ".tif": "", ".tiff": "", ".grib": "", ".grib2": "", ".grb": "", ".grb2": "", ".npz": "",
+	".mat": "", ".tar": "", ".gz": "", ".tgz": "", ".jpg": "", ".jpeg": "", ".csv": "read", ".npy": "read", ".jsonl": "read", ".png": "read",
 	".json": "kerchunk-json", ".parquet": "kerchunk-parquet", ".parq": "kerchunk-parquet", ".n5": "n5", ".ocdbt": "ocdbt", ".icechunk": "icechunk",
 }
 

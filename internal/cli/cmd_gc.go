@@ -19,7 +19,7 @@ func expireCmd() *cobra.Command {
 		Use:   "expire DB",
 		Short: "Let old versions go",
 		Long: `Mark old versions, so that "zarrdb gc" can free what only they hold. What
---older-than or --keep says stays, and so do heads, tags, pins and bases of
+--older-than or --keep says stays, and so do heads, tags and bases of
 sessions, and the merge bases of branches and tags, which merges and rebases
 need. --drop-bases lets merge bases go: a merge then has to decide every
 difference. The log keeps its entries; a version that has expired cannot be
@@ -77,7 +77,7 @@ func gcCmd() *cobra.Command {
 		Use:   "gc DB",
 		Short: "Free data that no version needs any more",
 		Long: `Remove index pages and payloads that nothing reaches: no version that has not
-expired, no session, no pin. Space goes back to the file system, by holes in
+expired, no session. Space goes back to the file system, by holes in
 files where it can. It can be interrupted at any moment and run again.
 --explain lists what holds the rest, with the bytes that nothing else holds, and
 what all files of the database take on disk.`,

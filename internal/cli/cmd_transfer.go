@@ -130,7 +130,7 @@ func backupCmd() *cobra.Command {
 		Long: `Make a backup of a database in the directory DEST, or bring the one that is
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is
-a database, and commands that read take it as one. Open sessions and pins are
+a database, and commands that read take it as one. Open sessions are
 not part of it. One that was interrupted leaves the last backup as it was.`,
 		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb`,
 		Args:    argCount(2, 2),
