@@ -44,3 +44,20 @@ func TestGuaranteesAreTested(t *testing.T) {
 		}
 	}
 }
+
+// The files and packages that docs/architecture.md names exist.
+func TestArchitectureNamesFiles(t *testing.T) {
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("`([a-z0-9_*]+(?:/[a-z0-9_*]+)+(?:\\.[a-z]+)?)`").FindAllStringSubmatch(string(page), -1)
+	if len(found) < 40 {
+		t.Fatalf("only %d files are named", len(found))
+	}
+	for _, m := range found {
+		if files, err := filepath.Glob("../" + m[1]); err != nil || len(files) == 0 {
+			t.Errorf("%s does not exist", m[1])
+		}
+	}
+}
