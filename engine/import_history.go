@@ -135,6 +135,7 @@ type historian struct {
 	known   map[string]formats.Version // by ID
 	first   txn.CommitID               // of the database
 	commits map[string]txn.CommitID    // of versions that are here
+	tags    []Ref                      // of the database, before the import
 	total   int64
 	res     HistoryResult
 }
@@ -233,6 +234,7 @@ func (h *historian) here(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.tags = tags
 	for _, ref := range append(branches, tags...) {
 		for c, err := range h.db.Log(ctx, ref.Commit) {
 			if err != nil {
@@ -259,10 +261,6 @@ func messageOf(v formats.Version) string { return cmp.Or(v.Message, v.ID) }
 
 // check makes sure that a branch or tag can be made, or go on.
 func (h *historian) check(ctx context.Context, n formats.Name) error {
-	_, tags, err := h.db.Refs(ctx)
-	if err != nil {
-		return err
-	}
 	name, called := h.local[n], ""
 	if n.Name != name {
 		called = fmt.Sprintf(" (%q of the source)", n.Name)
@@ -271,7 +269,7 @@ func (h *historian) check(ctx context.Context, n formats.Name) error {
 		if !h.grows(ctx, name, n) {
 			return fmt.Errorf("branch %s%s: %w, and its newest commit is not a version of the source's: choose a prefix", name, called, txn.ErrRefExists)
 		}
-		for _, t := range tags {
+		for _, t := range h.tags {
 			if t.Name == name && !h.made(t) {
 				return fmt.Errorf("branch %s%s: %w: the branch would hide the tag of this name: choose a prefix", name, called, txn.ErrRefExists)
 			}
@@ -281,7 +279,7 @@ func (h *historian) check(ctx context.Context, n formats.Name) error {
 	if _, err := h.db.Head(ctx, name); err == nil {
 		return fmt.Errorf("tag %s%s: %w: the branch of this name would hide the tag: choose a prefix, or delete the branch", name, called, txn.ErrRefExists)
 	}
-	for _, t := range tags {
+	for _, t := range h.tags {
 		if t.Name == name && t.Commit != h.commits[n.ID] {
 			return fmt.Errorf("tag %s%s: %w with another version: choose a prefix", name, called, txn.ErrRefExists)
 		}
@@ -350,11 +348,7 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 		return nil
 	}
 	h.res.Tags = append(h.res.Tags, name)
-	_, tags, err := h.db.Refs(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(tags, func(t Ref) bool { return t.Name == name }) {
+	if !slices.ContainsFunc(h.tags, func(t Ref) bool { return t.Name == name }) {
 		if err := h.db.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
 			return err
 		}

@@ -110,9 +110,8 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 	return s, nil
 }
 
-// OpenViewSource opens a node or key of a version of the database in dir that is
-// read through a view, since another process has the database open. path "" is the
-// root. The view stays the caller's.
+// OpenViewSource opens a node or key of a version of the database in dir that is open
+// already, as a view. path "" is the root. The view stays the caller's.
 func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*Source, error) {
 	s, err := newSource(o)
 	if err != nil {

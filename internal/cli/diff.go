@@ -2,9 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -36,7 +36,7 @@ func (f diffFlags) print(cmd *cobra.Command, db *engine.DB, from, to txn.CommitI
 	for _, c := range changes {
 		sayChange(cmd, c)
 		if f.values {
-			err = f.printValues(cmd, db, from, to, c)
+			err = sayValues(cmd, db, from, to, c)
 		}
 		if err == nil && f.plot {
 			err = plotChange(cmd, db, from, to, c)
@@ -58,25 +58,11 @@ func sayChange(cmd *cobra.Command, c engine.NodeChange) {
 	}
 }
 
-// printValues prints where the values of an array differ.
-func (f diffFlags) printValues(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
-	return f.sayValues(cmd, db.ValueChanges(cmd.Context(), from, to, c), func() (*zarr.Array, error) {
-		s, err := db.Snapshot(cmd.Context(), to)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		return s.Array(cmd.Context(), c.Path)
-	})
-}
-
-// sayValues prints for people where the values of an array differ: the first parts, and
-// a sum. array opens the array
-// in the newer version.
-func (diffFlags) sayValues(cmd *cobra.Command, values iter.Seq2[engine.ValueChange, error], array func() (*zarr.Array, error)) error {
+// sayValues prints where the values of an array differ: the first parts, and a sum.
+func sayValues(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engine.NodeChange) error {
 	var sum engine.ValueChange
 	parts, unit := 0, ""
-	for v, err := range values {
+	for v, err := range db.ValueChanges(cmd.Context(), from, to, c) {
 		switch {
 		case err != nil:
 			return err
@@ -85,11 +71,9 @@ func (diffFlags) sayValues(cmd *cobra.Command, values iter.Seq2[engine.ValueChan
 			continue
 		}
 		if parts == 0 && v.Numbers > 0 {
-			a, err := array()
-			if err != nil {
+			if unit, err = unitOf(cmd.Context(), db, to, c.Path); err != nil {
 				return err
 			}
-			unit = unitOf(a)
 		}
 		sum.Add(v)
 		if parts++; parts <= maxParts {
@@ -183,15 +167,24 @@ func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engi
 }
 
 // unitOf names the unit of an array of times.
-func unitOf(a *zarr.Array) string {
+func unitOf(ctx context.Context, db *engine.DB, at txn.CommitID, path string) (string, error) {
+	s, err := db.Snapshot(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	a, err := s.Array(ctx, path)
+	if err != nil {
+		return "", err
+	}
 	if k := a.Type().Kind(); k != dtype.Datetime && k != dtype.Timedelta {
-		return ""
+		return "", nil
 	}
 	unit, scale := a.Type().Unit()
 	if scale != 1 {
 		unit = fmt.Sprintf("× %d %s", scale, unit)
 	}
-	return " " + unit
+	return " " + unit, nil
 }
 
 func valuesText(v engine.ValueChange, unit string) string {

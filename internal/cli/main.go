@@ -1,10 +1,11 @@
 // Package cli is the command line of zarrdb. A command runs in the process in which it was
 // typed; where another process has the database open, the command joins that process.
 //
-//	Main ─▶ attempt ─▶ newRoot ─▶ one xxxCmd function a command
-//	          │                   │
-//	          │                   └─▶ openDB, sourceFlags.open: a database or any target
-//	          └─▶ exit code, one line of error
+//	Main ─▶ run ─▶ newRoot ─▶ one xxxCmd function a command
+//	         │                   │
+//	         │                   ├─▶ openDB, sourceFlags.open: a database or any target
+//	         │                   └─▶ package report: what --json and text print
+//	         └─▶ exit code, one line of error
 //
 // Files named cmd_*.go have the commands; the others have shared code.
 package cli
@@ -21,8 +22,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -56,20 +55,8 @@ func Main(tables table.Formats) {
 	os.Exit(code)
 }
 
-// run runs a command line, and returns its exit code.
+// run runs a command line, prints its error on one line, and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return attempt(ctx, args, stdin, stdout, stderr).report(ctx, stderr)
-}
-
-// attempted is the result of a command line.
-type attempted struct {
-	err  error
-	root *cobra.Command
-	out  *stdoutWriter
-}
-
-// attempt runs a command line in this process. It does not print errors.
-func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) *attempted {
 	root := newRoot()
 	root.SetArgs(args)
 	if stdin != nil {
@@ -84,24 +71,19 @@ func attempt(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}
-	return &attempted{err: err, root: root, out: out}
-}
-
-// report prints the error, on one line, and returns the exit code.
-func (a *attempted) report(ctx context.Context, stderr io.Writer) int {
-	if a.err == nil {
+	if err == nil {
 		return exitOK
 	}
-	code := exitCode(ctx, a.err)
+	code := exitCode(ctx, err)
 	var conflict *txn.ConflictError
-	if errors.As(a.err, &conflict) && !errors.As(a.err, &listedError{}) {
+	if errors.As(err, &conflict) && !errors.As(err, &listedError{}) {
 		for _, c := range conflict.Conflicts {
-			say(a.root, "%s", c)
+			say(root, "%s", c)
 		}
-		_ = a.out.flush() // the message below comes after it
+		_ = out.flush() // the message below comes after it
 	}
 	// Some messages begin with the typed command.
-	text := message(a.err, code) + mapHint(a.err)
+	text := message(err, code) + mapHint(err)
 	fmt.Fprintln(stderr, "zarrdb: "+strings.TrimPrefix(report.Escape(text, ""), "zarrdb "))
 	return code
 }

@@ -10,23 +10,6 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// databaseIn returns the database in a directory, if it is one of dbs, else nil.
-func databaseIn(dbs []*engine.DB, dir string) *engine.DB {
-	if len(dbs) == 0 {
-		return nil
-	}
-	want, err := os.Stat(dir)
-	if err != nil {
-		return nil
-	}
-	for _, db := range dbs {
-		if have, err := os.Stat(db.Dir()); err == nil && os.SameFile(want, have) {
-			return db
-		}
-	}
-	return nil
-}
-
 // openDB opens the database that a command was given, or joins the process that has it
 // open.
 func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {

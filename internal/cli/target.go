@@ -271,14 +271,16 @@ type openOnce struct {
 func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	db := databaseIn(s.dbs, dir)
-	if db == nil {
-		var err error
-		if db, err = openDB(cmd, dir, &engine.Options{ReadOnly: true, CacheBytes: o.CacheBytes, Adapters: o.Adapters, Follow: o.Follow}); err != nil {
-			return nil, err
+	for _, db := range s.dbs {
+		if sameFile(db.Dir(), dir) {
+			return db.Handle(o)
 		}
-		s.dbs = append(s.dbs, db)
 	}
+	db, err := openDB(cmd, dir, &engine.Options{ReadOnly: true, CacheBytes: o.CacheBytes, Adapters: o.Adapters, Follow: o.Follow})
+	if err != nil {
+		return nil, err
+	}
+	s.dbs = append(s.dbs, db)
 	return db.Handle(o)
 }
 

@@ -91,7 +91,6 @@ func Refs(refs []txn.Ref, err error) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
 		if err != nil {
 			yield(Ref{}, err)
-			return
 		}
 		for _, r := range refs {
 			if !yield(Ref{r.Commit.String(), r.Name}, nil) {
