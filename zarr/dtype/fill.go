@@ -35,14 +35,8 @@ func badValue(format string, args ...any) error {
 func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
 	switch t.kind {
-	case String:
-		s, ok := asString(raw)
-		if !ok {
-			return nil, badValue("not a string")
-		}
-		return []byte(s), nil
-	case Bytes:
-		return parseBytes(raw)
+	case String, Bytes:
+		return t.variableV2(raw)
 	case Invalid, Ragged, JSON, Subarray:
 		return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 	}
