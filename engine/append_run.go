@@ -463,7 +463,7 @@ func (p *piecePass) copy(ctx context.Context) error {
 	return transfer.Batches(from.keys(ctx), func(keys []string) error {
 		clear(to)
 		keys = slices.DeleteFunc(keys, func(key string) bool {
-			at, _, put := p.place(strings.TrimPrefix(key, from.prefix()))
+			at, _, put := p.place(strings.TrimPrefix(key, from.prefix))
 			if put {
 				to[key] = at
 			}

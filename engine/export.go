@@ -441,13 +441,13 @@ func (ex *exporter) onlyOurs(ctx context.Context, store kv.Lister) error {
 		if lerr != nil {
 			return lerr
 		}
-		for more && err == nil && ours[len(ex.prefix()):] < key {
+		for more && err == nil && ours[len(ex.prefix):] < key {
 			ours, err, more = next()
 		}
 		if err != nil {
 			return err
 		}
-		if !more || ours[len(ex.prefix()):] != key {
+		if !more || ours[len(ex.prefix):] != key {
 			return fmt.Errorf("%s is there, which this version does not have: %w", key, errThere)
 		}
 	}
@@ -460,7 +460,7 @@ func (ex *exporter) copyAll(ctx context.Context, to kv.Writer, keys []string) er
 		if v == nil {
 			return err
 		}
-		key := strings.TrimPrefix(keys[i], ex.prefix())
+		key := strings.TrimPrefix(keys[i], ex.prefix)
 		if !ex.o.Resume || !transfer.Holds(ctx, to.(kv.Store), key, v) {
 			if err := transfer.SetValue(ctx, to, key, v); err != nil {
 				return fmt.Errorf("%s: %w", keys[i], err)

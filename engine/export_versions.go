@@ -168,7 +168,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 	v := describe(c)
 	changes := p.all(ctx, snap)
 	if len(c.Parents) > 0 && ids[c.Parents[0]] != "" {
-		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.prefix())
+		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.prefix)
 		for _, parent := range c.Parents {
 			if id := ids[parent]; id != "" {
 				v.Parents = append(v.Parents, id)
@@ -183,7 +183,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
 		if snap, ok := view.(*Snapshot); ok { // Values tells virtual values from others
-			for v, err := range snap.Values(ctx, p.ex.prefix()) {
+			for v, err := range snap.Values(ctx, p.ex.prefix) {
 				if (err != nil || wanted(p.ex.open.Version, v.Key)) && !yield(txn.Change{Key: v.Key, New: &v}, err) {
 					return
 				}
@@ -202,7 +202,7 @@ func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[tx
 // the chunks under their new keys.
 func (p *versionsPlan) converted(ctx context.Context) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
-		from := p.ex.prefix()
+		from := p.ex.prefix
 		for key, err := range p.ex.plan.Documents.List(ctx, kv.ListOptions{}) {
 			if !yield(txn.Change{Key: from + key, New: &txn.KeyValue{Key: from + key}}, err) {
 				return
@@ -267,7 +267,7 @@ func (p *versionsPlan) stored(ctx context.Context, w formats.Writer, view kv.Rea
 func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Reader, in []txn.Change) ([]formats.Change, error) {
 	out := make([]formats.Change, 0, len(in))
 	add := func(c formats.Change, bytes int64) {
-		c.Key = strings.TrimPrefix(c.Key, p.ex.prefix())
+		c.Key = strings.TrimPrefix(c.Key, p.ex.prefix)
 		out = append(out, c)
 		var report func(Progress)
 		if !p.ex.o.Foreign.History {
@@ -296,7 +296,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		}
 	}
 	err := p.ex.pool.Run(ctx, len(whole), func(ctx context.Context, i int) error {
-		v, err := kv.Locate(ctx, view, p.ex.prefix()+whole[i].Key)
+		v, err := kv.Locate(ctx, view, p.ex.prefix+whole[i].Key)
 		if err == nil {
 			whole[i].Offset, whole[i].Length = 0, v.Size()
 		}
@@ -307,7 +307,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 	}
 	var mu sync.Mutex
 	err = transfer.EachValue(ctx, p.ex.pool, view, copied, func(ctx context.Context, key string, b []byte) error {
-		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.prefix()), b)
+		r, err := w.Put(ctx, strings.TrimPrefix(key, p.ex.prefix), b)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()

@@ -440,7 +440,7 @@ func (im *importer) dropStale(ctx context.Context, s *Session) error {
 	advance := func() {
 		if before = ours; more {
 			ours, err, more = next()
-			ours = strings.TrimPrefix(ours, im.prefix())
+			ours = strings.TrimPrefix(ours, im.prefix)
 		}
 	}
 	o := kv.ListOptions{Prefix: im.to}
@@ -505,7 +505,7 @@ func (im *importer) save(ctx context.Context, s *Session) error {
 
 // put stores one value.
 func (im *importer) put(ctx context.Context, s *Session, key string, b []byte) error {
-	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix()), b); err != nil {
+	if err := s.Set(ctx, im.to+strings.TrimPrefix(key, im.prefix), b); err != nil {
 		return err
 	}
 	im.meter.Add(int64(len(b)), im.o.Progress)

@@ -121,7 +121,7 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 			yield(Member{}, err)
 			return
 		}
-		for m, err := range (nodes{x.view, x.open}).Members(ctx, names.Clean(x.prefix()+names.Clean(path))) {
+		for m, err := range (nodes{x.view, x.open}).Members(ctx, names.Clean(x.prefix+names.Clean(path))) {
 			if !yield(m, err) {
 				return
 			}

@@ -359,6 +359,8 @@ type selection struct {
 	at   source.Place      // of the topmost node
 	view kv.ReadLister     // of the keys; a [listing.View] if only metadata lists them
 	open *zarr.OpenOptions // how nodes are opened; its Version is the only format that counts
+
+	prefix string // of the keys
 }
 
 // selection returns the hierarchy that the URL names.
@@ -383,7 +385,7 @@ func (s *Source) selection(ctx context.Context) (selection, error) {
 // selectionIn is the selection of a place in a view.
 func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadLister) (selection, error) {
 	open, err := s.openBelow(ctx, at)
-	return selection{src: s, at: at, view: view, open: open}, err
+	return selection{src: s, at: at, view: view, open: open, prefix: names.Dir(at.Path)}, err
 }
 
 // told reports whether only metadata lists the keys: some of them may not exist.
@@ -391,9 +393,6 @@ func (x *selection) told() bool {
 	_, ok := x.view.(*listing.View)
 	return ok
 }
-
-// prefix is the prefix of the keys.
-func (x *selection) prefix() string { return names.Dir(x.at.Path) }
 
 // nodes walks the nodes.
 func (x *selection) nodes(ctx context.Context) iter.Seq2[*zarr.Node, error] {
@@ -404,7 +403,7 @@ func (x *selection) nodes(ctx context.Context) iter.Seq2[*zarr.Node, error] {
 // noted. The format file of a database comes before its other files.
 func (x *selection) keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		database, prefix, view := "", x.prefix(), x.view
+		database, prefix, view := "", x.prefix, x.view
 		for key, err := range view.List(ctx, kv.ListOptions{Prefix: prefix}) {
 			if err == nil && database != "" && strings.HasPrefix(key, database) {
 				continue
