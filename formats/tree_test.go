@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -56,9 +57,7 @@ func TestTreeList(t *testing.T) {
 		t.Helper()
 		var got, want []string
 		for key, err := range set.List(t.Context(), o) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, key)
 		}
 		for _, key := range keys {

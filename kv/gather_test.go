@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -52,9 +53,7 @@ func TestGather(t *testing.T) {
 	bg := context.Background()
 	mem := kv.NewMem()
 	for _, key := range []string{"a/b/x", "a/b/y"} {
-		if err := mem.Set(bg, key, []byte("value of "+key)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mem.Set(bg, key, []byte("value of "+key)))
 	}
 	wants := []kv.Want{{Key: "x", Limit: 7}, {Key: "none"}, {Key: "y", Range: kv.Last(1)}}
 	for name, test := range map[string]struct {

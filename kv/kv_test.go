@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
@@ -100,9 +101,7 @@ func TestSubKeepsCapabilities(t *testing.T) {
 		}
 	}
 	// A view of a view of a view looks up a key once.
-	if err := m.Set(ctx, "a/b/c/k", []byte("v")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Set(ctx, "a/b/c/k", []byte("v")))
 	counted, n := kvtest.Count(m)
 	b, err := kv.Get(ctx, kv.Sub(kv.Sub(kv.Sub(counted, "a"), "b/"), "c"), "k")
 	if err != nil || string(b) != "v" || n.Reset()[kvtest.OpGet] != 1 {
@@ -196,17 +195,13 @@ func TestListDirSeeks(t *testing.T) {
 	m := kv.NewMem()
 	for child := range 20 {
 		for i := range 5000 {
-			if err := m.Set(ctx, fmt.Sprintf("x/child%d/c/%d", child, i), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Set(ctx, fmt.Sprintf("x/child%d/c/%d", child, i), nil))
 		}
 	}
 	counted, n := kvtest.Count(plain{m})
 	children := 0
 	for _, err := range kv.ListDir(ctx, counted.(kv.Lister), "x/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		children++
 	}
 	ops := n.Reset()
@@ -253,15 +248,10 @@ func FuzzListDir(f *testing.F) {
 		if prefix != "" && !strings.HasSuffix(prefix, "/") {
 			prefix += "/"
 		}
-		want, err := simpleListDir(m, prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(simpleListDir(m, prefix))(t)
 		var got []kv.DirEntry
 		for e, err := range kv.ListDir(ctx, plain{m}, prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, e)
 		}
 		if !slices.Equal(got, want) {
@@ -280,9 +270,7 @@ func TestListDirNotUTF8(t *testing.T) {
 	slices.Sort(keys)
 	var got []kv.DirEntry
 	for e, err := range kv.ListDir(ctx, keys, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got = append(got, e)
 	}
 	if want := []kv.DirEntry{{"a", true}, {"b\xff", true}, {"c", false}}; !slices.Equal(got, want) {
@@ -358,9 +346,7 @@ func TestFaults(t *testing.T) {
 	open := func() kv.Reader {
 		m := kv.NewMem()
 		for i := range 30 {
-			if err := m.Set(ctx, fmt.Sprintf("a/%d/%d", i%3, i), []byte{1, 2, 3}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Set(ctx, fmt.Sprintf("a/%d/%d", i%3, i), []byte{1, 2, 3}))
 		}
 		return plain{m}
 	}

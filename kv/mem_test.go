@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
@@ -23,9 +24,7 @@ func TestWrapped(t *testing.T) {
 	for name, base := range map[string]kv.Reader{"mem": kv.NewMem(), "plain": plain{kv.NewMem()}} {
 		t.Run(name, func(t *testing.T) {
 			kvtest.Run(t, func(*testing.T) kv.Reader {
-				if err := kv.DeletePrefix(t.Context(), base.(kv.Writer), ""); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, kv.DeletePrefix(t.Context(), base.(kv.Writer), ""))
 				view, _ := kvtest.Count(base)
 				return view
 			}, kvtest.Options{})
@@ -50,9 +49,7 @@ func TestSub(t *testing.T) {
 func withNeighbours(t *testing.T, st kv.Store) kv.Store {
 	keys := []string{"a", "p", "p/a", "p/q", "p/q-", "p/q-/x", "p/q0", "p/z", "z"}
 	for _, key := range keys {
-		if err := st.Set(t.Context(), key, []byte("neighbour")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.Set(t.Context(), key, []byte("neighbour")))
 	}
 	t.Cleanup(func() {
 		for _, key := range keys {

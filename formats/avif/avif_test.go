@@ -7,15 +7,13 @@ import (
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/avif"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // AVIF files are detected, so that they are refused by name. testdata/gray8.avif was
 // written by Pillow.
 func TestRefused(t *testing.T) {
-	data, err := os.ReadFile("testdata/gray8.avif")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/gray8.avif"))(t)
 	f := avif.Format()
 	if !f.Detect(formats.Evidence{Head: data}) {
 		t.Error("not detected")

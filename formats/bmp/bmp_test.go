@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/bmp"
 	"github.com/zarrdb/zarrdb/formats/formattest"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
@@ -22,10 +23,7 @@ func TestGolden(t *testing.T) {
 // compression and old headers by name.
 func TestHostile(t *testing.T) {
 	f := bmp.Format()
-	data, err := os.ReadFile("testdata/rgb8.bmp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/rgb8.bmp"))(t)
 	formattest.Cut(t, f, formattest.Registry(f), data, len(data))
 	huge := slices.Clone(data)
 	copy(huge[18:], "\xff\xff\xff\x00\xff\xff\xff\x00")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/internal/msgpack"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -24,10 +25,7 @@ func seed(f *testing.F, folder string, want kind) {
 			f.Fatal(files, err)
 		}
 		for _, file := range files {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(file))(f)
 			spec, body, err := parseFile(b, want)
 			if err != nil {
 				f.Fatal(file, err)
@@ -133,10 +131,7 @@ func FuzzInfo(f *testing.F) {
 
 func FuzzFile(f *testing.F) {
 	for _, name := range []string{"testdata/v1/snapshots/1CECHNKREP0F1RSTCMT0", "testdata/v2/repo"} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(f)
 		f.Add(b)
 	}
 	bomb := append([]byte(magic), make([]byte, nameLen)...)
@@ -230,21 +225,14 @@ func TestDamage(t *testing.T) {
 		files, _ := golden(t, name)
 		sound := memory(t, files)
 		for key, err := range sound.List(t.Context(), kv.ListOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if strings.HasPrefix(key, "chunks/") || strings.HasSuffix(key, refGone) {
 				continue
 			}
-			b, err := kv.Get(t.Context(), sound, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(kv.Get(t.Context(), sound, key))(t)
 			for _, bad := range [][]byte{b[:len(b)/2], b[:min(len(b), 30)], {}, flip(b, len(b)/2), flip(b, len(b)-2), flip(b, 36), flip(b, 37), flip(b, 38)} {
 				m := memory(t, files)
-				if err := m.Set(t.Context(), key, bad); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.Set(t.Context(), key, bad))
 				readAll(t, m)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -39,9 +40,7 @@ func TestGoldenVersions(t *testing.T) {
 				}
 				seen := map[string]bool{}
 				for e, err := range s.Entries(t.Context()) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					if seen[e.Key] || v.Keys[e.Key] == "" || digest(t, files, e.Reference) != v.Keys[e.Key] {
 						t.Errorf("entry %+v", e)
 					}
@@ -86,9 +85,7 @@ func TestGoldenChanges(t *testing.T) {
 				state := maps.Clone(want.Versions[since].Keys)
 				seen := map[string]bool{}
 				for c, err := range s.Changes(t.Context(), since) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					if seen[c.Key] {
 						t.Errorf("%s: %s comes twice", name, c.Key)
 					}
@@ -114,10 +111,7 @@ func TestGoldenHistoryAndNames(t *testing.T) {
 	for _, name := range repositories {
 		files, want := golden(t, name)
 		s := open(t, files, "")
-		names, err := s.Names(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(s.Names(t.Context()))(t)
 		got := map[string]string{}
 		for _, n := range names {
 			kind := branchOf
@@ -128,9 +122,7 @@ func TestGoldenHistoryAndNames(t *testing.T) {
 			history := 0
 			set := open(t, files, kind+n.Name)
 			for v, err := range set.History(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				w, ok := want.Versions[v.ID]
 				if !ok || w.Message != v.Message || strings.Join(v.Parents, " ") != w.Parent {
 					t.Errorf("%s: %+v, want %+v", name, v, w)
@@ -179,16 +171,9 @@ func TestListedVersionsAreEscaped(t *testing.T) {
 	files, _ := golden(t, "v1")
 	odd := kv.NewMem()
 	for key, err := range files.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kv.Get(t.Context(), files, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := odd.Set(t.Context(), strings.Replace(key, "refs/branch.side/", "refs/branch.to side|x/", 1), b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		b := must.Get(kv.Get(t.Context(), files, key))(t)
+		must.Do(t, odd.Set(t.Context(), strings.Replace(key, "refs/branch.side/", "refs/branch.to side|x/", 1), b))
 	}
 	_, err := Open(t.Context(), odd, "branch.side")
 	if !errors.Is(err, formats.ErrNoVersion) || !strings.Contains(err.Error(), "@branch.to%20side%7Cx") {
@@ -207,9 +192,7 @@ func TestOneManifest(t *testing.T) {
 			t.Fatalf("%s: %d manifests", name, n)
 		}
 		for range 3 {
-			if _, err := s.Lookup(t.Context(), "split/c/3/0"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Lookup(t.Context(), "split/c/3/0"))(t)
 		}
 		if counted.read["manifests/"] != 1 || counted.read["snapshots/"] != 1 {
 			t.Errorf("%s: read %v", name, counted.read)
@@ -320,18 +303,14 @@ func TestListDir(t *testing.T) {
 			for _, prefix := range []string{"", "split/", "grp/", "grp/small/", "empty/", "virtual/", "none/"} {
 				var got, listed []kv.DirEntry
 				for e, err := range kv.ListDir(t.Context(), s, prefix) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					got = append(got, e)
 				}
 				if counted.read["manifests/"] > 0 {
 					t.Errorf("%s %q: read %v", name, prefix, counted.read)
 				}
 				for e, err := range kv.ListDir(t.Context(), struct{ kv.Lister }{open(t, files, id)}, prefix) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					listed = append(listed, e)
 				}
 				if !slices.Equal(got, listed) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -29,23 +30,15 @@ type expected struct {
 // golden opens a repository of testdata, and what it must hold.
 func golden(t testing.TB, name string) (kv.ReadLister, *expected) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/" + name + ".json"))(t)
 	want := &expected{}
-	if err := json.Unmarshal(b, want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, want))
 	return dir(t, "testdata/"+name), want
 }
 
 func dir(t testing.TB, name string) kv.ReadLister {
 	t.Helper()
-	store, err := dirkv.Open(name, &dirkv.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(dirkv.Open(name, &dirkv.Options{ReadOnly: true}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -55,26 +48,19 @@ func memory(t testing.TB, from kv.ReadLister) *kv.Mem {
 	t.Helper()
 	m := kv.NewMem()
 	for key, err := range from.List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b, err := kv.Get(t.Context(), from, key)
 		if err == nil {
 			err = m.Set(t.Context(), key, b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return m
 }
 
 func open(t testing.TB, files kv.Reader, version string) *Set {
 	t.Helper()
-	s, err := Open(t.Context(), files, version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), files, version))(t)
 	return s
 }
 
@@ -102,9 +88,7 @@ func keys(t testing.TB, ctx context.Context, s *Set, o kv.ListOptions) []string 
 	t.Helper()
 	var out []string
 	for key, err := range s.List(ctx, o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out = append(out, key)
 	}
 	return out

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -23,23 +24,15 @@ import (
 func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]string {
 	t.Helper()
 	ctx := t.Context()
-	w, err := Create(ctx, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(ctx, to))(t)
 	s := open(t, files, "")
-	names, err := s.Names(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(s.Names(ctx))(t)
 	ids := map[string]string{initialID.String(): initialID.String()}
 	for i, n := range names {
 		at := open(t, files, n.ID)
 		var list []formats.Version
 		for v, err := range at.History(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			list = append(list, v)
 		}
 		slices.Reverse(list)
@@ -48,9 +41,7 @@ func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]strin
 				continue
 			}
 			set, err := s.At(ctx, v.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			since := v.Parents[0]
 			v.Parents, v.Properties = []string{ids[since]}, map[string]string{"long": strings.Repeat("x", 300)}
 			if ids[v.ID], err = w.Commit(ctx, v, stored(t, ctx, w, files, set.Changes(ctx, since))); err != nil {
@@ -59,9 +50,7 @@ func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]strin
 		}
 		names[i].ID = ids[n.ID]
 	}
-	if err := w.Finish(ctx, names); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Finish(ctx, names))
 	return ids
 }
 
@@ -95,9 +84,7 @@ func TestWriteHistory(t *testing.T) {
 			}
 			got := map[string]string{}
 			for e, err := range s.Entries(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				got[e.Key] = digest(t, to, e.Reference)
 			}
 			if !maps.Equal(got, v.Keys) {
@@ -106,9 +93,7 @@ func TestWriteHistory(t *testing.T) {
 			for other := range want.Versions {
 				state := maps.Clone(want.Versions[other].Keys)
 				for c, err := range s.Changes(t.Context(), ids[other]) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					if delete(state, c.Key); !c.Deleted {
 						state[c.Key] = digest(t, to, c.Reference)
 					}
@@ -154,25 +139,14 @@ func sequence(list ...formats.Change) iter.Seq2[formats.Change, error] {
 func TestWriteManyManifests(t *testing.T) {
 	ctx := t.Context()
 	to := kv.NewMem()
-	w, err := Create(ctx, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(ctx, to))(t)
 	list := []formats.Change{inlineChange("zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`)), inlineChange("a/zarr.json", arrayText("[20000,2]", "[1,1]", `{"name":"v2"}`))}
 	for i := range 20000 {
 		list = append(list, inlineChange(fmt.Sprintf("a/%d.%d", i, i%2), []byte{byte(i)}))
 	}
-	first, err := w.Commit(ctx, formats.Version{ID: "1"}, sequence(list...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := w.Commit(ctx, formats.Version{ID: "2", Parents: []string{first}}, sequence(inlineChange("a/7.0", []byte("new")), formats.Change{Entry: refs.Entry{Key: "a/8.0"}, Deleted: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Finish(ctx, []formats.Name{{Name: "main", ID: second}, {Name: "a/b", ID: first}}); err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(w.Commit(ctx, formats.Version{ID: "1"}, sequence(list...)))(t)
+	second := must.Get(w.Commit(ctx, formats.Version{ID: "2", Parents: []string{first}}, sequence(inlineChange("a/7.0", []byte("new")), formats.Change{Entry: refs.Entry{Key: "a/8.0"}, Deleted: true})))(t)
+	must.Do(t, w.Finish(ctx, []formats.Name{{Name: "main", ID: second}, {Name: "a/b", ID: first}}))
 	manifests := 0
 	for _, err := range to.List(ctx, kv.ListOptions{Prefix: "manifests/"}) {
 		if manifests++; err != nil {
@@ -242,10 +216,7 @@ func TestLocations(t *testing.T) {
 	// A written repository has URLs.
 	for plain, want := range map[string]string{"s3://b/50%25 off?.nc": "s3://b/50%2525%20off%3F.nc", "file:///ü/a#b": "file:///%C3%BC/a%23b"} {
 		file := manifestFile(objectID{1}, nodeID{2}, []edit{{coords: []uint32{0}, ref: refs.Reference{URL: plain, Length: 4}}})
-		d, err := zstd.NewReader(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(zstd.NewReader(nil))(t)
 		if body, err := d.DecodeAll(file[len(magic)+nameLen+3:], nil); err != nil || !bytes.Contains(body, []byte(want)) {
 			t.Errorf("%s is not written as %s (%v)", plain, want, err)
 		}
@@ -270,18 +241,12 @@ func TestWriteRefuses(t *testing.T) {
 		"no path":       {inlineChange("a/../zarr.json", []byte(`{"zarr_format":3,"node_type":"group"}`))},
 		"no chunk size": {inlineChange("a/zarr.json", arrayText("[4,4]", "[0,2]", `{"name":"default"}`))},
 	} {
-		w, err := Create(ctx, kv.NewMem())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(Create(ctx, kv.NewMem()))(t)
 		if _, err := w.Commit(ctx, formats.Version{ID: "x"}, sequence(list...)); !errors.Is(err, formats.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	w, err := Create(ctx, kv.NewMem())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(ctx, kv.NewMem()))(t)
 	if err := w.Finish(ctx, []formats.Name{{Name: "other", ID: initialID.String()}}); err == nil {
 		t.Error("a repository without main")
 	}
@@ -319,19 +284,10 @@ func TestWriteConditions(t *testing.T) {
 		list = append(list, formats.Change{Entry: refs.Entry{Key: fmt.Sprintf("a/c/%d/0", i), Reference: refs.Reference{URL: "s3://b/k", Offset: 7, Length: 1, Condition: c}}})
 	}
 	to := kv.NewMem()
-	w, err := Create(ctx, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := w.Commit(ctx, formats.Version{ID: "x"}, sequence(list...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(ctx, to))(t)
+	first := must.Get(w.Commit(ctx, formats.Version{ID: "x"}, sequence(list...)))(t)
 	// The manifest is written again with what it had.
-	second, err := w.Commit(ctx, formats.Version{ID: "y", Parents: []string{first}}, sequence(inlineChange("a/c/7/0", []byte("x"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(w.Commit(ctx, formats.Version{ID: "y", Parents: []string{first}}, sequence(inlineChange("a/c/7/0", []byte("x")))))(t)
 	// A chunk that differs in its condition is another one.
 	third, err := w.Commit(ctx, formats.Version{ID: "z", Parents: []string{second}}, sequence(formats.Change{
 		Entry: refs.Entry{Key: "a/c/0/0", Reference: refs.Reference{URL: "s3://b/k", Offset: 7, Length: 1, Condition: "if-match:z"}},
@@ -339,9 +295,7 @@ func TestWriteConditions(t *testing.T) {
 	if err == nil {
 		err = w.Finish(ctx, []formats.Name{{Name: "main", ID: third}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, id := range []string{first, second} {
 		for i, want := range want {
 			r, err := open(t, to, id).Lookup(ctx, fmt.Sprintf("a/c/%d/0", i))
@@ -352,9 +306,7 @@ func TestWriteConditions(t *testing.T) {
 	}
 	var changed []string
 	for c, err := range open(t, to, third).Changes(ctx, first) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		changed = append(changed, c.Key+" "+c.Condition)
 	}
 	slices.Sort(changed)

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -31,10 +32,7 @@ func TestGolden(t *testing.T) {
 // processes and components that are not decoded by name.
 func TestHostile(t *testing.T) {
 	f := jpeg.Format()
-	data, err := os.ReadFile("testdata/rgb8.jpeg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/rgb8.jpeg"))(t)
 	formattest.Cut(t, f, formattest.Registry(f), data, len(data)-64)
 	frame := bytes.Index(data, []byte{0xff, 0xc0})
 	huge := slices.Clone(data)
@@ -51,17 +49,11 @@ func TestHostile(t *testing.T) {
 // over all pixels.
 func TestScans(t *testing.T) {
 	f := jpeg.Format()
-	data, err := os.ReadFile("testdata/progressive.jpeg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/progressive.jpeg"))(t)
 	at := bytes.LastIndex(data, []byte{0xff, 0xda})
 	scan := data[at : len(data)-2]
 	many := slices.Concat(data[:at], bytes.Repeat(scan, 600), data[len(data)-2:])
-	view, err := formattest.Open(t.Context(), f, formattest.Files(many), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(formattest.Open(t.Context(), f, formattest.Files(many), formattest.Name))(t)
 	if _, _, err := formattest.Read(t.Context(), view, formattest.Registry(f), ""); !errors.Is(err, codecs.ErrCorrupt) {
 		t.Errorf("read: %v", err)
 	}
@@ -70,14 +62,8 @@ func TestScans(t *testing.T) {
 // Tables and colour spaces that the file does not have are taken from the
 // configuration of the codec.
 func TestConfiguration(t *testing.T) {
-	data, err := os.ReadFile("testdata/rgb8.jpeg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/rgb8.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/rgb8.jpeg"))(t)
+	want := must.Get(os.ReadFile("testdata/rgb8.bin"))(t)
 	// Tables of a file as TIFF stores them: apart.
 	tables, short := []byte{0xff, 0xd8}, []byte{0xff, 0xd8}
 	for rest := data[2:]; ; {
@@ -96,22 +82,13 @@ func TestConfiguration(t *testing.T) {
 	tables = append(tables, 0xff, 0xd9)
 	decode := func(src []byte, members ...any) ([]byte, error) {
 		t.Helper()
-		list, err := json.Marshal([]any{map[string]any{"name": "imagecodecs_jpeg", "configuration": codecs.Object(members...)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(json.Marshal([]any{map[string]any{"name": "imagecodecs_jpeg", "configuration": codecs.Object(members...)}}))(t)
 		chain, err := formattest.Registry(jpeg.Format()).ParseV3(list)
 		if err != nil {
 			return nil, err
 		}
-		rep, err := codecs.ArrayRep(dtype.NewUint(8), []int{1, 17, 23, 3}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bound, err := chain.Bind(rep)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rep := must.Get(codecs.ArrayRep(dtype.NewUint(8), []int{1, 17, 23, 3}, nil))(t)
+		bound := must.Get(chain.Bind(rep))(t)
 		return bound.Decode(nil, src)
 	}
 	got, err := decode(short, "tables", tables, "colorspace_data", "RGB")
@@ -122,10 +99,7 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("without tables: %v", err)
 	}
 	// Components that are taken for RGB are not converted.
-	ycc, err := decode(data, "colorspace_data", "YCBCR")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ycc := must.Get(decode(data, "colorspace_data", "YCBCR"))(t)
 	raw, err := decode(data, "colorspace_jpeg", 2)
 	if d := formattest.Difference(raw, ycc); err != nil || d > 0 || bytes.Equal(raw, want) {
 		t.Errorf("taken for RGB, elements differ by up to %d, %v", d, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -50,14 +51,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("LZ4Block\x16\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), false)
 	reg := registry()
 	bind := func(list string, rep codecs.Rep) *codecs.Bound {
-		c, err := reg.ParseV3([]byte(list))
-		if err != nil {
-			f.Fatal(err)
-		}
-		b, err := c.Bind(rep)
-		if err != nil {
-			f.Fatal(err)
-		}
+		c := must.Get(reg.ParseV3([]byte(list)))(f)
+		b := must.Get(c.Bind(rep))(f)
 		return b
 	}
 	text := bind(`[{"name":"zarrdb.n5_string","configuration":{"codecs":["bytes"]}}]`, codecs.Rep{Type: dtype.NewString(), Shape: []int{3, 2}})
@@ -67,10 +62,7 @@ func FuzzDecode(f *testing.F) {
 	for i := range chunk {
 		chunk[i] = byte(r.IntN(3))
 	}
-	good, err := packed.Encode(nil, chunk)
-	if err != nil {
-		f.Fatal(err)
-	}
+	good := must.Get(packed.Encode(nil, chunk))(f)
 	f.Add(good, false)
 	f.Fuzz(func(t *testing.T, data []byte, strings bool) {
 		b := packed

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats/formattest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/refs"
@@ -63,15 +64,10 @@ func container() (files map[string]string, keys []string) {
 // Keys come in byte order, from anywhere, by name too, and each can be looked up.
 func TestList(t *testing.T) {
 	files, keys := container()
-	s, err := open(t.Context(), base(formattest.Store(t, files)), noOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(open(t.Context(), base(formattest.Store(t, files)), noOptions))(t)
 	list := func(o kv.ListOptions) (got []string) {
 		for key, err := range s.List(t.Context(), o) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, key)
 		}
 		return got
@@ -102,15 +98,11 @@ func TestList(t *testing.T) {
 	for _, prefix := range []string{"", "g/", "g-x/", "g/a/", "g/a/1/", "7/", "7/8/", "g/a-b/c/", "none/"} {
 		var got, want []kv.DirEntry
 		for e, err := range kv.ListDir(t.Context(), s.(kv.Lister), prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, e)
 		}
 		for e, err := range kv.ListDir(t.Context(), flat{s}, prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want = append(want, e)
 		}
 		if !slices.Equal(got, want) {
@@ -119,9 +111,7 @@ func TestList(t *testing.T) {
 	}
 	n := 0
 	for e, err := range s.Entries(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Key != keys[n] || e.Inline() != strings.HasSuffix(e.Key, "zarr.json") || e.Optional {
 			t.Errorf("entry %+v, want the key %s", e, keys[n])
 		}
@@ -153,10 +143,7 @@ func TestOpenOneOfMany(t *testing.T) {
 	counted, count := kvtest.Count(formattest.Store(t, files))
 	v := view(t, counted)
 	count.Reset()
-	a, err := zarr.OpenArray(t.Context(), v, "g77777/a", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.OpenArray(t.Context(), v, "g77777/a", options()))(t)
 	if ops := count.Reset(); ops[kvtest.OpGet] != 1 || len(ops) != 1 {
 		t.Fatalf("opening: %v, want one get", ops)
 	}
@@ -177,9 +164,7 @@ func TestNodesAreBounded(t *testing.T) {
 	}
 	s := newSet(formattest.Store(t, files))
 	for i := range 40 {
-		if _, err := s.Lookup(t.Context(), fmt.Sprintf("%d/zarr.json", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Lookup(t.Context(), fmt.Sprintf("%d/zarr.json", i)))(t)
 	}
 	held := 0
 	for i := range 40 {
@@ -200,9 +185,7 @@ type readerOnly struct{ kv.Reader }
 func TestNotListed(t *testing.T) {
 	files, _ := container()
 	v := view(t, readerOnly{formattest.Store(t, files)})
-	if _, err := zarr.OpenArray(t.Context(), v, "g/a-b/c", options()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zarr.OpenArray(t.Context(), v, "g/a-b/c", options()))(t)
 	if _, err := zarr.Open(t.Context(), v, "g-x", options()); !errors.Is(err, zarr.ErrNotFound) {
 		t.Fatalf("a group without attributes: %v, want ErrNotFound", err)
 	}
@@ -218,10 +201,7 @@ func TestNotListed(t *testing.T) {
 		}
 	}
 	whole := formattest.Store(t, part)
-	want, err := keysOf(newSet(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(keysOf(newSet(whole)))(t)
 	got, err := keysOf(newSet(readerOnly{whole}))
 	if err != nil || !slices.Equal(got, want) || len(got) < 20 {
 		t.Fatalf("%q, %v, want %q", got, err, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -20,32 +21,18 @@ func TestOtherWriters(t *testing.T) {
 	for _, name := range []string{"raw", "gzip", "zlib", "bzip2", "xz", "blosc_lz4", "blosc_zstd", "zstd"} {
 		t.Run(name, func(t *testing.T) {
 			v := view(t, formattest.Folder(t, "testdata/"+name+"/store"))
-			a, err := zarr.OpenArray(t.Context(), v, "g/a", options())
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := os.ReadFile("testdata/" + name + "/data.bin")
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(zarr.OpenArray(t.Context(), v, "g/a", options()))(t)
+			want := must.Get(os.ReadFile("testdata/" + name + "/data.bin"))(t)
 			got := make([]byte, len(want))
-			if err := a.ReadBytes(t.Context(), zarr.Sel(), got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.ReadBytes(t.Context(), zarr.Sel(), got))
 			if !bytes.Equal(got, want) {
 				t.Fatal("other values")
 			}
-			g, err := zarr.OpenGroup(t.Context(), v, "g", options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must.Get(zarr.OpenGroup(t.Context(), v, "g", options()))(t)
 			if got, _ := g.Meta().Attributes.Get("axes"); string(got) != `["x", "y"]` {
 				t.Fatalf("attribute axes of g: %s", got)
 			}
-			root, err := zarr.OpenGroup(t.Context(), v, "", options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := must.Get(zarr.OpenGroup(t.Context(), v, "", options()))(t)
 			if keys := root.Meta().Attributes.Keys(); len(keys) != 1 || keys[0] != "kind" {
 				t.Fatalf("attributes of the root: %v", keys)
 			}
@@ -55,14 +42,9 @@ func TestOtherWriters(t *testing.T) {
 
 // Blocks that lz4-java compressed, in several pieces each.
 func TestLZ4OfJava(t *testing.T) {
-	a, err := zarr.OpenArray(t.Context(), view(t, formattest.Folder(t, "testdata/lz4/store")), "", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.OpenArray(t.Context(), view(t, formattest.Folder(t, "testdata/lz4/store")), "", options()))(t)
 	got, _, err := zarr.Read[int32](t.Context(), a, zarr.Sel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for x := range int64(50) {
 		for y := range int64(30) {
 			want := int32((x*1000 + y) * 2654435761)
@@ -118,10 +100,7 @@ func TestBlockModes(t *testing.T) {
 			if tt.edge != "" {
 				files["1/0"] = tt.edge
 			}
-			a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options()))(t)
 			got, _, err := zarr.Read[uint8](t.Context(), a, zarr.Sel())
 			if !errors.Is(err, tt.wantErr) || err != nil && !strings.Contains(err.Error(), tt.wantErrSaysA) {
 				t.Fatalf("error %v, want %v with %q", err, tt.wantErr, tt.wantErrSaysA)
@@ -141,14 +120,9 @@ func TestStrings(t *testing.T) {
 		"0/0":             block(1, []uint32{2, 2}, 12, "a\x00bcd\x00\x00äö\x00"),
 		"1/0":             block(1, []uint32{1, 2}, 4, "e\x00f\x00"),
 	}
-	a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options()))(t)
 	got, _, err := zarr.Read[string](t.Context(), a, zarr.Sel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if want := "a,,bcd,äö,e,f"; strings.Join(got, ",") != want {
 		t.Fatalf("%q, want %s", got, want)
 	}
@@ -162,10 +136,7 @@ func TestStrings(t *testing.T) {
 		"\x00\x01",
 	} {
 		files["0/0"] = bad
-		a, err := zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(zarr.OpenArray(t.Context(), view(t, formattest.Store(t, files)), "", options()))(t)
 		if got, _, err := zarr.Read[string](t.Context(), a, zarr.Sel()); !errors.Is(err, zarr.ErrCorrupt) {
 			t.Errorf("block %q: %q, %v, want ErrCorrupt", bad, got, err)
 		}
@@ -235,10 +206,7 @@ func TestAttributes(t *testing.T) {
 		"":  `{"b":null,"a":1,"dimensions":[1]}`,
 		"d": `{"z":"<ä>","n5":"mine","axes":["time"]}`,
 	} {
-		n, err := zarr.Open(t.Context(), v, path, options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(zarr.Open(t.Context(), v, path, options()))(t)
 		got := "{"
 		for name, value := range n.Meta().Attributes.All() {
 			got += `"` + name + `":` + string(value) + ","

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -20,15 +21,10 @@ func source(t testing.TB) *kv.Mem {
 	t.Helper()
 	m := kv.NewMem()
 	attrs := func(text string) zarr.Attributes {
-		a, err := zarr.ParseAttributes([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(zarr.ParseAttributes([]byte(text)))(t)
 		return a
 	}
-	if _, err := zarr.CreateGroup(t.Context(), m, "", attrs(`{"title":"x","nested":{"a":[1,null]}}`), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zarr.CreateGroup(t.Context(), m, "", attrs(`{"title":"x","nested":{"a":[1,null]}}`), nil))(t)
 	array := func(path string, spec zarr.Spec) {
 		a, err := zarr.Create(t.Context(), m, path, spec, nil)
 		if err != nil {
@@ -62,13 +58,8 @@ func source(t testing.TB) *kv.Mem {
 	array("v2", zarr.Spec{Version: zarr.V3, Shape: []int64{4}, Chunks: []int64{9}, DataType: "int32", Attributes: attrs(`{"units":"m"}`)})
 	array("text", zarr.Spec{Shape: []int64{3, 5}, Chunks: []int64{2, 2}, DataType: "string"})
 	array("none", zarr.Spec{Shape: []int64{0, 5}, Chunks: []int64{2, 2}, DataType: "uint8"})
-	sparse, err := zarr.Create(t.Context(), m, "fill", zarr.Spec{Shape: []int64{6}, Chunks: []int64{2}, DataType: "int16", FillValue: json.RawMessage("7")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := zarr.Write(t.Context(), sparse, zarr.Sel(zarr.Slice(2, 4, 1)), []int16{0, 0}); err != nil {
-		t.Fatal(err)
-	}
+	sparse := must.Get(zarr.Create(t.Context(), m, "fill", zarr.Spec{Shape: []int64{6}, Chunks: []int64{2}, DataType: "int16", FillValue: json.RawMessage("7")}, nil))(t)
+	must.Do(t, zarr.Write(t.Context(), sparse, zarr.Sel(zarr.Slice(2, 4, 1)), []int16{0, 0}))
 	return m
 }
 
@@ -86,14 +77,9 @@ func same(t *testing.T, got, want kv.Reader) {
 	t.Helper()
 	n := 0
 	for node, err := range zarr.Walk(t.Context(), want, "", options()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		n++
-		other, err := zarr.Open(t.Context(), got, node.Path(), options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(zarr.Open(t.Context(), got, node.Path(), options()))(t)
 		for name, value := range node.Meta().Attributes.All() {
 			if v, ok := other.Meta().Attributes.Get(name); !ok || !bytes.Equal(v, value) {
 				t.Errorf("/%s: attribute %s is %s, want %s", node.Path(), name, v, value)
@@ -123,9 +109,7 @@ func values(t *testing.T, a *zarr.Array) string {
 	t.Helper()
 	if a.Type().Variable() {
 		list, _, err := zarr.Read[string](t.Context(), a, zarr.Sel())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return fmt.Sprintf("%q", list)
 	}
 	n := int64(a.Type().Size())
@@ -133,9 +117,7 @@ func values(t *testing.T, a *zarr.Array) string {
 		n *= s
 	}
 	b := make([]byte, n)
-	if err := a.ReadBytes(t.Context(), zarr.Sel(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ReadBytes(t.Context(), zarr.Sel(), b))
 	return fmt.Sprintf("%x", b)
 }
 
@@ -146,20 +128,12 @@ func TestWrite(t *testing.T) {
 		t.Run(compression, func(t *testing.T) {
 			dst := kv.NewMem()
 			wrote := int64(0)
-			if err := write(t, dst, src, "", formats.WriteOptions{Compression: compression}, func(n int64) { wrote += n }); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, write(t, dst, src, "", formats.WriteOptions{Compression: compression}, func(n int64) { wrote += n }))
 			same(t, view(t, dst), src)
 			total := int64(0)
-			keys, err := kv.Keys(t.Context(), dst, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			keys := must.Get(kv.Keys(t.Context(), dst, ""))(t)
 			for _, key := range keys {
-				b, err := kv.Get(t.Context(), dst, key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(kv.Get(t.Context(), dst, key))(t)
 				total += int64(len(b))
 				if strings.HasSuffix(key, "zarr.json") {
 					t.Errorf("key %s", key)
@@ -189,25 +163,19 @@ func compact(text []byte) ([]byte, error) {
 // chunks, those at the border are cut, and those of zeros missing.
 func TestWritePart(t *testing.T) {
 	src, dst := source(t), kv.NewMem()
-	if err := write(t, dst, src, "g/h", formats.WriteOptions{Compression: "raw"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(t, dst, src, "g/h", formats.WriteOptions{Compression: "raw"}, nil))
 	text, err := kv.Get(t.Context(), dst, "sharded/attributes.json")
 	if want := `{"axes":["x","y"],"dimensions":[9,8],"blockSize":[3,2],"dataType":"uint16","compression":{"type":"raw"}}`; err != nil || string(text) != want {
 		t.Fatalf("%s, %v, want %s", text, err, want)
 	}
 	dst = kv.NewMem()
-	if err := write(t, dst, src, "g/uint8", formats.WriteOptions{Compression: "raw"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(t, dst, src, "g/uint8", formats.WriteOptions{Compression: "raw"}, nil))
 	edge, err := kv.Get(t.Context(), dst, "2/2")
 	if err != nil || len(edge) != 12+1 || edge[7] != 1 || edge[11] != 1 {
 		t.Fatalf("a block at the border: % x, %v", edge, err)
 	}
 	dst = kv.NewMem()
-	if err := write(t, dst, src, "fill", formats.WriteOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(t, dst, src, "fill", formats.WriteOptions{}, nil))
 	for key, want := range map[string]bool{"0": true, "1": false, "2": true} {
 		if ok, err := kv.Exists(t.Context(), dst, key); ok != want || err != nil {
 			t.Errorf("block %s: %v, %v", key, ok, err)
@@ -235,9 +203,7 @@ func TestWriteRefuses(t *testing.T) {
 		"large":      {zarr.Spec{Shape: []int64{1 << 32}, Chunks: []int64{1 << 29}, DataType: "uint32"}, "2 GiB"},
 	} {
 		src, dst := source(t), kv.NewMem()
-		if _, err := zarr.Create(t.Context(), src, "g/odd", tt.spec, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(zarr.Create(t.Context(), src, "g/odd", tt.spec, nil))(t)
 		err := write(t, dst, src, "", formats.WriteOptions{}, nil)
 		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "/g/odd") {
 			t.Errorf("%s: %v, want ErrUnsupported of /g/odd with %q", name, err, tt.says)

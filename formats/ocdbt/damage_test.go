@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -54,10 +55,7 @@ func TestDamage(t *testing.T) {
 	for _, name := range goldens {
 		t.Run(name, func(t *testing.T) {
 			files := load(t, "testdata/"+name+"/db")
-			want, err := use(t.Context(), files, "", -1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(use(t.Context(), files, "", -1))(t)
 			damaged := 0
 			check := func(what string, off int) {
 				t.Helper()
@@ -76,17 +74,10 @@ func TestDamage(t *testing.T) {
 				}
 			}
 			for path, err := range files.List(t.Context(), kv.ListOptions{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				good, err := files.Get(t.Context(), path, kv.All())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
+				good := must.Get(files.Get(t.Context(), path, kv.All()))(t)
 				set := func(b []byte) {
-					if err := files.Set(t.Context(), path, b); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, files.Set(t.Context(), path, b))
 				}
 				for i := 0; i < len(good); i += 1 + len(good)/12 {
 					bad := slices.Clone(good)
@@ -96,9 +87,7 @@ func TestDamage(t *testing.T) {
 					set(good[:i])
 					check(path+" cut", i)
 				}
-				if err := files.Delete(t.Context(), path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, files.Delete(t.Context(), path))
 				if path != manifestName && !strings.HasPrefix(path, numberedName) {
 					check(path+" deleted", 0)
 				}
@@ -123,9 +112,7 @@ func TestNumberedManifestRemoved(t *testing.T) {
 		t.Errorf("without a list: %v", err)
 	}
 	for path := range files.List(t.Context(), kv.ListOptions{Prefix: "manifest.0"}) {
-		if err := files.Delete(t.Context(), path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, files.Delete(t.Context(), path))
 	}
 	set, err = Open(t.Context(), files, nil)
 	if err != nil || set.Version().ID != "" || len(contents(t, files, set)) != 0 {
@@ -182,9 +169,7 @@ func TestBombs(t *testing.T) {
 	paths = column(paths, n, 0)
 	paths = append(paths, make([]byte, 65_000+n)...)
 	zeros, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, frame := range map[string][]byte{
 		"keys":    encodeFrame(magicNode, keys, nil),
 		"paths":   encodeFrame(magicNode, paths, nil),

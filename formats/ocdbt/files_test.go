@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // The paths of data files: index.rst, "Data file table format".
@@ -54,25 +55,16 @@ func TestDataFileTable(t *testing.T) {
 
 // A frame of zstd need not say how long it is, nor compress little.
 func TestZstdWithoutSize(t *testing.T) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enc := must.Get(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)))(t)
 	for _, n := range []int{10, 255, 256, 300_000, leastNode - 1, leastNode} {
 		want := bytes.Repeat([]byte("abcdefghij"), n/10)
 		var stream bytes.Buffer // without the size
 		enc.Reset(&stream)
 		for _, b := range [][]byte{want[:len(want)/2], want[len(want)/2:]} {
-			if _, err := enc.Write(b); err != nil {
-				t.Fatal(err)
-			}
-			if err := enc.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(enc.Write(b))(t)
+			must.Do(t, enc.Flush())
 		}
-		if err := enc.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Close())
 		for _, b := range [][]byte{stream.Bytes(), enc.EncodeAll(want, nil)} {
 			if got, err := decodeZstd(b, leastNode); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes from %d: %d, %v", len(want), len(b), len(got), err)

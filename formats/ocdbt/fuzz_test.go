@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -24,10 +25,7 @@ func bodies(f *testing.F, magic uint32, fn func(body []byte)) {
 	for _, dir := range dirs {
 		files := load(f, dir)
 		for path := range files.List(f.Context(), kv.ListOptions{}) {
-			b, err := files.Get(f.Context(), path, kv.All())
-			if err != nil {
-				f.Fatal(err)
-			}
+			b := must.Get(files.Get(f.Context(), path, kv.All()))(f)
 			want := binary.BigEndian.AppendUint32(nil, magic)
 			for at := bytes.Index(b, want); at >= 0; at = bytes.Index(b, want) {
 				b = b[at:]
@@ -92,10 +90,7 @@ func FuzzDecodeManifest(f *testing.F) {
 		if m.numbered {
 			return // which is not written
 		}
-		again, err := decodeManifest(m.encode(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(decodeManifest(m.encode(nil)))(t)
 		if len(again.versions) != len(m.versions) || len(again.nodes) != len(m.nodes) || again.config != m.config {
 			t.Errorf("%v, then %v", m, again)
 		}
@@ -170,10 +165,7 @@ func FuzzStore(f *testing.F) {
 		files := load(f, "testdata/"+name+"/db")
 		n := 0
 		for path := range files.List(f.Context(), kv.ListOptions{}) {
-			b, err := files.Get(f.Context(), path, kv.All())
-			if err != nil {
-				f.Fatal(err)
-			}
+			b := must.Get(files.Get(f.Context(), path, kv.All()))(f)
 			f.Add(uint8(i), uint8(n), b, "v3")
 			n++
 		}

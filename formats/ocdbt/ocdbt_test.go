@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -26,29 +27,18 @@ func load(t testing.TB, dir string) *kv.Mem {
 	root := os.DirFS(dir)
 	matches := 0
 	for _, pattern := range []string{"*", "*/*"} {
-		names, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(filepath.Glob(filepath.Join(dir, pattern)))(t)
 		for _, name := range names {
 			name, _ = filepath.Rel(dir, name)
 			name = filepath.ToSlash(name)
-			f, err := root.Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(root.Open(name))(t)
 			info, _ := f.Stat()
 			f.Close()
 			if info.IsDir() {
 				continue
 			}
-			b, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := mem.Set(t.Context(), name, b); err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
+			must.Do(t, mem.Set(t.Context(), name, b))
 			matches++
 		}
 	}
@@ -74,9 +64,7 @@ func readGolden(t testing.TB, name string) (*kv.Mem, []map[string][]byte, golden
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name, "expect.json"))
 	var g golden
-	if err := errors.Join(err, json.Unmarshal(b, &g)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, json.Unmarshal(b, &g)))
 	var versions []map[string][]byte
 	for _, v := range g.Versions {
 		want := map[string][]byte{}
@@ -85,9 +73,7 @@ func readGolden(t testing.TB, name string) (*kv.Mem, []map[string][]byte, golden
 		}
 		for k, x := range v.Any {
 			var key []byte
-			if err := json.Unmarshal([]byte(`"`+k+`"`), &key); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(`"`+k+`"`), &key))
 			want[string(key)] = x
 		}
 		versions = append(versions, want)
@@ -101,10 +87,7 @@ func bytesOf(t testing.TB, files kv.Reader, r refs.Reference) []byte {
 	if r.Inline() {
 		return r.Data
 	}
-	b, err := files.Get(context.Background(), r.URL, kv.Span(r.Offset, r.Length))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(files.Get(context.Background(), r.URL, kv.Span(r.Offset, r.Length)))(t)
 	return b
 }
 
@@ -112,9 +95,7 @@ func contents(t testing.TB, files kv.Reader, set refs.Set) map[string][]byte {
 	t.Helper()
 	got, last := map[string][]byte{}, ""
 	for e, err := range set.Entries(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Key <= last {
 			t.Fatalf("%q after %q", e.Key, last)
 		}
@@ -149,14 +130,11 @@ func TestGolden(t *testing.T) {
 			for i, v := range g.Versions {
 				var mu sync.Mutex
 				var told []string
-				set, err := Open(t.Context(), files, &formats.Options{Version: v.Version, Skipped: func(key string) {
+				set := must.Get(Open(t.Context(), files, &formats.Options{Version: v.Version, Skipped: func(key string) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, key)
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}}))(t)
 				want, skipped := without(versions[i])
 				if got := contents(t, files, set); !equalMaps(got, want) {
 					t.Fatalf("%s: %d keys, want %d: %q", v.Version, len(got), len(want), slices.Sorted(maps.Keys(got)))
@@ -209,9 +187,7 @@ func checkLookups(t *testing.T, files kv.Reader, set *Set, all map[string][]byte
 		for _, after := range append([]string{"", "dir1/k2", "deep/nnn"}, keys[:min(len(keys), 12)]...) {
 			var listed []string
 			for key, err := range set.List(t.Context(), kv.ListOptions{Prefix: prefix, After: after}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				listed = append(listed, key)
 			}
 			var wanted []string
@@ -236,9 +212,7 @@ func checkVersions(t *testing.T, files kv.Reader, all []*Set) {
 		}
 		at := i
 		for h, err := range set.History(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want := all[at].Version()
 			if h.ID != want.ID || !slices.Equal(h.Parents, want.Parents) || !h.Time.Equal(want.Time) {
 				t.Errorf("history: %v, want %v", h, want)
@@ -290,9 +264,7 @@ func checkChanges(t *testing.T, files kv.Reader, all []*Set, versions []map[stri
 			now, _ := without(versions[i])
 			last := ""
 			for c, err := range set.Changes(t.Context(), since) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if c.Key <= last {
 					t.Errorf("%q after %q", c.Key, last)
 				}

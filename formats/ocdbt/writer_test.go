@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/refs"
 )
@@ -66,9 +67,7 @@ func TestWriter(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, uint64(i)))
 			files := kv.NewMem()
 			w, err := NewWriter(files, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			now := map[string][]byte{}
 			var versions []map[string][]byte
 			commits := 70
@@ -122,18 +121,13 @@ func TestWriter(t *testing.T) {
 			if _, err := Open(t.Context(), files, nil); !errors.Is(err, formats.ErrFormat) {
 				t.Errorf("before Finish: %v", err)
 			}
-			if err := w.Finish(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Finish(t.Context(), nil))
 			if _, err := w.Commit(t.Context(), next("", began), each(nil)); !errors.Is(err, kv.ErrClosed) {
 				t.Error(err)
 			}
 			var all []*Set
 			for n, want := range versions {
-				set, err := Open(t.Context(), files, &formats.Options{Version: fmt.Sprintf("v%d", n+1)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := must.Get(Open(t.Context(), files, &formats.Options{Version: fmt.Sprintf("v%d", n+1)}))(t)
 				if got := contents(t, files, set); !equalMaps(got, want) {
 					t.Fatalf("v%d: %d keys, want %d", n+1, len(got), len(want))
 				}
@@ -169,10 +163,7 @@ func TestWriterRefuses(t *testing.T) {
 		}
 	}
 	files := kv.NewMem()
-	w, err := NewWriter(files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(NewWriter(files, nil))(t)
 	bad := errors.New("bad")
 	if _, err := w.Commit(t.Context(), next("", began), func(yield func(formats.Change, error) bool) { yield(formats.Change{}, bad) }); !errors.Is(err, bad) {
 		t.Error(err)
@@ -203,25 +194,16 @@ func TestWriterRefuses(t *testing.T) {
 	}
 	w, _ = NewWriter(files, nil)
 	odd := []formats.Change{set("", "1"), set("\xff", "2"), set("ok", "3"), set(strings.Repeat("k", maxKey), "4")}
-	if _, err := w.Commit(t.Context(), next("", began), each(odd)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Finish(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Commit(t.Context(), next("", began), each(odd)))(t)
+	must.Do(t, w.Finish(t.Context(), nil))
 	var told []string
-	set, err := Open(t.Context(), files, &formats.Options{Skipped: func(key string) { told = append(told, key) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(Open(t.Context(), files, &formats.Options{Skipped: func(key string) { told = append(told, key) }}))(t)
 	if got := contents(t, files, set); len(got) != 2 || string(got["ok"]) != "3" || !slices.Equal(told, []string{"", "\xff"}) {
 		t.Errorf("%d keys, skipped %q", len(got), told)
 	}
 	empty := kv.NewMem()
 	w, _ = NewWriter(empty, nil)
-	if err := w.Finish(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Finish(t.Context(), nil))
 	if set, err := Open(t.Context(), empty, nil); err != nil || set.Version().ID != "v1" {
 		t.Errorf("%v, %v", set, err)
 	}
@@ -244,26 +226,17 @@ func (c *counted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 // the changes of a commit, the nodes on the way and no others.
 func TestCost(t *testing.T) {
 	files := kv.NewMem()
-	w, err := NewWriter(files, &WriterOptions{NodeBytes: 4 << 10, InlineBytes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(NewWriter(files, &WriterOptions{NodeBytes: 4 << 10, InlineBytes: -1}))(t)
 	var first []formats.Change
 	for i := range 20_000 {
 		first = append(first, set(fmt.Sprintf("a%d/c/%d", i%5, i), "value"))
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
-	if _, err := w.Commit(t.Context(), next("", began), each(first)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Commit(t.Context(), next("", began), each(first)))(t)
 	for i := range 599 {
-		if _, err := w.Commit(t.Context(), next(fmt.Sprintf("v%d", i+1), began.AddDate(0, 0, i+1)), each([]formats.Change{set(fmt.Sprintf("a3/c/%d", i*5+3), "other")})); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Commit(t.Context(), next(fmt.Sprintf("v%d", i+1), began.AddDate(0, 0, i+1)), each([]formats.Change{set(fmt.Sprintf("a3/c/%d", i*5+3), "other")})))(t)
 	}
-	if err := w.Finish(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Finish(t.Context(), nil))
 	if w.root.height < 2 {
 		t.Fatalf("the tree has height %d", w.root.height)
 	}
@@ -275,9 +248,7 @@ func TestCost(t *testing.T) {
 	}{
 		{"open v300", 3, func(set *Set) int { return 1 }},
 		{"lookup", 3 + path, func(set *Set) int {
-			if _, err := set.Lookup(t.Context(), "a2/c/7777"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(set.Lookup(t.Context(), "a2/c/7777"))(t)
 			return 1
 		}},
 		{"lookup of none", 3 + path, func(set *Set) int {
@@ -312,10 +283,7 @@ func TestCost(t *testing.T) {
 		}},
 	} {
 		c := &counted{Reader: files}
-		set, err := Open(t.Context(), c, &formats.Options{Version: "v300"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(Open(t.Context(), c, &formats.Options{Version: "v300"}))(t)
 		if n := test.use(set); n < 0 || test.name != "list" && n != 1 {
 			t.Errorf("%s: %d", test.name, n)
 		}
@@ -329,10 +297,7 @@ func TestCost(t *testing.T) {
 	}
 	data, count := 0, 0
 	for path := range files.List(t.Context(), kv.ListOptions{}) {
-		b, err := kv.Get(t.Context(), files, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(kv.Get(t.Context(), files, path))(t)
 		data, count = data+len(b), count+1
 	}
 	t.Logf("%d bytes in %d files, height %d", data, count, w.root.height)

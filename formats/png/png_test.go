@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/formats/png"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
@@ -21,10 +22,7 @@ func TestGolden(t *testing.T) {
 // Sizes in the header that the file cannot have are refused before memory is reserved.
 func TestHostile(t *testing.T) {
 	f := png.Format()
-	data, err := os.ReadFile("testdata/rgb8.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/rgb8.png"))(t)
 	formattest.Cut(t, f, formattest.Registry(f), data, len(data)-16)
 	huge := slices.Clone(data)
 	copy(huge[16:], "\x7f\xff\xff\xff\x7f\xff\xff\xff")

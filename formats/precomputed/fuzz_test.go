@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
@@ -59,10 +60,7 @@ func TestMorton(t *testing.T) {
 func FuzzInfo(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(info, oneScale("k", "")+","+oneScale("l", ""))))
 	for _, name := range volumes {
-		text, err := os.ReadFile("testdata/" + name + "/vol/info")
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("testdata/" + name + "/vol/info"))(f)
 		f.Add(text)
 	}
 	reg := registry()
@@ -118,27 +116,12 @@ func FuzzDecode(f *testing.F) {
 	reg := registry()
 	var bound []*codecs.Bound
 	for i, name := range []string{"compressed_segmentation_uint32", "compressed_segmentation_uint64", "jpeg", "png"} {
-		text, err := os.ReadFile("testdata/" + name + "/vol/info")
-		if err != nil {
-			f.Fatal(err)
-		}
-		v, err := parseInfo(text)
-		if err != nil {
-			f.Fatal(err)
-		}
-		m, err := meta.ParseV3(v.array(v.Scales[0], ""), reg)
-		if err != nil {
-			f.Fatal(err)
-		}
-		b, err := m.Codecs.Bind(codecs.Rep{Type: m.Type, Shape: []int{8, 8, 8, int(m.Shape[3])}, Fill: m.Fill})
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("testdata/" + name + "/vol/info"))(f)
+		v := must.Get(parseInfo(text))(f)
+		m := must.Get(meta.ParseV3(v.array(v.Scales[0], ""), reg))(f)
+		b := must.Get(m.Codecs.Bind(codecs.Rep{Type: m.Type, Shape: []int{8, 8, 8, int(m.Shape[3])}, Fill: m.Fill}))(f)
 		bound = append(bound, b)
-		chunk, err := os.ReadFile("testdata/" + name + "/vol/k/0-8_0-8_0-8")
-		if err != nil {
-			f.Fatal(err)
-		}
+		chunk := must.Get(os.ReadFile("testdata/" + name + "/vol/k/0-8_0-8_0-8"))(f)
 		f.Add(chunk, uint8(i))
 		r := rand.New(rand.NewPCG(1, uint64(i)))
 		for range 8 {

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/refs"
@@ -28,10 +29,7 @@ var volumes = []string{
 func TestOtherWriters(t *testing.T) {
 	for _, name := range volumes {
 		t.Run(name, func(t *testing.T) {
-			want, err := os.ReadFile("testdata/" + name + "/data.bin")
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile("testdata/" + name + "/data.bin"))(t)
 			files := formattest.Folder(t, "testdata/"+name+"/vol")
 			key := "k"
 			if name == "raw" {
@@ -39,9 +37,7 @@ func TestOtherWriters(t *testing.T) {
 			}
 			for path, files := range map[string]kv.Reader{"": files, key: readerOnly{files}} {
 				a, got, err := read(t, view(t, files), path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				tolerance := 0
 				if name == "jpeg" {
 					tolerance = 2 // of the decoder
@@ -75,14 +71,9 @@ func TestList(t *testing.T) {
 		want := 18
 		var keys [2][]string
 		for i, files := range []kv.Reader{files, readerOnly{files}} {
-			s, err := open(t.Context(), formats.Base{Files: files}, formats.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(open(t.Context(), formats.Base{Files: files}, formats.Options{}))(t)
 			for e, err := range s.Entries(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				keys[i] = append(keys[i], e.Key)
 				ref, err := s.Lookup(t.Context(), e.Key)
 				ref.Optional = false
@@ -113,10 +104,7 @@ func TestScales(t *testing.T) {
 		"8_8_40/-1-1_10-12_5-6": "\x01\x00\x02\x00\x03\x00\x04\x00\x11\x00\x12\x00\x13\x00\x14\x00",
 		"b/1-2_10-12_5-6":       "\x05\x00\x06\x00\x15\x00\x16\x00",
 	}))
-	g, err := zarr.OpenGroup(t.Context(), v, "", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(zarr.OpenGroup(t.Context(), v, "", options()))(t)
 	for name, want := range map[string]string{
 		"type": `"segmentation"`, "mesh": `"m"`,
 		"multiscales": `[{"axes":[{"name":"x","type":"space","unit":"nanometer"},{"name":"y","type":"space","unit":"nanometer"},{"name":"z","type":"space","unit":"nanometer"},{"name":"channel","type":"channel"}],` +
@@ -139,9 +127,7 @@ func TestScales(t *testing.T) {
 	}
 	var paths []string
 	for n, err := range zarr.Walk(t.Context(), v, "", options()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		paths = append(paths, n.Path())
 	}
 	if !slices.Equal(paths, []string{"", "8_8_40", "b"}) {
@@ -155,10 +141,7 @@ func TestKeys(t *testing.T) {
 		"a/b,c": "0,1", "a,a": "0,1", "__a,b": "0,1", "zarr.json,b": "0,1", "a,b": "a,b", "c,./d": "c,d",
 	} {
 		one, two, _ := strings.Cut(keys, ",")
-		v, err := parseInfo(fmt.Appendf(nil, info, oneScale(one, "")+","+oneScale(two, "")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(parseInfo(fmt.Appendf(nil, info, oneScale(one, "")+","+oneScale(two, ""))))(t)
 		if got := v.Scales[0].name + "," + v.Scales[1].name; got != want {
 			t.Errorf("%s: %s, want %s", keys, got, want)
 		}
@@ -189,20 +172,13 @@ func TestCompressedFiles(t *testing.T) {
 		raw := []byte(strings.Repeat("\x01\x00", 8))
 		if codec != nil {
 			chain, err := reg.ParseV3(json.RawMessage(`["bytes",` + string(codec) + `]`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := chain.Bind(codecs.Rep{Type: typeOf("uint8"), Shape: []int{len(raw)}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			b := must.Get(chain.Bind(codecs.Rep{Type: typeOf("uint8"), Shape: []int{len(raw)}}))(t)
 			if raw, err = b.Encode(nil, raw); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := m.Set(t.Context(), "k/-1-1_10-12_5-6"+suffix, raw); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Set(t.Context(), "k/-1-1_10-12_5-6"+suffix, raw))
 		_, got, err := read(t, view(t, m), "")
 		if codec == nil {
 			if !errors.Is(err, codecs.ErrUnknown) || !strings.Contains(err.Error(), suffix) {
@@ -316,17 +292,11 @@ func TestDetect(t *testing.T) {
 // minishard index, once.
 func TestIndexesAreReadOnce(t *testing.T) {
 	counted, count := kvtest.Count(readerOnly{formattest.Folder(t, "testdata/sharded_murmur_gzip/vol")})
-	s, err := open(t.Context(), formats.Base{Files: counted}, formats.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(open(t.Context(), formats.Base{Files: counted}, formats.Options{}))(t)
 	count.Reset()
 	var first refs.Reference
 	for i := range 3 {
-		ref, err := s.Lookup(t.Context(), "c/1/2/0/0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(s.Lookup(t.Context(), "c/1/2/0/0"))(t)
 		if i == 0 {
 			first = ref
 		} else if ref.Offset != first.Offset || ref.Length != first.Length {

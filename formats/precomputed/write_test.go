@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -18,10 +19,7 @@ import (
 // source makes an array whose element i is f(i) in C order.
 func source(t testing.TB, m *kv.Mem, path string, spec zarr.Spec, f func(i int) uint64) *zarr.Array {
 	t.Helper()
-	a, err := zarr.Create(t.Context(), m, path, spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), m, path, spec, nil))(t)
 	n, size := 1, a.Type().Size()
 	for _, s := range a.Shape() {
 		n *= int(s)
@@ -30,27 +28,20 @@ func source(t testing.TB, m *kv.Mem, path string, spec zarr.Spec, f func(i int) 
 	for i := range n {
 		b = binary.LittleEndian.AppendUint64(b, f(i))[:(i+1)*size]
 	}
-	if err := a.WriteBytes(t.Context(), zarr.Sel(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.WriteBytes(t.Context(), zarr.Sel(), b))
 	return a
 }
 
 func compact(t testing.TB, text []byte) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Compact(&b, text))
 	return b.String()
 }
 
 func attributes(t testing.TB, text string) zarr.Attributes {
 	t.Helper()
-	a, err := zarr.ParseAttributes([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.ParseAttributes([]byte(text)))(t)
 	return a
 }
 
@@ -102,9 +93,7 @@ func TestWrite(t *testing.T) {
 				t.Fatal(layout, err)
 			}
 			want := make([]byte, 13*9*11*2*a.Type().Size())
-			if err := a.ReadBytes(t.Context(), zarr.Sel(), want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.ReadBytes(t.Context(), zarr.Sel(), want))
 			for _, files := range []kv.Reader{dst, readerOnly{dst}} {
 				b, got, err := read(t, view(t, files), "4_4_40.5")
 				if err != nil || !bytes.Equal(got, want) {
@@ -116,10 +105,7 @@ func TestWrite(t *testing.T) {
 					}
 				}
 			}
-			keys, err := kv.Keys(t.Context(), dst, "4_4_40.5/")
-			if err != nil {
-				t.Fatal(err)
-			}
+			keys := must.Get(kv.Keys(t.Context(), dst, "4_4_40.5/"))(t)
 			if sharded := strings.HasSuffix(keys[0], ".shard"); sharded != o.Sharded {
 				t.Errorf("%s: files %q", layout, keys)
 			}
@@ -145,13 +131,9 @@ func TestWriteOrder(t *testing.T) {
 		}
 		source(t, m, "", spec, func(i int) uint64 { return uint64(i) })
 		dst := kv.NewMem()
-		if err := write(t, dst, m, "", layout{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(t, dst, m, "", layout{}))
 		a, got, err := read(t, view(t, dst), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		// The last spatial dimension is the fastest one but for the channels.
 		step := a.Shape()[3]
 		text := strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Shape()), " ", ","), "[]") + ":" + fmt.Sprint(got[0])
@@ -174,20 +156,13 @@ func TestWriteScales(t *testing.T) {
 	ngff := `{"name":"brain","ome":{"version":"0.5","multiscales":[{
 		"axes":[{"name":"z","type":"space","unit":"micrometer"},{"name":"y","type":"space","unit":"micrometer"},{"name":"x","type":"space","unit":"nanometer"}],
 		"datasets":[{"path":"s1","coordinateTransformations":[{"type":"scale","scale":[0.04,0.008,8]}]},{"path":"s0","coordinateTransformations":[{"type":"scale","scale":[0.04,0.004,4]}]}]}]}}`
-	if _, err := zarr.CreateGroup(t.Context(), m, "v", attributes(t, ngff), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zarr.CreateGroup(t.Context(), m, "v", attributes(t, ngff), nil))(t)
 	names := []string{"z", "y", "x"}
 	source(t, m, "v/s1", zarr.Spec{Shape: []int64{2, 4, 4}, DataType: "uint8", DimensionNames: names, Attributes: attributes(t, `{"note":"half"}`)}, func(i int) uint64 { return 1 })
 	source(t, m, "v/s0", zarr.Spec{Shape: []int64{2, 8, 8}, DataType: "uint8", DimensionNames: names}, func(i int) uint64 { return 2 })
 	dst := kv.NewMem()
-	if err := write(t, dst, m, "v", layout{WriteOptions: sharded}); err != nil {
-		t.Fatal(err)
-	}
-	text, err := kv.Get(t.Context(), dst, "info")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(t, dst, m, "v", layout{WriteOptions: sharded}))
+	text := must.Get(kv.Get(t.Context(), dst, "info"))(t)
 	v, err := parseInfo(text)
 	if err != nil || len(v.Scales) != 2 || v.Scales[0].name != "s0" || string(v.Scales[0].Resolution) != "[4,4,40]" || string(v.Scales[1].Resolution) != "[8,8,40]" {
 		t.Fatalf("%s, %v", text, err)
@@ -224,9 +199,7 @@ func TestWriteRefuses(t *testing.T) {
 	} {
 		m, dst := kv.NewMem(), kv.NewMem()
 		source(t, m, "a", zarr.Spec{Shape: []int64{2, 2, 2}, DataType: "uint8"}, func(int) uint64 { return 1 })
-		if _, err := zarr.Create(t.Context(), m, "odd", s, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(zarr.Create(t.Context(), m, "odd", s, nil))(t)
 		err := write(t, dst, m, "", layout{})
 		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "/odd") {
 			t.Errorf("%v, want ErrUnsupported of /odd with %q", err, says)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -79,10 +80,7 @@ func TestStage(t *testing.T) {
 		{[]int{2, 3}, func([]byte, []byte, Info) ([]byte, error) { panic("boom") }, false},
 	} {
 		k.Decode = c.decode
-		s, err := bind(c.shape, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(bind(c.shape, 8))(t)
 		got, err := s.Decode([]byte("x"), []byte("pixels"))
 		if c.ok && (err != nil || string(got) != "xpixels") || !c.ok && (!errors.Is(err, codecs.ErrCorrupt) || string(got) != "x") {
 			t.Errorf("%v: %q, %v", c.shape, got, err)

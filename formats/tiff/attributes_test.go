@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -14,14 +15,9 @@ func attributes(t *testing.T, view kv.Reader, path string) map[string]any {
 	if path != "" {
 		path += "/"
 	}
-	b, err := kv.Get(t.Context(), view, path+"zarr.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(kv.Get(t.Context(), view, path+"zarr.json"))(t)
 	var doc struct{ Attributes map[string]any }
-	if err := json.Unmarshal(b, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &doc))
 	return doc.Attributes
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/formats/tiff"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -56,10 +57,7 @@ func plain(more ...field) []field {
 const pixels = "\x01\x02\x03\x04\x05\x06\x07\x08"
 
 func TestMade(t *testing.T) {
-	view, err := formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain())), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain())), formattest.Name))(t)
 	if _, b, err := formattest.Read(t.Context(), view, registry(), ""); err != nil || string(b) != pixels {
 		t.Errorf("read %v, %v", b, err)
 	}
@@ -105,10 +103,7 @@ func TestUnsupported(t *testing.T) {
 			formattest.Refused(t, tiff.Format(), file(pixels, plain(f)), formats.ErrUnsupported)
 		})
 	}
-	view, err := formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain(field{259, 3, 1, 6}), plain())), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain(field{259, 3, 1, 6}), plain())), formattest.Name))(t)
 	reasons, _ := attributes(t, view, "")["unsupported"].(map[string]any)
 	if s, _ := reasons["0"].(string); s == "" {
 		t.Errorf("attributes of the group: %v", reasons)
@@ -117,10 +112,7 @@ func TestUnsupported(t *testing.T) {
 		t.Errorf("the other page: %v, %v", b, err)
 	}
 	// A codec that others have is named in the document.
-	view, err = formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain(field{259, 3, 1, 34712}))), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view = must.Get(formattest.Open(t.Context(), tiff.Format(), formattest.Files(file(pixels, plain(field{259, 3, 1, 34712}))), formattest.Name))(t)
 	if _, _, err := formattest.Read(t.Context(), view, registry(), ""); !errors.Is(err, codecs.ErrUnknown) {
 		t.Errorf("JPEG 2000: %v", err)
 	}
@@ -131,10 +123,7 @@ func TestCut(t *testing.T) {
 	formattest.Cut(t, tiff.Format(), registry(), read(t, "pillow_rgb8.tiff"), 0)
 	// Pixels are missing alone.
 	data := file(pixels, plain(field{273, 4, 1, 200}))
-	view, err := formattest.Open(t.Context(), tiff.Format(), formattest.Files(data), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(formattest.Open(t.Context(), tiff.Format(), formattest.Files(data), formattest.Name))(t)
 	if _, _, err := formattest.Read(t.Context(), view, registry(), ""); err == nil {
 		t.Error("pixels behind the end of the file are read")
 	}
@@ -145,9 +134,7 @@ func TestSparse(t *testing.T) {
 	view := open(t, "sparse")
 	n := 0
 	for key, err := range view.(kv.Lister).List(t.Context(), kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if n++; key != "zarr.json" && key != "c/0/1/0" {
 			t.Errorf("key %s", key)
 		}
@@ -170,14 +157,8 @@ func TestPackints(t *testing.T) {
 		{`{"bitspersample":12,"runlen":3}`, dtype.NewUint(16), []int{1, 3}, "\xbc\x0a\xef\x0d\x23\x01", "\xab\xcd\xef\x12\x30"},
 		{`{"bitspersample":1}`, dtype.NewBool(), []int{3, 3}, "\x01\x00\x01\x00\x00\x01\x01\x01\x00", "\xa7\x00"},
 	} {
-		chain, err := registry().ParseV3([]byte(`[{"name":"imagecodecs_packints","configuration":` + c.codec + `}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := chain.Bind(codecs.Rep{Type: c.typ, Shape: c.shape})
-		if err != nil {
-			t.Fatal(err)
-		}
+		chain := must.Get(registry().ParseV3([]byte(`[{"name":"imagecodecs_packints","configuration":` + c.codec + `}]`)))(t)
+		b := must.Get(chain.Bind(codecs.Rep{Type: c.typ, Shape: c.shape}))(t)
 		if got, err := b.Decode(nil, []byte(c.stored)); err != nil || string(got) != c.values {
 			t.Errorf("%s: decoded %x, %v", c.codec, got, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/png"
 	"github.com/zarrdb/zarrdb/formats/tiff"
 	"github.com/zarrdb/zarrdb/formats/webp"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -39,32 +40,21 @@ type golden struct {
 
 func goldens(t testing.TB) map[string]golden {
 	t.Helper()
-	b, err := os.ReadFile("testdata/index.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/index.json"))(t)
 	var index map[string]golden
-	if err := json.Unmarshal(b, &index); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &index))
 	return index
 }
 
 func read(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return b
 }
 
 func open(t testing.TB, name string) kv.Reader {
 	t.Helper()
-	view, err := formattest.Open(t.Context(), tiff.Format(), formattest.Files(read(t, name+".tiff")), formattest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(formattest.Open(t.Context(), tiff.Format(), formattest.Files(read(t, name+".tiff")), formattest.Name))(t)
 	return view
 }
 
@@ -80,9 +70,7 @@ func TestGolden(t *testing.T) {
 			view := open(t, name)
 			for path, e := range want.Arrays {
 				a, got, err := formattest.Read(t.Context(), view, r, path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if !slices.Equal(a.Shape(), e.Shape) || a.Type().String() != e.Dtype {
 					t.Errorf("%s: shape %v, %v, want %v, %s", path, a.Shape(), a.Type(), e.Shape, e.Dtype)
 				}

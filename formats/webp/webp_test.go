@@ -8,6 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/formattest"
 	"github.com/zarrdb/zarrdb/formats/webp"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
@@ -22,18 +23,12 @@ func TestGolden(t *testing.T) {
 // animations by name.
 func TestHostile(t *testing.T) {
 	f := webp.Format()
-	data, err := os.ReadFile("testdata/lossy.webp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/lossy.webp"))(t)
 	formattest.Cut(t, f, formattest.Registry(f), data, 0)
 	huge := slices.Clone(data)
 	copy(huge[26:], "\xff\x3f\xff\x3f")
 	formattest.Refused(t, f, huge, formats.ErrFormat)
-	data, err = os.ReadFile("testdata/extended.webp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data = must.Get(os.ReadFile("testdata/extended.webp"))(t)
 	data[20] |= 2
 	formattest.Refused(t, f, data, formats.ErrUnsupported)
 	copy(data[12:], "VP9 ")

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,9 +47,7 @@ func call(t *testing.T, jobs []job, args ...string) []answer {
 	var in, out bytes.Buffer
 	enc := json.NewEncoder(&in)
 	for _, j := range jobs {
-		if err := enc.Encode(j); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(j))
 	}
 	if err := run(bg, args, &in, &out); err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -60,9 +59,7 @@ func call(t *testing.T, jobs []job, args ...string) []answer {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, a)
 	}
 	if len(all) != len(jobs) {
@@ -83,9 +80,7 @@ func written(t *testing.T, jobs []job) (store string, answers []answer) {
 	files := make([]job, len(jobs))
 	for i, j := range jobs {
 		name := filepath.Join(dir, strings.ReplaceAll(j.Path, "/", "-"))
-		if err := os.WriteFile(name, []byte(j.Values), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(j.Values), 0o666))
 		files[i] = job{j.Path, j.Docs, name}
 	}
 	store = filepath.Join(dir, "store")
@@ -108,9 +103,7 @@ func readAll(t *testing.T, store, format string, jobs []job) []answer {
 			}
 		}
 		document := documents[cmp.Or(format, group)]
-		if err := os.WriteFile(filepath.Join(store, group, document[0]), []byte(document[1]), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(store, group, document[0]), []byte(document[1]), 0o666))
 		all = append(all, call(t, own, "read", filepath.Join(store, group))...)
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"maps"
 	"path/filepath"
@@ -20,13 +21,9 @@ var history = `{"options": {"InlineBytes": 8}, "commits": [
 // TestWriteRead reads the values of a history that was written, newest version first.
 func TestWriteRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	if err := write(context.Background(), dir, strings.NewReader(history)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(context.Background(), dir, strings.NewReader(history)))
 	var out bytes.Buffer
-	if err := read(context.Background(), dir, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, read(context.Background(), dir, &out))
 	long := bytes.Repeat([]byte{0, 1, 2}, 40)
 	want := []map[string][]byte{{"YQ==": {2}, "Yw==": {}}, {"YQ==": {2}, "Yg==": long}, {"YQ==": {1}, "Yg==": long}}
 	for lines := json.NewDecoder(&out); ; want = want[1:] {

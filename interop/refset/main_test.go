@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -41,10 +42,7 @@ type value struct {
 // values reads a set.
 func values(t *testing.T, name string) map[string]value {
 	t.Helper()
-	folder, err := dirkv.Open(filepath.Dir(name), &dirkv.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(dirkv.Open(filepath.Dir(name), &dirkv.Options{ReadOnly: true}))(t)
 	defer folder.Close()
 	view, err := refs.Open(bg, folder, filepath.Base(name), nil)
 	if err != nil {
@@ -74,9 +72,7 @@ func values(t *testing.T, name string) map[string]value {
 func TestConvert(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "set.json")
-	if err := os.WriteFile(from, []byte(set), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(from, []byte(set), 0o666))
 	want := values(t, from)
 	if len(want) != 8 || want["a/2"] != (value{url: "s3://bucket/with a long name/data_2.nc", offset: 20, length: 10}) ||
 		want["a/4"] != (value{url: "whole.nc", length: refs.WholeFile}) || want["a/5"].data != "\x00\x01\x02\xff" {
@@ -107,18 +103,11 @@ func TestConvert(t *testing.T) {
 func TestFormats(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "set.json")
-	if err := os.WriteFile(from, []byte(set), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(from, []byte(set), 0o666))
 	members := func(format string) map[string]json.RawMessage {
 		to := filepath.Join(dir, format)
-		if err := convert(bg, from, to, format, 0); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, convert(bg, from, to, format, 0))
+		b := must.Get(os.ReadFile(to))(t)
 		var all map[string]json.RawMessage
 		if err := json.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
 			t.Fatalf("%s: %v", format, err)
@@ -135,9 +124,7 @@ func TestFormats(t *testing.T) {
 		t.Errorf("v1-plain has %v", slices.Sorted(maps.Keys(all)))
 	}
 	to := filepath.Join(dir, "parquet")
-	if err := convert(bg, from, to, "parquet", 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, convert(bg, from, to, "parquet", 2))
 	parts, err := filepath.Glob(filepath.Join(to, "a", "refs.*.parq"))
 	if err != nil || len(parts) != 3 {
 		t.Errorf("six references in partitions of two are %q, %v", parts, err)
@@ -148,9 +135,7 @@ func TestFormats(t *testing.T) {
 func TestConvertErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good.json": set, "bad.json": `{"version": 1, "refs": {"a": ["x", -1, 2]}}`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	for _, test := range []struct {
 		from, format string

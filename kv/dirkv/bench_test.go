@@ -4,20 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 func BenchmarkGet(b *testing.B) {
 	for name, size := range map[string]int{"4KiB": 4 << 10, "2MiB": 2 << 20} {
 		s, err := Open(b.TempDir(), &Options{NoSync: true})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		defer s.Close()
 		const key = "group/array/c/0/1/2"
-		if err := s.Set(ctx, key, []byte(strings.Repeat("x", size))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Set(ctx, key, []byte(strings.Repeat("x", size))))
 		b.Run("Get/"+name, func(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
@@ -35,9 +32,7 @@ func BenchmarkGet(b *testing.B) {
 				if err == nil {
 					err = v.View(ctx, kv.All(), func([]byte) error { return nil })
 				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 			}
 		})
 	}

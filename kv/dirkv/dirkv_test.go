@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -29,10 +30,7 @@ func open(t *testing.T, opts *Options) *Store {
 
 func openAt(t *testing.T, dir string, opts *Options) *Store {
 	t.Helper()
-	s, err := Open(dir, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(dir, opts))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil && err != kv.ErrClosed {
 			t.Error(err)
@@ -43,9 +41,7 @@ func openAt(t *testing.T, dir string, opts *Options) *Store {
 
 func set(t *testing.T, s kv.Writer, key, value string) {
 	t.Helper()
-	if err := s.Set(ctx, key, []byte(value)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(ctx, key, []byte(value)))
 }
 
 func wantKeys(t *testing.T, s *Store, want ...string) {
@@ -85,9 +81,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("Open of nothing: %v", err)
 	}
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o666))
 	if _, err := Open(file, nil); !errors.Is(err, syscall.ENOTDIR) || !strings.Contains(err.Error(), file) {
 		t.Errorf("Open of a file: %v", err)
 	}
@@ -95,10 +89,7 @@ func TestOpen(t *testing.T) {
 		t.Error("Create below a file succeeded")
 	}
 	for range 2 { // the second finds the directory
-		s, err := Create(filepath.Join(dir, "a", "b"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Create(filepath.Join(dir, "a", "b"), nil))(t)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -115,13 +106,8 @@ func TestOpen(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
-	v, err := s.Locate(ctx, "a/k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.Locate(ctx, "a/k"))(t)
+	must.Do(t, s.Close())
 	_, getErr := s.Get(ctx, "a/k", kv.All())
 	_, locateErr := s.Locate(ctx, "a/k")
 	_, listErr := kv.Keys(ctx, s, "")
@@ -193,22 +179,16 @@ func TestDeleteRemovesEmptyDirectories(t *testing.T) {
 	}
 	set(t, s, "a/b/c/k", "")
 	set(t, s, "a/k", "")
-	if err := s.Delete(ctx, "a/b/c/k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(ctx, "a/b/c/k"))
 	if exists("a/b") || !exists("a/k") {
 		t.Errorf("a/b is there: %v, a/k is there: %v", exists("a/b"), exists("a/k"))
 	}
-	if err := s.DeletePrefix(ctx, "a/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.DeletePrefix(ctx, "a/"))
 	if exists("a") || !exists("") {
 		t.Errorf("a is there: %v, the base is there: %v", exists("a"), exists(""))
 	}
 	// Deleting a name that is a directory leaves it alone, empty or not.
-	if err := os.MkdirAll(filepath.Join(s.dir, "empty/dir"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(s.dir, "empty/dir"), 0o777))
 	for _, key := range []string{"empty/dir", "empty"} {
 		if err := s.Delete(ctx, key); err != nil || !exists(key) {
 			t.Errorf("Delete(%q): %v, still there: %v", key, err, exists(key))
@@ -268,26 +248,18 @@ func TestLeftovers(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
 	for _, rel := range []string{temp.Name("x"), temp.Name("a/x"), temp.Name("a/b/x")} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, rel)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(s.dir, rel), []byte("half a val"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, rel)), 0o777))
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, rel), []byte("half a val"), 0o666))
 	}
 	tree := temp.Name("x") // a tree that was being deleted
-	if err := os.MkdirAll(filepath.Join(s.dir, tree, "b"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(s.dir, tree, "b"), 0o777))
 	wantKeys(t, s, "a/k")
 	if _, err := s.Get(ctx, filepath.ToSlash(tree), kv.All()); !errors.Is(err, kv.ErrInvalidKey) {
 		t.Errorf("Get of a temporary: %v", err)
 	}
 	var names []kv.DirEntry
 	for e, err := range s.ListDir(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		names = append(names, e)
 	}
 	if !slices.Equal(names, []kv.DirEntry{{Name: "a", Prefix: true}}) {
@@ -309,26 +281,15 @@ func TestChangedInPlace(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "k", strings.Repeat("x", 10_000))
 	path := filepath.Join(s.dir, "k")
-	v, err := s.Locate(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.Locate(ctx, "k"))(t)
 	view := func() error { return v.View(ctx, kv.Last(10), func([]byte) error { return nil }) }
-	if err := view(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 5000); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view())
+	must.Do(t, os.Truncate(path, 5000))
 	if err := view(); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("after truncation: %v", err)
 	}
-	if err := os.Truncate(path, 10_000); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 10_000))
+	must.Do(t, os.Chtimes(path, time.Time{}, time.Unix(1, 0)))
 	if err := view(); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("after a change of the same size: %v", err)
 	}
@@ -366,9 +327,7 @@ func TestPermission(t *testing.T) {
 	s := open(t, nil)
 	set(t, s, "a/k", "v")
 	dir := filepath.Join(s.dir, "a")
-	if err := os.Chmod(dir, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0))
 	defer os.Chmod(dir, 0o777)
 	_, getErr := s.Get(ctx, "a/k", kv.All())
 	_, listErr := kv.Keys(ctx, s, "")
@@ -391,9 +350,7 @@ func TestDeepKey(t *testing.T) {
 	if err := s.Set(ctx, key+"/z", nil); err == nil {
 		t.Error("a key below a key was set")
 	}
-	if err := s.Delete(ctx, key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(ctx, key))
 	if keys, err := kv.Keys(ctx, s, ""); err != nil || len(keys) != 1 {
 		t.Errorf("keys %q, %v", keys, err)
 	}
@@ -416,17 +373,10 @@ func TestSetValue(t *testing.T) {
 	s, from := open(t, nil), open(t, nil)
 	long := strings.Repeat("0123456789abcdef", (9<<20)/16) // of two pieces
 	set(t, from, "k", long)
-	v, err := from.Locate(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetValue(ctx, "new/dir/k", v); err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(from.Locate(ctx, "k"))(t)
+	must.Do(t, s.SetValue(ctx, "new/dir/k", v))
 	wantValue(t, s, "new/dir/k", long)
-	if err := s.SetValue(ctx, "new/dir/k", kv.Bytes("short")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetValue(ctx, "new/dir/k", kv.Bytes("short")))
 	wantValue(t, s, "new/dir/k", "short")
 	for _, key := range []string{"new/dir/k", "other/k"} {
 		if err := s.SetValue(ctx, key, half{kv.Bytes(long)}); err != errHalf {
@@ -446,18 +396,11 @@ func TestSetValue(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	s := open(t, nil)
-	if err := s.Set(t.Context(), "a", []byte("abc")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(t.Context(), "a", []byte("abc")))
 	at := time.Unix(1_700_000_000, 123_456_789)
 	name := filepath.Join(s.dir, "a")
-	if err := os.Chtimes(name, time.Time{}, at); err != nil {
-		t.Fatal(err)
-	}
-	v, err := s.Locate(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(name, time.Time{}, at))
+	v := must.Get(s.Locate(t.Context(), "a"))(t)
 	got := kv.StampOf(v)
 	if _, rest, _ := strings.Cut(got.ETag, "-"); rest != fmt.Sprintf("%x-3", at.UnixMicro()) || !got.Modified.Equal(at) {
 		t.Errorf("%+v", got)

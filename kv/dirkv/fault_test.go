@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/temp"
 )
@@ -119,9 +120,7 @@ func TestSteps(t *testing.T) {
 				steps = append(steps, filepath.ToSlash(step))
 				return nil
 			}}
-			if err := c.do(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(s))
 			if got := strings.Join(steps, "; "); got != c.want {
 				t.Errorf("did   %s\nwanted %s", got, c.want)
 			}

@@ -11,14 +11,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 func link(t *testing.T, s *Store, target, rel string) {
 	t.Helper()
-	if err := os.Symlink(target, filepath.Join(s.dir, rel)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(target, filepath.Join(s.dir, rel)))
 }
 
 func TestLinksInside(t *testing.T) {
@@ -52,15 +51,10 @@ func TestLinksInside(t *testing.T) {
 func TestLinksOutside(t *testing.T) {
 	forEachSource(t, func(t *testing.T, open func(*Options) *Store) {
 		outside := t.TempDir()
-		if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o666))
 		s := open(nil)
 		set(t, s, "a/x", "x")
-		up, err := filepath.Rel(s.dir, outside)
-		if err != nil {
-			t.Fatal(err)
-		}
+		up := must.Get(filepath.Rel(s.dir, outside))(t)
 		link(t, s, outside, "absolute")
 		link(t, s, up, "relative")
 		link(t, s, filepath.Join(outside, "secret"), "file")
@@ -103,17 +97,13 @@ func TestLinksFollowed(t *testing.T) {
 	forEachSource(t, func(t *testing.T, open func(*Options) *Store) {
 		outside, secret := t.TempDir(), t.TempDir()
 		for _, name := range []string{outside + "/d/k", outside + "/f", secret + "/s"} {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(filepath.Base(name)), 0o666)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(filepath.Base(name)), 0o666)))
 		}
 		s := open(&Options{Follow: []string{outside}})
 		set(t, s, "a/x", "x")
 		link(t, s, outside+"/d", "dir")
 		link(t, s, outside+"/f", "file")
-		if err := os.Symlink(outside+"/f", outside+"/d/again"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(outside+"/f", outside+"/d/again"))
 		wantKeys(t, s, "a/x", "dir/again", "dir/k", "file")
 		wantValue(t, s, "dir/k", "k")
 		wantValue(t, s, "file", "f")
@@ -125,9 +115,7 @@ func TestLinksFollowed(t *testing.T) {
 		if err := s.Set(ctx, "dir/new", nil); err == nil {
 			t.Error("a value was written outside")
 		}
-		if err := os.Symlink(secret+"/s", outside+"/d/out"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(secret+"/s", outside+"/d/out"))
 		link(t, s, secret, "secret")
 		for _, key := range []string{"dir/out", "secret/s"} {
 			if b, err := s.Get(ctx, key, kv.All()); err == nil || err == kv.ErrNotFound {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -23,12 +24,8 @@ func TestReplace(t *testing.T) {
 			}
 			wantEntries(t, folder, "b")
 			wantEntries(t, b, "new")
-			if err := os.WriteFile(a, nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if err := swap(a, b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(a, nil, 0o666))
+			must.Do(t, swap(a, b))
 			wantEntries(t, folder, "a", "b")
 			wantEntries(t, a, "new")
 			if err := swap(filepath.Join(folder, "none"), a); err == nil {
@@ -64,13 +61,10 @@ func TestReplaceFails(t *testing.T) {
 	if err := os.Symlink("store", link); err != nil {
 		t.Skip(err)
 	}
-	err = Replace(link+string(os.PathSeparator), func(name string) error {
+	must.Do(t, Replace(link+string(os.PathSeparator), func(name string) error {
 		makeDir(t, name, "new")
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	wantEntries(t, folder, "link", "store")
 	wantEntries(t, link, "new")
 	wantEntries(t, path, "old")
@@ -78,12 +72,8 @@ func TestReplaceFails(t *testing.T) {
 
 func makeDir(t *testing.T, dir, file string) {
 	t.Helper()
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, file), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o777))
+	must.Do(t, os.WriteFile(filepath.Join(dir, file), nil, 0o666))
 }
 
 func wantEntries(t *testing.T, dir string, want ...string) {
@@ -108,17 +98,12 @@ func wantEntries(t *testing.T, dir string, want ...string) {
 func TestReplaceOpenStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	makeDir(t, path, "old")
-	s, err := Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(path, nil))(t)
 	defer s.Close()
-	if err := Replace(path, func(name string) error {
+	must.Do(t, Replace(path, func(name string) error {
 		makeDir(t, name, "new")
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	wantEntries(t, path, "new")
 	if _, err := s.Locate(context.Background(), "new"); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("the store that was open reads the new directory: %v", err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -168,9 +169,7 @@ func TestReadModel(t *testing.T) {
 		}
 		wants := slices.Clone(parts)
 		memory := NewMemory(300)
-		if err := Read(bg, parts, s, Options{Gap: rnd.Int64N(100) - 20, Most: rnd.Int64N(500), Parallel: 1 + rnd.IntN(4), Memory: memory}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Read(bg, parts, s, Options{Gap: rnd.Int64N(100) - 20, Most: rnd.Int64N(500), Parallel: 1 + rnd.IntN(4), Memory: memory}))
 		if !memory.try(300) {
 			t.Fatal("bytes were not given back")
 		}

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"sync"
 	"testing"
 )
@@ -26,9 +27,7 @@ func TestTurn(t *testing.T) {
 		t.Errorf("%d turns", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := turn.Take(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, turn.Take(ctx))
 	cancel()
 	if err := turn.Take(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second turn: %v", err)

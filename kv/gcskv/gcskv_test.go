@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -145,10 +146,7 @@ func serve(t *testing.T, f *fake) string {
 
 func open(t *testing.T, o Options) *View {
 	t.Helper()
-	v, err := Open("bucket", &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(Open("bucket", &o))(t)
 	return v
 }
 
@@ -165,9 +163,7 @@ func TestConformanceServer(t *testing.T) {
 		t.Skip("ZARRDB_GCS_ENDPOINT names no server")
 	}
 	alone(t)
-	if err := kv.DeletePrefix(bg, open(t, Options{Endpoint: url}), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kv.DeletePrefix(bg, open(t, Options{Endpoint: url}), ""))
 	conform(t, func(*testing.T) string { return url }, "t%d/", func(key string) bool { return !strings.ContainsAny(key, "\n\r") })
 }
 
@@ -193,9 +189,7 @@ func conform(t *testing.T, start func(*testing.T) string, prefix string, holds f
 func TestCredentials(t *testing.T) {
 	alone(t)
 	file := filepath.Join(t.TempDir(), "adc.json")
-	if err := os.WriteFile(file, []byte(`{"type": "hidden"`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(`{"type": "hidden"`), 0o600))
 	f := &fake{objects: map[string]object{"k": {[]byte("v"), "1"}}}
 	google := answers(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Host != "storage.googleapis.com" || r.URL.Scheme != "https" {
@@ -254,9 +248,7 @@ func TestToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "adc.json")
 	text := fmt.Sprintf(`{"type": "external_account", "audience": "//iam.googleapis.com/x", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
 		"token_url": %q, "credential_source": {"file": %q}}`, issuer.URL, file)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	for range 3 {
 		req := httptest.NewRequest(http.MethodGet, "https://storage.googleapis.com/", nil)
@@ -275,13 +267,8 @@ func TestRequests(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(serve(t, f), "http://"))
 	t.Setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "hidden") // not for an emulator
 	view := open(t, Options{})
-	v, err := view.Locate(bg, "a b/c+d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := v.View(bg, kv.Span(1, 2), func([]byte) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(view.Locate(bg, "a b/c+d"))(t)
+	must.Do(t, v.View(bg, kv.Span(1, 2), func([]byte) error { return nil }))
 	want := []string{
 		"GET /storage/v1/b/bucket/o/a%20b%2Fc+d?fields=size%2Cgeneration%2Cmd5Hash%2Cupdated",
 		"GET /storage/v1/b/bucket/o/a%20b%2Fc+d?alt=media&ifGenerationMatch=7",
@@ -300,10 +287,7 @@ func TestRequests(t *testing.T) {
 func TestMissing(t *testing.T) {
 	alone(t)
 	url := serve(t, &fake{})
-	other, err := Open("other", &Options{Endpoint: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(Open("other", &Options{Endpoint: url}))(t)
 	var e *remote.Error
 	if _, err := other.Get(bg, "k", kv.All()); !errors.As(err, &e) || e.Status != 404 {
 		t.Errorf("a bucket that is not there: %v", err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -78,10 +79,7 @@ func (s *site) view(t *testing.T, o *Options) *View {
 	t.Helper()
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
-	v, err := Open(srv.URL+"/base", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(Open(srv.URL+"/base", o))(t)
 	return v
 }
 
@@ -130,9 +128,7 @@ func TestRequests(t *testing.T) {
 	wants("GET /base/a%20b/c%2Bd bytes=-3")
 	v, err4 := view.Locate(bg, "x&y")
 	wants("HEAD /base/x&y ")
-	if err := errors.Join(err, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3, err4))
 	if got, want := v.(kv.Validator).Validator(), "etag:"+sum([]byte("z"))+" size:1"; got != want {
 		t.Errorf("validator %q, want %q", got, want)
 	}
@@ -154,10 +150,7 @@ func TestChanged(t *testing.T) {
 			for _, before := range [][]byte{[]byte("aaaaaaaaaa"), long} {
 				own := &site{tag: s.tag, noRanges: s.noRanges, content: map[string][]byte{"k": before}}
 				view := own.view(t, nil)
-				v, err := view.Locate(bg, "k")
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := must.Get(view.Locate(bg, "k"))(t)
 				own.mu.Lock()
 				if own.content = map[string][]byte{"k": next}; next == nil {
 					own.content = nil
@@ -179,9 +172,7 @@ func TestForbidden(t *testing.T) {
 	defer srv.Close()
 	for _, missing := range []bool{false, true} {
 		view, err := Open(srv.URL, &Options{Forbidden: missing})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = view.Get(bg, "k", kv.All())
 		_, lerr := view.Locate(bg, "k")
 		var status *remote.Error
@@ -201,17 +192,13 @@ func TestSecrets(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	view, err := Open("http://joe:hidden1@"+srv.Listener.Addr().String()+"/p?sig=hidden2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = view.Get(bg, "k", kv.All())
 	_, err2 := view.Locate(bg, "k")
 	srv.Close()
 	// Not where the server was: that port may be somebody else's by now.
 	dead, err3 := Open("http://joe:hidden1@127.0.0.1:1/p?sig=hidden2", &Options{Remote: remote.Options{Tries: 1}})
-	if err3 != nil {
-		t.Fatal(err3)
-	}
+	must.Do(t, err3)
 	_, err3 = dead.Get(bg, "k", kv.All())
 	_, err4 := Open("http://joe:hidden1@[::1", nil)
 	_, err5 := Open("ftp://joe:hidden1@host/?hidden2", nil)
@@ -248,10 +235,7 @@ func TestDirectoryPage(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	view, err := Open(srv.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must.Get(Open(srv.URL, nil))(t)
 	if _, err := view.Get(bg, "d", kv.All()); err != kv.ErrNotFound {
 		t.Errorf("Get of a directory: %v", err)
 	}

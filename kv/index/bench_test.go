@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -27,17 +28,13 @@ func benchPages(b *testing.B, n int, o *Options) (*Index, []digest.Sum) {
 		names[i] = digest.Of(page)
 		batch.PutPage(names[i], page)
 		if batch.Len() > 4<<20 || i == n-1 {
-			if err := batch.Commit(false); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, batch.Commit(false))
 			batch.Close()
 			batch = x.NewBatch()
 		}
 	}
 	batch.Close()
-	if err := x.Flush(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, x.Flush())
 	return x, names
 }
 
@@ -129,9 +126,7 @@ func BenchmarkOpen(b *testing.B) {
 			}
 		}
 	}
-	if err := x.Ingest(list); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, x.Ingest(list))
 	mustClose(b, x)
 	for b.Loop() {
 		mustClose(b, mustOpen(b, dir, nil))
@@ -146,7 +141,7 @@ func BenchmarkIngest(b *testing.B) {
 	b.SetBytes(10_000 * 4096)
 	for b.Loop() {
 		round++
-		err := x.Ingest(func(yield func(Page, error) bool) {
+		must.Do(b, x.Ingest(func(yield func(Page, error) bool) {
 			var name digest.Sum
 			for i := range uint64(10_000) {
 				binary.BigEndian.PutUint64(name[:], i*0x12345678912)
@@ -155,9 +150,6 @@ func BenchmarkIngest(b *testing.B) {
 					return
 				}
 			}
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -323,9 +324,7 @@ func TestCrash(t *testing.T) {
 		mem := vfs.NewCrashableMem()
 		h := newHistory(t)
 		for range 6 {
-			if err := h.run(mem, 1+rng.IntN(30)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.run(mem, 1+rng.IntN(30)))
 			x := mustOpen(t, "d", small(mem))
 			// Unsynced and never acknowledged: may be there, whole.
 			b := x.NewBatch()
@@ -333,9 +332,7 @@ func TestCrash(t *testing.T) {
 				h.doubt[k] = fmt.Sprint("unsynced", seed)
 				b.Set(SpaceRef, []byte(k), []byte(h.doubt[k]))
 			}
-			if err := b.Commit(false); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Commit(false))
 			b.Close()
 			next := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
 			mustClose(t, x)
@@ -378,9 +375,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 		return 4 << 20, nil
 	}
 	x := mustOpen(t, "d", o)
-	if err := put(x, SpaceRef, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceRef, "k", "v", true))
 	mustClose(t, x)
 	full.Store(true)
 	read := *o
@@ -422,9 +417,7 @@ func TestFull(t *testing.T) {
 	if !hasReserve() {
 		t.Fatal("no reserve")
 	}
-	if err := put(x, SpaceRef, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceRef, "k", "v", true))
 	del := func(key string) error {
 		b := x.NewBatch()
 		defer b.Close()
@@ -505,18 +498,11 @@ func TestDamage(t *testing.T) {
 	for _, p := range list {
 		b.PutPage(p.Name, p.Bytes)
 	}
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 	b.Close()
-	if err := x.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Flush())
 	mustClose(t, x)
-	names, err := mem.List("d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(mem.List("d"))(t)
 	found := 0
 	for _, name := range names {
 		data, err := mem.UnsafeGetFileDataBuffer("d/" + name)
@@ -572,26 +558,17 @@ func TestDamagedFilesAreDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			x := mustOpen(t, "d", small(mem))
-			if err := put(x, SpaceRef, "k", "v", true); err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(x, SpaceRef, "k", "v", true))
+			must.Do(t, x.Flush())
 			mustClose(t, x)
 			names, err := mem.List("d")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			spoiled := false
 			for _, n := range names {
 				if !strings.Contains(n, c.kind) {
 					continue
 				}
-				b, err := mem.UnsafeGetFileDataBuffer("d/" + n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(mem.UnsafeGetFileDataBuffer("d/" + n))(t)
 				bad := c.spoil(bytes.Clone(b))
 				spoiled = spoiled || !bytes.Equal(b, bad)
 				writeWhole(t, mem, "d/"+n, bad)
@@ -617,17 +594,12 @@ func TestStatOfLogFails(t *testing.T) {
 	f := &faults{err: errors.New("boom"), match: func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileStat && strings.HasSuffix(op.Path, ".log")
 	}}
-	x, err := Open("db", &Options{FS: f.wrap(vfs.NewMem()), Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open("db", &Options{FS: f.wrap(vfs.NewMem()), Create: true}))(t)
 	for i := 0; f.hits.Load() == 0; i++ {
 		if i == 100 {
 			t.Fatal("no log was written over an old one")
 		}
-		if err := put(x, SpaceRef, "k", "v", true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(x, SpaceRef, "k", "v", true))
 		if err := x.Flush(); err != nil && f.hits.Load() == 0 {
 			t.Fatal(err)
 		}
@@ -641,9 +613,7 @@ func TestStatOfLogFails(t *testing.T) {
 func writeWhole(t testing.TB, fs vfs.FS, file string, b []byte) {
 	t.Helper()
 	f, err := fs.Create(file, WriteCategory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = f.Write(bytes.Clone(b)) // a vfs.File may change what it gets
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)

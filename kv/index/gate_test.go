@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // TestGate makes a writer wait for compactions that never catch up, and lets
@@ -58,17 +59,13 @@ func TestGate(t *testing.T) {
 // TestFrozen looks at what a failed index does to its directory: nothing.
 func TestFrozen(t *testing.T) {
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("d", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.MkdirAll("d", 0o777))
 	g := newGuardFS(mem, "d", 1)
 	g.opened()
 	write := func(name string, content string) {
 		t.Helper()
 		f, err := g.Create(name, "pebble-memtable-flush")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = f.Write([]byte(content))
 		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // oneFault fails one kind of operation on one path while it is armed, and counts
@@ -28,9 +29,7 @@ func (f *oneFault) guard(t *testing.T) (*guardFS, *vfs.MemFS) {
 	t.Helper()
 	mem := vfs.NewMem()
 	for _, dir := range []string{"d", "elsewhere"} {
-		if err := mem.MkdirAll(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mem.MkdirAll(dir, 0o777))
 	}
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind != f.kind || op.Path != f.path {
@@ -137,9 +136,7 @@ func TestGuardPassesOn(t *testing.T) {
 		f := oneFault{kind: op.kind, path: op.path}
 		g, mem := f.guard(t)
 		for _, dir := range []string{"d", "elsewhere"} {
-			if err := writeSmall(mem, dir+"/a", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writeSmall(mem, dir+"/a", nil))
 		}
 		if err := op.do(g); err != nil || g.err() != nil || f.asked != 1 {
 			t.Errorf("%s: %v, %v, asked for %d times", op.name, err, g.err(), f.asked)
@@ -147,9 +144,7 @@ func TestGuardPassesOn(t *testing.T) {
 		f = oneFault{kind: op.kind, path: op.path, err: errors.New("broken")}
 		g, mem = f.guard(t)
 		for _, dir := range []string{"d", "elsewhere"} {
-			if err := writeSmall(mem, dir+"/a", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writeSmall(mem, dir+"/a", nil))
 		}
 		told := 0
 		g.onFail = func() { told++ }
@@ -197,9 +192,7 @@ func TestFrozenIsTheDirectoryAlone(t *testing.T) {
 	g, mem := f.guard(t)
 	g.fail("write", "d/1.log", errors.New("broken"))
 	for _, name := range []string{"elsewhere/a", "elsewhere/old", "d/1.sst"} {
-		if err := writeSmall(mem, name, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeSmall(mem, name, []byte("x")))
 	}
 	if err := errors.Join(
 		g.Rename("elsewhere/a", "elsewhere/b"), g.Remove("elsewhere/old"), g.Link("d/1.sst", "elsewhere/1.sst"),
@@ -232,9 +225,7 @@ func TestFrozenIsTheDirectoryAlone(t *testing.T) {
 func TestListingFails(t *testing.T) {
 	mem := vfs.NewMem()
 	x := mustOpen(t, "d", small(mem))
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	for k := int64(0); ; k++ {
 		f := faults{err: io.ErrUnexpectedEOF, once: true, at: k, match: func(op errorfs.Op) bool { return op.Kind == errorfs.OpList }}
@@ -269,16 +260,11 @@ func TestLastLogIsNew(t *testing.T) {
 	}{{10, false, false}, {flushAtClose, false, false}, {flushAtClose + 1, false, true}, {flushAtClose + 1, true, false}} {
 		var f oneFault
 		g, mem := f.guard(t)
-		if err := writeSmall(mem, "d/1.log", make([]byte, c.size)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeSmall(mem, "d/1.log", make([]byte, c.size)))
 		if c.last {
 			g.newLogs(true)
 		}
-		log, err := g.ReuseForWrite("d/1.log", "d/2.log", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(g.ReuseForWrite("d/1.log", "d/2.log", ""))(t)
 		fi, err := log.Stat()
 		if err = errors.Join(err, log.Close()); err != nil || (fi.Size() == 0) != c.last || g.overOld.Load() != c.large {
 			t.Errorf("%+v: %d bytes, over a large one: %v, %v", c, fi.Size(), g.overOld.Load(), err)

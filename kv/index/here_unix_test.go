@@ -4,6 +4,7 @@ package index
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,13 +21,8 @@ func putOne(x *Index, key string) error {
 
 func openIn(t *testing.T, dir string) *Index {
 	t.Helper()
-	x, err := Open(dir, &Options{Create: true, MemTableBytes: 256 << 10, MinFreeBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := putOne(x, "first"); err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open(dir, &Options{Create: true, MemTableBytes: 256 << 10, MinFreeBytes: 1}))(t)
+	must.Do(t, putOne(x, "first"))
 	return x
 }
 
@@ -34,39 +30,29 @@ func openIn(t *testing.T, dir string) *Index {
 // nothing under that path, when it is used and when it is closed.
 func TestMovedAway(t *testing.T) {
 	rename := func(t *testing.T, dir string) {
-		if err := os.Rename(dir, dir+".away"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(dir, dir+".away"))
 	}
 	for name, leave := range map[string]func(t *testing.T, dir string){
 		"moved": rename,
 		"removed": func(t *testing.T, dir string) {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(dir))
 		},
 		"replaced": func(t *testing.T, dir string) {
 			rename(t, dir)
 			// Under another name, since this process has the lock of the name.
 			other := openIn(t, dir+".other")
-			if err := errors.Join(other.Flush(), other.Close(), os.Rename(dir+".other", dir)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(other.Flush(), other.Close(), os.Rename(dir+".other", dir)))
 		},
 		"copied": func(t *testing.T, dir string) {
 			rename(t, dir)
-			if err := os.CopyFS(dir, os.DirFS(dir+".away")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(dir, os.DirFS(dir+".away")))
 		},
 	} {
 		for _, use := range []string{"commit", "flush", "ingest", "checkpoint", "files", "close"} {
 			t.Run(name+"/"+use, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "index")
 				x := openIn(t, dir)
-				if err := x.Here(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, x.Here())
 				leave(t, dir)
 				before := listing(t, dir)
 				var err error
@@ -119,10 +105,7 @@ func listing(t *testing.T, dir string) (list []string) {
 	}
 	for _, e := range entries {
 		id, _ := identify(filepath.Join(dir, e.Name()))
-		fi, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must.Get(e.Info())(t)
 		list = append(list, e.Name()+" "+id.String()+" "+fi.ModTime().String())
 	}
 	return list
@@ -133,21 +116,14 @@ func TestOwnLockUnderAnotherName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "index")
 	x := openIn(t, dir)
 	away := dir + ".away"
-	if err := os.Rename(dir, away); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, away))
 	_, err := Open(away, nil)
 	var locked *LockedError
 	if !errors.As(err, &locked) || !locked.Own {
 		t.Fatalf("a second open in one process: %v", err)
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(away, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
+	again := must.Get(Open(away, nil))(t)
 	defer again.Close()
 	if _, err := again.Get(SpaceMeta, []byte("first")); err != nil {
 		t.Errorf("what was committed before the move: %v", err)
@@ -165,12 +141,8 @@ func TestLockFile(t *testing.T) {
 	if id == "" || LockFile(dir) != id {
 		t.Errorf("open %q, by stat %q", id, LockFile(dir))
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Rename(dir, dir+"2"), os.CopyFS(dir, os.DirFS(dir+"2"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
+	must.Do(t, errors.Join(os.Rename(dir, dir+"2"), os.CopyFS(dir, os.DirFS(dir+"2"))))
 	if moved, copied := LockFile(dir+"2"), LockFile(dir); moved != id || copied == id || copied == "" {
 		t.Errorf("was %q, moved %q, copied %q", id, moved, copied)
 	}

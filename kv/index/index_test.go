@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
@@ -44,18 +45,13 @@ func small(fs vfs.FS) *Options {
 
 func mustOpen(t testing.TB, dir string, o *Options) *Index {
 	t.Helper()
-	x, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open(dir, o))(t)
 	return x
 }
 
 func mustClose(t testing.TB, x *Index) {
 	t.Helper()
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 }
 
 func put(x *Index, s Space, key, value string, sync bool) error {
@@ -79,16 +75,10 @@ func collect(seq iter.Seq2[Record, error]) (keys, values []string, err error) {
 func TestGetScanSnapshot(t *testing.T) {
 	x := mustOpen(t, "d", small(vfs.NewMem()))
 	for i, k := range []string{"", "a", "a\x00", "b", "\xff\xff"} {
-		if err := put(x, SpaceMeta, k, fmt.Sprint(i), i%2 == 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := put(x, SpaceMeta+1, k, "other", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(x, SpaceMeta, k, fmt.Sprint(i), i%2 == 0))
+		must.Do(t, put(x, SpaceMeta+1, k, "other", false))
 	}
-	if err := put(x, SpaceMeta, "empty", "", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "empty", "", false))
 	if v, err := x.Get(SpaceMeta, []byte("empty")); err != nil || v == nil || len(v) != 0 {
 		t.Fatalf("empty value: %v %v", v, err)
 	}
@@ -99,9 +89,7 @@ func TestGetScanSnapshot(t *testing.T) {
 	b := x.NewBatch()
 	b.Delete(SpaceMeta, []byte("a"))
 	b.Delete(SpaceMeta, []byte("b"))
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 	if err := b.Commit(true); !errors.Is(err, kv.ErrClosed) {
 		t.Fatalf("second commit: %v", err)
 	}
@@ -128,14 +116,10 @@ func TestGetScanSnapshot(t *testing.T) {
 	// Deletes in one space leave the next one alone.
 	b = x.NewBatch()
 	for r, err := range x.Scan(SpaceMeta, nil, nil, false) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b.Delete(SpaceMeta, r.Key)
 	}
-	if err := b.Commit(false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(false))
 	b.Close()
 	if keys, _, _ := collect(x.Scan(SpaceMeta, nil, nil, false)); len(keys) != 0 {
 		t.Fatalf("left: %q", keys)
@@ -158,22 +142,16 @@ func TestScanShowsOneState(t *testing.T) {
 	x := mustOpen(t, "d", small(vfs.NewMem()))
 	defer mustClose(t, x)
 	for i := range 10 {
-		if err := put(x, SpaceRef, fmt.Sprint(i), "v", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(x, SpaceRef, fmt.Sprint(i), "v", false))
 	}
 	n := 0
 	for r, err := range x.Scan(SpaceRef, nil, nil, false) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		n++
 		b := x.NewBatch()
 		b.Delete(SpaceRef, r.Key)
 		b.Set(SpaceRef, append(bytes.Clone(r.Key), 'x'), nil)
-		if err := b.Commit(false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Commit(false))
 		b.Close()
 	}
 	if n != 10 {
@@ -184,9 +162,7 @@ func TestScanShowsOneState(t *testing.T) {
 func TestClose(t *testing.T) {
 	x := mustOpen(t, "d", small(vfs.NewMem()))
 	for i := range 3 {
-		if err := put(x, SpaceRef, fmt.Sprint(i), "v", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(x, SpaceRef, fmt.Sprint(i), "v", false))
 	}
 	snap, batch := x.Snapshot(), x.NewBatch()
 	done := make(chan error, 1)
@@ -237,9 +213,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open("none", &Options{FS: fs}); !errors.Is(err, ErrNotExist) {
 		t.Errorf("missing directory: %v", err)
 	}
-	if err := fs.MkdirAll("empty", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.MkdirAll("empty", 0o777))
 	if _, err := Open("empty", &Options{FS: fs}); !errors.Is(err, ErrNotExist) {
 		t.Errorf("empty directory: %v", err)
 	}
@@ -247,9 +221,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("a failed open left %q", ls)
 	}
 	x := mustOpen(t, "d", small(fs))
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	x = mustOpen(t, "d", &Options{FS: fs, ReadOnly: true})
 	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
@@ -270,9 +242,7 @@ func TestOpenErrors(t *testing.T) {
 		{"zarrdb index x\n", kv.ErrCorrupt},
 		{"", kv.ErrCorrupt},
 	} {
-		if err := writeSmall(fs, "d/FORMAT", []byte(c.content)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeSmall(fs, "d/FORMAT", []byte(c.content)))
 		for _, create := range []bool{false, true} {
 			if _, err := Open("d", &Options{FS: fs, Create: create}); !errors.Is(err, c.target) {
 				t.Errorf("format %q: %v", c.content, err)
@@ -280,15 +250,11 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	var fe *FormatError
-	if err := writeSmall(fs, "d/FORMAT", []byte("zarrdb index 7\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(fs, "d/FORMAT", []byte("zarrdb index 7\n")))
 	if _, err := Open("d", &Options{FS: fs}); !errors.As(err, &fe) || fe.Have != 7 || fe.Known != formatNumber {
 		t.Errorf("format error: %v", err)
 	}
-	if err := fs.Remove("d/FORMAT"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.Remove("d/FORMAT"))
 	if _, err := Open("d", &Options{FS: fs, Create: true}); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("tables without format: %v", err)
 	}
@@ -331,35 +297,24 @@ func TestLimits(t *testing.T) {
 func TestInterruptedCreation(t *testing.T) {
 	fs := vfs.NewMem()
 	mustClose(t, mustOpen(t, "d", small(fs)))
-	names, err := fs.List("d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List("d"))(t)
 	for _, name := range names {
 		if strings.HasPrefix(name, "MANIFEST") || name == formatFile {
-			if err := fs.Remove("d/" + name); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, fs.Remove("d/"+name))
 		}
 	}
 	if _, err := Open("d", small(fs)); err == nil {
 		t.Fatal("opened without a manifest")
 	}
-	if err := writeSmall(fs, "d/"+creatingFile, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(fs, "d/"+creatingFile, nil))
 	if _, err := Open("d", &Options{FS: fs}); !errors.Is(err, ErrNotExist) {
 		t.Fatalf("half an index: %v", err)
 	}
 	x := mustOpen(t, "d", small(fs))
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	// The mark alone harms nothing once the index exists.
-	if err := writeSmall(fs, "d/"+creatingFile, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(fs, "d/"+creatingFile, nil))
 	x = mustOpen(t, "d", &Options{FS: fs})
 	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
 		t.Fatalf("%q %v", v, err)
@@ -381,16 +336,10 @@ func TestMetricsAndViews(t *testing.T) {
 	if n := b.Len(); n < 400_000 || n > 420_000 {
 		t.Errorf("batch of %d bytes", n)
 	}
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 	b.Close()
-	if err := x.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.GetPage(ctx, list[0].Name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Flush())
+	must.Get(x.GetPage(ctx, list[0].Name))(t)
 	m := x.Metrics()
 	if m.DiskBytes < 400_000 || m.LogBytes < 400_000 {
 		t.Errorf("%+v", m)
@@ -473,9 +422,7 @@ func runModel(t *testing.T, fs vfs.FS, dir string, rng *rand.Rand) {
 				}
 			}
 			if rng.IntN(10) > 0 {
-				if err := b.Commit(rng.IntN(2) == 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, b.Commit(rng.IntN(2) == 0))
 				model = next
 			}
 			b.Close()
@@ -488,20 +435,14 @@ func runModel(t *testing.T, fs vfs.FS, dir string, rng *rand.Rand) {
 		case op < 90:
 			checkScan(t, x, model, rng)
 		case op < 95:
-			if err := x.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.Flush())
 		case op < 97:
 			copyDir := fmt.Sprintf("%s-copy%d", dir, step)
-			if err := x.Checkpoint(copyDir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.Checkpoint(copyDir))
 			y := mustOpen(t, copyDir, &Options{FS: fs})
 			checkScan(t, y, model, rng)
 			mustClose(t, y)
-			if err := fs.RemoveAll(copyDir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, fs.RemoveAll(copyDir))
 		default:
 			mustClose(t, x)
 			x = mustOpen(t, dir, o)
@@ -573,16 +514,10 @@ func TestIngest(t *testing.T) {
 		for _, p := range pages(0, 50) {
 			b.PutPage(p.Name, p.Bytes)
 		}
-		if err := b.Commit(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Commit(true))
 		b.Close()
-		if err := x.Ingest(seqOf(pages(40, 300), nil)); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Ingest(seqOf(nil, nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Ingest(seqOf(pages(40, 300), nil)))
+		must.Do(t, x.Ingest(seqOf(nil, nil)))
 		bad := errors.New("bad source")
 		if err := x.Ingest(seqOf(pages(300, 400), bad)); !errors.Is(err, bad) {
 			t.Fatalf("failing source: %v", err)
@@ -592,9 +527,7 @@ func TestIngest(t *testing.T) {
 		if err := x.Ingest(seqOf(turned, nil)); err == nil {
 			t.Fatal("descending pages were taken")
 		}
-		if err := x.Ingest(seqOf(pages(250, 299), nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Ingest(seqOf(pages(250, 299), nil)))
 		check := func(x *Index) {
 			t.Helper()
 			for _, p := range pages(0, 300) {
@@ -629,19 +562,13 @@ func TestIngest(t *testing.T) {
 func TestCheckpointWithoutLogs(t *testing.T) {
 	mem := vfs.NewMem()
 	x := mustOpen(t, "d", small(mem))
-	if err := errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), x.Checkpoint("e")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), x.Checkpoint("e")))
 	mustClose(t, x)
 	x = mustOpen(t, "e", small(mem))
-	if err := x.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Flush())
 	mustClose(t, x)
 	x = mustOpen(t, "e", small(mem))
-	if err := x.Checkpoint("copy"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Checkpoint("copy"))
 	mustClose(t, x)
 	x = mustOpen(t, "copy", &Options{FS: mem, ReadOnly: true})
 	defer mustClose(t, x)
@@ -659,9 +586,7 @@ func TestCheckpointErrors(t *testing.T) {
 			t.Errorf("checkpoint into %s", to)
 		}
 	}
-	if err := put(x, SpaceRef, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceRef, "k", "v", true))
 }
 
 // What is left in the log is read again by the next Open, so Close leaves
@@ -675,24 +600,18 @@ func TestCloseLeavesALittleLog(t *testing.T) {
 		return nil
 	}))
 	x, err := Open("db", &Options{FS: fs, Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	value := bytes.Repeat([]byte("x"), 1<<20)
 	for i := range 8 {
 		b := x.NewBatch()
 		b.Set(SpaceMeta, []byte{byte(i)}, value)
-		if err := b.Commit(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Commit(true))
 		b.Close()
 	}
 	if n := x.Metrics().LogLiveBytes; n < 8<<20 {
 		t.Fatalf("the log holds %d bytes before Close", n)
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 	if x, err = Open("db", &Options{FS: fs}); err != nil {
 		t.Fatal(err)
 	}
@@ -712,24 +631,17 @@ func TestCloseLeavesALittleLog(t *testing.T) {
 func TestCloseLeavesASmallFile(t *testing.T) {
 	mem := vfs.NewMem()
 	x, err := Open("db", &Options{FS: mem, Create: true, ReserveBytes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	set := func(i byte, n int) {
 		t.Helper()
 		b := x.NewBatch()
 		defer b.Close()
 		b.Set(SpaceMeta, []byte{i}, bytes.Repeat([]byte{i}, n))
-		if err := b.Commit(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Commit(true))
 	}
 	sizes := func() (largest int64) {
 		for _, name := range logsOf(t, mem, "db") {
-			fi, err := mem.Stat(mem.PathJoin("db", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fi := must.Get(mem.Stat(mem.PathJoin("db", name)))(t)
 			largest = max(largest, fi.Size())
 		}
 		return largest
@@ -739,26 +651,20 @@ func TestCloseLeavesASmallFile(t *testing.T) {
 			t.Fatal("logs are not used again")
 		}
 		set(i, flushAtClose+1)
-		if err := x.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Flush())
 	}
 	set(200, 1)
 	if n := sizes(); n < flushAtClose {
 		t.Fatalf("the largest log has %d bytes", n)
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 	if x, err = Open("db", &Options{FS: mem, ReserveBytes: -1}); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := x.Get(SpaceMeta, []byte{200}); err != nil || len(v) != 1 {
 		t.Errorf("%v, %v", v, err)
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 	if n := sizes(); n > 1<<20 {
 		t.Errorf("a log of %d bytes is left", n)
 	}
@@ -766,15 +672,10 @@ func TestCloseLeavesASmallFile(t *testing.T) {
 
 // FlushSoon leaves the log to be cut short.
 func TestFlushSoon(t *testing.T) {
-	x, err := Open("db", &Options{FS: vfs.NewMem(), Create: true, ReserveBytes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open("db", &Options{FS: vfs.NewMem(), Create: true, ReserveBytes: -1}))(t)
 	b := x.NewBatch()
 	b.Set(SpaceMeta, []byte("k"), []byte("v"))
-	if err := b.Commit(false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(false))
 	b.Close()
 	before := x.db.Metrics().Flush.Count
 	x.FlushSoon()
@@ -784,8 +685,6 @@ func TestFlushSoon(t *testing.T) {
 	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
 		t.Errorf("%q, %v", v, err)
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 	x.FlushSoon() // does nothing
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // holdForParent is the other process of TestLockedByProcess.
@@ -38,17 +39,9 @@ func TestLockedByProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		cmd := exec.Command(exe)
 		cmd.Env = append(os.Environ(), "ZARRDB_INDEX_HOLD="+dir)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(cmd.StdinPipe())(t)
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		if line, _ := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
 			t.Fatalf("other process: %q", line)
 		}
@@ -63,15 +56,11 @@ func TestLockedByProcess(t *testing.T) {
 			}
 		}
 		if kill {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Kill())
 			_ = cmd.Wait()
 		} else {
 			in.Close()
-			if err := cmd.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Wait())
 		}
 		// What a killed holder left does not block others.
 		mustClose(t, mustOpen(t, dir, nil))
@@ -97,9 +86,7 @@ func TestLockedInProcess(t *testing.T) {
 		}
 	}
 	// A failed open gives up nothing of the first one's.
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	mustClose(t, mustOpen(t, dir, nil))
 
@@ -109,16 +96,12 @@ func TestLockedInProcess(t *testing.T) {
 		t.Errorf("second open in memory: %v", err)
 	}
 	// A holder file of any content does not matter.
-	if err := writeSmall(mem, "d/"+holderFile, []byte("{]")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(mem, "d/"+holderFile, []byte("{]")))
 	var locked *LockedError
 	if _, err := Open("d", small(mem)); !errors.As(err, &locked) || locked.Holder != (Holder{}) {
 		t.Errorf("unreadable holder: %v", err)
 	}
 	mustClose(t, x)
-	if err := writeSmall(mem, "d/"+holderFile, []byte("{]")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(mem, "d/"+holderFile, []byte("{]")))
 	mustClose(t, mustOpen(t, "d", small(mem)))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -26,13 +27,9 @@ import (
 func TestEmptyBatchSyncs(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	x := mustOpen(t, "d", small(mem))
-	if err := put(x, SpaceMeta, "k", "v", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", false))
 	b := x.NewBatch()
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 	b.Close()
 	y := mustOpen(t, "d", &Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})})
 	if v, err := y.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
@@ -96,13 +93,9 @@ func TestPowerCutWhileMaking(t *testing.T) {
 	})
 	x := mustOpen(t, "d", small(fs))
 	made.Store(true)
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	wrote.Store(true)
-	if err := x.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Flush())
 	mustClose(t, x)
 	if len(images) < 100 {
 		t.Errorf("only %d moments", len(images))
@@ -152,13 +145,9 @@ func TestBegun(t *testing.T) {
 		{"", errorfs.OpList, false, broken},
 	} {
 		mem := vfs.NewMem()
-		if err := mem.MkdirAll("d", 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mem.MkdirAll("d", 0o777))
 		for _, name := range strings.Fields(c.files) {
-			if err := writeSmall(mem, "d/"+name, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writeSmall(mem, "d/"+name, nil))
 		}
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == c.kind && c.kind != 0 {
@@ -191,12 +180,8 @@ func TestBegun(t *testing.T) {
 func TestCloneRefusesWhatIsThere(t *testing.T) {
 	mem := vfs.NewMem()
 	mustClose(t, mustOpen(t, "d", small(mem)))
-	if err := mem.MkdirAll("to", 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeSmall(mem, "to/notes", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.MkdirAll("to", 0o777))
+	must.Do(t, writeSmall(mem, "to/notes", []byte("x")))
 	if err := Clone(mem, "d", "to"); !errors.Is(err, os.ErrExist) {
 		t.Error(err)
 	}
@@ -257,9 +242,7 @@ func TestIngestFails(t *testing.T) {
 	// What a crash left of one is removed.
 	mem := vfs.NewMem()
 	mustClose(t, mustOpen(t, "d", small(mem)))
-	if err := mem.MkdirAll("d/"+ingestDir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.MkdirAll("d/"+ingestDir, 0o777))
 	mustClose(t, mustOpen(t, "d", &Options{FS: mem}))
 	if _, err := mem.Stat("d/" + ingestDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
@@ -277,9 +260,7 @@ func TestCheckpointFails(t *testing.T) {
 		}}
 		mem := vfs.NewMem()
 		x := mustOpen(t, "d", small(f.wrap(mem)))
-		if err := errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), put(x, SpaceMeta, "l", "w", true)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), put(x, SpaceMeta, "l", "w", true)))
 		copying.Store(true)
 		err := x.Checkpoint("copy")
 		if f.hits.Load() == 0 {
@@ -340,9 +321,7 @@ func TestLocksAreHeld(t *testing.T) {
 			x.quiet.RUnlock()
 		}
 	}
-	if err := x.Checkpoint("copy"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Checkpoint("copy"))
 	held := func() {
 		seen++
 		if x.quiet.TryLock() {
@@ -357,9 +336,7 @@ func TestLocksAreHeld(t *testing.T) {
 	inLog = held
 	putPages(t, x, 0, 3)
 	inTables = held
-	if err := x.Ingest(seqOf(pages(10, 20), nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Ingest(seqOf(pages(10, 20), nil)))
 	if seen != 3 {
 		t.Errorf("looked %d times", seen)
 	}
@@ -390,9 +367,7 @@ func TestPebbleIsHeard(t *testing.T) {
 // A lock that cannot be made is not one that somebody holds.
 func TestLockCannotBeMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	if err := os.MkdirAll(filepath.Join(dir, lockFile), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, lockFile), 0o777))
 	_, err := Open(dir, &Options{Create: true})
 	if err == nil || errors.Is(err, ErrLocked) {
 		t.Error(err)
@@ -419,9 +394,7 @@ func TestBatchIsUsedUp(t *testing.T) {
 	defer mustClose(t, x)
 	b := x.NewBatch()
 	b.Set(SpaceMeta, []byte("k"), []byte("v"))
-	if err := b.Commit(false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(false))
 	if err := b.Commit(false); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("again: %v", err)
 	}

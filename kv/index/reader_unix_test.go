@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -27,19 +28,12 @@ func unprivileged(t *testing.T, dir string) func(env string) *exec.Cmd {
 	root := os.Getuid() == 0
 	bin := t.TempDir()
 	for _, d := range []string{bin, filepath.Dir(bin)} { // the test's are only for its user
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	if root {
-		b, err := os.ReadFile(exe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(exe))(t)
 		exe = filepath.Join(bin, "reader.test")
-		if err := os.WriteFile(exe, b, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(exe, b, 0o755))
 	} else {
 		chmodAll(t, dir, 0o555, 0o444)
 		t.Cleanup(func() { chmodAll(t, dir, 0o755, 0o644) })
@@ -74,7 +68,7 @@ func chmodAll(t *testing.T, dir string, dirs, files os.FileMode) {
 func filesOf(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -83,10 +77,7 @@ func filesOf(t *testing.T, dir string) string {
 			fmt.Fprintln(&out, path, fi.Size(), fi.ModTime())
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out.String()
 }
 
@@ -95,9 +86,7 @@ func filesOf(t *testing.T, dir string) string {
 func TestReaderWithoutPermission(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	x := mustOpen(t, dir, &Options{Create: true})
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	reader := unprivileged(t, dir)
 	const env = "ZARRDB_INDEX_READ="
@@ -105,14 +94,8 @@ func TestReaderWithoutPermission(t *testing.T) {
 	var stop []func()
 	for range 2 {
 		cmd := reader(env + dir)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(cmd.StdinPipe())(t)
+		out := must.Get(cmd.StdoutPipe())(t)
 		if err := cmd.Start(); err != nil {
 			t.Skip("no process of another user can be started:", err)
 		}
@@ -150,9 +133,7 @@ func TestReaderWithoutPermission(t *testing.T) {
 	}
 	mustClose(t, x)
 	// Without a file to be locked there is no writer.
-	if err := os.Remove(filepath.Join(dir, lockFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, lockFile)))
 	before = filesOf(t, dir)
 	if out, err := reader(env + dir).Output(); err != nil {
 		t.Errorf("without a lock file: %q, %v", out, err)
@@ -167,15 +148,11 @@ func TestReaderWithoutPermission(t *testing.T) {
 func TestHolderMode(t *testing.T) {
 	for mode, want := range map[fs.FileMode]fs.FileMode{0o700: 0o600, 0o750: 0o640, 0o755: 0o644} {
 		dir := t.TempDir()
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, mode))
 		was := syscall.Umask(0o077)
 		x, err := Open(dir, &Options{Create: true})
 		syscall.Umask(was)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		fi, err := os.Stat(filepath.Join(dir, holderFile))
 		if err != nil || fi.Mode().Perm() != want {
 			t.Errorf("in a directory of mode %o: %v, %v; want %o", mode, fi.Mode(), err, want)

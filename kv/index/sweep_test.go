@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -45,15 +46,9 @@ func hasPage(t *testing.T, x *Index, i int) bool {
 func TestSweepSparesWhatIsPut(t *testing.T) {
 	mem := vfs.NewMem()
 	o := &Options{FS: mem, Create: true}
-	x, err := Open("x", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open("x", o))(t)
 	putPages(t, x, 0, 30)
-	w, err := x.Sweep()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(x.Sweep())(t)
 	if _, err := x.Sweep(); !errors.Is(err, ErrSweeping) {
 		t.Errorf("second sweep: %v", err)
 	}
@@ -69,9 +64,7 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 	var pages iter.Seq2[Page, error] = func(yield func(Page, error) bool) {
 		_ = yield(again[0], nil) && yield(again[1], nil)
 	}
-	if err := x.Ingest(pages); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Ingest(pages))
 	var all []digest.Sum
 	for i := range 25 {
 		name, _ := pageOf(i)
@@ -91,16 +84,12 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 				t.Errorf("page %d: %v", i, got)
 			}
 		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Close())
 		if x, err = Open("x", o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 	if _, err := x.Sweep(); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("sweep of a closed index: %v", err)
 	}
@@ -108,10 +97,7 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 
 // Writers that put the same pages again and again never miss one.
 func TestSweepBesideWriters(t *testing.T) {
-	x, err := Open("x", &Options{FS: vfs.NewMem(), Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open("x", &Options{FS: vfs.NewMem(), Create: true}))(t)
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	for range 2 {
@@ -132,15 +118,10 @@ func TestSweepBesideWriters(t *testing.T) {
 		all = append(all, name)
 	}
 	for range 30 {
-		w, err := x.Sweep()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(x.Sweep())(t)
 		putPages(t, x, 4, 6)
 		for range 3 {
-			if _, err := w.Delete(all); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Delete(all))(t)
 		}
 		if !hasPage(t, x, 4) || !hasPage(t, x, 5) {
 			t.Fatal("a page that was put during the sweep is gone")
@@ -149,7 +130,5 @@ func TestSweepBesideWriters(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close())
 }

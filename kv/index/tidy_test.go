@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Tidy removes the files of old logs, which Pebble then does without, and a checkpoint
@@ -19,10 +20,7 @@ func TestTidyRemovesLogs(t *testing.T) {
 	logs := func(dir string) (n int64) {
 		t.Helper()
 		for _, name := range logsOf(t, mem, dir) {
-			fi, err := mem.Stat(mem.PathJoin(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fi := must.Get(mem.Stat(mem.PathJoin(dir, name)))(t)
 			n += fi.Size()
 		}
 		return n
@@ -30,13 +28,9 @@ func TestTidyRemovesLogs(t *testing.T) {
 	fill := func(from int) {
 		t.Helper()
 		for i := range 40 {
-			if err := put(x, SpaceMeta, fmt.Sprint(from+i), strings.Repeat("x", 100_000), true); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(x, SpaceMeta, fmt.Sprint(from+i), strings.Repeat("x", 100_000), true))
 		}
-		if err := x.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Flush())
 	}
 	for round := range 3 {
 		fill(1000 * round)
@@ -44,16 +38,12 @@ func TestTidyRemovesLogs(t *testing.T) {
 			t.Fatalf("%d bytes of logs: they are not used again", n)
 		}
 		copied := fmt.Sprint("copy", round)
-		if err := x.Checkpoint(copied); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Checkpoint(copied))
 		if n := logs(copied); n > 10_000 {
 			t.Errorf("round %d: a checkpoint has %d bytes of logs", round, n)
 		}
 		mustClose(t, mustOpen(t, copied, &Options{FS: mem, ReadOnly: true}))
-		if err := x.Tidy(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Tidy(t.Context(), 0))
 		if n := logs("db"); n > 10_000 {
 			t.Errorf("round %d: %d bytes of logs are left", round, n)
 		}
@@ -82,19 +72,11 @@ func (noLinks) Link(oldname, newname string) error {
 func TestWithoutLinks(t *testing.T) {
 	fs := noLinks{vfs.NewMem()}
 	x := mustOpen(t, "db", &Options{FS: fs, Create: true})
-	if err := x.Ingest(seqOf(pages(0, 3), nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Checkpoint("copy"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Ingest(seqOf(pages(0, 3), nil)))
+	must.Do(t, x.Checkpoint("copy"))
 	mustClose(t, x)
-	if err := Clone(fs, "copy", "clone"); err != nil {
-		t.Fatal(err)
-	}
-	if err := fs.RemoveAll("db"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Clone(fs, "copy", "clone"))
+	must.Do(t, fs.RemoveAll("db"))
 	x = mustOpen(t, "clone", &Options{FS: fs})
 	defer mustClose(t, x)
 	for _, p := range pages(0, 3) {

@@ -9,15 +9,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 func mustList(t *testing.T, fs vfs.FS, dir string) []string {
 	t.Helper()
-	names, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List(dir))(t)
 	return names
 }
 
@@ -35,17 +33,12 @@ func logsOf(t *testing.T, fs vfs.FS, dir string) (names []string) {
 // rewrite replaces a file by what change makes of it.
 func rewrite(t *testing.T, fs vfs.FS, path string, change func([]byte) []byte) {
 	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.Open(path))(t)
 	b, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeSmall(fs, path, change(b)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSmall(fs, path, change(b)))
 }
 
 // Damage of any file of an index that was closed, or of a checkpoint, is an error of
@@ -58,19 +51,13 @@ func TestDamageOfAClosedIndex(t *testing.T) {
 		for c := range closes {
 			x := mustOpen(t, "d", small(mem))
 			for i := c * commits / closes; i < (c+1)*commits/closes; i++ {
-				if err := put(x, SpaceMeta, fmt.Sprint(i), strings.Repeat("v", size(i)), i%3 == 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, put(x, SpaceMeta, fmt.Sprint(i), strings.Repeat("v", size(i)), i%3 == 0))
 				if i == commits/2 {
-					if err := x.Flush(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, x.Flush())
 				}
 			}
 			if c == closes-1 {
-				if err := x.Checkpoint("copy"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, x.Checkpoint("copy"))
 			}
 			mustClose(t, x)
 		}
@@ -83,9 +70,7 @@ func TestDamageOfAClosedIndex(t *testing.T) {
 	try := func(t *testing.T, image *vfs.MemFS, dir, what string, change func(fs vfs.FS) error) {
 		t.Helper()
 		fs := image.CrashClone(vfs.CrashCloneCfg{})
-		if err := change(fs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, change(fs))
 		x, err := Open(dir, small(fs))
 		if err != nil {
 			if !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, ErrNotExist) && !errors.Is(err, ErrFormat) {
@@ -113,10 +98,7 @@ func TestDamageOfAClosedIndex(t *testing.T) {
 				path := image.PathJoin(dir, name)
 				what := fmt.Sprintf("%d closes, %s", closes, path)
 				try(t, image, dir, what+" deleted", func(fs vfs.FS) error { return fs.Remove(path) })
-				info, err := image.Stat(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				info := must.Get(image.Stat(path))(t)
 				step := max(1, int(info.Size())/places)
 				for at := 0; at < int(info.Size()); at += step {
 					try(t, image, dir, fmt.Sprintf("%s cut off at %d", what, at), func(fs vfs.FS) error {
@@ -140,14 +122,10 @@ func TestDamageOfAClosedIndex(t *testing.T) {
 func TestWitnessIsALowerBound(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	x := mustOpen(t, "d", small(mem))
-	if err := put(x, SpaceMeta, "a", "1", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "a", "1", true))
 	mustClose(t, x)
 	x = mustOpen(t, "d", small(mem))
-	if err := put(x, SpaceMeta, "a", "2", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "a", "2", true))
 	killed := mem.CrashClone(vfs.CrashCloneCfg{})
 	mustClose(t, x)
 	for _, fs := range []vfs.FS{killed, mem} {

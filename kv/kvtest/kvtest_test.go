@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -25,16 +26,10 @@ func TestCount(t *testing.T) {
 	view, n := Count(kv.NewMem())
 	st := view.(kv.Store)
 	for _, key := range []string{"a", "b"} {
-		if err := st.Set(bg, key, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.Set(bg, key, nil))
 	}
-	if _, err := kv.Keys(bg, st, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Get(bg, "a", kv.All()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kv.Keys(bg, st, ""))(t)
+	must.Get(st.Get(bg, "a", kv.All()))(t)
 	if got, want := fmt.Sprint(n.Reset()), "map[get:1 list:1 next:2 set:2]"; got != want {
 		t.Errorf("counted %s, want %s", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
@@ -63,15 +64,11 @@ func BenchmarkView(b *testing.B) {
 		for i := range (256 << 20) / n {
 			off := i * 4096 % (len(noise) - n)
 			a, err := s.Append(bg, Owner{}, noise[off:off+n])
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			list = append(list, a)
 		}
 		infos, err := s.Sync(bg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		mustClose(b, s)
 		for _, c := range []struct {
 			name string
@@ -89,9 +86,7 @@ func BenchmarkView(b *testing.B) {
 					b.SetBytes(int64(n))
 					b.ReportAllocs()
 					for b.Loop() {
-						if err := read(list[rng.IntN(len(list))]); err != nil {
-							b.Fatal(err)
-						}
+						must.Do(b, read(list[rng.IntN(len(list))]))
 					}
 				})
 			}
@@ -112,9 +107,7 @@ func BenchmarkSync(b *testing.B) {
 			b.Fatal(err)
 		}
 		infos, err := s.Sync(bg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		s.Recorded(infos)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
@@ -48,9 +49,7 @@ func TestBorrowedBeforeWritten(t *testing.T) {
 	defer mustClose(t, s)
 	first, small := []byte("first"), bytes.Repeat([]byte("small"), 100)
 	before := mustAppend(t, s, first)
-	if _, err := s.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(bg))(t)
 	waits := mustAppend(t, s, small)
 	done := make(chan error)
 	go func() {
@@ -98,9 +97,7 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 	defer mustClose(t, b)
 	b.o.MapBytes = 3 << 19
 	for _, a := range at {
-		if err := b.View(bg, a, 0, a.Length, func([]byte) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.View(bg, a, 0, a.Length, func([]byte) error { return nil }))
 		if h := b.lookup(a.Pack).handle.Load(); h.data == nil || b.files.mapped.Load() > b.o.MapBytes {
 			t.Errorf("mapped %v, all %d", h.data != nil, b.files.mapped.Load())
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -167,20 +168,14 @@ func TestModel(t *testing.T) {
 				w = newWorld(t, seed, vfs.NewMem(), "packs")
 			}
 			for range 5 {
-				if err := w.open(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.open())
 				for range 60 {
-					if err := w.step(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, w.step())
 				}
 				w.check()
 				mustClose(t, w.s)
 			}
-			if err := w.open(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.open())
 			w.check()
 			mustClose(t, w.s)
 		})
@@ -200,14 +195,10 @@ func TestCrash(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			w := newWorld(t, seed, mem, "packs")
 			for range 8 {
-				if err := w.open(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.open())
 				oldTable, oldDurable := maps.Clone(w.table), maps.Clone(w.durable)
 				for range w.rng.IntN(40) {
-					if err := w.step(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, w.step())
 				}
 				mem = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101), RNG: w.rng})
 				mustClose(t, w.s)
@@ -217,16 +208,12 @@ func TestCrash(t *testing.T) {
 				if restored {
 					w.table, w.durable = oldTable, oldDurable
 				}
-				if err := w.open(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.open())
 				w.check()
 				// Appending damages nothing, not even what this index has
 				// never heard of.
 				for range 10 {
-					if err := w.step(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, w.step())
 				}
 				if restored {
 					for a, b := range all {
@@ -327,25 +314,17 @@ func runFault(t *testing.T, fault error, match func(errorfs.Op) bool, once bool,
 	on.Store(false)
 	for _, percent := range []int{0, 60} {
 		w.o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: w.rng})
-		if err := w.open(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.open())
 		w.check()
 		mustClose(t, w.s)
 	}
 	w.o.FS = mem
-	if err := w.open(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.open())
 	w.check()
 	for range 5 {
-		if err := w.step(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.step())
 	}
-	if err := w.sync(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.sync())
 	w.check()
 	mustClose(t, w.s)
 	return hits.Load() > 0
@@ -392,9 +371,7 @@ func TestFailedSync(t *testing.T) {
 	}))
 	s := mustOpen(t, "packs", options(fs))
 	good := mustAppend(t, s, []byte("good"))
-	if _, err := s.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(bg))(t)
 	mine, other := mustAppend(t, s, []byte("mine")), mustAppend(t, s, make([]byte, 100_000))
 	broken.Store(true)
 	var failed *FailedError
@@ -413,10 +390,7 @@ func TestFailedSync(t *testing.T) {
 	if next.Pack == mine.Pack {
 		t.Fatal("the failed pack grows on")
 	}
-	infos, err := s.Sync(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	infos := must.Get(s.Sync(bg))(t)
 	for a, want := range map[Address]bool{good: true, mine: false, other: false, next: true} {
 		if s.Durable(a) != want {
 			t.Errorf("%+v: durable %v", a, !want)
@@ -499,9 +473,7 @@ func TestFull(t *testing.T) {
 			return err
 		}
 		for _, n := range []int{10, 100_000, 20} {
-			if err := add(n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, add(n))
 		}
 		full.Store(true)
 		refused := false
@@ -530,14 +502,9 @@ func TestFull(t *testing.T) {
 		}
 		full.Store(false)
 		for _, n := range []int{11, 200_000, 21} {
-			if err := add(n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, add(n))
 		}
-		infos, err := s.Sync(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		infos := must.Get(s.Sync(bg))(t)
 		check := func() {
 			t.Helper()
 			found := 0
@@ -622,9 +589,7 @@ func TestConcurrent(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if _, err := s.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Sync(bg))(t)
 		for a, b := range stored {
 			checkPayload(t, s, a, b)
 		}

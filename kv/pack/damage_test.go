@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -28,13 +29,8 @@ func smallPack(t testing.TB, sizes ...int) (id ID, file []byte, payloads map[Add
 		payloads[a] = b
 		id = a.Pack
 	}
-	if _, err := s.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
-	data, err := mem.UnsafeGetFileDataBuffer(s.path(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(bg))(t)
+	data := must.Get(mem.UnsafeGetFileDataBuffer(s.path(id)))(t)
 	file = bytes.Clone(data)
 	mustClose(t, s)
 	return id, file, payloads
@@ -45,22 +41,12 @@ func smallPack(t testing.TB, sizes ...int) (id ID, file []byte, payloads map[Add
 func TestFlippedByte(t *testing.T) {
 	id, file, payloads := smallPack(t, 100, 0, 33, 70_000, 8)
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("packs", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.MkdirAll("packs", 0o777))
 	path := "packs/" + id.String() + packSuffix
-	f, err := mem.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Write(bytes.Clone(file)); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(mem.Create(path, vfs.WriteCategoryUnspecified))(t)
+	must.Get(f.Write(bytes.Clone(file)))(t)
 	f.Close()
-	data, err := mem.UnsafeGetFileDataBuffer(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(mem.UnsafeGetFileDataBuffer(path))(t)
 	large := Address{}
 	for a := range payloads {
 		if a.Length >= largeFrom {
@@ -137,9 +123,7 @@ func TestWrongPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	if err := os.Rename(s.path(one.Pack), s.path(two.Pack)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(s.path(one.Pack), s.path(two.Pack)))
 	o.Table = infos
 	s = mustOpen(t, dir, o)
 	two.Offset = one.Offset
@@ -164,16 +148,9 @@ func TestUnknownFormat(t *testing.T) {
 		change(file)
 		binary.LittleEndian.PutUint32(file[60:], crc(file[:60]))
 		mem := vfs.NewMem()
-		if err := mem.MkdirAll("packs", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		f, err := mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mem.MkdirAll("packs", 0o777))
+		f := must.Get(mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified))(t)
+		must.Get(f.Write(file))(t)
 		f.Close()
 		s := mustOpen(t, "packs", &Options{FS: mem})
 		for a := range payloads {
@@ -200,16 +177,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte{}, uint64(0))
 	f.Fuzz(func(t *testing.T, file []byte, from uint64) {
 		mem := vfs.NewMem()
-		if err := mem.MkdirAll("packs", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		w, err := mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(bytes.Clone(file)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mem.MkdirAll("packs", 0o777))
+		w := must.Get(mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified))(t)
+		must.Get(w.Write(bytes.Clone(file)))(t)
 		w.Close()
 		s := mustOpen(t, "packs", &Options{FS: mem, ReadOnly: true})
 		defer mustClose(t, s)
@@ -239,16 +209,9 @@ func FuzzView(f *testing.F) {
 		f.Add(a.Offset, a.Length, uint64(0), a.Length)
 	}
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("packs", 0o777); err != nil {
-		f.Fatal(err)
-	}
-	w, err := mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if _, err := w.Write(file); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, mem.MkdirAll("packs", 0o777))
+	w := must.Get(mem.Create("packs/"+id.String()+packSuffix, vfs.WriteCategoryUnspecified))(f)
+	must.Get(w.Write(file))(f)
 	w.Close()
 	f.Fuzz(func(t *testing.T, offset, length, off, n uint64) {
 		s := mustOpen(t, "packs", &Options{FS: mem, ReadOnly: true})

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -22,21 +23,14 @@ func healed(s *Store, a Address, b []byte, grow bool) (int, error) {
 // flip damages bytes [from, to) of the file of a pack.
 func flip(t *testing.T, fs vfs.FS, dir string, id ID, from, to uint64) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(fs.PathJoin(dir, FileName(id)), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.OpenReadWrite(fs.PathJoin(dir, FileName(id)), vfs.WriteCategoryUnspecified))(t)
 	defer f.Close()
 	b := make([]byte, to-from)
-	if _, err := f.ReadAt(b, int64(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b, int64(from)))(t)
 	for i := range b {
 		b[i] ^= 0xff
 	}
-	if _, err := f.WriteAt(b, int64(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(b, int64(from)))(t)
 }
 
 // Any range of a growing, sealed or rewritten pack may be damaged: payload, sums, header of
@@ -56,29 +50,21 @@ func TestHealAnyDamage(t *testing.T) {
 			b := random(rng, n)
 			all, bytesOf = append(all, mustAppend(t, s, b)), append(bytesOf, b)
 		}
-		if _, err := s.Sync(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Sync(context.Background()))(t)
 		keep := all
 		if seed%3 > 0 {
 			s.Seal(all[0].Pack)
-			if _, err := s.Sync(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Sync(context.Background()))(t)
 		}
 		if seed%3 == 2 {
 			s.o.punch = func(vfs.File, int64, int64) error { return errors.ErrUnsupported }
 			keep, bytesOf = all[6:], bytesOf[6:]
-			if _, err := s.Reclaim(context.Background(), all[0].Pack, []Extent{{keep[0].Offset, keep[5].Offset + keep[5].Length}}, 1<<60); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Reclaim(context.Background(), all[0].Pack, []Extent{{keep[0].Offset, keep[5].Offset + keep[5].Length}}, 1<<60))(t)
 		}
 		i := rng.IntN(len(keep))
 		a := keep[i]
 		_, at, err := s.Locate(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		front := fixedSize + sumSize*blocks(a.Length) + backSize
 		from := uint64(at) - front + rng.Uint64N(front+a.Length)
 		to := min(from+1+rng.Uint64N(10), uint64(at)+a.Length)
@@ -111,18 +97,13 @@ func TestHealAnyDamage(t *testing.T) {
 func TestHealHeaderOfFile(t *testing.T) {
 	fs := vfs.NewMem()
 	s, all := sealedWith(t, "p", fs, 100_000, 70_000)
-	want, err := readAll(s, all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(readAll(s, all[0]))(t)
 	flip(t, fs, "p", all[0].Pack, 3, 30)
 	s.lookup(all[0].Pack).drop()
 	if _, err := readAll(s, all[1]); !errors.Is(err, kv.ErrCorrupt) {
 		t.Fatalf("read: %v", err)
 	}
-	if _, err := healed(s, all[0], want, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(healed(s, all[0], want, false))(t)
 	if _, err := readAll(s, all[1]); err != nil {
 		t.Error(err)
 	}
@@ -131,10 +112,7 @@ func TestHealHeaderOfFile(t *testing.T) {
 // Bytes of another payload are never written over.
 func TestHealRefusesAnotherPayload(t *testing.T) {
 	s, all := sealedWith(t, "p", vfs.NewMem(), 100_000)
-	want, err := readAll(s, all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(readAll(s, all[0]))(t)
 	other := bytes.Clone(want)
 	other[70_000]++
 	if _, err := healed(s, all[0], other, true); !errors.Is(err, kv.ErrCorrupt) {
@@ -154,27 +132,17 @@ func TestHealGrows(t *testing.T) {
 		id := all[0].Pack
 		var want [][]byte
 		for _, a := range all {
-			b, err := readAll(s, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(readAll(s, a))(t)
 			want = append(want, b)
 		}
 		table := s.Infos()
 		mustClose(t, s)
 		name := fs.PathJoin("p", FileName(id))
 		old := []byte(fileOf(t, fs, name))
-		if err := fs.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.Remove(name))
 		if left >= 0 {
-			f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.Write(old[:left]); err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(fs.Create(name, vfs.WriteCategoryUnspecified))(t)
+			must.Get(f.Write(old[:left]))(t)
 			f.Close()
 		}
 		s = mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Table: table})
@@ -201,19 +169,11 @@ func TestHealGrows(t *testing.T) {
 
 func fileOf(t *testing.T, fs vfs.FS, path string) string {
 	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.Open(path))(t)
 	defer f.Close()
-	n, err := fileSize(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(fileSize(f))(t)
 	b := make([]byte, n)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b, 0))(t)
 	return string(b)
 }
 
@@ -238,29 +198,20 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		s, all := sealedWith(t, "p", fs, 1000, 200_000, 1000)
 		var want [][]byte
 		for _, a := range all {
-			b, err := readAll(s, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(readAll(s, a))(t)
 			want = append(want, b)
 		}
 		flip(t, fs, "p", all[1].Pack, all[1].Offset-30, all[1].Offset+100_000)
 		f, err := fs.OpenReadWrite(fs.PathJoin("p", FileName(all[1].Pack)), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, errors.Join(f.Sync(), f.Close()))
 		armed = true
 		_, err = healed(s, all[1], want[1], false)
 		armed = false
 		table := s.Infos()
 		mustClose(t, s)
 		if crashed == nil {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if stop < 4 {
 				t.Errorf("only %d writes", stop)
 			}
@@ -295,18 +246,14 @@ func TestHealBesideAppends(t *testing.T) {
 	defer mustClose(t, s)
 	want := bytes.Repeat([]byte{1}, 3000)
 	a := mustAppend(t, s, want)
-	if _, err := s.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(context.Background()))(t)
 	var later Address
 	_, _, err := s.Heal(context.Background(), a.Pack, []Address{a}, true, func(int) ([]byte, error) {
 		later = mustAppend(t, s, bytes.Repeat([]byte{2}, 3000))
 		_, err := s.Sync(context.Background())
 		return want, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	checkPayload(t, s, a, want)
 	checkPayload(t, s, later, bytes.Repeat([]byte{2}, 3000))
 }
@@ -317,19 +264,12 @@ func TestHealHeaderOfGrowingPack(t *testing.T) {
 	fs := vfs.NewMem()
 	s := mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
 	all := []Address{mustAppend(t, s, bytes.Repeat([]byte{1}, 3000)), mustAppend(t, s, bytes.Repeat([]byte{2}, 3000))}
-	if _, err := s.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(context.Background()))(t)
 	flip(t, fs, "p", all[0].Pack, 3, 30)
 	flip(t, fs, "p", all[0].Pack, fileHeaderSize, all[0].Offset+10)
-	if _, err := healed(s, all[0], bytes.Repeat([]byte{1}, 3000), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(healed(s, all[0], bytes.Repeat([]byte{1}, 3000), true))(t)
 	all = append(all, mustAppend(t, s, bytes.Repeat([]byte{3}, 3000)))
-	table, err := s.Sync(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(s.Sync(context.Background()))(t)
 	mustClose(t, s)
 	s = mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Table: table})
 	defer mustClose(t, s)
@@ -354,9 +294,7 @@ func TestHealFailedPack(t *testing.T) {
 	defer s.Close()
 	want := bytes.Repeat([]byte{1}, 3000)
 	a := mustAppend(t, s, want)
-	if _, err := s.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(context.Background()))(t)
 	lost := mustAppend(t, s, want)
 	fail = true
 	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrFailed) {

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -49,10 +50,7 @@ func TestImportPowerCut(t *testing.T) {
 			}
 			return nil
 		}))
-		to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 		had := []Address{all[1], all[4]}
 		mustImport(t, to, from, had...)
 		if rewritten {
@@ -85,9 +83,7 @@ func TestImportPowerCut(t *testing.T) {
 		if err := look(mem.CrashClone(vfs.CrashCloneCfg{}), after, all); err != nil {
 			t.Errorf("rewritten %v: at the end: %v", rewritten, err)
 		}
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, to.Close())
 	}
 }
 
@@ -96,10 +92,7 @@ func TestImportPowerCut(t *testing.T) {
 func TestImportIsSeenByReaders(t *testing.T) {
 	dir := t.TempDir()
 	from, all := sealedWith(t, filepath.Join(dir, "from"), osfs.FS, 70_000, 70_000, 700_000, 70_000)
-	to, err := Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}}))(t)
 	defer to.Close()
 	for i := range all {
 		mustImport(t, to, from, all[i])
@@ -113,42 +106,25 @@ func TestImportIsSeenByReaders(t *testing.T) {
 func TestImportIntoAFileCutOff(t *testing.T) {
 	from, all := sealedWith(t, "from", vfs.NewMem(), 1000)
 	fs := vfs.NewMem()
-	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 	mustImport(t, to, from, all...)
 	path := to.path(all[0].Pack)
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
+	f := must.Get(fs.Open(path))(t)
 	whole, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 1, fileHeaderSize - 1, fileHeaderSize, fileHeaderSize + 1, len(whole) - 2, len(whole) - 1, len(whole)} {
 		fs := vfs.NewMem()
-		if err := fs.MkdirAll("to", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.MkdirAll("to", 0o755))
 		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err = f.Write(bytes.Clone(whole[:n])); err != nil { // a file system may spoil what it was given
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Close())
+		to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 		_, out, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[0])}, nil)
 		if err == nil {
 			err = verified(to, all...)
@@ -159,9 +135,7 @@ func TestImportIntoAFileCutOff(t *testing.T) {
 		if (out.Written == 0) != (n == len(whole)) {
 			t.Errorf("%d of %d bytes: %+v", n, len(whole), out)
 		}
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, to.Close())
 	}
 }
 
@@ -170,22 +144,12 @@ func TestImportIntoAFileCutOff(t *testing.T) {
 func TestImportLeavesADamagedFile(t *testing.T) {
 	from, all := sealedWith(t, "from", vfs.NewMem(), 1000, 2000)
 	fs := vfs.NewMem()
-	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 	mustImport(t, to, from, all[0])
 	table, path := to.Infos(), to.path(all[0].Pack)
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt([]byte{0}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
+	f := must.Get(fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified))(t)
+	must.Get(f.WriteAt([]byte{0}, 0))(t)
 	before, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
@@ -211,10 +175,7 @@ func TestImportLeavesADamagedFile(t *testing.T) {
 func TestImportKeepsTheLength(t *testing.T) {
 	from, all := sealedWith(t, "from", vfs.NewMem(), 70_000, 1000, 70_000, 70_000)
 	fs := vfs.NewMem()
-	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 	mustImport(t, to, from, all...)
 	out, err := to.Reclaim(context.Background(), all[0].Pack, []Extent{extentOf(all[1])}, math.MaxUint64)
 	if err != nil || !out.Rewritten {
@@ -222,9 +183,7 @@ func TestImportKeepsTheLength(t *testing.T) {
 	}
 	mustImport(t, to, from, all[0])
 	table := to.Infos()
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
 	if to, err = Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}); err != nil {
 		t.Fatal(err)
 	}

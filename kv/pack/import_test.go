@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -19,23 +20,15 @@ import (
 // sealedWith makes a store with payloads and seals its packs.
 func sealedWith(t *testing.T, dir string, fs vfs.FS, sizes ...int) (*Store, []Address) {
 	t.Helper()
-	s, err := Open(dir, &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(dir, &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	var list []Address
 	for i, n := range sizes {
-		a, err := s.Append(context.Background(), Owner{Key: []byte(fmt.Sprint(i))}, bytes.Repeat([]byte{byte(i + 1)}, n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(s.Append(context.Background(), Owner{Key: []byte(fmt.Sprint(i))}, bytes.Repeat([]byte{byte(i + 1)}, n)))(t)
 		list = append(list, a)
 	}
 	s.Seal(list[0].Pack)
-	if _, err := s.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(context.Background()))(t)
 	return s, list
 }
 
@@ -48,16 +41,12 @@ func mustImport(t *testing.T, to, from *Store, need ...Address) Imported {
 		list = append(list, extentOf(a))
 	}
 	info, n, err := to.Import(context.Background(), from, need[0].Pack, list, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if last := need[len(need)-1]; info.End < last.Offset+last.Length {
 		t.Fatalf("%+v ends before %+v", info, last)
 	}
 	for _, a := range need {
-		if err := to.Verify(context.Background(), a, func([]byte) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, to.Verify(context.Background(), a, func([]byte) error { return nil }))
 	}
 	return n
 }
@@ -67,10 +56,7 @@ func TestImport(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func(table ...Info) *Store {
 		t.Helper()
-		s, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}))(t)
 		return s
 	}
 	to := open()
@@ -85,9 +71,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("a payload that was not copied: %v", err)
 	}
 	table := to.Infos()
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
 	// After a restart, and rewritten without the first payload, it takes more.
 	to = open(table...)
 	out, err := to.Reclaim(context.Background(), all[0].Pack, []Extent{extentOf(all[4])}, math.MaxUint64)
@@ -98,9 +82,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("all: %+v", rest)
 	}
 	table = to.Infos()
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
 	to = open(table...)
 	defer to.Close()
 	if n := mustImport(t, to, from, all...); n.Written != 0 {
@@ -124,34 +106,21 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 	from, all := sealedWith(t, "from", vfs.NewMem(), 100_000)
 	name := "to/" + all[0].Pack.String() + packSuffix
 	fs := vfs.NewMem()
-	if err := fs.MkdirAll("to", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.MkdirAll("to", 0o755))
+	f := must.Get(fs.Create(name, vfs.WriteCategoryUnspecified))(t)
 	f.Close()
-	to, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 	mustImport(t, to, from, all...)
 	to.Close()
 
 	// The same name, other bytes: what grows is not written over.
-	own, err := Open("own", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(Open("own", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1}))(t)
 	defer own.Close()
 	a, err := own.Append(context.Background(), Owner{Key: []byte("0")}, make([]byte, 100_000))
 	if err != nil || a != all[0] {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if _, err := own.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(own.Sync(context.Background()))(t)
 	if n := mustImport(t, own, from, a); n.Written != 0 {
 		t.Errorf("over a pack that grows: %+v", n)
 	}
@@ -165,20 +134,14 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 func TestImportLeavesLinksAlone(t *testing.T) {
 	dir := t.TempDir()
 	from, all := sealedWith(t, filepath.Join(dir, "from"), osfs.FS, 70_000, 70_000, 70_000)
-	to, err := Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Open(filepath.Join(dir, "to"), &Options{Incarnation: [8]byte{2}}))(t)
 	defer to.Close()
 	mustImport(t, to, from, all[0])
 	second := filepath.Join(dir, "second")
 	if err := os.Link(to.path(all[0].Pack), second); err != nil {
 		t.Skip(err)
 	}
-	before, err := os.ReadFile(second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(second))(t)
 	mustImport(t, to, from, all...)
 	after, err := os.ReadFile(second)
 	if err != nil || !bytes.Equal(before, after) {

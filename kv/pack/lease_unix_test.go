@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -44,14 +45,8 @@ func at(t *testing.T, f *File, n int) []byte {
 
 func reclaim(t *testing.T, s *Store, id ID, keep []Address) Reclaimed {
 	t.Helper()
-	dry, err := s.Reclaimable(bg, id, live(keep)[id], math.MaxUint64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := s.Reclaim(bg, id, live(keep)[id], math.MaxUint64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dry := must.Get(s.Reclaimable(bg, id, live(keep)[id], math.MaxUint64))(t)
+	out := must.Get(s.Reclaim(bg, id, live(keep)[id], math.MaxUint64))(t)
 	if dry.Leased != out.Leased || dry.Rewritten != out.Rewritten {
 		t.Errorf("%+v was announced, it was %+v", dry, out)
 	}
@@ -63,10 +58,7 @@ func TestLeaseKeepsBytes(t *testing.T) {
 	const size = 1 << 20
 	w, keep := leased(t, 8, size)
 	dead := w.order[1]
-	f, err := w.s.File(dead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(w.s.File(dead))(t)
 	if p, err := w.s.Place(dead); err != nil || p != f.Place() {
 		t.Errorf("%v, %v, leased at %v", p, err, f.Place())
 	}
@@ -75,13 +67,8 @@ func TestLeaseKeepsBytes(t *testing.T) {
 	}
 	page := f.Place().Offset &^ (1<<16 - 1)
 	skip := int(f.Place().Offset - page)
-	m, err := unix.Mmap(int(f.Fd()), page, skip+size, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(unix.Mmap(int(f.Fd()), page, skip+size, unix.PROT_READ, unix.MAP_SHARED))(t)
+	must.Do(t, f.Close())
 	if out := reclaim(t, w.s, dead.Pack, keep); !out.Leased || out.Bytes != 0 {
 		t.Errorf("beside a map: %+v", out)
 	}
@@ -92,19 +79,14 @@ func TestLeaseKeepsBytes(t *testing.T) {
 	if b, err := readAll(w.s, dead); err != nil || !bytes.Equal(b, w.all[dead]) {
 		t.Error("the payload is gone from the store")
 	}
-	if err := unix.Munmap(m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Munmap(m))
 	if out := reclaim(t, w.s, dead.Pack, keep); out.Leased || !out.Punched || out.Bytes < 3*size {
 		t.Errorf("afterwards: %+v", out)
 	}
 	if _, err := w.s.File(dead); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a lease of what is gone: %v", err)
 	}
-	f, err = w.s.File(keep[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(w.s.File(keep[1]))(t)
 	if !bytes.Equal(at(t, f, size), w.all[keep[1]]) {
 		t.Error("a live payload has changed")
 	}
@@ -117,15 +99,9 @@ func TestLeaseOfRewrittenPack(t *testing.T) {
 	const size = 2000
 	w, keep := leased(t, 400, size)
 	id := keep[0].Pack
-	old, err := w.s.File(w.order[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(w.s.File(w.order[1]))(t)
 	defer old.Close()
-	kept, err := w.s.File(keep[5])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(w.s.File(keep[5]))(t)
 	defer kept.Close()
 	if out := reclaim(t, w.s, id, keep); !out.Rewritten || out.Leased {
 		t.Fatalf("%+v", out)
@@ -133,10 +109,7 @@ func TestLeaseOfRewrittenPack(t *testing.T) {
 	if !bytes.Equal(at(t, old, size), w.all[w.order[1]]) || !bytes.Equal(at(t, kept, size), w.all[keep[5]]) {
 		t.Error("the old file has changed")
 	}
-	fresh, err := w.s.File(keep[5])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fresh := must.Get(w.s.File(keep[5]))(t)
 	defer fresh.Close()
 	if fresh.Place().File == kept.Place().File || !bytes.Equal(at(t, fresh, size), w.all[keep[5]]) {
 		t.Errorf("%v after %v", fresh.Place(), kept.Place())
@@ -154,10 +127,7 @@ func TestLeaseOfGrowingPack(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), nil)
 	want := random(rand.New(rand.NewPCG(3, 4)), 3000)
 	a := mustAppend(t, s, want)
-	f, err := s.File(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(s.File(a))(t)
 	defer f.Close()
 	if !bytes.Equal(at(t, f, len(want)), want) {
 		t.Error("other bytes are in the file")

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -31,26 +32,18 @@ func options(fs vfs.FS) *Options {
 
 func mustOpen(t testing.TB, dir string, o *Options) *Store {
 	t.Helper()
-	s, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(dir, o))(t)
 	return s
 }
 
 func mustClose(t testing.TB, s *Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }
 
 func mustAppend(t testing.TB, s *Store, payload []byte) Address {
 	t.Helper()
-	a, err := s.Append(bg, ownerOf(payload), payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(s.Append(bg, ownerOf(payload), payload))(t)
 	return a
 }
 
@@ -128,40 +121,30 @@ func TestAppendViewReopen(t *testing.T) {
 			payloads[a] = b
 			checkPayload(t, s, a, b) // from the buffer or the file
 		}
-		infos, err := s.Sync(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		infos := must.Get(s.Sync(bg))(t)
 		check := func(s *Store) {
 			t.Helper()
 			for a, b := range payloads {
 				checkPayload(t, s, a, b)
-				if err := s.Verify(bg, a, nothing, ownerOf(b)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Verify(bg, a, nothing, ownerOf(b)))
 				if !s.Durable(a) {
 					t.Fatalf("%+v is not durable", a)
 				}
 				for range 4 {
 					off := rng.IntN(len(b) + 1)
 					n := rng.IntN(len(b) - off + 1)
-					err := s.View(bg, a, uint64(off), uint64(n), func(v []byte) error {
+					must.Do(t, s.View(bg, a, uint64(off), uint64(n), func(v []byte) error {
 						if !bytes.Equal(v, b[off:off+n]) {
 							t.Errorf("%+v [%d, +%d): wrong bytes", a, off, n)
 						}
 						return nil
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					}))
 				}
 			}
 			found := map[Address]bool{}
 			for _, info := range s.Infos() {
 				for r, err := range s.Records(bg, info.ID, 0) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					b, ok := payloads[r.Address]
 					if want := ownerOf(b); !ok || r.Owner.Array != want.Array || !bytes.Equal(r.Owner.Key, want.Key) {
 						t.Fatalf("scan found %+v", r)
@@ -185,9 +168,7 @@ func TestAppendViewReopen(t *testing.T) {
 		if a.Pack != infos[0].ID {
 			t.Errorf("appended to %v, not %v", a.Pack, infos[0].ID)
 		}
-		if _, err := s.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Sync(bg))(t)
 		check(s)
 		mustClose(t, s)
 
@@ -212,9 +193,7 @@ func TestViewErrors(t *testing.T) {
 		s := mustOpen(t, dir, o)
 		defer mustClose(t, s)
 		small, large := mustAppend(t, s, []byte("payload")), mustAppend(t, s, make([]byte, 300_000))
-		if _, err := s.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Sync(bg))(t)
 		nothing := func([]byte) error { t.Error("fn was called"); return nil }
 		for _, c := range []struct {
 			a      Address
@@ -290,10 +269,7 @@ func TestRollAndRemove(t *testing.T) {
 			payloads[a] = b
 			list = append(list, a)
 		}
-		infos, err := s.Sync(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		infos := must.Get(s.Sync(bg))(t)
 		if len(infos) < 10 {
 			t.Fatalf("%d packs", len(infos))
 		}
@@ -327,7 +303,7 @@ func TestRollAndRemove(t *testing.T) {
 			t.Errorf("remove the growing pack: %v", err)
 		}
 		// A read that has begun ends well.
-		err = s.View(bg, list[0], 0, list[0].Length, func(b []byte) error {
+		must.Do(t, s.View(bg, list[0], 0, list[0].Length, func(b []byte) error {
 			if err := s.Remove(first, ID{99}); err != nil {
 				return err
 			}
@@ -335,10 +311,7 @@ func TestRollAndRemove(t *testing.T) {
 				return errors.New("bytes changed")
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if _, err := readAll(s, list[0]); !errors.Is(err, kv.ErrCorrupt) && list[0].Length > 0 {
 			t.Errorf("read from a removed pack: %v", err)
 		}
@@ -370,17 +343,12 @@ func TestNamesAreNeverUsedAgain(t *testing.T) {
 			t.Fatalf("%v was used again", a.Pack)
 		}
 		seen[a.Pack] = true
-		infos, err := s.Sync(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		infos := must.Get(s.Sync(bg))(t)
 		mustClose(t, s)
 		o := options(mem)
 		o.Table = []Info{{ID: infos[0].ID, End: infos[0].End, Sealed: true}}
 		s = mustOpen(t, "packs", o)
-		if err := s.Remove(a.Pack); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Remove(a.Pack))
 		// Also not after a crash.
 		mem = mem.CrashClone(vfs.CrashCloneCfg{})
 		mustClose(t, s)
@@ -396,15 +364,9 @@ func TestOpenNeverAppendsToUnknownBytes(t *testing.T) {
 	mem := vfs.NewMem()
 	s := mustOpen(t, "packs", options(mem))
 	a := mustAppend(t, s, []byte("one"))
-	old, err := s.Sync(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(s.Sync(bg))(t)
 	b := mustAppend(t, s, []byte("two"))
-	now, err := s.Sync(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must.Get(s.Sync(bg))(t)
 	mustClose(t, s)
 	for _, c := range []struct {
 		name  string
@@ -460,13 +422,8 @@ func TestLocate(t *testing.T) {
 			b := random(rand.New(rand.NewPCG(3, uint64(n))), n)
 			a := mustAppend(t, s, b)
 			path, off, err := s.Locate(a) // before any Sync
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := o.FS.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			f := must.Get(o.FS.Open(path))(t)
 			got := make([]byte, n)
 			if _, err := f.ReadAt(got, off); n > 0 && (err != nil || !bytes.Equal(got, b)) {
 				t.Errorf("%d bytes at %s:%d: %v", n, path, off, err)
@@ -508,12 +465,8 @@ func testFault(t *testing.T, maps int64) {
 	o.MapBytes = maps
 	s := mustOpen(t, dir, o)
 	a := mustAppend(t, s, make([]byte, 1<<20))
-	if _, err := s.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readAll(s, a); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(bg))(t)
+	must.Get(readAll(s, a))(t)
 	// A fault elsewhere in fn is a bug of fn.
 	func() {
 		defer func() {
@@ -527,9 +480,7 @@ func testFault(t *testing.T, maps int64) {
 			return nil
 		})
 	}()
-	if err := os.Truncate(s.path(a.Pack), int64(a.Offset)+8192); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(s.path(a.Pack), int64(a.Offset)+8192))
 	if _, err := readAll(s, a); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("view: %v", err)
 	}
@@ -550,10 +501,7 @@ func TestSyncLeavesSealedPacksAlone(t *testing.T) {
 	s := mustOpen(t, "packs", o)
 	sync := func() {
 		t.Helper()
-		infos, err := s.Sync(bg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		infos := must.Get(s.Sync(bg))(t)
 		s.Recorded(infos)
 	}
 	for range 20 {

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -63,10 +64,7 @@ func (w *filled) seal(t testing.TB) {
 	for _, i := range w.s.Infos() {
 		w.s.Seal(i.ID)
 	}
-	infos, err := w.s.Sync(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	infos := must.Get(w.s.Sync(bg))(t)
 	w.s.Recorded(infos)
 	w.o.Table = w.s.Infos()
 }
@@ -115,9 +113,7 @@ func (w *filled) check(t testing.TB, keep []Address) {
 	}
 	for _, a := range keep {
 		checkPayload(t, w.s, a, w.all[a])
-		if err := w.s.Verify(bg, a, nothing, ownerOf(w.all[a])); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.s.Verify(bg, a, nothing, ownerOf(w.all[a])))
 		if !found[a] && a.Length > 0 {
 			t.Fatalf("a scan does not find %+v", a)
 		}
@@ -170,14 +166,8 @@ func TestReclaim(t *testing.T) {
 					if round > 6 {
 						keep = nil
 					}
-					out, err := w.reclaim(keep)
-					if err != nil {
-						t.Fatal(err)
-					}
-					again, err := w.reclaim(keep)
-					if err != nil {
-						t.Fatal(err)
-					}
+					out := must.Get(w.reclaim(keep))(t)
+					again := must.Get(w.reclaim(keep))(t)
 					for i := range again {
 						if again[i].Bytes > 0 {
 							t.Errorf("round %d: given back twice: %+v after %+v", round, again[i], out[i])
@@ -227,9 +217,7 @@ func TestReclaimCrash(t *testing.T) {
 		}
 		kept := []int{0}
 		for _, keep := range [][]Address{first, second} {
-			if _, err := w.reclaim(keep); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.reclaim(keep))(t)
 			kept = append(kept, len(images))
 		}
 		hook = nil
@@ -404,7 +392,7 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 	dead = a
 	w.seal(t)
 	ctx, cancel := context.WithCancel(bg)
-	err := w.s.View(bg, a, 0, a.Length, func(got []byte) error {
+	must.Do(t, w.s.View(bg, a, 0, a.Length, func(got []byte) error {
 		cancel()
 		if _, err := w.s.Reclaim(ctx, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64); !errors.Is(err, context.Canceled) {
 			t.Errorf("reclaim beside a reader: %v", err)
@@ -413,13 +401,8 @@ func TestReclaimWaitsForReaders(t *testing.T) {
 			t.Error("the bytes changed under a reader")
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.s.Reclaim(bg, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	must.Get(w.s.Reclaim(bg, a.Pack, live([]Address{b})[b.Pack], math.MaxUint64))(t)
 	if _, err := readAll(w.s, a); !errors.Is(err, kv.ErrCorrupt) || holes == 0 {
 		t.Errorf("read of what was given back: %v, %d holes", err, holes)
 	}
@@ -437,15 +420,9 @@ func TestReclaimLinked(t *testing.T) {
 	if err := os.Link(path, path+".link"); err != nil {
 		t.Skip(err)
 	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(path))(t)
 	keep := some(rng, w.order, 0.3)
-	out, err := w.reclaim(keep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(w.reclaim(keep))(t)
 	if !out[0].Linked || out[0].Bytes != 0 || out[0].Held == 0 {
 		t.Errorf("%+v", out[0])
 	}
@@ -477,14 +454,9 @@ func FuzzExtents(f *testing.F) {
 	f.Add([]byte{}, uint64(64), uint64(64))
 	f.Fuzz(func(t *testing.T, table []byte, at, size uint64) {
 		mem := vfs.NewMem()
-		file, err := mem.Create("x", vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(mem.Create("x", vfs.WriteCategoryUnspecified))(t)
 		head := appendExtentHeader(nil, id, salt, table, at, size)
-		if _, err := file.Write(append(append(head, make([]byte, max(min(at, 1<<16), uint64(len(head)))-uint64(len(head)))...), table...)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(file.Write(append(append(head, make([]byte, max(min(at, 1<<16), uint64(len(head)))-uint64(len(head)))...), table...)))(t)
 		defer file.Close()
 		lay, err := readLayout(file, id, salt)
 		if err != nil || lay == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -36,10 +37,7 @@ func seenStore(t *testing.T, o *Options, n int) (s *Store, dir string, list []Ad
 
 func synced(t *testing.T, s *Store) {
 	t.Helper()
-	infos, err := s.Sync(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	infos := must.Get(s.Sync(bg))(t)
 	s.Recorded(infos)
 }
 
@@ -47,9 +45,7 @@ func synced(t *testing.T, s *Store) {
 func rot(t *testing.T, s *Store, dir string, a Address) {
 	t.Helper()
 	_, at, err := s.Locate(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	off := uint64(at) + blockSize + 5
 	flip(t, osfs.FS, dir, a.Pack, off, off+1)
 }
@@ -104,9 +100,7 @@ func TestSeenBlocksOption(t *testing.T) {
 	}
 	s, dir, list, _ = seenStore(t, options(osfs.FS), 1)
 	_, at, err := s.Locate(list[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	end := uint64(at) + list[0].Length
 	flip(t, osfs.FS, dir, list[0].Pack, end-1, end)
 	if err := view(s, list[0]); !errors.Is(err, kv.ErrCorrupt) {
@@ -137,18 +131,12 @@ func TestSeenBlocksOfChangedFiles(t *testing.T) {
 	}
 	for name, change := range map[string]func(t *testing.T, s *Store, list []Address, all [][]byte){
 		"healed, growing": func(t *testing.T, s *Store, list []Address, all [][]byte) {
-			if _, err := healed(s, list[0], all[0], false); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(healed(s, list[0], all[0], false))(t)
 		},
 		"healed, sealed": func(t *testing.T, s *Store, list []Address, all [][]byte) {
 			seal(t, s, list[0].Pack)
-			if err := view(s, list[1]); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := healed(s, list[0], all[0], false); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, view(s, list[1]))
+			must.Get(healed(s, list[0], all[0], false))(t)
 		},
 		"holes": func(t *testing.T, s *Store, list []Address, all [][]byte) {
 			seal(t, s, list[0].Pack)

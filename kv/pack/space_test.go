@@ -7,20 +7,15 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // fileBytes is the size of all files in a directory.
 func fileBytes(t testing.TB, fs vfs.FS, dir string) (n uint64) {
 	t.Helper()
-	names, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List(dir))(t)
 	for _, name := range names {
-		fi, err := fs.Stat(fs.PathJoin(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must.Get(fs.Stat(fs.PathJoin(dir, name)))(t)
 		n += uint64(fi.Size())
 	}
 	return n
@@ -50,18 +45,13 @@ func TestReclaimSpace(t *testing.T) {
 			keep = append(keep, a)
 		}
 		if i%500 == 0 { // commits
-			infos, err := w.s.Sync(bg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			infos := must.Get(w.s.Sync(bg))(t)
 			w.s.Recorded(infos)
 		}
 	}
 	w.seal(t)
 	before = fileBytes(t, mem, "packs")
-	if _, err := w.reclaim(keep); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.reclaim(keep))(t)
 	after := fileBytes(t, mem, "packs")
 	t.Logf("%d packs, %d bytes, at most %d more, then %d", len(w.s.Infos()), before, peak-min(before, peak), after)
 	if peak > before+before/50 {

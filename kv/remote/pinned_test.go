@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -67,14 +68,9 @@ func TestPinned(t *testing.T) {
 				}
 				test.answer(w, r)
 			})
-			v, err := o.Locate(bg, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(o.Locate(bg, "k"))(t)
 			off, n, err := test.rng.Resolve(v.Size())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			b, err := kv.ReadValue(bg, v, test.rng)
 			if !errors.Is(err, test.want) || err == nil && string(b) != located[off:off+n] {
 				t.Errorf("%q, %v, want %v", b, err, test.want)

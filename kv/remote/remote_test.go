@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -468,10 +469,7 @@ func TestBatchModel(t *testing.T) {
 			n := rnd.Int64N(min(3000-off, 400) + 1)
 			reqs[i] = kv.Request{Key: fmt.Sprint(rnd.IntN(3)), Range: []kv.Range{kv.Span(off, n), kv.Span(off, n), kv.Span(off, n), kv.From(off), kv.Last(n)}[rnd.IntN(5)]}
 		}
-		got, err := o.GetMany(bg, reqs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(o.GetMany(bg, reqs))(t)
 		for i, q := range reqs {
 			off, n, _ := q.Range.Resolve(3000)
 			if got[i] == nil || !bytes.Equal(got[i], value[off:off+n]) {

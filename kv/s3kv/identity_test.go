@@ -18,6 +18,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
@@ -59,9 +60,7 @@ func newTokens(t *testing.T) (s *tokens, file string) {
 	t.Helper()
 	alone(t)
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bucket"))
 	check := &signed{t: t, key: "ROLE", secret: "hidden", region: "us-east-1", next: gofakes3.New(backend).Server()}
 	bucket := httptest.NewServer(check)
 	t.Cleanup(bucket.Close)
@@ -77,9 +76,7 @@ func newTokens(t *testing.T) (s *tokens, file string) {
 
 func writeToken(t *testing.T, file, token string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(token), 0o600))
 }
 
 // TestWebIdentity takes a role for a token, and again with the token that is in
@@ -92,9 +89,7 @@ func TestWebIdentity(t *testing.T) {
 	view := open(t, Options{})
 	set := func() {
 		t.Helper()
-		if err := view.Set(bg, "k", []byte("v")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, "k", []byte("v")))
 	}
 	s.lives = -time.Hour // it has run out when it comes
 	set()
@@ -117,13 +112,9 @@ func TestWebIdentityOfProfile(t *testing.T) {
 	s, file := newTokens(t)
 	config := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf("[profile web]\nrole_arn = R\nrole_session_name = S\nweb_identity_token_file = %s\n", file)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	t.Setenv("AWS_CONFIG_FILE", config)
-	if err := open(t, Options{Profile: "web"}).Set(bg, "k", []byte("v")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, Options{Profile: "web"}).Set(bg, "k", []byte("v")))
 	if len(s.asked) != 1 || s.asked[0] != "R S first" {
 		t.Errorf("asked with %q", s.asked)
 	}
@@ -258,9 +249,7 @@ func TestMachineWithoutRole(t *testing.T) {
 			view := open(t, Options{Remote: remote.Options{Tries: 1}})
 			view.b.identity = &identity{sources: []credentials.Provider{r}}
 			for range 3 {
-				if err := view.Set(bg, "k", []byte("v")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, view.Set(bg, "k", []byte("v")))
 			}
 			if !closed && m.asked.Load() != 1 {
 				t.Errorf("the service was asked %d times in a row, want 1", m.asked.Load())
@@ -329,9 +318,7 @@ func TestChangedKeysOfProfile(t *testing.T) {
 	for i, key := range []string{"K1", "K2", "K3"} {
 		writeToken(t, file, fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = own\n", key))
 		at := time.Now().Add(time.Duration(i) * time.Minute)
-		if err := os.Chtimes(file, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(file, at, at))
 		s.check.key, s.check.secret = key, "own"
 		for _, v := range []*View{view, open(t, Options{Remote: remote.Options{Tries: 1}})} {
 			if err := v.Set(bg, "k", []byte("v")); err != nil {

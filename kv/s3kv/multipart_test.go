@@ -19,6 +19,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/remote"
 )
@@ -100,9 +101,7 @@ func openParts(t *testing.T) (*uploads, *View) {
 	t.Helper()
 	alone(t)
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bucket"))
 	u := &uploads{next: gofakes3.New(backend).Server(), count: map[string]int{}, open: map[string]bool{}}
 	srv := httptest.NewServer(u)
 	t.Cleanup(srv.Close)
@@ -154,9 +153,7 @@ func TestParts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u, view := openParts(t)
-			if err := view.Set(bg, "k", []byte("old")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, view.Set(bg, "k", []byte("old")))
 			u.before = test.before
 			err := view.Set(bg, "k", value)
 			var e *remote.Error
@@ -185,9 +182,7 @@ func TestPartSizes(t *testing.T) {
 	for n, parts := range map[int]int{0: 0, 100: 0, 101: 3, 120: 3, 121: 4} {
 		u, view := openParts(t)
 		value := bytes.Repeat([]byte{7}, n)
-		if err := view.Set(bg, "k", value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, "k", value))
 		got := 0
 		for u.times(fmt.Sprintf("part %d", got+1)) == 1 {
 			got++
@@ -281,9 +276,7 @@ func TestServerParts(t *testing.T) {
 	for i := range value {
 		value[i] = byte(i >> 8)
 	}
-	if err := view.Set(bg, "a b/ü", value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "a b/ü", value))
 	if b, err := view.Get(bg, "a b/ü", kv.All()); err != nil || !bytes.Equal(b, value) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
@@ -292,9 +285,7 @@ func TestServerParts(t *testing.T) {
 	}
 	left := func() string {
 		req, err := view.b.request(bg, http.MethodGet, "", map[string][]string{"uploads": {""}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		text := ""
 		err = view.b.c.Do(bg, func(ctx context.Context) (*http.Request, error) { return req.Clone(ctx), nil }, func(resp *http.Response) error {
 			b, err := io.ReadAll(resp.Body)

@@ -20,6 +20,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -46,9 +47,7 @@ func alone(t *testing.T) {
 func fake(t *testing.T) (url string) {
 	t.Helper()
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bucket"))
 	srv := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -56,10 +55,7 @@ func fake(t *testing.T) (url string) {
 
 func open(t *testing.T, o Options) *View {
 	t.Helper()
-	v, err := Open("bucket", &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(Open("bucket", &o))(t)
 	return v
 }
 
@@ -174,9 +170,7 @@ func TestCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t)
 			backend := s3mem.New()
-			if err := backend.CreateBucket("bucket"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, backend.CreateBucket("bucket"))
 			check := &signed{t: t, key: test.key, secret: "hidden", token: test.token, region: test.region, next: gofakes3.New(backend).Server()}
 			srv := httptest.NewServer(check)
 			defer srv.Close()
@@ -187,24 +181,17 @@ func TestCredentials(t *testing.T) {
 			for i, name := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
 				if test.files[i] != "" {
 					file := filepath.Join(t.TempDir(), name)
-					if err := os.WriteFile(file, []byte(test.files[i]), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.WriteFile(file, []byte(test.files[i]), 0o600))
 					t.Setenv(name, file)
 				}
 			}
 			view := open(t, test.o)
 			key := "a b/c+d=é&%2F~'(x)!"
-			if err := view.Set(bg, key, []byte("value")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, view.Set(bg, key, []byte("value")))
 			if b, err := view.Get(bg, key, kv.Span(1, 2)); err != nil || string(b) != "al" {
 				t.Errorf("%q, %v", b, err)
 			}
-			v, err := view.Locate(bg, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(view.Locate(bg, key))(t)
 			if err := v.View(bg, kv.Last(2), func(b []byte) error {
 				if string(b) != "ue" {
 					t.Errorf("%q", b)
@@ -236,9 +223,7 @@ func TestCredentials(t *testing.T) {
 func TestContainerRole(t *testing.T) {
 	alone(t)
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bucket"))
 	check := &signed{t: t, key: "ROLE", secret: "hidden", token: "T0", region: "us-east-1", next: gofakes3.New(backend).Server()}
 	srv := httptest.NewServer(check)
 	defer srv.Close()
@@ -262,9 +247,7 @@ func TestContainerRole(t *testing.T) {
 	for _, want := range []int{1, 4} { // once, and then each time
 		view := open(t, Options{})
 		for range 3 {
-			if err := view.Set(bg, "k", []byte("v")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, view.Set(bg, "k", []byte("v")))
 		}
 		if asked != want {
 			t.Errorf("asked %d times, want %d", asked, want)
@@ -313,9 +296,7 @@ func TestFailures(t *testing.T) {
 func TestBadConfiguration(t *testing.T) {
 	alone(t)
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, []byte("[default\naws_secret_access_key = hidden\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("[default\naws_secret_access_key = hidden\n"), 0o600))
 	for name, test := range map[string]struct {
 		bucket string
 		o      Options
@@ -375,10 +356,7 @@ func TestRegions(t *testing.T) {
 		"a.b.c":  {"GET https://s3.us-east-1.amazonaws.com/a.b.c/k%20k", "GET https://s3.eu-west-9.amazonaws.com/a.b.c/k%20k", "GET https://s3.eu-west-9.amazonaws.com/a.b.c/k%20k"},
 	} {
 		hosts = nil
-		view, err := Open(bucket, &Options{Remote: remote.Options{Transport: rounds(answer)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := must.Get(Open(bucket, &Options{Remote: remote.Options{Transport: rounds(answer)}}))(t)
 		for range 2 {
 			if b, err := view.Get(bg, "k k", kv.All()); err != nil || string(b) != "xyz" {
 				t.Errorf("%q, %v", b, err)
@@ -472,10 +450,7 @@ func TestMissing(t *testing.T) {
 	if _, err := open(t, Options{Endpoint: url}).Get(bg, "k", kv.All()); err != kv.ErrNotFound {
 		t.Error(err)
 	}
-	other, err := Open("other", &Options{Endpoint: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(Open("other", &Options{Endpoint: url}))(t)
 	var e *remote.Error
 	if _, err := other.Get(bg, "k", kv.All()); !errors.As(err, &e) || e.Code != "NoSuchBucket" {
 		t.Errorf("a bucket that is not there: %v", err)
@@ -501,18 +476,12 @@ func TestDeletePrefix(t *testing.T) {
 	view := open(t, Options{Endpoint: fake(t)})
 	want := map[string]bool{"x": true, "y": true}
 	for k := range want {
-		if err := view.Set(bg, k, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, k, nil))
 	}
 	for i := range 40 {
-		if err := view.Set(bg, fmt.Sprintf("d/%d", i), []byte("v")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, fmt.Sprintf("d/%d", i), []byte("v")))
 	}
-	if err := kv.DeletePrefix(bg, view, "d/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kv.DeletePrefix(bg, view, "d/"))
 	if keys, err := kv.Keys(bg, view, ""); err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("%q, %v", keys, err)
 	}

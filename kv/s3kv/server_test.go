@@ -25,6 +25,7 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/signer"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/kv/remote"
@@ -49,9 +50,7 @@ func server(t *testing.T) Options {
 func emptied(t *testing.T, o Options) *View {
 	t.Helper()
 	view := open(t, o)
-	if err := kv.DeletePrefix(bg, view, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kv.DeletePrefix(bg, view, ""))
 	return view
 }
 
@@ -91,9 +90,7 @@ func TestServerSignatures(t *testing.T) {
 	view := emptied(t, o)
 	// Keys and values that a signature could stumble over.
 	for _, key := range []string{"plain", "a b+c/ü&=?#%41;,~*'()", "dir/.zarray"} {
-		if err := view.Set(bg, key, []byte("value of "+key)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, key, []byte("value of "+key)))
 		if b, err := view.Get(bg, key, kv.Span(6, 2)); err != nil || string(b) != "of" {
 			t.Errorf("%q: %q, %v", key, b, err)
 		}
@@ -144,9 +141,7 @@ func TestServerVirtualHost(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, at.Host)
 	}}
 	view := open(t, o)
-	if err := view.Set(bg, "a/b c", []byte("inside")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "a/b c", []byte("inside")))
 	keys, err := kv.Keys(bg, view, "")
 	if b, gerr := view.Get(bg, "a/b c", kv.From(2)); gerr != nil || string(b) != "side" || err != nil || len(keys) != 1 {
 		t.Errorf("%q, %v; %q, %v", b, gerr, keys, err)
@@ -160,22 +155,14 @@ func TestServerVirtualHost(t *testing.T) {
 func TestServerAnonymous(t *testing.T) {
 	o := server(t)
 	view := emptied(t, o)
-	if err := view.Set(bg, "k", []byte("public")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "k", []byte("public")))
 	policy := []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::bucket","arn:aws:s3:::bucket/*"]}]}`)
 	setPolicy := func(method string, body []byte) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(bg, method, o.Endpoint+"/bucket?policy=", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(bg, method, o.Endpoint+"/bucket?policy=", bytes.NewReader(body)))(t)
 		sum := sha256.Sum256(body)
 		req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
-		resp, err := http.DefaultClient.Do(signer.SignV4(*req, os.Getenv("ZARRDB_S3_KEY"), os.Getenv("ZARRDB_S3_SECRET"), "", defaultRegion))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(signer.SignV4(*req, os.Getenv("ZARRDB_S3_KEY"), os.Getenv("ZARRDB_S3_SECRET"), "", defaultRegion)))(t)
 		_ = resp.Body.Close()
 		if resp.StatusCode >= 300 {
 			t.Fatalf("policy: %s", resp.Status)
@@ -208,9 +195,7 @@ func TestServerLarge(t *testing.T) {
 	for i := range value {
 		value[i] = byte(rnd.Uint32())
 	}
-	if err := view.Set(bg, "at once", value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "at once", value))
 	inParts(t, o, "in parts", value[:16<<20], value[16<<20:])
 	for _, key := range []string{"at once", "in parts"} {
 		b, err := view.Get(bg, key, kv.All())
@@ -227,10 +212,7 @@ func TestServerLarge(t *testing.T) {
 			reqs = append(reqs, kv.Request{Key: key, Range: kv.Span(off, rnd.Int64N(min(int64(len(value))-off, 2<<20)))})
 		}
 		reqs = append(reqs, kv.Request{Key: key, Range: kv.Span(16<<20-5, 10)}, kv.Request{Key: key, Range: kv.Last(7)})
-		got, err := kv.GetMany(bg, view, reqs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(kv.GetMany(bg, view, reqs))(t)
 		for i, q := range reqs {
 			off, n, _ := q.Range.Resolve(int64(len(value)))
 			if b, err := kv.ReadValue(bg, v, q.Range); err != nil || !bytes.Equal(b, value[off:off+n]) || !bytes.Equal(got[i], b) {
@@ -250,16 +232,10 @@ func inParts(t *testing.T, o Options, key string, parts ...[]byte) {
 	t.Helper()
 	send := func(method, query string, body []byte) (http.Header, []byte) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(bg, method, o.Endpoint+"/bucket/"+url.PathEscape(key)+"?"+query, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(bg, method, o.Endpoint+"/bucket/"+url.PathEscape(key)+"?"+query, bytes.NewReader(body)))(t)
 		sum := sha256.Sum256(body)
 		req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
-		resp, err := http.DefaultClient.Do(signer.SignV4(*req, os.Getenv("ZARRDB_S3_KEY"), os.Getenv("ZARRDB_S3_SECRET"), "", defaultRegion))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(signer.SignV4(*req, os.Getenv("ZARRDB_S3_KEY"), os.Getenv("ZARRDB_S3_SECRET"), "", defaultRegion)))(t)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode >= 300 {
@@ -327,14 +303,10 @@ func TestServerFlaky(t *testing.T) {
 	want := map[string]string{}
 	for i := range 30 {
 		key, value := fmt.Sprintf("d%d/%d", i%3, i), strings.Repeat(fmt.Sprint(i), 100)
-		if err := view.Set(bg, key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Set(bg, key, []byte(value)))
 		want[key] = value
 	}
-	if err := view.Delete(bg, "d0/0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Delete(bg, "d0/0"))
 	delete(want, "d0/0")
 	keys, err := kv.Keys(bg, view, "")
 	if err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
@@ -351,9 +323,7 @@ func TestServerFlaky(t *testing.T) {
 func TestServerChanged(t *testing.T) {
 	view := emptied(t, server(t))
 	long := bytes.Repeat([]byte("0123456789"), 100_000)
-	if err := view.Set(bg, "k", long); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "k", long))
 	v, b, err := kv.LocateRange(bg, view, "k", kv.Span(10, 20), 0)
 	if err != nil || v.Size() != int64(len(long)) || !bytes.Equal(b, long[10:30]) {
 		t.Fatalf("%d bytes, %v", len(b), err)
@@ -361,15 +331,11 @@ func TestServerChanged(t *testing.T) {
 	if b, err := kv.ReadValue(bg, v, kv.Last(5)); err != nil || string(b) != "56789" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if err := view.Set(bg, "k", bytes.ToUpper(append(long, 'x'))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Set(bg, "k", bytes.ToUpper(append(long, 'x'))))
 	if _, err := kv.ReadValue(bg, v, kv.Span(0, 5)); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("replaced: %v", err)
 	}
-	if err := view.Delete(bg, "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, view.Delete(bg, "k"))
 	if _, err := kv.ReadValue(bg, v, kv.Span(0, 5)); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("deleted: %v", err)
 	}

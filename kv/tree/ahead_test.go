@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"slices"
 	"sync"
 	"testing"
@@ -72,9 +73,7 @@ func twoMaps(t *testing.T, seed uint64, overwrites bool) (pages *MemPages, a, b 
 	pages = NewMemPages()
 	tr := New(pages, &Options{shape: aheadShape})
 	a, err := tr.Build(context.Background(), m.entries())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var edits []Edit
 	if overwrites {
 		for i := range 4000 {
@@ -98,9 +97,7 @@ func plainDiff(t *testing.T, p Pages, a, b Root) (changes []Change, reads []int)
 	d := New(w, &Options{shape: aheadShape, CacheBytes: -1}).newDiffer(context.Background(), a, b, &Span{})
 	for {
 		c, ok, err := d.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !ok {
 			return changes, reads
 		}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -111,10 +112,7 @@ func benchTree(tb testing.TB, n int, set func(int, *rand.Rand, *Value)) (*Tree, 
 	tb.Helper()
 	m := NewMemPages()
 	t := New(m, &Options{CacheBytes: 1 << 30})
-	root, err := t.Build(context.Background(), chunks(n, set))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	root := must.Get(t.Build(context.Background(), chunks(n, set)))(tb)
 	return t, root, m
 }
 
@@ -122,13 +120,10 @@ func benchTree(tb testing.TB, n int, set func(int, *rand.Rand, *Value)) (*Tree, 
 func pageSizes(tb testing.TB, t *Tree, root Root) [][]int {
 	tb.Helper()
 	sizes := make([][]int, root.Height+1)
-	err := t.Walk(context.Background(), root, func(_ Name, height uint8, size int) (bool, error) {
+	must.Do(tb, t.Walk(context.Background(), root, func(_ Name, height uint8, size int) (bool, error) {
 		sizes[height] = append(sizes[height], size)
 		return height > 0, nil
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	for _, s := range sizes {
 		slices.Sort(s)
 	}
@@ -170,9 +165,7 @@ func TestMeasureSizes(t *testing.T) {
 // cachedBytes reads the whole map and returns what the cache holds then.
 func cachedBytes(tb testing.TB, t *Tree, root Root) int64 {
 	for _, err := range t.Scan(context.Background(), root, Span{}) {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, err)
 	}
 	return t.cache.bytes
 }
@@ -231,9 +224,7 @@ func BenchmarkScan(b *testing.B) {
 			for b.Loop() {
 				count := 0
 				for _, err := range t.Scan(context.Background(), root, Span{}) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 					count++
 				}
 				if count != n {
@@ -259,9 +250,7 @@ func BenchmarkBuild(b *testing.B) {
 			for b.Loop() {
 				bu := New(NewMemPages(), nil).NewBuilder(context.Background())
 				for i := range entries {
-					if err := bu.Add(&entries[i]); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, bu.Add(&entries[i]))
 				}
 				if _, err := bu.Finish(); err != nil {
 					b.Fatal(err)
@@ -335,16 +324,13 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(k.name, func(b *testing.B) {
 			t, root, m := benchTree(b, 100_000, k.make())
 			var pages [][]byte
-			err := t.Walk(context.Background(), root, func(n Name, height uint8, _ int) (bool, error) {
+			must.Do(b, t.Walk(context.Background(), root, func(n Name, height uint8, _ int) (bool, error) {
 				raw, err := m.GetPage(context.Background(), n)
 				if err == nil && height == 0 {
 					pages = append(pages, raw)
 				}
 				return height > 0, err
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			}))
 			b.ReportAllocs()
 			bytes := 0
 			for i := 0; b.Loop(); i++ {
@@ -366,15 +352,11 @@ func BenchmarkDiff(b *testing.B) {
 	cachedBytes(b, t, root)
 	ctx := context.Background()
 	other, err := t.Apply(ctx, root, randomEdits(rand.New(rand.NewPCG(5, 6)), n, 1))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	for b.Loop() {
 		changes := 0
 		for _, err := range t.Diff(ctx, root, other, Span{}) {
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			changes++
 		}
 		if changes != 1 {

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -75,20 +76,13 @@ func everyOther(t *testing.T, tr *Tree, root Root) Root {
 	b := tr.NewBuilder(context.Background())
 	i := 0
 	for e, err := range tr.Scan(context.Background(), root, Span{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if i%2 == 0 {
-			if err := b.Add(&e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Add(&e))
 		}
 		i++
 	}
-	out, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(b.Finish())(t)
 	return out
 }
 
@@ -103,9 +97,7 @@ func cascade(t *testing.T, tr *Tree, m *MemPages, root Root, op string, values f
 	set := values()
 	for range times {
 		c := &countPages{Pages: m}
-		if _, err := tr.With(c).Apply(context.Background(), root, cascadeEdits(r, op, int(root.Entries), edits, set)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tr.With(c).Apply(context.Background(), root, cascadeEdits(r, op, int(root.Entries), edits, set)))(t)
 		stats.pages = append(stats.pages, c.puts)
 		stats.bytes = append(stats.bytes, c.bytes)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -24,39 +25,25 @@ func samplePages(tb testing.TB) map[string][]byte {
 			}
 			return err == nil, nil
 		})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, err)
 	}
 	for _, k := range kindsOfMaps {
 		m := NewMemPages()
 		tr := New(m, &Options{shape: tinyShape})
-		root, err := tr.Build(context.Background(), chunks(300, k.make()))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		root := must.Get(tr.Build(context.Background(), chunks(300, k.make())))(tb)
 		add(k.name, tr, root)
 	}
 	for name, set := range sourcePatterns {
 		m := NewMemPages()
 		tr := New(m, nil)
-		root, err := tr.Build(context.Background(), chunks(70, set))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		root := must.Get(tr.Build(context.Background(), chunks(70, set)))(tb)
 		add(name, tr, root)
 	}
 	w := &world{Rand: newRand(9), keys: 100, t: New(NewMemPages(), &Options{shape: shape{scale: 9, min: 100, max: 2000}})}
 	m := model{}
-	root, err := w.t.Apply(context.Background(), Root{}, w.edits(m, 300))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	root := must.Get(w.t.Apply(context.Background(), Root{}, w.edits(m, 300)))(tb)
 	add("mixed", w.t, root)
-	root, err = w.t.Apply(context.Background(), Root{}, []Edit{{}})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	root = must.Get(w.t.Apply(context.Background(), Root{}, []Edit{{}}))(tb)
 	add("smallest", w.t, root)
 	if s := root.Size; s != minPageSize {
 		tb.Errorf("the smallest page has %d bytes, not %d", s, minPageSize)
@@ -150,9 +137,7 @@ func TestDamagedPages(t *testing.T) {
 func damagedStore(t *testing.T, name string, root Root, bad []byte) {
 	t.Helper()
 	m := NewMemPages()
-	if err := m.PutPage(context.Background(), root.Name, bad); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.PutPage(context.Background(), root.Name, bad))
 	_, _, err := New(m, &Options{CacheBytes: -1}).Get(context.Background(), root, []byte("a"))
 	if !errors.Is(err, ErrCorrupt) || !bytes.Contains([]byte(err.Error()), []byte(root.Name.String())) {
 		t.Fatalf("%s: damaged page: %v", name, err)
@@ -185,9 +170,7 @@ func forge(t *testing.T, m *MemPages, height uint8, items []Entry) Root {
 		}
 	}
 	raw, root := enc.finish()
-	if err := m.PutPage(context.Background(), root.Name, raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.PutPage(context.Background(), root.Name, raw))
 	return root
 }
 
@@ -260,10 +243,7 @@ func TestLyingPages(t *testing.T) {
 			m := NewMemPages()
 			items := test.make(m)
 			root := forge(t, m, items[0].Value.Child.Height+1, items)
-			good, err := New(m, nil).Apply(ctx, Root{}, []Edit{{Key: []byte("c")}, {Key: []byte("x")}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			good := must.Get(New(m, nil).Apply(ctx, Root{}, []Edit{{Key: []byte("c")}, {Key: []byte("x")}}))(t)
 			for name, err := range everything(ctx, New(m, &Options{CacheBytes: 1 << 20}), root, good) {
 				if err != nil && !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%s: %v", name, err)
@@ -311,15 +291,10 @@ func TestMissingPages(t *testing.T) {
 	ctx := context.Background()
 	m := NewMemPages()
 	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
-	root, err := tr.Build(ctx, chunks(120, natives()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(ctx, chunks(120, natives())))(t)
 	var names []Name
 	all := func(n Name, _ uint8, _ int) (bool, error) { names = append(names, n); return true, nil }
-	if err := tr.Walk(ctx, root, all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Walk(ctx, root, all))
 	for _, name := range names {
 		raw, _ := m.GetPage(ctx, name)
 		m.Delete(name)
@@ -332,9 +307,7 @@ func TestMissingPages(t *testing.T) {
 				t.Fatalf("%s without page %v: %v", op, name, err)
 			}
 		}
-		if err := m.PutPage(ctx, name, raw); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.PutPage(ctx, name, raw))
 	}
 }
 
@@ -375,14 +348,8 @@ func (f *failAfter) PutPage(ctx context.Context, name Name, page []byte) error {
 func TestFailingStore(t *testing.T) {
 	m := NewMemPages()
 	tr := New(m, &Options{shape: tinyShape, CacheBytes: -1})
-	root, err := tr.Build(context.Background(), chunks(360, natives()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := tr.Apply(context.Background(), root, []Edit{{Key: chunkKey(nil, 100), Delete: true}, {Key: chunkKey(nil, 350), Delete: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(context.Background(), chunks(360, natives())))(t)
+	other := must.Get(tr.Apply(context.Background(), root, []Edit{{Key: chunkKey(nil, 100), Delete: true}, {Key: chunkKey(nil, 350), Delete: true}}))(t)
 	broken := errors.New("broken store")
 	ours := func(_ []byte, _, ours, _ *Value) (*Value, error) { return ours, nil }
 	for name, run := range map[string]func(ctx context.Context, tr *Tree) error{

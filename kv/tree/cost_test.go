@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"testing"
 )
@@ -20,17 +21,11 @@ func TestCost(t *testing.T) {
 	edit := func(key []byte) Root {
 		t.Helper()
 		v := Value{Kind: KindNative, Length: 1}
-		r, err := warm.Apply(ctx, root, []Edit{{Key: key, Value: v}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(warm.Apply(ctx, root, []Edit{{Key: key, Value: v}}))(t)
 		return r
 	}
 	one, two := edit(chunkKey(nil, n/3)), edit(chunkKey(nil, n/2))
-	large, err := warm.DeleteRange(ctx, root, Span{From: chunkKey(nil, n/4), To: chunkKey(nil, n/4*3)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	large := must.Get(warm.DeleteRange(ctx, root, Span{From: chunkKey(nil, n/4), To: chunkKey(nil, n/4*3)}))(t)
 	noConflict := func([]byte, *Value, *Value, *Value) (*Value, error) { return nil, errors.New("no conflict here") }
 	span := Span{From: chunkKey(nil, n/5), To: chunkKey(nil, n/5*4)}
 
@@ -149,16 +144,11 @@ func TestCostOfHeights(t *testing.T) {
 	tr := New(c, &Options{shape: tinyShape})
 	var root Root
 	for i := 0; root.Height < 4; i++ {
-		next, err := tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, i), Value: Value{Kind: KindNative}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := must.Get(tr.Apply(ctx, root, []Edit{{Key: chunkKey(nil, i), Value: Value{Kind: KindNative}}}))(t)
 		if next.Height != root.Height && root.Height > 1 {
 			pages := 0
 			count := func(Name, uint8, int) (bool, error) { pages++; return true, nil }
-			if err := tr.Walk(ctx, next, count); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.Walk(ctx, next, count))
 			// Only pages on the right edge differ, and most levels have two there.
 			limit := 3 * int(next.Height+1)
 			for _, pair := range [][2]Root{{root, next}, {next, root}} {
@@ -207,9 +197,7 @@ func TestPutsAreReachable(t *testing.T) {
 			} else {
 				root, err = w.t.With(p).Apply(ctx, root, w.edits(m, 1+w.IntN(100)))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for name, times := range p.names {
 				if times > 1 {
 					t.Errorf("seed %d: page %v is put %d times", seed, name, times)
@@ -247,9 +235,7 @@ func TestBudgets(t *testing.T) {
 	var sizes []int
 	for range 200 {
 		c := &countPages{Pages: m}
-		if _, err := tr.With(c).Apply(context.Background(), root, randomEdits(r, 3*n, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tr.With(c).Apply(context.Background(), root, randomEdits(r, 3*n, 1)))(t)
 		if c.puts > 3 {
 			t.Errorf("one edit writes %d pages", c.puts)
 		}

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -84,9 +85,7 @@ func TestFetch(t *testing.T) {
 
 		tr, n := fresh(), 0
 		for e, err := range tr.Scan(ctx, a, Span{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if v, ok, err := plain.Get(ctx, a, e.Key); err != nil || !ok || !equalValues(&v, &e.Value) {
 				t.Fatal(e, v, ok, err)
 			}
@@ -100,9 +99,7 @@ func TestFetch(t *testing.T) {
 		tr = fresh()
 		var want []Change
 		for c, err := range plain.Diff(ctx, a, b, Span{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want = append(want, c)
 		}
 		n = 0
@@ -140,13 +137,10 @@ func TestFetch(t *testing.T) {
 // pagesOf yields the pages of a map.
 func pagesOf(t *testing.T, p Pages, root Root) func(func(Name, int) bool) {
 	return func(yield func(Name, int) bool) {
-		err := New(p, &Options{shape: aheadShape}).Walk(context.Background(), root, func(name Name, _ uint8, size int) (bool, error) {
+		must.Do(t, New(p, &Options{shape: aheadShape}).Walk(context.Background(), root, func(name Name, _ uint8, size int) (bool, error) {
 			yield(name, size)
 			return true, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 

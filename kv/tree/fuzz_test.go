@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -151,10 +152,7 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 		raw, root := enc.finish()
-		p, err := decodePage(root.Name, raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(decodePage(root.Name, raw))(t)
 		use(p)
 		want, exact := slices.BinarySearch(sorted, string(key))
 		if got, ok := p.find(key, nil); got != want || ok != exact {

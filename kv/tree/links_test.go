@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -51,9 +52,7 @@ func scanned(t *testing.T, tr *Tree, root Root) linkCount {
 	t.Helper()
 	n := newLinkCount()
 	for e, err := range tr.Scan(context.Background(), root, Span{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		switch v := e.Value; v.Kind {
 		case KindNative:
 			n.payloads[Payload{v.Pack, v.Offset, v.Length}]++
@@ -73,9 +72,7 @@ func linked(t *testing.T, tr *Tree, root Root) linkCount {
 	l := Links{Exact: true}
 	for next := []Root{root}; len(next) > 0; next = next[1:] {
 		r := next[0]
-		if err := tr.Links(context.Background(), r, &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Links(context.Background(), r, &l))
 		for _, p := range l.Payloads {
 			n.payloads[p]++
 		}
@@ -98,14 +95,8 @@ func TestLinksAreThoseOfAScan(t *testing.T) {
 	const n = 12_000
 	_, below, m := benchTree(t, 700, natives())
 	tr := New(m, nil)
-	root, err := tr.Build(ctx, chunks(n, mixedValues([]Root{below})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := tr.Apply(ctx, root, someEdits(n, 40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(ctx, chunks(n, mixedValues([]Root{below}))))(t)
+	other := must.Get(tr.Apply(ctx, root, someEdits(n, 40)))(t)
 	want := scanned(t, New(m, &Options{CacheBytes: -1}), root)
 	if len(want.payloads) < n/2 || len(want.maps) == 0 {
 		t.Fatalf("a map of %d payloads and %d maps", len(want.payloads), len(want.maps))
@@ -113,9 +104,7 @@ func TestLinksAreThoseOfAScan(t *testing.T) {
 	pick := rand.New(rand.NewPCG(4, 4))
 	fail := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	reads := map[string]func(*Tree){
 		"nothing": func(*Tree) {},

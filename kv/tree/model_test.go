@@ -13,6 +13,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -156,9 +157,7 @@ func TestModel(t *testing.T) {
 		histories = 60
 	}
 	if s := os.Getenv("ZARRDB_HISTORIES"); s != "" { // for a soak
-		if _, err := fmt.Sscan(s, &histories); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(s, &histories))(t)
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
@@ -195,9 +194,7 @@ func (w *world) evolve(t *testing.T, versions []version) version {
 		n := []int{1, 1, 3, 30, 400}[w.IntN(5)]
 		next.root, err = w.t.Apply(ctx, v.root, w.edits(next.m, n))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return next
 }
 
@@ -252,9 +249,7 @@ func (w *world) merge(t *testing.T, base, ours, theirs version) version {
 			}
 			return pick(k, b, o, th), nil
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !slices.Equal(asked, want) {
 		t.Errorf("merge asked for %q, want %q", asked, want)
 	}
@@ -266,10 +261,7 @@ func (w *world) compare(t *testing.T, versions []version) {
 	t.Helper()
 	ctx := context.Background()
 	v := versions[len(versions)-1]
-	built, err := w.t.Build(ctx, v.m.entries())
-	if err != nil {
-		t.Fatal(err)
-	}
+	built := must.Get(w.t.Build(ctx, v.m.entries()))(t)
 	if built != v.root {
 		t.Fatalf("root %+v, but built at once %+v", v.root, built)
 	}
@@ -296,9 +288,7 @@ func (w *world) compareScan(t *testing.T, v version, s Span) {
 	want := v.m.span(s)
 	i := 0
 	for e, err := range w.t.Scan(context.Background(), v.root, s) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if i == len(want) || string(e.Key) != want[i] {
 			t.Fatalf("scan %+v: entry %d is %q, want %q", s, i, e.Key, want[min(i, len(want)):])
 		}
@@ -324,9 +314,7 @@ func (w *world) compareDiff(t *testing.T, a, b version, s Span) {
 	}
 	i := 0
 	for c, err := range w.t.Diff(context.Background(), a.root, b.root, s) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		k := string(c.Key)
 		if i == len(want) || k != want[i] || !equalValues(c.Old, lookup(a.m, k)) || !equalValues(c.New, lookup(b.m, k)) {
 			t.Fatalf("diff: change %d is %q, want %q", i, k, want[min(i, len(want)):])
@@ -373,10 +361,7 @@ func checkPages(t *testing.T, tr *Tree, root Root) {
 
 // reencode decodes a page and encodes its items.
 func reencode(t *testing.T, name Name, raw []byte) []byte {
-	p, err := decodePage(name, raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(decodePage(name, raw))(t)
 	var enc pageEncoder
 	enc.reset(p.self.Height)
 	var r itemReader

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -74,19 +75,14 @@ func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n
 	pages := NewMemPages()
 	tr := New(pages, &o)
 	root, err := tr.Build(ctx, m.entries())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for round := range 24 {
 		before, old := maps.Clone(m), root
 		edits := overwriteEdits(r, m, set, []int{1, 3, 64, n / 4}[round%4], n, round/4)
 		if root, err = tr.Apply(ctx, root, edits); err != nil {
 			t.Fatal(err)
 		}
-		want, err := New(NewMemPages(), &o).Build(ctx, m.entries())
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(New(NewMemPages(), &o).Build(ctx, m.entries()))(t)
 		if root != want {
 			t.Fatalf("round %d, %d edits: %+v, Build makes %+v", round, len(edits), root, want)
 		}
@@ -119,9 +115,7 @@ func checkDiff(t *testing.T, tr *Tree, a, b Root, span Span, before, after model
 		}
 	}
 	for c, err := range tr.Diff(context.Background(), a, b, span) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(want) == 0 || string(c.Key) != want[0] {
 			t.Fatalf("%x differs, want %x", c.Key, want[:min(len(want), 1)])
 		}

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -28,21 +29,12 @@ func TestApplyInParts(t *testing.T) {
 			m[string(chunkKey(nil, 2*i))] = v
 		}
 		tr := New(NewMemPages(), &Options{shape: tinyShape, CacheBytes: []int64{-1, 16 << 10, 0}[r.IntN(3)]})
-		root, err := tr.Build(ctx, m.entries())
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(tr.Build(ctx, m.entries()))(t)
 		for range 6 {
 			after := maps.Clone(m)
 			edits := clusteredEdits(r, after, n)
-			got, err := tr.Apply(ctx, root, edits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := New(NewMemPages(), &Options{shape: tinyShape}).Build(ctx, after.entries())
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(tr.Apply(ctx, root, edits))(t)
+			want := must.Get(New(NewMemPages(), &Options{shape: tinyShape}).Build(ctx, after.entries()))(t)
 			if got != want {
 				t.Fatalf("%d edits of %d keys: %+v, Build makes %+v", len(edits), len(m), got, want)
 			}
@@ -109,10 +101,7 @@ func TestApplyInPartsFails(t *testing.T) {
 		m[string(chunkKey(nil, i))] = v
 	}
 	pages := NewMemPages()
-	root, err := New(pages, &Options{shape: tinyShape}).Build(ctx, m.entries())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(New(pages, &Options{shape: tinyShape}).Build(ctx, m.entries()))(t)
 	edits := overwriteEdits(r, m, func(_ int, r *rand.Rand, v *Value) { randomNative(r, v) }, 400, 500, 0)
 	for _, at := range []int{1, 40, 80} {
 		puts := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"slices"
 	"testing"
 )
@@ -19,14 +20,9 @@ func TestPlaces(t *testing.T) {
 	for i := range 3000 {
 		key := fmt.Sprintf("key %06d", i)
 		want = append(want, key)
-		if err := b.Add(&Entry{Key: []byte(key), Value: Value{Inline: []byte(key)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Add(&Entry{Key: []byte(key), Value: Value{Inline: []byte(key)}}))
 	}
-	root, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(b.Finish())(t)
 	walk := func() (keys []string, bad []Name) {
 		stack := []Place{root.Place()}
 		for len(stack) > 0 {
@@ -55,19 +51,13 @@ func TestPlaces(t *testing.T) {
 		t.Fatalf("%d keys, damaged %v", len(got), bad)
 	}
 	var leaf Name
-	err = tr.Walk(ctx, root, func(name Name, height uint8, _ int) (bool, error) {
+	must.Do(t, tr.Walk(ctx, root, func(name Name, height uint8, _ int) (bool, error) {
 		if height == 0 {
 			leaf = name
 		}
 		return height > 0, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := pages.GetPage(ctx, leaf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	page := must.Get(pages.GetPage(ctx, leaf))(t)
 	page[len(page)/2] ^= 1
 	got, bad := walk()
 	if !slices.Equal(bad, []Name{leaf}) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,10 +24,7 @@ func TestSources(t *testing.T) {
 		}
 		for step, cached := range map[int]int64{1: 1 << 20, 13: -1} {
 			tr := New(NewMemPages(), &Options{CacheBytes: cached})
-			root, err := tr.Build(ctx, chunks(n, set))
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := must.Get(tr.Build(ctx, chunks(n, set)))(t)
 			for i := 0; i < n; i += step {
 				v, ok, err := tr.Get(ctx, root, want[i].Key)
 				if err != nil || !ok || !v.Equal(&want[i].Value) {

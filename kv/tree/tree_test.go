@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -229,10 +230,7 @@ func TestResolve(t *testing.T) {
 	ctx := context.Background()
 	tr := New(NewMemPages(), nil)
 	one := func(v string) Root {
-		r, err := tr.Apply(ctx, Root{}, []Edit{{Key: []byte("k"), Value: Value{Inline: []byte(v)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(tr.Apply(ctx, Root{}, []Edit{{Key: []byte("k"), Value: Value{Inline: []byte(v)}}}))(t)
 		return r
 	}
 	broken := errors.New("broken")
@@ -280,15 +278,10 @@ func TestContentSum(t *testing.T) {
 func TestEntriesOutlive(t *testing.T) {
 	ctx := context.Background()
 	tr := New(NewMemPages(), &Options{CacheBytes: 1 << 15, shape: tinyShape})
-	root, err := tr.Build(ctx, chunks(2000, func(i int, _ *rand.Rand, v *Value) { v.Inline = fmt.Append(nil, i) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(ctx, chunks(2000, func(i int, _ *rand.Rand, v *Value) { v.Inline = fmt.Append(nil, i) })))(t)
 	var all []Entry
 	for e, err := range tr.Scan(ctx, root, Span{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, e)
 	}
 	for range tr.Scan(ctx, root, Span{}) {
@@ -307,10 +300,7 @@ func TestConcurrent(t *testing.T) {
 	m := NewMemPages()
 	tr := New(m, &Options{CacheBytes: 64 << 10, shape: tinyShape})
 	const n = 3000
-	root, err := tr.Build(ctx, chunks(n, natives()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(ctx, chunks(n, natives())))(t)
 	var wg sync.WaitGroup
 	for g := range uint64(8) {
 		wg.Go(func() {
@@ -376,10 +366,7 @@ func TestCache(t *testing.T) {
 			enc.add(&Entry{Key: fmt.Append(nil, i), Value: Value{Inline: make([]byte, 500)}})
 			return enc.finish()
 		}()
-		p, err := decodePage(root.Name, raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(decodePage(root.Name, raw))(t)
 		pages = append(pages, p)
 	}
 	for _, limit := range []int64{1, 4 << 10, 40 << 10, 100 << 10, 1 << 20} {
@@ -468,10 +455,7 @@ func TestWith(t *testing.T) {
 	ctx := context.Background()
 	m := NewMemPages()
 	tr := New(m, nil)
-	root, err := tr.Build(ctx, chunks(10, inlines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(tr.Build(ctx, chunks(10, inlines)))(t)
 	other := tr.With(NewMemPages())
 	if _, _, err := other.Get(ctx, root, nil); !errors.Is(err, ErrMissing) {
 		t.Errorf("page in another store: %v", err)
@@ -506,16 +490,10 @@ func TestGetDoesNotAllocate(t *testing.T) {
 func TestWalkChildren(t *testing.T) {
 	ctx := context.Background()
 	tr := New(NewMemPages(), &Options{shape: tinyShape})
-	leaf, err := tr.Build(ctx, chunks(100, natives()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaf := must.Get(tr.Build(ctx, chunks(100, natives())))(t)
 	child := func(r Root) Value { return Value{Kind: KindChild, Child: r} }
-	dir, err := tr.Apply(ctx, Root{}, []Edit{{Key: []byte("a"), Value: child(leaf)}, {Key: []byte("b"), Value: child(Root{})},
-		{Key: []byte("c"), Value: Value{Inline: []byte("doc")}}, {Key: []byte("d"), Value: child(leaf)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(tr.Apply(ctx, Root{}, []Edit{{Key: []byte("a"), Value: child(leaf)}, {Key: []byte("b"), Value: child(Root{})},
+		{Key: []byte("c"), Value: Value{Inline: []byte("doc")}}, {Key: []byte("d"), Value: child(leaf)}}))(t)
 	if dir.Flags != HasChild|HasNative || dir.Entries != 4 || dir.Bytes != 2*leaf.Bytes+3 {
 		t.Errorf("root %+v over two of %+v", dir, leaf)
 	}

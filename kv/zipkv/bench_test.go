@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -24,13 +25,9 @@ func BenchmarkOpen(b *testing.B) {
 			out.Reset()
 			z = NewWriter(&out)
 			for _, key := range keys {
-				if err := z.Set(ctx, key, []byte("12345678")); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, z.Set(ctx, key, []byte("12345678")))
 			}
-			if err := z.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, z.Close())
 		}
 	})
 	var r *Reader
@@ -70,9 +67,7 @@ func BenchmarkInflate(b *testing.B) {
 		b.Fatal(err)
 	}
 	r, err := Open(ctx, kv.Bytes(out.Bytes()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -40,19 +41,12 @@ func readAll(data []byte) (map[string][]byte, error) {
 // and lzma are slow to set up.
 func single(tb testing.TB, path string) []byte {
 	tb.Helper()
-	in, err := zip.OpenReader(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	in := must.Get(zip.OpenReader(path))(tb)
 	defer in.Close()
 	var b bytes.Buffer
 	out := zip.NewWriter(&b)
-	if err := out.Copy(in.File[0]); err != nil {
-		tb.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, out.Copy(in.File[0]))
+	must.Do(tb, out.Close())
 	return b.Bytes()
 }
 
@@ -61,15 +55,9 @@ func single(tb testing.TB, path string) []byte {
 // part of the whole.
 func FuzzOpen(f *testing.F) {
 	for _, pattern := range []string{"testdata/valid/*.zip", "testdata/corrupt/*.zip"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(pattern))(f)
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(file))(f)
 			if len(data) < 1000 {
 				f.Add(data)
 			}
@@ -143,20 +131,14 @@ func compareStd(t *testing.T, data []byte, whole map[string][]byte) {
 func TestFlippedBytes(t *testing.T) {
 	archives := map[string][]byte{}
 	for _, name := range []string{"features", "stream"} {
-		data, err := os.ReadFile(filepath.Join("testdata/valid", name+".zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join("testdata/valid", name+".zip")))(t)
 		archives[name] = data
 	}
 	for _, name := range []string{"lzma", "bzip2"} {
 		archives[name] = single(t, filepath.Join("testdata/valid", name+".zip"))
 	}
 	for name, data := range archives {
-		want, err := readAll(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(readAll(data))(t)
 		// When the name of the second "dup" is damaged, the first one shows.
 		delete(want, "dup")
 		for i := range data {
@@ -201,25 +183,13 @@ func archiveOf(method uint16, size, crc uint32, packed []byte) []byte {
 func FuzzMember(f *testing.F) {
 	for _, name := range []string{"bzip2", "lzma", "deflated"} {
 		path := filepath.Join("testdata/valid", name+".zip")
-		in, err := zip.OpenReader(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		raw, err := in.File[0].OpenRaw()
-		if err != nil {
-			f.Fatal(err)
-		}
-		packed, err := io.ReadAll(raw)
-		if err != nil {
-			f.Fatal(err)
-		}
+		in := must.Get(zip.OpenReader(path))(f)
+		raw := must.Get(in.File[0].OpenRaw())(f)
+		packed := must.Get(io.ReadAll(raw))(f)
 		f.Add(in.File[0].Method, uint32(in.File[0].UncompressedSize64), in.File[0].CRC32, packed)
 		in.Close()
 	}
-	enc, err := zstd.NewWriter(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	enc := must.Get(zstd.NewWriter(nil))(f)
 	f.Add(uint16(methodZstd), uint32(6), crcOf("abcabc"), enc.EncodeAll([]byte("abcabc"), nil))
 	// A dictionary of 4 GiB for a few bytes.
 	f.Add(uint16(methodLZMA), uint32(100), uint32(0), append([]byte{9, 20, 5, 0, 0x5d, 0xff, 0xff, 0xff, 0xff}, make([]byte, 20)...))
@@ -227,10 +197,7 @@ func FuzzMember(f *testing.F) {
 		if len(packed) > 1<<12 {
 			return
 		}
-		r, err := Open(ctx, kv.Bytes(archiveOf(method, size, crc, packed)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Open(ctx, kv.Bytes(archiveOf(method, size, crc, packed))))(t)
 		r.maxMember = 1 << 20
 		b, err := r.Get(ctx, "k", kv.All())
 		if err == nil && (len(b) != int(size) || crcOf(string(b)) != crc) {

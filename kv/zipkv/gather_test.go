@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -59,10 +60,7 @@ func (f *farArchive) reads() []string {
 
 func openFar(t *testing.T, f *farArchive) *Reader {
 	t.Helper()
-	r, err := Open(ctx, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open(ctx, f))(t)
 	return r
 }
 
@@ -84,7 +82,7 @@ func gathered(t *testing.T, r *Reader, content map[string][]byte, wants []kv.Wan
 	t.Helper()
 	var mu sync.Mutex
 	seen := make([]int, len(wants))
-	err := r.Gather(ctx, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
+	must.Do(t, r.Gather(ctx, wants, kv.Gathering{Take: func(ctx context.Context, i int, v kv.Value) error {
 		mu.Lock()
 		seen[i]++
 		mu.Unlock()
@@ -104,10 +102,7 @@ func gathered(t *testing.T, r *Reader, content map[string][]byte, wants []kv.Wan
 			err = fmt.Errorf("%q: other bytes", wants[i].Key)
 		}
 		return err
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	for i, n := range seen {
 		if n != 1 {
 			t.Errorf("%q was taken %d times", wants[i].Key, n)
@@ -201,13 +196,9 @@ func TestGatherLongHeaders(t *testing.T) {
 		if err == nil {
 			_, err = w.Write(content[key])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	r := openFar(t, &farArchive{Bytes: out.Bytes(), gap: 10, most: 1000})
 	gathered(t, r, content, []kv.Want{{Key: "c/013"}, {Key: "c/000", Range: kv.Span(7, 20)}, {Key: "c/007"}})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,9 +20,7 @@ func TestStream(t *testing.T) {
 		r.maxMember = 1 << 20
 		for key, want := range content {
 			v, err := r.Locate(ctx, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var got []byte
 			err = kv.Stream(ctx, v, func(b []byte) error {
 				got = append(got, b...)
@@ -45,10 +44,7 @@ func TestDamagedMemberIsNotCopied(t *testing.T) {
 	content := map[string][]byte{"big": big}
 	for name, archive := range map[string][]byte{"stored": write(t, content), "deflated": writeStd(t, content, zip.Deflate)} {
 		archive[len(archive)/2] ^= 4
-		v, err := openBytes(t, archive).Locate(ctx, "big")
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(openBytes(t, archive).Locate(ctx, "big"))(t)
 		z := NewWriter(io.Discard)
 		if err := z.SetValue(ctx, "big", v); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: error %v, want one of damage", name, err)

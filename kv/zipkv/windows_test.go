@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,21 +20,13 @@ func TestBackslashesOfWindows(t *testing.T) {
 		name string
 		host uint16
 	}{{`g\`, 0}, {`g\a\0.0`, 0}, {`g\a\.zarray`, 10}, {"g/.zgroup", 0}, {`on\unix`, 3}, {`both/of\them`, 0}, {`..\out`, 0}} {
-		f, err := w.CreateHeader(&zip.FileHeader{Name: m.name, CreatorVersion: m.host << 8, Method: zip.Store})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(w.CreateHeader(&zip.FileHeader{Name: m.name, CreatorVersion: m.host << 8, Method: zip.Store}))(t)
 		if _, err := f.Write([]byte(m.name)); err != nil && m.name != `g\` {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(ctx, kv.Bytes(b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
+	r := must.Get(Open(ctx, kv.Bytes(b.Bytes())))(t)
 	keys, err := kv.Keys(ctx, r, "")
 	if want := []string{"g/.zgroup", "g/a/.zarray", "g/a/0.0"}; err != nil || !slices.Equal(keys, want) {
 		t.Errorf("keys %q, %v, want %q", keys, err, want)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -33,19 +34,14 @@ func sample() map[string][]byte {
 
 func TestWriterAgainstStd(t *testing.T) {
 	data := write(t, sample())
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 	got := map[string][]byte{}
 	for _, f := range z.File {
 		if f.Method != zip.Store || f.NonUTF8 || f.Mode() != 0o644 || f.Modified.Year() != 1980 {
 			t.Errorf("%q: method %d, %v, %v", f.Name, f.Method, f.Mode(), f.Modified)
 		}
 		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got[f.Name], err = io.ReadAll(in); err != nil {
 			t.Errorf("%q: %v", f.Name, err)
 		}
@@ -64,19 +60,12 @@ func TestWriterAgainstStd(t *testing.T) {
 func TestWriterAgainstOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.zip")
 	ran := false
-	z, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(Create(path))(t)
 	z.limit32, z.limit16 = 50, 3 // zip64 throughout
 	for _, key := range []string{"a", "b/c", "é", "z"} {
-		if err := z.Set(ctx, key, bytes.Repeat([]byte(key), 100)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.Set(ctx, key, bytes.Repeat([]byte(key), 100)))
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	for _, cmd := range [][]string{{"unzip", "-t", path}, {"python3", "-m", "zipfile", "-t", path}} {
 		if _, err := exec.LookPath(cmd[0]); err != nil {
 			continue
@@ -102,20 +91,11 @@ func TestDeterministic(t *testing.T) {
 	var b bytes.Buffer
 	z := NewWriter(&b)
 	for key, err := range r.List(ctx, kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := r.Locate(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := z.SetValue(ctx, key, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		v := must.Get(r.Locate(ctx, key))(t)
+		must.Do(t, z.SetValue(ctx, key, v))
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	if !bytes.Equal(b.Bytes(), first) {
 		t.Errorf("%d bytes became %d other ones", len(first), b.Len())
 	}
@@ -175,13 +155,9 @@ func TestZip64(t *testing.T) {
 		for i := range rnd.IntN(20) {
 			key := fmt.Sprintf("k%02d", i)
 			want[key] = bytes.Repeat([]byte(key), rnd.IntN(100))
-			if err := z.Set(ctx, key, want[key]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, z.Set(ctx, key, want[key]))
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.Close())
 		r := openBytes(t, b.Bytes())
 		std, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
 		if err != nil || len(std.File) != len(want) || r.Len() != len(want) {
@@ -191,10 +167,7 @@ func TestZip64(t *testing.T) {
 			if got, err := r.Get(ctx, key, kv.All()); err != nil || !bytes.Equal(got, value) {
 				t.Errorf("%q: %d bytes, %v, want %d", key, len(got), err, len(value))
 			}
-			in, err := std.Open(key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(std.Open(key))(t)
 			if got, err := io.ReadAll(in); err != nil || !bytes.Equal(got, value) {
 				t.Errorf("std: %q: %d bytes, %v, want %d", key, len(got), err, len(value))
 			}
@@ -208,13 +181,9 @@ func TestManyMembers(t *testing.T) {
 	var b bytes.Buffer
 	z := NewWriter(&b)
 	for i := range n {
-		if err := z.Set(ctx, fmt.Sprintf("c/%d", i), []byte{byte(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.Set(ctx, fmt.Sprintf("c/%d", i), []byte{byte(i)}))
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	r := openBytes(t, b.Bytes())
 	if got, err := r.Get(ctx, "c/69999", kv.All()); r.Len() != n || err != nil || got[0] != byte(69999%256) {
 		t.Errorf("%d members, %v, %v", r.Len(), got, err)
@@ -237,9 +206,7 @@ func TestManyMembers(t *testing.T) {
 
 func TestWriterRefuses(t *testing.T) {
 	z := NewWriter(io.Discard)
-	if err := z.Set(ctx, "m", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Set(ctx, "m", nil))
 	for _, key := range []string{"", "/a", "a/", "../a", "a/./b", `a\b`, "a\x00", "\xff", strings.Repeat("x", 65536)} {
 		if err := z.Set(ctx, key, nil); !errors.Is(err, kv.ErrInvalidKey) {
 			t.Errorf("Set(%.20q): %v, want ErrInvalidKey", key, err)
@@ -292,10 +259,7 @@ func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.zip")
 	files := func() []string {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(dir))(t)
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())
@@ -306,13 +270,8 @@ func TestCreate(t *testing.T) {
 		t.Error("Create in a missing directory succeeded")
 	}
 	// Until Close there is nothing at path, and after Abort never was.
-	z, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Set(ctx, "a", []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(Create(path))(t)
+	must.Do(t, z.Set(ctx, "a", []byte("old")))
 	if slices.Contains(files(), "a.zip") {
 		t.Error("the archive is there before Close")
 	}
@@ -320,29 +279,18 @@ func TestCreate(t *testing.T) {
 		t.Errorf("after Abort: %v, %v", err, files())
 	}
 	for _, value := range []string{"old", "new"} {
-		z, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Set(ctx, "a", []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		z := must.Get(Create(path))(t)
+		must.Do(t, z.Set(ctx, "a", []byte(value)))
 		if err := z.Close(); err != nil || !slices.Equal(files(), []string{"a.zip"}) {
 			t.Errorf("after Close: %v, %v", err, files())
 		}
-		r, err := openFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(openFile(path))(t)
 		if b, err := r.Get(ctx, "a", kv.All()); err != nil || string(b) != value {
 			t.Errorf("%q, %v, want %q", b, err, value)
 		}
 	}
 	// What cannot be finished leaves the old archive.
-	z, err = Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z = must.Get(Create(path))(t)
 	z.file.Close()
 	if err := z.Set(ctx, "a", nil); err != nil {
 		t.Fatal(err) // still in the buffer
@@ -402,20 +350,11 @@ func TestMoreThan4GiB(t *testing.T) {
 	s := &sparse{}
 	z := NewWriter(s)
 	for _, key := range []string{"a", "b"} {
-		if err := z.SetValue(ctx, key, kv.FromReaderAt(zeros{}, big, kv.ID{})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.SetValue(ctx, key, kv.FromReaderAt(zeros{}, big, kv.ID{})))
 	}
-	if err := z.Set(ctx, "c", []byte("behind")); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(ctx, kv.FromReaderAt(s, s.size, kv.ID{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Set(ctx, "c", []byte("behind")))
+	must.Do(t, z.Close())
+	r := must.Get(Open(ctx, kv.FromReaderAt(s, s.size, kv.ID{})))(t)
 	if b, err := r.Get(ctx, "c", kv.All()); err != nil || string(b) != "behind" {
 		t.Errorf("%q, %v", b, err)
 	}

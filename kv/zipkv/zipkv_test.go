@@ -20,6 +20,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -29,10 +30,7 @@ var ctx = context.Background()
 
 func openBytes(t *testing.T, b []byte) *Reader {
 	t.Helper()
-	r, err := Open(ctx, kv.Bytes(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open(ctx, kv.Bytes(b)))(t)
 	return r
 }
 
@@ -51,13 +49,9 @@ func write(t *testing.T, content map[string][]byte) []byte {
 	var b bytes.Buffer
 	z := NewWriter(&b)
 	for _, key := range slices.Sorted(maps.Keys(content)) {
-		if err := z.Set(ctx, key, content[key]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.Set(ctx, key, content[key]))
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -68,10 +62,7 @@ func writeStd(t *testing.T, content map[string][]byte, method uint16) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	// One encoder with a small window: else each member takes megabytes on both sides.
-	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(64<<10), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoder := must.Get(zstd.NewWriter(nil, zstd.WithWindowSize(64<<10), zstd.WithEncoderConcurrency(1)))(t)
 	z.RegisterCompressor(methodZstd, func(w io.Writer) (io.WriteCloser, error) {
 		encoder.Reset(w)
 		return encoder, nil
@@ -81,13 +72,9 @@ func writeStd(t *testing.T, content map[string][]byte, method uint16) []byte {
 		if err == nil {
 			_, err = w.Write(content[key])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -121,20 +108,12 @@ func TestConformance(t *testing.T) {
 
 // TestContents reads archives of other writers as Python's zipfile does.
 func TestContents(t *testing.T) {
-	text, err := os.ReadFile("testdata/contents.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/contents.json"))(t)
 	var archives map[string]map[string][2]any
-	if err := json.Unmarshal(text, &archives); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &archives))
 	for name, want := range archives {
 		t.Run(name, func(t *testing.T) {
-			r, err := openFile(filepath.Join("testdata/valid", name+".zip"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(openFile(filepath.Join("testdata/valid", name+".zip")))(t)
 			keys, err := kv.Keys(ctx, r, "")
 			if err != nil || !slices.Equal(keys, slices.Sorted(maps.Keys(want))) || len(keys) != r.Len() {
 				t.Errorf("keys %q, %v", keys, err)
@@ -151,25 +130,13 @@ func TestContents(t *testing.T) {
 }
 
 func TestNested(t *testing.T) {
-	outer, err := openFile("testdata/valid/nested.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := outer.Locate(ctx, "path/to/inner.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inner, err := Open(ctx, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	outer := must.Get(openFile("testdata/valid/nested.zip"))(t)
+	v := must.Get(outer.Locate(ctx, "path/to/inner.zip"))(t)
+	inner := must.Get(Open(ctx, v))(t)
 	if b, err := inner.Get(ctx, "hier/a/zarr.json", kv.All()); err != nil || !json.Valid(b) {
 		t.Errorf("%q, %v", b, err)
 	}
-	other, err := outer.Locate(ctx, "other.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(outer.Locate(ctx, "other.txt"))(t)
 	if _, err := Open(ctx, other); !errors.Is(err, ErrFormat) || !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a text file as archive: %v", err)
 	}
@@ -208,10 +175,7 @@ func TestCorrupt(t *testing.T) {
 }
 
 func TestRefusedNames(t *testing.T) {
-	r, err := openFile("testdata/corrupt/path_traversal.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(openFile("testdata/corrupt/path_traversal.zip"))(t)
 	keys, err := kv.Keys(ctx, r, "")
 	if err != nil || !slices.Equal(keys, []string{"ok.txt"}) {
 		t.Errorf("keys %q, %v", keys, err)
@@ -237,10 +201,7 @@ func allocated(fn func()) uint64 {
 }
 
 func TestBomb(t *testing.T) {
-	data, err := os.ReadFile("testdata/corrupt/bomb.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/corrupt/bomb.zip"))(t)
 	r := openBytes(t, data)
 	r.maxMember = 100 << 20
 	v, err := r.Locate(ctx, "big")
@@ -357,10 +318,7 @@ func TestReads(t *testing.T) {
 	content := map[string][]byte{"a": bytes.Repeat([]byte{1}, 100_000), "b": bytes.Repeat([]byte{2}, 100_000)}
 	for name, data := range map[string][]byte{"stored": write(t, content), "deflated": writeStd(t, content, zip.Deflate)} {
 		v := &countedValue{Value: kv.Bytes(data)}
-		r, err := Open(ctx, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Open(ctx, v))(t)
 		if v.views > 2 {
 			t.Errorf("%s: Open reads %d times", name, v.views)
 		}
@@ -371,20 +329,15 @@ func TestReads(t *testing.T) {
 			}
 		}
 		// Many views of one value decompress at most twice.
-		value, err := r.Locate(ctx, "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := must.Get(r.Locate(ctx, "b"))(t)
 		v.views, v.bytes = 0, 0
 		for i := range int64(100) {
-			if err := value.View(ctx, kv.Span(i*1000, 1000), func(b []byte) error {
+			must.Do(t, value.View(ctx, kv.Span(i*1000, 1000), func(b []byte) error {
 				if !bytes.Equal(b, content["b"][:1000]) {
 					t.Errorf("%s: view %d is wrong", name, i)
 				}
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		if name == "deflated" && v.views != 2 || name == "stored" && (v.views != 100 || v.bytes != 100_000) {
 			t.Errorf("%s: 100 views read %d times, %d bytes", name, v.views, v.bytes)
@@ -410,15 +363,9 @@ func TestID(t *testing.T) {
 	data := write(t, map[string][]byte{"a": []byte("a"), "b": []byte("b")})
 	ids := map[kv.ID]bool{}
 	for _, archive := range []kv.ID{{1}, {2}} {
-		r, err := Open(ctx, kv.FromReaderAt(bytes.NewReader(data), int64(len(data)), archive))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Open(ctx, kv.FromReaderAt(bytes.NewReader(data), int64(len(data)), archive)))(t)
 		for _, key := range []string{"a", "b", "a"} {
-			v, err := r.Locate(ctx, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(r.Locate(ctx, key))(t)
 			ids[v.ID()] = true
 		}
 	}
@@ -479,10 +426,7 @@ func TestManyPieces(t *testing.T) {
 	}
 	fault := errors.New("fault")
 	v := &failingValue{Value: kv.Bytes(data), left: 1 << 30, err: fault}
-	r, err := Open(ctx, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open(ctx, v))(t)
 	if b, err := r.Get(ctx, "a", kv.All()); err != nil || !bytes.Equal(b, want) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}

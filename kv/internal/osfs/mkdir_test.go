@@ -2,6 +2,7 @@ package osfs
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,9 +18,7 @@ func TestMkdirBelow(t *testing.T) {
 	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory was made: %v", err)
 	}
-	if err := os.Mkdir(root, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(root, 0o777))
 	for range 2 {
 		if err := MkdirBelow(FS, root, filepath.Join(root, "a", "b"), 0o777); err != nil {
 			t.Error(err)

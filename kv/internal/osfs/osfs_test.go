@@ -8,34 +8,28 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // A file that is open keeps its bytes when its name goes to another one.
 func TestOpenFileLosesItsName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	old := create(t, name, "old")
-	if err := FS.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, FS.Remove(name))
 	if _, err := FS.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a removed file: %v", err)
 	}
 	wantText(t, old, "old")
 
 	next := create(t, name, "next")
-	if err := create(t, name+".tmp", "last").Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, create(t, name+".tmp", "last").Close())
 	if err := FS.Rename(name+".tmp", name); errors.Is(err, fs.ErrPermission) {
 		t.Skip("the file system replaces no open file")
 	} else if err != nil {
 		t.Fatal(err)
 	}
 	wantText(t, next, "next")
-	last, err := FS.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(FS.Open(name))(t)
 	defer last.Close()
 	wantText(t, last, "last")
 }
@@ -44,9 +38,7 @@ func TestOpenFileLosesItsName(t *testing.T) {
 func TestCreate(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	create(t, name, "old")
-	if err := FS.Link(name, name+".link"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, FS.Link(name, name+".link"))
 	create(t, name, "new")
 	if b, err := os.ReadFile(name + ".link"); err != nil || string(b) != "old" {
 		t.Errorf("the other name has %q, %v", b, err)
@@ -76,14 +68,9 @@ func TestErrors(t *testing.T) {
 
 func create(t *testing.T, name, text string) vfs.File {
 	t.Helper()
-	f, err := FS.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(FS.Create(name, vfs.WriteCategoryUnspecified))(t)
 	t.Cleanup(func() { _ = f.Close() })
-	if _, err := f.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write([]byte(text)))(t)
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // What root makes in the directory of another user is that user's; what was there, or
@@ -21,40 +22,23 @@ func TestOwnerOfTheDirectory(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	for _, name := range []string{secret, filepath.Join(dir, "kept")} {
-		if err := os.WriteFile(name, []byte("root's"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte("root's"), 0o600))
 	}
-	if err := os.Symlink(secret, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, user, group); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(secret, filepath.Join(dir, "link")))
+	must.Do(t, os.Chown(dir, user, group))
 	for _, name := range []string{"created", "HOLDER"} {
-		f, err := FS.Create(filepath.Join(dir, name), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(FS.Create(filepath.Join(dir, name), vfs.WriteCategoryUnspecified))(t)
 		_ = f.Close()
 	}
 	for _, name := range []string{"opened", "kept", "link"} {
-		f, err := FS.OpenReadWrite(filepath.Join(dir, name), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(FS.OpenReadWrite(filepath.Join(dir, name), vfs.WriteCategoryUnspecified))(t)
 		_ = f.Close()
 	}
-	if err := FS.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, FS.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
 	for name, want := range map[string]uint32{
 		"created": user, "opened": user, "a": user, "a/b": user, "HOLDER": 0, "kept": 0, "../" + filepath.Base(dir): user,
 	} {
-		fi, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if st := fi.Sys().(*syscall.Stat_t); st.Uid != want || want == user && st.Gid != group {
 			t.Errorf("%s belongs to %d:%d, want %d", name, st.Uid, st.Gid, want)
 		}

@@ -1,6 +1,7 @@
 package temp
 
 import (
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,10 +31,7 @@ func TestName(t *testing.T) {
 
 // A directory can be synced; one that is closed is an error.
 func TestSyncDir(t *testing.T) {
-	f, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(t.TempDir()))(t)
 	if err := SyncDir(f); err != nil {
 		t.Error(err)
 	}
