@@ -54,6 +54,25 @@ func (db *DB) ValueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 
 // valueChanges is ValueChanges, except that it returns its error.
 func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeChange, yield func(ValueChange, error) bool) error {
+	return db.bothArrays(ctx, from, to, c, func(old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) error {
+		compare.Values(ctx, c.Path, old, new, keys)(yield)
+		return nil
+	})
+}
+
+// ChangedParts calls fn with both states of an array that NodeChanges found changed or
+// renamed, and with the parts that ValueChanges compares: each is within one chunk, and
+// outside of all parts the stored values are equal. The arrays are valid until fn returns.
+// Of nodes that are no arrays in both versions fn is not called. The error is that of fn,
+// or of opening the arrays.
+func (db *DB) ChangedParts(ctx context.Context, from, to txn.CommitID, c NodeChange, fn func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error) error {
+	return db.bothArrays(ctx, from, to, c, func(old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) error {
+		return fn(old, new, compare.Parts(ctx, old, new, keys))
+	})
+}
+
+// bothArrays calls fn with both states of an array and the changes of its keys.
+func (db *DB) bothArrays(ctx context.Context, from, to txn.CommitID, c NodeChange, fn func(old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) error) error {
 	if c.Kind != "changed" && c.Kind != "renamed" {
 		return nil
 	}
@@ -77,6 +96,5 @@ func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 			return nil
 		}
 	}
-	compare.Values(ctx, c.Path, arrays[0], arrays[1], db.store.DiffNode(ctx, from, paths[0], to, paths[1]))(yield)
-	return nil
+	return fn(arrays[0], arrays[1], db.store.DiffNode(ctx, from, paths[0], to, paths[1]))
 }

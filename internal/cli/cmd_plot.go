@@ -197,7 +197,6 @@ type plotting struct {
 	sel    zarr.Selection
 	beside cf.Opener
 	on     screen
-	whole  bool // read more elements than the screen shows
 }
 
 // plotChunks is the most chunks that a figure is read from.
@@ -228,11 +227,6 @@ func (p *plotting) request(ctx context.Context) (r picture.Request, kind picture
 		}
 	case long < 2:
 		kind, r.Width = picture.Series, 4*p.on.columns
-	}
-	if p.whole {
-		if r.Width, r.Height = 2048, 2048; long < 2 {
-			r.Width *= r.Height
-		}
 	}
 	if total == 1 {
 		return r, 0, usagef("/%s: one element has no picture; \"zarrdb read\" prints it", p.a.Path())

@@ -1,10 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -101,69 +104,75 @@ func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engi
 		if err != nil || v.Incomparable != "" {
 			return err
 		}
-		p := plotting{plotFlags: f, on: f.screen(cmd, ""), whole: true}
-		var windows [2]*picture.Window
-		var kind picture.Kind
-		for i, version := range []txn.CommitID{from, to} {
-			s, err := db.Snapshot(ctx, version)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			path := c.Path
-			if i == 0 {
-				path = cmp.Or(c.From, c.Path)
-			}
-			if p.a, err = s.Array(ctx, path); err != nil {
-				return err
-			}
-			if err := picture.Numeric(p.a.Type()); err != nil {
-				say(cmd, "    not drawn: %s", err)
-				return nil
-			}
-			if p.beside = engine.Beside(s, path); i == 0 {
-				at := make([]zarr.Index, len(v.Start)) // all of the last two dimensions
-				for d := range len(at) - 2 {
-					at[d] = zarr.At(v.Start[d])
-				}
-				p.sel = zarr.Sel(at...)
-			}
-			if windows[i], kind, err = p.read(ctx); err != nil && !errors.Is(err, zarr.ErrSelection) {
-				return err
-			}
-		}
-		w, older := windows[1], windows[0]
-		if w == nil || older == nil || fmt.Sprint(w.Y, w.X) != fmt.Sprint(older.Y, older.X) {
-			say(cmd, "    not drawn: the shape changed too")
-			return nil
-		}
-		for i := range w.Values {
-			w.Values[i] -= older.Values[i]
-		}
-		if all, _ := picture.Percentiles(w.Values, 0, 100); all == (picture.Limits{}) {
-			say(cmd, "    not drawn: the numbers that were read are equal; --values lists what differs")
-			return nil
-		}
-		if w.Type.Kind() == dtype.Datetime { // the difference of times is a span
-			unit, scale := w.Type.Unit()
-			w.Type, _ = dtype.NewTimedelta(unit, scale)
-		}
-		width := p.on.columns
-		if kind == picture.Series {
-			width *= 4
-		}
-		rows, cols := w.Shrink(2*p.on.lines, width)
-		fig, err := p.of(ctx, w, kind)
+		p := plotting{plotFlags: f, on: f.screen(cmd, "")}
+		return db.ChangedParts(ctx, from, to, c, func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error {
+			return p.change(cmd, db, to, v.Start, picture.Pair{Older: older, Newer: newer, Parts: parts})
+		})
+	}
+	return nil
+}
+
+// change draws the plane of a pair that has an element, whose index is at.
+func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at []int64, pair picture.Pair) error {
+	ctx := cmd.Context()
+	if err := picture.Numeric(pair.Newer.Type()); err != nil {
+		say(cmd, "    not drawn: %s", err)
+		return nil
+	}
+	s, err := db.Snapshot(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p.a, p.beside = pair.Newer, engine.Beside(s, pair.Newer.Path())
+	index := make([]zarr.Index, len(at)) // all of the last two dimensions
+	for d := range len(at) - 2 {
+		index[d] = zarr.At(at[d])
+	}
+	p.sel = zarr.Sel(index...)
+	r, kind, err := p.request(ctx)
+	if err != nil {
+		return err
+	}
+	if pair.Was, err = cf.NewDecoder(pair.Older.Meta()); err != nil {
+		return err
+	}
+	w, _, err := pair.Read(ctx, r)
+	if errors.Is(err, zarr.ErrSelection) {
+		say(cmd, "    not drawn: the shape changed too")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if all, ok := picture.Percentiles(w.Values, 0, 100); !ok || all == (picture.Limits{}) && !slices.ContainsFunc(w.Values, func(v float64) bool { return math.IsInf(v, 0) }) {
+		say(cmd, "    not drawn: the numbers that were read are equal; --values lists what differs")
+		return nil
+	}
+	if kind == picture.Plane {
+		up, err := picture.Up(ctx, p.a, w.Y.Dim, p.beside)
 		if err != nil {
 			return err
 		}
-		fig.Title += "  newer minus older"
-		if rows*cols > 1 {
-			fig.Title += fmt.Sprintf(", the largest of each %d × %d", rows, cols)
+		if up {
+			w.TurnUp()
 		}
-		return sayFigure(cmd, fig, p.on)
 	}
-	return nil
+	if w.Type.Kind() == dtype.Datetime { // the difference of times is a span
+		unit, scale := w.Type.Unit()
+		w.Type, _ = dtype.NewTimedelta(unit, scale)
+	}
+	rows, cols := w.Y.Skip, w.X.Skip
+	w.Y.Skip, w.X.Skip = 1, 1 // the title names them as what shares a place
+	fig, err := p.of(ctx, w, kind)
+	if err != nil {
+		return err
+	}
+	fig.Title += "  newer minus older"
+	if rows*cols > 1 {
+		fig.Title += fmt.Sprintf(", the largest of each %d × %d", rows, cols)
+	}
+	return sayFigure(cmd, fig, p.on)
 }
 
 // unitOf names the unit of an array of times.

@@ -253,36 +253,6 @@ func (w *Window) arrange(from func(y, x int) int) {
 	}
 }
 
-// Shrink makes a window of at most height rows and width columns: each value is the one
-// farthest from 0 of those that share its place, so that no difference disappears. It
-// returns how many rows and columns became one. Pixels are dropped.
-func (w *Window) Shrink(height, width int) (rows, cols int) {
-	rows, cols = (w.Y.Len-1)/max(height, 1)+1, (w.X.Len-1)/max(width, 1)+1
-	y, x := (w.Y.Len-1)/rows+1, (w.X.Len-1)/cols+1
-	values := make([]float64, y*x)
-	for i := range values {
-		values[i] = math.NaN()
-	}
-	for i, v := range w.Values {
-		to := &values[i/w.X.Len/rows*x+i%w.X.Len/cols]
-		if *to != *to || math.Abs(v) > math.Abs(*to) {
-			*to = v
-		}
-	}
-	w.Values, w.Pixels = values, nil
-	w.Y.shrink(y, rows)
-	w.X.shrink(x, cols)
-	return rows, cols
-}
-
-// shrink takes every by-th of the rows or columns.
-func (l *Line) shrink(n, by int) {
-	for k := range len(l.list[:min(n, len(l.list))]) {
-		l.list[k] = l.list[k*by]
-	}
-	l.Len, l.Step = n, l.Step*int64(by)
-}
-
 // line is an axis of a selection that is read at every skip-th element.
 type line struct {
 	zarr.Axis

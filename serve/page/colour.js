@@ -14,10 +14,11 @@ export async function maps() {
 /**
  * The values between which most lie: few outliers do not make all else one colour.
  * @param {ArrayLike<number>} values @param {number} low percent @param {number} high percent
+ * @param {boolean} [each] look at each value
  * @returns {Limits | null} null if there is no finite value
  */
-export function percentiles(values, low, high) {
-  const step = Math.max(1, Math.floor(values.length / 200_000)); // a sample is as good, and fast
+export function percentiles(values, low, high, each) {
+  const step = each ? 1 : Math.max(1, Math.floor(values.length / 200_000)); // a sample is as good, and fast
   const v = [];
   for (let i = 0; i < values.length; i += step) if (Number.isFinite(values[i])) v.push(values[i]);
   if (!v.length && step > 1) for (let i = 0; i < values.length; i++) if (Number.isFinite(values[i])) v.push(values[i]);

@@ -79,6 +79,9 @@ function Pair({ shown, path, a, b }) {
     ${same && isNumeric(newer) && newer.shape.length >= 2 && !newer.shape.includes(0) && html`<${Pictures} key=${a + b + path} shown=${shown} a=${a} b=${b} older=${older} newer=${newer} own=${own} />`}`;
 }
 
+/** A value or a difference of values. @param {number | undefined} v */
+const sayDifference = (v) => (v === undefined ? '' : v === Infinity ? 'was missing' : v === -Infinity ? 'is missing now' : text.number(v));
+
 /** @param {any} box @param {any} plane whether a box of elements is in the plane */
 const inPlane = (box, plane) => box.start.every((/** @type {number} */ s, /** @type {number} */ d) => d === plane.y || d === plane.x || (s <= plane.at[d] && plane.at[d] < s + box.shape[d]));
 
@@ -102,16 +105,17 @@ function Pictures({ shown, a, b, older, newer, own }) {
   const [pointer, setPointer] = useState(/** @type {any} */ (null));
   const key = JSON.stringify([db, a, b, newer.path, plane.y, plane.x, plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x)]);
   const width = size[0], height = size[1];
-  const two = useWindow(async (v, o, signal) => { // both in one, so that they are always of one view
-    const [x, y] = await Promise.all([readWindow(shown, a, older.path, plane, v, o, signal), readWindow(shown, b, newer.path, plane, v, o, signal)]);
-    const d = Float64Array.from(y.values, (n, i) => n - x.values[i]);
-    return /** @type {any} */ ({ ...y, full: x.full && y.full, older: x, diff: d });
+  const two = useWindow(async (v, o, signal) => { // all in one, so that they are always of one view
+    const window = (/** @type {string} */ rev, /** @type {any} */ i, /** @type {string} */ from) => readWindow(shown, rev, i.path, plane, v, { ...o, from }, signal);
+    const [x, y, d] = await Promise.all([window(a, older, ''), window(b, newer, ''), window(b, newer, a)]);
+    return /** @type {any} */ ({ ...y, full: x.full && y.full && d.full, older: x, diff: d });
   }, key, view, width, height);
   const pick = (/** @type {'older' | 'newer' | 'diff' | 'swipe'} */ which) => {
     const of = (/** @type {any} */ w) => {
       if (!w || which === 'newer') return w;
       if (which === 'older') return w.older;
-      if (which === 'diff') return { ...w, values: w.diff };
+      if (which === 'diff') return w.diff;
+      if (w.older.values.length !== w.values.length) return w; // other chunks, of which fewer are read at first
       const at = Math.round((w.x.len * split) / 100);
       return { ...w, values: Float64Array.from(w.values, (n, i) => (i % w.x.len < at ? w.older.values[i] : n)) };
     };
@@ -119,11 +123,12 @@ function Pictures({ shown, a, b, older, newer, own }) {
   };
   const parts = useMemo(() => ({ older: pick('older'), newer: pick('newer'), diff: pick('diff'), swipe: pick('swipe') }), [two, split]);
   const auto = useMemo(() => two.base && percentiles(two.base.values, 2, 98), [two.base]);
-  const most = useMemo(() => two.win && symmetric(percentiles(/** @type {any} */ (two.win).diff, 0, 100)), [two.win]);
+  const most = useMemo(() => two.win && symmetric(percentiles(/** @type {any} */ (two.win).diff.values, 0, 100, true)), [two.win]);
   if (!axes || !all) return html`<${Loading} />`;
   const limits = limitsOf(state, auto || { lo: 0, hi: 1 });
   const map = all.find((m) => m.name === state.map) || all[0], diverging = all.find((m) => m.diverging) || all[0];
   const swipe = state.mode === 'swipe';
+  const d = parts.diff.win, each = d ? d.y.skip * d.x.skip : 1;
   const inSight = boxes.filter((/** @type {any} */ x) => inPlane(x, plane)).slice(0, 2000).map((/** @type {any} */ x) => ({ y: x.start[plane.y], x: x.start[plane.x], height: x.shape[plane.y], width: x.shape[plane.x] }));
   const total = boxes.reduce((/** @type {any} */ t, /** @type {any} */ x) => ({ n: t.n + x.count, min: Math.min(t.min, x.min ?? t.min), max: Math.max(t.max, x.max ?? t.max) }), { n: 0, min: Infinity, max: -Infinity });
   const units = String(newer.attributes.units ?? '');
@@ -133,11 +138,11 @@ function Pictures({ shown, a, b, older, newer, own }) {
     const r = Math.floor((pointer.y - w.y.start) / w.y.step), c = Math.floor((pointer.x - w.x.start) / w.x.step);
     return r < 0 || c < 0 || r >= w.y.len || c >= w.x.len ? undefined : w.values[r * w.x.len + c];
   };
-  const one = (/** @type {string} */ name, /** @type {any} */ what, /** @type {any} */ m, /** @type {any} */ l) => html`<figure><figcaption>${name}${pointer && html` <strong>${read(what.win) === undefined ? '' : text.number(read(what.win))}</strong>`}</figcaption>
+  const one = (/** @type {string} */ name, /** @type {any} */ what, /** @type {any} */ m, /** @type {any} */ l) => html`<figure><figcaption>${name}${pointer && html` <strong>${sayDifference(read(what.win))}</strong>`}</figcaption>
     <${Plane} shown=${what} map=${m} limits=${l} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} boxes=${inSight} most=${0.42} name=${`${name}, ${newer.path}`}
       setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize((s) => (s[0] === w && s[1] === h ? s : [w, h]))} onPoint=${setPointer} /></figure>`;
   return html`
-    ${values.error ? html`<${Failure} error=${values.error} what="Values cannot be compared" />` : boxes.length ? html`<p role="status">${text.count(total.n, 'value')} in ${text.count(boxes.length, 'place')} differ${total.min <= total.max ? html`, by ${text.number(total.min)} to ${text.number(total.max)} ${units}` : ''}. ${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>` : values.value ? html`<p role="status">No value differs.</p>` : html`<p class="dim" role="status">Comparing all values…</p>`}
+    ${values.error ? html`<${Failure} error=${values.error} what="Values cannot be compared" />` : boxes.length ? html`<p role="status">${text.count(total.n, 'value')} in ${text.count(boxes.length, 'place')} ${total.n === 1 ? 'differs' : 'differ'}${total.min <= total.max ? html`, by ${text.number(total.min)} to ${text.number(total.max)} ${units}` : ''}. ${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>` : values.value ? html`<p role="status">No value differs.</p>` : html`<p class="dim" role="status">Comparing all values…</p>`}
     ${axes.map((x, d) => d !== plane.y && d !== plane.x && html`<${Slider} key=${d} axis=${x} at=${plane.at[d]} set=${set(d)} />`)}
     <div class="controls"><label><input type="radio" name="mode" checked=${!swipe} onChange=${() => go({ mode: '' }, true)} /> side by side</label>
       <label><input type="radio" name="mode" checked=${swipe} onChange=${() => go({ mode: 'swipe' }, true)} /> swipe</label>
@@ -145,8 +150,8 @@ function Pictures({ shown, a, b, older, newer, own }) {
     ${two.error && html`<${Failure} error=${two.error} />`}
     <div class=${swipe ? 'three swipe' : 'three'}>
       ${swipe ? one('From | to', parts.swipe, map, limits) : html`${one('From', parts.older, map, limits)}${one('To', parts.newer, map, limits)}`}
-      ${one('Difference: to − from', parts.diff, diverging, most || { lo: -1, hi: 1 })}
+      ${one('Difference: to − from' + (each > 1 ? `, the largest of each ${d.y.skip} × ${d.x.skip}` : ''), parts.diff, diverging, most || { lo: -1, hi: 1 })}
     </div>
     <div class="bars"><div><${Bar} map=${map} limits=${limits} values=${two.win && two.win.values} units=${units} /><${Colours} all=${all} state=${state} limits=${limits} values=${two.win && two.win.values} /></div>
-      <${Bar} map=${diverging} limits=${most} values=${two.win && /** @type {any} */ (two.win).diff} units=${`difference in ${units || 'values'}`} /></div>`;
+      <${Bar} map=${diverging} limits=${most} values=${two.win && /** @type {any} */ (two.win).diff.values} units=${`difference in ${units || 'values'}`} /></div>`;
 }

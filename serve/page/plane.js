@@ -14,7 +14,8 @@ import * as text from './text.js';
  * Reads a window of an array.
  * @param {import('./main.js').Shown} shown @param {string} rev @param {string} path
  * @param {{ at: number[], y: number, x: number, raw: boolean }} plane the two axes, and the indices of the others
- * @param {View} view @param {{ width: number, height: number, chunks: number, up?: boolean }} o @param {AbortSignal} signal
+ * @param {View} view @param {{ width: number, height: number, chunks: number, up?: boolean, from?: string }} o from asks for the difference from that version
+ * @param {AbortSignal} signal
  * @returns {Promise<Win>}
  */
 export async function readWindow(shown, rev, path, plane, view, o, signal) {
@@ -22,13 +23,13 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const select = plane.at.map((i, d) => (d === plane.y ? range(view.y0, view.y1) : d === plane.x ? range(view.x0, view.x1) : String(i)));
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks,
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false,
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false, from: o.from,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
   let values = /** @type {Float32Array | Float64Array} */ (new Float32Array(bytes));
   if (about.offset) values = Float64Array.from(values, (v) => v + about.offset);
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
-  const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width);
+  const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
   return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, full };
 }
 
@@ -188,7 +189,14 @@ export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onS
     if (image) draw(image, 0, rows, 0, cols);
     else for (const { w, img } of layers) draw(img, w.y.start, w.y.start + w.y.step * w.y.len, w.x.start, w.x.start + w.x.step * w.x.len);
     for (const b of boxes) {
-      const l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));
+      let l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));
+      if (!b.fill) { // an outline does not cover what is in it
+        const x = Math.max(0, 9 - w), y = Math.max(0, 9 - h);
+        l -= x / 2;
+        w += x;
+        t -= y / 2;
+        h += y;
+      }
       if (b.fill) {
         g.fillStyle = b.fill;
         g.fillRect(l, t, w, h);

@@ -1,13 +1,16 @@
 package web
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,14 +51,18 @@ type windowJSON struct {
 	Type   string  `json:"data_type"`
 	// Up says that rows belong from the bottom to the top; only if requested.
 	Up *bool `json:"up,omitempty"`
+	// More says that chunks which differ were left out of a difference.
+	More bool `json:"more,omitempty"`
 }
 
 // window answers with a part of an array for a screen: float32, little-endian, in rows, NaN
 // for missing values. The header Zarrdb-Window describes it as a windowJSON.
 //
-//	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up]
+//	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
 //
-// The parameters are those of [picture.Request]; up asks whether rows go up.
+// The parameters are those of [picture.Request]; up asks whether rows go up. With from, a
+// revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
+// from at most chunks chunks that differ.
 func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	req := picture.Request{Transposed: q.Has("transposed")}
@@ -96,6 +103,9 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	size := int64(req.Width) * int64(req.Height) * windowBytes
+	if q.Has("from") {
+		size += 2 * picture.PieceElements * windowBytes
+	}
 	if !h.memory.reserve(size) {
 		return errMemory
 	}
@@ -106,11 +116,17 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	case <-r.Context().Done():
 		return r.Context().Err()
 	}
-	win, err := picture.Read(r.Context(), a, req)
+	var win *picture.Window
+	more := false
+	if q.Has("from") {
+		win, more, err = h.difference(r, v, path, req)
+	} else {
+		win, err = picture.Read(r.Context(), a, req)
+	}
 	if err != nil {
 		return err
 	}
-	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), Offset: offsetOf(win.Values)}
+	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), Offset: offsetOf(win.Values), More: more}
 	if q.Has("up") {
 		up, err := picture.Up(r.Context(), a, win.Y.Dim, beside)
 		if err != nil {
@@ -129,6 +145,45 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	describe(w, v, q.Get("rev"))
 	w.Header().Set("Zarrdb-Window", string(text))
 	return sendParts(w, r, "application/octet-stream", body)
+}
+
+// difference reads the difference of an array from the version of the request's from.
+func (h *handler) difference(r *http.Request, v *serve.View, path string, req picture.Request) (win *picture.Window, more bool, err error) {
+	ctx, q := r.Context(), r.URL.Query()
+	db, err := h.t.Database(q.Get("db"))
+	if err != nil {
+		return nil, false, err
+	}
+	if v.Commit == nil {
+		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is no version")}
+	}
+	from, err := db.Resolve(ctx, q.Get("from"))
+	if err != nil {
+		return nil, false, err
+	}
+	changes, err := db.NodeChanges(ctx, from, v.Commit.ID, path)
+	if err != nil {
+		return nil, false, err
+	}
+	// Without a change the array is compared with itself.
+	change := engine.NodeChange{Path: path, Kind: "changed"}
+	if i := slices.IndexFunc(changes, func(c engine.NodeChange) bool { return c.Path == path }); i >= 0 {
+		change = changes[i]
+	}
+	err = httpError{http.StatusBadRequest, fmt.Errorf("/%s: it is not an array in both versions", path)}
+	failed := db.ChangedParts(ctx, from, v.Commit.ID, change, func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error {
+		pair := picture.Pair{Older: older, Newer: newer, Parts: parts, Most: req.Chunks}
+		if err = picture.Numeric(older.Type()); err == nil && req.Decoder != nil {
+			pair.Was, err = cf.NewDecoder(older.Meta())
+		}
+		if err != nil {
+			err = httpError{http.StatusUnprocessableEntity, err}
+			return nil
+		}
+		win, more, err = pair.Read(ctx, req)
+		return nil
+	})
+	return win, more, cmp.Or(failed, err)
 }
 
 // number reads a parameter between 1 and a bound.

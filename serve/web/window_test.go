@@ -122,6 +122,61 @@ func TestWindowDecoded(t *testing.T) {
 	}
 }
 
+// A difference shows each value that changed, through a rename too, however small the window.
+func TestWindowDifference(t *testing.T) {
+	s := newSite(t, Options{})
+	update := func(fn func(e *engine.Session) error) string {
+		t.Helper()
+		c, err := s.db.Update(bg, "main", "change", fn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ID.String()
+	}
+	spec := zarr.Spec{Shape: []int64{2, 900, 700}, Chunks: []int64{1, 100, 100}, Type: dtype.NewInt(16)}
+	first := update(func(e *engine.Session) error {
+		_, err := e.CreateArray(bg, "big", spec)
+		return err
+	})
+	second := update(func(e *engine.Session) error {
+		a, err := e.Array(bg, "big")
+		if err == nil {
+			err = zarr.Write(bg, a, zarr.Sel(zarr.At(1), zarr.At(451), zarr.At(333)), []int16{-5})
+		}
+		return err
+	})
+	third := update(func(e *engine.Session) error { return e.Move(bg, "big", "large") })
+	for query, want := range map[string]map[[2]int]float32{
+		"path=big&select=1,:,:&rev=" + second + "&from=" + first:                       {{50, 47}: -5},
+		"path=big&select=1,:,:&transposed&rev=" + second + "&from=" + first:            {{47, 50}: -5},
+		"path=big&select=1,400:500,300:400&decode=cf&rev=" + second + "&from=" + first: {{51, 33}: -5},
+		"path=big&select=0,:,:&rev=" + second + "&from=" + first:                       {},
+		"path=big&select=1,:,:&rev=" + first + "&from=" + second:                       {{50, 47}: 5},
+		"path=large&select=1,:,:&rev=" + third + "&from=" + first:                      {{50, 47}: -5},
+		"path=large&select=1,:,:&rev=" + third + "&from=main":                          {},
+	} {
+		about, values := s.window(query + "&width=100&height=100")
+		got := map[[2]int]float32{}
+		for i, v := range values {
+			if v != 0 {
+				got[[2]int{i / about.X.Len, i % about.X.Len}] = v
+			}
+		}
+		if !reflect.DeepEqual(got, want) || about.More {
+			t.Errorf("%s: %v, want %v; %+v", query, got, want, about)
+		}
+	}
+	for query, status := range map[string]int{
+		"path=big&select=1,::2,:&rev=" + second + "&from=" + first: http.StatusBadRequest,
+		"path=big&select=1&rev=" + second + "&from=none":           http.StatusNotFound,
+		"path=large&select=1&from=" + s.first.String():             http.StatusBadRequest,
+	} {
+		if resp := s.do(http.MethodGet, "/-/api/window?db=w&"+query); resp.StatusCode != status {
+			t.Errorf("%s: %d", query, resp.StatusCode)
+		}
+	}
+}
+
 // A few windows are read at a time. A request that waits ends with its client.
 func TestWindowWaits(t *testing.T) {
 	s := newSite(t, Options{})

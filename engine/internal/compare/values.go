@@ -89,6 +89,16 @@ func Values(ctx context.Context, path string, old, new *zarr.Array, keys iter.Se
 	}
 }
 
+// Parts yields the parts of two states of an array that [Values] compares, none if their
+// values cannot be compared.
+func Parts(ctx context.Context, old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) iter.Seq2[zarr.Chunk, error] {
+	v := valueDiff{old: old, new: new}
+	if v.incomparable() != "" {
+		return func(func(zarr.Chunk, error) bool) {}
+	}
+	return v.chunks(ctx, keys)
+}
+
 // valueDiff compares two states of an array.
 type valueDiff struct {
 	path       string

@@ -187,6 +187,21 @@ func TestCompare(t *testing.T) {
 	p.shows("no such revision")
 }
 
+// A change of one value is seen in a plane that is larger than the screen.
+func TestCompareOneValue(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:v", "--shape", "5000,6000", "--chunks", "500,500", "--dtype", "int16", "--fill", "0")
+	run(t, dir, "tag", "x.zdb", "before")
+	run(t, dir, "write", "x.zdb:v", "-s", "2501,3001", "--value", "7")
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=v&view=compare&from=before", 1280, 900)
+	p.shows("1 value in 1 place differs")
+	p.shows("the largest of each")
+	p.wait("document.querySelectorAll('.three canvas').length === 3 && !document.querySelector('.busy')")
+	// The box around the place is drawn in grey and in the colour of marks; the value is dark red.
+	p.wait(`(() => { const c = [...document.querySelectorAll('.three canvas')].pop(), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; for (let i = 0; i < d.length; i += 4) if (d[i] < 110 && d[i] > 40 && d[i + 1] < 30 && d[i + 2] < 50) return true; return false; })()`)
+}
+
 // Names and attributes of a store never become elements or scripts of the page.
 func TestHostile(t *testing.T) {
 	dir := t.TempDir()
