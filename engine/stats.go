@@ -38,6 +38,8 @@ type Stats struct {
 	DiskBytes       int64 `json:"disk_bytes"`
 	// Memory is what this process takes, for all databases that it has open.
 	Memory MemoryUse `json:"memory"`
+	// Cache is the cache of decoded chunks of the database in this process.
+	Cache CacheStats `json:"cache"`
 	// CareErrors are those of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
 }
@@ -92,7 +94,7 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	use := db.DiskUse()
 	out.IndexBytes, out.PackBytes, out.Packs = use.IndexBytes, use.PackBytes, use.Packs
 	out.CheckpointBytes, out.DiskBytes = use.CheckpointBytes, use.Total()
-	out.Memory = UsedMemory()
+	out.Memory, out.Cache = UsedMemory(), db.CacheStats()
 	for _, e := range db.CareErrors() {
 		out.CareErrors = append(out.CareErrors, e.Error())
 	}

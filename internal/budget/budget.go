@@ -133,6 +133,9 @@ func Count(p Part, used func() int64) (stop func()) {
 type Use struct {
 	// Limit is the budget.
 	Limit int64 `json:"limit_bytes"`
+	// Processes is how many processes share the memory, this one included: the most of any
+	// database that is open.
+	Processes int64 `json:"processes"`
 	// Used is the sum of the parts.
 	Used     int64 `json:"used_bytes"`
 	Chunks   int64 `json:"chunks_bytes"`
@@ -149,8 +152,12 @@ func Used() Use {
 	for e := range entries {
 		n[e.part] += e.used()
 	}
+	processes := int64(1)
+	for m := range joined {
+		processes = max(processes, m.processes)
+	}
 	mu.Unlock()
-	u := Use{Limit: Total(), Chunks: n[Chunks], Pages: n[Pages], Index: n[Index], Sessions: n[Sessions], Requests: n[Requests]}
+	u := Use{Limit: Total(), Processes: processes, Chunks: n[Chunks], Pages: n[Pages], Index: n[Index], Sessions: n[Sessions], Requests: n[Requests]}
 	for _, b := range n {
 		u.Used += b
 	}

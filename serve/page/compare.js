@@ -5,8 +5,8 @@ import { go, link, useLoad } from './state.js';
 import * as text from './text.js';
 import { maps, percentiles, symmetric } from './colour.js';
 import { axes as readAxes } from './coords.js';
-import { Plane, isUp, readWindow, useWindow } from './plane.js';
-import { Bar, Colours, Slider, isNumeric, limitsOf, planeOf, viewOf, viewText } from './picture.js';
+import { Plane, isUp, readWindow, useWindow, valueAt } from './plane.js';
+import { Bar, Colours, Slider, isNumeric, limitsOf, planeOf, useTexts, viewOf, viewText } from './picture.js';
 import { Copy, Failure, Loading } from './parts.js';
 
 /** What differs, as diff --json says. @param {any} c */
@@ -124,34 +124,36 @@ function Pictures({ shown, a, b, older, newer, own }) {
   const parts = useMemo(() => ({ older: pick('older'), newer: pick('newer'), diff: pick('diff'), swipe: pick('swipe') }), [two, split]);
   const auto = useMemo(() => two.base && percentiles(two.base.values, 2, 98), [two.base]);
   const most = useMemo(() => two.win && symmetric(percentiles(/** @type {any} */ (two.win).diff.values, 0, 100, true)), [two.win]);
+  const limits = limitsOf(state, auto || { lo: 0, hi: 1 }) || { lo: 0, hi: 1 };
+  const read = (/** @type {any} */ w) => (pointer ? valueAt(w, pointer.y, pointer.x) : undefined);
+  const win = /** @type {any} */ (two.win), times = !!win && win.times;
+  const [low, high, value] = useTexts(shown, b, newer.path, plane.raw, win, [limits.lo, limits.hi, read(win)]);
+  const [was] = useTexts(shown, a, older.path, plane.raw, win && win.older, [read(win && win.older)]);
   if (!axes || !all) return html`<${Loading} />`;
-  const limits = limitsOf(state, auto || { lo: 0, hi: 1 });
   const map = all.find((m) => m.name === state.map) || all[0], diverging = all.find((m) => m.diverging) || all[0];
   const swipe = state.mode === 'swipe';
   const d = parts.diff.win, each = d ? d.y.skip * d.x.skip : 1;
   const inSight = boxes.filter((/** @type {any} */ x) => inPlane(x, plane)).slice(0, 2000).map((/** @type {any} */ x) => ({ y: x.start[plane.y], x: x.start[plane.x], height: x.shape[plane.y], width: x.shape[plane.x] }));
   const total = boxes.reduce((/** @type {any} */ t, /** @type {any} */ x) => ({ n: t.n + x.count, min: Math.min(t.min, x.min ?? t.min), max: Math.max(t.max, x.max ?? t.max) }), { n: 0, min: Infinity, max: -Infinity });
-  const units = String(newer.attributes.units ?? '');
+  const attribute = String(newer.attributes.units ?? ''), units = times ? '' : attribute;
+  const countUnits = attribute.split(' since ')[0]; // of stored values
+  const span = times ? win.type.replace(/^.*\[|\]$/g, '') : units || 'values'; // of the difference
+  const under = { older: was, newer: value, diff: sayDifference(read(win && win.diff)), swipe: was === value ? value : `${was} | ${value}` };
   const set = (/** @type {number} */ d) => (/** @type {number} */ i) => go({ at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === d ? i : v)).join(',') }, true);
-  const read = (/** @type {any} */ w) => {
-    if (!pointer || !w) return undefined;
-    const r = Math.floor((pointer.y - w.y.start) / w.y.step), c = Math.floor((pointer.x - w.x.start) / w.x.step);
-    return r < 0 || c < 0 || r >= w.y.len || c >= w.x.len ? undefined : w.values[r * w.x.len + c];
-  };
-  const one = (/** @type {string} */ name, /** @type {any} */ what, /** @type {any} */ m, /** @type {any} */ l) => html`<figure><figcaption>${name}${pointer && html` <strong>${sayDifference(read(what.win))}</strong>`}</figcaption>
-    <${Plane} shown=${what} map=${m} limits=${l} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} boxes=${inSight} most=${0.42} name=${`${name}, ${newer.path}`}
+  const one = (/** @type {string} */ name, /** @type {'older' | 'newer' | 'diff' | 'swipe'} */ which, /** @type {any} */ m, /** @type {any} */ l) => html`<figure><figcaption>${name}${pointer && html` <strong>${under[which]}</strong>`}</figcaption>
+    <${Plane} shown=${parts[which]} map=${m} limits=${l} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} boxes=${inSight} most=${0.42} name=${`${name}, ${newer.path}`}
       setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize((s) => (s[0] === w && s[1] === h ? s : [w, h]))} onPoint=${setPointer} /></figure>`;
   return html`
-    ${values.error ? html`<${Failure} error=${values.error} what="Values cannot be compared" />` : boxes.length ? html`<p role="status">${text.count(total.n, 'value')} in ${text.count(boxes.length, 'place')} ${total.n === 1 ? 'differs' : 'differ'}${total.min <= total.max ? html`, by ${text.number(total.min)} to ${text.number(total.max)} ${units}` : ''}. ${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>` : values.value ? html`<p role="status">No value differs.</p>` : html`<p class="dim" role="status">Comparing all values…</p>`}
+    ${values.error ? html`<${Failure} error=${values.error} what="Values cannot be compared" />` : boxes.length ? html`<p role="status">${text.count(total.n, 'value')} in ${text.count(boxes.length, 'place')} ${total.n === 1 ? 'differs' : 'differ'}${total.min <= total.max ? `, by ${text.number(total.min)} to ${text.number(total.max)} ${countUnits}`.trimEnd() : ''}. ${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>` : values.value ? html`<p role="status">No value differs.</p>` : html`<p class="dim" role="status">Comparing all values…</p>`}
     ${axes.map((x, d) => d !== plane.y && d !== plane.x && html`<${Slider} key=${d} axis=${x} at=${plane.at[d]} set=${set(d)} />`)}
     <div class="controls"><label><input type="radio" name="mode" checked=${!swipe} onChange=${() => go({ mode: '' }, true)} /> side by side</label>
       <label><input type="radio" name="mode" checked=${swipe} onChange=${() => go({ mode: 'swipe' }, true)} /> swipe</label>
       ${swipe && html`<label>from | to <input type="range" min="0" max="100" value=${split} onInput=${(/** @type {any} */ e) => setSplit(Number(e.target.value))} /></label>`}</div>
     ${two.error && html`<${Failure} error=${two.error} />`}
     <div class=${swipe ? 'three swipe' : 'three'}>
-      ${swipe ? one('From | to', parts.swipe, map, limits) : html`${one('From', parts.older, map, limits)}${one('To', parts.newer, map, limits)}`}
-      ${one('Difference: to − from' + (each > 1 ? `, the largest of each ${d.y.skip} × ${d.x.skip}` : ''), parts.diff, diverging, most || { lo: -1, hi: 1 })}
+      ${swipe ? one('From | to', 'swipe', map, limits) : html`${one('From', 'older', map, limits)}${one('To', 'newer', map, limits)}`}
+      ${one('Difference: to − from' + (each > 1 ? `, the largest of each ${d.y.skip} × ${d.x.skip}` : ''), 'diff', diverging, most || { lo: -1, hi: 1 })}
     </div>
-    <div class="bars"><div><${Bar} map=${map} limits=${limits} values=${two.win && two.win.values} units=${units} /><${Colours} all=${all} state=${state} limits=${limits} values=${two.win && two.win.values} /></div>
-      <${Bar} map=${diverging} limits=${most} values=${two.win && /** @type {any} */ (two.win).diff.values} units=${`difference in ${units || 'values'}`} /></div>`;
+    <div class="bars"><div><${Bar} map=${map} limits=${limits} values=${two.win && two.win.values} units=${units} ends=${[low, high]} /><${Colours} all=${all} state=${state} limits=${limits} values=${two.win && two.win.values} /></div>
+      <${Bar} map=${diverging} limits=${most} values=${two.win && /** @type {any} */ (two.win).diff.values} units=${`difference in ${span}`} /></div>`;
 }

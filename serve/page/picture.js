@@ -62,8 +62,22 @@ export function Slider({ axis, at, set }) {
     <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => setPlay(!play)} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button></div>`;
 }
 
-/** The colour bar, with the histogram of what is seen. @param {{ map: any, limits: any, values: ArrayLike<number> | null, units: string }} p */
-export function Bar({ map, limits, values, units }) {
+/**
+ * Texts of values of an array: dates of times, numbers of others. Dates come from the server,
+ * which knows all calendars.
+ * @param {{ db: string }} shown @param {string} rev @param {string} path @param {boolean} raw
+ * @param {import('./plane.js').Win | null} win @param {(number | undefined)[]} values
+ * @returns {string[]}
+ */
+export function useTexts({ db }, rev, path, raw, win, values) {
+  const times = !!win && win.times;
+  const known = times ? values.filter((v) => Number.isFinite(v)) : [];
+  const { value } = useLoad((signal) => (known.length ? new Promise((done) => setTimeout(done, 60)).then(() => signal.aborted || get('times', { db, rev, path, decode: raw ? false : 'cf', values: known.join() }, signal)) : Promise.resolve([])), [db, rev, path, raw, ...known]);
+  return values.map((v) => (v === undefined ? '' : !times || !Number.isFinite(v) ? text.number(v) : value ? text.label(value[known.indexOf(v)]) : '…'));
+}
+
+/** The colour bar, with the histogram of what is seen. ends are texts of both limits. @param {{ map: any, limits: any, values: ArrayLike<number> | null, units: string, ends?: string[] }} p */
+export function Bar({ map, limits, values, units, ends }) {
   const ref = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const bins = useMemo(() => (values && limits ? histogram(values, limits, 64) : []), [values, limits && limits.lo, limits && limits.hi]);
   useEffect(() => {
@@ -82,10 +96,11 @@ export function Bar({ map, limits, values, units }) {
     bins.forEach((n, i) => n && g.fillRect(i * 4, 38 - Math.max(1, (n / most) * 38), 3.4, Math.max(1, (n / most) * 38)));
   });
   if (!limits) return null;
+  const [low, high] = ends || [text.number(limits.lo), text.number(limits.hi)];
   let missing = 0;
   for (let i = 0; values && i < values.length; i++) if (Number.isNaN(values[i])) missing++;
-  return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${text.number(limits.lo)} to ${text.number(limits.hi)} ${units}, with a histogram of what is seen`} />
-    <figcaption><span>${text.number(limits.lo)}</span><span class="dim">${units}</span><span>${text.number(limits.hi)}</span></figcaption>
+  return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${low} to ${high} ${units}, with a histogram of what is seen`} />
+    <figcaption><span>${low}</span><span class="dim">${units}</span><span>${high}</span></figcaption>
     ${missing > 0 && values && html`<p class="dim small">${(100 * missing / values.length).toFixed(missing < values.length / 1000 ? 3 : 1)} % missing</p>`}</figure>`;
 }
 
@@ -227,7 +242,8 @@ function Flat({ shown, info, path, axes, all: resolutions }) {
           get('read', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf', times: 'text', format: 'json' }, stop.signal),
           further(shown, info, where, stop.signal),
         ]);
-        setExact({ key: whereKey, text: [text.value(r.data[0]) + (units && r.data[0] !== 'NaN' ? ' ' + units : ''), ...more].join(' · ') });
+        const said = text.value(r.data[0]);
+        setExact({ key: whereKey, text: [(seen.win?.times ? text.label(said) : said) + (units && r.data[0] !== 'NaN' ? ' ' + units : ''), ...more].join(' · ') });
       } catch (err) {
         if (!cancelled(err)) setExact({ key: whereKey, text: String(/** @type {any} */ (err).message) });
       }
@@ -237,7 +253,8 @@ function Flat({ shown, info, path, axes, all: resolutions }) {
       stop.abort();
     };
   }, [whereKey]);
-  const near = pointer && valueAt(seen.win, pointer.y, pointer.x);
+  const near = pointer && seen.win && !seen.win.times ? valueAt(seen.win, pointer.y, pointer.x) : null;
+  const ends = useTexts(shown, commit, path, plane.raw, seen.win, limits ? [limits.lo, limits.hi] : []);
 
   const points = (state.pts || '').split(';').map((s) => s.split(',').map(Number)).filter((q) => q.length === info.shape.length && q.every((i, d) => Number.isInteger(i) && i >= 0 && i < info.shape[d])).slice(0, 8);
   const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === info.shape.length - 1));
@@ -271,7 +288,7 @@ function Flat({ shown, info, path, axes, all: resolutions }) {
       <div class="beside">
         <p class="readout" aria-live="polite">${where ? html`<strong>${exact && exact.key === whereKey ? exact.text : near === undefined || near === null ? '…' : text.number(near) + (units ? ' ' + units : '')}</strong><br />
           ${axes[plane.y].full(pointer?.y ?? 0)} · ${axes[plane.x].full(pointer?.x ?? 0)}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; click and turn the wheel, or press + and −, to zoom.</span>`}</p>
-        ${!colour && html`<${Bar} map=${map} limits=${limits} values=${seen.win && seen.win.values} units=${units} />
+        ${!colour && html`<${Bar} map=${map} limits=${limits} values=${seen.win && seen.win.values} units=${units} ends=${ends} />
         <${Colours} all=${all || []} state=${state} limits=${limits} values=${seen.win && seen.win.values} />`}
         <p class="dim small" role="status">${seen.win && !colour && (seen.win.full
           ? /** @type {any} */ (seen.win).level ? `Resolution ${/** @type {any} */ (seen.win).level + 1} of ${resolutions.length} is drawn; zoom in for finer ones.` : seen.win.y.skip * seen.win.x.skip > 1 ? `One of ${seen.win.y.skip} × ${seen.win.x.skip} elements is drawn; zoom in for all.` : 'Every element is drawn.'

@@ -7,7 +7,7 @@ import { useWidth } from './parts.js';
 import * as text from './text.js';
 
 /** @typedef {{ dim: number, start: number, step: number, len: number, skip: number }} Line */
-/** @typedef {{ values: Float32Array | Float64Array, y: Line, x: Line, chunks: number, up?: boolean, type: string, full: boolean }} Win */
+/** @typedef {{ values: Float32Array | Float64Array, y: Line, x: Line, chunks: number, up?: boolean, type: string, times: boolean, full: boolean }} Win */
 /** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
 
 /**
@@ -23,14 +23,14 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const select = plane.at.map((i, d) => (d === plane.y ? range(view.y0, view.y1) : d === plane.x ? range(view.x0, view.x1) : String(i)));
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks,
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false, from: o.from,
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false, from: o.from || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
-  let values = /** @type {Float32Array | Float64Array} */ (new Float32Array(bytes));
+  let values = /** @type {Float32Array | Float64Array} */ (about.wide ? new Float64Array(bytes) : new Float32Array(bytes));
   if (about.offset) values = Float64Array.from(values, (v) => v + about.offset);
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
   const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
-  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, full };
+  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, times: !!about.wide, full };
 }
 
 /**

@@ -32,8 +32,10 @@ func (h *handler) routes() {
 	})
 	h.reportRoutes()
 	h.handle("GET /-/api/read", h.read)
+	h.handle("GET /-/api/times", h.times)
 	h.handle("GET /-/api/window", h.window)
 	h.handle("GET /-/api/colours", h.colours)
+	h.handle("GET /-/api/garbage", h.garbage)
 	h.server.Handle("GET /-/metrics", h.o.Metrics.Handler(h.collect))
 	h.server.Handle("GET /-/ui/", h.page)
 	h.handle("GET /-/ui", toDirectory)
@@ -49,7 +51,7 @@ func routeOf(r *http.Request) string {
 	switch {
 	case strings.HasPrefix(path, sessionPath):
 		return "sessions"
-	case path == "/-/api/read" || path == "/-/api/window":
+	case path == "/-/api/read" || path == "/-/api/window" || path == "/-/api/times":
 		return "read"
 	case strings.HasPrefix(path, "/-/api/"):
 		return "report"

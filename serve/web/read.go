@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -180,7 +181,7 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text := r.URL.Query().Get("times") == "text" && (t.Kind() == dtype.Datetime || t.Kind() == dtype.Timedelta)
+	text := r.URL.Query().Get("times") == "text" && isTime(t)
 	b := fmt.Appendf(nil, `{"shape":%s,"data_type":%s,"data":[`, shape, name)
 	add := func(i int, elem []byte) error {
 		if i > 0 {
@@ -217,6 +218,50 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return writeReport(w, r, "application/json", append(b, "]}\n"...))
+}
+
+func isTime(t dtype.Type) bool { return t.Kind() == dtype.Datetime || t.Kind() == dtype.Timedelta }
+
+// maxTimes bounds the counts in a request.
+const maxTimes = 100
+
+// times answers with the texts of counts of an array of times or spans, such as those in
+// windows, as a list:
+//
+//	/-/api/times?db=w&rev=main&path=time&values=0,86400&decode=cf
+func (h *handler) times(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	p := &part{}
+	path := strings.Trim(q.Get("path"), "/")
+	if p.a, p.dec, err = decodable(r, v, path); err != nil {
+		return err
+	}
+	values := strings.Split(q.Get("values"), ",")
+	switch {
+	case !isTime(p.typ()):
+		return httpError{http.StatusNotAcceptable, fmt.Errorf("/%s: elements of %v are no times", path, p.typ())}
+	case len(values) > maxTimes:
+		return httpError{http.StatusBadRequest, fmt.Errorf("values: want at most %d", maxTimes)}
+	}
+	texts := []string{}
+	for _, text := range values {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.Abs(n) >= 1<<63 || math.IsNaN(n) {
+			return httpError{http.StatusBadRequest, fmt.Errorf("values: %s is no count", serve.Clip(text))}
+		}
+		b, err := p.appendTime(nil, binary.LittleEndian.AppendUint64(nil, uint64(int64(math.Round(n)))))
+		if err != nil {
+			return httpError{http.StatusUnprocessableEntity, err}
+		}
+		texts = append(texts, string(b))
+	}
+	describe(w, v, q.Get("rev"))
+	return writeJSON(w, r, texts)
 }
 
 // appendTime appends a time or a span of time for people.

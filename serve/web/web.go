@@ -40,6 +40,9 @@ type Options struct {
 	Anonymous *serve.Principal
 	// ReadOnly refuses every write, even with keys that allow it.
 	ReadOnly bool
+	// Owner means that everybody who can connect owns the databases. An administrator sees
+	// all sessions and what a collection would free, with ReadOnly too.
+	Owner bool
 	// Local means that only this machine can connect. Requests for other host
 	// names are refused: web pages could send them by DNS rebinding.
 	Local bool
@@ -165,7 +168,7 @@ func (h *handler) who(r *http.Request) (*serve.Principal, error) {
 	if who == nil {
 		return nil, errUnauthorized
 	}
-	if h.o.ReadOnly && (who.Admin || len(who.Write) > 0) {
+	if h.o.ReadOnly && !h.o.Owner && (who.Admin || len(who.Write) > 0) {
 		who = &serve.Principal{Name: who.Name}
 	}
 	return who, nil

@@ -25,7 +25,7 @@ import (
 const (
 	maxWindow       = 2048    // rows, and columns
 	maxWindowChunks = 1 << 20 // that are read
-	windowBytes     = 24      // of memory for each element: read, decoded and sent
+	windowBytes     = 28      // of memory for each element: read, decoded and sent
 )
 
 // windowSlots is how many windows are read at a time. Others wait.
@@ -48,15 +48,18 @@ type windowJSON struct {
 	// Offset is what the sent values lack: a float32 has few digits for values that are
 	// large and differ little.
 	Offset float64 `json:"offset"`
-	Type   string  `json:"data_type"`
+	// Wide says that the values are float64: those of times and spans, as float32 is too short
+	// for dates.
+	Wide bool   `json:"wide,omitempty"`
+	Type string `json:"data_type"`
 	// Up says that rows belong from the bottom to the top; only if requested.
 	Up *bool `json:"up,omitempty"`
 	// More says that chunks which differ were left out of a difference.
 	More bool `json:"more,omitempty"`
 }
 
-// window answers with a part of an array for a screen: float32, little-endian, in rows, NaN
-// for missing values. The header Zarrdb-Window describes it as a windowJSON.
+// window answers with a part of an array for a screen: float32 or float64, little-endian, in
+// rows, NaN for missing values. The header Zarrdb-Window describes it as a windowJSON.
 //
 //	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
 //
@@ -103,7 +106,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	size := int64(req.Width) * int64(req.Height) * windowBytes
-	if q.Has("from") {
+	if q.Get("from") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
 	if !h.memory.reserve(size) {
@@ -118,7 +121,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	}
 	var win *picture.Window
 	more := false
-	if q.Has("from") {
+	if q.Get("from") != "" {
 		win, more, err = h.difference(r, v, path, req)
 	} else {
 		win, err = picture.Read(r.Context(), a, req)
@@ -126,7 +129,10 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), Offset: offsetOf(win.Values), More: more}
+	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), More: more}
+	if about.Wide = isTime(win.Type); !about.Wide {
+		about.Offset = offsetOf(win.Values)
+	}
 	if q.Has("up") {
 		up, err := picture.Up(r.Context(), a, win.Y.Dim, beside)
 		if err != nil {
@@ -138,8 +144,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := make([]byte, 0, 4*len(win.Values))
+	body := make([]byte, 0, 8*len(win.Values))
 	for _, value := range win.Values {
+		if about.Wide {
+			body = binary.LittleEndian.AppendUint64(body, math.Float64bits(value))
+			continue
+		}
 		body = binary.LittleEndian.AppendUint32(body, math.Float32bits(float32(value-about.Offset)))
 	}
 	describe(w, v, q.Get("rev"))

@@ -193,10 +193,12 @@ func (c *Cache) Get(id kv.ID, codec [16]byte) ([]byte, bool) {
 // Stats describes the cache of decoded chunks of a database.
 type Stats struct {
 	// Hits and Misses count look-ups since the database was opened.
-	Hits, Misses int64
+	Hits   int64 `json:"hits"`
+	Misses int64 `json:"misses"`
 	// Bytes is the size of the chunks of the database in the cache, Limit the bound of the
 	// cache, which other databases of the process may share.
-	Bytes, Limit int64
+	Bytes int64 `json:"bytes"`
+	Limit int64 `json:"limit_bytes"`
 }
 
 // Stats returns the counts and the size; zero of a nil cache.

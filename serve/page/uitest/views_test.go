@@ -166,6 +166,14 @@ func TestHistory(t *testing.T) {
 	p.view("db=weather.zdb&view=care")
 	p.shows("On disk")
 	p.shows("17 commits, 2 branches, 1 tag")
+	p.wait("/[1-9][\\d.]* % of \\d/.test(document.body.innerText)") // of look-ups in the cache
+	run(t, dir, "session", "begin", "weather.zdb@experiment")
+	p.do(chromedp.Reload())
+	p.wait("[...document.querySelectorAll('.members td')].some((td) => td.innerText === 'experiment')")
+	p.do(chromedp.Click(`//button[text()="Count"]`))
+	p.shows("branch main")
+	p.shows("branch experiment")
+	p.shows("tag v1.0")
 }
 
 func TestCompare(t *testing.T) {
@@ -181,6 +189,8 @@ func TestCompare(t *testing.T) {
 	neutral := func(fx, fy float64) string { return "((d) => d[2] > 230 && d[3] === 255)(" + difference(fx, fy) + ")" }
 	p.wait(neutral(0.8, 0.5)) // where nothing differs
 	p.wait("!" + neutral(0.25, 0.3))
+	p.point(0.25, 0.3, false)
+	p.wait("((v) => v.length === 3 && v[1] === '310' && v[0] > 200 && v[0] < 310 && Math.abs(v[1] - v[0] - v[2]) < 0.01)([...document.querySelectorAll('.three figcaption strong')].map((s) => s.innerText))")
 	p.do(chromedp.Click(`//label[contains(., "swipe")]/input`))
 	p.wait("document.querySelectorAll('.three canvas').length === 2")
 	p.view("db=weather.zdb&view=compare&from=v1.0&to=nowhere")
@@ -200,6 +210,32 @@ func TestCompareOneValue(t *testing.T) {
 	p.wait("document.querySelectorAll('.three canvas').length === 3 && !document.querySelector('.busy')")
 	// The box around the place is drawn in grey and in the colour of marks; the value is dark red.
 	p.wait(`(() => { const c = [...document.querySelectorAll('.three canvas')].pop(), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; for (let i = 0; i < d.length; i += 4) if (d[i] < 110 && d[i] > 40 && d[i + 1] < 30 && d[i + 2] < 50) return true; return false; })()`)
+}
+
+// Times are shown as dates: in the colour bar, under the pointer, and in a comparison.
+func TestTimes(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	for _, of := range [][2]string{{"model", `"360_day"`}, {"when", "proleptic_gregorian"}} {
+		path, calendar := of[0], of[1]
+		run(t, dir, "create", "x.zdb:"+path, "--shape", "4,4", "--dtype", "int32", "--fill", "0")
+		run(t, dir, "attrs", "x.zdb:"+path, "--set", "units=days since 2024-02-01", "--set", "calendar="+calendar)
+		run(t, dir, "write", "x.zdb:"+path, "-s", "1", "--value", "29")
+	}
+	url := serve(t, dir, "ui", "x.zdb")
+	bar := "[...document.querySelectorAll('.bar figcaption span')].map((s) => s.innerText).join()"
+	for path, last := range map[string]string{"when": "2024-03-01", "model": "2024-02-30"} {
+		p := open(t, url+"&path="+path, 1280, 800)
+		p.drawn()
+		p.wait(bar + " === '2024-02-01,," + last + "'")
+		p.point(0.5, 0.4, false)
+		p.wait("document.querySelector('.readout strong').innerText === '" + last + "'")
+	}
+	p := open(t, url+"&path=when&view=compare&from=main~1", 1280, 900)
+	p.shows("by 29 to 29 days.")
+	p.wait(bar + ".startsWith('2024-02-01,,2024-03-01,-')")
+	p.point(0.5, 0.4, false)
+	p.wait("[...document.querySelectorAll('.three figcaption strong')].map((s) => s.innerText).join() === '2024-02-01,2024-03-01,2505600000000'")
 }
 
 // Names and attributes of a store never become elements or scripts of the page.
