@@ -106,6 +106,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	count := metrics.New()
 	o := web.Options{
+		Tables:   webTables(cmd.Context()),
 		ReadOnly: closed, Origins: f.origins, Log: log, Metrics: count,
 		Local: auth.Listen{Address: f.listen}.Local() && !f.proxied,
 	}

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/arrowfile"
 )
 
 // serving runs the serve command, and returns where it listens and what ends it.
 func serving(t *testing.T, args ...string) (urls []string, end func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(WithTables(t.Context(), arrowfile.Formats()))
 	r, w := io.Pipe()
 	var messages strings.Builder
 	code := make(chan int, 1)

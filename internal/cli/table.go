@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/table"
+	"github.com/zarrdb/zarrdb/serve/web"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -34,6 +35,27 @@ func tableForm(ctx context.Context, ext string) (table.Format, error) {
 		return f, nil
 	}
 	return nil, fmt.Errorf("-o FILE%s: this process writes no such files, the program zarrdb does (it has the database open only for a session): use .csv, or commit first: %w", ext, errors.ErrUnsupported)
+}
+
+// webTables are the forms of tables that a server sends.
+func webTables(ctx context.Context) map[string]web.Table {
+	types := map[string]string{".parquet": "application/vnd.apache.parquet", ".arrow": "application/vnd.apache.arrow.file"}
+	formats, _ := ctx.Value(tablesKey{}).(table.Formats)
+	out := map[string]web.Table{}
+	for ext, format := range formats {
+		out[strings.TrimPrefix(ext, ".")] = web.Table{Type: types[ext], Write: func(ctx context.Context, w io.Writer, a *zarr.Array, sel zarr.Selection, dec *cf.Decoder, beside cf.Opener) error {
+			shape, err := a.Resolve(sel)
+			if err != nil {
+				return err
+			}
+			r := &reading{a: a, sel: sel, shape: shape, dec: dec, beside: beside}
+			if err = r.table(ctx, w, format); errors.As(err, &usageError{}) {
+				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+			}
+			return err
+		}}
+	}
+	return out
 }
 
 // alsoRead opens further arrays of the same dimensions, for more columns of a table.

@@ -126,6 +126,41 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// A server sends the tables that read writes, and refuses what has none.
+func TestTableServed(t *testing.T) {
+	db := stations(t)
+	urls, end := serving(t, db)
+	defer end()
+	base := urls[0][:strings.LastIndex(urls[0], "/w.zdb")] + "/-/api/read?db=w.zdb&"
+	ctx := WithTables(t.Context(), arrowfile.Formats())
+	for query, args := range map[string]string{
+		"format=arrow&path=t&decode=cf":                             "t --decode-cf",
+		"format=arrow&path=t&select=time%3D'2020-02',station%3D0:1": "t -s time='2020-02',station=0:1",
+		"format=parquet&path=word":                                  "word",
+	} {
+		status, got := get(t, base+query)
+		if status != 200 {
+			t.Errorf("%s: %d %s", query, status, got)
+			continue
+		}
+		name := filepath.Join(t.TempDir(), "t."+strings.Split(query[7:], "&")[0])
+		words := strings.Fields(args)
+		var errs bytes.Buffer
+		if code := run(ctx, append([]string{"read", db + ":" + words[0], "-o", name}, words[1:]...), nil, io.Discard, &errs); code != exitOK {
+			t.Fatal(errs.String())
+		}
+		want, err := os.ReadFile(name)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %d bytes, want %d: %v", query, len(got), len(want), err)
+		}
+	}
+	for query, want := range map[string]int{"format=parquet&path=z": 406, "format=csv&path=t": 400} {
+		if status, text := get(t, base+query); status != want || !strings.Contains(text, "error") {
+			t.Errorf("%s: %d %s", query, status, text)
+		}
+	}
+}
+
 // What has no table is refused by name, and leaves no file.
 func TestTableRefuses(t *testing.T) {
 	db, dir := stations(t), t.TempDir()

@@ -150,6 +150,7 @@ export function Commands({ shown, path, select, raw }) {
   return html`<details class="commands"><summary>Commands for what is shown</summary>
     <${Copy} label="Shell" text=${`zarrdb read ${text.shell(target)}${select ? ` -s ${text.shell(select)}` : ''}${raw ? '' : ' --decode-cf'}`} />
     <${Copy} label="Python" text=${py} />
+    <${Copy} label="Table (Parquet)" text=${url('read', { db: shown.db, rev: shown.rev, path, select, decode: raw ? false : 'cf', format: 'parquet' }).href} />
     <${Copy} label="Web viewers" text=${'zarr://' + valueURL(shown.db, shown.rev, path).href} />
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
 }

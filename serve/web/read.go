@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image/png"
 	"math"
@@ -41,6 +40,8 @@ const textBytes = 32
 // read answers with decoded elements:
 //
 //	/-/api/read?db=w&rev=main&path=temp&select=0,::2&format=npy|json|png|raw[&decode=cf][&times=text]
+//
+// Options.Tables has further formats.
 func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
@@ -48,6 +49,9 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer v.Release()
+	if form, ok := h.o.Tables[q.Get("format")]; ok {
+		return h.table(w, r, v, form)
+	}
 	p, err := h.partOf(r, v)
 	if err != nil {
 		return err
@@ -73,7 +77,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	case "png":
 		return p.png(w, r)
 	default:
-		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want json, npy, png or raw", serve.Clip(format))}
+		return h.formatError(format)
 	}
 }
 
@@ -86,10 +90,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 		return nil, err
 	}
 	p := &part{a: a, dec: dec}
-	if p.sel, _, err = cf.ParseSelection(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
-		if errors.Is(err, cf.ErrLabel) {
-			err = httpError{http.StatusBadRequest, err}
-		}
+	if p.sel, err = parseSelection(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
 		return nil, err
 	}
 	if p.shape, err = a.Resolve(p.sel); err != nil {

@@ -57,6 +57,9 @@ type Options struct {
 	BodyBytes int64
 	// ReadBytes bounds the elements of a decoded read; default 64 MiB.
 	ReadBytes int64
+	// Tables are the forms of decoded reads as tables, by the name of the format, such as
+	// "parquet".
+	Tables map[string]Table
 	// Metrics counts requests; nil makes one for /-/metrics.
 	Metrics *metrics.Set
 	// Log gets a line for each write and for each failure of the server; nil
