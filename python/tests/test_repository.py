@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 import pickle
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zarr
 from conftest import end, holder
@@ -239,6 +242,36 @@ def test_representation(repo: zarrdb.Repository, path: Path) -> None:
     assert pickle.loads(pickle.dumps(repo)) == repo
     c = repo.at("v1").commit
     assert "set a" in c._repr_html_() and pickle.loads(pickle.dumps(c)) == c
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror='alert(1)'>\"'&"
+
+
+def test_pictures(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notebooks show a picture, the tree and the last commits, and no texts of a store as HTML."""
+    with repo.transaction(message=HOSTILE) as store:
+        g = zarr.create_group(store, attributes={HOSTILE: HOSTILE})
+        a = g.create_array("<b>", shape=(30, 40), chunks=(10, 10), dtype="f4", dimension_names=(HOSTILE, "x"))
+        a[:] = np.arange(1200).reshape(30, 40)
+        a.attrs.update({HOSTILE: HOSTILE, "units": HOSTILE, "long_name": HOSTILE})
+        g.create_array("line", shape=(30,), chunks=(10,), dtype="i2")[:] = np.arange(30)
+        g.create_array("words", shape=(3, 500), chunks=(3, 500), dtype="str")
+        g.create_array("none", shape=(0, 3), chunks=(1, 3), dtype="i2")
+    repo.create_branch("other", "main")
+    snap, session = repo.at("main"), repo.writable_session()
+    for value in (repo, snap, session, snap.array("<b>"), snap.array("line"), session.array("<b>")):
+        shown = value._repr_html_()
+        for picture in re.findall(r'<img alt="" src="data:image/png;base64,([^"]*)">', shown):
+            assert base64.b64decode(picture, validate=True).startswith(b"\x89PNG")
+        rest = re.sub(r'<img alt="" src="data:image/png;base64,[A-Za-z0-9+/=]*">', "", shown)
+        assert rest != shown and not re.search(r"<(?!/?(div|table|tr|td|code|b)\b)", rest) and "<b>&lt;b&gt;" not in rest
+        assert set(re.findall(r"<\w+ ([^>]*)>", rest)) <= {'style="text-align:left"'}
+    for value in (repo, snap):
+        assert "create database" in value._repr_html_() and "&lt;script&gt;" in value._repr_html_()
+    for path in ("words", "none"):
+        assert "<img" not in snap.array(path)._repr_html_()
+    monkeypatch.setattr(_html, "PATIENCE", 0.001)
+    assert "<img" not in snap._repr_html_() and "line" in snap._repr_html_()
 
 
 def test_trees(repo: zarrdb.Repository, path: Path) -> None:

@@ -172,10 +172,10 @@ class Array:
         return f"<Array /{self.path} ({dims}) {self.type if self._elements is None else self.dtype}, chunks {self.chunks}>"
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html as h
 
-        rows = "".join(f"<tr><td>{html.escape(str(k))}</td><td>{html.escape(str(v))}</td></tr>" for k, v in self.attrs.items())
-        return f"<div><code>{html.escape(repr(self))}</code><table>{rows}</table></div>"
+        rows = [[h.text(str(k)), h.text(str(v))] for k, v in self.attrs.items()]
+        return f"<div>{h.code(repr(self))}{h.table(rows)}{h.picture(self.view._client, *self.view._target(self.path))}</div>"
 
     # --- elements
 

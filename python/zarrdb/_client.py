@@ -321,12 +321,13 @@ class Client:
         """A request that changes something: it is not repeated."""
         return self.link().ask(op, o)
 
-    def run(self, *args: str, dir: str | None = None) -> tuple[int, bytes, str]:
+    def run(self, *args: str, dir: str | None = None, timeout: float | None = None) -> tuple[int, bytes, str]:
         """Run a command line of the program, which joins the process that has the database open.
-        Returns the exit code, and what it wrote. Ctrl-C cancels it."""
+        Returns the exit code, and what it wrote. Ctrl-C cancels it. After `timeout` seconds it is
+        ended with subprocess.TimeoutExpired."""
         import subprocess
 
-        p = subprocess.run([binary(), *args], check=False, cwd=dir, stdin=subprocess.DEVNULL, capture_output=True)
+        p = subprocess.run([binary(), *args], check=False, cwd=dir, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
     def _deadline(self) -> float:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
+import math
+import os
+import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +15,15 @@ from ._errors import ZarrdbError
 
 if TYPE_CHECKING:
     from ._changes import Commit
+    from ._client import Client
     from ._views import View
 
 # Rows of a table; what is beyond is counted.
 MOST = 100
+
+# A picture that takes longer, in seconds, or is larger, in bytes, is left out.
+PATIENCE = 5.0
+LARGE = 1 << 20
 
 
 def code(text: str) -> str:
@@ -36,15 +45,34 @@ def history(commits: Iterable[Commit]) -> str:
     return table([code(c.id[:10]), f"{c.time:%Y-%m-%d %H:%M}" if c.time else "", text(c.message)] for c in commits)
 
 
-def tree(view: View, *target: str) -> str:
-    """The arrays and groups of a version or session, which is `target` on a command line."""
+def picture(client: Client, *target: str) -> str:
+    """A small picture of an array, which is `target` on a command line: "" without one."""
+    import subprocess
+
+    with tempfile.TemporaryDirectory() as tmp:
+        file = os.path.join(tmp, "p.png")
+        try:
+            client.run("plot", *target, "-o", file, "--width", "300", timeout=PATIENCE)
+            with open(file, "rb") as f:
+                png = f.read()
+        except (OSError, ZarrdbError, subprocess.TimeoutExpired):  # text, an empty array, no program
+            return ""
+    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(png).decode()}">' if len(png) <= LARGE else ""
+
+
+def tree(view: View, commits: Iterable[Commit] = ()) -> str:
+    """The arrays and groups of a version or session, a picture of the largest array with two dimensions
+    or more, and commits."""
     head = code(repr(view))
     try:
-        _, out, _ = view._client.run("tree", *target, "--json")
+        _, out, _ = view._client.run("tree", *view._target(), "--json")
         nodes: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     except (ZarrdbError, ValueError):  # it is shown all the same
         return f"<div>{head}</div>"
     rows = []
+    planes = [n for n in nodes if n["node_type"] == "array" and len(n.get("shape") or []) >= 2 and "string" not in str(n["data_type"])]
+    largest = max(planes, key=lambda n: math.prod(n["shape"]), default=None)
+    shown = picture(view._client, *view._target(largest["path"])) if largest else ""
     for node in nodes:
         depth = node["path"].count("/")
         name = "&nbsp;" * 4 * depth + text(node["path"].rpartition("/")[2] or "/")
@@ -57,4 +85,8 @@ def tree(view: View, *target: str) -> str:
         chunks = ", ".join(map(str, node.get("chunk_shape") or []))
         kind = node.get("data_type", "")
         rows.append([name, f"({text(sizes)})", text(kind if isinstance(kind, str) else json.dumps(kind)), f"chunks ({chunks})"])
-    return f"<div>{head}{table(rows)}</div>"
+    try:
+        past = history(commits)
+    except ZarrdbError:  # a copy may lack old versions
+        past = ""
+    return f"<div>{head}{table(rows)}{shown}{past}</div>"

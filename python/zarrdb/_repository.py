@@ -156,7 +156,10 @@ class Repository:
             for kind, list in (("branch", refs["branches"]), ("tag", refs["tags"]))
             for r in list
         ]
-        return f"<div><b>{h.text(self.path)}</b>{h.table(rows, 20)}{h.history(self.ancestry(limit=5))}</div>"
+        shown = ""
+        if any(r["name"] == "main" for r in refs["branches"]):
+            shown = self.at("main")._repr_html_()
+        return f"<div><b>{h.text(self.path)}</b>{h.table(rows, 20)}{shown}</div>"
 
     # --- versions
 

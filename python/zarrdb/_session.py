@@ -117,7 +117,10 @@ class Session(View):
     def _repr_html_(self) -> str:
         from ._html import tree
 
-        return tree(self, self._client.dir, "--session", self.id)
+        return tree(self)
+
+    def _target(self, path: str = "") -> tuple[str, ...]:
+        return f"{self._client.dir}:{path}" if path else self._client.dir, "--session", self.id
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Session) and (self._client.dir, self.id) == (other._client.dir, other.id)

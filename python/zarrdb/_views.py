@@ -42,6 +42,10 @@ class View:
     def _reopen(self) -> tuple[w.Link, int]:
         raise NotImplementedError
 
+    def _target(self, path: str = "") -> tuple[str, ...]:
+        """Words of a command line that name a node."""
+        raise NotImplementedError
+
     def __dask_tokenize__(self) -> Any:
         """What names the contents for dask."""
         raise NotImplementedError
@@ -227,8 +231,12 @@ class Snapshot(View):
 
     def _repr_html_(self) -> str:
         from ._html import tree
+        from ._repository import Repository
 
-        return tree(self, f"{self._client.dir}@{self.commit.id}")
+        return tree(self, Repository(self._client.dir).ancestry(self.commit.id, limit=5))
+
+    def _target(self, path: str = "") -> tuple[str, ...]:
+        return (f"{self._client.dir}@{self.commit.id}" + (f":{path}" if path else ""),)
 
 
 def _snapshot(dir: str, id: str) -> Snapshot:
