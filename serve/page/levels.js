@@ -1,18 +1,45 @@
-// Pyramids of OME-Zarr: the arrays of a group that hold one picture at several resolutions.
-import { getOnce } from './api.js';
+// Pyramids: the arrays of a group that hold one picture at several resolutions. OME-Zarr lists
+// arrays; GeoZarr lists arrays, or groups in which an array of one name is the picture.
+import { get, getOnce } from './api.js';
 import { readWindow } from './plane.js';
 
-/** The paths of the levels below a group, the finest first. @param {any} info of a group @returns {string[]} */
+/** The paths of the levels below a group, as its attributes list them. @param {any} info of a group @returns {string[]} */
 export function levelPaths(info) {
   const scales = info?.node_type === 'group' && (info.attributes?.ome?.multiscales || info.attributes?.multiscales);
-  const datasets = Array.isArray(scales) && scales[0]?.datasets;
-  return Array.isArray(datasets) ? datasets.map((d) => d?.path).filter((p) => typeof p === 'string').slice(0, 32).map((p) => [info.path, p].filter(Boolean).join('/')) : [];
+  if (!scales) return [];
+  const sets = scales.tile_matrix_set?.tileMatrices;
+  const names = [
+    [Array.isArray(scales) && scales[0]?.datasets, (/** @type {any} */ d) => d?.path], // OME-Zarr
+    [scales.layout, (/** @type {any} */ l) => l?.asset], // the convention of GeoZarr
+    [sets, (/** @type {any} */ m) => m?.id], // its earlier drafts
+    [!sets && scales.tile_matrix_limits && Object.keys(scales.tile_matrix_limits), String],
+  ];
+  const [list, name] = names.find(([list]) => Array.isArray(list) && list.length) || [[], String];
+  return list.map(name).filter((/** @type {any} */ p) => typeof p === 'string' && p && !p.split('/').includes('..')).slice(0, 32).map((/** @type {string} */ p) => [info.path, p.replace(/^\/+|\/+$/g, '')].filter(Boolean).join('/'));
 }
 
-/** The levels that are arrays with the axes of the first. @param {import('./main.js').Shown} shown @param {any} info */
-export async function levels(shown, info) {
-  const all = await Promise.all(levelPaths(info).map((path) => getOnce('info', { db: shown.db, rev: shown.commit, path })));
-  return all.filter((a) => a.node_type === 'array' && a.shape.length === all[0].shape.length && !a.shape.includes(0));
+/**
+ * The levels that are arrays with as many axes, the finest first. variables are the names that the
+ * groups of levels have for arrays, of which the wanted one, or else the first one, is taken.
+ * @param {import('./main.js').Shown} shown @param {any} info @param {string} [wanted]
+ * @returns {Promise<{ all: any[], variables: string[], variable: string }>}
+ */
+export async function levels(shown, info, wanted) {
+  const load = (/** @type {string} */ path) => getOnce('info', { db: shown.db, rev: shown.commit, path }).catch(() => null); // a level may be missing
+  let nodes = (await Promise.all(levelPaths(info).map(load))).filter(Boolean);
+  const groups = nodes.filter((n) => n.node_type === 'group');
+  /** @type {string[]} */
+  let variables = [], variable = '';
+  if (groups.length) {
+    const members = await Promise.all(groups.map((g) => get('ls', { db: shown.db, rev: shown.commit, path: g.path }).catch(() => [])));
+    variables = [...new Set(members.flat().filter((n) => n.node_type === 'array' && n.shape?.length >= 2).map((n) => n.path.split('/').pop()))];
+    variable = wanted && variables.includes(wanted) ? wanted : variables[0];
+    const found = await Promise.all(groups.map((g, i) => (members[i].some((/** @type {any} */ n) => n.path === [g.path, variable].join('/')) ? load([g.path, variable].join('/')) : null)));
+    nodes = [...nodes, ...found];
+  }
+  const size = (/** @type {any} */ a) => a.shape.reduce((/** @type {number} */ n, /** @type {number} */ m) => n * m, 1);
+  const arrays = nodes.filter((a) => a && a.node_type === 'array' && !a.shape.includes(0)).sort((a, b) => size(b) - size(a));
+  return { all: arrays.filter((a) => a.shape.length === arrays[0].shape.length), variables, variable };
 }
 
 /**

@@ -165,10 +165,14 @@ export function Picture(p) {
 
 /** One picture at several resolutions. @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
 function Pyramid(p) {
-  const { value, error } = useLoad(() => levels(p.shown, p.info), [p.shown.db, p.shown.commit, p.path]);
+  const wanted = p.shown.state.variable;
+  const { value, error } = useLoad(() => levels(p.shown, p.info, wanted), [p.shown.db, p.shown.commit, p.path, wanted]);
   if (error) return html`<${Failure} error=${error} />`;
   if (!value) return html`<${Loading} />`;
-  return value.length ? html`<${Elements} ...${p} info=${value[0]} path=${value[0].path} all=${value} />` : html`<p>The group names levels that are no arrays.</p>`;
+  const { all, variables, variable } = value;
+  return html`${variables.length > 1 && html`<div class="controls"><label>Variable <select value=${variable} onChange=${(/** @type {any} */ e) => go({ variable: e.target.value, win: '', pts: '', at: '', lo: '', hi: '' })}>
+      ${variables.map((v) => html`<option value=${v} selected=${v === variable}>${v}</option>`)}</select></label></div>`}
+    ${all.length ? html`<${Elements} key=${variable} ...${p} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
 }
 
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[] }} p all are the levels, the finest first */

@@ -350,6 +350,35 @@ func TestPyramid(t *testing.T) {
 	}
 }
 
+// Pyramids of GeoZarr are one picture too, in each form of its attributes. Levels that are groups
+// have a choice of variables, and a level that is missing is passed over.
+func TestGeoPyramid(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	for i, n := range []int{4096, 2048, 1024} {
+		for _, name := range []string{fmt.Sprintf("arrays/%d", i), fmt.Sprintf("groups/r%d/b02", i), fmt.Sprintf("groups/r%d/b03", i)} {
+			run(t, dir, "create", "x.zdb:"+name, "--shape", fmt.Sprintf("%d,%d", n, n), "--chunks", "256,256", "--dtype", "uint8", "--fill", fmt.Sprint(i+1))
+		}
+	}
+	run(t, dir, "create", "x.zdb:groups/r0/x", "--shape", "4096", "--dtype", "int32", "--dims", "x")
+	run(t, dir, "create", "x.zdb:groups/r1/only", "--shape", "2048,2048", "--dtype", "uint8", "--fill", "7")
+	for _, c := range []struct{ path, attribute, shows string }{
+		{"arrays", `{"layout":[{"asset":"0","transform":{"scale":[1,1]}},{"asset":"1","derived_from":"0"},{"asset":"2","derived_from":"1"},{"asset":"../groups/r0"},{"asset":7}]}`, "Resolution 3 of 3"},
+		{"groups", `{"layout":[{"asset":"r2"},{"asset":"r1"},{"asset":"r0"},{"asset":"none"}],"resampling_method":"average"}`, "Resolution 3 of 3"},
+		{"groups", `{"tile_matrix_set":{"id":"Custom","tileMatrices":[{"id":"r2","cellSize":4},{"id":"r1"},{"id":"r0"}]}}`, "Resolution 3 of 3"},
+		{"groups", `{"tile_matrix_set":"WebMercatorQuad","tile_matrix_limits":{"r1":{},"r0":{}}}`, "Resolution 2 of 2"},
+	} {
+		run(t, dir, "attrs", "x.zdb:"+c.path, "--set", "multiscales="+c.attribute)
+		p := open(t, serve(t, dir, "ui", "x.zdb")+"&path="+c.path, 1280, 800)
+		p.shows(c.shows + " is drawn")
+		if c.path == "groups" {
+			p.wait("[...document.querySelectorAll('main option')].map((o) => o.value).join().startsWith('b02,b03,only')")
+			eval[any](p, `(() => { const s = document.querySelector('main select'); s.value = 'only'; s.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+			p.wait("/variable=only/.test(location.hash) && /One of|Every element/.test(document.body.innerText)")
+		}
+	}
+}
+
 // The value under the pointer has all digits, also where float32 and the numbers of JavaScript
 // round.
 func TestExactValue(t *testing.T) {
