@@ -343,9 +343,22 @@ func (p *plotting) scale(ctx context.Context, l picture.Line) picture.Scale {
 	if l.Dim < 0 {
 		return picture.Scale{}
 	}
-	s := picture.Scale{Name: dimensionName(p.a, l.Dim), Label: func(k int) string { return strconv.FormatInt(l.Index(k), 10) }}
+	s := picture.Scale{
+		Name: dimensionName(p.a, l.Dim), Least: 1,
+		Label: func(k int) string { return strconv.FormatInt(l.Index(k), 10) },
+		Value: func(k int) float64 { return float64(l.Index(k)) },
+	}
+	if l.Step == 0 { // a list of indices may have any order
+		s.Value = nil
+	}
 	if labels := picture.Labels(ctx, p.a, l.Dim, p.beside); labels != nil && s.Name != arrayName(p.a) {
 		s.Label = func(k int) string { return strings.TrimSuffix(labels.Text(l.Index(k)), "T00:00:00") }
+		number := func(k int) (float64, error) { return strconv.ParseFloat(labels.Text(l.Index(k)), 64) }
+		if _, err := number(0); err != nil || labels.Order() == 0 {
+			s.Value = nil
+		} else if s.Value != nil {
+			s.Least, s.Value = 0, func(k int) float64 { v, _ := number(k); return v }
+		}
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -47,6 +48,10 @@ type Scale struct {
 	Name string
 	// Label is the text of the k-th row or column.
 	Label func(k int) string
+	// Value is the number of the k-th row or column; numbers ascend or descend. nil means
+	// that labels are no such numbers. Least is the least distance of ticks.
+	Value func(k int) float64
+	Least float64
 }
 
 // Ends is a text with the name and the first and last label of n.
@@ -134,31 +139,90 @@ type tick struct {
 	text string
 }
 
-// ticks of an axis of n rows or columns, whose labels stand at their centres.
+// ticks of an axis of n rows or columns: at round values where places have numbers, else at
+// equal distances. Labels stand at the centres of rows and columns.
 func (s Scale) ticks(n, most int) (out []tick) {
 	if s.Label == nil {
 		return nil
 	}
-	most = max(min(most, n), 1)
-	for i := range most {
-		k := 0
-		if most > 1 {
-			k = i * (n - 1) / (most - 1)
-		}
+	if out = s.roundTicks(n, most); len(out) > 1 {
+		return out
+	}
+	out = nil
+	for k, by := 0, (n-2)/max(most-1, 1)+1; k < n; k += max(by, 1) {
 		out = append(out, tick{(float64(k) + 0.5) / float64(n), s.Label(k)})
 	}
 	return out
 }
 
+// roundTicks are at round values between neighbours whose values are on both sides.
+func (s Scale) roundTicks(n, most int) (out []tick) {
+	if s.Value == nil || n < 2 {
+		return nil
+	}
+	lo, hi, k := s.Value(0), s.Value(n-1), 0
+	values := rounds(min(lo, hi), max(lo, hi), s.Least, most)
+	rise := 1.0
+	if lo > hi {
+		rise = -1
+		slices.Reverse(values)
+	}
+	for _, v := range values {
+		for k < n-2 && (s.Value(k+1)-v)*rise <= 0 {
+			k++
+		}
+		a, b := s.Value(k), s.Value(k+1)
+		part := 0.0
+		if a != b {
+			part = min(max((v-a)/(b-a), 0), 1)
+		}
+		out = append(out, tick{(float64(k) + 0.5 + part) / float64(n), formatRound(v)})
+	}
+	return out
+}
+
+// rounds are at most so many multiples of 1, 2 or 5 times a power of ten, and of least if it
+// is not 0, from lo to hi.
+func rounds(lo, hi, least float64, most int) (out []float64) {
+	if !(hi > lo) || math.IsInf(hi-lo, 0) || most < 1 {
+		return nil
+	}
+	power := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(most))))
+	for _, m := range []float64{1, 2, 5, 10, 20} {
+		step := m * power
+		first, last := math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
+		if step < least || last-first >= float64(most) {
+			continue
+		}
+		for i := first; i <= last; i++ {
+			out = append(out, i*step+0) // no negative 0
+		}
+		return out
+	}
+	return nil
+}
+
+func formatRound(v float64) string { return strconv.FormatFloat(v, 'g', 12, 64) }
+
+// valueTicks are ticks at round values, or at quarters of the scale where values have texts.
 func (f *Figure) valueTicks(reverse bool) (out []tick) {
 	l := f.Limits
-	for i := range 5 {
-		at := float64(i) / 4
-		text := f.number(l.Lo + at*(l.Hi-l.Lo))
-		if reverse {
-			at = 1 - at
+	if f.Text == nil {
+		for _, v := range rounds(l.Lo, l.Hi, 0, 6) {
+			out = append(out, tick{l.place(v), formatRound(v)})
 		}
-		out = append(out, tick{at, text})
+	}
+	if len(out) < 2 {
+		out = nil
+		for i := range 5 {
+			at := float64(i) / 4
+			out = append(out, tick{at, f.number(l.Lo + at*(l.Hi-l.Lo))})
+		}
+	}
+	if reverse {
+		for i := range out {
+			out[i].at = 1 - out[i].at
+		}
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func figure() *Figure {
 		Title:  "t & u",
 		Window: &Window{Values: []float64{0, 1, math.NaN(), 2, 3, 4}, Y: Line{Len: 2, Skip: 1}, X: Line{Dim: 1, Len: 3, Skip: 1}},
 		Map:    grey, Limits: Limits{0, 4},
-		Y: Scale{"lat", label}, X: Scale{"lon", label},
+		Y: Scale{Name: "lat", Label: label}, X: Scale{Name: "lon", Label: label},
 	}
 }
 
@@ -139,6 +139,41 @@ func TestTerminalSizes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Ticks are at round values and equal distances.
+func TestTicks(t *testing.T) {
+	scale := func(least float64, v ...float64) (Scale, int) {
+		return Scale{Label: func(k int) string { return fmt.Sprint("k", k) }, Value: func(k int) float64 { return v[k] }, Least: least}, len(v)
+	}
+	for _, c := range []struct {
+		least  float64
+		values []float64
+		want   string
+	}{
+		{0, []float64{-90, -45, 0, 45, 90}, "[{0.278 -50} {0.5 0} {0.722 50}]"},
+		{0, []float64{49.5, 49, 48.5, 48, 47.5}, "[{0.1 49.5} {0.3 49} {0.5 48.5} {0.7 48} {0.9 47.5}]"},
+		{1, []float64{0, 1, 2}, "[{0.167 0} {0.5 1} {0.833 2}]"},
+		{1, []float64{0, 1}, "[{0.25 0} {0.75 1}]"},
+		{0, []float64{7, 7, 7, 7, 7, 7, 7, 7, 7}, "[{0.056 k0} {0.278 k2} {0.5 k4} {0.722 k6} {0.944 k8}]"},
+		{0, []float64{math.NaN(), 1, 2}, "[{0.167 k0} {0.5 k1} {0.833 k2}]"},
+		{0, []float64{3}, "[{0.5 k0}]"},
+	} {
+		s, n := scale(c.least, c.values...)
+		var got []tick
+		for _, tick := range s.ticks(n, 5) {
+			tick.at = math.Round(tick.at*1000) / 1000
+			got = append(got, tick)
+		}
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%v: %s, want %s", c.values, text, c.want)
+		}
+	}
+	f := figure()
+	f.Limits = Limits{-0.13, 1.02}
+	if got := fmt.Sprint(f.valueTicks(false)); !strings.Contains(got, " 0} ") || strings.Count(got, "{") != 6 {
+		t.Error(got)
 	}
 }
 
