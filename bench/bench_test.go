@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"| w: rate | v | 8.00 ±12% GB/s (2.00) |  | **1.00 ±0% (0.25)** |  | 4.00 ±0% GB/s (fast) |  |",
 		"| w: time | v | **8.00 us (0.50)** |  |  |  | 4.00 us (fast) |  |",
-		"| w: size | v | 0.500 of raw |",
+		"| w: size | v | 0.500 of raw |  |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)

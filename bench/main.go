@@ -35,6 +35,7 @@ type bench struct {
 	only    string // layouts of the table, with commas; all if empty
 	python  string // what runs the scripts, "" for nothing
 	python2 string // the same with zarr-python 2
+	pattern string // of the rows of "beside", "" for all
 	rows    []*measure
 }
 
@@ -62,6 +63,7 @@ var workloads = []struct {
 	{"netcdf", netcdf, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
+	{"beside", second, false},
 	{"python", python, false},
 }
 
@@ -79,12 +81,13 @@ func main() {
 	rounds := flag.Int("rounds", 5, "how often each job of the table is done")
 	planes := flag.Int("planes", field.Shape[0], "how much of the field the table writes and reads, in pieces of 4 MiB")
 	layouts := flag.String("layouts", "", "comma-separated layouts of the table (default all)")
+	rows := flag.String("rows", "", "pattern of the rows that the workload beside measures (default all)")
 	with := flag.String("python", "", "measure other programs with this Python")
 	with2 := flag.String("python2", "", "measure zarr-python 2 with this Python")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, &bench{quick: *quick, rounds: *rounds, planes: *planes, only: *layouts, python: *with, python2: *with2}, *dir, *only, *out); err != nil {
+	if err := run(ctx, &bench{quick: *quick, rounds: *rounds, planes: *planes, only: *layouts, python: *with, python2: *with2, pattern: *rows}, *dir, *only, *out); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }

@@ -44,3 +44,17 @@ func mapped(name string, n int) (data []byte, end func()) {
 	data = must(syscall.Mmap(int(f.Fd()), 0, n, syscall.PROT_READ, syscall.MAP_SHARED|syscall.MAP_POPULATE))
 	return data, func() { check(syscall.Munmap(data)) }
 }
+
+// private is the memory in bytes that a process has alone, not in files; 0 if it is not known.
+func private(pid int) (n int64) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "RssAnon:" {
+			n, _ = strconv.ParseInt(fields[1], 10, 64)
+		}
+	}
+	return n << 10
+}
