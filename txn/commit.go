@@ -230,13 +230,6 @@ func (p *plan) add(r *commitRequest) error {
 	if r.o.DryRun {
 		return nil
 	}
-	if !s.stored {
-		// No record says that the session has ended.
-		if err := s.noteCommit(r.commit.ID); err != nil {
-			r.commit = nil
-			return err
-		}
-	}
 	r.made = true
 	p.local[r.commit.ID] = r.commit
 	p.heads[ref] = r.commit.ID
@@ -394,6 +387,9 @@ func (p *plan) write() error {
 				return err
 			}
 			change.commits[r.commit.ID] = r.record
+			if r.s.log.size > 0 && !r.s.stored {
+				change.ended = append(change.ended, r.s.id)
+			}
 		}
 		if r.s.stored && !r.o.DryRun {
 			if change.extra == nil {

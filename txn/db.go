@@ -70,6 +70,7 @@ type DB struct {
 
 	applying  sync.Mutex
 	unapplied map[SessionID]error // logs of sessions that could not be applied
+	ended     endedLogs
 
 	mu       sync.Mutex
 	sessions map[SessionID]*Session     // open in this process
@@ -98,6 +99,7 @@ func Open(dir string, o *Options) (*DB, error) {
 	}
 	if err == nil && !opts.ReadOnly {
 		db.recoverLogs(context.Background())
+		db.ended.load(db)
 	}
 	return db, err
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -22,7 +23,8 @@ type change struct {
 	pages   map[tree.Name][]byte
 	commits map[CommitID][]byte // encoded
 	moves   []RefMove
-	bytes   int64 // of pages
+	ended   []SessionID // have logs and no records, and are committed
+	bytes   int64       // of pages
 	// failures is the count of pack failures under which its payloads were stored.
 	failures uint64
 	// extra holds further records, and such a change is not delayed; may be nil. It is
@@ -57,6 +59,7 @@ func (c *change) add(o *change) {
 		c.bytes += int64(len(rec))
 	}
 	c.moves = append(c.moves, o.moves...)
+	c.ended = append(c.ended, o.ended...)
 	c.bytes += 128 * int64(len(o.moves))
 }
 
@@ -147,6 +150,11 @@ func (db *DB) commitBatch(batch *index.Batch, earlier, c *change) error {
 			moves = append(moves, &from.moves[i])
 		}
 	}
+	ended := c.ended
+	if earlier != nil {
+		ended = slices.Concat(earlier.ended, ended)
+	}
+	written := db.noteEnded(batch, ended)
 	next := map[string]uint64{} // numbers of reflog entries
 	for _, m := range moves {
 		if m.New.IsZero() {
@@ -172,6 +180,7 @@ func (db *DB) commitBatch(batch *index.Batch, earlier, c *change) error {
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
+	written()
 	db.checkpoints.counted(len(moves), bytes)
 	db.heads.publish(c.moves)
 	return nil

@@ -121,6 +121,9 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 	if err := db.retryLog(ctx, id); err != nil {
 		return nil, err
 	}
+	if db.ended.has(id) {
+		return nil, fmt.Errorf("session %v was committed: %w", id, ErrSessionBusy)
+	}
 	s, err := db.begin(ctx, id, branch, base)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -29,7 +32,7 @@ import (
 // The log names the savepoint that it goes on from by the hash of its record. If there is
 // another record, the log is older than that and has nothing more; if there is none, the
 // session was committed or aborted. A session without a savepoint has no record that its
-// commit could remove, so its log names the commit before that is made, and is synced then.
+// commit could remove: the batch of the commit adds the session to a list; see endedLogs.
 //
 // An entry names a payload behind the recorded end of its pack. Nothing overwrites such
 // bytes, but they are no part of the pack. So Open compares them with their hash, and
@@ -98,7 +101,7 @@ func (s *Session) note(e *catalog.Entry) error {
 		b = catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
 	}
 	b = catalog.AppendEntry(b, e)
-	if err := s.db.writeLog(s.id, b, s.log.size, e.Kind == catalog.EntryCommit); err != nil {
+	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
 		if diskFull(err) {
 			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
 		}
@@ -124,37 +127,96 @@ func (s *Session) noteEdit(e *namespace.Edit) error {
 	return s.note(entry)
 }
 
-// noteCommit adds the commit that is about to be made to a log that has entries, and syncs
-// the log: after a power loss nothing else tells that the session has ended. The session
-// takes no writes meanwhile.
-func (s *Session) noteCommit(id CommitID) error {
-	if s.log.size == 0 {
-		return nil
+// endedLogs are the sessions without a savepoint that were committed, so that their logs are
+// void. A session stays in the list until no power loss brings its log back: until the
+// directory was synced after the log was removed. One sync serves many logs.
+type endedLogs struct {
+	mu   sync.Mutex
+	ids  []SessionID            // as in the index
+	gone map[SessionID]struct{} // those of ids whose logs were removed
+}
+
+// maxGone is how many logs are removed before the directory is synced.
+const maxGone = 64
+
+// load reads the list when the logs have been applied.
+func (e *endedLogs) load(db *DB) {
+	ids, err := catalog.Ended(db.idx)
+	if err != nil {
+		return // readLog has kept the logs
 	}
-	return s.note(&catalog.Entry{Kind: catalog.EntryCommit, Commit: id})
+	e.ids, e.gone = ids, map[SessionID]struct{}{}
+	for _, id := range ids {
+		if !exists(db.fs, db.logPath(id)) {
+			e.gone[id] = struct{}{}
+		}
+	}
+}
+
+func (e *endedLogs) has(id SessionID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.ids, id)
+}
+
+// removed notes that the log of a session was removed.
+func (e *endedLogs) removed(id SessionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.ids, id) {
+		if e.gone == nil {
+			e.gone = map[SessionID]struct{}{}
+		}
+		e.gone[id] = struct{}{}
+	}
+}
+
+// noteEnded adds sessions to the list, in a batch. The caller holds ends, and calls written
+// when the batch is on disk.
+func (db *DB) noteEnded(batch *index.Batch, ids []SessionID) (written func()) {
+	if len(ids) == 0 {
+		return func() {}
+	}
+	e := &db.ended
+	e.mu.Lock()
+	list, gone := slices.Clone(e.ids), maps.Clone(e.gone)
+	e.mu.Unlock()
+	if len(gone) >= maxGone && index.SyncDir(db.fs, db.fs.PathJoin(db.dir, logDir)) == nil {
+		list = slices.DeleteFunc(list, func(id SessionID) bool {
+			_, ok := gone[id]
+			return ok
+		})
+	}
+	list = append(list, ids...)
+	catalog.PutEnded(batch, list)
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.ids = list
+		maps.DeleteFunc(e.gone, func(id SessionID, _ struct{}) bool { return !slices.Contains(list, id) })
+	}
 }
 
 // writeLog writes to the log of a session at an offset, or a new one at 0. No file is
 // kept open, however many sessions there are.
-func (db *DB) writeLog(id SessionID, b []byte, at int64, sync bool) error {
+func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
 	fs, path := db.opts.FS, db.logPath(id)
 	var f interface {
 		io.WriterAt
 		io.Closer
-		Sync() error
 	}
 	var err error
 	if at > 0 {
 		f, err = fs.OpenReadWrite(path, index.WriteCategory)
-	} else if err = fs.MkdirAll(fs.PathDir(path), 0o777); err == nil {
-		f, err = fs.Create(path, index.WriteCategory) // an older log may be there
+	} else if f, err = fs.Create(path, index.WriteCategory); errors.Is(err, os.ErrNotExist) { // an older log may be there
+		if err = fs.MkdirAll(fs.PathDir(path), 0o777); err == nil {
+			f, err = fs.Create(path, index.WriteCategory)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, at); err == nil && sync {
-		err = f.Sync()
-	}
+	_, err = f.WriteAt(b, at)
 	return errors.Join(err, f.Close())
 }
 
@@ -174,6 +236,7 @@ func (s *Session) dropLog() error {
 		if err := s.db.opts.FS.Remove(s.db.logPath(s.id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
+		s.db.ended.removed(s.id)
 	}
 	s.log.size = 0
 	return nil
@@ -271,6 +334,9 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 	}
 	if len(entries) == 0 || entries[0].Kind != catalog.EntryBegin || entries[0].Session.ID != id {
 		return nil, nil // the power went: nothing of it is sure
+	}
+	if ended, err := catalog.Ended(db.idx); err != nil || slices.Contains(ended, id) {
+		return nil, err
 	}
 	record, err := catalog.Sessions.Record(db.idx, id)
 	switch {

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -423,6 +421,48 @@ func TestCommittedLogAfterPowerLoss(t *testing.T) {
 	}
 }
 
+// The list of committed sessions whose logs a power loss may bring back stays short, and no
+// log comes back, whichever removals reached the disk.
+func TestEndedLogs(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db := openTest(t, testOptions(mem))
+	const sessions = 2*maxGone + 10
+	for i := range sessions {
+		s := logged(t, db)
+		set(t, s, map[string]string{"k": fmt.Sprint(i)})
+		f, err := mem.OpenDir("db/sessions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil { // the log is there for good
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.BeginAgain(bg, s.ID(), "", s.Base()); !errors.Is(err, ErrSessionBusy) {
+			t.Errorf("a session that was committed begins again: %v", err)
+		}
+		ids, err := catalog.Ended(db.idx)
+		if err != nil || len(ids) > maxGone+1 {
+			t.Fatalf("%d sessions in the list, %v", len(ids), err)
+		}
+		if i%20 > 0 {
+			continue
+		}
+		for _, percent := range []int{0, 50, 100} {
+			left := killed(t, mem, percent)
+			if list, err := left.Sessions(bg); err != nil || len(list) > 0 {
+				t.Errorf("commit %d, %d %%: sessions %v, %v", i, percent, list, err)
+			}
+			if got := at(t, left, "main")["k"]; got != fmt.Sprint(i) {
+				t.Errorf("commit %d, %d %%: the branch has %q", i, percent, got)
+			}
+			closeChecked(t, left)
+		}
+	}
+}
+
 // A session whose log cannot be removed is not aborted without a word, and can be aborted
 // again, also if it is not open.
 func TestLogCannotBeRemoved(t *testing.T) {
@@ -479,47 +519,6 @@ func TestLogCannotBeRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	mustGC(t, db)
-}
-
-// A log that cannot be written fails the commit of its session, and no other of the group.
-func TestLogFailsOneCommit(t *testing.T) {
-	var broken SessionID
-	fail := false
-	db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fail && strings.Contains(op.Path, broken.String()) && op.Kind == errorfs.OpFileWriteAt {
-			return syscall.EIO
-		}
-		return nil
-	}))))
-	sessions := []*Session{logged(t, db), logged(t, db), logged(t, db)}
-	for i, s := range sessions {
-		set(t, s, map[string]string{fmt.Sprint("k", i): "1"})
-	}
-	broken, fail = sessions[1].ID(), true
-	db.commit.mu.Lock()
-	errs := make([]error, len(sessions))
-	var wg sync.WaitGroup
-	for i, s := range sessions {
-		wg.Go(func() { _, errs[i] = s.Commit(bg, CommitOptions{}) })
-	}
-	for waiting := 0; waiting < len(sessions); {
-		runtime.Gosched()
-		db.commit.qmu.Lock()
-		waiting = len(db.commit.queue)
-		db.commit.qmu.Unlock()
-	}
-	db.commit.mu.Unlock()
-	wg.Wait()
-	fail = false
-	if errs[0] != nil || !errors.Is(errs[1], syscall.EIO) || errs[2] != nil {
-		t.Errorf("%v", errs)
-	}
-	if got := at(t, db, "main"); len(got) != 2 {
-		t.Errorf("the branch has %v", got)
-	}
-	if _, err := sessions[1].Commit(bg, CommitOptions{}); err != nil {
-		t.Error(err)
-	}
 }
 
 // A write of the bytes that a key has is a use of the session, whether they were hashed or

@@ -14,6 +14,7 @@ var (
 	metaReady       = []byte("ready")
 	metaMoves       = []byte("moves")
 	metaBackupOf    = []byte("backup-of")
+	metaEnded       = []byte("ended")
 )
 
 // Incarnation returns the name under which this directory writes packs, or
@@ -68,6 +69,34 @@ func IsBackupOf(in Getter, id [8]byte) (bool, error) {
 		return false, nil
 	}
 	return err == nil && bytes.Equal(b, id[:]), err
+}
+
+// Ended returns the sessions without a record whose logs are void, because a commit ended
+// them.
+func Ended(in Getter) (ids []SessionID, err error) {
+	b, err := in.Get(index.SpaceMeta, metaEnded)
+	switch {
+	case errors.Is(err, index.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	for len(b) >= len(SessionID{}) {
+		ids, b = append(ids, SessionID(b[:len(SessionID{})])), b[len(SessionID{}):]
+	}
+	if len(b) > 0 {
+		return nil, corrupt("ended sessions with %d bytes behind them", len(b))
+	}
+	return ids, nil
+}
+
+// PutEnded stores what [Ended] returns.
+func PutEnded(b *index.Batch, ids []SessionID) {
+	var value []byte
+	for _, id := range ids {
+		value = append(value, id[:]...)
+	}
+	b.Set(index.SpaceMeta, metaEnded, value)
 }
 
 // PutBackupOf notes of which incarnation the database is a backup.
