@@ -54,9 +54,15 @@ type process struct {
 // both are the holder of the database in dir, and a peer of one with the same content.
 func (s *secondBench) both(ctx context.Context, dir string) (p [2]process) {
 	check(os.CopyFS(dir+"-beside", os.DirFS(dir)))
-	p[0], p[1] = process{dir: dir}, process{dir + "-beside", play(ctx, "wait", dir+"-beside")}
-	p[1].other.line()
+	p[0], p[1] = process{dir: dir}, process{dir: dir + "-beside"}
+	p[1].beside(ctx)
 	return p
+}
+
+// beside has another process open the database of a peer.
+func (p *process) beside(ctx context.Context) {
+	p.other = play(ctx, "wait", p.dir)
+	p.other.line()
 }
 
 func (p process) end() {
@@ -168,12 +174,12 @@ func (s *secondBench) warm(ctx context.Context) {
 // cold measures reads of a database that was just opened.
 func (s *secondBench) cold(ctx context.Context) {
 	var made []process
-	both := sync.OnceValue(func() [2]process {
+	both := sync.OnceValue(func() []process {
 		dir := s.path("cold.zdb")
 		s.make(ctx, dir, func(db *zarrdb.DB) { s.fill(ctx, db) })
 		both := s.both(ctx, dir)
 		made = both[:]
-		return both
+		return made
 	})
 	defer func() {
 		for _, p := range made {
@@ -182,7 +188,12 @@ func (s *secondBench) cold(ctx context.Context) {
 	}()
 	row := func(row string, want int64, read func(db *zarrdb.DB, v *zarrdb.Snapshot) (n int64)) {
 		s.compare("cold: "+row, func(peer int) time.Duration {
-			db := both()[peer].open(ctx)
+			p := &both()[peer]
+			if p.other != nil { // its caches are empty too
+				p.other.end()
+				p.beside(ctx)
+			}
+			db := p.open(ctx)
 			defer db.Close()
 			v := must(db.At(ctx, "main"))
 			defer v.Close()
@@ -276,16 +287,16 @@ func (s *secondBench) write(ctx context.Context) {
 		values[i] = float32(i*7919%100003) / 3
 	}
 	chunk := min(n/4, 1<<20)
-	array := func(name string, spec zarr.Spec, part int64) {
+	array := func(name string, times int, spec zarr.Spec, part int64) {
 		row(name, func(_ process, db *zarrdb.DB) time.Duration {
-			return took(func() {
+			return quantile(timed(times, func(i int) {
 				commitTo(ctx, db, "", func(w *zarrdb.Session) {
-					a := must(w.CreateArray(ctx, "a", spec))
+					a := must(w.CreateArray(ctx, fmt.Sprint("a", i), spec))
 					for i := int64(0); i < spec.Shape[0]; i += part {
 						check(zarr.Write(ctx, a, zarr.Sel(zarr.Slice(i, i+part, 1)), values[i:i+part]))
 					}
 				})
-			})
+			}), 0.5)
 		})
 	}
 	raw := json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`)
@@ -296,11 +307,11 @@ func (s *secondBench) write(ctx context.Context) {
 			commitTo(ctx, db, "", func(w *zarrdb.Session) { check(w.Set(ctx, "k", fmt.Appendf(nil, "%01024d", i))) })
 		}), 0.5)
 	})
-	array("1 GiB, raw", zarr.Spec{Shape: shape, Chunks: []int64{chunk}, DataType: "float32", Codecs: raw}, n)
-	array("1 GiB, lz4", zarr.Spec{Shape: shape, Chunks: []int64{chunk}, DataType: "float32", Codecs: lz4}, n)
-	array("1 GiB, lz4, shards", zarr.Spec{Shape: shape, Chunks: []int64{chunk / 16}, Shards: []int64{chunk}, DataType: "float32", Codecs: lz4}, n)
+	array("1 GiB, raw", 1, zarr.Spec{Shape: shape, Chunks: []int64{chunk}, DataType: "float32", Codecs: raw}, n)
+	array("1 GiB, lz4", 1, zarr.Spec{Shape: shape, Chunks: []int64{chunk}, DataType: "float32", Codecs: lz4}, n)
+	array("1 GiB, lz4, shards", 1, zarr.Spec{Shape: shape, Chunks: []int64{chunk / 16}, Shards: []int64{chunk}, DataType: "float32", Codecs: lz4}, n)
 	part := min(n/16, 1<<18)
-	array("4 MiB in quarters of chunks", zarr.Spec{Shape: []int64{4 * part}, Chunks: []int64{part / 4}, DataType: "float32"}, part/16)
+	array("4 MiB in quarters of chunks", 9, zarr.Spec{Shape: []int64{4 * part}, Chunks: []int64{part / 4}, DataType: "float32"}, part/16)
 	var more int64
 	row("10 M references", func(p process, db *zarrdb.DB) (d time.Duration) {
 		use := func() {

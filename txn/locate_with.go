@@ -35,7 +35,8 @@ func (s *Snapshot) VirtualBeside(ctx context.Context, key string) (bool, error) 
 }
 
 // VirtualBeside is [Snapshot.VirtualBeside]. What was written since the last
-// time that the session sorted its writes in is left out.
+// time that the session sorted its writes in is left out; in a session of a peer also
+// references that other processes put since this one asked for the roots.
 func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 	s.mu.RLock()
 	root, state := s.work, s.state
@@ -44,6 +45,12 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 		return false, s.errClosed()
 	}
 	if s.tx != nil {
+		if known := s.known.Load(); known != nil {
+			any, err := s.space.VirtualBeside(ctx, *known, key)
+			if err == nil {
+				return any, nil // else the other process may have dropped pages of that root
+			}
+		}
 		var err error
 		if root, err = s.flushed(ctx); err != nil {
 			return false, err

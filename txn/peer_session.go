@@ -93,6 +93,7 @@ func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[
 	}
 	defer s.seen.lockAll()()
 	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+	s.known.Store(nil)
 	if err == nil {
 		s.seen.change(seen)
 	}
@@ -135,6 +136,7 @@ func (s *Session) putThere(ctx context.Context, key string, v tree.Value) error 
 	}
 	defer s.seen.lock(key)()
 	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
+	s.known.Store(nil)
 	if err == nil {
 		s.seen.wrote(key, kv.ID(v.ContentSum()))
 	}
@@ -222,6 +224,7 @@ func (s *Session) swapped(ctx context.Context, from Roots, to tree.Root) error {
 		}
 	}
 	err := s.tx.Swap(ctx, from, to)
+	s.known.Store(nil)
 	if err == nil {
 		s.seen.change(func(ids map[string]kv.ID) { maps.Copy(ids, changed) })
 	}
@@ -287,6 +290,7 @@ func (s *Session) refreshThere(ctx context.Context, choices []PathChoice) error 
 		return err
 	}
 	err := s.tx.Refresh(ctx, choices)
+	s.known.Store(nil)
 	s.told()
 	return err
 }
@@ -330,6 +334,7 @@ func (s *Session) joinThere(ctx context.Context, f *Session, choices []PathChoic
 	err := s.open()
 	if err == nil {
 		err = s.tx.Join(ctx, f.id, choices)
+		s.known.Store(nil)
 	}
 	if err != nil {
 		return fmt.Errorf("join session %v: %w", f.id, err)

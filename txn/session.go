@@ -28,9 +28,10 @@ import (
 // Safe for concurrent use, except that Commit and Abort end it.
 type Session struct {
 	db      *DB
-	tx      Tx     // of a session of a peer, which is in another process; else nil
-	seen    *seen  // of a session of a peer
-	life    uint64 // see Roots; of a session of a peer: as of the last swap
+	tx      Tx                        // of a session of a peer, which is in another process; else nil
+	seen    *seen                     // of a session of a peer
+	known   atomic.Pointer[tree.Root] // the working root of a session of a peer, unless this process has put references since
+	life    uint64                    // see Roots; of a session of a peer: as of the last swap
 	id      SessionID
 	branch  string
 	created time.Time

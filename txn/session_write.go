@@ -263,7 +263,11 @@ func (s *Session) roots(ctx context.Context) (Roots, error) {
 		return Roots{}, s.errClosed()
 	}
 	if s.tx != nil {
-		return s.tx.Roots(ctx)
+		r, err := s.tx.Roots(ctx)
+		if err == nil {
+			s.known.Store(&r.Work)
+		}
+		return r, err
 	}
 	err := s.flush(ctx)
 	return Roots{s.start, s.work, s.life}, err

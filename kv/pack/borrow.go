@@ -17,6 +17,9 @@ import (
 //	View ──▶ known pack, old end ──▶ handle
 //	  └────▶ unknown, or longer ───▶ Borrow: a descriptor with a lease ──▶ new handle
 //
+// A pack that was borrowed again, because it had grown, is mapped beyond its end. Payloads there
+// are read through the map; only if they are not sound the file is borrowed again.
+//
 // A file that was leased gets no holes, so payloads stay where they are until the handle
 // is closed.
 
@@ -133,7 +136,10 @@ func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64
 		a.s.setPack(id, p)
 	}
 	a.s.mu.Unlock()
-	if size > p.size.Load() {
+	if known := p.size.Load(); size > known {
+		if mapAhead && lay == nil && known > 0 && length+lendAhead <= a.s.o.MapBytes/4 {
+			length += lendAhead
+		}
 		p.mu.Lock()
 		p.setTail(size)
 		p.mu.Unlock()
@@ -146,6 +152,22 @@ func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64
 	p.handle.Store(h)
 	a.ring = append(a.ring, p)
 	return p, nil
+}
+
+// lendAhead is how far the map of a pack that grows reaches beyond the end of its file.
+const lendAhead = 64 << 20
+
+// mapped reports whether the map of a borrowed pack covers a payload behind the known end of
+// the pack. The payload then counts as part of the pack.
+func (p *pack) mapped(a *Address) bool {
+	h, end := p.handle.Load(), a.Offset+a.Length
+	if h == nil || h.data == nil || h.lay != nil || end < a.Offset || end > uint64(len(h.data)) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setTail(max(p.tail, end))
+	return true
 }
 
 // Release gives all files back. It returns when the reads that use them have ended, or when

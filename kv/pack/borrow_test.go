@@ -103,3 +103,51 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// A pack that grows is borrowed twice, then read through the map; a payload that is not in the file
+// yet is waited for by borrowing once more, and nothing is found at an address without payload.
+func TestBorrowedGrows(t *testing.T) {
+	if !mapAhead {
+		t.Skip("a map shows no later writes here")
+	}
+	s := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, s)
+	asked := 0
+	b := Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) {
+		asked++
+		return s.File(a)
+	})
+	defer mustClose(t, b)
+	read := func(a Address, want []byte) {
+		t.Helper()
+		err := b.View(bg, a, 0, a.Length, func(got []byte) error {
+			if !bytes.Equal(got, want) {
+				return fmt.Errorf("%.9q, want %.9q", got, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 50 {
+		value := bytes.Repeat([]byte{byte(i)}, 100+i*1000)
+		a := mustAppend(t, s, value)
+		if err := s.Flush(a); err != nil {
+			t.Fatal(err)
+		}
+		read(a, value)
+	}
+	if asked != 2 {
+		t.Errorf("borrowed %d times", asked)
+	}
+	late := []byte("in memory")
+	a := mustAppend(t, s, late)
+	if read(a, late); asked != 3 {
+		t.Errorf("borrowed %d times", asked)
+	}
+	a.Offset += 1 << 20
+	if err := b.View(bg, a, 0, a.Length, func([]byte) error { return nil }); err == nil {
+		t.Error("a payload where none is")
+	}
+}

@@ -102,7 +102,7 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 		return part{}, fmt.Errorf("%w: read of %d bytes", ErrTooLarge, n)
 	}
 	p := s.lookup(a.Pack)
-	if s.o.borrow != nil && (p == nil || a.Length > p.size.Load() || a.Offset > p.size.Load()-a.Length) {
+	if s.o.borrow != nil && (p == nil || (a.Length > p.size.Load() || a.Offset > p.size.Load()-a.Length) && !p.mapped(&a)) {
 		var err error
 		if p, err = s.borrow(ctx, a); err != nil {
 			return part{}, err
