@@ -68,6 +68,8 @@ type DB struct {
 	care       sync.RWMutex
 	careErrors careErrors
 
+	visits visits // of peers; see visit.go
+
 	applying  sync.Mutex
 	unapplied map[SessionID]error // logs of sessions that could not be applied
 	ended     endedLogs

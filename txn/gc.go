@@ -72,7 +72,8 @@ type GCReport struct {
 // expired, no session or open snapshot. It reads pages of the index, not
 // payloads. Readers and writers go on meanwhile. It can be interrupted at any
 // moment, by ctx or a crash, and then be run again. Damage that it meets ends
-// it before anything is removed.
+// it before anything is removed. It waits some seconds for processes that have versions open
+// through a process which was killed, and then is [ErrPeersAway].
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if db.peer != nil {
 		db.letGo()
@@ -87,6 +88,11 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	}
 	if err := errors.Join(db.unappliedLog(), db.checkPins()); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
+	}
+	if !o.DryRun {
+		if err := db.awaitPeers(ctx); err != nil {
+			return nil, fmt.Errorf("gc: %w", err)
+		}
 	}
 	if !db.collecting.TryLock() {
 		return nil, ErrCollecting

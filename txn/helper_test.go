@@ -13,7 +13,10 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	peersTime = 0
+	leaktest.Main(m)
+}
 
 var bg = context.Background()
 

@@ -1,11 +1,12 @@
 package txn
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -26,15 +27,8 @@ func startSoak(t *testing.T) *soaking {
 	if err != nil {
 		t.Skip("ZARRDB_SOAK says for how long")
 	}
-	first := rand.Uint64()
-	if text := os.Getenv("ZARRDB_SEED"); text != "" {
-		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ZARRDB_SEED: %v", err)
-		}
-	}
-	t.Logf("ZARRDB_SEED=%d", first)
 	now := time.Now()
-	s := &soaking{rng: rand.New(rand.NewPCG(first, 0)), start: now, end: now.Add(d / time.Duration(soakKinds(t)))}
+	s := &soaking{rng: seeds(t), start: now, end: now.Add(d / time.Duration(soakKinds(t)))}
 	t.Cleanup(func() {
 		t.Logf("%d operations in %d histories, %v", s.ops, s.histories, time.Since(now).Round(time.Second))
 		switch {
@@ -45,6 +39,20 @@ func startSoak(t *testing.T) *soaking {
 		}
 	})
 	return s
+}
+
+// seeds returns the seeds of histories, which follow from ZARRDB_SEED.
+func seeds(t *testing.T) *rand.Rand {
+	t.Helper()
+	first := rand.Uint64()
+	if text := os.Getenv("ZARRDB_SEED"); text != "" {
+		var err error
+		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ZARRDB_SEED: %v", err)
+		}
+	}
+	t.Logf("ZARRDB_SEED=%d", first)
+	return rand.New(rand.NewPCG(first, 0))
 }
 
 func (s *soaking) over() bool { return !time.Now().Before(s.end) }
@@ -73,19 +81,24 @@ func soak(t *testing.T, fn soakHistory) {
 	}
 }
 
-// soakKinds is how many tests of this package share the time.
+// soakKinds is how many tests of this package share the time: those that run.
 func soakKinds(t *testing.T) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	runs := regexp.MustCompile(flag.Lookup("test.run").Value.String())
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += strings.Count(string(b), "\nfunc TestSoak")
+		for _, name := range regexp.MustCompile(`(?m)^func (TestSoak\w*)`).FindAllSubmatch(b, -1) {
+			if runs.Match(name[1]) {
+				n++
+			}
+		}
 	}
 	return n
 }

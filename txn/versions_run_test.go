@@ -22,7 +22,8 @@ type step struct {
 type versionsRun struct {
 	o        *Options
 	db       *DB
-	peer     *DB // of db, or of the one before
+	peers    [3]*link
+	p        *processes // nil if there is one holder, which is never killed
 	m        model
 	sessions []*modelSession
 	fresh    int
@@ -34,9 +35,16 @@ type modelSession struct {
 	base        CommitID
 	start, work content
 	saved       *content
+
+	// Of a history with processes: the states since the last savepoint, whether that is
+	// this step's, and whether the session was ended in the step before the power failed.
+	states  []pastState
+	settled bool
+	left    bool
 }
 
-// numOptions is how many options newVersionsRun knows.
+// numOptions is how many options newVersionsRun knows. So many more are those of histories
+// with processes.
 const numOptions = 3 * 2 * 2 * 3 * 2
 
 // newVersionsRun opens an empty database with the options of that number.
@@ -53,6 +61,10 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	o.PackBytes = []uint64{0, 16 << 10}[choose(2)]
 	o.Durability = []Durability{DurabilitySync, DurabilityAsync, DurabilityNone}[choose(3)]
 	o.CheckpointCommits = []int{-1, 3}[choose(2)]
+	var p *processes
+	if options > 0 {
+		p = newProcesses(o)
+	}
 	db, err := Create("db", o)
 	if err != nil {
 		return nil, err
@@ -61,14 +73,17 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &versionsRun{o: o, db: db, m: model{
+	r := &versionsRun{o: o, db: db, p: p, m: model{
 		commits: map[CommitID]modelCommit{}, refs: map[string]CommitID{}, moves: map[string][][2]CommitID{}, moved: map[string]int{},
 		expired: map[CommitID]bool{},
 	}}
 	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
 	r.m.order = []CommitID{first}
 	r.m.move(catalog.HeadRef(MainBranch), first)
-	return r, nil
+	if p != nil {
+		p.other, err = Create("other", o)
+	}
+	return r, err
 }
 
 var branchNames = []string{"main", "b1", "b2", "b3"}
@@ -81,38 +96,50 @@ type op struct {
 	often int
 	plain bool
 	array bool
+	procs bool // for histories with processes only
 	run   func(r *versionsRun, s step) error
 }
 
 var versionOps = []op{
-	{"begin", 4, true, true, (*versionsRun).begin},
-	{"commit", 6, true, true, (*versionsRun).commit},
-	{"abort", 1, true, true, (*versionsRun).abort},
-	{"detach", 1, true, true, (*versionsRun).detach},
-	{"refresh", 1, true, true, (*versionsRun).refresh},
-	{"put", 12, true, true, func(r *versionsRun, s step) error { return r.put(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
-	{"both", 4, true, true, (*versionsRun).both},
-	{"drop", 3, true, true, func(r *versionsRun, s step) error { return r.drop(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
-	{"move", 2, true, false, (*versionsRun).move},
-	{"remove", 1, true, false, (*versionsRun).remove},
-	{"create", 4, false, true, (*versionsRun).create},
-	{"rename", 3, false, true, (*versionsRun).rename},
-	{"erase", 1, false, true, (*versionsRun).erase},
-	{"chunk", 12, false, true, func(r *versionsRun, s step) error { return r.chunk(s, r.put) }},
-	{"unchunk", 3, false, true, func(r *versionsRun, s step) error { return r.chunk(s, r.drop) }},
-	{"branch", 2, true, true, (*versionsRun).branch},
-	{"delete", 1, true, true, (*versionsRun).deleteBranch},
-	{"reset", 1, true, true, (*versionsRun).reset},
-	{"undo", 1, true, true, (*versionsRun).undo},
-	{"merge", 3, true, true, (*versionsRun).merge},
-	{"revert", 2, true, true, func(r *versionsRun, s step) error { return r.pick(s, true) }},
-	{"pick", 2, true, true, func(r *versionsRun, s step) error { return r.pick(s, false) }},
-	{"rebase", 2, true, true, (*versionsRun).rebase},
-	{"reopen", 1, true, true, (*versionsRun).reopen},
-	{"expire", 1, true, true, (*versionsRun).expire},
-	{"gc", 2, true, true, (*versionsRun).gc},
-	{"fsck", 1, true, true, func(r *versionsRun, s step) error { return r.fsck(s.a%2 == 0) }},
-	{"check", 2, true, true, (*versionsRun).check},
+	{"begin", 4, true, true, false, (*versionsRun).begin},
+	{"commit", 6, true, true, false, (*versionsRun).commit},
+	{"abort", 1, true, true, false, (*versionsRun).abort},
+	{"detach", 1, true, true, false, (*versionsRun).detach},
+	{"refresh", 1, true, true, false, (*versionsRun).refresh},
+	{"put", 12, true, true, false, func(r *versionsRun, s step) error { return r.put(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
+	{"both", 4, true, true, false, (*versionsRun).both},
+	{"drop", 3, true, true, false, func(r *versionsRun, s step) error { return r.drop(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
+	{"move", 2, true, false, false, (*versionsRun).move},
+	{"remove", 1, true, false, false, (*versionsRun).remove},
+	{"create", 4, false, true, false, (*versionsRun).create},
+	{"rename", 3, false, true, false, (*versionsRun).rename},
+	{"erase", 1, false, true, false, (*versionsRun).erase},
+	{"chunk", 12, false, true, false, func(r *versionsRun, s step) error { return r.chunk(s, r.put) }},
+	{"unchunk", 3, false, true, false, func(r *versionsRun, s step) error { return r.chunk(s, r.drop) }},
+	{"branch", 2, true, true, false, (*versionsRun).branch},
+	{"delete", 1, true, true, false, (*versionsRun).deleteBranch},
+	{"reset", 1, true, true, false, (*versionsRun).reset},
+	{"undo", 1, true, true, false, (*versionsRun).undo},
+	{"merge", 3, true, true, false, (*versionsRun).merge},
+	{"revert", 2, true, true, false, func(r *versionsRun, s step) error { return r.pick(s, true) }},
+	{"pick", 2, true, true, false, func(r *versionsRun, s step) error { return r.pick(s, false) }},
+	{"rebase", 2, true, true, false, (*versionsRun).rebase},
+	{"reopen", 1, true, true, false, (*versionsRun).reopen},
+	{"expire", 1, true, true, false, (*versionsRun).expire},
+	{"gc", 2, true, true, false, (*versionsRun).gc},
+	{"fsck", 1, true, true, false, func(r *versionsRun, s step) error { return r.fsck(s.a%2 == 0) }},
+	{"check", 2, true, true, false, (*versionsRun).check},
+	{"kill", 2, true, true, true, (*versionsRun).kill},
+	{"power", 2, true, true, true, (*versionsRun).powerCut},
+	{"peer", 1, true, true, true, (*versionsRun).killPeer},
+	{"lose", 2, true, true, true, (*versionsRun).lose},
+	{"cut", 6, true, true, true, (*versionsRun).cut},
+	{"lease", 4, true, true, true, (*versionsRun).lease},
+	{"look", 6, true, true, true, (*versionsRun).look},
+	{"close", 2, true, true, true, (*versionsRun).letGo},
+	{"bulk", 3, true, false, true, (*versionsRun).bulk},
+	{"tag", 1, true, true, true, (*versionsRun).tag},
+	{"exchange", 1, true, true, true, (*versionsRun).exchange},
 }
 
 func (r *versionsRun) branchOf(n int) string   { return branchNames[n%len(branchNames)] }
@@ -129,7 +156,7 @@ func (r *versionsRun) session(s step) *modelSession {
 // expect compares an error with the one that is due, nil for none.
 func expect(err, want error) error {
 	if want == nil && err != nil || want != nil && !errors.Is(err, want) {
-		return fmt.Errorf("error %v, want %v", err, want)
+		return fmt.Errorf("error %w, want %v", err, want)
 	}
 	return nil
 }
@@ -214,7 +241,7 @@ func (r *versionsRun) detach(s step) error {
 		return err
 	}
 	saved := m.work.clone()
-	m.saved = &saved
+	m.saved, m.settled = &saved, true
 	return r.resume(m)
 }
 
@@ -250,7 +277,7 @@ func (r *versionsRun) refresh(s step) error {
 	// What is stored has the old base until the next savepoint.
 	if m.saved != nil {
 		saved := m.work.clone()
-		m.saved = &saved
+		m.saved, m.settled = &saved, true
 		return m.s.Savepoint(bg)
 	}
 	return nil
@@ -317,7 +344,7 @@ func (r *versionsRun) move(s step) error {
 		want = ErrExists
 	}
 	err := m.s.Move(bg, from, to)
-	if want == errAny && err != nil {
+	if want == errAny && err != nil && !errors.Is(err, errCut) {
 		return nil
 	}
 	if err := expect(err, want); err != nil || want != nil {

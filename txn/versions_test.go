@@ -188,6 +188,9 @@ func (r *versionsRun) reopen(step) error {
 	if err := r.db.Close(); err != nil {
 		return err
 	}
+	if r.p != nil {
+		return r.takeOver(nil)
+	}
 	var err error
 	if r.db, err = Open("db", r.o); err != nil {
 		return err
@@ -206,7 +209,11 @@ func (r *versionsRun) expire(s step) error {
 		return nil // nothing would stay
 	}
 	keep, drop := 1+s.a%6, s.b%2 == 0
-	if _, err := r.db.Expire(bg, ExpireOptions{Keep: keep, DropBases: drop}); err != nil {
+	err := r.whenAllAreHere(func() error {
+		_, err := r.writer(s).Expire(bg, ExpireOptions{Keep: keep, DropBases: drop})
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for _, m := range r.sessions {
@@ -222,8 +229,32 @@ func (r *versionsRun) gc(s step) error {
 	if s.b%2 == 0 { // little memory
 		o.deadNames, o.rangeBytes = 1+s.b%20, 1+s.c%200
 	}
-	_, err := r.db.GC(bg, o)
-	return err
+	if o.DryRun {
+		_, err := r.db.GC(bg, o)
+		return err
+	}
+	return r.whenAllAreHere(func() error {
+		_, err := r.writer(s).GC(bg, o)
+		return err
+	})
+}
+
+// whenAllAreHere runs a function, which must fail while a peer lives that has not been
+// connected to the present holder.
+func (r *versionsRun) whenAllAreHere(run func() error) error {
+	for {
+		err := run()
+		n := slices.IndexFunc(r.peers[:], func(l *link) bool { return l != nil && l.away() })
+		switch {
+		case n < 0 && !errors.Is(err, ErrPeersAway), n >= 0 && err != nil && !errors.Is(err, ErrPeersAway):
+			return err
+		case n < 0 || err == nil:
+			return fmt.Errorf("with peer %d away: %v", n, err)
+		}
+		if err := r.peers[n].connect(); err != nil {
+			return err
+		}
+	}
 }
 
 func (r *versionsRun) fsck(payloads bool) error {
@@ -265,18 +296,27 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 	return got, r.peerReads(id, got)
 }
 
-// beside returns a peer, which has what it read earlier.
-func (r *versionsRun) beside() *DB {
-	if r.peer == nil || r.peer.peer.Source != Source(r.db.Remote()) {
-		r.peer = NewPeer("db", r.db.Identity(), r.db.Remote(), r.o)
+// link returns the connection of a peer, which has what it read earlier.
+func (r *versionsRun) link(n int) *link {
+	l := &r.peers[n%len(r.peers)]
+	if *l == nil {
+		*l = &link{r: r, leases: map[*linkLease]struct{}{}, recalled: func() {}}
+		o := *r.o
+		if r.p != nil {
+			o.FS = presentFS{o.FS, r.p}
+		}
+		(*l).peer = NewPeer("db", r.db.Identity(), *l, &o)
 	}
-	return r.peer
+	return *l
 }
+
+// beside returns a peer.
+func (r *versionsRun) beside() *DB { return r.link(0).peer }
 
 // writer returns the database, or a peer, for something that a step changes.
 func (r *versionsRun) writer(s step) *DB {
-	if (s.a+s.b+s.c)%2 == 0 {
-		return r.beside()
+	if n := s.a + s.b + s.c; n%2 == 0 {
+		return r.link(n / 2).peer
 	}
 	return r.db
 }
@@ -305,13 +345,21 @@ func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
 	return nil
 }
 
-// check compares refs, a version and a session with the model.
-func (r *versionsRun) check(s step) error {
+// refs returns the branches and tags.
+func (r *versionsRun) refs() map[string]CommitID {
 	refs := map[string]CommitID{}
 	for _, b := range branchesOf(r.db) {
 		refs[catalog.HeadRef(b.Name)] = b.Commit
 	}
-	if !maps.Equal(refs, r.m.refs) {
+	for _, t := range r.db.Tags() {
+		refs[catalog.TagRef(t.Name)] = t.Commit
+	}
+	return refs
+}
+
+// check compares refs, a version and a session with the model.
+func (r *versionsRun) check(s step) error {
+	if refs := r.refs(); !maps.Equal(refs, r.m.refs) {
 		return fmt.Errorf("branches %v, want %v", refs, r.m.refs)
 	}
 	if m := r.session(s); m != nil {
@@ -375,7 +423,11 @@ func (r *versionsRun) finish() error {
 			return fmt.Errorf("commit %d: %w", i, err)
 		}
 	}
-	return errors.Join(r.fsck(true), r.db.Close())
+	err := r.fsck(true)
+	if r.p != nil && err == nil {
+		err = r.tidy()
+	}
+	return errors.Join(err, r.db.Close())
 }
 
 // runHistory runs a history and says at which step it went wrong.
@@ -387,6 +439,9 @@ func runHistory(options int, steps []step) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.db.Close())
+			if r.p != nil {
+				err = errors.Join(err, r.p.other.Close())
+			}
 		}
 	}()
 	for i, s := range steps {
@@ -394,7 +449,7 @@ func runHistory(options int, steps []step) (err error) {
 		if k < 0 {
 			return fmt.Errorf("step %d: no operation %q", i, s.op)
 		}
-		if err := versionOps[k].run(r, s); err != nil {
+		if err := r.step(versionOps[k].run, s); err != nil {
 			return fmt.Errorf("step %d, %s: %w", i, s.op, err)
 		}
 	}
@@ -402,10 +457,10 @@ func runHistory(options int, steps []step) (err error) {
 }
 
 // randomHistory makes a history of n steps.
-func randomHistory(rng *rand.Rand, n int, plain bool) (steps []step) {
+func randomHistory(rng *rand.Rand, n int, plain, procs bool) (steps []step) {
 	var names []string
 	for _, o := range versionOps {
-		if plain && o.plain || !plain && o.array {
+		if (plain && o.plain || !plain && o.array) && (procs || !o.procs) {
 			names = append(names, slices.Repeat([]string{o.name}, o.often)...)
 		}
 	}
@@ -465,11 +520,14 @@ func parseHistory(text []byte) (options int, steps []step, err error) {
 
 // tryHistory runs a random history. One that goes wrong is made short and kept
 // as a file, which TestSavedHistories runs from then on.
-func tryHistory(t *testing.T, seed uint64, n int) {
+func tryHistory(t *testing.T, seed uint64, n int, procs bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
 	options := rng.IntN(numOptions)
-	steps := randomHistory(rng, n, seed%2 == 0)
+	if procs {
+		options += numOptions
+	}
+	steps := randomHistory(rng, n, seed%2 == 0, procs)
 	err := runHistory(options, steps)
 	if err == nil {
 		return
@@ -490,9 +548,23 @@ func TestVersionsModel(t *testing.T) {
 		runs = 10
 	}
 	for i := range uint64(runs) {
-		tryHistory(t, seed+i, 150)
+		tryHistory(t, seed+i, 150, false)
 	}
 	t.Logf("%d operations", 150*runs)
+}
+
+// TestProcesses is TestVersionsModel with peers that are killed or get no answer, holders that
+// are killed, power cuts, versions that peers have open, and a second database.
+func TestProcesses(t *testing.T) {
+	n := 40
+	if testing.Short() {
+		n = 10
+	}
+	s := seeds(t)
+	for range n {
+		tryHistory(t, s.Uint64(), 250, true)
+	}
+	t.Logf("%d steps", n*250)
 }
 
 func TestSavedHistories(t *testing.T) {
@@ -519,14 +591,23 @@ func TestSavedHistories(t *testing.T) {
 func TestSoakVersions(t *testing.T) {
 	soak(t, func(t *testing.T, seed uint64, _ func() bool) int {
 		n := 50 << (seed % 4)
-		tryHistory(t, seed, n)
+		tryHistory(t, seed, n, false)
+		return n
+	})
+}
+
+// TestSoakProcesses is TestProcesses with more histories.
+func TestSoakProcesses(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64, _ func() bool) int {
+		n := 50 << (seed % 5)
+		tryHistory(t, seed, n, true)
 		return n
 	})
 }
 
 // A history that goes wrong is made as short as it can be.
 func TestShrink(t *testing.T) {
-	steps := randomHistory(rand.New(rand.NewPCG(1, 1)), 40, true)
+	steps := randomHistory(rand.New(rand.NewPCG(1, 1)), 40, true, false)
 	steps = slices.Insert(steps, 20, step{op: "nonsense"})
 	if short := shrink(0, steps); len(short) != 1 || short[0].op != "nonsense" {
 		t.Errorf("shortened to %v", short)

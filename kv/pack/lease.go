@@ -86,7 +86,7 @@ func (s *Store) File(a Address) (*File, error) {
 
 // leased locks a file and finds the payload in it.
 func (r *part) leased(f vfs.File) (kv.Place, error) {
-	if f.Fd() == vfs.InvalidFd || !lockShared(f) {
+	if f.Fd() == vfs.InvalidFd || !LockShared(f) {
 		return kv.Place{}, errNoLease
 	}
 	// Reclaim made all holes of this file before, or will not make any.

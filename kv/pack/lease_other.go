@@ -8,8 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func lockShared(vfs.File) bool { return false }
+// LockShared returns false: files have no such locks here.
+func LockShared(vfs.File) bool { return false }
 
-func lockAlone(vfs.File) (leased bool) { return false }
+// LockedElsewhere returns false: files have no such locks here.
+func LockedElsewhere(vfs.File) (leased bool) { return false }
 
 func inode(os.FileInfo) uint64 { return 0 }

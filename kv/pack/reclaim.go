@@ -183,7 +183,7 @@ func (r *reclaimer) run() (err error) {
 	for _, k := range r.kept {
 		left += k.To - k.From
 	}
-	leased := whole > 0 && lockAlone(r.f) // if not, no new lease until the end
+	leased := whole > 0 && LockedElsewhere(r.f) // if not, no new lease until the end
 	rewrite := r.worthRewriting(rest, left)
 	switch {
 	case leased && !rewrite:

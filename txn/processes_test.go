@@ -1,0 +1,761 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// processes are several processes that use one disk, in a history of versionsRun:
+//
+//	peers ── link: requests, some without an answer ──▶ holder ──▶ disk
+//	                                                      │ killed: a new holder opens the disk
+//	                                                      └ power cut: so do new peers, on what was synced
+type processes struct {
+	mu    sync.Mutex // files are written in the background too
+	mem   *vfs.MemFS
+	left  int        // writes until the power fails; 0 for never
+	image *vfs.MemFS // what the power cut of this step left
+	cut   *rand.Rand
+
+	views []*heldView
+	other *DB             // another database, for transfers
+	lives map[string]bool // peers, by the names of their files
+}
+
+// heldView is a version that a peer has open.
+type heldView struct {
+	l    *link
+	v    *Snapshot
+	want map[string]string
+}
+
+func newProcesses(o *Options) *processes {
+	p := &processes{mem: vfs.NewCrashableMem(), lives: map[string]bool{}}
+	o.FS = p.fs()
+	o.lives = func(peer string) bool { return p.lives[peer] }
+	o.Durability = DurabilitySync
+	return p
+}
+
+// fs is the present disk, whose power may fail at any write.
+func (p *processes) fs() vfs.FS {
+	mem := p.mem
+	return crashFS(mem, func(errorfs.Op) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if mem == p.mem && p.left > 0 {
+			if p.left--; p.left == 0 {
+				p.image = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.cut.IntN(101), RNG: p.cut})
+			}
+		}
+		return nil
+	})
+}
+
+// presentFS is the disk as a process sees it that is not killed with the holder: it opens
+// packs of a database from which it pushes.
+type presentFS struct {
+	vfs.FS
+	p *processes
+}
+
+func (f presentFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.p.mem.Open(name, opts...)
+}
+
+func (f presentFS) Stat(name string) (vfs.FileInfo, error) { return f.p.mem.Stat(name) }
+
+// off reports whether the power has failed in this step.
+func (p *processes) off() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.image != nil
+}
+
+// link is the connection of a peer to the holder.
+type link struct {
+	r      *versionsRun
+	peer   *DB
+	holder *DB // that it is connected to
+	leases map[*linkLease]struct{}
+
+	name     string // of its file
+	visit    *Visit // of holder
+	letGo    func()
+	recalled func() // ends the recalls by the holder
+
+	left     int  // requests that change something, until one is not answered; 0 for never
+	arrives  bool // that request is executed
+	asked    string
+	answered any // nil, or the answer to asked that was lost
+}
+
+var errCut = errors.New("the connection has ended")
+
+// connect renews the leases at the present holder.
+func (l *link) connect() error {
+	if l.holder == l.r.db {
+		return nil
+	}
+	l.recalled()
+	l.holder = l.r.db
+	l.recalled = l.holder.Cache(l.letGo)
+	if l.r.p == nil {
+		return nil
+	}
+	visit, err := l.holder.Visit(l.name, "a peer")
+	if err == nil && visit.File != nil {
+		err = visit.File.Close()
+	}
+	if err != nil || l.name != "" && visit.Name != l.name {
+		return fmt.Errorf("visit of %q: %+v, %w", l.name, visit, err)
+	}
+	for k := range l.leases {
+		if k.Lease, err = visit.Renew(bg, k.id); err != nil {
+			return err
+		}
+	}
+	visit.Begin()
+	l.visit, l.name = visit, visit.Name
+	l.r.p.lives[l.name] = true
+	return nil
+}
+
+// end ends the peer.
+func (l *link) end() {
+	delete(l.r.p.lives, l.name)
+	if l.visit != nil && l.holder == l.r.db {
+		l.visit.End(func() {
+			for k := range l.leases {
+				k.Release()
+			}
+		})
+	}
+}
+
+// lose ends the connection of a peer that lives.
+func (r *versionsRun) lose(s step) error {
+	l := r.link(s.a)
+	if l.visit == nil || l.holder != r.db {
+		return nil
+	}
+	var leases []Lease
+	for k := range l.leases {
+		leases = append(leases, k.Lease)
+	}
+	l.visit.End(func() {
+		for _, at := range leases {
+			at.Release()
+		}
+	})
+	l.holder, l.visit = nil, nil
+	return nil
+}
+
+// through sends a request. what describes a request that changes something; one whose answer
+// was lost is answered when it comes again.
+func through[T any](l *link, what string, fn func(r remote) (T, error)) (out T, err error) {
+	if what != "" && l.answered != nil && what == l.asked {
+		again := l.answered.(func() (T, error))
+		l.answered = nil
+		return again()
+	}
+	cut := false
+	if what != "" && l.left > 0 {
+		l.left--
+		cut = l.left == 0
+	}
+	if cut && !l.arrives {
+		return out, errCut
+	}
+	if err := l.connect(); err != nil {
+		return out, err
+	}
+	out, err = fn(remote{source{l.holder}})
+	if cut {
+		kept, failed := out, err
+		l.asked, l.answered = what, func() (T, error) { return kept, failed }
+		return out, errCut
+	}
+	return out, err
+}
+
+func done(err error) (none, error) { return none{}, err }
+
+type linkLease struct {
+	Lease
+	l  *link
+	id CommitID
+}
+
+func (k *linkLease) Check() error { return nil }
+
+func (k *linkLease) Release() {
+	delete(k.l.leases, k)
+	if k.l.holder != nil {
+		k.Lease.Release()
+	}
+}
+
+// Lease implements [Source].
+func (l *link) Lease(ctx context.Context, rev string) (Lease, error) {
+	at, err := through(l, "", func(r remote) (Lease, error) { return r.Lease(ctx, rev) })
+	if err != nil {
+		return nil, err
+	}
+	k := &linkLease{Lease: at, l: l, id: at.Commit().ID}
+	l.leases[k] = struct{}{}
+	return k, nil
+}
+
+func (l *link) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+	return through(l, "", func(r remote) ([][]byte, error) { return r.Pages(ctx, names) })
+}
+
+func (l *link) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
+	return through(l, "", func(r remote) (PackFile, error) { return r.Pack(ctx, a) })
+}
+
+func (l *link) Payload(ctx context.Context, a PackAddress, off, n uint64) ([]byte, error) {
+	return through(l, "", func(r remote) ([]byte, error) { return r.Payload(ctx, a, off, n) })
+}
+
+func (l *link) Resolve(ctx context.Context, rev string) (CommitID, error) {
+	return through(l, "", func(r remote) (CommitID, error) { return r.Resolve(ctx, rev) })
+}
+
+func (l *link) Refs(ctx context.Context) (branches, tags []Ref, err error) {
+	_, err = through(l, "", func(r remote) (none, error) {
+		var err error
+		branches, tags, err = r.Refs(ctx)
+		return done(err)
+	})
+	return branches, tags, err
+}
+
+func (l *link) Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error) {
+	return through(l, "", func(r remote) ([]Ancestor, error) { return r.Ancestors(ctx, from, n) })
+}
+
+func (l *link) Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error) {
+	list, err = through(l, "", func(r remote) (list []Record, err error) {
+		list, more, err = r.Records(ctx, of)
+		return list, err
+	})
+	return list, more, err
+}
+
+// Recalled implements [Source].
+func (l *link) Recalled(letGo func()) (stop func()) {
+	l.letGo = letGo
+	return func() { l.recalled() }
+}
+
+func (l *link) Ask(ctx context.Context, name string, in []byte, progress func([]byte)) ([]byte, error) {
+	what := ""
+	if Changes(name, in) {
+		what = name + string(in)
+	}
+	return through(l, what, func(r remote) ([]byte, error) { return r.Ask(ctx, name, in, progress) })
+}
+
+func (l *link) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
+	return l.tx(through(l, "", func(r remote) (Tx, error) { return r.Begin(ctx, o) }))
+}
+
+func (l *link) Resume(ctx context.Context, id SessionID) (Tx, error) {
+	return l.tx(through(l, "", func(r remote) (Tx, error) { return r.Resume(ctx, id) }))
+}
+
+func (l *link) tx(tx Tx, err error) (Tx, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &linkTx{Tx: tx, l: l, holder: l.holder, id: tx.Info().ID}, nil
+}
+
+// linkTx is a session in the holder. A new holder resumes it. In a history of processes, it has
+// a log from its first change on, as all sessions of other processes have.
+type linkTx struct {
+	Tx
+	l      *link
+	holder *DB
+	id     SessionID
+}
+
+func onTx[T any](t *linkTx, what string, fn func(tx Tx) (T, error)) (T, error) {
+	return through(t.l, what, func(r remote) (out T, err error) {
+		if t.holder != r.db {
+			tx, err := r.Resume(bg, t.id)
+			if err != nil {
+				return out, err
+			}
+			t.Tx, t.holder = tx, r.db
+		}
+		if what != "" && t.l.r.p != nil {
+			if err := t.Tx.(sessionTx).Log(bg); err != nil {
+				return out, err
+			}
+		}
+		return fn(t.Tx)
+	})
+}
+
+func (t *linkTx) Value(ctx context.Context, key string) (Value, error) {
+	return onTx(t, "", func(tx Tx) (Value, error) { return tx.Value(ctx, key) })
+}
+
+func (t *linkTx) Roots(ctx context.Context) (Roots, error) {
+	return onTx(t, "", func(tx Tx) (Roots, error) { return tx.Roots(ctx) })
+}
+
+func (t *linkTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+	return onTx(t, "", func(tx Tx) ([][]byte, error) { return tx.Pages(ctx, names) })
+}
+
+func (t *linkTx) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
+	return onTx(t, fmt.Sprintf("%v set %s %s", t.id, key, value), func(tx Tx) (kv.ID, error) { return tx.SetIf(ctx, key, value, want) })
+}
+
+func (t *linkTx) Apply(ctx context.Context, entries []byte) error {
+	_, err := onTx(t, fmt.Sprintf("%v apply %x", t.id, entries), func(tx Tx) (none, error) { return done(tx.Apply(ctx, entries)) })
+	return err
+}
+
+func (t *linkTx) Store(ctx context.Context, key string, value []byte) (Value, error) {
+	return onTx(t, "", func(tx Tx) (Value, error) { return tx.Store(ctx, key, value) })
+}
+
+func (t *linkTx) Stage(ctx context.Context, pages [][]byte) error {
+	_, err := onTx(t, "", func(tx Tx) (none, error) { return done(tx.Stage(ctx, pages)) })
+	return err
+}
+
+func (t *linkTx) Swap(ctx context.Context, from Roots, to Root) error {
+	_, err := onTx(t, fmt.Sprintf("%v swap %v %v", t.id, from, to), func(tx Tx) (none, error) { return done(tx.Swap(ctx, from, to)) })
+	return err
+}
+
+func (t *linkTx) Savepoint(ctx context.Context, label string) error {
+	_, err := onTx(t, fmt.Sprintf("%v save", t.id), func(tx Tx) (none, error) { return done(tx.Savepoint(ctx, label)) })
+	return err
+}
+
+func (t *linkTx) Refresh(ctx context.Context, choices []PathChoice) error {
+	_, err := onTx(t, fmt.Sprintf("%v refresh", t.id), func(tx Tx) (none, error) { return done(tx.Refresh(ctx, choices)) })
+	return err
+}
+
+func (t *linkTx) Commit(ctx context.Context, o CommitOptions) (*Commit, error) {
+	return onTx(t, fmt.Sprintf("%v commit %v", t.id, o.DryRun), func(tx Tx) (*Commit, error) { return tx.Commit(ctx, o) })
+}
+
+func (t *linkTx) Abort(ctx context.Context) error {
+	_, err := onTx(t, fmt.Sprintf("%v abort", t.id), func(tx Tx) (none, error) { return done(tx.Abort(ctx)) })
+	return err
+}
+
+func (t *linkTx) Close() error {
+	if t.holder != t.l.r.db {
+		return nil
+	}
+	return t.Tx.Close()
+}
+
+// worldState is what a step may change of the model.
+type worldState struct {
+	m        model
+	sessions []*modelSession
+	copies   []modelSession
+	fresh    int
+}
+
+func (r *versionsRun) state() *worldState {
+	w := &worldState{m: r.m, sessions: slices.Clone(r.sessions), fresh: r.fresh}
+	w.m.order, w.m.refs, w.m.moved, w.m.expired = slices.Clone(r.m.order), maps.Clone(r.m.refs), maps.Clone(r.m.moved), maps.Clone(r.m.expired)
+	w.m.moves = maps.Clone(r.m.moves)
+	for _, m := range r.sessions {
+		c := *m
+		c.work, c.states = m.work.clone(), slices.Clone(m.states)
+		w.copies = append(w.copies, c)
+	}
+	return w
+}
+
+func (r *versionsRun) restore(w *worldState) {
+	r.m, r.sessions, r.fresh = w.m, w.sessions, w.fresh
+	for i, m := range w.sessions {
+		*m = w.copies[i]
+	}
+	*w = *r.state()
+}
+
+// step runs a step. A peer repeats what was not answered.
+func (r *versionsRun) step(run func(*versionsRun, step) error, s step) error {
+	if r.p == nil {
+		return run(r, s)
+	}
+	before := r.state()
+	err := run(r, s)
+	for errors.Is(err, errCut) {
+		r.restore(before)
+		err = run(r, s)
+	}
+	for _, m := range r.sessions {
+		if n := len(m.states); n == 0 || !m.states[n-1].work.equal(m.work) || m.states[n-1].base != m.base {
+			m.states = append(m.states, pastState{m.base, m.work.clone()})
+		}
+	}
+	if err == nil && r.p.off() {
+		return r.takeOver(before)
+	}
+	for _, m := range r.sessions {
+		if m.settled {
+			m.states, m.settled = m.states[len(m.states)-1:], false
+		}
+	}
+	return err
+}
+
+// pastState is a state of a session that may be found after a power cut.
+type pastState struct {
+	base CommitID
+	work content
+}
+
+// kill kills the holder. What it had written is there.
+func (r *versionsRun) kill(step) error { return r.takeOver(nil) }
+
+// powerCut makes the power fail soon.
+func (r *versionsRun) powerCut(s step) error {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.p.left, r.p.cut = 1+s.a%40, rand.New(rand.NewPCG(uint64(s.b), uint64(s.c)))
+	return nil
+}
+
+// takeOver opens the disk in a new holder: after a kill, or with the state before the step in
+// which the power failed.
+func (r *versionsRun) takeOver(before *worldState) error {
+	p, power := r.p, before != nil
+	old, other := r.db, p.other
+	p.mu.Lock()
+	if !power {
+		p.image = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
+	}
+	p.mem, p.image, p.left = p.image, nil, 0
+	p.mu.Unlock()
+	r.o.FS = p.fs()
+	if power {
+		r.peers, p.views, p.lives = [3]*link{}, nil, map[string]bool{}
+	}
+	err := errors.Join(old.Close(), other.Close()) // on the disk of before
+	if err != nil {
+		return err
+	}
+	if r.db, err = Open("db", r.o); err != nil {
+		return err
+	}
+	if p.other, err = Open("other", r.o); err != nil {
+		return err
+	}
+	if power {
+		if err := r.wasBefore(before); err != nil {
+			return err
+		}
+	} else {
+		before = r.state()
+	}
+	all := r.sessions
+	for i, m := range before.sessions {
+		if !slices.Contains(all, m) {
+			*m = before.copies[i]
+			m.left = true
+			all = append(slices.Clip(all), m)
+		}
+	}
+	r.sessions = nil
+	for _, m := range all {
+		i := slices.Index(before.sessions, m)
+		saved := i >= 0 && before.copies[i].saved != nil
+		if err := r.found(m, power, saved); err != nil {
+			return fmt.Errorf("session %v after power %v: %w", m.s.ID(), power, err)
+		}
+	}
+	return nil
+}
+
+// wasBefore finds out whether the disk has the state before or after the last step.
+func (r *versionsRun) wasBefore(before *worldState) error {
+	refs := r.refs()
+	if !maps.Equal(refs, r.m.refs) {
+		if !maps.Equal(refs, before.m.refs) {
+			return fmt.Errorf("after a power cut the refs are %v, neither %v nor %v", refs, before.m.refs, r.m.refs)
+		}
+		r.restore(before)
+		return nil
+	}
+	for id := range r.m.expired {
+		if gone, err := r.db.Expired(bg, id); err != nil {
+			return err
+		} else if !gone && !before.m.expired[id] {
+			r.restore(before)
+			return nil
+		}
+	}
+	return nil
+}
+
+// found compares a session with what it may be in a new holder. saved says that it had a
+// savepoint before the last step.
+func (r *versionsRun) found(m *modelSession, power, saved bool) error {
+	s, err := r.db.Resume(bg, m.s.ID())
+	logged := m.s.tx != nil || m.s.log.on
+	if errors.Is(err, ErrNoRef) {
+		if saved && !m.left || logged && !power && len(m.states) > 1 {
+			return fmt.Errorf("it is lost: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	got := contentsIn(s)
+	at := slices.IndexFunc(m.states, func(c pastState) bool { return c.base == s.Base() && maps.Equal(c.work.keys, got) })
+	switch {
+	case at < 0:
+		return fmt.Errorf("it holds %v, and never did: %v", got, m.states)
+	case !power && logged && at < len(m.states)-1 && !maps.Equal(got, m.work.keys):
+		return fmt.Errorf("it holds %v, want %v", got, m.work.keys)
+	case !power && !logged && !maps.Equal(got, m.saved.keys):
+		return fmt.Errorf("it holds %v, and %v was saved", got, m.saved.keys)
+	}
+	c := m.states[at]
+	stored := c.work.clone()
+	m.base, m.start, m.work, m.saved, m.states, m.left, m.settled = c.base, r.m.commits[c.base].content, c.work.clone(), &stored, []pastState{c}, false, false
+	r.sessions = append(r.sessions, m)
+	if !power && m.s.tx != nil {
+		return s.Close() // the peer resumes it
+	}
+	m.s = s
+	return nil
+}
+
+// contentsIn reads everything that a view lists. An error is a value of its key.
+func contentsIn(v kv.ReadLister) map[string]string {
+	got := map[string]string{}
+	for key, err := range v.List(bg, kv.ListOptions{}) {
+		var b []byte
+		if err == nil {
+			b, err = v.Get(bg, key, kv.All())
+		}
+		if err != nil {
+			b = []byte("error " + err.Error())
+		}
+		got[key] = string(b)
+	}
+	return got
+}
+
+// killPeer kills a peer. Its leases end; its sessions wait for others.
+func (r *versionsRun) killPeer(s step) error {
+	l := r.peers[s.a%len(r.peers)]
+	if l == nil {
+		return nil
+	}
+	r.peers[s.a%len(r.peers)] = nil
+	r.p.views = slices.DeleteFunc(r.p.views, func(h *heldView) bool { return h.l == l })
+	l.end()
+	for _, m := range r.sessions {
+		if tx, ok := m.s.tx.(*linkTx); ok && tx.l == l {
+			if tx.holder == r.db {
+				m.s = tx.Tx.(sessionTx).Session
+				continue
+			}
+			var err error
+			if m.s, err = r.db.Resume(bg, m.s.ID()); err != nil {
+				return err
+			}
+		}
+	}
+	return l.peer.Close()
+}
+
+// cut lets a request of a peer go without an answer.
+func (r *versionsRun) cut(s step) error {
+	l := r.link(s.a)
+	l.left, l.arrives = 1+s.b%3, s.c%2 == 0
+	return nil
+}
+
+// lease opens a version in a peer.
+func (r *versionsRun) lease(s step) error {
+	if len(r.p.views) > 8 {
+		return r.letGo(s)
+	}
+	id := r.commitOf(s.b)
+	l := r.link(s.a)
+	v, err := l.peer.Snapshot(bg, id)
+	if err == nil {
+		r.p.views = append(r.p.views, &heldView{l, v, r.m.commits[id].content.keys})
+	}
+	return err
+}
+
+// look reads a version that a peer has open.
+func (r *versionsRun) look(s step) error {
+	if len(r.p.views) == 0 {
+		return nil
+	}
+	h := r.p.views[s.a%len(r.p.views)]
+	if got := contentsIn(h.v); !maps.Equal(got, h.want) {
+		return fmt.Errorf("a peer reads %v in commit %v, want %v", got, h.v.Commit().ID, h.want)
+	}
+	return nil
+}
+
+// letGo closes a version that a peer has open.
+func (r *versionsRun) letGo(s step) error {
+	if len(r.p.views) == 0 {
+		return nil
+	}
+	i := s.a % len(r.p.views)
+	h := r.p.views[i]
+	r.p.views = slices.Delete(r.p.views, i, i+1)
+	return h.v.Close()
+}
+
+// bulk writes a directory at once.
+func (r *versionsRun) bulk(s step) error {
+	m := r.session(s)
+	if m == nil {
+		return nil
+	}
+	dir, add := fmt.Sprint("d", s.a%3), s.b%2 == 0
+	b, err := m.s.Bulk(bg, dir, add)
+	if err != nil {
+		return err
+	}
+	if !add {
+		m.work.remove(dir + "/")
+	}
+	for i := range 1 + s.b%9 {
+		key, value := fmt.Sprintf("k%d", i*(1+s.c%3)), strings.Repeat(fmt.Sprint(s.c%5), 1+s.a%2*700)
+		if err := b.Set(bg, key, []byte(value)); err != nil {
+			return err
+		}
+		m.work.keys[dir+"/"+key] = value
+	}
+	return b.Finish(bg)
+}
+
+// tag makes a tag, or deletes it.
+func (r *versionsRun) tag(s step) error {
+	name, id := fmt.Sprint("t", s.a%2), r.commitOf(s.b)
+	ref := catalog.TagRef(name)
+	if _, ok := r.m.refs[ref]; ok {
+		if err := r.writer(s).DeleteTag(name); err != nil {
+			return err
+		}
+		r.m.move(ref, CommitID{})
+		return nil
+	}
+	if err := r.writer(s).CreateTag(bg, name, id); err != nil {
+		return err
+	}
+	r.m.move(ref, id)
+	return nil
+}
+
+// exchange pushes a branch to another database, where a commit follows, and pulls that commit.
+func (r *versionsRun) exchange(s step) error {
+	name, to := r.branchOf(s.a), r.branchOf(s.b)
+	head, ok := r.m.refs[catalog.HeadRef(name)]
+	_, err := r.writer(s).Push(bg, r.p.other, TransferOptions{Refs: []RefSpec{{From: name, Force: true}}})
+	if !ok {
+		return expect(err, ErrNoRef)
+	}
+	if err != nil {
+		return err
+	}
+	there, err := r.p.other.Begin(bg, name)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	want := r.m.commits[head].content.clone()
+	if got := contentsIn(there); !maps.Equal(got, want.keys) {
+		return fmt.Errorf("%v was pushed, want %v", got, want.keys)
+	}
+	value := fmt.Sprint("other ", s.c, strings.Repeat("o", s.b%2*700))
+	want.keys["other/k"] = value
+	if err := there.Set(bg, "other/k", []byte(value)); err != nil {
+		return err
+	}
+	c, err := there.Commit(bg, CommitOptions{Message: "other"})
+	if err != nil {
+		return err
+	}
+	if _, err := r.db.Pull(bg, r.p.other, TransferOptions{Refs: []RefSpec{{From: name, To: to, Force: true}}}); err != nil {
+		return err
+	}
+	if c.ID == head {
+		if r.m.refs[catalog.HeadRef(to)] != head {
+			r.m.move(catalog.HeadRef(to), head)
+		}
+		return nil
+	}
+	r.m.move(catalog.HeadRef(to), c.ID)
+	return r.m.add(c, []CommitID{head}, want)
+}
+
+// tidy ends everything, and expects that only what is reachable is left.
+func (r *versionsRun) tidy() error {
+	for i := range r.peers {
+		if err := r.killPeer(step{a: i}); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.db.openSessions() {
+		if err := s.Abort(); err != nil {
+			return err
+		}
+	}
+	list, err := r.db.Sessions(bg)
+	for _, s := range list {
+		err = errors.Join(err, r.db.AbortSession(s.ID))
+	}
+	if err != nil {
+		return err
+	}
+	r.sessions = nil
+	if _, err := r.db.Expire(bg, ExpireOptions{Keep: 1, DropBases: true}); err != nil {
+		return err
+	}
+	if err := r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, 1, true); err != nil {
+		return err
+	}
+	if _, err := r.db.GC(bg, GCOptions{}); err != nil {
+		return err
+	}
+	again, err := r.db.GC(bg, GCOptions{})
+	if err == nil && (again.DeletedPages > 0 || again.FreedBytes > 0 && again.Removed == 0 || again.HeldBytes > again.LiveBytes/10+64<<10) {
+		err = fmt.Errorf("a second collection finds something: %+v", again)
+	}
+	return errors.Join(err, r.p.other.Close())
+}
+
+// away reports whether the peer lives and has not been connected to the present holder.
+func (l *link) away() bool { return l.name != "" && l.r.db.visits.peers[l.name] == nil }
