@@ -507,6 +507,21 @@ func (r *versionsRun) wasBefore(before *worldState) error {
 		r.restore(before)
 		return nil
 	}
+	for ref, moves := range r.m.moves { // a ref may have moved to where it was
+		log := r.db.Reflog
+		name, ok := strings.CutPrefix(ref, catalog.HeadPrefix)
+		if !ok {
+			name, log = strings.TrimPrefix(ref, catalog.TagPrefix), r.db.TagReflog
+		}
+		n := 0
+		for range log(bg, name) {
+			n++
+		}
+		if n != len(moves) && n == len(before.m.moves[ref]) {
+			r.restore(before)
+			return nil
+		}
+	}
 	for id := range r.m.expired {
 		if gone, err := r.db.Expired(bg, id); err != nil {
 			return err

@@ -2,9 +2,7 @@ package txn
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -60,10 +58,13 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	}
 	s.pages.drop(written)
 	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
-	_ = s.dropLog()
+	err := s.dropLog(false)
 	s.log.size = 0
 	s.log.stored, s.log.saved, s.log.guards = digest.Of(rec.Encode()), rec.Work, len(rec.Guards)
-	return nil
+	if err != nil {
+		err = fmt.Errorf("savepoint of session %v: remove its log: %w", s.id, err)
+	}
+	return err
 }
 
 // record is the record of the session with a state of its work.
@@ -98,7 +99,7 @@ func (s *Session) Abort() error {
 		if err := batch.Commit(true); err != nil {
 			return fmt.Errorf("abort session %v: %w", s.id, err)
 		}
-	} else if err := s.dropLog(); err != nil {
+	} else if err := s.dropLog(false); err != nil {
 		return fmt.Errorf("abort session %v: %w", s.id, err) // no record tells that it has ended
 	}
 	s.end()
@@ -136,7 +137,7 @@ func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
-	if err := db.opts.FS.Remove(db.logPath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := db.removeLog(id, true); err != nil {
 		return err
 	}
 	delete(db.unapplied, id)
@@ -145,7 +146,7 @@ func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
 
 // end closes the session; the caller holds mu.
 func (s *Session) end() {
-	_ = s.dropLog()
+	_ = s.dropLog(s.state == sessionCommitting)
 	s.log.size = 0
 	s.state = sessionClosed
 	s.live.Store(nil)

@@ -229,17 +229,35 @@ func (s *Session) logRoom(ctx context.Context) error {
 }
 
 // dropLog removes the log: a savepoint has what it has, or the session has ended. If the
-// file cannot be removed, the record of the session tells that, if there is one or was one.
-// The caller holds mu.
-func (s *Session) dropLog() error {
+// file cannot be removed, or comes back after a power loss, its commit or the record that it
+// names tells that. A log that names neither is removed durably: it would bring the session
+// back after the session has ended. The caller holds mu.
+func (s *Session) dropLog(committed bool) error {
 	if s.log.size > 0 {
-		if err := s.db.opts.FS.Remove(s.db.logPath(s.id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := s.db.removeLog(s.id, !committed && s.log.stored.IsZero()); err != nil {
 			return err
 		}
 		s.db.ended.removed(s.id)
 	}
 	s.log.size = 0
 	return nil
+}
+
+// removeLog removes the log of a session, if there is one.
+func (db *DB) removeLog(id SessionID, durably bool) error {
+	fs, path := db.opts.FS, db.logPath(id)
+	err := fs.Remove(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !durably {
+		return err
+	}
+	d, err := fs.OpenDir(fs.PathDir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // recoverLogs applies the logs that a killed process left. Those that cannot be applied now, as
@@ -300,7 +318,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	if err != nil {
 		return err
 	}
-	return db.opts.FS.Remove(db.logPath(id))
+	return db.removeLog(id, true)
 }
 
 // readLog reads a log. It returns no entries if the session has ended, or has a later

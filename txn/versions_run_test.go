@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -35,6 +37,7 @@ type modelSession struct {
 	base        CommitID
 	start, work content
 	saved       *content
+	refreshed   bool
 
 	// Of a history with processes: the states since the last savepoint, whether that is
 	// this step's, and whether the session was ended in the step before the power failed.
@@ -273,7 +276,7 @@ func (r *versionsRun) refresh(s step) error {
 	if err := expect(m.s.Refresh(bg, nil), want); err != nil || want != nil {
 		return err
 	}
-	m.base, m.start, m.work = head, r.m.commits[head].content, merged.clone()
+	m.base, m.start, m.work, m.refreshed = head, r.m.commits[head].content, merged.clone(), true
 	// What is stored has the old base until the next savepoint.
 	if m.saved != nil {
 		saved := m.work.clone()
@@ -293,7 +296,18 @@ func (r *versionsRun) put(s step, key string) error {
 		value = strings.Repeat(value, 600) // in a pack
 	}
 	m.work.keys[key] = value
-	return m.s.Set(bg, key, []byte(value))
+	return m.write(key, func() error { return m.s.Set(bg, key, []byte(value)) })
+}
+
+// write writes a key. A refresh may have changed a value that a peer has read: then the peer
+// reads it again.
+func (m *modelSession) write(key string, do func() error) error {
+	err := do()
+	if changed := (*ChangedError)(nil); m.refreshed && errors.As(err, &changed) {
+		_, _ = m.s.Get(bg, key, kv.All())
+		err = do()
+	}
+	return err
 }
 
 // both writes the same bytes to one key in all sessions of a branch. A chunk is
@@ -325,7 +339,7 @@ func (r *versionsRun) drop(s step, key string) error {
 		return nil
 	}
 	delete(m.work.keys, key)
-	return m.s.Delete(bg, key)
+	return m.write(key, func() error { return m.s.Delete(bg, key) })
 }
 
 func (r *versionsRun) move(s step) error {
