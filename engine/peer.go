@@ -17,6 +17,18 @@ func (db *DB) PageSource() txn.Remote { return db.store.Remote() }
 // ReadOnly reports whether the DB refuses writes.
 func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 
+// Renew opens a version by [txn.Visit.Renew], or as Snapshot does if v is nil.
+func (db *DB) Renew(ctx context.Context, v *txn.Visit, id txn.CommitID) (*Snapshot, error) {
+	if v == nil {
+		return db.Snapshot(ctx, id)
+	}
+	s, err := v.Renew(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return db.snapshot(s), nil
+}
+
 // other is [txn.Options].Other.
 func (o *Options) other(ctx context.Context, dir string) (*txn.DB, func() error, error) {
 	to := *o

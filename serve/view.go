@@ -120,10 +120,20 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 	}
 	var v *View
 	err = s.db.OpenAt(ctx, rev, func(id txn.CommitID) (err error) {
-		v, err = s.views.get(ctx, s.db, id)
+		v, err = s.views.get(id, func() (*engine.Snapshot, error) { return s.db.Snapshot(ctx, id) })
 		return err
 	})
 	return v, err
+}
+
+// Renew opens a version that a peer of a database leases anew in a visit, or without one if
+// visit is nil.
+func (t *Table) Renew(ctx context.Context, name string, visit *txn.Visit, id txn.CommitID) (*View, error) {
+	s, err := t.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.views.get(id, func() (*engine.Snapshot, error) { return s.db.Renew(ctx, visit, id) })
 }
 
 // View is the session for reading. With the release of its view a session ends that is
@@ -189,12 +199,12 @@ func (k *kept) in(format zarr.Version) (*engine.Converted, error) {
 }
 
 // get returns the version with that id, and keeps it open when it is released.
-func (v *views) get(ctx context.Context, db *engine.DB, id txn.CommitID) (*View, error) {
+func (v *views) get(id txn.CommitID, open func() (*engine.Snapshot, error)) (*View, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	e, ok := v.open[id]
 	if !ok {
-		snap, err := db.Snapshot(ctx, id)
+		snap, err := open()
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,6 @@ type ExpireReport struct {
 // Expire marks the versions that the options let go. Heads, tags, bases
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
-// It is [ErrPeersAway] in the cases in which GC is.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	if db.peer != nil {
 		db.letGo()
@@ -81,9 +80,6 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	}
 	e := newExpiry(db, o)
 	err := db.checkPins()
-	if err == nil && !o.DryRun {
-		err = db.awaitPeers(ctx)
-	}
 	if err == nil {
 		err = e.look(ctx)
 	}

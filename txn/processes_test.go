@@ -123,9 +123,11 @@ func (l *link) connect() error {
 		return fmt.Errorf("visit of %q: %+v, %w", l.name, visit, err)
 	}
 	for k := range l.leases {
-		if k.Lease, err = visit.Renew(bg, k.id); err != nil {
+		at, err := visit.Renew(bg, k.id)
+		if err != nil {
 			return err
 		}
+		k.Lease = lease{at}
 	}
 	visit.Begin()
 	l.visit, l.name = visit, visit.Name
@@ -411,6 +413,9 @@ func (r *versionsRun) step(run func(*versionsRun, step) error, s step) error {
 	err := run(r, s)
 	for errors.Is(err, errCut) {
 		r.restore(before)
+		for _, m := range r.sessions {
+			m.unread = true
+		}
 		err = run(r, s)
 	}
 	for _, m := range r.sessions {

@@ -37,7 +37,7 @@ type modelSession struct {
 	base        CommitID
 	start, work content
 	saved       *content
-	refreshed   bool
+	unread      bool // values may have changed since a peer has read them
 
 	// Of a history with processes: the states since the last savepoint, whether that is
 	// this step's, and whether the session was ended in the step before the power failed.
@@ -276,7 +276,7 @@ func (r *versionsRun) refresh(s step) error {
 	if err := expect(m.s.Refresh(bg, nil), want); err != nil || want != nil {
 		return err
 	}
-	m.base, m.start, m.work, m.refreshed = head, r.m.commits[head].content, merged.clone(), true
+	m.base, m.start, m.work, m.unread = head, r.m.commits[head].content, merged.clone(), true
 	// What is stored has the old base until the next savepoint.
 	if m.saved != nil {
 		saved := m.work.clone()
@@ -299,11 +299,11 @@ func (r *versionsRun) put(s step, key string) error {
 	return m.write(key, func() error { return m.s.Set(bg, key, []byte(value)) })
 }
 
-// write writes a key. A refresh may have changed a value that a peer has read: then the peer
-// reads it again.
+// write writes a key. A refresh, or a request that was not answered, may have changed a value
+// that a peer has read: then the peer reads the value again.
 func (m *modelSession) write(key string, do func() error) error {
 	err := do()
-	if changed := (*ChangedError)(nil); m.refreshed && errors.As(err, &changed) {
+	if changed := (*ChangedError)(nil); m.unread && errors.As(err, &changed) {
 		_, _ = m.s.Get(bg, key, kv.All())
 		err = do()
 	}

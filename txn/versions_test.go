@@ -210,11 +210,7 @@ func (r *versionsRun) expire(s step) error {
 		return nil // nothing would stay
 	}
 	keep, drop := 1+s.a%6, s.b%2 == 0
-	err := r.whenAllAreHere(func() error {
-		_, err := r.writer(s).Expire(bg, ExpireOptions{Keep: keep, DropBases: drop})
-		return err
-	})
-	if err != nil {
+	if _, err := r.writer(s).Expire(bg, ExpireOptions{Keep: keep, DropBases: drop}); err != nil {
 		return err
 	}
 	for _, m := range r.sessions {

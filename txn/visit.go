@@ -21,7 +21,7 @@ import (
 // locked while the peer lives:
 //
 //	first holder  makes and locks peers/NAME, and gives the peer the descriptor
-//	next holder   finds peers/NAME locked: [DB.Expire] and [DB.GC] wait for a visit of the peer
+//	next holder   finds peers/NAME locked: [DB.GC] waits for a visit of the peer
 //	peer          visits with NAME, and renews its leases, also those of versions that expired
 //
 // The system releases the lock when the peer ends, even if the peer is killed.
@@ -33,7 +33,7 @@ const peersDir = "peers"
 // they read may be among it. The error names the processes.
 var ErrPeersAway = errors.New("txn: processes that read the database have not come back to it since the process that had it open ended; continue or end them")
 
-// peersTime is how long Expire and GC wait for peers.
+// peersTime is how long GC waits for peers.
 var peersTime = 5 * time.Second // tests change it
 
 // visits are the peers of a database. The zero value has none.
@@ -110,17 +110,17 @@ func (db *DB) peerLives(name string) bool {
 	return pack.LockedElsewhere(f)
 }
 
-// Renew leases a version that the peer had leased before this visit. The version may have
+// Renew opens a version that the peer had leased before this visit. The version may have
 // expired: nothing was collected without the peer.
-func (v *Visit) Renew(ctx context.Context, id CommitID) (Lease, error) {
+func (v *Visit) Renew(ctx context.Context, id CommitID) (*Snapshot, error) {
 	if v.File != nil {
-		return source{v.db}.Lease(ctx, id.String())
+		return v.db.Snapshot(ctx, id)
 	}
 	c, err := v.db.Lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return lease{&Snapshot{db: v.db, commit: c, close: v.db.hold(c.Root)}}, nil
+	return &Snapshot{db: v.db, commit: c, close: v.db.hold(c.Root)}, nil
 }
 
 // Begin says that all leases are renewed. It releases those of earlier visits.
@@ -176,17 +176,18 @@ func (db *DB) forgetPeer(name string) {
 
 // awaitPeers waits until the leases of all peers that live are renewed.
 func (db *DB) awaitPeers(ctx context.Context) error {
-	for begun := time.Now(); ; {
+	late := time.After(peersTime)
+	for {
 		away, err := db.peersAway()
 		if err != nil || len(away) == 0 {
 			return err
 		}
-		if time.Since(begun) >= peersTime {
-			return fmt.Errorf("%w: %s", ErrPeersAway, strings.Join(away, ", "))
-		}
+		err = fmt.Errorf("%w: %s", ErrPeersAway, strings.Join(away, ", "))
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w (%w)", err, ctx.Err())
+		case <-late:
+			return err
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -34,6 +34,9 @@ type DialOptions struct {
 	// before has ended. It makes one try; [Handover] says when the next one follows.
 	// nil connects to the same socket again.
 	Redial func(ctx context.Context) (net.Conn, error)
+
+	// find connects to the process that has the database open, if there is one; default Redial.
+	find func(ctx context.Context) (net.Conn, error)
 }
 
 // Client is a connection to the process that has a database open. It connects
@@ -41,13 +44,17 @@ type DialOptions struct {
 // readable, and a session without lost writes continues. Safe for concurrent
 // use.
 type Client struct {
-	o    DialOptions
-	busy chan struct{} // has room for the goroutine that connects again
+	o        DialOptions
+	busy     chan struct{}   // has room for the goroutine that connects again
+	visiting chan struct{}   // has room for the goroutine that visits a database
+	open     context.Context // ends when the client is closed
+	end      func()
 
 	mu     sync.Mutex
 	l      *link
 	closed bool
 	leases map[*lease]struct{} // renewed on each new connection
+	peers  map[string]peerFile // by database
 
 	recalls sync.Mutex
 	letGo   []*func() // give files of packs back
@@ -73,7 +80,11 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o, busy: make(chan struct{}, 1)}
+	c := &Client{o: *o, busy: make(chan struct{}, 1), visiting: make(chan struct{}, 1), peers: map[string]peerFile{}}
+	c.open, c.end = context.WithCancel(context.Background())
+	if c.o.find == nil {
+		c.o.find = c.o.Redial
+	}
 	if c.o.Version == "" {
 		c.o.Version = Version()
 	}
@@ -82,6 +93,7 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 	}
 	var err error
 	if c.l, err = newLink(ctx, conn, c); err != nil {
+		c.end()
 		c.leave()
 		return nil, err
 	}
@@ -139,6 +151,10 @@ func (c *Client) Close() error {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
+		c.end()
+		for _, p := range c.peers { // before the connection ends, so that the server need not keep anything
+			_ = p.file.Close()
+		}
 		c.l.close(txn.ErrClosed)
 		c.leave()
 	}

@@ -28,6 +28,7 @@ type conn struct {
 	files bool // the client takes descriptors
 
 	version string // of the client
+	pid     int
 
 	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends
 	cancel context.CancelCauseFunc
@@ -39,7 +40,8 @@ type conn struct {
 	rest    func()        // closes idle
 	running map[uint32]context.CancelFunc
 	views   map[uint32]*view
-	last    uint32 // handle
+	last    uint32                // handle
+	visits  map[string]*txn.Visit // by database
 
 	metas   share // of requests
 	bodies  share // of requests and replies
@@ -104,6 +106,7 @@ func (c *conn) serve() {
 	c.metas.close()
 	c.bodies.close()
 	c.blocks.close()
+	c.endVisits()
 	for _, v := range c.views {
 		v.View.Release()
 	}
@@ -177,7 +180,7 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
-	c.version, c.greeted = theirs.Version, true
+	c.version, c.pid, c.greeted = theirs.Version, theirs.PID, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {

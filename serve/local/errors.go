@@ -54,6 +54,7 @@ var codes = []struct {
 	{"conflict", txn.ErrConflict},
 	{"other_root", txn.ErrOtherRoot},
 	{"collecting", txn.ErrCollecting},
+	{"peers_away", txn.ErrPeersAway},
 	{"not_backup", txn.ErrNotBackup},
 	{"not_database", txn.ErrNotDatabase},
 	{"locked", engine.ErrLocked},

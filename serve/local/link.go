@@ -43,6 +43,7 @@ type link struct {
 	bye     bool                        // the server ended in order: it answered all that it began
 	saved   []string                    // sessions that the server left at savepoints
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
+	visited map[string]bool             // databases; under client.visiting
 }
 
 // newLink says hello.
@@ -50,7 +51,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	l := &link{
 		client: client,
 		w:      wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{},
-		woken: make(chan struct{}, 1), ended: make(chan struct{}),
+		woken: make(chan struct{}, 1), ended: make(chan struct{}), visited: map[string]bool{},
 	}
 	if u, ok := c.(*net.UnixConn); ok {
 		uid, known, err := peer(u)
@@ -178,6 +179,7 @@ func (l *link) receive() {
 		}
 	}
 	close(l.ended)
+	go l.client.rejoin()
 }
 
 // failure is what a caller met that received.

@@ -20,7 +20,7 @@ import (
 // Some tests need a second process: this one, run again with a role.
 const roleVariable = "ZARRDB_TEST_ROLE"
 
-var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver, "load": loadClients, "killed": killedClient}
+var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver, "load": loadClients, "killed": killedClient, "keeper": keepVersion}
 
 func playRole(role string) {
 	if err := roles[role](os.Args[1:]); err != nil {
@@ -142,6 +142,38 @@ func readForEver(args []string) error {
 			}
 		}
 	})
+}
+
+// keepVersion opens a version, of which it reads nothing, until it is told to.
+func keepVersion(args []string) error {
+	c, err := DialDir(bg, args[0], nil)
+	if err != nil {
+		return err
+	}
+	p, err := c.Peer("", nil)
+	if err != nil {
+		return err
+	}
+	v, err := p.At(bg, "")
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	for lineOf(os.Stdin) != "" {
+		h := sha256.New()
+		for key, err := range v.List(bg, kv.ListOptions{}) {
+			var b []byte
+			if err == nil {
+				b, err = v.Get(bg, key, kv.All())
+			}
+			if err != nil {
+				return err
+			}
+			h.Write(b)
+		}
+		fmt.Printf("%x\n", h.Sum(nil))
+	}
+	return nil
 }
 
 // serveForEver holds the database in a directory until standard input ends.

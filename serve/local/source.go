@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -74,6 +73,9 @@ type lease struct {
 func (s source) Lease(ctx context.Context, rev string) (txn.Lease, error) {
 	out := &lease{c: s.c, db: s.db}
 	err := s.c.again(ctx, func(l *link) error {
+		if err := s.c.visitOnce(ctx, l, s.db); err != nil {
+			return err
+		}
 		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: s.db, Rev: rev})
 		if err != nil {
 			return err
@@ -102,29 +104,6 @@ func (c *Client) keep(k *lease) error {
 		c.leases = map[*lease]struct{}{}
 	}
 	c.leases[k] = struct{}{}
-	return nil
-}
-
-// renew leases every version again on a new connection, before other requests use it.
-func (c *Client) renew(ctx context.Context, l *link) error {
-	c.mu.Lock()
-	leases := slices.Collect(maps.Keys(c.leases))
-	c.mu.Unlock()
-	for _, k := range leases {
-		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: k.db, Rev: k.commit.ID.String()})
-		if err == nil && commitID(in.ID) != k.commit.ID { // a branch has this name
-			err = fmt.Errorf("commit %s: %w", k.commit.ID.Short(), txn.ErrNoRef)
-		}
-		if err != nil && (errors.Is(err, ErrGone) || ctx.Err() != nil) {
-			return err
-		}
-		if c.renewed(k, l, in.View, err) || err != nil {
-			continue
-		}
-		if err := l.closeView(in.View); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

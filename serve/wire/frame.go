@@ -117,6 +117,7 @@ const (
 	OpStage                      // Stage with pages in the body, nothing
 	OpSwap                       // Stat with roots in the body, nothing
 	OpShare                      // from the server: Share
+	OpVisit                      // Visit, Visited and perhaps a descriptor
 	numOps
 )
 
@@ -125,7 +126,7 @@ var opNames = [numOps]string{
 	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
 	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
-	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share",
+	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit",
 }
 
 func (o Op) String() string {

@@ -47,6 +47,32 @@ type Share struct {
 	Processes int `json:"processes"`
 }
 
+// Visit begins the use of a database by a client that leases versions. It is the first request
+// of the client about the database that leases.
+type Visit struct {
+	Database string `json:"database,omitempty"`
+	// Peer is the name that the client got in an earlier visit, "" in its first one.
+	Peer string `json:"peer,omitempty"`
+	// Versions are the ids of the commits that the client has leased.
+	Versions []string `json:"versions,omitempty"`
+}
+
+// Visited answers a Visit. If Peer is another name than that of the client, a descriptor comes
+// with it, which the client closes when it ends: versions are kept for it until then. Peer is
+// "" if versions are kept for the connection only.
+type Visited struct {
+	Peer string `json:"peer,omitempty"`
+	// Leases are those of the versions, in their order.
+	Leases []Renewed `json:"leases,omitempty"`
+}
+
+// Renewed is the lease of one version, or why there is none.
+type Renewed struct {
+	View uint32 `json:"view,omitempty"`
+	// Failure is a [Failure].
+	Failure json.RawMessage `json:"failure,omitempty"`
+}
+
 // Bye announces that the server ends the connection.
 type Bye struct {
 	// Saved are the sessions of this connection, each stored at a savepoint.

@@ -1,0 +1,139 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+)
+
+// A client that leases versions visits each server of the database: it gets a file that is locked
+// while the client lives, or names itself, and leases its versions again. Until then, a new
+// server collects nothing. So the client looks for the next server at once; see txn.DB.Visit.
+
+// peerFile is the file of a client, for one database.
+type peerFile struct {
+	name string
+	file *os.File
+}
+
+// visitOnce visits a database, unless that was done on this connection.
+func (c *Client) visitOnce(ctx context.Context, l *link, db string) error {
+	select {
+	case c.visiting <- struct{}{}:
+		defer func() { <-c.visiting }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if l.visited[db] {
+		return nil
+	}
+	_, err := c.visit(ctx, l, db, nil)
+	if errors.Is(err, errors.ErrUnsupported) { // an earlier version
+		err = nil
+	}
+	l.visited[db] = err == nil
+	return err
+}
+
+// visit begins the use of a database on a connection, and leases versions again.
+func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease) (out wire.Visited, err error) {
+	c.mu.Lock()
+	was := c.peers[db]
+	c.mu.Unlock()
+	in := wire.Visit{Database: db, Peer: was.name}
+	for _, k := range leases {
+		in.Versions = append(in.Versions, k.commit.ID.String())
+	}
+	meta, err := json.Marshal(&in)
+	if err != nil {
+		return out, err
+	}
+	f, err := l.call(ctx, &wire.Frame{Op: wire.OpVisit, Meta: meta}, false)
+	if err != nil {
+		return out, err
+	}
+	defer f.Close()
+	if err := wire.ParseJSON(f.Op, f.Meta, &out); err != nil {
+		return out, err
+	}
+	if len(out.Leases) != len(leases) {
+		return out, fmt.Errorf("%w: %d leases where %d were asked for", wire.ErrProtocol, len(out.Leases), len(leases))
+	}
+	if out.Peer == was.name || len(f.Files) != 1 {
+		return out, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return out, nil
+	}
+	if was.file != nil {
+		_ = was.file.Close()
+	}
+	c.peers[db] = peerFile{out.Peer, f.Files[0]}
+	f.Files = nil
+	return out, nil
+}
+
+// renew visits every database again on a new connection, before other requests use it.
+func (c *Client) renew(ctx context.Context, l *link) error {
+	c.mu.Lock()
+	leases := map[string][]*lease{}
+	for db := range c.peers {
+		leases[db] = nil
+	}
+	for k := range c.leases {
+		leases[k.db] = append(leases[k.db], k)
+	}
+	c.mu.Unlock()
+	for db, list := range leases {
+		out, err := c.visit(ctx, l, db, list)
+		if err != nil {
+			return err
+		}
+		l.visited[db] = true
+		for i, in := range out.Leases {
+			var lost error
+			if in.Failure != nil {
+				lost = remote(in.Failure)
+			}
+			if c.renewed(list[i], l, in.View, lost) || lost != nil {
+				continue
+			}
+			if err := l.closeView(in.View); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rejoin connects to the next server when the connection has ended, if the client has a file:
+// until then, that server collects nothing. It takes no database over.
+func (c *Client) rejoin() {
+	for pause := time.Millisecond; ; pause = min(2*pause, maxRejoin) {
+		c.mu.Lock()
+		due := !c.closed && len(c.peers) > 0 && c.l.over()
+		c.mu.Unlock()
+		if !due {
+			return
+		}
+		if conn, err := c.o.find(c.open); err == nil {
+			_ = conn.Close()
+			_, _ = c.link(c.open) // if it fails, the next try follows
+		}
+		select {
+		case <-c.open.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// maxRejoin is the longest pause between two looks for a server.
+const maxRejoin = 500 * time.Millisecond
