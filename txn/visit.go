@@ -209,22 +209,22 @@ func (db *DB) peersAway() (away []string, err error) {
 		case !db.peerLives(name):
 			db.forgetPeer(name)
 		case p == nil:
-			away = append(away, db.describePeer(fs.PathJoin(dir, name)))
+			away = append(away, db.describePeer(name))
 		}
 	}
 	return away, err
 }
 
 // describePeer reads the file of a peer.
-func (db *DB) describePeer(path string) string {
-	f, err := db.opts.FS.Open(path)
+func (db *DB) describePeer(name string) string {
+	f, err := db.opts.FS.Open(db.opts.FS.PathJoin(db.dir, peersDir, name))
 	if err != nil {
-		return path
+		return name
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, 200))
 	if err != nil || len(b) == 0 {
-		return path
+		return name
 	}
 	return string(b)
 }

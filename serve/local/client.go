@@ -34,9 +34,6 @@ type DialOptions struct {
 	// before has ended. It makes one try; [Handover] says when the next one follows.
 	// nil connects to the same socket again.
 	Redial func(ctx context.Context) (net.Conn, error)
-
-	// find connects to the process that has the database open, if there is one; default Redial.
-	find func(ctx context.Context) (net.Conn, error)
 }
 
 // Client is a connection to the process that has a database open. It connects
@@ -82,9 +79,6 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
 	c := &Client{o: *o, busy: make(chan struct{}, 1), visiting: make(chan struct{}, 1), peers: map[string]peerFile{}}
 	c.open, c.end = context.WithCancel(context.Background())
-	if c.o.find == nil {
-		c.o.find = c.o.Redial
-	}
 	if c.o.Version == "" {
 		c.o.Version = Version()
 	}

@@ -104,7 +104,7 @@ func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedEr
 		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
 		defer func() { *told = !slow.Stop() }()
 	}
-	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share, find: j.find})
+	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share})
 	if err != nil {
 		return nil, err
 	}
@@ -189,18 +189,6 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", j.socket)
-}
-
-// find connects to the process that has the database open, if it serves the database.
-func (j *joint) find(ctx context.Context) (net.Conn, error) {
-	sockets, err := Sockets(j.dir)
-	for _, socket := range sockets {
-		var conn net.Conn
-		if conn, err = Connect(ctx, socket); err == nil {
-			return conn, nil
-		}
-	}
-	return nil, err
 }
 
 // jointSource is the source of a peer that leaves the process which has the database open

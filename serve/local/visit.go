@@ -3,9 +3,9 @@ package local
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -33,10 +33,6 @@ func (c *Client) visitOnce(ctx context.Context, l *link, db string) error {
 		return nil
 	}
 	_, err := c.visit(ctx, l, db, nil)
-	if errors.Is(err, errors.ErrUnsupported) { // an earlier version
-		err = nil
-	}
-	l.visited[db] = err == nil
 	return err
 }
 
@@ -64,6 +60,7 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 	if len(out.Leases) != len(leases) {
 		return out, fmt.Errorf("%w: %d leases where %d were asked for", wire.ErrProtocol, len(out.Leases), len(leases))
 	}
+	l.visited[db] = true
 	if out.Peer == was.name || len(f.Files) != 1 {
 		return out, nil
 	}
@@ -96,7 +93,6 @@ func (c *Client) renew(ctx context.Context, l *link) error {
 		if err != nil {
 			return err
 		}
-		l.visited[db] = true
 		for i, in := range out.Leases {
 			var lost error
 			if in.Failure != nil {
@@ -123,8 +119,7 @@ func (c *Client) rejoin() {
 		if !due {
 			return
 		}
-		if conn, err := c.o.find(c.open); err == nil {
-			_ = conn.Close()
+		if c.served() {
 			_, _ = c.link(c.open) // if it fails, the next try follows
 		}
 		select {
@@ -133,6 +128,18 @@ func (c *Client) rejoin() {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// served reports whether a process serves the database, as far as this is known.
+func (c *Client) served() bool {
+	sockets, err := Sockets(c.o.Dir)
+	return c.o.Dir == "" || err == nil && slices.ContainsFunc(sockets, func(socket string) bool {
+		conn, err := Connect(c.open, socket)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
 }
 
 // maxRejoin is the longest pause between two looks for a server.
