@@ -127,7 +127,7 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 	case err != nil:
 	case p.db.opts.ReadOnly && Changes(name, b):
 		err = kv.ErrReadOnly
-	case p.asks == nil:
+	case p.remote == nil:
 		err = fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	default:
 		err = p.db.check()
@@ -144,7 +144,7 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 			}
 		}
 	}
-	if b, err = p.asks.Ask(ctx, name, b, progress); err == nil {
+	if b, err = p.remote.Ask(ctx, name, b, progress); err == nil {
 		err = json.Unmarshal(b, &out)
 	}
 	return out, err

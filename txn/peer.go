@@ -18,19 +18,15 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
-// asker is the part of a [Remote] that runs requests.
-type asker interface {
-	Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error)
-}
-
 // peer is the part of a DB that reads through a source in place of an index, because another
 // process has the database open.
 type peer struct {
 	Source
 	remote Remote // nil if the peer only reads
-	asks   asker  // nil if nothing can be asked for
 	db     *DB
 	stop   func() // being recalled
+
+	sessions map[*Session]struct{} // that are open; under db.mu
 
 	mu      sync.Mutex
 	answers [2]ancestry // of Ancestors, the last answer first
@@ -58,9 +54,8 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts.Durability = DurabilitySync // nothing waits here
 	packs := pack.Borrow(&pack.Options{FS: opts.FS, VerifyReads: opts.VerifyReads}, opts.FS.PathJoin(dir, packDir), src.Pack)
 	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: packs}
-	db.peer = &peer{Source: src, db: db}
+	db.peer = &peer{Source: src, db: db, sessions: map[*Session]struct{}{}}
 	db.peer.remote, _ = src.(Remote)
-	db.peer.asks, _ = src.(asker)
 	db.identity = id
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -67,6 +68,7 @@ func (p *peer) session(tx Tx) *Session {
 		pages: pages, space: p.db.space.With(batched{pages}),
 	}
 	s.told()
+	p.register(s)
 	return s
 }
 
@@ -193,16 +195,29 @@ func (s *Session) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, 
 		}
 		s.life = from.Life
 		to, err := fn(from.Work)
-		if err != nil || to == from.Work {
-			return err
+		if err == nil && to == from.Work {
+			return nil
 		}
-		if err = s.stage(ctx, to); err == nil {
+		if err == nil {
+			err = s.stage(ctx, to)
+		}
+		if err == nil {
 			err = s.swapped(ctx, from, to)
 		}
-		if !errors.Is(err, ErrOtherRoot) || try == maxSwaps {
+		if err == nil || try == maxSwaps || !s.outdated(ctx, from, err) {
 			return err
 		}
 	}
+}
+
+// outdated reports whether a change failed because the session has another working root than
+// from. Pages of a root end with the process that had the session open.
+func (s *Session) outdated(ctx context.Context, from Roots, err error) bool {
+	if !errors.Is(err, fault.ErrCorrupt) {
+		return errors.Is(err, ErrOtherRoot)
+	}
+	now, failed := s.tx.Roots(ctx)
+	return failed == nil && now.Life != from.Life
 }
 
 // swapped puts a root in place. What is known of keys that this changes is changed too.

@@ -283,3 +283,122 @@ func TestPeerSendsPagesTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// restarting is a database that is opened again before one of the requests about a session, as by
+// the next process after the one before was killed.
+type restarting struct {
+	Remote
+	t      *testing.T
+	o      *Options
+	db     *DB
+	before int // so many requests are left
+}
+
+type restartingTx struct {
+	Tx
+	r *restarting
+}
+
+func (r *restarting) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
+	tx, err := r.Remote.Begin(ctx, o)
+	if err == nil {
+		err = tx.(sessionTx).Log(ctx)
+	}
+	return &restartingTx{tx, r}, err
+}
+
+func (x *restartingTx) request() Tx {
+	r := x.r
+	if r.before--; r.before == 0 {
+		id := x.Info().ID
+		if err := r.db.Close(); err != nil {
+			r.t.Fatal(err)
+		}
+		var err error
+		if r.db, err = Open("db", r.o); err == nil {
+			r.Remote = r.db.Remote()
+			if x.Tx, err = r.Resume(bg, id); err == nil {
+				err = x.Tx.(sessionTx).Log(bg)
+			}
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return x.Tx
+}
+
+func (x *restartingTx) Roots(ctx context.Context) (Roots, error) { return x.request().Roots(ctx) }
+func (x *restartingTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+	return x.request().Pages(ctx, names)
+}
+func (x *restartingTx) Stage(ctx context.Context, pages [][]byte) error {
+	return x.request().Stage(ctx, pages)
+}
+func (x *restartingTx) Swap(ctx context.Context, from Roots, to Root) error {
+	return x.request().Swap(ctx, from, to)
+}
+
+// A change whose pages a peer makes takes place once, whichever request finds another process.
+func TestPeerSwapsInAnotherProcess(t *testing.T) {
+	long := strings.Repeat("long", 500)
+	for before := 1; ; before++ {
+		o := testOptions(vfs.NewMem())
+		o.Policy = toyPolicy{}
+		db := openTest(t, o)
+		r := &restarting{db.Remote(), t, o, db, 0}
+		to := testOptions(nil)
+		to.Policy = toyPolicy{}
+		p := NewPeer("db", db.Identity(), r, to)
+		s := mustBegin(t, p)
+		set(t, s, map[string]string{"g/.zarray": "f=c/:/:1 array", "g/c/0": long, "g/c/1": "short"})
+		r.before = before
+		if err := s.Copy(bg, nil, "g", "h"); err != nil {
+			t.Fatalf("restarted before request %d: %v", before, err)
+		}
+		ended := r.before > 0
+		r.before = 0
+		for key, want := range map[string]string{"g/c/0": long, "h/c/0": long, "h/c/1": "short"} {
+			if b, err := kv.Get(bg, s, key); err != nil || string(b) != want {
+				t.Errorf("restarted before request %d: %s: %d bytes, %v", before, key, len(b), err)
+			}
+		}
+		if err := errors.Join(s.Abort(), p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		closeChecked(t, r.db)
+		if ended {
+			t.Logf("%d requests", before-1)
+			return
+		}
+	}
+}
+
+// Sessions of a peer count in the memory of the process.
+func TestPeerSessionsCount(t *testing.T) {
+	o := testOptions(nil)
+	o.Policy = toyPolicy{}
+	p := writingPeer(t, openOnDisk(t, o), 0)
+	s, other := mustBegin(t, p), mustBegin(t, p)
+	b, err := s.Bulk(bg, "g", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2000 {
+		if err := b.Set(bg, fmt.Sprintf("k%04d", i), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.node.Flush(bg); err != nil {
+		t.Fatal(err)
+	}
+	if n, bytes := p.memory.sessions.Load(), p.sessionUse(); n != 2 || bytes == 0 {
+		t.Errorf("%d sessions with %d bytes", n, bytes)
+	}
+	if err := errors.Join(s.Abort(), other.Abort()); err != nil {
+		t.Fatal(err)
+	}
+	if n, bytes := p.memory.sessions.Load(), p.sessionUse(); n != 0 || bytes != 0 {
+		t.Errorf("%d sessions with %d bytes after the end", n, bytes)
+	}
+}

@@ -18,8 +18,8 @@ import (
 // the [Source]; what changes the database happens in that process:
 //
 //	peer                                            process with the lock
-//	Session ── Set, Apply, Stage and Swap, Commit ──▶ Tx: the session itself
-//	DB      ── Ask: branches, merges, care ────────▶ DB.Answer
+//	Session ── SetIf, Apply, Stage and Swap, Commit ──▶ Tx: the session itself
+//	DB      ── Ask: branches, merges, care ──────────▶ DB.Answer
 //
 // All methods are safe for concurrent use.
 type Remote interface {

@@ -25,11 +25,25 @@ func (db *DB) register(s *Session) error {
 	return nil
 }
 
+// register notes a session of the peer, which may have several with one id.
+func (p *peer) register(s *Session) {
+	p.db.mu.Lock()
+	defer p.db.mu.Unlock()
+	p.sessions[s] = struct{}{}
+	p.db.memory.sessions.Add(1)
+}
+
 func (db *DB) unregister(s *Session) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.sessions[s.id] == s {
+	open := db.sessions[s.id] == s
+	if open {
 		delete(db.sessions, s.id)
+	} else if db.peer != nil {
+		_, open = db.peer.sessions[s]
+		delete(db.peer.sessions, s)
+	}
+	if open {
 		db.memory.sessions.Add(-1)
 	}
 }
@@ -39,6 +53,9 @@ func (db *DB) unregister(s *Session) {
 func (db *DB) openSessions() []*Session {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if db.peer != nil {
+		return slices.Collect(maps.Keys(db.peer.sessions))
+	}
 	return slices.Collect(maps.Values(db.sessions))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -78,6 +79,9 @@ func (s source) Ask(ctx context.Context, name string, in []byte, progress func(r
 		}
 		<-l.ended
 		begun := errors.Is(err, ErrUnknown) && name != txn.AskAbortSession
+		if begun {
+			err = fmt.Errorf("%w; look whether it took place before you repeat it", err)
+		}
 		if begun || n >= reconnects || ctx.Err() != nil {
 			return nil, err
 		}

@@ -142,6 +142,44 @@ func TestPullBetweenHolders(t *testing.T) {
 	}
 }
 
+// If the process that has the source of a transfer open is killed, the process that reads the
+// source takes its place.
+func TestJoinTakesOver(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "from.zdb")
+	h := hold(t, dir, nil)
+	want := put(t, h.db, map[string][]byte{"k": random(1, 80_000)})
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	child := start(t, "opener", dir)
+	if got := child.line(t); got != "open" {
+		t.Fatal(got)
+	}
+	o := &engine.Options{ReadOnly: true}
+	_, err := engine.Open(bg, dir, o)
+	var held *engine.LockedError
+	if !errors.As(err, &held) {
+		t.Fatal(err)
+	}
+	db, done, err := Join(bg, held, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child.kill(t)
+	v, err := db.Snapshot(bg, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, v, "k", random(1, 80_000))
+	if _, err := db.Begin(bg, "main"); !errors.Is(err, kv.ErrReadOnly) {
+		t.Errorf("begin: %v", err)
+	}
+	if err := errors.Join(v.Close(), done()); err != nil {
+		t.Error(err)
+	}
+}
+
 // The end of ctx ends what the server does for a request.
 func TestAskIsCancelled(t *testing.T) {
 	h, c := served(t, nil, nil)
@@ -236,7 +274,7 @@ func TestAskAnswerLost(t *testing.T) {
 	}
 	defer c.Close()
 	src := c.Source("").(source)
-	if _, err := src.Ask(bg, "checkpoint", []byte("{}"), nil); !errors.Is(err, ErrUnknown) || times != 0 {
+	if _, err := src.Ask(bg, "checkpoint", []byte("{}"), nil); !errors.Is(err, ErrUnknown) || !contains(err, "before it answered") || !contains(err, "whether it took place") || times != 0 {
 		t.Errorf("a change: %v, %d other connections", err, times)
 	}
 	if _, err := src.Ask(bg, "sessions", []byte("{}"), nil); err != nil || times != 1 {

@@ -145,6 +145,7 @@ func gone(err error) error { return &goneError{err} }
 // unknownError is an [ErrUnknown] with why the connection ended.
 type unknownError struct{ error }
 
+func (e unknownError) Error() string        { return fmt.Sprintf("%v: %v", ErrUnknown, e.error) }
 func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Is(target error) bool { return target == ErrUnknown }
 

@@ -20,7 +20,9 @@ import (
 // Some tests need a second process: this one, run again with a role.
 const roleVariable = "ZARRDB_TEST_ROLE"
 
-var roles = map[string]func(args []string) error{"reader": readForEver, "holder": serveForEver, "load": loadClients, "killed": killedClient, "keeper": keepVersion}
+var roles = map[string]func(args []string) error{
+	"reader": readForEver, "holder": serveForEver, "opener": openForEver, "load": loadClients, "killed": killedClient, "keeper": keepVersion,
+}
 
 func playRole(role string) {
 	if err := roles[role](os.Args[1:]); err != nil {
@@ -28,6 +30,17 @@ func playRole(role string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// openForEver has a database open as programs do: DIR.
+func openForEver(args []string) error {
+	db, err := Open(bg, args[0], OpenOptions{Engine: engine.Options{Create: true}, Serve: func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }})
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	lineOf(os.Stdin)
+	return db.Close()
 }
 
 // lineOf reads one line.

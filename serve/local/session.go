@@ -113,7 +113,10 @@ func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
 	}
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
 	if errors.Is(err, txn.ErrNoRef) && s.info.Saved.IsZero() {
-		if s.dirty > 0 || s.committing {
+		if s.committing {
+			return nil, 0, err // for Commit, which says what is not known
+		}
+		if s.dirty > 0 {
 			return lost()
 		}
 		again := wire.Begin{

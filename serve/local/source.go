@@ -41,19 +41,17 @@ func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
 	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
 }
 
-// Join is [engine.Options].Join.
+// Join is [engine.Options].Join. If the process that has the database open ends, this one may
+// take its place, as after [Open].
 func Join(ctx context.Context, held *engine.LockedError, o *engine.Options) (db *engine.DB, done func() error, err error) {
-	if !Reachable(held) && !held.Own {
-		return nil, nil, held
+	to := OpenOptions{Engine: *o, Serve: o.Serve}
+	if to.Serve == nil {
+		to.Serve = func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }
 	}
-	c, err := Dial(ctx, held.Holder.Socket, &DialOptions{Dir: filepath.Dir(held.Dir)})
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (%w)", held, err)
+	if db, err = Open(ctx, filepath.Dir(held.Dir), to); err != nil {
+		return nil, nil, err
 	}
-	if db, err = c.Peer("", o); err != nil {
-		return nil, nil, errors.Join(err, c.Close())
-	}
-	return db, func() error { return errors.Join(db.Close(), c.Close()) }, nil
+	return db, db.Close, nil
 }
 
 // lease is a version that the server keeps for this process. Where the connection ends, the
