@@ -53,7 +53,8 @@ type Options struct {
 	// open.
 	Private bool
 	// Wait is how long to wait for a process that has the database open and does not
-	// serve it; default not at all.
+	// serve it, or does not answer. By default the first kind is not waited for, and the
+	// second for at most 30 s.
 	Wait time.Duration
 	// Engine are further options for when this process has the database open. Those
 	// above take precedence.

@@ -102,6 +102,8 @@ func message(err error, code int) string {
 		return fmt.Sprintf("%s is in use by %s, which lets only its own user write; commands that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
+	case errors.As(err, &locked) && local.Reachable(locked) && !errors.Is(err, local.ErrGone):
+		return fmt.Sprintf("%s is in use by %s, and no process listens on its socket %s", filepath.Dir(locked.Dir), holder(locked), locked.Holder.Socket)
 	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
 		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
 	}
@@ -195,6 +197,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitConflict
 	case errors.Is(err, engine.ErrCorrupt):
 		return exitCorrupt
+	case errors.Is(err, engine.ErrLocked): // its socket may be missing
+		return exitFailed
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return exitNotFound
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
@@ -34,6 +35,8 @@ type DialOptions struct {
 	// before has ended. It makes one try; [Handover] says when the next one follows.
 	// nil connects to the same socket again.
 	Redial func(ctx context.Context) (net.Conn, error)
+
+	wait time.Duration // for the first answer; default helloTime
 }
 
 // Client is a connection to the process that has a database open. It connects
@@ -91,6 +94,7 @@ func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, err
 		c.leave()
 		return nil, err
 	}
+	c.o.wait = 0
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -27,8 +28,8 @@ import (
 //
 // The zero value works. It is for one goroutine, and for one search.
 type Handover struct {
-	// Wait bounds the wait for a process that has the database open and does not
-	// serve it; default 0.
+	// Wait, if not 0, bounds the wait for a process that has the database open. By default
+	// one that does not serve the database is not waited for.
 	Wait time.Duration
 
 	begun time.Time // of the first failure
@@ -71,6 +72,14 @@ func (h *Handover) Again(ctx context.Context, err error) error {
 	}
 }
 
+// left returns what is left of Wait, 0 if there is none.
+func (h *Handover) left() time.Duration {
+	if h.Wait == 0 || h.begun.IsZero() {
+		return h.Wait
+	}
+	return max(h.Wait-time.Since(h.begun), shortestPause)
+}
+
 // limit returns the time within which a try that failed with err is repeated, 0
 // for a final error.
 func (h *Handover) limit(err error) time.Duration {
@@ -78,10 +87,12 @@ func (h *Handover) limit(err error) time.Duration {
 	switch {
 	case errors.Is(err, serve.ErrDenied):
 		return 0
+	case errors.Is(err, os.ErrDeadlineExceeded): // that was waited for
+		return 0
 	case errors.As(err, &held) && held.Holder.PID == 0 && !held.Own:
-		return max(h.Wait, waitUnnamed)
+		return cmp.Or(h.Wait, waitUnnamed)
 	case errors.As(err, &held) && Reachable(held):
-		return max(h.Wait, waitServing)
+		return cmp.Or(h.Wait, waitServing)
 	case held != nil && held.Own && held.Holder.Socket != "": // it is about to be served, or was closed
 		return waitUnnamed
 	case held != nil && held.Own: // this process would wait for itself

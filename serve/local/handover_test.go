@@ -28,6 +28,9 @@ func TestHandoverLimits(t *testing.T) {
 	}{
 		{"no description", held(index.Holder{}), 0, waitUnnamed},
 		{"no description, --wait", held(index.Holder{}), time.Hour, time.Hour},
+		{"no description, a short --wait", held(index.Holder{}), time.Second, time.Second},
+		{"serves, a short --wait", held(index.Holder{PID: other, Host: host, Socket: "s"}), time.Second, time.Second},
+		{"is stopped", fmt.Errorf("%w (%w)", os.ErrDeadlineExceeded, held(index.Holder{PID: other, Host: host, Socket: "s"})), time.Hour, 0},
 		{"serves", held(index.Holder{PID: other, Host: host, Socket: "s"}), 0, waitServing},
 		{"does not serve", held(index.Holder{PID: other, Host: host}), 0, 0},
 		{"does not serve, --wait", held(index.Holder{PID: other, Host: host}), time.Minute, time.Minute},

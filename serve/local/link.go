@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 		uid, known, err := peer(u)
 		l.other = err != nil || known && uid != os.Getuid() && uid != 0
 	}
-	waits, cancel := context.WithTimeout(ctx, helloTime)
+	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, helloTime))
 	defer cancel()
 	stop := context.AfterFunc(waits, func() { _ = c.Close() })
 	err := l.greet(&client.o)

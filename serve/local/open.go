@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // OpenOptions configure [Open]. The zero value works.
 type OpenOptions struct {
 	// Engine are options of the database, whichever process has it open. LockWait is how
-	// long to wait for a process that has the database open and does not serve it.
+	// long to wait for a process that has the database open and does not serve it, or does
+	// not answer. If it is 0, the first kind is not waited for, and the second for at most 30 s.
 	// Serve and Locked are not used.
 	Engine engine.Options
 	// Serve serves the database to other processes, if this process has it open; see
@@ -48,11 +50,14 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 			return j.own()
 		}
 		if err == nil {
-			db, failed := j.peer(ctx, conn, locked, &told)
+			db, failed := j.peer(ctx, conn, locked, &told, h.left())
 			if failed == nil {
 				return db, nil
 			}
 			err = fmt.Errorf("open %s: %w (%v)", dir, failed, locked)
+			if errors.Is(failed, os.ErrDeadlineExceeded) {
+				err = fmt.Errorf("open %s: %w (%w)", dir, failed, locked)
+			}
 		}
 		if locked != nil && h.Wait > 0 && !Reachable(locked) && !told {
 			told = true
@@ -98,13 +103,14 @@ type joint struct {
 // slowAnswer is how long a process may take to answer before Waiting is called.
 const slowAnswer = 3 * time.Second
 
-// peer opens the database through a connection. j.mu is held.
-func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedError, told *bool) (*engine.DB, error) {
+// peer opens the database through a connection, whose other end has the time wait for its first
+// answer. j.mu is held.
+func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedError, told *bool, wait time.Duration) (*engine.DB, error) {
 	if !*told {
 		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
 		defer func() { *told = !slow.Stop() }()
 	}
-	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share})
+	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share, wait: wait})
 	if err != nil {
 		return nil, err
 	}

@@ -129,9 +129,9 @@ var Version = sync.OnceValue(func() string {
 type server struct {
 	t *serve.Table
 	o Options
-	l *Listener
 
 	mu     sync.Mutex
+	l      *Listener // another one after the socket was removed
 	conns  map[*conn]struct{}
 	wg     sync.WaitGroup
 	metas  budget
@@ -169,10 +169,10 @@ func (s *server) serve(ctx context.Context) error {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
 		defer s.idle.Stop()
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.l.SetDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, func() { _ = s.listener().SetDeadline(time.Now()) })
 	defer stop()
 	err := s.accept(ctx)
-	err = errors.Join(err, s.l.Close())
+	err = errors.Join(err, s.listener().Close())
 	s.finish()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) {
 		err = errors.Join(cause, err)
@@ -202,8 +202,34 @@ func (s *server) watch(ctx context.Context) {
 			return
 		case <-t.C:
 			s.lookAround()
+			s.keepSocket(ctx)
 		}
 	}
+}
+
+// listener returns what clients connect to.
+func (s *server) listener() *Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.l
+}
+
+// keepSocket makes the socket again if it was removed or replaced, as by a program that cleans
+// the directory for temporary files: until then nobody else can use the database.
+func (s *server) keepSocket(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil || s.l.inPlace() {
+		return
+	}
+	l, err := s.l.renew()
+	if err != nil {
+		s.o.Log.WarnContext(ctx, "make the socket again", "error", err)
+		return
+	}
+	old := s.l
+	s.l = l
+	_ = old.UnixListener.Close() // accept goes on with the new one
 }
 
 // lookAround ends the server if the directory of its database is not in its place.
@@ -244,15 +270,18 @@ func (s *server) endAfter(c *conn) bool {
 func (s *server) accept(ctx context.Context) error {
 	pause := time.Millisecond
 	for {
-		u, err := s.l.AcceptUnix()
+		l := s.listener()
+		u, err := l.AcceptUnix()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
 				_ = u.Close()
 			}
 			return nil
+		case errors.Is(err, net.ErrClosed) && s.listener() != l:
+			continue
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("serve %s: %w", s.l.Dir, err)
+			return fmt.Errorf("serve %s: %w", l.Dir, err)
 		case err != nil:
 			// No descriptors are left, for example. Connections that end give some back.
 			s.o.Log.WarnContext(ctx, "accept", "error", err)
@@ -312,8 +341,8 @@ func (s *server) authenticate(u *net.UnixConn) (*serve.Principal, error) {
 	if !known || uid == os.Getuid() || uid == 0 {
 		return serve.Owner(userName(os.Getuid())), nil
 	}
-	if !s.l.Readers {
-		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, s.l.Dir)
+	if l := s.listener(); !l.Readers {
+		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, l.Dir)
 	}
 	return &serve.Principal{Name: userName(uid)}, nil
 }
@@ -366,7 +395,7 @@ func (s *server) visible(who *serve.Principal) []string {
 func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h := &wire.Hello{
 		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
-		Databases: s.visible(who), Dir: s.l.Dir, Write: who.Admin,
+		Databases: s.visible(who), Dir: s.listener().Dir, Write: who.Admin,
 		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
 	}
 	h.Database, _ = s.database("")

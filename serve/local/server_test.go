@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -292,4 +293,57 @@ func TestSocketMode(t *testing.T) {
 	if _, err := Listen(dir); err == nil || !contains(err, "this user alone") {
 		t.Error(err)
 	}
+}
+
+// A socket that is removed, or has a foreign file in its place, is made again.
+func TestSocketIsMadeAgain(t *testing.T) {
+	h, c := served(t, nil, nil)
+	path := h.l.Path()
+	for what, harm := range map[string]func() error{
+		"removed":  func() error { return os.Remove(path) },
+		"replaced": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) },
+		"folder":   func() error { return os.RemoveAll(filepath.Dir(path)) },
+		"nothing":  func() error { return nil },
+	} {
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		h.s.keepSocket(bg)
+		conn, err := Dial(bg, path, nil)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if _, err := conn.Resolve(bg, "", "main"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		conn.Close()
+	}
+	if _, err := c.Resolve(bg, "", "main"); err != nil { // its connection goes on
+		t.Error(err)
+	}
+	if err := h.end(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A place for sockets with a long path is left out.
+func TestLongFolder(t *testing.T) {
+	runtimeDir(t)
+	long := filepath.Join(shortDir(t), strings.Repeat("x", 100))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	t.Setenv("XDG_RUNTIME_DIR", long)
+	dir := filepath.Join(filepath.Dir(long), "t.zdb")
+	h := hold(t, dir, nil)
+	c, err := DialDir(bg, h.db.Dir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

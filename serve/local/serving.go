@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -27,12 +28,15 @@ func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error)
 				return err
 			}
 			l, err := at.listen()
-			if err != nil {
-				close(done)
-				return nil //nolint:nilerr // others wait for the lock
-			}
 			go func() {
 				defer close(done)
+				for ; err != nil; l, err = at.listen() { // others wait meanwhile
+					select {
+					case <-time.After(watchPause):
+					case <-ctx.Done():
+						return
+					}
+				}
 				if err := Serve(ctx, l, table, o); err != nil && ended != nil {
 					ended(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 )
 
@@ -94,12 +95,26 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 // Path is where the socket is.
 func (l *Listener) Path() string { return socketIn(filepath.Dir(l.Addr().String()), l.Dir) }
 
+// inPlace reports whether the socket has not been removed or replaced.
+func (l *Listener) inPlace() bool {
+	now, gone := os.Lstat(l.Path())
+	return l.file == nil || gone == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
+}
+
+// renew makes the socket again.
+func (l *Listener) renew() (*Listener, error) {
+	path, err := ownSocket(l.Dir, l.mode)
+	if err != nil {
+		return nil, err
+	}
+	return at{l.Dir, path, l.mode, l.gid}.listen()
+}
+
 // Close removes the socket, unless the one of another process is in its place, which has
 // a database at the same path. Connections go on.
 func (l *Listener) Close() error {
 	var err error
-	now, gone := os.Lstat(l.Path())
-	if gone != nil || l.file == nil || os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime()) {
+	if l.inPlace() {
 		err = os.Remove(l.Path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,15 +164,23 @@ func socketIn(folder, dir string) string {
 
 // privateFolders are folders that other users cannot reach.
 func privateFolders() []string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= longestFolder {
 		return []string{filepath.Join(dir, "zarrdb")}
 	}
 	return nil
 }
 
+// longestFolder is the length in bytes up to which a path leaves room for the names of a socket:
+// all in all, systems allow about 100 bytes.
+const longestFolder = 56
+
 // sharedFolder is where the sockets are that other users find too.
 func sharedFolder(uid int) string {
-	return filepath.Join(os.TempDir(), "zarrdb-"+strconv.Itoa(uid))
+	dir := os.TempDir()
+	if len(dir) > longestFolder && runtime.GOOS != "windows" {
+		dir = "/tmp"
+	}
+	return filepath.Join(dir, "zarrdb-"+strconv.Itoa(uid))
 }
 
 // ownSocket is where this process makes the socket of a database, in a folder that

@@ -5,11 +5,13 @@ package local
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -98,5 +100,31 @@ func TestStoppedReader(t *testing.T) {
 	child.kill(t)
 	if r := collect(t, h); r.Leased != 0 || r.FreedBytes < 1<<20 {
 		t.Errorf("after the reader was killed: %+v", r)
+	}
+}
+
+// Opening waits so long as LockWait for a holder that is stopped, whether that is more or less than
+// the time for an answer.
+func TestOpenBesideStoppedHolder(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	child := start(t, "opener", dir)
+	if got := child.line(t); got != "open" {
+		t.Fatal(got)
+	}
+	stop(t, child)
+	defer func(d time.Duration) { helloTime = d }(helloTime)
+	for _, d := range []time.Duration{time.Hour, time.Millisecond} {
+		helloTime = d
+		var held *engine.LockedError
+		begun := time.Now()
+		const wait = 100 * time.Millisecond
+		_, err := Open(bg, dir, OpenOptions{Engine: engine.Options{LockWait: wait}})
+		if !errors.As(err, &held) || !errors.Is(err, os.ErrDeadlineExceeded) || held.Holder.PID != child.cmd.Process.Pid {
+			t.Errorf("stopped: %v", err)
+		}
+		if took := time.Since(begun); took < wait {
+			t.Errorf("it took %v", took)
+		}
 	}
 }
