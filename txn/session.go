@@ -45,9 +45,10 @@ type Session struct {
 	mu       sync.RWMutex
 	state    sessionState
 	base     CommitID
-	start    tree.Root // of base; of a fork, what its parent had when it began
-	forked   bool      // start is not that of base
-	work     tree.Root // start and everything flushed
+	start    tree.Root  // of base; of a fork, what its parent had when it began
+	forked   bool       // start is not that of base
+	joins    *SessionID // the fork whose changes the next savepoint has; see Join
+	work     tree.Root  // start and everything flushed
 	buf      map[string]namespace.Edit
 	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
 	bufSize  int64

@@ -53,6 +53,9 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	rec := s.record(s.work)
 	rec.Saved = s.db.opts.Now().UTC()
 	catalog.Sessions.Put(change.extra, rec)
+	if s.joins != nil { // after a kill, the fork is there or its changes are in s
+		catalog.Sessions.Delete(change.extra, *s.joins)
+	}
 	if err := s.db.publish(ctx, change); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}

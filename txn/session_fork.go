@@ -70,6 +70,7 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) er
 		for _, path := range guards {
 			s.guards[path] = struct{}{}
 		}
+		s.joins = &f.id
 		return root, nil
 	})
 	if err != nil {

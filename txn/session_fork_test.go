@@ -3,8 +3,13 @@ package txn
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 func forkOf(t *testing.T, s *Session) *Session {
@@ -210,5 +215,73 @@ func TestRefresh(t *testing.T) {
 		if err := s.Abort(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// After a kill at any moment of Join, either the fork is there, or the session has its changes.
+func TestJoinIsKilled(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	killed := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}
+	var mu sync.Mutex // files are written in the background too
+	var images []vfs.FS
+	joining := false
+	join := func(now bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		joining = now
+	}
+	o := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if joining && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			images = append(images, mem.CrashClone(killed))
+		}
+		return nil
+	})))
+	db := openTest(t, o)
+	s := mustBegin(t, db)
+	if err := s.Log(bg); err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, map[string]string{"s": "1"})
+	f := forkOf(t, s)
+	if err := f.Log(bg); err != nil {
+		t.Fatal(err)
+	}
+	set(t, f, map[string]string{"f": "1"})
+	join(true)
+	if err := s.Join(bg, f, nil); err != nil {
+		t.Fatal(err)
+	}
+	join(false)
+	before, after := 0, 0
+	for i, image := range append(images, mem.CrashClone(killed)) {
+		db, err := Open("db", testOptions(image))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Resume(bg, s.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, joined := contents(t, s)["f"]
+		f, err := db.Resume(bg, f.ID())
+		if joined != errors.Is(err, ErrNoRef) {
+			t.Errorf("killed at write %d: the session has the changes: %v, the fork: %v", i, joined, err)
+		}
+		if err == nil {
+			before++
+			if err := s.Join(bg, f, nil); err != nil {
+				t.Errorf("killed at write %d: join again: %v", i, err)
+			}
+		} else {
+			after++
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if before == 0 || after == 0 {
+		t.Errorf("%d images from before, %d from after", before, after)
 	}
 }

@@ -284,6 +284,7 @@ func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { s.joins = nil }()
 	if s.state != sessionOpen {
 		return s.errClosed()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -183,6 +184,9 @@ func (x *Index) FlushSoon() {
 	}
 }
 
+// checkpointTries bounds how often a checkpoint begins again.
+const checkpointTries = 3
+
 // Checkpoint makes a copy of the index in dir, which must not exist and must
 // not lie in the index. It holds every commit that has returned; commits wait
 // while it runs. Tables are hard links where the file system has them, so that
@@ -205,8 +209,13 @@ func (x *Index) Checkpoint(dir string) error {
 	if err == nil {
 		n, err = x.countUp()
 	}
-	if err == nil {
+	for try := 0; err == nil; try++ {
+		// A log that was read at the start is removed in the background, perhaps before its turn.
 		err = x.db.Checkpoint(dir, pebble.WithFlushedWAL())
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == checkpointTries {
+			break
+		}
+		err = x.fs.RemoveAll(dir)
 	}
 	if err == nil {
 		err = x.guard.takeOutside()

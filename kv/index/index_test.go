@@ -577,6 +577,36 @@ func TestCheckpointWithoutLogs(t *testing.T) {
 	}
 }
 
+// A log that is removed while a checkpoint is made is not needed.
+func TestCheckpointWhileALogGoes(t *testing.T) {
+	var left atomic.Int64
+	mem := vfs.NewMem()
+	x := mustOpen(t, "d", small(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, ".log") && left.Add(-1) >= 0 {
+			return &os.PathError{Op: "open", Path: op.Path, Err: os.ErrNotExist}
+		}
+		return nil
+	}))))
+	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
+		t.Fatal(err)
+	}
+	left.Store(1)
+	if err := x.Checkpoint("copy"); err != nil || left.Load() >= 0 {
+		t.Fatalf("%v, %d logs are left to go", err, left.Load())
+	}
+	left.Store(100)
+	if err := x.Checkpoint("other"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a log that is missing: %v", err)
+	}
+	left.Store(0)
+	mustClose(t, x)
+	x = mustOpen(t, "copy", &Options{FS: mem, ReadOnly: true})
+	defer mustClose(t, x)
+	if v, err := x.Get(SpaceMeta, []byte("k")); err != nil || string(v) != "v" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
+
 func TestCheckpointErrors(t *testing.T) {
 	dir := t.TempDir()
 	x := mustOpen(t, filepath.Join(dir, "d"), small(osfs.FS))
