@@ -21,7 +21,7 @@ import (
 const roleVariable = "ZARRDB_TEST_ROLE"
 
 var roles = map[string]func(args []string) error{
-	"reader": readForEver, "holder": serveForEver, "opener": openForEver, "load": loadClients, "killed": killedClient, "keeper": keepVersion,
+	"reader": readForEver, "holder": serveForEver, "opener": openForEver, "asker": askForEver, "load": loadClients, "killed": killedClient, "keeper": keepVersion,
 }
 
 func playRole(role string) {
@@ -34,7 +34,7 @@ func playRole(role string) {
 
 // openForEver has a database open as programs do: DIR.
 func openForEver(args []string) error {
-	db, err := Open(bg, args[0], OpenOptions{Engine: engine.Options{Create: true}, Serve: func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }})
+	db, err := openShared(args[0])
 	if err != nil {
 		return err
 	}

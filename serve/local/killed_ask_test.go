@@ -1,0 +1,169 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// openShared opens a database as programs do.
+func openShared(dir string) (*engine.DB, error) {
+	return Open(bg, dir, OpenOptions{
+		Engine: engine.Options{Create: true, Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20},
+		Serve:  func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) },
+	})
+}
+
+// asks are what a process has the one do that has the database open, again and again. n is a new
+// number each time. other is a second database of the process that asks.
+var asks = map[string]func(db, other *engine.DB, n string) error{
+	"merge": func(db, _ *engine.DB, n string) error {
+		head, err := db.Head("main")
+		if err == nil {
+			err = db.CreateBranch(bg, "b"+n, head)
+		}
+		var c *txn.Commit
+		if err == nil {
+			c, err = db.Update(bg, "b"+n, "branch", func(s *engine.Session) error { return s.Set(bg, "merged"+n, []byte(n)) })
+		}
+		if err == nil {
+			_, err = db.Merge(bg, "main", c.ID, txn.CommitOptions{Message: n})
+		}
+		return err
+	},
+	"gc": func(db, _ *engine.DB, _ string) error { _, err := db.GC(bg, txn.GCOptions{}); return err },
+	"expire": func(db, _ *engine.DB, _ string) error {
+		_, err := db.Expire(bg, txn.ExpireOptions{Keep: 2})
+		return err
+	},
+	"checkpoint": func(db, _ *engine.DB, _ string) error { return db.Checkpoint(bg) },
+	"repair":     func(db, _ *engine.DB, _ string) error { _, err := db.Repair(bg, txn.CheckOptions{}); return err },
+	"pull": func(db, other *engine.DB, n string) error {
+		_, err := other.Update(bg, "pulled", n, func(s *engine.Session) error { return s.Set(bg, "pulled"+n, random(3, 80_000)) })
+		if err == nil {
+			_, err = db.Pull(bg, other, txn.TransferOptions{Refs: []txn.RefSpec{{From: "pulled"}}})
+		}
+		return err
+	},
+}
+
+// askForEver is a process that is to be killed: DIR OTHER WHAT FIRST. It prints what was answered.
+func askForEver(args []string) error {
+	db, err := openShared(args[0])
+	if err != nil {
+		return err
+	}
+	other, err := openShared(args[1])
+	if err != nil {
+		return err
+	}
+	first, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	fmt.Println("begun")
+	for n := first; ; n++ {
+		if err := asks[args[2]](db, other, strconv.Itoa(n)); err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+}
+
+// A process that is killed while it waits for a merge, collection, expiry, checkpoint, repair or
+// transfer leaves all that was answered, and nothing that keeps others from doing the same.
+func TestKilledAskers(t *testing.T) {
+	runtimeDir(t)
+	dir, other := filepath.Join(shortDir(t), "t.zdb"), filepath.Join(shortDir(t), "o.zdb")
+	db, err := openShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, db, map[string][]byte{"k": random(1, 80_000)})
+	o, err := openShared(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := o.Head("")
+	if err == nil {
+		err = errors.Join(o.CreateBranch(bg, "pulled", head), o.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string][]byte{"k": random(1, 80_000)}
+	for what := range asks {
+		for round := range 3 {
+			first := 1000 * (round + 1)
+			child := start(t, "asker", dir, other, what, strconv.Itoa(first))
+			child.line(t) // it has begun
+			time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond)
+			for _, line := range child.kill(t) {
+				if _, err := strconv.Atoi(line); err != nil {
+					t.Fatalf("%s: %s", what, line)
+				}
+				if what == "merge" {
+					keys["merged"+line] = []byte(line)
+				}
+				if what == "pull" {
+					wantKey(t, db, "pulled", "pulled"+line, random(3, 80_000))
+				}
+			}
+			for key, want := range keys {
+				wantKey(t, db, "main", key, want)
+			}
+			if err := again(func() error { _, err := db.GC(bg, txn.GCOptions{}); return err }); err != nil {
+				t.Fatalf("after %s: %v", what, err)
+			}
+			for name, ask := range asks {
+				if name == "pull" {
+					continue // the child had the other database open
+				}
+				n := fmt.Sprint(what, round)
+				if err := again(func() error { return ask(db, nil, n) }); err != nil {
+					t.Errorf("%s after %s: %v", name, what, err)
+				}
+				if name == "merge" {
+					keys["merged"+n] = []byte(n)
+				}
+			}
+		}
+	}
+	r, err := db.Check(bg, txn.CheckOptions{Payloads: true})
+	if err != nil || r.Found > 0 {
+		t.Errorf("check: %v, %v", r.Problems, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// again repeats what fails until the process that has the database open has noticed that a
+// client was killed.
+func again(fn func() error) (err error) {
+	for range 1000 {
+		if err = fn(); err == nil || !errors.Is(err, txn.ErrCollecting) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
+}
+
+func wantKey(t *testing.T, db *engine.DB, rev, key string, want []byte) {
+	t.Helper()
+	err := db.View(bg, rev, func(s *engine.Snapshot) error {
+		wantValue(t, s, key, want)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
