@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -165,5 +167,36 @@ func wantKey(t *testing.T, db *engine.DB, rev, key string, want []byte) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A process whose database was replaced does not open the one that is there now.
+func TestReplacedIsNotOpened(t *testing.T) {
+	runtimeDir(t)
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := func() (names []string) {
+		files, err := os.ReadDir(filepath.Join(dir, "index"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			names = append(names, f.Name())
+		}
+		return names
+	}
+	before := list()
+	j := &joint{dir: dir, id: txn.Identity{Name: "00", File: "1:1"}}
+	if _, _, err := j.join(bg); !errors.Is(err, engine.ErrMoved) {
+		t.Error(err)
+	}
+	if now := list(); !slices.Equal(now, before) {
+		t.Errorf("the index has %q, before %q", now, before)
 	}
 }

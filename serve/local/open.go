@@ -142,11 +142,14 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 			return s, err
 		}
 	}
+	moved := fmt.Errorf("%w: another database is at %s; open it again", engine.ErrMoved, j.dir)
+	if file := txn.FileOf(j.dir); file != "" && j.id.File != "" && file != j.id.File {
+		return nil, nil, moved // opening it would keep others waiting
+	}
 	held, err := j.open(ctx, &o)
 	if err == nil {
 		if j.id.Differs(held.Identity()) {
-			err := fmt.Errorf("%w: another database is at %s; open it again", engine.ErrMoved, j.dir)
-			return nil, nil, errors.Join(err, held.Close())
+			return nil, nil, errors.Join(moved, held.Close())
 		}
 		j.held, j.id = held, held.Identity()
 		return nil, nil, nil
