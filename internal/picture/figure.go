@@ -128,10 +128,18 @@ func (f *Figure) layout(width int) layout {
 	for _, t := range f.yTicks() {
 		l.left = max(l.left, int(textWidth(t.text))+14)
 	}
+	if f.Kind != Bars { // half a label may stand at each end
+		for _, t := range f.X.ticks(f.Window.X.Len, mostTicks) {
+			l.left, l.right = max(l.left, int(textWidth(t.text)/2)+4), max(l.right, int(textWidth(t.text)/2)+4)
+		}
+	}
 	l.right = max(l.right, int(textWidth(f.Title))-l.left-w+10)
 	l.box = image.Rect(l.left, l.top, l.left+w, l.top+h)
 	return l
 }
+
+// mostTicks is the most ticks of an axis.
+const mostTicks = 6
 
 // tick is a label at a place along an axis, from 0 to 1.
 type tick struct {
@@ -208,7 +216,7 @@ func formatRound(v float64) string { return strconv.FormatFloat(v, 'g', 12, 64) 
 func (f *Figure) valueTicks(reverse bool) (out []tick) {
 	l := f.Limits
 	if f.Text == nil {
-		for _, v := range rounds(l.Lo, l.Hi, 0, 6) {
+		for _, v := range rounds(l.Lo, l.Hi, 0, mostTicks) {
 			out = append(out, tick{l.place(v), formatRound(v)})
 		}
 	}
@@ -230,7 +238,7 @@ func (f *Figure) valueTicks(reverse bool) (out []tick) {
 func (f *Figure) yTicks() []tick {
 	switch f.Kind {
 	case Plane:
-		return f.Y.ticks(f.Window.Y.Len, 5)
+		return f.Y.ticks(f.Window.Y.Len, mostTicks)
 	case Series:
 		return f.valueTicks(true)
 	}
@@ -255,10 +263,10 @@ func (f *Figure) draw(c canvas, l layout) {
 	xTicks := f.valueTicks(false)
 	if f.Kind != Bars {
 		widest := 1.0
-		for _, t := range f.X.ticks(f.Window.X.Len, 5) {
+		for _, t := range f.X.ticks(f.Window.X.Len, mostTicks) {
 			widest = max(widest, textWidth(t.text)+20)
 		}
-		xTicks = f.X.ticks(f.Window.X.Len, min(int(w/widest), 5))
+		xTicks = f.X.ticks(f.Window.X.Len, min(int(w/widest), mostTicks))
 	}
 	for _, t := range f.yTicks() {
 		c.line(ink, [2]float64{x0 - 4, y0 + t.at*h}, [2]float64{x0, y0 + t.at*h})
