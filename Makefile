@@ -77,8 +77,8 @@ s3:               ## buckets against a real server on the loopback device that c
 ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
 	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
 
-docs-test:        ## the commands of docs/start.md print what it shows
-	$(GO) test -count=1 $(TIMEOUT) -run '^TestStart$$' ./internal/cli
+docs-test:        ## the commands of docs/start.md and README.md print what the pages show
+	$(GO) test -count=1 $(TIMEOUT) -run '^Test(Start|Readme)$$' ./internal/cli
 
 screenshots: build ## make the pictures of the page in docs/images, with the same browser
 	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .

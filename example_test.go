@@ -52,6 +52,48 @@ func Example() {
 	// Output: first day [12.5 13 11]
 }
 
+// What README.md shows.
+func Example_readme() {
+	ctx := context.Background()
+	defer chdirTemp()()
+	db, err := zarrdb.Open(ctx, "weather.zdb", &zarrdb.Options{Create: true})
+	check(err)
+	defer db.Close()
+	for _, temps := range [][]float32{{12.5, 13, 11}, {12.5, 14, 11}} {
+		_, err := db.Update(ctx, "main", "set temp", func(s *zarrdb.Session) error { // one atomic commit
+			a, err := s.Array(ctx, "temp")
+			if errors.Is(err, zarrdb.ErrNotFound) {
+				a, err = s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{3}, DataType: "float32"})
+			}
+			check(err)
+			return zarr.Write(ctx, a, zarr.Sel(), temps)
+		})
+		check(err)
+	}
+	for _, rev := range []string{"main~1", "main"} { // versions never change
+		check(db.View(ctx, rev, func(s *zarrdb.Snapshot) error {
+			a, err := s.Array(ctx, "temp")
+			check(err)
+			temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())
+			fmt.Println(rev, temps)
+			return err
+		}))
+	}
+	// Output:
+	// main~1 [12.5 13 11]
+	// main [12.5 14 11]
+}
+
+// chdirTemp goes to a new directory, and returns what goes back and removes it.
+func chdirTemp() (back func()) {
+	was, err := os.Getwd()
+	check(err)
+	dir, err := os.MkdirTemp("", "example-")
+	check(err)
+	check(os.Chdir(dir))
+	return func() { check(os.Chdir(was)); os.RemoveAll(dir) }
+}
+
 // A branch is merged by a command, wherever the database is open. Exit code 3 is a
 // conflict.
 func ExampleDB_Merge() {

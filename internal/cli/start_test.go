@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var updateStart = flag.Bool("update-start", false, "write the output of the commands into docs/start.md")
+var updateStart = flag.Bool("update-start", false, "write the output of the commands into docs/start.md and README.md")
 
 // masks are the parts of an output that differ from run to run.
 var masks = []struct {
@@ -40,9 +40,15 @@ func mask(s string) string {
 	return s
 }
 
-// Each command of docs/start.md prints what the page shows.
+// Each command of docs/start.md and of the README prints what the page shows.
 func TestStart(t *testing.T) {
-	page, err := filepath.Abs("../../docs/start.md")
+	for name, least := range map[string]int{"docs/start.md": 10, "README.md": 6} {
+		t.Run(name, func(t *testing.T) { testPage(t, name, least) })
+	}
+}
+
+func testPage(t *testing.T, name string, least int) {
+	page, err := filepath.Abs("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +79,45 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if got != mask(string(text)) {
-		t.Errorf("docs/start.md is stale (go test ./internal/cli -run TestStart -update-start writes it); now it would be:\n%s", got)
+		t.Errorf("%s is stale (go test ./internal/cli -run TestStart -update-start writes it); now it would be:\n%s", name, got)
 	}
-	if commands < 10 {
+	if commands < least {
 		t.Errorf("%d commands", commands)
+	}
+}
+
+// The README's links lead to files, its Go is an example that is run, and its figures are measured.
+func TestReadme(t *testing.T) {
+	read := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	unindented := func(s string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(s, "") }
+	readme, results := read("README.md"), read("bench/RESULTS.md")
+	for _, page := range []string{"README.md", "docs/start.md", "docs/commands.md", "docs/packages.md", "docs/serving.md"} {
+		for _, m := range regexp.MustCompile(`\]\(([^)(#:, ]+)(#[^)]*)?\)`).FindAllStringSubmatch(read(page), -1) {
+			if _, err := os.Stat(filepath.Join("../..", filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+	_, code, _ := strings.Cut(readme, "```go\n")
+	code, _, _ = strings.Cut(code, "```")
+	if !strings.Contains(unindented(read("example_test.go")), unindented(code)) {
+		t.Error("the Go of README.md is not in example_test.go")
+	}
+	figures := regexp.MustCompile(`(?m)^\|.*\| ([\d.]+ \S+) \| ([\d.]+ \S+ \([\w-]+\)) \|$`).FindAllStringSubmatch(readme, -1)
+	if len(figures) != 3 {
+		t.Errorf("%d figures", len(figures))
+	}
+	for _, f := range figures {
+		if !strings.Contains(results, "| "+f[1]+" | "+f[2]+" |") {
+			t.Errorf("bench/RESULTS.md has no line with %s and %s", f[1], f[2])
+		}
 	}
 }
 
