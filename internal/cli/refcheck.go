@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/internal/report"
 )
 
@@ -37,12 +38,12 @@ type refGroupLine struct {
 const maxRefGroups = 10000
 
 func (o *refCheckOutput) problem(p engine.RefProblem) error {
-	out := o.count.Add(p)
+	kind := o.count.Add(p)
 	if !o.json {
-		o.group(out)
+		o.group(p, kind)
 		return nil
 	}
-	text, err := report.JSON(out, "")
+	text, err := report.JSON(report.RefProblem{Key: p.Key, URL: p.URL, Kind: kind, Error: fault.OneLine(p.Err)}, "")
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func (o *refCheckOutput) around() (begin, end string, err error) {
 }
 
 // group counts a problem among those of its file.
-func (o *refCheckOutput) group(p report.RefProblem) {
-	id := refGroup{p.URL, p.Kind}
+func (o *refCheckOutput) group(p engine.RefProblem, kind string) {
+	id := refGroup{p.URL, kind}
 	if g := o.groups[id]; g != nil {
 		g.more++
 		return
@@ -79,7 +80,7 @@ func (o *refCheckOutput) group(p report.RefProblem) {
 	if o.groups == nil {
 		o.groups = map[refGroup]*refGroupLine{}
 	}
-	g := &refGroupLine{key: p.Key, text: p.Error}
+	g := &refGroupLine{key: p.Key, text: fault.OneLine(p.Err)}
 	o.groups[id], o.order = g, append(o.order, g)
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -89,19 +88,18 @@ type RefProblem struct {
 	Error string `json:"error"`
 }
 
-// Add describes a problem and counts it; it is not kept in r.Problems, since there may be
+// Add counts a problem, and returns its kind. The problem is not kept in r.Problems: there may be
 // millions.
-func (r *RefCheck) Add(p engine.RefProblem) RefProblem {
-	out := RefProblem{p.Key, p.URL, "failed", fault.OneLine(p.Err)}
+func (r *RefCheck) Add(p engine.RefProblem) (kind string) {
+	r.Found++
 	switch {
 	case errors.Is(p.Err, engine.ErrForbidden):
-		out.Kind = "forbidden"
 		r.Forbidden++
+		return "forbidden"
 	case errors.Is(p.Err, kv.ErrChanged):
-		out.Kind = "changed"
+		return "changed"
 	case errors.Is(p.Err, engine.ErrUnreachable):
-		out.Kind = "unreachable"
+		return "unreachable"
 	}
-	r.Found++
-	return out
+	return "failed"
 }
