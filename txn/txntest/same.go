@@ -33,11 +33,11 @@ func Same[C any](ctx context.Context, a, b Versions[C], names []string, commits 
 	s := comparison[C]{a: a, b: b}
 	s.ask("branches", func(v Versions[C]) (any, error) {
 		branches, _, err := v.Refs(ctx)
-		return branches, err
+		return append([]catalog.Ref(nil), branches...), err // an empty list is nil
 	})
 	s.ask("tags", func(v Versions[C]) (any, error) {
 		_, tags, err := v.Refs(ctx)
-		return tags, err
+		return append([]catalog.Ref(nil), tags...), err
 	})
 	for _, name := range append(names, "", "none") {
 		s.ask("head of "+name, func(v Versions[C]) (any, error) { return v.Head(ctx, name) })
