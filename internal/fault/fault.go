@@ -1,4 +1,5 @@
-// Package fault has the kinds of errors that all layers share. Each package keeps
+// Package fault has the kinds of errors that all layers share, and makes messages for people of
+// errors ([OneLine]). Each package keeps
 // sentinels of its own, with its own text and meaning; a kind is what they have in
 // common:
 //

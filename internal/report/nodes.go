@@ -127,7 +127,7 @@ func formatNumber(v zarr.Version) int {
 type Member struct {
 	Name  string // in its group
 	Depth int    // of a tree: how many levels below its root
-	// Node is nil of the other two.
+	// Node is nil for a plain directory, and for an array that cannot be opened.
 	Node *zarr.Node
 	// Unread is why an array cannot be opened; see [zarr.Unreadable].
 	Unread error

@@ -45,7 +45,9 @@ func (a answers) Refs(context.Context) (branches, tags []catalog.Ref, err error)
 	return branches, tags, nil
 }
 
-func (a answers) Head(context.Context, string) (catalog.CommitID, error) { return about(a, "head", c1.ID, c2.ID) }
+func (a answers) Head(context.Context, string) (catalog.CommitID, error) {
+	return about(a, "head", c1.ID, c2.ID)
+}
 
 func (a answers) Reflog(context.Context, string) iter.Seq2[catalog.RefMove, error] {
 	return items(about(a, "reflog", catalog.RefMove{Seq: 1}, catalog.RefMove{Seq: 2}))
