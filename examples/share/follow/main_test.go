@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -14,15 +15,30 @@ reading 3 [20 20.5 21.5 21 0]
 reading 4 [20 20.5 21.5 21 19.5]
 `
 
+// TestMain runs follow if its argument is in the environment.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("FOLLOW"); dir != "" {
+		os.Args = []string{"follow", dir}
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // Both programs run at the same time, and follow prints every version.
 func TestShare(t *testing.T) {
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "../record", ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin, "../record").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "weather.zdb")
 	var out bytes.Buffer
-	follow := exec.Command(filepath.Join(bin, "follow"), dir)
+	follow := exec.Command(self)
+	follow.Env = append(os.Environ(), "FOLLOW="+dir)
 	follow.Stdout, follow.Stderr = &out, &out
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)
