@@ -413,6 +413,9 @@ func TestCurvilinear(t *testing.T) {
 
 // A history of 10,000 commits.
 func TestManyCommits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	dir := t.TempDir()
 	run(t, dir, "init", "many.zdb")
 	if err := os.WriteFile(filepath.Join(dir, "keys"), []byte("loader admin 0123456789abcdef\nanonymous read -\n"), 0o600); err != nil {
@@ -448,6 +451,9 @@ func TestManyCommits(t *testing.T) {
 
 // A store of 10,000 arrays: only the rows in sight are elements of the page.
 func TestManyArrays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	dir := t.TempDir()
 	group := filepath.Join(dir, "many.zarr")
 	doc := `{"zarr_format":3,"node_type":"array","shape":[8,8],"data_type":"int32","fill_value":1,"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[8,8]}},"chunk_key_encoding":{"name":"default"},"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":{}}`
