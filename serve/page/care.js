@@ -27,7 +27,7 @@ export function Care({ shown }) {
       <dt>Chunks found in the cache</dt><dd>${s.cache.hits + s.cache.misses ? html`${(100 * s.cache.hits / (s.cache.hits + s.cache.misses)).toFixed(1)} % of ${text.count(s.cache.hits + s.cache.misses, 'look-up')}` : 'none was looked up yet'}</dd>
       <dt>Chunks in the cache</dt><dd>${text.size(s.cache.bytes)} of ${text.size(s.cache.limit_bytes)}</dd>
       <dt>Memory</dt><dd>${text.size(s.memory.used_bytes)} of ${text.size(s.memory.limit_bytes)}, for all databases</dd>
-      <dt>Connected programs</dt><dd>${s.memory.processes > 1 ? `${text.count(s.memory.processes - 1, 'other program')} that ${s.memory.processes > 2 ? 'read' : 'reads'} with own caches` : 'no other with own caches'}</dd></dl>
+      <dt>Connected programs</dt><dd>${s.memory.processes > 1 ? text.count(s.memory.processes - 1, 'other') : 'none'} <span class="dim">with caches of their own</span></dd></dl>
       ${(s.care_errors || []).map((/** @type {string} */ e) => html`<${Failure} error=${{ message: e }} what="Background work failed" />`)}`}
     <h2>What a collection would free</h2><${Garbage} key=${db} db=${db} />
     <h2>Open sessions</h2>

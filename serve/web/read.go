@@ -90,7 +90,7 @@ func (h *handler) partOf(r *http.Request, v *serve.View) (*part, error) {
 		return nil, err
 	}
 	p := &part{a: a, dec: dec}
-	if p.sel, err = parseSelection(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
+	if p.sel, err = selectionOf(r.Context(), q.Get("select"), a, engine.Beside(v, path)); err != nil {
 		return nil, err
 	}
 	if p.shape, err = a.Resolve(p.sel); err != nil {

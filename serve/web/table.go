@@ -43,7 +43,7 @@ func (h *handler) table(w http.ResponseWriter, r *http.Request, v *serve.View, f
 		return err
 	}
 	beside := engine.Beside(v, path)
-	sel, err := parseSelection(r.Context(), q.Get("select"), a, beside)
+	sel, err := selectionOf(r.Context(), q.Get("select"), a, beside)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (b *begun) Write(p []byte) (int, error) {
 	return b.Writer.Write(p)
 }
 
-// parseSelection parses the select of a request.
-func parseSelection(ctx context.Context, text string, a *zarr.Array, beside cf.Opener) (zarr.Selection, error) {
+// selectionOf parses the select of a request.
+func selectionOf(ctx context.Context, text string, a *zarr.Array, beside cf.Opener) (zarr.Selection, error) {
 	sel, _, err := cf.ParseSelection(ctx, text, a, beside)
 	if errors.Is(err, cf.ErrLabel) {
 		err = httpError{http.StatusBadRequest, err}

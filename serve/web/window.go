@@ -99,7 +99,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return httpError{http.StatusNotAcceptable, err}
 	}
 	beside := engine.Beside(v, path)
-	if req.Select, err = parseSelection(r.Context(), q.Get("select"), a, beside); err != nil {
+	if req.Select, err = selectionOf(r.Context(), q.Get("select"), a, beside); err != nil {
 		return err
 	}
 	size := int64(req.Width) * int64(req.Height) * windowBytes
