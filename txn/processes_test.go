@@ -686,7 +686,7 @@ func (r *versionsRun) tag(s step) error {
 	name, id := fmt.Sprint("t", s.a%2), r.commitOf(s.b)
 	ref := catalog.TagRef(name)
 	if _, ok := r.m.refs[ref]; ok {
-		if err := r.writer(s).DeleteTag(name); err != nil {
+		if err := r.writer(s).DeleteTag(bg, name); err != nil {
 			return err
 		}
 		r.m.move(ref, CommitID{})
@@ -755,7 +755,7 @@ func (r *versionsRun) tidy() error {
 	}
 	list, err := r.db.Sessions(bg)
 	for _, s := range list {
-		err = errors.Join(err, r.db.AbortSession(s.ID))
+		err = errors.Join(err, r.db.AbortSession(bg, s.ID))
 	}
 	if err != nil {
 		return err

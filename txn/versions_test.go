@@ -348,7 +348,7 @@ func (r *versionsRun) refs() map[string]CommitID {
 	for _, b := range branchesOf(r.db) {
 		refs[catalog.HeadRef(b.Name)] = b.Commit
 	}
-	for _, t := range r.db.Tags() {
+	for _, t := range tagsOf(r.db) {
 		refs[catalog.TagRef(t.Name)] = t.Commit
 	}
 	return refs

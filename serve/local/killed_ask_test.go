@@ -27,7 +27,7 @@ func openShared(dir string) (*engine.DB, error) {
 // number each time. other is a second database of the process that asks.
 var asks = map[string]func(db, other *engine.DB, n string) error{
 	"merge": func(db, _ *engine.DB, n string) error {
-		head, err := db.Head("main")
+		head, err := db.Head(bg, "main")
 		if err == nil {
 			err = db.CreateBranch(bg, "b"+n, head)
 		}
@@ -93,7 +93,7 @@ func TestKilledAskers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := o.Head("")
+	head, err := o.Head(bg, "")
 	if err == nil {
 		err = errors.Join(o.CreateBranch(bg, "pulled", head), o.Close())
 	}
