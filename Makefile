@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -82,6 +82,9 @@ docs-test:        ## the commands of docs/start.md and README.md print what the 
 
 screenshots: build ## make the pictures of the page in docs/images, with the same browser
 	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .
+
+lines:            ## lines of the product and of tests by package
+	@./scripts/lines.sh
 
 bench:            ## all benchmarks beside other programs, in turn, to bench/RESULTS.md
 	./bench/run.sh -out bench/RESULTS.md
