@@ -96,6 +96,9 @@ func (c *contest) layout(ctx context.Context, l layout, sum uint32) {
 		if l.chunks[0] < 32 {
 			n = 4000
 		}
+		if c.b.quick {
+			n /= 10
+		}
 		for _, threads := range []int{1, 2} {
 			k := j.as("chunks")
 			k.Threads, k.Count = threads, n
@@ -194,7 +197,7 @@ func verified(in []*contestant, j job, want uint32) {
 func (c *contest) trees(ctx context.Context) {
 	n := 10_000
 	if c.b.quick {
-		n = 1000
+		n = 100
 	}
 	j, variant := job{Work: "tree", Count: n}, fmt.Sprintf("%d arrays", n)
 	in := c.turns(c.all, variant, []metric{{"create", "create", "s"}}, j, func(k *contestant) answer {
