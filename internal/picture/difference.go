@@ -56,13 +56,7 @@ func (p Pair) Read(ctx context.Context, r Request) (w *Window, more bool, err er
 		}
 	}
 	w.Pixels = nil
-	side := func(a *zarr.Array, dec *cf.Decoder) side {
-		if dec == nil {
-			return side{a: a, t: a.Type()}
-		}
-		return side{a: a, dec: dec, t: dec.Type()}
-	}
-	older, newer := side(p.Older, p.Was), side(p.Newer, r.Decoder)
+	older, newer := sideOf(p.Older, p.Was), sideOf(p.Newer, r.Decoder)
 	if (isTime(older.t) || isTime(newer.t)) && !newer.t.Equal(older.t) {
 		return fail(fmt.Errorf("%v and %v have no difference: %w", older.t, newer.t, errors.ErrUnsupported))
 	}
@@ -124,43 +118,36 @@ func (w *Window) clip(part *zarr.Chunk, shape []int64) bool {
 
 // strongest compares a part of the plane in pieces.
 func (w *Window) strongest(ctx context.Context, older, newer side, part zarr.Chunk) error {
-	rows, cols := int64(1), int64(1)
-	if w.Y.Dim >= 0 {
-		rows = part.Shape[w.Y.Dim]
-	}
-	if w.X.Dim >= 0 {
-		cols = part.Shape[w.X.Dim]
-	}
-	wide := min(cols, PieceElements)
-	tall := min(rows, PieceElements/wide)
-	at := make([]zarr.Index, len(part.Start))
+	at, cols := make([]zarr.Index, len(part.Start)), int64(1)
 	for d, i := range part.Start {
 		at[d] = zarr.At(i)
 	}
-	for y := int64(0); y < rows; y += tall {
-		for x := int64(0); x < cols; x += wide {
-			width, y0, x0 := min(wide, cols-x), y, x // from the edge of the window
-			if d := w.Y.Dim; d >= 0 {
-				at[d] = zarr.Slice(part.Start[d]+y, part.Start[d]+min(y+tall, rows), 1)
-				y0 += part.Start[d] - w.Y.Start
-			}
-			if d := w.X.Dim; d >= 0 {
-				at[d] = zarr.Slice(part.Start[d]+x, part.Start[d]+x+width, 1)
-				x0 += part.Start[d] - w.X.Start
-			}
-			err := differences(ctx, older, newer, zarr.Sel(at...), func(i int, by float64) {
-				if by == 0 || by != by {
-					return
-				}
-				row, col := (y0+int64(i)/width)/w.Y.Skip, (x0+int64(i)%width)/w.X.Skip
-				if v := &w.Values[row*int64(w.X.Len)+col]; *v != *v || math.Abs(by) > math.Abs(*v) {
+	edge := func(l Line) int64 { // of the part from that of the window, in elements
+		if l.Dim < 0 {
+			return 0
+		}
+		lo := part.Start[l.Dim]
+		at[l.Dim] = zarr.Slice(lo, lo+part.Shape[l.Dim], 1)
+		return lo - l.Start
+	}
+	y0, x0, n := edge(w.Y), edge(w.X), int64(0)
+	if w.X.Dim >= 0 {
+		cols = part.Shape[w.X.Dim]
+	}
+	for piece, err := range newer.a.Parts(zarr.Sel(at...), PieceElements/4*int64(newer.a.Type().Size())) {
+		if err == nil {
+			err = differences(ctx, older, newer, piece.Selection, func(i int, by float64) {
+				k := n + int64(i)
+				v := &w.Values[(y0+k/cols)/w.Y.Skip*int64(w.X.Len)+(x0+k%cols)/w.X.Skip]
+				if by != 0 && by == by && (*v != *v || math.Abs(by) > math.Abs(*v)) {
 					*v = by
 				}
 			})
-			if err != nil {
-				return err
-			}
 		}
+		if err != nil {
+			return err
+		}
+		n += product(piece.Shape)
 	}
 	return nil
 }
@@ -170,6 +157,13 @@ type side struct {
 	a   *zarr.Array
 	dec *cf.Decoder
 	t   dtype.Type // of decoded elements
+}
+
+func sideOf(a *zarr.Array, dec *cf.Decoder) side {
+	if dec == nil {
+		return side{a: a, t: a.Type()}
+	}
+	return side{a, dec, dec.Type()}
 }
 
 // read reads elements, decoded and in memory layout.

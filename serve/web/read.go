@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -77,7 +78,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) error {
 	case "png":
 		return p.png(w, r)
 	default:
-		return h.formatError(format)
+		known := slices.Concat([]string{"json", "npy", "png", "raw"}, slices.Sorted(maps.Keys(h.o.Tables)))
+		return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want one of %s", serve.Clip(format), strings.Join(known, ", "))}
 	}
 }
 

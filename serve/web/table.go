@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/pace"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -56,29 +56,18 @@ func (h *handler) table(w http.ResponseWriter, r *http.Request, v *serve.View, f
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	body := &begun{Writer: w}
-	out := bufio.NewWriterSize(body, tableBegin)
+	out := bufio.NewWriterSize(w, tableBegin)
 	if err = form.Write(r.Context(), out, a, sel, dec, beside); err == nil {
 		err = out.Flush()
 	}
+	sent, ok := w.(*pace.Writer)
 	switch {
-	case err != nil && body.any:
+	case err != nil && ok && sent.Status != 0:
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, errors.ErrUnsupported):
 		return httpError{http.StatusNotAcceptable, err}
 	}
 	return err
-}
-
-// begun is a writer that knows whether anything was written.
-type begun struct {
-	io.Writer
-	any bool
-}
-
-func (b *begun) Write(p []byte) (int, error) {
-	b.any = true
-	return b.Writer.Write(p)
 }
 
 // selectionOf parses the select of a request.
@@ -88,13 +77,4 @@ func selectionOf(ctx context.Context, text string, a *zarr.Array, beside cf.Open
 		err = httpError{http.StatusBadRequest, err}
 	}
 	return sel, err
-}
-
-// formatError names the formats of decoded reads.
-func (h *handler) formatError(format string) error {
-	known := "json, npy, png or raw"
-	if len(h.o.Tables) > 0 {
-		known = "json, npy, png, raw, or a table: arrow or parquet"
-	}
-	return httpError{http.StatusBadRequest, fmt.Errorf("format=%s: want %s", serve.Clip(format), known)}
 }
