@@ -105,7 +105,7 @@ func Percentiles(values []float64, low, high float64) (l Limits, ok bool) {
 // Symmetric returns limits of the same distance from 0 that include both given ones.
 func (l Limits) Symmetric() Limits {
 	m := max(math.Abs(l.Lo), math.Abs(l.Hi))
-	return Limits{-m, m}
+	return Limits{0 - m, m} // no negative 0
 }
 
 func finite(values []float64) []float64 {

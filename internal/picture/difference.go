@@ -47,6 +47,9 @@ func (p Pair) Read(ctx context.Context, r Request) (w *Window, more bool, err er
 	if w, err = Read(ctx, p.Newer, r); err != nil {
 		return nil, false, err
 	}
+	if len(p.Older.Shape()) != len(p.Newer.Shape()) {
+		return fail(fmt.Errorf("%w: the shapes differ", zarr.ErrSelection))
+	}
 	for _, l := range []Line{w.Y, w.X} {
 		if l.Dim >= 0 && (l.list != nil || l.Step != l.Skip) {
 			return fail(fmt.Errorf("%w: rows and columns must be ranges of step 1", zarr.ErrSelection))

@@ -106,6 +106,8 @@ func TestDifferenceRefuses(t *testing.T) {
 		want error
 	}{
 		{Pair{Older: a, Newer: wider}, "", zarr.ErrSelection},
+		{Pair{Older: array(t, []int64{4}, []int64{2}, `{}`), Newer: a}, "", zarr.ErrSelection},
+		{Pair{Older: a, Newer: array(t, []int64{2, 4, 4}, []int64{1, 2, 2}, `{}`)}, "", zarr.ErrSelection},
 		{Pair{Older: a, Newer: a}, "::2,:", zarr.ErrSelection},
 		{Pair{Older: a, Newer: a, Parts: bad}, "", failed},
 	} {

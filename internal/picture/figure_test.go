@@ -142,6 +142,20 @@ func TestTerminalSizes(t *testing.T) {
 	}
 }
 
+// A difference in any row has a character in a pipe.
+func TestTerminalShowsEachDifference(t *testing.T) {
+	for row := range 40 {
+		f := figure()
+		f.Map, _ = MapByName("balance")
+		f.Limits = Limits{-1, 1}
+		f.Window = &Window{Values: make([]float64, 40*80), Y: Line{Len: 40, Skip: 1}, X: Line{Len: 80, Skip: 1}}
+		f.Window.Values[row*80+7] = math.Inf(-1)
+		if text := f.Terminal(80, 20, NoColours); strings.Count(text, ".") != 1+1 { // with that of the scale
+			t.Errorf("row %d:\n%s", row, text)
+		}
+	}
+}
+
 // Ticks are at round values and equal distances.
 func TestTicks(t *testing.T) {
 	scale := func(least float64, v ...float64) (Scale, int) {

@@ -50,7 +50,12 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 		if colours == NoColours {
 			line := make([]byte, w)
 			for x := range line {
-				line[x] = mark(f.Limits.place(win.Values[y*win.Y.Len/h*win.X.Len+x*win.X.Len/w]))
+				v := win.Values[y*win.Y.Len/h*win.X.Len+x*win.X.Len/w]
+				// A character has two rows: of a difference, the stronger one.
+				if u := win.Values[(y+1)*win.Y.Len/h*win.X.Len+x*win.X.Len/w]; f.Map.Diverging && (v != v || math.Abs(u) > math.Abs(v)) {
+					v = u
+				}
+				line[x] = mark(f.Limits.place(v))
 			}
 			b.WriteString(strings.TrimRight(string(line), " ") + "\n")
 			continue

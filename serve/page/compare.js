@@ -79,8 +79,8 @@ function Pair({ shown, path, a, b }) {
     ${same && isNumeric(newer) && newer.shape.length >= 2 && !newer.shape.includes(0) && html`<${Pictures} key=${a + b + path} shown=${shown} a=${a} b=${b} older=${older} newer=${newer} own=${own} />`}`;
 }
 
-/** A value or a difference of values. @param {number | undefined} v */
-const sayDifference = (v) => (v === undefined ? '' : v === Infinity ? 'was missing' : v === -Infinity ? 'is missing now' : text.number(v));
+/** A difference of values, without bound where one of them is missing. @param {number | undefined} v */
+const sayDifference = (v) => (v === undefined ? '' : Math.abs(v) === Infinity ? (v > 0 ? '+∞' : '−∞') : text.number(v));
 
 /** @param {any} box @param {any} plane whether a box of elements is in the plane */
 const inPlane = (box, plane) => box.start.every((/** @type {number} */ s, /** @type {number} */ d) => d === plane.y || d === plane.x || (s <= plane.at[d] && plane.at[d] < s + box.shape[d]));
