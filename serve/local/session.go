@@ -399,7 +399,8 @@ func (s *Session) Join(ctx context.Context, fork txn.SessionID, choices []txn.Pa
 	return s.wrote(s.on(ctx, func(l *link, handle uint32, unknown bool) error {
 		in := wire.Join{Handle: wire.Handle{View: handle}, Session: fork.String(), Choices: choicesOut(choices)}
 		_, err := ask[none](ctx, l, wire.OpJoin, in)
-		return unknownIf(unknown && errors.Is(err, txn.ErrNoRef), err, "the fork was joined")
+		ended := errors.Is(err, txn.ErrNoRef) || errors.Is(err, txn.ErrSessionClosed) // as the fork has after it was joined
+		return unknownIf(unknown && ended, err, "the fork was joined")
 	}))
 }
 
