@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"runtime"
@@ -89,6 +90,8 @@ type Serving struct {
 	// Socket is the path of the socket on which it listens. A [LockedError] of other
 	// processes has it.
 	Socket string
+	// Dial connects this process itself. It is called after Start.
+	Dial func() (net.Conn, error)
 	// Start is called when the database is open, and Stop before it is closed: it
 	// waits for the requests that are running. Stop is called once, and not if
 	// Start fails.

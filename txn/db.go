@@ -294,6 +294,9 @@ func (db *DB) Identity() Identity {
 // or if the system does not tell. It opens no file.
 func FileOf(dir string) string { return index.LockFile(filepath.Join(dir, indexDir)) }
 
+// Knocked reports whether a process waits to be let in; see [index.LockedError.Knock].
+func Knocked(dir string) bool { return index.Knocked(filepath.Join(dir, indexDir)) }
+
 // Here returns nil while the directory of the database is at the path at which it was
 // opened, else [ErrMoved]. Commits and savepoints look for it themselves.
 func (db *DB) Here() error {

@@ -272,10 +272,15 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 	return opened, nil
 }
 
-// openToServe opens a database, to read only where this user may not write.
+// openToServe opens a database for a server.
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
 	to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
 	to.Share = true
+	return openOrRead(cmd, dir, to)
+}
+
+// openOrRead opens a database, to read only where this user may not write.
+func openOrRead(cmd *cobra.Command, dir string, to local.OpenOptions) (*engine.DB, error) {
 	db, err := local.Open(cmd.Context(), dir, to)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		to.Engine.ReadOnly = true
@@ -383,17 +388,17 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	o := alone(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
-	o.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
-	db, err := engine.Open(cmd.Context(), t.db, o)
-	var locked *engine.LockedError
-	if errors.As(err, &locked) && local.Reachable(locked) {
-		note(cmd, "%s serves it already", holder(locked))
-		return nil
-	}
+	ended := make(chan error, 2)
+	to := shared(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
+	to.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
+	to.Yielded = func() { ended <- nil } // clients find the other process, or start this command again
+	db, err := openOrRead(cmd, t.db, to)
 	if err != nil {
 		return err
+	}
+	if !local.Holds(db) {
+		note(cmd, "another process serves it already")
+		return db.Close()
 	}
 	ready(cmd)
 	select {

@@ -102,10 +102,16 @@ func message(err error, code int) string {
 		return fmt.Sprintf("%s is in use by %s, which lets only its own user write; commands that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
 	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
-	case errors.As(err, &locked) && local.Reachable(locked) && !errors.Is(err, local.ErrGone):
-		return fmt.Sprintf("%s is in use by %s, and no process listens on its socket %s", filepath.Dir(locked.Dir), holder(locked), locked.Holder.Socket)
 	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
-		return fmt.Sprintf("%s is in use by %s: one process at a time can open it; see --wait", filepath.Dir(locked.Dir), holder(locked))
+		why := "that process keeps others out"
+		if locked.Holder.PID == 0 || locked.Reader {
+			why = "it did not give the database up"
+		} else if !locked.Holder.Here() {
+			why = "a database is open on one host at a time"
+		} else if locked.Holder.Socket != "" {
+			why = "no process listens on its socket " + locked.Holder.Socket
+		}
+		return fmt.Sprintf("%s is in use by %s: %s; see --wait", filepath.Dir(locked.Dir), holder(locked), why)
 	}
 	text := fault.OneLine(err)
 	var missing *fs.PathError

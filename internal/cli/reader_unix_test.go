@@ -5,17 +5,37 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// TestReadingWithoutPermission runs the reading commands as a user without write
-// permission. It needs root to change the user.
-func TestReadingWithoutPermission(t *testing.T) {
+const nobody = 65534
+
+// forAll is this program for several users, and a database.
+type forAll struct{ dir, exe, db string }
+
+// command returns a command of a user.
+func (p *forAll) command(uid uint32, args ...string) *exec.Cmd {
+	cmd := exec.Command(p.exe, args...)
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/nonexistent")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	return cmd
+}
+
+func (p *forAll) run(uid uint32, args ...string) (string, error) {
+	out, err := p.command(uid, args...).CombinedOutput()
+	return string(out), err
+}
+
+// forUsers needs root to change the user.
+func forUsers(t *testing.T) *forAll {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a command as another user; kv/index tests the lock for others")
 	}
@@ -29,7 +49,7 @@ func TestReadingWithoutPermission(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Both users make sockets here. The path of a socket must be short.
+	// Both users make sockets here.
 	sockets, err := os.MkdirTemp("", "z")
 	if err != nil {
 		t.Fatal(err)
@@ -43,17 +63,82 @@ func TestReadingWithoutPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, db := filepath.Join(dir, "zarrdb"), filepath.Join(dir, "w.zdb") // by its name the test program is the program
-	if err := os.WriteFile(exe, b, 0o755); err != nil {
+	p := &forAll{dir: dir, exe: filepath.Join(dir, "zarrdb"), db: filepath.Join(dir, "w.zdb")} // by its name the test program is the program
+	if err := os.WriteFile(p.exe, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run := func(uid uint32, args ...string) (string, error) {
-		cmd := exec.Command(exe, args...)
-		cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/nonexistent")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+	return p
+}
+
+// Users without write permission who read give way to a user who writes, and go on.
+func TestReaderGivesWay(t *testing.T) {
+	p := forUsers(t)
+	for _, args := range [][]string{
+		{"init", p.db}, {"create", p.db + ":a", "--shape", "4000000", "--chunks", "1000", "--dtype", "int8", "--fill", "7"},
+	} {
+		if out, err := p.run(0, args...); err != nil {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
 	}
+	var readers []*exec.Cmd
+	var outputs []io.Reader
+	for range 2 {
+		c := p.command(nobody, "read", p.db+":a", "-o", "-")
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // it has the database open
+			t.Fatal(err)
+		}
+		readers, outputs = append(readers, c), append(outputs, out)
+	}
+	for _, args := range [][]string{{"tag", p.db, "v1"}, {"tag", p.db, "v2", "--wait", "1m"}} {
+		if out, err := p.run(0, args...); err != nil {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+	for i, c := range readers {
+		b, err := io.ReadAll(outputs[i])
+		if err = errors.Join(err, c.Wait()); err != nil || len(b) != 4000000-1 || strings.Trim(string(b), "\x07") != "" {
+			t.Errorf("a reader got %d bytes, %v", len(b), err)
+		}
+	}
+	if out, err := p.run(nobody, "tag", p.db); err != nil || !strings.Contains(out, "v2") {
+		t.Errorf("%v: %s", err, out)
+	}
+	// So does a server of a user who may only read.
+	server := p.command(nobody, "serve", p.db, "--local", "--idle", "0s")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitServedBy(t, p.db, nobody)
+	if out, err := p.run(0, "tag", p.db, "v3"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	ended(t, server, exitOK)
+}
+
+// awaitServedBy waits until a process of another user serves a database.
+func awaitServedBy(t *testing.T, db string, uid int) {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
+		list, err := os.ReadDir(filepath.Join(os.TempDir(), fmt.Sprint("zarrdb-", uid)))
+		if err == nil && len(list) == 1 && len(list[0].Name()) == 20 {
+			return
+		}
+	}
+	t.Fatal("it does not serve " + db)
+}
+
+// TestReadingWithoutPermission runs the reading commands as a user without write
+// permission.
+func TestReadingWithoutPermission(t *testing.T) {
+	p := forUsers(t)
+	dir, exe, db, run := p.dir, p.exe, p.db, p.run
 	for _, args := range [][]string{
 		{"init", db}, {"create", db + ":t", "--shape", "4", "--chunks", "2", "--dtype", "int32"}, {"tag", db, "v1"},
 	} {
@@ -61,7 +146,6 @@ func TestReadingWithoutPermission(t *testing.T) {
 			t.Fatalf("%q: %v: %s", args, err, out)
 		}
 	}
-	const nobody = 65534
 	read := []struct {
 		args []string
 		want string

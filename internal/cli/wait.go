@@ -54,8 +54,11 @@ func wait(cmd *cobra.Command, o *local.OpenOptions) {
 // holder names the process that has a database open.
 func holder(held *engine.LockedError) string {
 	h := held.Holder
-	if h.PID == 0 {
+	switch {
+	case h.PID == 0:
 		return "another process"
+	case h.Since.IsZero():
+		return fmt.Sprintf("%s (process %d on %s)", h.Program, h.PID, h.Host)
 	}
 	return fmt.Sprintf("%s (process %d on %s, since %s)", h.Program, h.PID, h.Host, h.Since.Local().Format(time.DateTime))
 }

@@ -37,7 +37,7 @@ func TestLockedDatabase(t *testing.T) {
 		code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
 		return code, stderr.String()
 	}
-	said := regexp.MustCompile(`^zarrdb: .*w\.zdb is in use by \S+ \(process \d+ on .*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\): one process at a time can open it; see --wait\n$`)
+	said := regexp.MustCompile(`^zarrdb: .*w\.zdb is in use by \S+ \(process \d+ on .*, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\): that process keeps others out; see --wait\n$`)
 	for _, args := range [][]string{
 		{"log", dir}, {"ls", dir}, {"ls", "file://" + dir + "|zarrdb:"}, {"put", dir, "key"}, {"gc", dir},
 		{"import", filepath.Join(t.TempDir(), "new.zdb"), dir}, {"export", dir, t.TempDir() + "/new.zarr"},

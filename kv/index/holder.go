@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,12 +22,31 @@ import (
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
+	Boot    string    `json:"boot,omitempty"` // of the machine, which containers share; "" if unknown
 	Program string    `json:"program"`
 	Since   time.Time `json:"since"`
 	// Socket is the path at which the process serves its databases; "" means
 	// that it does not.
 	Socket string `json:"socket,omitempty"`
 }
+
+// Here reports whether the process runs on this machine, perhaps in another container.
+func (h *Holder) Here() bool {
+	if boot := bootID(); boot != "" && h.Boot != "" {
+		return h.Boot == boot
+	}
+	host, _ := os.Hostname()
+	return h.Host == host
+}
+
+// bootID identifies the running system on which this process is.
+var bootID = sync.OnceValue(func() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+})
 
 // LockedError means that the index is open in another process, or already in
 // this one. It is [ErrLocked].
@@ -36,6 +57,9 @@ type LockedError struct {
 	Holder Holder
 	// Own means that this process itself has the index open.
 	Own bool
+	// Reader means that the holder has no permission to write. It gives the lock up soon if
+	// it was opened by package serve/local.
+	Reader bool
 }
 
 func (e *LockedError) Error() string {
@@ -43,6 +67,8 @@ func (e *LockedError) Error() string {
 	switch {
 	case e.Own:
 		return fmt.Sprintf("index: %s is open in this process (%d) already; share what is open, or close it first", e.Dir, os.Getpid())
+	case h.PID == 0 && e.Reader:
+		return fmt.Sprintf("index: %s is in use by a reader in another container", e.Dir)
 	case h.PID == 0:
 		return fmt.Sprintf("index: %s is in use by another process", e.Dir)
 	case h.Since.IsZero():
@@ -54,6 +80,11 @@ func (e *LockedError) Error() string {
 
 // Is reports that a LockedError is [ErrLocked].
 func (e *LockedError) Is(target error) bool { return errors.Is(ErrLocked, target) }
+
+// Knock asks the holder to let this process in: a reader gives up the lock, and a process that
+// serves the index listens in its directory too. The knock lasts until this process has the lock,
+// or a few seconds.
+func (e *LockedError) Knock() { knock(e.Dir) }
 
 const holderFile = "HOLDER"
 
@@ -69,8 +100,9 @@ type dirLock struct {
 // full disk.
 //
 // A reader without write permission for the directory shares the lock with other
-// such readers (see lockShared) and leaves no description. On a read-only disk
-// no lock is needed or possible.
+// such readers (see sharedFS) and leaves no description. So does one of a read-only mount,
+// which other processes may write elsewhere. Where a read-only disk has no locks, none is
+// needed.
 func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, error) {
 	path := fs.PathJoin(dir, holderFile)
 	shared.Lock()
@@ -90,13 +122,15 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 	// be created or opened gives a path error.
 	var pe *os.PathError
 	outside := errors.As(err, &pe)
-	if readOnly && (reading || outside && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission))) {
-		if outside && errors.Is(err, syscall.EROFS) {
+	busy := err != nil && !outside && !own && file != (fileID{}) // perhaps by readers only
+	if readOnly && (reading || busy || outside && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission))) {
+		readOnlyDisk := outside && errors.Is(err, syscall.EROFS)
+		l, err = pebble.LockDirectory(dir, sharedFS{fs})
+		if readOnlyDisk && errors.As(err, &pe) {
 			l, err = pebble.LockDirectory(dir, unlockedFS{fs})
-		} else {
-			l, err = pebble.LockDirectory(dir, sharedFS{fs})
 		}
 		if err == nil {
+			endKnock(dir, nil)
 			return &dirLock{Lock: l, fs: fs, file: file}, nil
 		}
 		outside = errors.As(err, &pe)
@@ -113,13 +147,14 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		var no syscall.Errno
 		locked := &LockedError{Dir: dir, Own: own || reading || !errors.As(err, &no)}
 		pid := os.Getpid()
-		if locked.Own && !reading {
-			pid = 0
-		} else if !reading {
-			pid = sharedBy(fs, fs.PathJoin(dir, lockFile), err)
+		if locked.Reader = reading; !locked.Own {
+			pid, locked.Reader = sharedBy(fs, fs.PathJoin(dir, lockFile), err)
 		}
-		if pid != 0 {
-			locked.Holder = Holder{PID: pid, Host: host, Program: "a reader"}
+		if locked.Reader {
+			locked.Holder = Holder{PID: pid, Host: host, Boot: bootID(), Program: "a reader"}
+			if !locked.Own && !readOnly && socket != "" {
+				locked.Knock() // the readers go on through this process
+			}
 		} else if b, err := ReadSmall(fs, path); err == nil {
 			_ = json.Unmarshal(b, &locked.Holder)
 		}
@@ -131,8 +166,9 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		}
 		shared.own[file] = true
 	}
+	endKnock(dir, nil)
 	b, err := json.Marshal(Holder{
-		PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second), Socket: socket,
+		PID: os.Getpid(), Host: host, Boot: bootID(), Program: program, Since: time.Now().UTC().Truncate(time.Second), Socket: socket,
 	})
 	if err == nil {
 		if f, err := fs.Create(path, vfs.WriteCategoryUnspecified); err == nil {

@@ -13,4 +13,4 @@ func lockToRead(_ vfs.File, name string) error {
 	return &os.PathError{Op: "lock", Path: name, Err: os.ErrPermission}
 }
 
-func sharedBy(vfs.FS, string, error) int { return 0 }
+func sharedBy(vfs.FS, string, error) (pid int, ok bool) { return 0, false }

@@ -25,22 +25,22 @@ func lockToRead(f vfs.File, name string) error {
 	return &os.PathError{Op: "lock", Path: name, Err: err}
 }
 
-// sharedBy returns a process that has locked a file for reading, if that is why
-// this one could not lock it for writing with the error held; else 0. This process
-// has no lock of the file: it would lose it.
-func sharedBy(fs vfs.FS, name string, held error) int {
+// sharedBy reports whether a process that has locked a file for reading is why this one could
+// not lock it for writing with the error held. pid is that process, 0 if it has none here. This
+// process has no lock of the file: it would lose it.
+func sharedBy(fs vfs.FS, name string, held error) (pid int, ok bool) {
 	var no syscall.Errno
 	if !errors.As(held, &no) {
-		return 0
+		return 0, false
 	}
 	f, err := fs.Open(name)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer f.Close()
 	l := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
 	if f.Fd() == vfs.InvalidFd || syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &l) != nil || l.Type != syscall.F_RDLCK {
-		return 0
+		return 0, false
 	}
-	return int(l.Pid)
+	return max(int(l.Pid), 0), true
 }

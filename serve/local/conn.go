@@ -26,6 +26,7 @@ type conn struct {
 	w     *wire.Conn
 	who   *serve.Principal
 	files bool // the client takes descriptors
+	own   bool // the client is this process; see [server.dial]
 
 	version string // of the client
 	pid     int
@@ -121,6 +122,10 @@ func (c *conn) leave() {
 	c.left = true
 	if len(c.running) == 0 {
 		_ = c.u.SetReadDeadline(time.Now())
+		return
+	}
+	if c.own { // this process gives the lock up, and asks another one again
+		c.cancel(ErrGone)
 		return
 	}
 	c.wg.Go(func() {

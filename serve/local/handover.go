@@ -42,7 +42,7 @@ const (
 	// Nothing listens on the socket, and it is not known whether the lock is taken.
 	waitAbsent = 10 * time.Second
 	// The lock is taken without a description: it was taken a moment ago, or will be
-	// released in a moment.
+	// released in a moment. Or a reader has it, and was asked to give it up.
 	waitUnnamed = 5 * time.Second
 
 	shortestPause = time.Millisecond
@@ -89,7 +89,7 @@ func (h *Handover) limit(err error) time.Duration {
 		return 0
 	case errors.Is(err, os.ErrDeadlineExceeded): // that was waited for
 		return 0
-	case errors.As(err, &held) && held.Holder.PID == 0 && !held.Own:
+	case errors.As(err, &held) && (held.Holder.PID == 0 || held.Reader) && !held.Own:
 		return cmp.Or(h.Wait, waitUnnamed)
 	case errors.As(err, &held) && Reachable(held):
 		return cmp.Or(h.Wait, waitServing)
@@ -100,16 +100,15 @@ func (h *Handover) limit(err error) time.Duration {
 	case held != nil:
 		return h.Wait
 	case errors.Is(err, ErrGone):
-		return waitServing
+		return cmp.Or(h.Wait, waitServing)
 	case absent(err):
-		return waitAbsent
+		return cmp.Or(h.Wait, waitAbsent)
 	}
 	return 0
 }
 
 // Reachable reports whether the process that has a database open is another one of
-// this machine, and serves the database on a socket.
+// this machine, perhaps in another container, and serves the database on a socket.
 func Reachable(held *engine.LockedError) bool {
-	host, _ := os.Hostname()
-	return held.Holder.Socket != "" && held.Holder.Host == host && held.Holder.PID != os.Getpid()
+	return held.Holder.Socket != "" && held.Holder.Here() && !held.Own
 }

@@ -19,6 +19,7 @@ import (
 func TestHandoverLimits(t *testing.T) {
 	host, _ := os.Hostname()
 	held := func(h index.Holder) error { return fmt.Errorf("open: %w", &engine.LockedError{Holder: h}) }
+	own := fmt.Errorf("open: %w", &engine.LockedError{Own: true, Holder: index.Holder{PID: os.Getpid(), Host: host}})
 	other := os.Getpid() + 1
 	for _, c := range []struct {
 		name string
@@ -32,11 +33,15 @@ func TestHandoverLimits(t *testing.T) {
 		{"serves, a short --wait", held(index.Holder{PID: other, Host: host, Socket: "s"}), time.Second, time.Second},
 		{"is stopped", fmt.Errorf("%w (%w)", os.ErrDeadlineExceeded, held(index.Holder{PID: other, Host: host, Socket: "s"})), time.Hour, 0},
 		{"serves", held(index.Holder{PID: other, Host: host, Socket: "s"}), 0, waitServing},
+		{"has this number in another container", held(index.Holder{PID: os.Getpid(), Host: host, Socket: "s"}), 0, waitServing},
+		{"reader", &engine.LockedError{Reader: true, Holder: index.Holder{PID: other, Host: host}}, 0, waitUnnamed},
+		{"reader, --wait", &engine.LockedError{Reader: true, Holder: index.Holder{PID: other, Host: host}}, time.Second, time.Second},
 		{"does not serve", held(index.Holder{PID: other, Host: host}), 0, 0},
 		{"does not serve, --wait", held(index.Holder{PID: other, Host: host}), time.Minute, time.Minute},
 		{"on another host", held(index.Holder{PID: other, Host: host + "x", Socket: "s"}), 0, 0},
-		{"this process", held(index.Holder{PID: os.Getpid(), Host: host, Socket: "s"}), 0, 0},
+		{"this process", own, time.Hour, 0},
 		{"ends", gone(errors.New("bye")), 0, waitServing},
+		{"ends, a short --wait", gone(errors.New("bye")), time.Second, time.Second},
 		{"no process listens", fmt.Errorf("dial: %w", errRefused), 0, waitAbsent},
 		{"another user's socket", errors.Join(serve.ErrDenied, held(index.Holder{PID: other, Host: host, Socket: "s"})), 0, 0},
 		{"anything else", kv.ErrNotFound, time.Hour, 0},

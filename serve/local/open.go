@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ type OpenOptions struct {
 	// Share has this process share the memory of the database with the others; see
 	// [DialOptions]. It is for processes that stay, and not for single commands.
 	Share bool
+	// Yielded, if not nil, is called when this process, which has no permission to write, has given
+	// the lock up to one that asked for it, and serves no more.
+	Yielded func()
 	// Waiting, if not nil, is called once when the process that has the database open
 	// does not answer for a while, or does not serve the database.
 	Waiting func(held *engine.LockedError)
@@ -47,7 +51,7 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	for {
 		conn, locked, err := j.join(ctx)
 		if err == nil && conn == nil {
-			return j.own()
+			return j.own(ctx)
 		}
 		if err == nil {
 			db, failed := j.peer(ctx, conn, locked, &told, h.left())
@@ -70,10 +74,23 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 }
 
 // own returns the database that this process has open. One that is to be read alone is a peer
-// of it. j.mu is held.
-func (j *joint) own() (*engine.DB, error) {
-	if !j.o.Engine.ReadOnly || j.held.ReadOnly() {
+// of it. Without permission to write, it is one that goes on when this process gives the lock up.
+// j.mu is held.
+func (j *joint) own(ctx context.Context) (*engine.DB, error) {
+	if !j.o.Engine.ReadOnly || j.held.ReadOnly() && j.dial == nil {
 		return j.held, nil
+	}
+	if j.held.ReadOnly() {
+		conn, err := j.dial()
+		var db *engine.DB
+		if err == nil {
+			db, err = j.peer(ctx, conn, nil, new(bool), 0)
+		}
+		if err != nil {
+			j.stop()
+			err = errors.Join(err, j.held.Close())
+		}
+		return db, err
 	}
 	db, err := engine.OpenPeer(j.dir, j.id, ownSource{j.held.PageSource(), j.held}, &j.o.Engine)
 	if err != nil {
@@ -93,20 +110,23 @@ type joint struct {
 	dir string
 	o   OpenOptions
 
-	mu     sync.Mutex
-	id     txn.Identity // of the database since it was opened first
-	held   *engine.DB   // this process has it open
-	socket string       // where this process serves it
-	closed bool
+	mu      sync.Mutex
+	id      txn.Identity             // of the database since it was opened first
+	held    *engine.DB               // this process has it open
+	dial    func() (net.Conn, error) // connects to it; nil if it is not served
+	yielded time.Time                // when this process gave the lock up
+	stop    context.CancelFunc       // ends yield, if not nil
+	failing time.Time                // since when no process that has it open can be reached
+	closed  bool
 }
 
 // slowAnswer is how long a process may take to answer before Waiting is called.
 const slowAnswer = 3 * time.Second
 
 // peer opens the database through a connection, whose other end has the time wait for its first
-// answer. j.mu is held.
+// answer. locked describes that process; nil for this one. j.mu is held.
 func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedError, told *bool, wait time.Duration) (*engine.DB, error) {
-	if !*told {
+	if locked != nil && !*told {
 		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
 		defer func() { *told = !slow.Stop() }()
 	}
@@ -132,12 +152,12 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 	o := j.o.Engine
 	o.LockWait, o.Locked = 0, nil
 	o.Create = o.Create && j.id == (txn.Identity{})
-	o.Serve = nil
+	o.Serve, j.dial = nil, nil
 	if j.o.Serve != nil {
 		o.Serve = func(dir string) (*engine.Serving, error) {
 			s, err := j.o.Serve(dir)
 			if s != nil {
-				j.socket = s.Socket
+				j.dial = s.Dial
 			}
 			return s, err
 		}
@@ -152,19 +172,82 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 			return nil, nil, errors.Join(moved, held.Close())
 		}
 		j.held, j.id = held, held.Identity()
+		if held.ReadOnly() && j.dial != nil {
+			var life context.Context
+			life, j.stop = context.WithCancel(context.Background())
+			go j.yield(life, held)
+		}
 		return nil, nil, nil
 	}
 	if !errors.As(err, &locked) {
 		return nil, nil, err
 	}
 	if Reachable(locked) || locked.Own && locked.Holder.Socket != "" {
-		conn, failed := Connect(ctx, locked.Holder.Socket)
+		conn, failed := reach(ctx, locked)
 		if failed == nil {
+			j.failing = time.Time{}
 			return conn, locked, nil
+		}
+		if j.failing.IsZero() {
+			j.failing = time.Now()
+		} else if time.Since(j.failing) > knockAfter {
+			locked.Knock()
 		}
 		err = errors.Join(err, failed)
 	}
 	return nil, locked, fmt.Errorf("open %s: %w", j.dir, err)
+}
+
+// knockAfter is how long a process that serves a database may be out of reach, as one that
+// begins to serve is, before this process asks for a socket in the directory.
+const knockAfter = 200 * time.Millisecond
+
+// reach connects to the process that has a database open, at its socket or in the directory.
+func reach(ctx context.Context, locked *engine.LockedError) (net.Conn, error) {
+	conn, err := Connect(ctx, locked.Holder.Socket)
+	if err == nil {
+		return conn, nil
+	}
+	conn, failed := Connect(ctx, filepath.Join(locked.Dir, insideName))
+	if failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	return conn, nil
+}
+
+// Of a process that has no permission to write: the time between two looks whether another
+// process wants the lock, and the time in which that can take the lock.
+const (
+	yieldPause = 250 * time.Millisecond
+	yieldTime  = 1500 * time.Millisecond
+)
+
+// yield gives the lock up when a process asks for it; see [engine.LockedError.Knock]. What was
+// opened through held goes on through that process; see redial. It ends with life.
+func (j *joint) yield(life context.Context, held *engine.DB) {
+	t := time.NewTicker(yieldPause)
+	defer t.Stop()
+	for !txn.Knocked(held.Dir()) {
+		select {
+		case <-t.C:
+		case <-life.Done():
+			return
+		}
+	}
+	j.mu.Lock()
+	if life.Err() == nil {
+		j.held = nil
+		_ = held.Close() // it wrote nothing
+		j.yielded = time.Now()
+		defer j.o.yielded()
+	}
+	j.mu.Unlock()
+}
+
+func (o *OpenOptions) yielded() {
+	if o.Yielded != nil {
+		o.Yielded()
+	}
 }
 
 // open opens the database. If it is served, a process that can write opens it for writing, also
@@ -191,13 +274,31 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	if j.closed {
 		return nil, engine.ErrClosed
 	}
+	if time.Since(j.yielded) < yieldTime {
+		return j.follow(ctx)
+	}
 	if j.held == nil {
 		if conn, _, err := j.join(ctx); conn != nil || err != nil {
 			return conn, err
 		}
 	}
-	var d net.Dialer
-	return d.DialContext(ctx, "unix", j.socket)
+	if j.dial == nil {
+		return nil, fmt.Errorf("open %s: this process has it open, and does not serve it", j.dir)
+	}
+	return j.dial()
+}
+
+// follow connects to the process that this one gave the lock up to. j.mu is held.
+func (j *joint) follow(ctx context.Context) (net.Conn, error) {
+	sockets, err := Sockets(j.dir)
+	for _, socket := range sockets {
+		conn, failed := Connect(ctx, socket)
+		if failed == nil {
+			return conn, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return nil, gone(errors.Join(errors.New("another process is about to open the database"), err))
 }
 
 // jointSource is the source of a peer that leaves the process which has the database open
@@ -212,6 +313,9 @@ func (s *jointSource) Close() error {
 	s.j.mu.Lock()
 	held := s.j.held
 	s.j.closed, s.j.held = true, nil
+	if s.j.stop != nil {
+		s.j.stop()
+	}
 	s.j.mu.Unlock()
 	err := s.c.Close()
 	if held != nil {

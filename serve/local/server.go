@@ -130,14 +130,18 @@ type server struct {
 	t *serve.Table
 	o Options
 
-	mu     sync.Mutex
-	l      *Listener // another one after the socket was removed
-	conns  map[*conn]struct{}
-	wg     sync.WaitGroup
-	metas  budget
-	bodies budget
-	idle   *time.Timer // nil if the server does not end by itself
-	end    context.CancelCauseFunc
+	at        at // where clients look for the socket
+	accepting sync.WaitGroup
+	ready     chan struct{} // closed when connections are served
+
+	mu      sync.Mutex
+	sockets map[string]*Listener // by path
+	conns   map[*conn]struct{}
+	wg      sync.WaitGroup
+	metas   budget
+	bodies  budget
+	idle    *time.Timer // nil if the server does not end by itself
+	end     context.CancelCauseFunc
 
 	memory   *membudget.Member
 	verified verified
@@ -158,8 +162,6 @@ func (s *server) serve(ctx context.Context) error {
 	s.memory = membudget.Divide(1)
 	defer s.memory.Leave()
 	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
-	s.end = cancel
-	go s.watch(ctx)
 	for _, name := range s.t.Names() {
 		if db, err := s.t.Database(name); err == nil {
 			defer db.Cache(s.recall)()
@@ -169,19 +171,45 @@ func (s *server) serve(ctx context.Context) error {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
 		defer s.idle.Stop()
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.listener().SetDeadline(time.Now()) })
-	defer stop()
-	err := s.accept(ctx)
-	err = errors.Join(err, s.listener().Close())
+	s.mu.Lock()
+	s.end = cancel
+	for _, l := range s.sockets {
+		s.accepting.Go(func() { s.accept(ctx, l) })
+	}
+	s.mu.Unlock()
+	close(s.ready)
+	s.wg.Go(func() { s.watch(ctx) })
+	<-ctx.Done()
+	err := s.closeSockets()
 	s.finish()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) || errors.Is(cause, net.ErrClosed) {
 		err = errors.Join(cause, err)
 	}
 	return err
 }
 
+// dial connects this process to its own server.
+func (s *server) dial() (net.Conn, error) {
+	ours, theirs, err := socketPair()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return Connect(context.Background(), s.at.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(s, theirs, serve.Owner(userName(os.Getuid())))
+	c.own = true
+	<-s.ready
+	s.begin(c)
+	return ours, nil
+}
+
+// newServer returns a server that listens on l. If l has no socket, keepSockets makes one.
 func newServer(l *Listener, t *serve.Table, o *Options) *server {
-	s := &server{t: t, o: o.withDefaults(), l: l, conns: map[*conn]struct{}{}}
+	s := &server{t: t, o: o.withDefaults(), at: l.at, ready: make(chan struct{}), sockets: map[string]*Listener{}, conns: map[*conn]struct{}{}}
+	if l.UnixListener != nil {
+		s.sockets[l.Path()] = l
+	}
 	s.bodies = budget{limit: s.o.Memory, users: map[string]*account{}}
 	s.metas = budget{limit: max(s.o.Memory/8, 2*wire.MaxMeta), users: map[string]*account{}}
 	return s
@@ -192,7 +220,8 @@ const watchPause = time.Second
 
 // watch ends the server soon after the directory of its database was moved, removed or
 // replaced, so that the database can be opened at its new path. Clients of that path may
-// not find the socket of this server, which has the name of the old one.
+// not find the socket of this server, which has the name of the old one. It also makes
+// sockets that are missing.
 func (s *server) watch(ctx context.Context) {
 	t := time.NewTicker(watchPause)
 	defer t.Stop()
@@ -202,34 +231,66 @@ func (s *server) watch(ctx context.Context) {
 			return
 		case <-t.C:
 			s.lookAround()
-			s.keepSocket(ctx)
+			if err := s.keepSockets(ctx); err != nil {
+				s.o.Log.WarnContext(ctx, "some processes cannot connect", "error", err)
+			}
 		}
 	}
 }
 
-// listener returns what clients connect to.
-func (s *server) listener() *Listener {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.l
+// keepSockets makes the socket of the database if it is missing: at the beginning, and when a
+// program that cleans the directory for temporary files has removed it. Without a place for that
+// socket, and if a process knocks, the server also listens in the directory of the database: the
+// process has another directory for temporary files, such as that of another container. The error
+// says which socket cannot be made.
+func (s *server) keepSockets(ctx context.Context) error {
+	err := s.keepSocket(ctx, s.at)
+	if isInside(s.at.path) || err == nil && !txn.Knocked(s.at.dir) {
+		return err
+	}
+	in, failed := inside(s.at.dir)
+	if failed == nil {
+		failed = s.keepSocket(ctx, in)
+	}
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	return nil
 }
 
-// keepSocket makes the socket again if it was removed or replaced, as by a program that cleans
-// the directory for temporary files: until then nobody else can use the database.
-func (s *server) keepSocket(ctx context.Context) {
+// keepSocket makes a socket unless it is there.
+func (s *server) keepSocket(ctx context.Context, a at) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil || s.l.inPlace() {
-		return
+	old := s.sockets[a.path]
+	if ctx.Err() != nil || old != nil && old.inPlace() {
+		return nil
 	}
-	l, err := s.l.renew()
+	l, err := a.listen()
 	if err != nil {
-		s.o.Log.WarnContext(ctx, "make the socket again", "error", err)
-		return
+		return err
 	}
-	old := s.l
-	s.l = l
-	_ = old.UnixListener.Close() // accept goes on with the new one
+	s.sockets[a.path] = l
+	if old != nil {
+		_ = old.UnixListener.Close()
+	}
+	if s.end != nil {
+		s.accepting.Go(func() { s.accept(ctx, l) })
+	}
+	return nil
+}
+
+// closeSockets takes no more connections.
+func (s *server) closeSockets() (err error) {
+	s.mu.Lock()
+	sockets := s.sockets
+	s.sockets = nil
+	s.mu.Unlock()
+	for _, l := range sockets {
+		err = errors.Join(err, l.Close())
+	}
+	s.accepting.Wait()
+	return err
 }
 
 // lookAround ends the server if the directory of its database is not in its place.
@@ -259,29 +320,31 @@ func (s *server) identity() (id txn.Identity, err error) {
 func (s *server) endAfter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.conns[c]; !there || s.idle == nil || len(s.conns) > 1 {
+	if _, there := s.conns[c]; !there || s.idle == nil || s.clients() > 1 {
 		return false
 	}
 	s.end(ErrIdle)
 	return true
 }
 
-// accept takes connections until ctx is done.
-func (s *server) accept(ctx context.Context) error {
+// accept takes connections from l until ctx is done or l is closed.
+func (s *server) accept(ctx context.Context, l *Listener) {
 	pause := time.Millisecond
 	for {
-		l := s.listener()
 		u, err := l.AcceptUnix()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
 				_ = u.Close()
 			}
-			return nil
-		case errors.Is(err, net.ErrClosed) && s.listener() != l:
-			continue
+			return
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("serve %s: %w", l.Dir, err)
+			s.mu.Lock()
+			if s.sockets[l.Path()] == l { // it was not this server that closed it
+				s.end(fmt.Errorf("serve %s: %w", l.Dir, err))
+			}
+			s.mu.Unlock()
+			return
 		case err != nil:
 			// No descriptors are left, for example. Connections that end give some back.
 			s.o.Log.WarnContext(ctx, "accept", "error", err)
@@ -308,7 +371,7 @@ func (s *server) begin(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[c] = struct{}{}
-	if s.idle != nil {
+	if s.idle != nil && !c.own {
 		s.idle.Stop()
 	}
 	s.wg.Go(func() {
@@ -316,10 +379,20 @@ func (s *server) begin(c *conn) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, c)
-		if s.idle != nil && len(s.conns) == 0 {
+		if s.idle != nil && !c.own && s.clients() == 0 {
 			s.idle.Reset(s.o.Idle)
 		}
 	})
+}
+
+// clients returns the number of connections without those of this process. s.mu is held.
+func (s *server) clients() (n int) {
+	for c := range s.conns {
+		if !c.own {
+			n++
+		}
+	}
+	return n
 }
 
 // finish ends all connections.
@@ -341,8 +414,8 @@ func (s *server) authenticate(u *net.UnixConn) (*serve.Principal, error) {
 	if !known || uid == os.Getuid() || uid == 0 {
 		return serve.Owner(userName(os.Getuid())), nil
 	}
-	if l := s.listener(); !l.Readers {
-		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, l.Dir)
+	if !s.at.readers() {
+		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, s.at.dir)
 	}
 	return &serve.Principal{Name: userName(uid)}, nil
 }
@@ -395,7 +468,7 @@ func (s *server) visible(who *serve.Principal) []string {
 func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h := &wire.Hello{
 		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
-		Databases: s.visible(who), Dir: s.listener().Dir, Write: who.Admin,
+		Databases: s.visible(who), Dir: s.at.dir, Write: who.Admin,
 		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
 	}
 	h.Database, _ = s.database("")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -295,27 +296,46 @@ func TestSocketMode(t *testing.T) {
 	}
 }
 
-// A socket that is removed, or has a foreign file in its place, is made again.
+// A socket that is removed is made again. One that has a foreign file in its place is made in the
+// directory of the database, until that file is removed.
 func TestSocketIsMadeAgain(t *testing.T) {
 	h, c := served(t, nil, nil)
 	path := h.l.Path()
-	for what, harm := range map[string]func() error{
-		"removed":  func() error { return os.Remove(path) },
-		"replaced": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) },
-		"folder":   func() error { return os.RemoveAll(filepath.Dir(path)) },
-		"nothing":  func() error { return nil },
+	in, err := inside(h.db.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, harm := range []struct {
+		what string
+		do   func() error
+		path string
+	}{
+		{"removed", func() error { return os.Remove(path) }, path},
+		{"folder", func() error { return os.RemoveAll(filepath.Dir(path)) }, path},
+		{"nothing", func() error { return nil }, path},
+		{"replaced", func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) }, in.path},
+		{"both", func() error { return os.Remove(in.path) }, in.path},
+		{"foreign file removed", func() error {
+			b, err := os.ReadFile(path)
+			if string(b) != "foreign" {
+				t.Errorf("the foreign file: %q", b)
+			}
+			return errors.Join(err, os.Remove(path))
+		}, path},
 	} {
-		if err := harm(); err != nil {
+		if err := harm.do(); err != nil {
 			t.Fatal(err)
 		}
-		h.s.keepSocket(bg)
-		conn, err := Dial(bg, path, nil)
+		if err := h.s.keepSockets(bg); err != nil {
+			t.Errorf("%s: %v", harm.what, err)
+		}
+		conn, err := Dial(bg, harm.path, nil)
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", harm.what, err)
 			continue
 		}
 		if _, err := conn.Resolve(bg, "", "main"); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", harm.what, err)
 		}
 		conn.Close()
 	}
@@ -325,13 +345,18 @@ func TestSocketIsMadeAgain(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after the end: %v", err)
+	for _, path := range []string{path, in.path} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after the end: %v", err)
+		}
 	}
 }
 
-// A place for sockets with a long path is left out.
+// A long path of the folder for sockets keeps no process out.
 func TestLongFolder(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Serving uses the directory of the database then; see TestPlacesOfSockets of internal/cli")
+	}
 	runtimeDir(t)
 	long := filepath.Join(shortDir(t), strings.Repeat("x", 100))
 	if err := os.Mkdir(long, 0o700); err != nil {

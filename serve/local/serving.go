@@ -2,8 +2,12 @@ package local
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -11,15 +15,19 @@ import (
 
 // Serving is [engine.Options].Serve: the database in dir is served on its socket
 // for as long as it is open. Stop waits for requests that are under way. ended,
-// if not nil, is called once when serving has ended by itself, with [ErrIdle] or
-// a failure. nil without an error means that no place for a socket exists.
+// if not nil, is called when serving has ended by itself, with [ErrIdle] or a failure,
+// and if there is no place for a socket: then the server tries again each second.
 func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error) {
 	at, err := place(dir)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the database can be used all the same
+		var missing error
+		if at, missing = inside(dir); missing != nil {
+			return nil, nil //nolint:nilerr // opening says why
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	table := serve.New(serve.Options{})
+	var s *server
 	done := make(chan struct{})
 	return &engine.Serving{
 		Socket: at.path,
@@ -27,28 +35,37 @@ func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error)
 			if err := table.AddDatabase(databaseName(dir), db); err != nil {
 				return err
 			}
-			l, err := at.listen()
+			s = newServer(&Listener{Dir: at.dir, Readers: at.readers(), at: at}, table, o)
+			if !db.ReadOnly() {
+				removeLeft(at.dir)
+			}
+			if failed := s.keepSockets(ctx); len(s.sockets) == 0 && ended != nil {
+				ended(fmt.Errorf("serve %s: there is no place for a socket: %v", dir, errors.Join(err, failed))) //nolint:errorlint // a missing folder is no missing database
+			}
 			go func() {
 				defer close(done)
-				for ; err != nil; l, err = at.listen() { // others wait meanwhile
-					select {
-					case <-time.After(watchPause):
-					case <-ctx.Done():
-						return
-					}
-				}
-				if err := Serve(ctx, l, table, o); err != nil && ended != nil {
+				if err := s.serve(ctx); err != nil && ended != nil {
 					ended(err)
 				}
 			}()
 			return nil
 		},
+		Dial: func() (net.Conn, error) { return s.dial() },
 		Stop: func() error {
 			cancel()
 			<-done
 			return table.Close(context.Background())
 		},
 	}, nil
+}
+
+// removeLeft removes the socket that a killed process has left in the directory of a database.
+func removeLeft(dir string) {
+	if in, err := inside(dir); err == nil {
+		if fi, err := os.Lstat(in.path); err == nil && fi.Mode().Type() == fs.ModeSocket {
+			_ = os.Remove(in.path)
+		}
+	}
 }
 
 // databaseName returns the name of the database in a directory.

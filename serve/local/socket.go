@@ -21,8 +21,7 @@ type Listener struct {
 	// Readers means that other users may connect, to read.
 	Readers bool
 
-	mode fs.FileMode // of the socket
-	gid  int
+	at   at
 	file fs.FileInfo // of the socket; nil if unknown
 }
 
@@ -44,9 +43,18 @@ type at struct {
 	gid       int
 }
 
-// place returns the socket for serving the database in dir, which may not exist
-// yet: then it is served to this user alone.
+// place returns the socket for serving the database in dir.
 func place(dir string) (at, error) {
+	a, err := clients(dir)
+	if err == nil {
+		a.path, err = ownSocket(a.dir, a.mode)
+	}
+	return a, err
+}
+
+// clients returns which users may connect to the database in dir, which may not exist
+// yet: then it is served to this user alone.
+func clients(dir string) (at, error) {
 	a := at{mode: 0o600}
 	var err error
 	if a.dir, err = canonical(dir); err == nil {
@@ -54,27 +62,53 @@ func place(dir string) (at, error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		a.dir, err = filepath.Abs(dir)
 	}
-	if err == nil {
-		a.path, err = ownSocket(a.dir, a.mode)
-	}
 	return a, err
 }
 
+// insideName is the name of the socket in the directory of the index.
+const insideName = "SOCKET"
+
+func isInside(socket string) bool { return filepath.Base(socket) == insideName }
+
+// inside is the socket in the directory of a database, for processes that have other
+// directories for temporary files. It is made when such a process knocks, or when the other
+// socket has no place, and not always: many programs that copy directories stop at sockets.
+func inside(dir string) (at, error) {
+	a, err := clients(dir)
+	a.path = filepath.Join(a.dir, "index", insideName)
+	return a, err
+}
+
+// listen makes the socket, and its folder if that was removed.
 func (a at) listen() (*Listener, error) {
-	l, err := listen(a.path, a.mode, a.gid)
+	var err error
+	if !isInside(a.path) {
+		_, err = ownSocket(a.dir, a.mode)
+	}
+	var l *net.UnixListener
+	if err == nil {
+		l, err = listen(a.path, a.mode, a.gid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", a.dir, err)
 	}
 	file, _ := os.Lstat(a.path)
-	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.mode&0o066 != 0, mode: a.mode, gid: a.gid, file: file}, nil
+	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.readers(), at: a, file: file}, nil
 }
 
+func (a at) readers() bool { return a.mode&0o066 != 0 }
+
 // listen makes a socket under a name of its own, gives it its mode, and puts it in
-// the place of the one that is there.
+// the place of the one that is there. It replaces nothing else.
 func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("%s is not a socket; remove it", path)
+	}
 	fresh := path + "." + strconv.Itoa(os.Getpid())
 	_ = os.Remove(fresh)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	short, done := shortPath(fresh)
+	defer done()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
@@ -92,22 +126,26 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 	return l, nil
 }
 
+// shortPath returns a name of a socket that the system takes until done is called: paths of
+// sockets must have less than about 100 bytes. Only Linux has such names.
+func shortPath(path string) (short string, done func()) {
+	if len(path) < 100 || runtime.GOOS != "linux" {
+		return path, func() {}
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return path, func() {}
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)), func() { _ = dir.Close() }
+}
+
 // Path is where the socket is.
-func (l *Listener) Path() string { return socketIn(filepath.Dir(l.Addr().String()), l.Dir) }
+func (l *Listener) Path() string { return l.at.path }
 
 // inPlace reports whether the socket has not been removed or replaced.
 func (l *Listener) inPlace() bool {
 	now, gone := os.Lstat(l.Path())
 	return l.file == nil || gone == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
-}
-
-// renew makes the socket again.
-func (l *Listener) renew() (*Listener, error) {
-	path, err := ownSocket(l.Dir, l.mode)
-	if err != nil {
-		return nil, err
-	}
-	return at{l.Dir, path, l.mode, l.gid}.listen()
 }
 
 // Close removes the socket, unless the one of another process is in its place, which has
@@ -125,7 +163,8 @@ func (l *Listener) Close() error {
 
 // Sockets are the places where a process may serve the database in dir, the more
 // likely first: a socket of this user, or of the user of that process. Folders of
-// other users are left out: a server there is not trusted.
+// other users are left out: a server there is not trusted. The last place is the directory
+// itself, which only users who may change the database can put a socket in.
 func Sockets(dir string) ([]string, error) {
 	dir, err := canonical(dir)
 	if err != nil {
@@ -143,7 +182,8 @@ func Sockets(dir string) ([]string, error) {
 	if uid, ok := ownerOf(filepath.Join(dir, "index", "HOLDER")); ok && uid != os.Getuid() {
 		add(sharedFolder(uid), uid)
 	}
-	return list, nil
+	in, err := inside(dir)
+	return append(list, in.path), err
 }
 
 // canonical names a directory in one way.
@@ -155,8 +195,7 @@ func canonical(dir string) (string, error) {
 	return abs, err
 }
 
-// socketIn is the name of the socket of a database in a folder. It is short, as
-// paths of sockets must have less than about 100 bytes.
+// socketIn is the name of the socket of a database in a folder.
 func socketIn(folder, dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(folder, hex.EncodeToString(sum[:10]))
@@ -164,23 +203,15 @@ func socketIn(folder, dir string) string {
 
 // privateFolders are folders that other users cannot reach.
 func privateFolders() []string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= longestFolder {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return []string{filepath.Join(dir, "zarrdb")}
 	}
 	return nil
 }
 
-// longestFolder is the length in bytes up to which a path leaves room for the names of a socket:
-// all in all, systems allow about 100 bytes.
-const longestFolder = 56
-
 // sharedFolder is where the sockets are that other users find too.
 func sharedFolder(uid int) string {
-	dir := os.TempDir()
-	if len(dir) > longestFolder && runtime.GOOS != "windows" {
-		dir = "/tmp"
-	}
-	return filepath.Join(dir, "zarrdb-"+strconv.Itoa(uid))
+	return filepath.Join(os.TempDir(), "zarrdb-"+strconv.Itoa(uid))
 }
 
 // ownSocket is where this process makes the socket of a database, in a folder that

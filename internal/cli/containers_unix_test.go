@@ -1,0 +1,184 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// container returns a command that shares the directory with others, and neither the directory
+// for temporary files nor host name and process numbers.
+func container(t *testing.T, dir, setup string, args ...string) *exec.Cmd {
+	t.Helper()
+	tmp := filepath.Join(t.TempDir(), "tmp")
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(`hostname "c$$" 2>/dev/null; mount --bind %q "$TMPDIR" && cd %q && %s exec "$@"`, tmp, dir, setup)
+	return exec.Command("unshare", append([]string{"-Urmpfu", "--mount-proc", "--kill-child", "sh", "-c", script, "sh"}, args...)...)
+}
+
+// Processes in containers that share the volume of a database use it together.
+func TestContainers(t *testing.T) {
+	if out, err := exec.Command("unshare", "-Urmpfu", "--mount-proc", "--kill-child", "mount", "--bind", t.TempDir(), os.TempDir()).CombinedOutput(); err != nil {
+		t.Skipf("containers cannot be made: %v: %s", err, out)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	dir := t.TempDir()
+	db := filepath.Join(dir, "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	run := func(setup string, args ...string) string {
+		t.Helper()
+		c := container(t, dir, setup, args...)
+		c.Stdin = strings.NewReader("value")
+		var out, messages bytes.Buffer
+		c.Stdout, c.Stderr = &out, &messages
+		if err := c.Run(); err != nil {
+			t.Errorf("%q: %v: %s", args, err, &messages)
+		}
+		return out.String()
+	}
+	serve := func() *exec.Cmd {
+		c := container(t, dir, "", "zarrdb", "serve", "w.zdb", "--local", "--idle", "0s")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
+		awaitHolder(t, db)
+		return c
+	}
+	for i := range 2 { // the second time after a kill
+		holder := serve()
+		key := fmt.Sprint("key", i)
+		run("", "zarrdb", "put", "w.zdb", key)
+		if got := run("", "zarrdb", "get", "w.zdb", key); got != "value" {
+			t.Errorf("another container reads %q", got)
+		}
+		if got, err := runProcess("get", db, key); err != nil || got != "value" {
+			t.Errorf("outside: %q, %v", got, err)
+		}
+		if got := run("mount --bind w.zdb w.zdb && mount -o remount,bind,ro w.zdb && ", "zarrdb", "get", "w.zdb", key); got != "value" {
+			t.Errorf("with a read-only mount: %q", got)
+		}
+		if run("", "zarrdb", "serve", "w.zdb", "--local"); t.Failed() {
+			return
+		}
+		if err := holder.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = holder.Wait()
+		_ = os.Remove(filepath.Join(db, "index", "HOLDER"))
+	}
+	// What is left of the socket is in nobody's way.
+	if out, err := runProcess("fsck", db, "--full"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Lstat(filepath.Join(db, "index", "SOCKET")); err == nil {
+		t.Error("the socket that a killed process left is still there")
+	}
+}
+
+// awaitHolder waits until a process describes itself as the one that has a database open.
+func awaitHolder(t *testing.T, db string) {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(db, "index", "HOLDER")); err == nil {
+			return
+		}
+	}
+	t.Fatal("no process opens the database")
+}
+
+// A process is reached wherever its directory for temporary files is, and whatever is in the
+// place of its socket.
+func TestPlacesOfSockets(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		tmp    string
+		before func(socket string) error
+		after  func(socket string) error
+	}{
+		"long directory": {tmp: long},
+		"no directory":   {tmp: "/nonexistent"},
+		"a foreign file": {before: func(socket string) error { return os.WriteFile(socket, []byte("foreign"), 0o600) }},
+		"removed":        {after: os.Remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.tmp == "" {
+				c.tmp = t.TempDir()
+			}
+			db := filepath.Join(t.TempDir(), "w.zdb")
+			if _, err := runProcess("init", db); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", c.tmp)
+			at, err := filepath.EvalSymlinks(db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(c.tmp, fmt.Sprint("zarrdb-", os.Getuid()))
+			socket := filepath.Join(folder, fmt.Sprintf("%x", sha256.Sum256([]byte(at)))[:20])
+			if c.before != nil {
+				if err := os.Mkdir(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.before(socket); err != nil {
+					t.Fatal(err)
+				}
+			}
+			holding(t, db)
+			if c.after != nil {
+				if err := c.after(socket); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := runProcess("tag", db, "v1"); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			if b, err := os.ReadFile(socket); c.before != nil && string(b) != "foreign" {
+				t.Errorf("the foreign file: %q, %v", b, err)
+			}
+		})
+	}
+}
+
+// A server that finds no place for its socket ends, and says why.
+func TestNoPlaceForASocket(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	if _, err := runProcess("init", db); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	t.Setenv("TMPDIR", "/nonexistent")
+	socket := filepath.Join(db, "index", "SOCKET")
+	if err := os.WriteFile(socket, []byte("foreign"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runProcess("serve", db, "--local"); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "SOCKET is not a socket; remove it") {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(socket); string(b) != "foreign" {
+		t.Errorf("the foreign file: %q, %v", b, err)
+	}
+	if out, err := runProcess("tag", db, "v1"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

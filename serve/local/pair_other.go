@@ -1,0 +1,10 @@
+//go:build !unix
+
+package local
+
+import (
+	"errors"
+	"net"
+)
+
+func socketPair() (a, b *net.UnixConn, err error) { return nil, nil, errors.ErrUnsupported }
