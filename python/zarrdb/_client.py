@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 import weakref
@@ -61,8 +62,8 @@ def _owner(path: str) -> int | None:
         return None
 
 
-def sockets(dir: str) -> Iterator[tuple[str, int]]:
-    """Where the database may be served, each with the user of that process."""
+def sockets(dir: str) -> Iterator[tuple[str, int | None]]:
+    """Where the database may be served, each with the user of that process, None for any."""
     import hashlib  # here and below: the package is imported faster without
 
     uid = os.getuid()
@@ -74,7 +75,7 @@ def sockets(dir: str) -> Iterator[tuple[str, int]]:
     try:
         with open(holder, encoding="utf-8") as f:
             o = json.load(f)
-        if o.get("socket") and o.get("host") == socket.gethostname() and by is not None:
+        if o.get("socket") and by is not None:
             places.append((o["socket"], by))
     except (OSError, ValueError):
         pass
@@ -85,23 +86,32 @@ def sockets(dir: str) -> Iterator[tuple[str, int]]:
     places.append((os.path.join(tmp, f"zarrdb-{uid}", name), uid))
     if by is not None and by != uid:
         places.append((os.path.join(tmp, f"zarrdb-{by}", name), by))
+    inside = os.path.join(dir, "index", "SOCKET")
     for path, user in places:
         # A socket counts only in a folder of the user it is expected from.
-        if path not in seen and _owner(os.path.dirname(path)) == user:
+        if path not in seen and path != inside and _owner(os.path.dirname(path)) == user:
             seen.add(path)
             yield path, user
+    yield inside, None  # only users who may change the database can put it there
 
 
-def dial(path: str, user: int) -> socket.socket | None:
+def dial(path: str, user: int | None) -> socket.socket | None:
     """A connection to a socket, None if no process listens."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        s.connect(path)
-        if hasattr(socket, "SO_PEERCRED"):
+        if len(os.fsencode(path)) < 100 or sys.platform != "linux":
+            s.connect(path)
+        else:  # longer than the system takes
+            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                s.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+            finally:
+                os.close(folder)
+        if user is not None and hasattr(socket, "SO_PEERCRED"):
             raw = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", raw)[1] != user:
                 raise DeniedError(f"user {struct.unpack('3i', raw)[1]} serves {path}, in a folder of user {user}", "denied")
-    except (FileNotFoundError, ConnectionRefusedError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ConnectionRefusedError):
         s.close()
         return None
     except BaseException:
