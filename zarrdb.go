@@ -46,8 +46,8 @@ var (
 type Options struct {
 	// Create makes the database if the directory holds none.
 	Create bool
-	// ReadOnly refuses writes through this DB. A user who may not write to the
-	// directory needs it.
+	// ReadOnly refuses writes through this DB. It is set where this process has no
+	// permission to write to the directory.
 	ReadOnly bool
 	// Private keeps other processes out for as long as this one has the database
 	// open.
@@ -78,7 +78,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 	if !o.Private {
 		to.Serve = func(dir string) (*engine.Serving, error) { return local.Serving(dir, nil, nil) }
 	}
-	in, err := local.Open(ctx, dir, to)
+	in, err := local.OpenOrRead(ctx, dir, to)
 	if err != nil {
 		if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) && errors.Is(err, ErrNotFound) {
 			err = fmt.Errorf("%w; Options.Create makes one", err)

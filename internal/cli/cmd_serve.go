@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -276,17 +274,7 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
 	to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
 	to.Share = true
-	return openOrRead(cmd, dir, to)
-}
-
-// openOrRead opens a database, to read only where this user may not write.
-func openOrRead(cmd *cobra.Command, dir string, to local.OpenOptions) (*engine.DB, error) {
-	db, err := local.Open(cmd.Context(), dir, to)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		to.Engine.ReadOnly = true
-		db, err = local.Open(cmd.Context(), dir, to)
-	}
-	return db, err
+	return local.OpenOrRead(cmd.Context(), dir, to)
 }
 
 // createToServe makes a database in a directory that is served.
@@ -392,7 +380,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	to := shared(cmd, &engine.Options{CareFailed: func(e txn.CareError) { warn(cmd, e.Error()) }})
 	to.Serve = Serving(&local.Options{Idle: time.Duration(f.idle), Hurry: cmd.Context().Done()}, func(err error) { ended <- err })
 	to.Yielded = func() { ended <- nil } // clients find the other process, or start this command again
-	db, err := openOrRead(cmd, t.db, to)
+	db, err := local.OpenOrRead(cmd.Context(), t.db, to)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -71,6 +73,19 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 			return nil, err
 		}
 	}
+}
+
+// OpenOrRead is [Open]. Where this process has no permission to write, it opens the database to
+// read, and writes are refused.
+func OpenOrRead(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
+	db, err := Open(ctx, dir, o)
+	if !o.Engine.ReadOnly && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		o.Engine.ReadOnly = true
+		if reader, failed := Open(ctx, dir, o); failed == nil {
+			return reader, nil
+		}
+	}
+	return db, err
 }
 
 // own returns the database that this process has open. One that is to be read alone is a peer
