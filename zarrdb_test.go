@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "hold":
 		hold(os.Getenv("ZARRDB_DIR"))
+	case "look":
+		look(os.Getenv("ZARRDB_DIR"))
 	default:
 		count(os.Getenv("ZARRDB_DIR"), role)
 	}

@@ -38,6 +38,7 @@ func TestContainers(t *testing.T) {
 	if _, err := runProcess("init", db); err != nil {
 		t.Fatal(err)
 	}
+	const readOnly = "mount --bind w.zdb w.zdb && mount -o remount,bind,ro w.zdb && "
 	run := func(setup string, args ...string) string {
 		t.Helper()
 		c := container(t, dir, setup, args...)
@@ -71,7 +72,7 @@ func TestContainers(t *testing.T) {
 		if got, err := runProcess("get", db, key); err != nil || got != "value" {
 			t.Errorf("outside: %q, %v", got, err)
 		}
-		if got := run("mount --bind w.zdb w.zdb && mount -o remount,bind,ro w.zdb && ", "zarrdb", "get", "w.zdb", key); got != "value" {
+		if got := run(readOnly, "zarrdb", "get", "w.zdb", key); got != "value" {
 			t.Errorf("with a read-only mount: %q", got)
 		}
 		if run("", "zarrdb", "serve", "w.zdb", "--local"); t.Failed() {
@@ -81,6 +82,9 @@ func TestContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = holder.Wait()
+		if got := run(readOnly, "zarrdb", "get", "w.zdb", key); got != "value" {
+			t.Errorf("with a read-only mount alone: %q", got)
+		}
 		_ = os.Remove(filepath.Join(db, "index", "HOLDER"))
 	}
 	// What is left of the socket is in nobody's way.
