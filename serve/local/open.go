@@ -186,7 +186,7 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 		if j.id.Differs(held.Identity()) {
 			return nil, nil, errors.Join(moved, held.Close())
 		}
-		j.held, j.id = held, held.Identity()
+		j.held, j.id, j.failing = held, held.Identity(), time.Time{}
 		if held.ReadOnly() && j.dial != nil {
 			var life context.Context
 			life, j.stop = context.WithCancel(context.Background())

@@ -137,6 +137,7 @@ type server struct {
 	mu      sync.Mutex
 	sockets map[string]*Listener // by path
 	conns   map[*conn]struct{}
+	over    bool // no connection begins any more
 	wg      sync.WaitGroup
 	metas   budget
 	bodies  budget
@@ -370,6 +371,10 @@ func (s *server) accept(ctx context.Context, l *Listener) {
 func (s *server) begin(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		_ = c.u.Close()
+		return
+	}
 	s.conns[c] = struct{}{}
 	if s.idle != nil && !c.own {
 		s.idle.Stop()
@@ -398,6 +403,7 @@ func (s *server) clients() (n int) {
 // finish ends all connections.
 func (s *server) finish() {
 	s.mu.Lock()
+	s.over = true
 	for c := range s.conns {
 		c.leave()
 	}
