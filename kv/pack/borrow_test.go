@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -107,8 +108,8 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 // A pack that grows is borrowed twice, then read through the map; a payload that is not in the file
 // yet is waited for by borrowing once more, and nothing is found at an address without payload.
 func TestBorrowedGrows(t *testing.T) {
-	if !mapAhead {
-		t.Skip("a map shows no later writes here")
+	if !mapAhead || strconv.IntSize < 64 {
+		t.Skip("maps show no later writes here, or are short")
 	}
 	s := mustOpen(t, t.TempDir(), nil)
 	defer mustClose(t, s)
