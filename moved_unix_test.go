@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -37,27 +38,19 @@ func TestMovedDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "weather.zdb")
 	backup := filepath.Join(filepath.Dir(dir), "backup.zdb")
 	first := open(t, dir, &zarrdb.Options{Create: true})
-	if err := put(first, "ORIGINAL"); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(first, "ORIGINAL"))
+	must.Do(t, first.Close())
 	_, end := holder(t, dir)
 	client := open(t, dir, nil) // of that process
 	wantNotes(t, client, "ORIGINAL")
 	old := at(t, client, "main")
 
-	if err := os.Rename(dir, backup); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, backup))
 	if err := put(client, "lost"); !errors.Is(err, zarrdb.ErrMoved) && !errors.Is(err, zarrdb.ErrNotFound) {
 		t.Errorf("a commit after the move: %v", err)
 	}
 	fresh := open(t, dir, &zarrdb.Options{Create: true})
-	if err := put(fresh, "FRESH"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(fresh, "FRESH"))
 	if err := put(client, "lost"); !errors.Is(err, zarrdb.ErrMoved) {
 		t.Errorf("a commit beside another database: %v", err)
 	}
@@ -88,21 +81,15 @@ func TestRemovedDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
 	for n := range 3 {
 		db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for range n * 40 {
-			if err := put(db, "old"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(db, "old"))
 		}
 		err = os.RemoveAll(dir)
 		for err != nil && errors.Is(err, syscall.ENOTEMPTY) { // a checkpoint was being made
 			err = os.RemoveAll(dir)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err := put(db, "ghost"); n > 0 && !errors.Is(err, zarrdb.ErrMoved) {
 			t.Errorf("a commit after the removal: %v", err)
 		}
@@ -120,18 +107,11 @@ func TestReplacedBeforeReconnect(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	for name, replace := range map[string]func(t *testing.T, dir string){
 		"made anew": func(t *testing.T, dir string) {
-			db, err := zarrdb.Open(bg, dir, &zarrdb.Options{Create: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(zarrdb.Open(bg, dir, &zarrdb.Options{Create: true}))(t)
+			must.Do(t, db.Close())
 		},
 		"a copy": func(t *testing.T, dir string) {
-			if err := os.CopyFS(dir, os.DirFS(dir+".away")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(dir, os.DirFS(dir+".away")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +120,7 @@ func TestReplacedBeforeReconnect(t *testing.T) {
 			client := open(t, dir, nil)
 			wantEngine := !client.Here()
 			end()
-			if err := os.Rename(dir, dir+".away"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(dir, dir+".away"))
 			replace(t, dir)
 			if err := increment(client); !wantEngine || !errors.Is(err, zarrdb.ErrMoved) {
 				t.Errorf("a commit: %v", err)
@@ -163,20 +141,12 @@ func TestSecondOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
 	first := open(t, dir, &zarrdb.Options{Create: true})
 	second := open(t, dir, &zarrdb.Options{Wait: time.Hour})
-	if err := put(second, "by the second"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(second, "by the second"))
 	wantNotes(t, first, "by the second")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(second, "alone"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Close())
+	must.Do(t, put(second, "alone"))
 	wantNotes(t, second, "alone")
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Close())
 
 	private := open(t, dir, &zarrdb.Options{Private: true})
 	_, err := zarrdb.Open(bg, dir, &zarrdb.Options{Wait: time.Hour})
@@ -184,7 +154,5 @@ func TestSecondOpen(t *testing.T) {
 	if !errors.Is(err, zarrdb.ErrLocked) || !errors.As(err, &locked) || !locked.Own {
 		t.Errorf("beside a private one of this process: %v", err)
 	}
-	if err := private.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, private.Close())
 }

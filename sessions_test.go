@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
@@ -82,10 +83,7 @@ func apiSteps() []apiStep {
 		return nil, err
 	}
 	head := func(t *testing.T, s *apiState) (*engine.DB, txn.CommitID) {
-		id, err := s.engine(t).Resolve(bg, "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(s.engine(t).Resolve(bg, "main"))(t)
 		return s.engine(t), id
 	}
 	return []apiStep{
@@ -264,9 +262,7 @@ func TestSameAPI(t *testing.T) {
 		s := &apiState{db: open(t, dir, nil)}
 		for i, step := range steps {
 			if i == kill {
-				if err := c.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Process.Kill())
 				end()
 			}
 			v, err := step.do(t, s)
@@ -314,20 +310,13 @@ func name(steps []apiStep, i int) string {
 func versions(t *testing.T, db *zarrdb.DB) (out []string) {
 	t.Helper()
 	branches, tags, err := db.Refs(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, r := range slices.Concat(branches, tags) {
 		out = append(out, r.Name)
 	}
 	for c, err := range db.Log(bg, "main") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := contentOf(at(t, db, c.ID.String()), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		content := must.Get(contentOf(at(t, db, c.ID.String()), ""))(t)
 		out = append(out, fmt.Sprint(c.Message, content))
 	}
 	return out
@@ -336,10 +325,7 @@ func versions(t *testing.T, db *zarrdb.DB) (out []string) {
 // checked checks a database with all payloads.
 func checked(t *testing.T, dir string) {
 	t.Helper()
-	db, err := engine.Open(context.Background(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Open(context.Background(), dir, nil))(t)
 	defer db.Close()
 	r, err := db.Check(bg, txn.CheckOptions{Payloads: true})
 	if err != nil || len(r.Problems) > 0 {

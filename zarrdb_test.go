@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -93,17 +94,9 @@ func process(t testing.TB, dir, role string) *exec.Cmd {
 func holder(t testing.TB, dir string) (c *exec.Cmd, end func()) {
 	t.Helper()
 	c = process(t, dir, "hold")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "open true\n" {
 		t.Fatalf("the holder says %q, %v", line, err)
 	}
@@ -131,33 +124,22 @@ func counterDB(t *testing.T) (dir string) {
 
 func open(t *testing.T, dir string, o *zarrdb.Options) *zarrdb.DB {
 	t.Helper()
-	db, err := zarrdb.Open(bg, dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(zarrdb.Open(bg, dir, o))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func value(t *testing.T, s *zarrdb.Snapshot) int64 {
 	t.Helper()
-	a, err := s.Array(bg, "counter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(s.Array(bg, "counter"))(t)
 	v, _, err := zarr.Read[int64](bg, a, zarr.Sel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v[0]
 }
 
 func at(t *testing.T, db *zarrdb.DB, rev string) *zarrdb.Snapshot {
 	t.Helper()
-	s, err := db.At(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, rev))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -185,15 +167,9 @@ func TestHereAndThere(t *testing.T) {
 			if db.Here() == there {
 				t.Fatalf("open here: %v", db.Here())
 			}
-			if err := increment(db); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.CreateTag(bg, "v1", ""); err != nil {
-				t.Fatal(err)
-			}
-			if err := increment(db); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, increment(db))
+			must.Do(t, db.CreateTag(bg, "v1", ""))
+			must.Do(t, increment(db))
 			if a, b, c := value(t, at(t, db, "")), value(t, at(t, db, "v1")), value(t, at(t, db, "main~2")); a != 2 || b != 1 || c != 0 {
 				t.Errorf("values %d, %d, %d", a, b, c)
 			}
@@ -203,9 +179,7 @@ func TestHereAndThere(t *testing.T) {
 			}
 			var messages []string
 			for c, err := range db.Log(bg, "") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				messages = append(messages, c.Message)
 			}
 			if got := fmt.Sprint(messages); got != "[one more one more counter create database]" {
@@ -213,23 +187,17 @@ func TestHereAndThere(t *testing.T) {
 			}
 			var keys []string
 			for c, err := range db.Diff(bg, "v1", "main", "") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				keys = append(keys, c.Key)
 			}
 			if got := fmt.Sprint(keys); got != "[counter/c/0]" {
 				t.Errorf("diff %s", got)
 			}
-			if err := db.CreateBranch(bg, "trial", "v1"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.Update(bg, "trial", "another counter", func(s *zarrdb.Session) error {
+			must.Do(t, db.CreateBranch(bg, "trial", "v1"))
+			must.Get(db.Update(bg, "trial", "another counter", func(s *zarrdb.Session) error {
 				_, err := s.CreateArray(bg, "other", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			merged, err := db.Merge(bg, "", "trial", zarrdb.CommitOptions{Message: "both", Author: "me", Properties: map[string]string{"k": "v"}})
 			if err != nil || merged.Message != "both" || merged.Author != "me" || merged.Properties["k"] != "v" || len(merged.Parents) != 2 {
 				t.Fatalf("merge: %+v, %v", merged, err)
@@ -240,15 +208,11 @@ func TestHereAndThere(t *testing.T) {
 			if got := value(t, at(t, db, "")); got != 2 {
 				t.Errorf("after the merge %d", got)
 			}
-			if err := db.Reset(bg, "trial", "v1"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.Update(bg, "trial", "more", func(s *zarrdb.Session) error {
+			must.Do(t, db.Reset(bg, "trial", "v1"))
+			must.Get(db.Update(bg, "trial", "more", func(s *zarrdb.Session) error {
 				a, err := s.Array(bg, "counter")
 				return errors.Join(err, zarr.Write(bg, a, zarr.Sel(), []int64{101}))
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			var conflict *txn.ConflictError
 			if _, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{}); !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "counter/c/0" {
 				t.Errorf("a merge with a conflict: %v", err)
@@ -260,9 +224,7 @@ func TestHereAndThere(t *testing.T) {
 			if _, err := db.Merge(bg, "main", "none", zarrdb.CommitOptions{}); !errors.Is(err, zarrdb.ErrNotFound) {
 				t.Errorf("a merge of a branch that is not there: %v", err)
 			}
-			if err := db.Reset(bg, "main", "v1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Reset(bg, "main", "v1"))
 			if got := value(t, at(t, db, "")); got != 1 {
 				t.Errorf("after the reset %d", got)
 			}
@@ -281,23 +243,13 @@ func TestSessionInTwoProcesses(t *testing.T) {
 	dir := counterDB(t)
 	holder(t, dir)
 	one, two := open(t, dir, nil), open(t, dir, nil)
-	s, err := one.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	same, err := two.Resume(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Set(bg, "a", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(one.Begin(bg, ""))(t)
+	same := must.Get(two.Resume(bg, s.ID()))(t)
+	must.Do(t, s.Set(bg, "a", []byte("1")))
 	if b, err := same.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	if _, err := same.Commit(bg, zarrdb.CommitOptions{Message: "both"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(same.Commit(bg, zarrdb.CommitOptions{Message: "both"}))(t)
 	if b, err := at(t, one, "").Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
@@ -327,23 +279,12 @@ func TestHolderIsKilled(t *testing.T) {
 	dir := counterDB(t)
 	c, end := holder(t, dir)
 	db := open(t, dir, nil)
-	if err := increment(db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, increment(db))
 	snap := at(t, db, "main")
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Set(bg, "saved", []byte("yes")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
+	must.Do(t, s.Set(bg, "saved", []byte("yes")))
+	must.Do(t, s.Savepoint(bg))
+	must.Do(t, c.Process.Kill())
 	end()
 	if got := value(t, snap); got != 1 {
 		t.Errorf("the version holds %d", got)
@@ -354,9 +295,7 @@ func TestHolderIsKilled(t *testing.T) {
 	if _, err := s.Commit(bg, zarrdb.CommitOptions{Message: "after all"}); err != nil {
 		t.Errorf("the session that was saved: %v", err)
 	}
-	if err := increment(db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, increment(db))
 	now := at(t, db, "")
 	if got := value(t, now); got != 2 {
 		t.Errorf("counted %d", got)
@@ -451,9 +390,7 @@ func TestKilledBeforeEveryRequest(t *testing.T) {
 		s := state{db: open(t, dir, nil)}
 		for i, step := range steps {
 			if i == kill {
-				if err := c.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Process.Kill())
 				end()
 			}
 			v, err := step(&s)
@@ -517,9 +454,7 @@ func TestGuards(t *testing.T) {
 				if err == nil {
 					err = increment(db)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				_, err = s.Commit(bg, zarrdb.CommitOptions{})
 				if want := name != "nothing"; errors.Is(err, zarrdb.ErrConflict) != want || !want && err != nil {
 					t.Errorf("%s is guarded: %v", name, err)
@@ -543,9 +478,7 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 				spec := zarr.Spec{Shape: []int64{1}, DataType: "int64"}
 				update := func(fn func(s *zarrdb.Session) error) {
 					t.Helper()
-					if _, err := db.Update(bg, "main", "", fn); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(db.Update(bg, "main", "", fn))(t)
 				}
 				update(func(s *zarrdb.Session) error {
 					err := s.DeletePrefix(bg, "")
@@ -565,9 +498,7 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 				})
 				var paths []string
 				for n, err := range zarr.Walk(bg, at(t, db, ""), "g", &zarr.OpenOptions{Consolidated: true}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					paths = append(paths, n.Path())
 				}
 				key := "g/.zmetadata"
@@ -585,10 +516,7 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 
 // Update leaves no session open, however the function ends.
 func TestUpdateThatPanics(t *testing.T) {
-	db, err := zarrdb.Open(bg, filepath.Join(t.TempDir(), "p.zdb"), &zarrdb.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(zarrdb.Open(bg, filepath.Join(t.TempDir(), "p.zdb"), &zarrdb.Options{Create: true}))(t)
 	defer db.Close()
 	wrong := errors.New("wrong")
 	for name, end := range map[string]func() error{

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -16,26 +17,16 @@ import (
 // a client has open do.
 func TestCachedViewsAreLetGo(t *testing.T) {
 	ctx := context.Background()
-	db, err := engine.Open(ctx, "db", &engine.Options{FS: vfs.NewMem(), Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Open(ctx, "db", &engine.Options{FS: vfs.NewMem(), Create: true}))(t)
 	defer db.Close()
 	table := New(Options{})
-	if err := table.AddDatabase("w", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table.AddDatabase("w", db))
 	var open *View
 	for i := range 4 {
-		if _, err := db.Update(ctx, "main", "", func(s *engine.Session) error {
+		must.Get(db.Update(ctx, "main", "", func(s *engine.Session) error {
 			return s.Set(ctx, "a/zarr.json", fmt.Appendf(nil, `{"zarr_format":3,"node_type":"group","attributes":{"i":%d}}`, i))
-		}); err != nil {
-			t.Fatal(err)
-		}
-		v, err := table.View(ctx, &Principal{}, "w", "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		v := must.Get(table.View(ctx, &Principal{}, "w", "main"))(t)
 		if i == 0 {
 			open = v
 		} else {
@@ -44,13 +35,8 @@ func TestCachedViewsAreLetGo(t *testing.T) {
 	}
 	held := func() (n int64) {
 		t.Helper()
-		if _, err := db.Expire(ctx, txn.ExpireOptions{Keep: 1}); err != nil {
-			t.Fatal(err)
-		}
-		r, err := db.GC(ctx, txn.GCOptions{Explain: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Expire(ctx, txn.ExpireOptions{Keep: 1}))(t)
+		r := must.Get(db.GC(ctx, txn.GCOptions{Explain: true}))(t)
 		for _, h := range r.Holders {
 			if h.Kind == txn.HolderSnapshot {
 				n += h.Versions

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -226,12 +227,8 @@ func TestCareInPeers(t *testing.T) {
 			grow(t, c.db, 10, 0)
 			head := mustHead(t, c.db)
 			c.base = head
-			if err := errors.Join(c.db.CreateTag(bg, "v1", head), c.db.CreateBranch(bg, "side", head)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.db.Clone(bg, "to", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(c.db.CreateTag(bg, "v1", head), c.db.CreateBranch(bg, "side", head)))
+			must.Get(c.db.Clone(bg, "to", TransferOptions{}))(t)
 			grow(t, c.db, 5, 10)
 			var err error
 			if c.to, err = Open("to", o); err != nil {
@@ -252,10 +249,7 @@ func TestCareInPeers(t *testing.T) {
 				out, err := s.do(c, db, to)
 				text := "-"
 				if out != nil && !reflect.ValueOf(out).IsZero() {
-					b, err := json.Marshal(out)
-					if err != nil {
-						t.Fatal(err)
-					}
+					b := must.Get(json.Marshal(out))(t)
 					text = string(b)
 				}
 				line := fmt.Sprintf("%s: %s %v, progress %v", s.name, text, err, c.progress > 0)
@@ -302,23 +296,16 @@ func TestKeptForTransfer(t *testing.T) {
 				mustExpire(t, db, ExpireOptions{Keep: 1})
 				r = mustGC(t, db)
 			}
-			if _, err := from.Clone(bg, "copy", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(from.Clone(bg, "copy", TransferOptions{}))(t)
 			if r == nil || r.DeletedPages > 0 {
 				t.Errorf("collected beside the transfer: %+v", r)
 			}
 			to := openCopy(t, fs, "copy")
-			s, err := to.At(bg, "main~4")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(to.At(bg, "main~4"))(t)
 			if got := contents(t, s); len(got["k"]) != 60_000 {
 				t.Errorf("%d bytes", len(got["k"]))
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Close())
 			if r := mustGC(t, db); r.DeletedPages == 0 {
 				t.Errorf("nothing is collected after the transfer: %+v", r)
 			}
@@ -360,9 +347,7 @@ func TestKeeperEnds(t *testing.T) {
 	if _, err := p.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, errNotKept) {
 		t.Fatalf("clone: %v", err)
 	}
-	if _, err := remotePeer(t, db).Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(remotePeer(t, db).Clone(bg, "copy", TransferOptions{}))(t)
 	sameVersions(t, db, openCopy(t, fs, "copy"))
 }
 
@@ -520,10 +505,7 @@ func FuzzAnswers(f *testing.F) {
 			if json.Unmarshal(b, v) != nil {
 				continue
 			}
-			first, err := json.Marshal(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(json.Marshal(v))(t)
 			if err := json.Unmarshal(first, again); err != nil {
 				t.Fatalf("%s: %v", first, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -68,10 +69,7 @@ func TestSetReferences(t *testing.T) {
 		var sessions [2]*Session
 		for i := range both {
 			sessions[i] = begin(t, db)
-			b, err := sessions[i].Bulk(bg, "in", false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(sessions[i].Bulk(bg, "in", false))(t)
 			if round%2 == 1 {
 				b.node.Limits = namespace.BuilderLimits{Builders: 1, Pending: 3, Held: 1000}
 			}
@@ -96,18 +94,12 @@ func TestSetReferences(t *testing.T) {
 				if r.Length[i] < 0 {
 					src.Whole, offset, length = true, 0, 0
 				}
-				if err := both[0].SetVirtual(bg, keyOf(g, r.First+int64(i)), src, offset, length); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, both[0].SetVirtual(bg, keyOf(g, r.First+int64(i)), src, offset, length))
 			}
-			if err := both[1].SetReferences(bg, g, r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, both[1].SetReferences(bg, g, r))
 		}
 		for i := range both {
-			if err := both[i].Finish(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, both[i].Finish(bg))
 		}
 		if sessions[0].work != sessions[1].work {
 			want, got := stored(t, sessions[0]), stored(t, sessions[1])
@@ -132,32 +124,20 @@ func TestDocuments(t *testing.T) {
 	}
 	s := begin(t, db)
 	for key, text := range files {
-		if err := s.Set(bg, key, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, key, []byte(text)))
 	}
-	c, err := s.Commit(bg, CommitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := db.Snapshot(bg, c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Commit(bg, CommitOptions{}))(t)
+	snap := must.Get(db.Snapshot(bg, c.ID))(t)
 	defer snap.Close()
 	for prefix, n := range map[string]int{"": 7, "g/t/": 3, "g/t": 3, "g/t/0": 1, "none": 0} {
 		got := map[string]KeyValue{}
 		for v, err := range snap.Documents(bg, prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got[v.Key] = v
 		}
 		found := 0
 		for v, err := range snap.Values(bg, prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if files[v.Key] != "chunk" {
 				found++
 				if got[v.Key] != v {

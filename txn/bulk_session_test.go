@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -22,18 +23,11 @@ func TestBulkPackFailureFailsCommit(t *testing.T) {
 		var broken atomic.Bool
 		db := openTest(t, testOptions(failingPacks(&broken)))
 		s := mustBegin(t, db)
-		b, err := s.Bulk(bg, "", true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Set(bg, "doc", []byte(payload("mine"))); err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(s.Bulk(bg, "", true))(t)
+		must.Do(t, b.Set(bg, "doc", []byte(payload("mine"))))
 		finish := func() {
 			t.Helper()
-			if err := b.Finish(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Finish(bg))
 		}
 		if finishFirst {
 			finish()
@@ -57,9 +51,7 @@ func TestBulkPackFailureFailsCommit(t *testing.T) {
 		if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrLost) {
 			t.Errorf("commit: %v, want ErrLost", err)
 		}
-		if err := s.Abort(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Abort())
 	}
 }
 
@@ -67,13 +59,9 @@ func TestBulkPackFailureFailsCommit(t *testing.T) {
 func TestPayloadDuringSavepointStaysNoted(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		var f fresh
-		if err := f.note(10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.note(10, 1))
 		was := f.take()
-		if err := f.note(5, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.note(5, 1))
 		want := int64(5)
 		if failed {
 			f.restore(was)
@@ -104,22 +92,13 @@ func TestBulkAddKeepsSessionWrites(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "main", map[string]string{"d/old": "1", "d/gone": "1"})
 	s := mustBegin(t, db)
-	b, err := s.Bulk(bg, "d", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.Bulk(bg, "d", true))(t)
 	set(t, s, map[string]string{"d/mine": "2", "d/gone": "", "d/both": "session"})
 	for k, v := range map[string]string{"bulk": "3", "both": "bulk"} {
-		if err := b.Set(bg, k, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Set(bg, k, []byte(v)))
 	}
-	if err := b.Finish(bg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Finish(bg))
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	want := map[string]string{"d/old": "1", "d/mine": "2", "d/bulk": "3", "d/both": "bulk"}
 	if got := at(t, db, "main"); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -133,15 +112,11 @@ func TestBulkAddBesideSession(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := begin(t, db)
-		if err := s.DeletePrefix(bg, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.DeletePrefix(bg, ""))
 		for _, p := range randomPuts(rnd, 30, false) {
 			p.plain(t, s, "p/")
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 		puts := randomPuts(rnd, 80, true)
 		ofSession := func(key string) bool { return digest.Of([]byte(key))[0]&1 == 0 }
 
@@ -151,10 +126,7 @@ func TestBulkAddBesideSession(t *testing.T) {
 		}
 		s = begin(t, db)
 		s.space.Limits.Moved = 7
-		b, err := s.Bulk(bg, "p", true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(s.Bulk(bg, "p", true))(t)
 		for _, p := range puts {
 			if ofSession(p.key) {
 				p.plain(t, s, "p/")
@@ -165,9 +137,7 @@ func TestBulkAddBesideSession(t *testing.T) {
 				stored(t, s) // writes the buffer
 			}
 		}
-		if err := b.Finish(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Finish(bg))
 		if got, want := stored(t, s), stored(t, plain); !maps.Equal(got, want) {
 			for k := range want {
 				if got[k] != want[k] {
@@ -193,17 +163,10 @@ func TestBulkAddBesideSession(t *testing.T) {
 func TestBulkAddBelowNewArray(t *testing.T) {
 	db := bulkDB(t)
 	s := begin(t, db)
-	b, err := s.Bulk(bg, "t/0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.Bulk(bg, "t/0", true))(t)
 	set(t, s, map[string]string{"t/.zarray": "f=:/:2 array"})
-	if err := b.Set(bg, "7", []byte("chunk")); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Finish(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Set(bg, "7", []byte("chunk")))
+	must.Do(t, b.Finish(bg))
 	if got := contents(t, s); got["t/0/7"] != "chunk" || len(got) != 2 {
 		t.Errorf("got %v", got)
 	}
@@ -219,12 +182,8 @@ func TestBulkReplaceRefusesSessionWrites(t *testing.T) {
 		update(t, db, "main", map[string]string{"d/old": "1"})
 		s := mustBegin(t, db)
 		b, err := s.Bulk(bg, "d", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Set(bg, "new", []byte("2")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, b.Set(bg, "new", []byte("2")))
 		key, want := "d/mine", map[string]string{"d/old": "1", "d/mine": "3"}
 		if elsewhere {
 			key, want = "e", map[string]string{"d/new": "2", "e": "3"}
@@ -255,28 +214,17 @@ func TestEqualPayloadsAreStoredOnce(t *testing.T) {
 	bulkSet := func(path, key string, add, gone bool) func(*testing.T, *Session, string) {
 		return func(t *testing.T, s *Session, value string) {
 			if gone {
-				if err := s.DeletePrefix(bg, path+"/"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.DeletePrefix(bg, path+"/"))
 			}
-			b, err := s.Bulk(bg, path, add)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(s.Bulk(bg, path, add))(t)
 			for range 2 {
-				if err := b.Set(bg, key, []byte(value)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, b.Set(bg, key, []byte(value)))
 			}
-			if err := b.Finish(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Finish(bg))
 		}
 	}
 	flush := func(t *testing.T, s *Session) {
-		if _, err := s.flushed(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.flushed(bg))(t)
 	}
 	cases := map[string]func(t *testing.T, s *Session, value string){
 		"set": func(t *testing.T, s *Session, value string) {
@@ -297,9 +245,7 @@ func TestEqualPayloadsAreStoredOnce(t *testing.T) {
 			set(t, s, map[string]string{"a/k": value})
 		},
 		"delete all and set": func(t *testing.T, s *Session, value string) {
-			if err := s.DeletePrefix(bg, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.DeletePrefix(bg, ""))
 			set(t, s, map[string]string{"a/k": value})
 		},
 		"set another and set": func(t *testing.T, s *Session, value string) {
@@ -319,10 +265,7 @@ func TestEqualPayloadsAreStoredOnce(t *testing.T) {
 				before := packBytes(db)
 				s := mustBegin(t, db)
 				write(t, s, value)
-				c, err := s.Commit(bg, CommitOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(s.Commit(bg, CommitOptions{}))(t)
 				if c.ID != head.ID {
 					t.Errorf("%d bytes: equal bytes made a commit", len(value))
 				}
@@ -337,9 +280,7 @@ func TestEqualPayloadsAreStoredOnce(t *testing.T) {
 		db := openTest(t, nil)
 		s := mustBegin(t, db)
 		bulkSet("a", "k", true, false)(t, s, small)
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 		if n := packBytes(db); n > uint64(3*len(small)/2) {
 			t.Errorf("packs have %d bytes", n)
 		}
@@ -358,22 +299,14 @@ func TestPayloadOfFormerBaseIsStoredAgain(t *testing.T) {
 		t.Fatalf("base has %v: %v", base, err)
 	}
 	update(t, db, "main", map[string]string{"k": ""})
-	if err := s.Refresh(bg, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Refresh(bg, nil))
 	if err := s.put(bg, namespace.Edit{Key: "k", Value: v}, base); err != errOtherBase {
 		t.Errorf("put of a payload of the former base: %v", err)
 	}
-	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.GC(bg, GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+	must.Get(db.GC(bg, GCOptions{}))(t)
 	set(t, s, map[string]string{"k": payload("v")})
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	if at(t, db, "main")["k"] != payload("v") {
 		t.Error("the value is gone")
 	}
@@ -419,9 +352,7 @@ func TestListingLeavesOtherWritesBuffered(t *testing.T) {
 	list := func(prefix string) (keys []string) {
 		t.Helper()
 		for key, err := range s.List(bg, kv.ListOptions{Prefix: prefix}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			keys = append(keys, key)
 		}
 		return keys
@@ -431,9 +362,7 @@ func TestListingLeavesOtherWritesBuffered(t *testing.T) {
 		if got := list(dir); len(got) > 0 {
 			t.Fatalf("%s: %v", dir, got)
 		}
-		if err := s.DeletePrefix(bg, dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.DeletePrefix(bg, dir))
 		set(t, s, map[string]string{dir + ".zarray": "f=:.:2 array"})
 	}
 	if len(s.buf) != 100 || s.work != s.start {

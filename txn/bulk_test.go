@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
@@ -20,10 +21,7 @@ func bulkDB(t testing.TB) *DB {
 	t.Helper()
 	o := testOptions(vfs.NewMem())
 	o.Policy = toyPolicy{}
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	t.Cleanup(func() {
 		if r, err := db.Check(bg, CheckOptions{Payloads: true}); err != nil || len(r.Problems) > 0 {
 			t.Errorf("check: %v %v", r, err)
@@ -35,10 +33,7 @@ func bulkDB(t testing.TB) *DB {
 
 func begin(t testing.TB, db *DB) *Session {
 	t.Helper()
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	// One identity for all: equal content then has equal roots.
 	s.space.NewID = func() [16]byte { return [16]byte{7} }
 	t.Cleanup(func() { s.Abort() })
@@ -102,9 +97,7 @@ func (p *bulkPut) plain(t testing.TB, s *Session, path string) {
 	} else {
 		err = s.Set(bg, path+p.key, []byte(p.bytes))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func (p *bulkPut) bulk(t testing.TB, b *Bulk) {
@@ -115,23 +108,16 @@ func (p *bulkPut) bulk(t testing.TB, b *Bulk) {
 	} else {
 		err = b.Set(bg, p.key, []byte(p.bytes))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // stored is every key with its value, payloads by their hash.
 func stored(t testing.TB, s *Session) map[string]string {
 	t.Helper()
-	root, err := s.flushed(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(s.flushed(bg))(t)
 	out := map[string]string{}
 	for it, err := range s.space.Scan(bg, root, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, ok := out[it.Key]; ok {
 			t.Errorf("%s is stored twice", it.Key)
 		}
@@ -165,26 +151,19 @@ func TestBulkIsPut(t *testing.T) {
 			before[i].plain(t, bulk, namespace.DirPath(path))
 		}
 		if !add {
-			if err := plain.DeletePrefix(bg, namespace.DirPath(path)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, plain.DeletePrefix(bg, namespace.DirPath(path)))
 		}
 		for i := range puts {
 			puts[i].plain(t, plain, namespace.DirPath(path))
 		}
-		b, err := bulk.Bulk(bg, path, add)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(bulk.Bulk(bg, path, add))(t)
 		if rnd.IntN(2) == 0 {
 			b.node.Limits = namespace.BuilderLimits{Builders: 1 + rnd.IntN(3), Pending: 1 + rnd.IntN(9), Held: int64(rnd.IntN(2000))}
 		}
 		for i := range puts {
 			puts[i].bulk(t, b)
 		}
-		if err := b.Finish(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Finish(bg))
 		want, got := stored(t, plain), stored(t, bulk)
 		if !maps.Equal(want, got) {
 			for k := range want {
@@ -212,28 +191,17 @@ func TestBulkIsPut(t *testing.T) {
 func TestBulkAgain(t *testing.T) {
 	db := bulkDB(t)
 	write := func(extra string) *Commit {
-		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := s.Bulk(bg, "n", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, ""))(t)
+		b := must.Get(s.Bulk(bg, "n", false))(t)
 		for i, key := range []string{".zgroup", "t/.zarray", "t/1.1", "t/0.5", "t/7.7", extra} {
 			p := bulkPut{key: key, bytes: strings.Repeat("f=:.:2 array ", 100*i)}
 			p.bulk(t, b)
 		}
-		if err := b.Finish(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Finish(bg))
 		if err := b.Finish(bg); err == nil {
 			t.Error("finished twice")
 		}
-		c, err := s.Commit(bg, CommitOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(s.Commit(bg, CommitOptions{}))(t)
 		return c
 	}
 	first := write("t/9.9")
@@ -260,10 +228,7 @@ func TestBulkReuse(t *testing.T) {
 	db := bulkDB(t)
 	write := func(s *Session, changed int, between func()) {
 		t.Helper()
-		b, err := s.Bulk(bg, "n", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(s.Bulk(bg, "n", false))(t)
 		for i := range 20_000 {
 			if i == 10_000 {
 				between()
@@ -278,17 +243,12 @@ func TestBulkReuse(t *testing.T) {
 			p.bulk(t, b)
 		}
 		between()
-		if err := b.Finish(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Finish(bg))
 		between()
 	}
 	commit := func(s *Session) *Commit {
 		t.Helper()
-		c, err := s.Commit(bg, CommitOptions{choose: func(Conflict) Choice { return Theirs }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(s.Commit(bg, CommitOptions{choose: func(Conflict) Choice { return Theirs }}))(t)
 		return c
 	}
 	s := begin(t, db)
@@ -304,21 +264,13 @@ func TestBulkReuse(t *testing.T) {
 		update(t, db, "", map[string]string{"round": fmt.Sprint(round)})
 		if round == 1 {
 			o := begin(t, db)
-			if err := o.DeletePrefix(bg, "n/"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.DeletePrefix(bg, "n/"))
 			commit(o)
 		}
-		if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.GC(bg, GCOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+		must.Get(db.GC(bg, GCOptions{}))(t)
 		if round == 2 {
-			if err := s.Savepoint(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Savepoint(bg))
 		}
 	})
 	commit(s)
@@ -341,9 +293,7 @@ func TestBulkErrors(t *testing.T) {
 	s := begin(t, db)
 	for i, key := range []string{"", strings.Repeat("k", namespace.MaxKey), "a\x00b\xff"} {
 		b, err := s.Bulk(bg, "n", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		err = b.Set(bg, key, nil)
 		if bad := kv.ValidKey(key) != nil || i == 1; bad && !errors.Is(err, kv.ErrInvalidKey) {
 			t.Errorf("%q: %v", key, err)
@@ -356,9 +306,7 @@ func TestBulkErrors(t *testing.T) {
 	if _, err := s.Bulk(bg, "t/0", true); !errors.Is(err, kv.ErrInvalidKey) {
 		t.Errorf("add inside an array: %v", err)
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 	if _, err := s.Bulk(bg, "", false); !errors.Is(err, ErrSessionClosed) {
 		t.Errorf("on a closed session: %v", err)
 	}
@@ -382,25 +330,15 @@ func BenchmarkBulk(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s, err := db.Begin(bg, "")
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				w, err := s.Bulk(bg, "", false)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := w.Set(bg, "t/.zarray", []byte("f=:.:2 array")); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
+				must.Do(b, w.Set(bg, "t/.zarray", []byte("f=:.:2 array")))
 				src := tree.Source{URL: "s3://bucket/file.nc"}
 				for i, key := range keys {
-					if err := w.SetVirtual(bg, key, src, uint64(i)*1000, 1000); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, w.SetVirtual(bg, key, src, uint64(i)*1000, 1000))
 				}
-				if err := w.Finish(bg); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, w.Finish(bg))
 				s.Abort()
 			}
 			b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"testing"
 )
@@ -12,23 +13,15 @@ func BenchmarkCheck(b *testing.B) {
 	for _, size := range []int{4 << 10, 2 << 20} {
 		const total = 512 << 20
 		db, err := Create(b.TempDir()+"/db", &Options{Policy: toyPolicy{}, Durability: DurabilityNone})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		s, err := db.Begin(bg, "main")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		rng := rand.NewChaCha8([32]byte{})
 		chunk := make([]byte, size)
-		if err := s.Set(bg, "a/zarr.json", []byte("array f=c/:/:2")); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Set(bg, "a/zarr.json", []byte("array f=c/:/:2")))
 		for i := range total / size {
 			_, _ = rng.Read(chunk)
-			if err := s.Set(bg, fmt.Sprintf("a/c/%d/%d", i/1000, i%1000), chunk); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.Set(bg, fmt.Sprintf("a/c/%d/%d", i/1000, i%1000), chunk))
 		}
 		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 			b.Fatal(err)
@@ -44,38 +37,26 @@ func BenchmarkCheck(b *testing.B) {
 				}
 			})
 		}
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, db.Close())
 	}
 }
 
 // BenchmarkCheckpoint measures a copy of an index of 100 MB.
 func BenchmarkCheckpoint(b *testing.B) {
 	db, err := Create(b.TempDir()+"/db", &Options{Durability: DurabilityNone, CheckpointCommits: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	s, err := db.Begin(bg, "main")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	value := make([]byte, 400)
 	for i := range 250_000 {
 		copy(value, fmt.Sprint(i))
-		if err := s.Set(bg, fmt.Sprintf("k%09d", i), value); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Set(bg, fmt.Sprintf("k%09d", i), value))
 	}
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := db.Checkpoint(bg); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, db.Checkpoint(bg))
 	}
-	if err := db.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, db.Close())
 }

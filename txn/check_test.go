@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -22,28 +23,18 @@ import (
 // flipByte changes one bit of a file.
 func flipByte(t *testing.T, fs vfs.FS, path string, off int64) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified))(t)
 	defer f.Close()
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], off); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b[:], off))(t)
 	b[0] ^= 0x10
-	if _, err := f.WriteAt(b[:], off); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(b[:], off))(t)
 }
 
 // packFiles lists the packs of a database by name.
 func packFiles(t *testing.T, fs vfs.FS) []string {
 	t.Helper()
-	names, err := fs.List("db/packs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List("db/packs"))(t)
 	var out []string
 	for _, n := range names {
 		if strings.HasSuffix(n, ".pack") {
@@ -61,29 +52,21 @@ func payload(s string) string { return strings.Repeat(s, 1000/len(s)) }
 // where that was.
 func damageOf(t *testing.T, db *DB, fs vfs.FS, rev, key string) tree.Value {
 	t.Helper()
-	s, err := db.At(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, rev))(t)
 	defer s.Close()
 	v, err := s.lookup(bg, key)
 	if err != nil || v.Kind != tree.KindNative {
 		t.Fatalf("%s is %v, %v", key, v.Kind, err)
 	}
 	path, off, err := db.packs.Locate(addressOf(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	flipByte(t, fs, path, off+int64(v.Length)/2)
 	return v
 }
 
 func checkReport(t *testing.T, db *DB, o CheckOptions) *CheckReport {
 	t.Helper()
-	r, err := db.Check(bg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.Check(bg, o))(t)
 	return r
 }
 
@@ -94,10 +77,7 @@ func damagedHistory(t *testing.T) (*DB, *vfs.MemFS) {
 	fs := vfs.NewMem()
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	t.Cleanup(func() { db.Close() })
 	values := map[string]string{"a/b/zarr.json": "array f=c/:/:2", "doc": payload("doc")}
 	for i := range 30 {
@@ -105,9 +85,7 @@ func damagedHistory(t *testing.T) (*DB, *vfs.MemFS) {
 	}
 	update(t, db, "main", values)
 	c := update(t, db, "main", map[string]string{"a/b/c/0/1": payload("new")})
-	if err := db.CreateTag(bg, "v1", c.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", c.ID))
 	update(t, db, "main", map[string]string{"a/b/c/4/5": payload("newer")})
 	return db, fs
 }
@@ -146,16 +124,9 @@ func TestCheckNamesDamage(t *testing.T) {
 // everywhere.
 func TestCheckSharedDamage(t *testing.T) {
 	db, fs := damagedHistory(t)
-	s, err := db.Begin(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Copy(bg, nil, "a/b", "copy"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, "main"))(t)
+	must.Do(t, s.Copy(bg, nil, "a/b", "copy"))
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	damageOf(t, db, fs, "main", "a/b/c/3/3")
 	r := checkReport(t, db, CheckOptions{Payloads: true})
 	got := map[string]int64{}
@@ -175,16 +146,9 @@ func TestCheckSharedDamage(t *testing.T) {
 func mislabel(t *testing.T, db *DB, key string) {
 	t.Helper()
 	s := mustBegin(t, db)
-	v, err := db.store(bg, pack.Owner{Key: []byte(key)}, []byte(payload("some")), digest.Of([]byte(payload("other"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.put(bg, namespace.Edit{Key: key, Value: v}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(db.store(bg, pack.Owner{Key: []byte(key)}, []byte(payload("some")), digest.Of([]byte(payload("other")))))(t)
+	must.Do(t, s.put(bg, namespace.Edit{Key: key, Value: v}, nil))
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 }
 
 // A payload that its checksums do not tell from another is compared by content.
@@ -200,23 +164,13 @@ func TestCheckContentHash(t *testing.T) {
 // The header of a payload is read too: it says where it lies and whose it is.
 func TestCheckHeader(t *testing.T) {
 	db, fs := damagedHistory(t)
-	s, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, "main"))(t)
 	defer s.Close()
-	v, err := s.lookup(bg, "a/b/c/0/1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.lookup(bg, "a/b/c/0/1"))(t)
 	path, off, err := db.packs.Locate(addressOf(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for rec, err := range db.packs.Records(bg, addressOf(v).Pack, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if rec.Address == addressOf(v) {
 			flipByte(t, fs, path, off-int64(rec.Offset-rec.Header)+9)
 		}
@@ -232,23 +186,16 @@ func TestCheckPacks(t *testing.T) {
 	for _, what := range []string{"missing", "truncated"} {
 		t.Run(what, func(t *testing.T) {
 			db, fs := damagedHistory(t)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 			path := packFiles(t, fs)[0]
 			if what == "missing" {
-				if err := fs.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, fs.Remove(path))
 			} else {
 				truncate(t, fs, path, 20_000)
 			}
 			o := testOptions(fs)
 			o.Policy = toyPolicy{}
-			db, err := Open("db", o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db = must.Get(Open("db", o))(t)
 			defer db.Close()
 			r := checkReport(t, db, CheckOptions{})
 			kinds := map[string]int{}
@@ -261,10 +208,7 @@ func TestCheckPacks(t *testing.T) {
 			if what == "missing" && kinds[ProblemPayload] != 33 {
 				t.Errorf("%d payloads are missing, want 33", kinds[ProblemPayload])
 			}
-			s, err := db.At(bg, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.At(bg, "main"))(t)
 			defer s.Close()
 			lost := 0
 			for i := range 30 {
@@ -287,27 +231,13 @@ func TestCheckPacks(t *testing.T) {
 
 func truncate(t *testing.T, fs vfs.FS, path string, size int) {
 	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.Open(path))(t)
 	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b, 0))(t)
+	must.Do(t, f.Close())
+	w := must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
+	must.Get(w.Write(b))(t)
+	must.Do(t, w.Close())
 }
 
 // setRecord writes a record past everything that keeps records sound.
@@ -320,30 +250,18 @@ func setRecord(t *testing.T, db *DB, space index.Space, key, value []byte) {
 	} else {
 		b.Set(space, key, value)
 	}
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 }
 
 // chunkPage returns the page that holds a key of the newest version.
 func chunkPage(t *testing.T, db *DB, dir string) tree.Name {
 	t.Helper()
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := db.Lookup(bg, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
+	c := must.Get(db.Lookup(bg, head))(t)
 	root, _, err := db.space.Dir(bg, c.Root, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for e, err := range db.space.Tree.Scan(bg, root, tree.Span{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, _, m, err := namespace.ReadEntry(dir, nil, e); err == nil && m != nil && m.Form != nil {
 			return e.Value.Child.Name
 		}
@@ -361,10 +279,7 @@ func TestCheckIndexDamage(t *testing.T) {
 	}{
 		{"page changed", ProblemPage, func(t *testing.T, db *DB) {
 			name := chunkPage(t, db, "a/b/")
-			b, err := db.idx.GetPage(bg, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(db.idx.GetPage(bg, name))(t)
 			b[len(b)/2] ^= 1
 			setRecord(t, db, index.SpacePage, name[:], b)
 		}, 1},
@@ -373,54 +288,32 @@ func TestCheckIndexDamage(t *testing.T) {
 			setRecord(t, db, index.SpacePage, name[:], nil)
 		}, 1},
 		{"commit gone", ProblemCommit, func(t *testing.T, db *DB) {
-			id, err := db.Resolve(bg, "main~1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Resolve(bg, "main~1"))(t)
 			setRecord(t, db, index.SpaceCommit, id[:], nil)
 		}, 1},
 		{"commit altered", ProblemCommit, func(t *testing.T, db *DB) {
-			id, err := db.Resolve(bg, "main~1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := db.Lookup(bg, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Resolve(bg, "main~1"))(t)
+			c := must.Get(db.Lookup(bg, id))(t)
 			c.Message = "it was somebody else"
 			setRecord(t, db, index.SpaceCommit, id[:], catalog.EncodeCommit(c))
 		}, 1},
 		{"ref elsewhere", ProblemRef, func(t *testing.T, db *DB) {
-			id, err := db.Resolve(bg, "main~1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Resolve(bg, "main~1"))(t)
 			setRecord(t, db, index.SpaceRef, []byte("heads/main"), id[:])
 		}, 0},
 		{"reflog altered", ProblemReflog, func(t *testing.T, db *DB) {
-			id, err := db.Resolve(bg, "main~3")
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Resolve(bg, "main~3"))(t)
 			b := db.idx.NewBatch()
 			defer b.Close()
 			catalog.Moves.Put(b, RefMove{Ref: "heads/main", Seq: 1, Old: id, New: id, Op: "commit"})
-			if err := b.Commit(true); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Commit(true))
 		}, 0},
 		{"generation", ProblemCommit, func(t *testing.T, db *DB) {
-			id, err := db.Head(bg, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Head(bg, "main"))(t)
 			c := &Commit{Parents: []CommitID{id}, Generation: 1}
 			rec := catalog.SealCommit(c)
 			setRecord(t, db, index.SpaceCommit, c.ID[:], rec)
-			if _, err := db.Reset(bg, "main", c.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Reset(bg, "main", c.ID))(t)
 		}, 1},
 		{"reflog entry", ProblemReflog, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceReflog, catalog.MoveKey{Ref: "heads/main", Seq: 1}.Bytes(), []byte{1, 7})
@@ -431,9 +324,7 @@ func TestCheckIndexDamage(t *testing.T) {
 		{"page of a session", ProblemPage, func(t *testing.T, db *DB) {
 			s := mustBegin(t, db)
 			set(t, s, map[string]string{"session": "1"})
-			if err := s.Detach(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Detach(bg))
 			setRecord(t, db, index.SpacePage, s.work.Name[:], nil)
 		}, 0},
 		{"pack table", ProblemPack, func(t *testing.T, db *DB) {

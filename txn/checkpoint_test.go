@@ -17,15 +17,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 )
 
 func checkpointNames(t *testing.T, db *DB) []string {
 	t.Helper()
-	list, err := db.Checkpoints()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(db.Checkpoints())(t)
 	var names []string
 	for _, c := range list {
 		names = append(names, c.Name)
@@ -40,9 +38,7 @@ func TestCheckpointSchedule(t *testing.T) {
 	o := testOptions(fs)
 	o.CheckpointCommits = 4
 	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	made := map[string]bool{}
 	for i := range 16 {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
@@ -78,9 +74,7 @@ func TestCheckpointRests(t *testing.T) {
 	o := testOptions(fs)
 	o.CheckpointCommits = 2
 	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &db.checkpoints
 	c.behind.Lock()
 	c.rests, c.rest = true, time.Now().Add(time.Hour)
@@ -108,10 +102,7 @@ func TestCheckpointBehindCommits(t *testing.T) {
 	fs := vfs.NewMem()
 	o := testOptions(fs)
 	o.CheckpointCommits = 1
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	const workers, each = 4, 10
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -146,24 +137,18 @@ func TestCheckpointForReclaim(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	for range 3 {
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Checkpoint(bg))
 	}
 	before := checkpointNames(t, db)
 	if len(before) != 2 {
 		t.Fatalf("%v", before)
 	}
 	// An attempt that a crash ended.
-	if err := fs.MkdirAll("db/checkpoints/0000000000000001-0000000a", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.MkdirAll("db/checkpoints/0000000000000001-0000000a", 0o755))
 	if now := checkpointNames(t, db); !slices.Equal(now, before) {
 		t.Errorf("half a checkpoint is listed: %v, before %v", now, before)
 	}
-	if err := db.checkpointForReclaim(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.checkpointForReclaim())
 	after := checkpointNames(t, db)
 	if len(after) != 2 || after[0] <= before[1] {
 		t.Errorf("%v, before %v", after, before)
@@ -174,9 +159,7 @@ func TestCheckpointForReclaim(t *testing.T) {
 	}
 	// A collection that gives payloads back calls it.
 	update(t, db, "main", map[string]string{"k": payload("old"), "large": strings.Repeat("large", 50_000)})
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Checkpoint(bg))
 	update(t, db, "main", map[string]string{"k": payload("new"), "large": ""})
 	mustExpire(t, db, ExpireOptions{Keep: 1})
 	if r := mustGC(t, db); r.FreedBytes == 0 {
@@ -199,13 +182,8 @@ func checkpointHoldsEverything(t *testing.T, d Durability) {
 	fs := vfs.NewMem()
 	db := openTest(t, delayedOptions(fs, d))
 	c := update(t, db, "main", map[string]string{"a": "1"})
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
-	}
-	idx, err := index.Open("db/checkpoints/"+checkpointNames(t, db)[0], &index.Options{FS: fs, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Checkpoint(bg))
+	idx := must.Get(index.Open("db/checkpoints/"+checkpointNames(t, db)[0], &index.Options{FS: fs, ReadOnly: true}))(t)
 	defer idx.Close()
 	if id, err := idx.Get(index.SpaceRef, []byte("heads/main")); err != nil || CommitID(id) != c.ID {
 		t.Errorf("main is %x, %v", id, err)
@@ -225,9 +203,7 @@ func TestCheckpointIsVerified(t *testing.T) {
 	db := openTest(t, testOptions(fs))
 	for i := range 2 {
 		update(t, db, "main", map[string]string{"k": payload(fmt.Sprint(i))})
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Checkpoint(bg))
 	}
 	before := checkpointNames(t, db)
 	update(t, db, "main", map[string]string{"k": payload("new")})
@@ -255,9 +231,7 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 	o := testOptions(fs)
 	o.CheckpointCommits = 1
 	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 		checkpointNames(t, db) // waits for one that is made behind the commit
@@ -267,12 +241,8 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 	if list, err := listCheckpoints(fs, "db"); err != nil || len(list) != keptCheckpoints {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if err := fs.RemoveAll("db/" + indexDir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.RemoveAll("db/"+indexDir))
+	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	if db, err = Open("db", o); err != nil {
 		t.Fatal(err)
 	}
@@ -303,9 +273,7 @@ func TestCareErrors(t *testing.T) {
 	}
 	o.CheckpointCommits = 1
 	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	update(t, db, "main", map[string]string{"k": "1"})
 	closeChecked(t, db)
 	if len(told) == 0 || told[0] != "checkpoint" {
@@ -352,10 +320,7 @@ func TestGCIndexSpace(t *testing.T) {
 	o := testOptions(nil)
 	o.CheckpointCommits = 200
 	dir := t.TempDir() + "/db"
-	db, err := Create(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create(dir, o))(t)
 	defer closeChecked(t, db)
 	const keys = 400
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -367,13 +332,9 @@ func TestGCIndexSpace(t *testing.T) {
 				for i := range b {
 					b[i] = byte(rng.Uint32())
 				}
-				if err := s.Set(bg, fmt.Sprint("c/", rng.IntN(keys)), b); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Set(bg, fmt.Sprint("c/", rng.IntN(keys)), b))
 			}
-			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Commit(bg, CommitOptions{}))(t)
 		}
 		before := allocated(t, dir)
 		mustExpire(t, db, ExpireOptions{Keep: 1})
@@ -419,16 +380,10 @@ func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
 	for i := range 2 {
 		s := mustBegin(t, db)
 		for k := range 5000 {
-			if err := s.Set(bg, fmt.Sprint("c/", k), bytes.Repeat([]byte{byte(i + k)}, 500)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Set(bg, fmt.Sprint("c/", k), bytes.Repeat([]byte{byte(i + k)}, 500)))
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
+		must.Do(t, db.Checkpoint(bg))
 	}
 	before := checkpointNames(t, db)
 	mustExpire(t, db, ExpireOptions{Keep: 1})
@@ -460,22 +415,15 @@ func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 		}))))
 		update(t, db, "main", map[string]string{"large": strings.Repeat("large", 50_000)})
 		for _, info := range db.packs.Infos() {
-			if err := db.sealPack(info.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.sealPack(info.ID))
 		}
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Checkpoint(bg))
 		update(t, db, "main", map[string]string{"large": ""})
 		mustExpire(t, db, ExpireOptions{Keep: 1})
 		on.Store(true)
 		r, err := db.GC(bg, GCOptions{})
 		on.Store(false)
-		list, lerr := listCheckpoints(db.opts.FS, "db")
-		if lerr != nil {
-			t.Fatal(lerr)
-		}
+		list := must.Get(listCheckpoints(db.opts.FS, "db"))(t)
 		if fault == syscall.ENOSPC {
 			if err != nil || r.FreedBytes == 0 || len(list) > 0 {
 				t.Errorf("full disk: %+v, %v, checkpoints %v", r, err, list)

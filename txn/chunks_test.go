@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -43,16 +44,12 @@ func TestDeleteChunks(t *testing.T) {
 				rel += strconv.FormatInt(n, 10)
 			}
 			key := namespace.DirPath(path) + rel
-			if err := s.Set(bg, key, []byte("v")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Set(bg, key, []byte("v")))
 			if !outside {
 				want[key] = "v"
 			}
 		}
-		if err := s.DeleteChunks(bg, path, f, axis, from); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.DeleteChunks(bg, path, f, axis, from))
 		if got := contents(t, s); !maps.Equal(got, want) {
 			t.Fatalf("seed %d, round %d: %v of %q from %d along %d: %d keys, want %d", seed, round, f, path, from, axis, len(got), len(want))
 		}

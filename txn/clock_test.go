@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -42,9 +43,7 @@ func TestExpireAfterTheClockWentBack(t *testing.T) {
 		db, c, made := commitsOn(t, days...)
 		undone := made[len(made)-2].ID
 		c.t = c.day(5)
-		if _, err := db.Expire(bg, ExpireOptions{Before: c.day(3)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Expire(bg, ExpireOptions{Before: c.day(3)}))(t)
 		mustBeSound(t, db)
 		if id, err := db.Resolve(bg, "main@{1}"); err != nil || id != undone {
 			t.Errorf("days %v: main@{1} is %v, %v; want %v", days, id.Short(), err, undone.Short())
@@ -56,9 +55,7 @@ func TestExpireAfterTheClockWentBack(t *testing.T) {
 func TestReflogNamesTheOldestPlace(t *testing.T) {
 	db, c, made := commitsOn(t, 0, 1, 2)
 	c.t = c.day(3)
-	if _, err := db.Expire(bg, ExpireOptions{Before: c.day(2)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(bg, ExpireOptions{Before: c.day(2)}))(t)
 	if id, err := db.Resolve(bg, "main@{1}"); err != nil || id != made[1].ID {
 		t.Errorf("main@{1} is %v, %v", id.Short(), err)
 	}
@@ -92,10 +89,7 @@ func TestRepairJoinsAReflog(t *testing.T) {
 func TestTimesOutOfRange(t *testing.T) {
 	db, c, _ := commitsOn(t, 0)
 	for _, at := range []time.Time{{}, time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2263, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		s, err := db.Begin(bg, "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, "main"))(t)
 		set(t, s, map[string]string{"b": at.String()})
 		o := CommitOptions{Time: at}
 		if at.IsZero() { // the clock of the machine
@@ -114,21 +108,11 @@ func TestRevisionByTimeInACopy(t *testing.T) {
 	db, c, made := commitsOn(t, 0, 1, 2, 3)
 	fs := db.opts.FS
 	c.t = c.day(9)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pushed, err := Create("pushed", &Options{FS: fs, Now: db.opts.Now, CheckpointCommits: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
+	pushed := must.Get(Create("pushed", &Options{FS: fs, Now: db.opts.Now, CheckpointCommits: -1}))(t)
 	defer closeChecked(t, pushed)
-	if _, err := db.Push(bg, pushed, TransferOptions{Refs: []RefSpec{{From: "main", To: "other"}}}); err != nil {
-		t.Fatal(err)
-	}
-	clone, err := Open("copy", &Options{FS: fs, Now: db.opts.Now, CheckpointCommits: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, pushed, TransferOptions{Refs: []RefSpec{{From: "main", To: "other"}}}))(t)
+	clone := must.Get(Open("copy", &Options{FS: fs, Now: db.opts.Now, CheckpointCommits: -1}))(t)
 	defer closeChecked(t, clone)
 	c.t = c.day(10)
 	update(t, clone, "main", map[string]string{"a": "new"})

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"sync/atomic"
 	"testing"
 )
@@ -12,18 +13,12 @@ func BenchmarkCommitters(b *testing.B) {
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			db, err := Create(b.TempDir()+"/db", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			defer db.Close()
 			s, err := db.Begin(bg, "main")
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			for i := range 10_000 { // documents, because nothing here knows arrays
-				if err := s.Set(bg, fmt.Sprintf("a/c/%d", i), fmt.Appendf(nil, "%064d", i)); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, s.Set(bg, fmt.Sprintf("a/c/%d", i), fmt.Appendf(nil, "%064d", i)))
 			}
 			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 				b.Fatal(err)

@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"slices"
 	"strings"
@@ -111,27 +112,16 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 		db := openToy(t)
 		first, _ := db.Head(bg, "")
 		say(t, db, "", "base", setAll("k", "1"))
-		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := setAll("l", "1")(s); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Reset(bg, "", first); err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, ""))(t)
+		must.Do(t, setAll("l", "1")(s))
+		must.Get(db.Reset(bg, "", first))(t)
 		mustConflict(t, s, Conflict{Kind: ConflictBranchRewound})
 	})
 	t.Run("made by both, at two places", func(t *testing.T) {
 		db := openToy(t)
-		if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
 		made := say(t, db, "", "make", setAll("a/zarr.json", toyArray, "a/c/0/0", "1"))
-		if _, err := db.CherryPick(bg, "side", made, 0, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.CherryPick(bg, "side", made, 0, CommitOptions{}))(t)
 		say(t, db, "side", "move", moved("a", "b"))
 		_, err := db.Merge(bg, "", branchHead(t, db, "side"), CommitOptions{})
 		var conflict *ConflictError
@@ -152,13 +142,8 @@ func (h conflictHistory) run(t *testing.T, flushed bool) {
 	t.Helper()
 	db := openToy(t)
 	say(t, db, "", "base", setAll(h.base...))
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.theirs(s); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
+	must.Do(t, h.theirs(s))
 	ours := say(t, db, "", "ours", h.ours)
 	var before map[string]string
 	if flushed {
@@ -171,9 +156,7 @@ func (h conflictHistory) run(t *testing.T, flushed bool) {
 	if after := contents(t, s); flushed && len(after) != len(before) {
 		t.Errorf("the session now holds %v, not %v", after, before)
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 }
 
 func mustConflict(t *testing.T, s *Session, want Conflict) {
@@ -203,9 +186,7 @@ func TestEqualChangesMeetInBranches(t *testing.T) {
 			base := say(t, db, "", "base", setAll(h.base...))
 			ours := say(t, db, "", "ours", h.ours)
 			for _, branch := range []string{"merged", "picked", "rebased"} {
-				if err := db.CreateBranch(bg, branch, base); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, db.CreateBranch(bg, branch, base))
 				say(t, db, branch, "theirs", h.theirs)
 			}
 			if _, err := db.Merge(bg, "merged", ours, CommitOptions{}); err != nil {
@@ -218,16 +199,9 @@ func TestEqualChangesMeetInBranches(t *testing.T) {
 				t.Error(err)
 			}
 			for branch, choice := range map[string]Choice{"ours": Ours, "theirs": Theirs} {
-				if err := db.CreateBranch(bg, branch, base); err != nil {
-					t.Fatal(err)
-				}
-				s, err := db.Begin(bg, branch)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := h.theirs(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, db.CreateBranch(bg, branch, base))
+				s := must.Get(db.Begin(bg, branch))(t)
+				must.Do(t, h.theirs(s))
 				say(t, db, branch, "ours", h.ours)
 				if _, err := s.Commit(bg, CommitOptions{Choices: always(choice)}); err != nil {
 					t.Errorf("%s chosen: %v", branch, err)
@@ -274,9 +248,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 				}
 				s, refreshed := begin(t, db), begin(t, db)
 				for _, s := range []*Session{s, refreshed} {
-					if err := c.theirs(s); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, c.theirs(s))
 				}
 				say(t, db, "", "ours", c.ours)
 				if flushed {
@@ -288,9 +260,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 				if got := contents(t, refreshed); !maps.Equal(got, want) {
 					t.Errorf("refreshed %v, want %v", got, want)
 				}
-				if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.Commit(bg, CommitOptions{}))(t)
 				if got := at(t, db, ""); !maps.Equal(got, want) {
 					t.Errorf("committed %v, want %v", got, want)
 				}
@@ -312,9 +282,7 @@ func TestEqualChangesInOneGroup(t *testing.T) {
 				contents(t, s)
 			}
 			r := &commitRequest{ctx: bg, s: s}
-			if err := r.freeze(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.freeze(bg))
 			group = append(group, r)
 		}
 		db.commit.lock()
@@ -334,9 +302,7 @@ func TestEqualChangesInOneGroup(t *testing.T) {
 func TestMergeMeetsAnEqualCommit(t *testing.T) {
 	db := openToy(t)
 	base := say(t, db, "", "base", setAll("n", "0", "asked", "0"))
-	if err := db.CreateBranch(bg, "side", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base))
 	side := say(t, db, "side", "side", setAll("n", "1", "asked", "side"))
 	say(t, db, "", "main", setAll("asked", "main"))
 	asked := 0

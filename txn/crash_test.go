@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // crashed is the disk as a power cut left it, and what may be on it.
@@ -111,10 +112,7 @@ func powerCut(t *testing.T, seed uint64, over func() bool) int {
 	o := testOptions(faultFS(mem, h.hook(mem, 40)))
 	o.SessionBytes = 32 << 10
 	o.aheadPages = someAhead(seed)
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	h.mu.Lock()
 	h.images = nil // a database that is not made yet is another test
 	h.mu.Unlock()
@@ -189,10 +187,7 @@ func TestPowerCutWhileCreating(t *testing.T) {
 	for i := range uint64(20) {
 		h := newCutHistory(t, seed+i)
 		mem := vfs.NewCrashableMem()
-		db, err := Create("db", testOptions(faultFS(mem, h.hook(mem, 3))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Create("db", testOptions(faultFS(mem, h.hook(mem, 3)))))(t)
 		closeChecked(t, db)
 		for _, image := range h.images {
 			db, err := Open("db", testOptions(image.fs))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // filesIn reads the files in a directory, nil if it is not there.
@@ -29,10 +30,7 @@ func filesIn(t *testing.T, fs vfs.FS, dir string) map[string]string {
 		} else if fi.IsDir() {
 			continue
 		}
-		f, err := fs.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fs.Open(path))(t)
 		b, err := io.ReadAll(f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
@@ -57,23 +55,16 @@ func TestCreateLeavesAloneWhatIsLeft(t *testing.T) {
 	} {
 		fs := vfs.NewMem()
 		db, err := Create("db", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		value := big("payload", 70_000)
 		if strings.Contains(name, "small") {
 			value = "small"
 		}
 		update(t, db, "main", map[string]string{"a": value})
 		closeChecked(t, db)
-		other, err := Create("other", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(Create("other", testOptions(fs)))(t)
 		update(t, other, "main", map[string]string{"b": big("other", 70_000)})
-		if _, err := other.Backup(bg, "saved", TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other.Backup(bg, "saved", TransferOptions{}))(t)
 		lose(fs)
 		before := filesIn(t, fs, "db/packs")
 		for what, make := range map[string]func() error{
@@ -128,10 +119,7 @@ func removeBut(t *testing.T, fs vfs.FS, dir string, but ...string) {
 // A copy that was interrupted is taken up by the same command and by no other.
 func TestCreateLeavesAloneACopy(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	src, err := Create("src", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(Create("src", testOptions(mem)))(t)
 	update(t, src, "main", map[string]string{"a": big("payload", 70_000)})
 	closeChecked(t, src)
 	// The moments after its payloads and before the file that says what it is.
@@ -148,9 +136,7 @@ func TestCreateLeavesAloneACopy(t *testing.T) {
 			return err
 		})
 	}
-	if err := run(fs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(fs))
 	if len(images) < 10 {
 		t.Errorf("only %d moments", len(images))
 	}
@@ -215,10 +201,7 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 // reopened makes sure that there is a sound database.
 func reopened(t *testing.T, fs vfs.FS, dir string) {
 	t.Helper()
-	db, err := Open(dir, testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(dir, testOptions(fs)))(t)
 	closeChecked(t, db)
 }
 
@@ -266,18 +249,13 @@ func TestCreateLeavesFilesOfOthers(t *testing.T) {
 	} {
 		mem := vfs.NewCrashableMem()
 		var images []crashed
-		db, err := Create("db", testOptions(crashFS(mem, func(op errorfs.Op) error {
+		db := must.Get(Create("db", testOptions(crashFS(mem, func(op errorfs.Op) error {
 			images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
 			return nil
-		})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))))(t)
 		closeChecked(t, db)
 		for _, image := range images {
-			if err := image.fs.MkdirAll(image.fs.PathDir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, image.fs.MkdirAll(image.fs.PathDir(path), 0o755))
 			writeFile(t, image.fs, path, []byte("precious"))
 			db, err := Create("db", testOptions(image.fs))
 			if err == nil {
@@ -298,9 +276,7 @@ func TestCreateLeavesFilesOfOthers(t *testing.T) {
 func TestCreateTakesUpWhatIsBlank(t *testing.T) {
 	mem := vfs.NewMem()
 	db, err := Create("db", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	head := mustHead(t, db)
 	closeChecked(t, db)
 	remove(t, mem, "db/FORMAT")

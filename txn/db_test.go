@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -23,10 +24,7 @@ func TestCreateAndOpen(t *testing.T) {
 	if _, err := Open("db", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
 		t.Fatalf("open of nothing: %v", err)
 	}
-	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	update(t, db, "main", map[string]string{"a": "1", "b/c": strings.Repeat("x", 5000)})
 	want := at(t, db, "main")
 	closeChecked(t, db)
@@ -36,10 +34,7 @@ func TestCreateAndOpen(t *testing.T) {
 	if _, err := Create("db", testOptions(fs)); !errors.Is(err, ErrExists) {
 		t.Errorf("create over a database: %v", err)
 	}
-	db, err = Open("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db = must.Get(Open("db", testOptions(fs)))(t)
 	defer closeChecked(t, db)
 	if got := at(t, db, ""); !maps.Equal(got, want) {
 		t.Errorf("after reopening: %v", got)
@@ -49,14 +44,9 @@ func TestCreateAndOpen(t *testing.T) {
 func TestNewerFormatIsRefusedByName(t *testing.T) {
 	fs := vfs.NewMem()
 	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	closeChecked(t, db)
-	f, err := fs.Create("db/"+FormatFile, index.WriteCategory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.Create("db/"+FormatFile, index.WriteCategory))(t)
 	fmt.Fprintf(f, "zarrdb %d\n", Format+1)
 	f.Close()
 	_, err = Open("db", testOptions(fs))
@@ -68,13 +58,8 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 
 func TestCreateRefusesOtherFiles(t *testing.T) {
 	fs := vfs.NewMem()
-	if err := fs.MkdirAll("db", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := fs.Create("db/precious", index.WriteCategory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.MkdirAll("db", 0o755))
+	f := must.Get(fs.Create("db/precious", index.WriteCategory))(t)
 	f.Close()
 	if _, err := Create("db", testOptions(fs)); !errors.Is(err, ErrExists) {
 		t.Errorf("got %v", err)
@@ -84,10 +69,7 @@ func TestCreateRefusesOtherFiles(t *testing.T) {
 func TestSessionsAreIsolated(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "main", map[string]string{"a": "1", "gone": "x"})
-	before, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(db.At(bg, "main"))(t)
 	defer before.Close()
 	s, _ := db.Begin(bg, "main")
 	other, _ := db.Begin(bg, "main")
@@ -102,10 +84,7 @@ func TestSessionsAreIsolated(t *testing.T) {
 			t.Errorf("%s sees %v", name, got)
 		}
 	}
-	c, err := s.Commit(bg, CommitOptions{Message: "m", Properties: map[string]string{"k": "v"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Commit(bg, CommitOptions{Message: "m", Properties: map[string]string{"k": "v"}}))(t)
 	if got := at(t, db, "main"); !maps.Equal(got, want) {
 		t.Errorf("main is %v", got)
 	}
@@ -149,9 +128,7 @@ func testMovedHead(t *testing.T, written func(*Session) error) {
 	set := func(t *testing.T, s *Session, values map[string]string) {
 		t.Helper()
 		set(t, s, values)
-		if err := written(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, written(s))
 	}
 	update(t, db, "main", map[string]string{"a": "1", "b": "1", "c": "1"})
 	s, _ := db.Begin(bg, "main")
@@ -189,18 +166,11 @@ func TestGuard(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "main", map[string]string{"in/x": "1", "out": "1"})
 	s, _ := db.Begin(bg, "main")
-	if err := s.Guard(bg, "in"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Guard(bg, "in"))
 	set(t, s, map[string]string{"out": "2"})
 	// It is remembered with the session.
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
-	s, err := db.Resume(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
+	s = must.Get(db.Resume(bg, s.ID()))(t)
 	update(t, db, "main", map[string]string{"in/x": "2"})
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a guarded path changed: %v", err)
@@ -213,17 +183,13 @@ func TestRewoundBranchIsAConflict(t *testing.T) {
 	update(t, db, "main", map[string]string{"a": "2"})
 	s, _ := db.Begin(bg, "main")
 	set(t, s, map[string]string{"b": "1"})
-	if _, err := db.Reset(bg, "main", first.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "main", first.ID))(t)
 	_, err := s.Commit(bg, CommitOptions{})
 	var ce *ConflictError
 	if !errors.As(err, &ce) || ce.Conflicts[0].Kind != ConflictBranchRewound {
 		t.Errorf("got %v", err)
 	}
-	if err := db.DeleteBranch(bg, "main"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteBranch(bg, "main"))
 	if _, err := s.Commit(bg, CommitOptions{}); !errors.Is(err, ErrNoRef) {
 		t.Errorf("commit to a deleted branch: %v", err)
 	}
@@ -242,12 +208,8 @@ func TestRevisions(t *testing.T) {
 		ids = append(ids, update(t, db, "main", map[string]string{"a": fmt.Sprint(i)}).ID)
 		times = append(times, clk.t)
 	}
-	if err := db.CreateTag(bg, "v1", ids[2]); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateBranch(bg, "exp/one", ids[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", ids[2]))
+	must.Do(t, db.CreateBranch(bg, "exp/one", ids[1]))
 	for rev, want := range map[string]int{
 		"": 4, "main": 4, "main~": 3, "main~1": 3, "main~3~": 0, "v1": 2, "v1~2": 0, "exp/one": 1,
 		ids[3].String(): 3, ids[3].String()[:12]: 3, strings.ToUpper(ids[3].String()): 3, "main@{0}": 4, "main@{2}": 2, "@{1}": 3, "main@{1}~2": 1,
@@ -302,14 +264,10 @@ func TestReflogAndUndo(t *testing.T) {
 	db := openTest(t, nil)
 	one := update(t, db, "main", map[string]string{"a": "1"})
 	two := update(t, db, "main", map[string]string{"a": "2"})
-	if _, err := db.Reset(bg, "main", one.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "main", one.ID))(t)
 	var ops []string
 	for m, err := range db.Reflog(bg, "main") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ops = append(ops, m.Op)
 	}
 	if want := []string{"reset", "commit", "commit", "create"}; !slices.Equal(ops, want) {
@@ -326,15 +284,11 @@ func TestRevertAndCherryPick(t *testing.T) {
 	update(t, db, "main", map[string]string{"a": "1", "b": "1"})
 	bad := update(t, db, "main", map[string]string{"a": "bad", "extra": "x"})
 	update(t, db, "main", map[string]string{"b": "2"})
-	if _, err := db.Revert(bg, "main", bad.ID, 0, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Revert(bg, "main", bad.ID, 0, CommitOptions{}))(t)
 	if got, want := at(t, db, ""), (map[string]string{"a": "1", "b": "2"}); !maps.Equal(got, want) {
 		t.Errorf("reverted to %v", got)
 	}
-	if _, err := db.CherryPick(bg, "main", bad.ID, 0, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.CherryPick(bg, "main", bad.ID, 0, CommitOptions{}))(t)
 	if got := at(t, db, "")["a"]; got != "bad" {
 		t.Errorf("picked to %q", got)
 	}
@@ -351,9 +305,7 @@ func TestRevertAndCherryPick(t *testing.T) {
 func TestMergeBranches(t *testing.T) {
 	db := openTest(t, nil)
 	base := update(t, db, "main", map[string]string{"a": "1", "b": "1"})
-	if err := db.CreateBranch(bg, "exp", base.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "exp", base.ID))
 	theirs := update(t, db, "exp", map[string]string{"b": "2"})
 	ours := update(t, db, "main", map[string]string{"a": "2"})
 	if got, err := db.MergeBase(bg, ours.ID, theirs.ID); err != nil || got != base.ID {
@@ -371,9 +323,7 @@ func TestMergeBranches(t *testing.T) {
 	}
 	n := 0
 	for c, err := range db.Log(bg, m.ID) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if n == 0 && c.ID != m.ID {
 			t.Error("the log does not begin at the head")
 		}
@@ -392,16 +342,12 @@ func TestMergeBranches(t *testing.T) {
 func TestSavepointAndResume(t *testing.T) {
 	fs := vfs.NewMem()
 	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s, _ := db.Begin(bg, "main")
 	s.SetLabel("import of x")
 	big := strings.Repeat("big", 3000)
 	set(t, s, map[string]string{"a": "1", "p/q": big})
-	if err := s.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Savepoint(bg))
 	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("resume of an open session: %v", err)
 	}
@@ -416,16 +362,11 @@ func TestSavepointAndResume(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != s.ID() || list[0].Label != "import of x" || list[0].Open {
 		t.Fatalf("sessions %+v, %v", list, err)
 	}
-	r, err := db.Resume(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.Resume(bg, s.ID()))(t)
 	if got, want := contents(t, r), (map[string]string{"a": "1", "p/q": big}); !maps.Equal(got, want) {
 		t.Errorf("resumed with %d keys", len(got))
 	}
-	if _, err := r.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Commit(bg, CommitOptions{}))(t)
 	if list, err := db.Sessions(bg); err != nil || len(list) != 0 {
 		t.Errorf("sessions after the commit %+v, %v", list, err)
 	}
@@ -438,12 +379,8 @@ func TestAbortForgets(t *testing.T) {
 	db := openTest(t, nil)
 	s, _ := db.Begin(bg, "main")
 	set(t, s, map[string]string{"a": "1"})
-	if err := s.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Savepoint(bg))
+	must.Do(t, s.Abort())
 	if list, _ := db.Sessions(bg); len(list) != 0 {
 		t.Errorf("sessions %+v", list)
 	}
@@ -456,17 +393,11 @@ func TestMoveAndCopy(t *testing.T) {
 	db := openTest(t, nil)
 	old := update(t, db, "main", map[string]string{"g/a/x": "1", "g/a/y": "2", "g/b": "3"})
 	s, _ := db.Begin(bg, "main")
-	if err := s.Move(bg, "g/a", "h"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Move(bg, "g/a", "h"))
 	snap, _ := db.Snapshot(bg, old.ID)
 	defer snap.Close()
-	if err := s.Copy(bg, snap, "g/a", "g/old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Copy(bg, nil, "h", "g/b2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Copy(bg, snap, "g/a", "g/old"))
+	must.Do(t, s.Copy(bg, nil, "h", "g/b2"))
 	want := map[string]string{"h/x": "1", "h/y": "2", "g/b": "3", "g/old/x": "1", "g/old/y": "2", "g/b2/x": "1", "g/b2/y": "2"}
 	if got := contents(t, s); !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
@@ -477,9 +408,7 @@ func TestMoveAndCopy(t *testing.T) {
 	if err := s.Move(bg, "h", "g/old"); !errors.Is(err, ErrExists) {
 		t.Errorf("move onto something: %v", err)
 	}
-	if err := s.DeletePrefix(bg, "g/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.DeletePrefix(bg, "g/"))
 	if got, want := contents(t, s), (map[string]string{"h/x": "1", "h/y": "2"}); !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
@@ -492,9 +421,7 @@ func TestDiffAndChanges(t *testing.T) {
 	b := update(t, db, "main", map[string]string{"d/a": "2", "d/b": "", "f": strings.Repeat("n", 4000)})
 	kinds := map[string]string{}
 	for c, err := range db.Diff(bg, a.ID, b.ID, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		kinds[c.Key] = fmt.Sprint(c.Old != nil, c.New != nil)
 	}
 	if want := (map[string]string{"d/a": "true true", "d/b": "true false", "f": "false true"}); !maps.Equal(kinds, want) {
@@ -557,9 +484,7 @@ func TestConcurrentCommits(t *testing.T) {
 	head, _ := db.Head(bg, "main")
 	n := 0
 	for c, err := range db.Log(bg, head) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(c.Parents) > 1 {
 			t.Error("a merge commit")
 		}
@@ -590,10 +515,7 @@ func TestConformance(t *testing.T) {
 			kvtest.Run(t, func(t *testing.T) kv.Reader {
 				o := testOptions(vfs.NewMem())
 				tune(o)
-				s, err := openTest(t, o).Begin(bg, "main")
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(openTest(t, o).Begin(bg, "main"))(t)
 				return s
 			}, kvtest.Options{Steps: 200})
 		})
@@ -601,18 +523,11 @@ func TestConformance(t *testing.T) {
 	t.Run("snapshot", func(t *testing.T) {
 		kvtest.Run(t, nil, kvtest.Options{Fill: func(t *testing.T, content map[string][]byte) kv.Reader {
 			db := openTest(t, nil)
-			s, err := db.Begin(bg, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.Begin(bg, "main"))(t)
 			for k, v := range content {
-				if err := s.Set(bg, k, v); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Set(bg, k, v))
 			}
-			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Commit(bg, CommitOptions{}))(t)
 			return mustAt(t, db)
 		}})
 	})
@@ -621,17 +536,11 @@ func TestConformance(t *testing.T) {
 func TestCloseKeepsTheLastSavepoint(t *testing.T) {
 	db := openTest(t, nil)
 	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	set(t, s, map[string]string{"a": "1"})
-	if err := s.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Savepoint(bg))
 	set(t, s, map[string]string{"b": "2"})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	if err := s.Set(bg, "c", nil); !errors.Is(err, ErrSessionClosed) {
 		t.Errorf("set after close: %v", err)
 	}
@@ -641,9 +550,7 @@ func TestCloseKeepsTheLastSavepoint(t *testing.T) {
 	if got := contents(t, s); len(got) != 1 || got["a"] != "1" {
 		t.Errorf("resumed with %v", got)
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 }
 
 func TestTimeOfACommitNamesIt(t *testing.T) {
@@ -658,19 +565,14 @@ func TestTimeOfACommitNamesIt(t *testing.T) {
 
 func TestNoBranchIsMain(t *testing.T) {
 	db := openTest(t, nil)
-	first, err := db.Head(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(db.Head(bg, ""))(t)
 	update(t, db, "", map[string]string{"a": "1"})
 	if m, err := db.Reset(bg, "", first); err != nil || m.New != first {
 		t.Errorf("reset %+v, %v", m, err)
 	}
 	n := 0
 	for _, err := range db.Reflog(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		n++
 	}
 	if n != 3 {

@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"os"
 	"slices"
@@ -102,10 +103,7 @@ func decidedConflicts() []decidedConflict {
 // either side, in a merge, a cherry-pick, a rebase, the commit of a session and its
 // refresh. Without a choice it stays a conflict.
 func TestEveryConflictIsDecided(t *testing.T) {
-	doc, err := os.ReadFile("../docs/design/conflicts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../docs/design/conflicts.md"))(t)
 	rows := decidedConflicts()
 	for _, c := range rows {
 		t.Run(c.row, func(t *testing.T) {
@@ -159,20 +157,13 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 		}
 	}
 	for _, branch := range []string{"theirs", "picked", "session", "refreshed"} {
-		if err := db.CreateBranch(bg, branch, base); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, branch, base))
 	}
 	var sessions []*Session
 	for _, branch := range []string{"session", "refreshed"} {
-		s, err := db.Begin(bg, branch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, branch))(t)
 		defer s.Abort()
-		if err := theirs(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, theirs(s))
 		sessions = append(sessions, s)
 		say(t, db, branch, "ours", ours)
 	}
@@ -202,9 +193,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 	say(t, db, "", "ours", ours)
 	theirHead := say(t, db, "theirs", "theirs", theirs)
 	ourHead, _ := db.Head(bg, "")
-	if _, err := db.Reset(bg, "picked", ourHead); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "picked", ourHead))(t)
 	_, err = db.CherryPick(bg, "picked", theirHead, 0, CommitOptions{Choices: choose})
 	check("cherry-pick", at(t, db, "picked"), err)
 	_, err = db.Rebase(bg, "theirs", ourHead, RebaseOptions{Choices: choose})

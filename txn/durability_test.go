@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -35,10 +36,7 @@ func powerCutDelayed(t *testing.T, seed uint64, over func() bool) int {
 	mem := vfs.NewCrashableMem()
 	o := delayedOptions(faultFS(mem, h.hook(mem, 20)), DurabilityAsync)
 	o.SessionBytes = 32 << 10
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	h.mu.Lock()
 	h.images = nil
 	h.mu.Unlock()
@@ -47,9 +45,7 @@ func powerCutDelayed(t *testing.T, seed uint64, over func() bool) int {
 		h.run(db, 1+h.rng.IntN(4))
 		// A savepoint inside run may have written more; that is allowed.
 		n := len(h.states) - 1
-		if err := db.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Sync(bg))
 		synced[n] = n
 	}
 	closeChecked(t, db)
@@ -86,14 +82,9 @@ func (h *cutHistory) verifyPrefix(image crashed, least int) {
 	defer db.Close()
 	mustBeSound(t, db)
 	got, n := at(t, db, "main"), 0
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
 	for _, err := range db.Log(bg, head) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		n++
 	}
 	n-- // the first one is of the creation
@@ -121,13 +112,9 @@ func TestDelayedCommitsAreRead(t *testing.T) {
 		for i := range 5 {
 			c = update(t, db, "main", map[string]string{"k": fmt.Sprint(i), "big": payload(fmt.Sprint(i))})
 		}
-		if err := db.CreateBranch(bg, "b", c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, "b", c.ID))
 		update(t, db, "b", map[string]string{"k": "b"})
-		if err := db.DeleteBranch(bg, "b"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.DeleteBranch(bg, "b"))
 		if got := at(t, db, "main~1"); got["k"] != "3" || got["big"] != payload("3") {
 			t.Errorf("main~1 has k = %q", got["k"])
 		}
@@ -139,9 +126,7 @@ func TestDelayedCommitsAreRead(t *testing.T) {
 		}
 		var ops []string
 		for m, err := range db.Reflog(bg, "b") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			ops = append(ops, fmt.Sprint(m.Op, m.Seq))
 		}
 		if got := strings.Join(ops, " "); got != "delete2 commit1 branch0" {
@@ -157,10 +142,7 @@ func TestDelayedCommitsAreRead(t *testing.T) {
 func TestDelayedCommitsAreWritten(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	o := delayedOptions(mem, DurabilityAsync)
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	if err := db.stopPending(); err != nil { // its loop, for one with a clock of ours
 		t.Fatal(err)
 	}
@@ -171,14 +153,9 @@ func TestDelayedCommitsAreWritten(t *testing.T) {
 	update(t, db, "main", map[string]string{"b": "2"})
 	tick <- time.Time{} // the first write is over
 	image := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for _, fs := range []vfs.FS{image, mem} {
-		left, err := Open("db", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		left := must.Get(Open("db", testOptions(fs)))(t)
 		got := at(t, left, "main")
 		if got["a"] != payload("1") || fs == mem && got["b"] != "2" {
 			t.Errorf("%d keys are left", len(got))
@@ -201,24 +178,16 @@ func TestDelayedWriteFails(t *testing.T) {
 				}
 				return nil
 			}))
-			db, err := Create("db", delayedOptions(fs, DurabilityAsync))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(Create("db", delayedOptions(fs, DurabilityAsync)))(t)
 			update(t, db, "main", map[string]string{"a": payload("1")})
-			if err := db.Sync(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Sync(bg))
 			on.Store(true)
 			update(t, db, "main", map[string]string{"a": payload("2")})
 			if err := db.Sync(bg); !errors.Is(err, boom) {
 				t.Errorf("sync: %v", err)
 			}
 			on.Store(false)
-			s, err := db.Begin(bg, "main")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.Begin(bg, "main"))(t)
 			set(t, s, map[string]string{"c": "3"})
 			if _, err := s.Commit(bg, CommitOptions{}); err == nil {
 				t.Error("a commit was acknowledged after the failure")
@@ -229,10 +198,7 @@ func TestDelayedWriteFails(t *testing.T) {
 			if err := db.Close(); err == nil {
 				t.Error("close says nothing of the lost commit")
 			}
-			left, err := Open("db", testOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
-			if err != nil {
-				t.Fatal(err)
-			}
+			left := must.Get(Open("db", testOptions(mem.CrashClone(vfs.CrashCloneCfg{}))))(t)
 			if got := at(t, left, "main"); got["a"] != payload("1") || len(got) != 1 {
 				t.Errorf("%d keys are left", len(got))
 			}
@@ -246,14 +212,9 @@ func TestDelayedWriteFails(t *testing.T) {
 func TestDelayedPayloadsAreLost(t *testing.T) {
 	var broken atomic.Bool
 	fs := failingPacks(&broken)
-	db, err := Create("db", delayedOptions(fs, DurabilityNone))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", delayedOptions(fs, DurabilityNone)))(t)
 	update(t, db, "main", map[string]string{"a": payload("1")})
-	if err := db.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Sync(bg))
 	update(t, db, "main", map[string]string{"a": payload("2")})
 	s := mustBegin(t, db)
 	broken.Store(true)
@@ -272,10 +233,7 @@ func TestDelayedPayloadsAreLost(t *testing.T) {
 	if err := db.Close(); !errors.Is(err, ErrLost) {
 		t.Errorf("close: %v", err)
 	}
-	left, err := Open("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(Open("db", testOptions(fs)))(t)
 	if got := at(t, left, "main"); got["a"] != payload("1") || len(got) != 1 {
 		t.Errorf("%d keys are left", len(got))
 	}
@@ -295,9 +253,7 @@ func TestDelayedDiskFull(t *testing.T) {
 	}
 	update(t, db, "main", map[string]string{"b": "2"})
 	free.Store(1 << 40)
-	if err := db.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Sync(bg))
 	if got := at(t, db, "main"); got["a"] != "1" || got["b"] != "2" {
 		t.Errorf("%v", got)
 	}
@@ -340,26 +296,18 @@ func BenchmarkCommitDurability(b *testing.B) {
 	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
 		b.Run([]string{"sync", "async", "none"}[d], func(b *testing.B) {
 			db, err := Create(b.TempDir()+"/db", &Options{Durability: d})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			chunk := make([]byte, 4096)
 			for i := 0; b.Loop(); i++ {
 				s, err := db.Begin(bg, "main")
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				chunk[0], chunk[1], chunk[2] = byte(i), byte(i>>8), byte(i>>16)
-				if err := s.Set(bg, "a/chunk", chunk); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, s.Set(bg, "a/chunk", chunk))
 				if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			if err := db.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, db.Close())
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -22,9 +23,7 @@ func TestFullDiskIsCleared(t *testing.T) {
 	db := openTest(t, &Options{FS: freeFS{vfs.NewMem(), &free}})
 	old := update(t, db, "main", map[string]string{"a": "1"})
 	update(t, db, "main", map[string]string{"a": "2"})
-	if err := errors.Join(db.CreateBranch(bg, "side", old.ID), db.CreateTag(bg, "v1", old.ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(db.CreateBranch(bg, "side", old.ID), db.CreateTag(bg, "v1", old.ID)))
 	free.Store(8 << 20)
 	if err := db.CreateBranch(bg, "more", old.ID); !errors.Is(err, index.ErrFull) {
 		t.Errorf("new branch: %v", err)
@@ -52,33 +51,21 @@ func TestExpireKeepsTheBaseOfASavepoint(t *testing.T) {
 	db := openTest(t, nil)
 	base := update(t, db, "main", map[string]string{"a": "1"})
 	s, err := db.Begin(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Set(bg, "b", []byte("mine")), s.Savepoint(bg)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, errors.Join(s.Set(bg, "b", []byte("mine")), s.Savepoint(bg)))
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 2)})
 	}
-	if err := s.Refresh(bg, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Refresh(bg, nil))
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
 	if gone, err := db.Expired(bg, base.ID); gone || err != nil {
 		t.Errorf("the base of the savepoint has expired: %v, %v", gone, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	if s, err = db.Resume(bg, s.ID()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	if got := at(t, db, "main"); got["a"] != "5" || got["b"] != "mine" {
 		t.Errorf("%v", got)
 	}
@@ -93,41 +80,24 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 		for i := range 12 {
 			ids = append(ids, update(t, db, "main", map[string]string{"k": fmt.Sprint(i)}).ID)
 		}
-		if err := db.CreateBranch(bg, "other", ids[11]); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.DeleteBranch(bg, "other"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, "other", ids[11]))
+		must.Do(t, db.DeleteBranch(bg, "other"))
 		e := newExpiry(db, ExpireOptions{Keep: 2, Branches: branches})
-		if err := e.look(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.look(bg))
 		for _, id := range ids[:9] {
 			if !slices.Contains(e.mark, id) {
 				t.Fatalf("branches %v: %v is not chosen: %v", branches, id, e.mark)
 			}
 		}
-		if err := db.CreateTag(bg, "t", ids[1]); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.CreateBranch(bg, "b", ids[5]); err != nil {
-			t.Fatal(err)
-		}
-		s, err := db.Begin(bg, "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateTag(bg, "t", ids[1]))
+		must.Do(t, db.CreateBranch(bg, "b", ids[5]))
+		s := must.Get(db.Begin(bg, "b"))(t)
 		defer s.Abort()
 		if err := db.DeleteBranch(bg, "b"); err != nil { // its reflog still names it
 			t.Fatal(err)
 		}
-		if err := db.CreateBranch(bg, "c", ids[7]); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.expire(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, "c", ids[7]))
+		must.Do(t, e.expire(bg))
 		kept := map[int]bool{1: true, 5: true, 7: true, 10: true, 11: true}
 		if branches == nil {
 			kept[6] = true // one below the head of c
@@ -154,20 +124,12 @@ func TestExpireReadsSharedHistoryOnce(t *testing.T) {
 	for i := range commits {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 	}
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
 	e := newExpiry(db, ExpireOptions{Keep: 1, Branches: []string{"main"}})
 	read := 0
 	for i := range tags {
-		id, err := db.Resolve(bg, fmt.Sprintf("%v~%d", head, i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.reach(bg, id, e.stays, func(*Commit) bool { read++; return false }); err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(db.Resolve(bg, fmt.Sprintf("%v~%d", head, i)))(t)
+		must.Do(t, e.reach(bg, id, e.stays, func(*Commit) bool { read++; return false }))
 	}
 	if read > commits+1+tags {
 		t.Errorf("%d commits were read for %d tags on a history of %d", read, tags, commits+1)
@@ -185,9 +147,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 		db := openTest(t, nil)
 		branches := []string{"main", "a", "b", "c"}
 		for _, b := range branches[1:] {
-			if err := db.CreateBranch(bg, b, branchHead(t, db, "main")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.CreateBranch(bg, b, branchHead(t, db, "main")))
 		}
 		for i := range 40 {
 			b, from := branches[rnd.IntN(4)], branches[rnd.IntN(4)]
@@ -199,9 +159,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 				update(t, db, b, map[string]string{fmt.Sprint(b, i): "v"})
 			}
 			if rnd.IntN(8) == 0 {
-				if err := db.CreateTag(bg, fmt.Sprint("t", i), branchHead(t, db, b)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, db.CreateTag(bg, fmt.Sprint("t", i), branchHead(t, db, b)))
 			}
 		}
 		keep := 1 + rnd.IntN(4)
@@ -212,9 +170,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 				sel := isHead(r.Name) && slices.Contains(selected, r.Name[len(catalog.HeadPrefix):])
 				n := 0
 				for c, err := range db.Log(bg, r.Commit) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					if pass == 0 && sel {
 						want[c.ID] = false
 					}
@@ -228,9 +184,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 		for m := range reflogEnds(t, db, selected, keep) {
 			want[m] = true
 		}
-		if _, err := db.Expire(bg, ExpireOptions{Keep: keep, Branches: selected}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Expire(bg, ExpireOptions{Keep: keep, Branches: selected}))(t)
 		for id, stays := range want {
 			if gone, err := db.Expired(bg, id); err != nil || gone == stays {
 				t.Errorf("seed %d: %v expired: %v, want %v; %v", seed, id.Short(), gone, !stays, err)
@@ -247,9 +201,7 @@ func reflogEnds(t *testing.T, db *DB, selected []string, keep int) map[CommitID]
 	for _, r := range db.heads.list("") {
 		n := 0
 		for m, err := range db.reflog(bg, r.Name) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !isHead(r.Name) || !slices.Contains(selected, r.Name[len(catalog.HeadPrefix):]) {
 				out[m.Old], out[m.New] = true, true
 			} else if n < max(keep, 1) {
@@ -268,18 +220,14 @@ func TestExpireKeepsMergeBases(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		db := openTest(t, nil)
 		base := update(t, db, "main", map[string]string{"a": "0", "b": "0", "gone": "x"})
-		if err := db.CreateBranch(bg, "f", base.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, "f", base.ID))
 		for i := range 3 {
 			update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 1), "gone": ""})
 			update(t, db, "f", map[string]string{"b": fmt.Sprint(i + 1)})
 		}
 		o := ExpireOptions{Keep: 1, DropBases: drop, DryRun: true}
 		r, err := db.Expire(bg, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		named := slices.ContainsFunc(r.Holders, func(h Holder) bool { return h.Kind == HolderBase && h.Versions == 1 })
 		if named == drop {
 			t.Errorf("drop %v: holders %v", drop, r.Holders)
@@ -296,9 +244,7 @@ func TestExpireKeepsMergeBases(t *testing.T) {
 			}
 			_, err = db.Merge(bg, "main", other, CommitOptions{Choices: []PathChoice{{Choice: Ours}, {Path: "b", Choice: Theirs}}})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := at(t, db, "main"); len(got) != 2 || got["a"] != "3" || got["b"] != "3" {
 			t.Errorf("drop %v: %v", drop, got)
 		}
@@ -310,29 +256,19 @@ func TestExpireKeepsBasesThatCameMeanwhile(t *testing.T) {
 	db := openTest(t, nil)
 	base := update(t, db, "main", map[string]string{"a": "1"})
 	fork := update(t, db, "main", map[string]string{"a": "2"})
-	if err := db.CreateBranch(bg, "side", fork.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", fork.ID))
 	side := update(t, db, "side", map[string]string{"s": "1"})
-	if err := db.DeleteBranch(bg, "side"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteBranch(bg, "side"))
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 3)})
 	}
 	e := newExpiry(db, ExpireOptions{Keep: 1})
-	if err := e.look(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.look(bg))
 	if !slices.Contains(e.mark, fork.ID) || !slices.Contains(e.mark, side.ID) {
 		t.Fatalf("%v are not chosen: %v", fork.ID, e.mark)
 	}
-	if err := db.CreateBranch(bg, "side", side.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.expire(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", side.ID))
+	must.Do(t, e.expire(bg))
 	for id, want := range map[CommitID]bool{base.ID: true, fork.ID: false} {
 		if gone, err := db.Expired(bg, id); err != nil || gone != want {
 			t.Errorf("%v has expired: %v, %v", id, gone, err)
@@ -348,9 +284,7 @@ func TestMergeRefusesABaseOfOneSide(t *testing.T) {
 	if _, err := db.Merge(bg, "main", side, CommitOptions{Base: main}); !errors.As(err, &undone) || len(undone.Undone) != 2 || undone.Undone[0].Message != "u2" {
 		t.Fatalf("%v", err)
 	}
-	if _, err := db.Merge(bg, "main", side, CommitOptions{Base: main, ForceBase: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Merge(bg, "main", side, CommitOptions{Base: main, ForceBase: true}))(t)
 	if got := at(t, db, "main"); got["x"] != "0" {
 		t.Errorf("%v", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -161,15 +162,9 @@ func sameBranches(a, b map[string]map[string]string) bool {
 // careStates are the branches before each step and after the last.
 func careStates(t *testing.T, mem vfs.FS) (states []map[string]map[string]string) {
 	t.Helper()
-	db, err := Create("db", careOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", careOptions(mem)))(t)
 	note := func() {
-		b, err := branches(db)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(branches(db))(t)
 		states = append(states, b)
 	}
 	note()
@@ -203,13 +198,8 @@ func runCare(fs vfs.FS) (done int) {
 func newCareDB(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
-	db, err := Create("db", careOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", careOptions(mem)))(t)
+	must.Do(t, db.Close())
 	return mem
 }
 
@@ -392,9 +382,7 @@ func everyReadFlips(t *testing.T, choose faultChoice) {
 		if err == nil && !sameBranches(got, states[done]) && !sameBranches(got, states[min(done+1, len(states)-1)]) {
 			t.Fatalf("read %d of %d: %d steps were done; the branches hold something else", k, n, done)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 	}
 	t.Logf("%d of %d reads, %d noticed", tried, n, noticed)
 	if noticed == 0 && tried > 50 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // The k-th write of the file system fails, for every k until a run needs fewer:
@@ -24,12 +25,8 @@ func TestEveryWriteFails(t *testing.T) {
 	for k := 0; ; k += step {
 		mem := vfs.NewCrashableMem()
 		db, err := Create("db", testOptions(mem))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, db.Close())
 		var n atomic.Int64
 		var hit atomic.Bool
 		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

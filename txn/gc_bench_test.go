@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -39,17 +40,10 @@ func putChunks(tb testing.TB, db *DB, id tree.PackID, chunks int, step uint64) t
 	for i := range chunks {
 		key := binary.BigEndian.AppendUint32(nil, uint32(i))
 		v := tree.Value{Kind: tree.KindNative, Sum: digest.Of(key), Pack: id, Offset: 200 + uint64(i)*step, Length: 3000}
-		if err := b.Add(&tree.Entry{Key: key, Value: v}); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, b.Add(&tree.Entry{Key: key, Value: v}))
 	}
-	root, err := b.Finish()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := pages.b.Commit(true); err != nil {
-		tb.Fatal(err)
-	}
+	root := must.Get(b.Finish())(tb)
+	must.Do(tb, pages.b.Commit(true))
 	pages.b.Close()
 	return root
 }
@@ -62,9 +56,7 @@ func putCommit(tb testing.TB, db *DB, root tree.Root) {
 	b := db.idx.NewBatch()
 	defer b.Close()
 	catalog.PutCommit(b, c.ID, rec)
-	if err := b.Commit(true); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, b.Commit(true))
 }
 
 // BenchmarkGC collects in an index of native chunks. With payloads in a row
@@ -86,16 +78,12 @@ func BenchmarkGC(b *testing.B) {
 			for range b.N {
 				b.StopTimer()
 				db, err := Create(b.TempDir()+"/db", nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				putCommit(b, db, putChunks(b, db, tree.PackID{1}, c.live, c.step))
 				if c.dead > 0 {
 					putChunks(b, db, tree.PackID{2}, c.dead, c.step)
 				}
-				if err := db.idx.Flush(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, db.idx.Flush())
 				runtime.GC()
 				cpu := cpuTime()
 				b.StartTimer()
@@ -103,9 +91,7 @@ func BenchmarkGC(b *testing.B) {
 				b.StopTimer()
 				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
 				b.ReportMetric(float64(peak)/float64(c.live+c.dead), "B/chunk")
-				if err := db.Close(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, db.Close())
 			}
 		})
 	}
@@ -117,13 +103,10 @@ func collect(b *testing.B, db *DB, dead int) (peak uint64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	before := m.HeapAlloc
-	r, err := db.GC(bg, GCOptions{DryRun: dead == 0, Progress: func(GCProgress) {
+	r := must.Get(db.GC(bg, GCOptions{DryRun: dead == 0, Progress: func(GCProgress) {
 		runtime.ReadMemStats(&m)
 		peak = max(peak, m.HeapAlloc-min(before, m.HeapAlloc))
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	if (r.DeletedPages > 0) != (dead > 0) {
 		b.Fatalf("%d pages were deleted", r.DeletedPages)
 	}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -16,10 +17,7 @@ func TestGCMakesHoles(t *testing.T) {
 	}
 	o := testOptions(nil)
 	dir := t.TempDir() + "/db"
-	db, err := Create(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create(dir, o))(t)
 	const chunks, chunk = 16, 256 << 10
 	rng := rand.New(rand.NewPCG(2, 1))
 	write := func(every int) {
@@ -29,13 +27,9 @@ func TestGCMakesHoles(t *testing.T) {
 			for j := range b {
 				b[j] = byte(rng.Uint32())
 			}
-			if err := s.Set(bg, fmt.Sprint("c/", i), b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Set(bg, fmt.Sprint("c/", i), b))
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 	}
 	write(1)
 	write(2)
@@ -52,14 +46,9 @@ func TestGCMakesHoles(t *testing.T) {
 // punches reports whether the file system of temporary files makes holes.
 func punches(t *testing.T) bool {
 	t.Helper()
-	f, err := os.Create(t.TempDir() + "/holes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(t.TempDir() + "/holes"))(t)
 	defer f.Close()
-	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write(make([]byte, 64<<10)))(t)
 	const keepSize, punchHole = 1, 2
 	return syscall.Fallocate(int(f.Fd()), keepSize|punchHole, 0, 64<<10) == nil
 }

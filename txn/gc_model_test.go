@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -56,10 +57,7 @@ func newGCWorld(t *testing.T, seed uint64, fs vfs.FS) *gcWorld {
 		defer mu.Unlock()
 		return now.now()
 	}
-	db, err := Create("db", w.o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", w.o))(t)
 	w.db = db
 	w.note(mustHead(t, db), map[string]string{})
 	return w
@@ -492,10 +490,7 @@ func TestGCPowerCut(t *testing.T) {
 // checkpointsAreSound expects that every checkpoint has all its payloads.
 func checkpointsAreSound(t *testing.T, o *Options) {
 	t.Helper()
-	list, err := listCheckpoints(o.FS, "db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(listCheckpoints(o.FS, "db"))(t)
 	ro := o.withDefaults()
 	ro.ReadOnly = true
 	for _, c := range list {
@@ -583,10 +578,7 @@ func collectedDurably(t *testing.T, o *Options, mem *vfs.MemFS) {
 	t.Helper()
 	again := *o
 	again.FS = mem.CrashClone(vfs.CrashCloneCfg{})
-	db, err := Open("db", &again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", &again))(t)
 	mustBeTidy(t, db)
 	if r := mustExpire(t, db, ExpireOptions{Keep: 1}); r.Expired != 0 {
 		t.Errorf("%d versions have not expired", r.Expired)
@@ -613,9 +605,7 @@ func TestGCBesideReadersAndWriters(t *testing.T) {
 	var rounds, checks atomic.Int64
 	for g := range 2 {
 		branch := fmt.Sprint("w", g)
-		if err := db.CreateBranch(bg, branch, mustHead(t, db)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, branch, mustHead(t, db)))
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				want := state(n % 7) // the same pages come and go

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -28,10 +29,7 @@ func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
 		return nil
 	}))
 	o.PackBytes = 200_000
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	grow(t, db, 3, 0)
 	for range 8 {
 		update(t, db, "main", map[string]string{"large": big("a", 150_000)})
@@ -54,16 +52,11 @@ func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
 			t.Errorf("%s is not there before it is removed", r.path)
 			continue
 		}
-		idx, err := index.Open("db/index", &index.Options{FS: r.image})
-		if err != nil {
-			t.Fatal(err)
-		}
+		idx := must.Get(index.Open("db/index", &index.Options{FS: r.image}))(t)
 		if _, err := idx.Get(index.SpacePack, id[:]); !errors.Is(err, index.ErrNotFound) {
 			t.Errorf("%s is removed while the table names it: %v", r.path, err)
 		}
-		if err := idx.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, idx.Close())
 		reopened(t, r.image, "db")
 	}
 }
@@ -71,10 +64,7 @@ func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
 // infosOf lists the packs of a database that is not open.
 func infosOf(t *testing.T, fs vfs.FS) []pack.Info {
 	t.Helper()
-	db, err := Open("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", testOptions(fs)))(t)
 	infos := db.packs.Infos()
 	closeChecked(t, db)
 	return infos

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -56,9 +57,7 @@ func storedPages(t *testing.T, db *DB) map[tree.Name]struct{} {
 	t.Helper()
 	names := map[tree.Name]struct{}{}
 	for rec, err := range db.idx.Scan(index.SpacePage, nil, nil, false) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		names[tree.Name(rec.Key)] = struct{}{}
 	}
 	return names
@@ -70,14 +69,9 @@ func reachablePages(t *testing.T, db *DB, roots ...tree.Root) map[tree.Name]stru
 	t.Helper()
 	names := map[tree.Name]struct{}{}
 	for rec, err := range db.idx.Scan(index.SpaceCommit, nil, nil, false) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		id := CommitID(rec.Key)
-		c, err := catalog.DecodeCommit(id, rec.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(catalog.DecodeCommit(id, rec.Value))(t)
 		if gone, _, err := db.expired(bg, id); err != nil || gone {
 			continue
 		}
@@ -127,9 +121,7 @@ func TestExpire(t *testing.T) {
 			ids[fmt.Sprint("c", i)] = update(t, db, "main", map[string]string{"k": fmt.Sprint(i)}).ID
 		}
 		now = day(6)
-		if err := db.CreateTag(bg, "v1", ids["c1"]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateTag(bg, "v1", ids["c1"]))
 		return db, ids, day
 	}
 	for _, c := range []struct {
@@ -195,9 +187,7 @@ func TestExpire(t *testing.T) {
 			mustBeTidy(t, db)
 			n := 0
 			for _, err := range db.Log(bg, mustHead(t, db)) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				n++
 			}
 			if n != len(ids) {
@@ -211,9 +201,7 @@ func TestExpire(t *testing.T) {
 func TestExpiredIsRefused(t *testing.T) {
 	db := openTest(t, nil)
 	old := update(t, db, "main", map[string]string{"k": "1"})
-	if err := db.CreateBranch(bg, "side", old.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", old.ID))
 	update(t, db, "side", map[string]string{"s": "1"})
 	update(t, db, "main", map[string]string{"k": "2"})
 	update(t, db, "main", map[string]string{"k": "3"})
@@ -249,16 +237,11 @@ func TestExpiredIsMadeAgain(t *testing.T) {
 		add := func() CommitID {
 			s := mustBegin(t, db)
 			set(t, s, content)
-			c, err := s.Commit(bg, CommitOptions{Message: "same", Time: time.Unix(1e9, 0)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(s.Commit(bg, CommitOptions{Message: "same", Time: time.Unix(1e9, 0)}))(t)
 			return c.ID
 		}
 		first := add()
-		if _, err := db.Reset(bg, "main", base); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Reset(bg, "main", base))(t)
 		mustExpire(t, db, ExpireOptions{Keep: 1})
 		if gone, err := db.Expired(bg, first); !gone || err != nil {
 			t.Fatalf("expired: %v, %v", gone, err)
@@ -282,10 +265,7 @@ func second[T any](_ T, err error) error { return err }
 
 func mustResolve(t *testing.T, db *DB, rev string) CommitID {
 	t.Helper()
-	id, err := db.Resolve(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Resolve(bg, rev))(t)
 	return id
 }
 
@@ -295,17 +275,12 @@ func TestGCMeetsDamage(t *testing.T) {
 	root := func(_ *testing.T, _ *DB, c *Commit) tree.Name { return c.Root.Name }
 	leaf := func(t *testing.T, db *DB, c *Commit) tree.Name {
 		dir, _, err := db.space.Dir(bg, c.Root, "a/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return dir.Name
 	}
 	gone := func(*testing.T, *DB, tree.Name) []byte { return nil }
 	other := func(t *testing.T, db *DB, name tree.Name) []byte {
-		b, err := db.idx.GetPage(bg, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(db.idx.GetPage(bg, name))(t)
 		return b
 	}
 	for _, c := range []struct {
@@ -323,17 +298,13 @@ func TestGCMeetsDamage(t *testing.T) {
 		run := func(t *testing.T, reopen bool) {
 			mem := vfs.NewMem()
 			db, err := Create("db", testOptions(mem))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			first := update(t, db, "main", map[string]string{"a/k": strings.Repeat("1", c.size)})
 			second := update(t, db, "main", map[string]string{"a/k": strings.Repeat("2", c.size)})
 			name := c.page(t, db, first)
 			setRecord(t, db, index.SpacePage, name[:], c.is(t, db, c.page(t, db, second)))
 			if reopen {
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, db.Close())
 				if db, err = Open("db", testOptions(mem)); err != nil {
 					t.Fatal(err)
 				}
@@ -368,9 +339,7 @@ func TestPinOfEarlierVersion(t *testing.T) {
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	batch.Set(index.SpacePin, []byte("export"), append([]byte{1}, pinned.ID[:]...))
-	if err := batch.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, batch.Commit(true))
 	for what, err := range map[string]error{
 		"expire": second(db.Expire(bg, ExpireOptions{Keep: 1})),
 		"gc":     second(db.GC(bg, GCOptions{})),
@@ -389,16 +358,11 @@ func TestGCExplain(t *testing.T) {
 	db := openTest(t, nil)
 	value := func(c string) string { return strings.Repeat(c, 10_000) }
 	base := update(t, db, "main", map[string]string{"both": value("b"), "old": value("o")})
-	if err := db.CreateBranch(bg, "side", base.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base.ID))
 	update(t, db, "main", map[string]string{"old": "", "main": value("m") + value("m")})
 	update(t, db, "side", map[string]string{"old": "", "side": value("s")})
 	before := len(storedPages(t, db))
-	r, err := db.GC(bg, GCOptions{DryRun: true, Explain: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.GC(bg, GCOptions{DryRun: true, Explain: true}))(t)
 	if len(storedPages(t, db)) != before {
 		t.Error("a dry run deleted something")
 	}
@@ -426,13 +390,8 @@ func TestGCExplainIsBounded(t *testing.T) {
 	const n, size = 400, 5000
 	var sessions []*Session
 	for _, branch := range []string{"a", "b"} {
-		if err := db.CreateBranch(bg, branch, base.ID); err != nil {
-			t.Fatal(err)
-		}
-		s, err := db.Begin(bg, branch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, branch, base.ID))
+		s := must.Get(db.Begin(bg, branch))(t)
 		sessions = append(sessions, s)
 	}
 	for i := range n { // in turn, so that none follows another of its branch
@@ -441,25 +400,15 @@ func TestGCExplainIsBounded(t *testing.T) {
 		}
 	}
 	for _, s := range sessions {
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 	}
 	for _, limit := range []int{reach.MaxRangeBytes, 256} {
 		e := newExplainer(limit)
 		for i, branch := range []string{"a", "b"} {
-			id, err := db.Head(bg, branch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := db.Lookup(bg, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(db.Head(bg, branch))(t)
+			c := must.Get(db.Lookup(bg, id))(t)
 			e.holders = append(e.holders, Holder{Name: branch})
-			if err := e.visit(bg, gcRoot{Root: reach.Root{Root: c.Root, Tree: db.space.Tree}}, int32(i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.visit(bg, gcRoot{Root: reach.Root{Root: c.Root, Tree: db.space.Tree}}, int32(i)))
 			e.local.Flush()
 		}
 		if e.ranges.Bytes() > limit {
@@ -483,16 +432,12 @@ func TestGCSparesSpilledPages(t *testing.T) {
 	s := mustBegin(t, db)
 	page := bytes.Repeat([]byte("page"), 500)
 	name := digest.Of(page)
-	if err := s.pages.PutPage(bg, name, page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.pages.PutPage(bg, name, page))
 	mustGC(t, db)
 	if b, err := db.idx.GetPage(bg, name); err != nil || !bytes.Equal(b, page) {
 		t.Fatalf("the page is gone: %v", err)
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 	mustGC(t, db)
 	if _, err := db.idx.GetPage(bg, name); !errors.Is(err, index.ErrNotFound) {
 		t.Errorf("after the session the page is there: %v", err)
@@ -513,22 +458,13 @@ func TestGCSparesWhatASessionCopied(t *testing.T) {
 			values[strings.Replace(k, "copy", "old", 1)] = v
 		}
 		old := update(t, db, "main", values)
-		if _, err := db.Reset(bg, "main", mustResolve(t, db, "main~1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Reset(bg, "main", mustResolve(t, db, "main~1")))(t)
 		s := mustBegin(t, db)
-		src, err := db.Snapshot(bg, old.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Copy(bg, src, "old", "copy"); err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(db.Snapshot(bg, old.ID))(t)
+		must.Do(t, s.Copy(bg, src, "old", "copy"))
 		src.Close()
 		if savepoint {
-			if err := s.Savepoint(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Savepoint(bg))
 		}
 		if r := mustExpire(t, db, ExpireOptions{Keep: 1}); r.Expired == 0 {
 			t.Fatal("nothing has expired")
@@ -537,9 +473,7 @@ func TestGCSparesWhatASessionCopied(t *testing.T) {
 		if got := contents(t, s); !maps.Equal(got, want) {
 			t.Errorf("the session has %d values of %d", len(got), len(want))
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 		if got := at(t, db, "main"); !maps.Equal(got, want) {
 			t.Errorf("the commit has %d values of %d", len(got), len(want))
 		}
@@ -556,10 +490,7 @@ func TestGCDiskSpace(t *testing.T) {
 	}
 	o := testOptions(nil)
 	dir := t.TempDir() + "/db"
-	db, err := Create(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create(dir, o))(t)
 	const chunks, chunk = 64, 512 << 10
 	rng := rand.New(rand.NewPCG(1, 1))
 	payload := make([]byte, chunk)
@@ -570,13 +501,9 @@ func TestGCDiskSpace(t *testing.T) {
 				payload[j] = byte(rng.Uint32())
 				payload[j+1] = byte(rng.Uint32())
 			}
-			if err := s.Set(bg, fmt.Sprint("c/", i), payload); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Set(bg, fmt.Sprint("c/", i), payload))
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 	}
 	mustExpire(t, db, ExpireOptions{Keep: 1})
 	before := allocated(t, dir)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // groupCut is a disk after a power cut under committers, each of which counts up
@@ -55,10 +56,7 @@ func groupsCut(t *testing.T, seed uint64, _ func() bool) int {
 	}))
 	o.CheckpointCommits = 8
 	o.aheadPages = someAhead(seed)
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	on.Store(true)
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -124,10 +122,7 @@ func (c *groupCut) verify(t *testing.T) {
 		}
 		sum += n
 	}
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
 	if h, err := db.Lookup(bg, head); err != nil || int(h.Generation) != sum {
 		t.Errorf("head %+v for %d commits, %v", h, sum, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
@@ -140,9 +141,7 @@ func groupOutgrows(t *testing.T, bound int64) {
 	for i := range 8_000 {
 		set(t, s, map[string]string{key(i): fmt.Sprint("value ", i), own(i%sessions, i/sessions): fmt.Sprint("value ", i)})
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	want := at(t, db, "main")
 	var group []*Session
 	for k := range sessions {
@@ -157,9 +156,7 @@ func groupOutgrows(t *testing.T, bound int64) {
 		s.mu.Lock()
 		err := s.flush(bg) // its pages are in memory
 		s.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		group = append(group, s)
 	}
 	db.commit.mu.Lock()
@@ -180,9 +177,7 @@ func groupOutgrows(t *testing.T, bound int64) {
 	}
 	db.commit.mu.Unlock()
 	wg.Wait()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	var err error
 	if db, err = Open("db", o); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -21,10 +22,7 @@ func sharedHistory(t *testing.T, fs vfs.FS) (*DB, map[string]map[string]string) 
 	t.Helper()
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	t.Cleanup(func() { db.Close() })
 	values := map[string]string{"a/zarr.json": "array f=c/:/:1", "doc": payload("doc")}
 	for i := range 6 {
@@ -32,15 +30,9 @@ func sharedHistory(t *testing.T, fs vfs.FS) (*DB, map[string]map[string]string) 
 	}
 	update(t, db, "main", values)
 	s := mustBegin(t, db)
-	if err := s.Copy(bg, nil, "a", "b"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Copy(bg, nil, "a", "b"))
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
+	must.Do(t, db.CreateTag(bg, "v1", mustHead(t, db)))
 	update(t, db, "main", map[string]string{"a/c/0": big("other", 900)})
 	return db, versionsOf(t, db)
 }
@@ -93,9 +85,7 @@ func TestWriteHealsDamage(t *testing.T) {
 					damageOf(t, db, fs, "main", "a/c/4")
 				}
 				s := mustBegin(t, db)
-				if err := write(s, "a/c/4", want["main"]["a/c/4"]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, write(s, "a/c/4", want["main"]["a/c/4"]))
 				c, err := s.Commit(bg, CommitOptions{})
 				if err != nil || c.ID != base || (s.Healed() == 1) != damage {
 					t.Errorf("commit %v of %v, %d healed, %v", c, base, s.Healed(), err)
@@ -111,13 +101,9 @@ func TestWriteHealsDamage(t *testing.T) {
 func TestWriteWithoutPack(t *testing.T) {
 	fs := vfs.NewMem()
 	db, want := sharedHistory(t, fs)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for _, name := range packFiles(t, fs) {
-		if err := fs.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.Remove(name))
 	}
 	db = openCopy(t, fs, "db")
 	s := mustBegin(t, db)
@@ -142,16 +128,10 @@ func TestSkipDamaged(t *testing.T) {
 		t.Run(fmt.Sprint("missing=", missing), func(t *testing.T) {
 			fs := vfs.NewMem()
 			db, want := sharedHistory(t, fs)
-			if _, err := db.Clone(bg, "good", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Clone(bg, "good", TransferOptions{}))(t)
 			if missing {
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if err := fs.Remove(packFiles(t, fs)[0]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, db.Close())
+				must.Do(t, fs.Remove(packFiles(t, fs)[0]))
 				var err error
 				if db, err = Open("db", &Options{FS: fs, Policy: toyPolicy{}, CheckpointCommits: -1}); err != nil {
 					t.Fatal(err)
@@ -165,47 +145,31 @@ func TestSkipDamaged(t *testing.T) {
 				!missing && !strings.Contains(err.Error(), `of array "a"`) || !strings.Contains(err.Error(), "(main, v1, ") {
 				t.Fatalf("backup: %v", err)
 			}
-			r, err := db.Backup(bg, "backup", TransferOptions{SkipDamaged: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(db.Backup(bg, "backup", TransferOptions{SkipDamaged: true}))(t)
 			if len(r.Skipped) == 0 || r.Holes == 0 || !missing && (r.Holes != 1 || len(r.Skipped) != 2) {
 				t.Errorf("%d holes, skipped %v", r.Holes, r.Skipped)
 			}
 			if again, err := db.Backup(bg, "backup", TransferOptions{}); err != nil || again.Holes != r.Holes {
 				t.Errorf("second backup: %+v, %v", again, err)
 			}
-			from, err := Open("backup", &Options{FS: fs, ReadOnly: true, Policy: toyPolicy{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			from := must.Get(Open("backup", &Options{FS: fs, ReadOnly: true, Policy: toyPolicy{}}))(t)
 			if _, err := from.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("clone of the copy: %v", err)
 			}
-			if _, err := from.Clone(bg, "copy", TransferOptions{SkipDamaged: true}); err != nil {
-				t.Fatal(err)
-			}
-			if err := from.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(from.Clone(bg, "copy", TransferOptions{SkipDamaged: true}))(t)
+			must.Do(t, from.Close())
 			good := openCopy(t, fs, "good")
 			for i, dir := range []string{"backup", "copy"} {
 				o := testOptions(fs)
 				o.Policy = toyPolicy{}
-				to, err := Open(dir, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				to := must.Get(Open(dir, o))(t)
 				defer to.Close()
 				mustGC(t, to)
 				found := checkReport(t, to, CheckOptions{}).Problems
 				if len(found) != len(r.Skipped) || !found[0].Hole || !missing && found[0].Array != "a" || found[0].Versions < 2 {
 					t.Errorf("%s: found %v", dir, found)
 				}
-				snap, err := to.At(bg, "main")
-				if err != nil {
-					t.Fatal(err)
-				}
+				snap := must.Get(to.At(bg, "main"))(t)
 				if _, err := snap.Get(bg, "a/c/5", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
 					t.Errorf("%s: a hole reads: %v", dir, err)
 				}
@@ -238,9 +202,7 @@ func TestGCForgetsHoles(t *testing.T) {
 	}
 	to := openCopy(t, fs, "copy")
 	update(t, to, "main", map[string]string{"b/c/0": ""})
-	if err := to.DeleteTag(bg, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.DeleteTag(bg, "v1"))
 	mustExpire(t, to, ExpireOptions{Keep: 1})
 	mustGC(t, to)
 	if known, err := holes(to.idx); err != nil || len(known) != 0 {
@@ -261,28 +223,17 @@ func TestHealModel(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			fs := vfs.NewMem()
 			db, want := sharedHistory(t, fs)
-			if _, err := db.Clone(bg, "good", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Clone(bg, "good", TransferOptions{}))(t)
 			good := openCopy(t, fs, "good")
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 			path := packFiles(t, fs)[0]
 			whole := readFile(t, fs, path)
 			switch rng.IntN(5) {
 			case 0:
-				if err := fs.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, fs.Remove(path))
 			case 1:
-				f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.Write([]byte(whole[:rng.IntN(len(whole))])); err != nil {
-					t.Fatal(err)
-				}
+				f := must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
+				must.Get(f.Write([]byte(whole[:rng.IntN(len(whole))])))(t)
 				f.Close()
 			default:
 				for range 1 + rng.IntN(8) {
@@ -291,10 +242,7 @@ func TestHealModel(t *testing.T) {
 			}
 			o := testOptions(fs)
 			o.Policy = toyPolicy{}
-			db, err := Open("db", o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db = must.Get(Open("db", o))(t)
 			defer db.Close()
 			for range rng.IntN(3) { // writes of right bytes heal, or store them elsewhere
 				values := map[string]string{}
@@ -306,12 +254,8 @@ func TestHealModel(t *testing.T) {
 				update(t, db, "main", values)
 			}
 			if rng.IntN(2) == 0 {
-				if _, err := db.Repair(bg, CheckOptions{Payloads: true}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := db.Pull(bg, good, TransferOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(db.Repair(bg, CheckOptions{Payloads: true}))(t)
+				must.Get(db.Pull(bg, good, TransferOptions{}))(t)
 			} else if _, err := db.Repair(bg, CheckOptions{}, good); err != nil {
 				t.Fatal(err)
 			}
@@ -326,9 +270,7 @@ func TestHealSurvivesCrashes(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	db, want := sharedHistory(t, mem)
 	damageOf(t, db, mem, "main", "a/c/5")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	image := all(mem)
 	heal := func(fs vfs.FS) error {
 		o := testOptions(fs)
@@ -350,14 +292,12 @@ func TestHealSurvivesCrashes(t *testing.T) {
 	}
 	var images []*vfs.MemFS
 	disk := all(image)
-	if err := heal(crashFS(disk, func(op errorfs.Op) error {
+	must.Do(t, heal(crashFS(disk, func(op errorfs.Op) error {
 		if strings.Contains(op.Path, "packs") {
 			images = append(images, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: len(images) * 29 % 101, RNG: rand.New(rand.NewPCG(uint64(len(images)), 0))}))
 		}
 		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if len(images) < 2 {
 		t.Fatalf("%d writes", len(images))
 	}
@@ -377,10 +317,7 @@ func TestHealSurvivesCrashes(t *testing.T) {
 	for i, fs := range images {
 		db := openCopyPlain(t, fs, "db")
 		for rev, values := range want {
-			s, err := db.At(bg, rev)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.At(bg, rev))(t)
 			for k, v := range values {
 				b, err := s.Get(bg, k, kv.All())
 				if err == nil && string(b) != v || err != nil && (!errors.Is(err, kv.ErrCorrupt) || !strings.HasSuffix(k, "/c/5")) {
@@ -389,20 +326,14 @@ func TestHealSurvivesCrashes(t *testing.T) {
 			}
 			s.Close()
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := heal(fs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
+		must.Do(t, heal(fs))
 		db = openCopyPlain(t, fs, "db")
 		if _, err := db.Repair(bg, CheckOptions{Payloads: true}); err != nil { // where it was stored elsewhere
 			t.Fatal(err)
 		}
 		sameContents(t, db, want)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 	}
 }
 
@@ -410,10 +341,7 @@ func openCopyPlain(t *testing.T, fs vfs.FS, dir string) *DB {
 	t.Helper()
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	db, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(dir, o))(t)
 	return db
 }
 
@@ -421,24 +349,13 @@ func openCopyPlain(t *testing.T, fs vfs.FS, dir string) *DB {
 func TestTransferDoesNotSpreadDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	db, want := sharedHistory(t, fs)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	s := mustBegin(t, db) // names the old payload again, as something new
-	v1, err := db.At(bg, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v1 := must.Get(db.At(bg, "v1"))(t)
 	defer v1.Close()
-	if err := s.Copy(bg, v1, "a/c/0", "again/c/0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(bg, "b/c/0"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Copy(bg, v1, "a/c/0", "again/c/0"))
+	must.Do(t, s.Delete(bg, "b/c/0"))
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	v := damageOf(t, db, fs, "v1", "a/c/0")
 	to := openCopyPlain(t, fs, "copy")
 	defer to.Close()

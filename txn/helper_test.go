@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
@@ -43,10 +44,7 @@ func openTest(t *testing.T, o *Options) *DB {
 	if o == nil {
 		o = testOptions(vfs.NewMem())
 	}
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	t.Cleanup(func() { closeChecked(t, db) })
 	return db
 }
@@ -78,15 +76,9 @@ func mustBeSound(t *testing.T, db *DB) *CheckReport {
 // update commits the given values, "" deletes.
 func update(t *testing.T, db *DB, branch string, values map[string]string) *Commit {
 	t.Helper()
-	s, err := db.Begin(bg, branch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, branch))(t)
 	set(t, s, values)
-	c, err := s.Commit(bg, CommitOptions{Message: fmt.Sprint(values)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Commit(bg, CommitOptions{Message: fmt.Sprint(values)}))(t)
 	return c
 }
 
@@ -122,9 +114,7 @@ func contents(t *testing.T, v kv.ReadLister) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for k, err := range v.List(bg, kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b, err := v.Get(bg, k, kv.All())
 		if err != nil {
 			t.Fatalf("get %s: %v", k, err)
@@ -136,10 +126,7 @@ func contents(t *testing.T, v kv.ReadLister) map[string]string {
 
 func at(t *testing.T, db *DB, rev string) map[string]string {
 	t.Helper()
-	s, err := db.At(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, rev))(t)
 	defer s.Close()
 	return contents(t, s)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
 
@@ -25,10 +26,7 @@ func openToy(t *testing.T) *DB {
 // say commits what fn does.
 func say(t *testing.T, db *DB, branch, message string, fn func(*Session) error) CommitID {
 	t.Helper()
-	s, err := db.Begin(bg, branch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, branch))(t)
 	if err := fn(s); err != nil {
 		t.Fatalf("%s: %v", message, err)
 	}
@@ -60,15 +58,11 @@ func grown(t *testing.T) *DB {
 	db := openToy(t)
 	say(t, db, "", "create", setAll("g/zarr.json", "group", "g/a/zarr.json", toyArray, "g/a/c/0", "0", "g/a/c/1", "0"))
 	base := say(t, db, "", "elsewhere", setAll("z/k", "1"))
-	if err := db.CreateBranch(bg, "side", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base))
 	say(t, db, "", "first", setAll("g/a/c/0", "1"))
 	say(t, db, "side", "second", setAll("g/a/c/1", "1"))
 	side := say(t, db, "side", "far away", setAll("z/l", "1"))
-	if _, err := db.Merge(bg, "", side, CommitOptions{Message: "merge"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Merge(bg, "", side, CommitOptions{Message: "merge"}))(t)
 	say(t, db, "", "rename array", func(s *Session) error { return s.Move(bg, "g/a", "g/b") })
 	say(t, db, "", "third", setAll("g/b/c/2", "1"))
 	say(t, db, "", "rename group", func(s *Session) error { return s.Move(bg, "g", "h") })
@@ -97,9 +91,7 @@ func TestHistoryOfAPath(t *testing.T) {
 	} {
 		var got []string
 		for pc, err := range db.History(bg, head, c.path, c.follow) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			line := pc.Message
 			if c.follow {
 				line += " " + pc.Path
@@ -122,10 +114,7 @@ func TestBlame(t *testing.T) {
 	head, _ := db.Head(bg, "")
 	blame := func(at CommitID, path string, keys ...string) (got []string) {
 		t.Helper()
-		list, err := db.Blame(bg, at, path, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(db.Blame(bg, at, path, keys))(t)
 		for _, c := range list {
 			got = append(got, c.Message)
 		}
@@ -135,10 +124,7 @@ func TestBlame(t *testing.T) {
 	if got, want := blame(head, "h/b", keys...), []string{"first", "second", "remove", "create", "create"}; !slices.Equal(got, want) {
 		t.Errorf("blame %q, want %q", got, want)
 	}
-	third, err := db.Resolve(bg, "main~2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := must.Get(db.Resolve(bg, "main~2"))(t)
 	if got, want := blame(third, "/g/b/", keys...), []string{"first", "second", "third", "create", "create"}; !slices.Equal(got, want) {
 		t.Errorf("blame %q, want %q", got, want)
 	}
@@ -233,10 +219,7 @@ func TestBlameModel(t *testing.T) {
 		some := slices.Clone(keys)
 		rnd.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 		some = some[:n]
-		got, err := db.Blame(bg, head, path, some)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(db.Blame(bg, head, path, some))(t)
 		for i, c := range got {
 			if c.ID != writer[some[i]] {
 				t.Fatalf("%s was last changed by %q, not by %s", some[i], c.Message, writer[some[i]].Short())
@@ -253,18 +236,14 @@ func TestHistoryAfterExpiry(t *testing.T) {
 		made[values] = update(t, db, "main", map[string]string{values[:1]: values}).ID
 	}
 	for _, kept := range []string{"b1", "b3"} {
-		if err := db.CreateTag(bg, kept, made[kept]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateTag(bg, kept, made[kept]))
 	}
 	mustExpire(t, db, ExpireOptions{Keep: 2}) // stays: b1, b3, b5, b6
 	mustGC(t, db)
 	for path, want := range map[string]string{"a": "b5? b1?", "b": "b6 b5? b3? b1?", "c": ""} {
 		var got []string
 		for c, err := range db.History(bg, mustHead(t, db), path, false) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			name := ""
 			for n, id := range made {
 				if id == c.ID {

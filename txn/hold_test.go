@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -23,9 +24,7 @@ import (
 func TestRebaseBesideExpireAndGC(t *testing.T) {
 	db := openTest(t, nil)
 	base := update(t, db, "main", map[string]string{"x": "0", "both": "0"})
-	if err := db.CreateBranch(bg, "side", base.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base.ID))
 	added := map[string]string{"both": "side"}
 	for i := range 200 {
 		added[fmt.Sprint("dir/", i)] = strings.Repeat(fmt.Sprint(i), 300)
@@ -40,9 +39,7 @@ func TestRebaseBesideExpireAndGC(t *testing.T) {
 	update(t, db, "side", removed)
 	update(t, db, "main", map[string]string{"both": "main"})
 	up, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	collected := false
 	_, err = db.Rebase(bg, "side", up, RebaseOptions{choose: func(Conflict) Choice {
 		if !collected {
@@ -84,9 +81,7 @@ func TestCombineBesideExpire(t *testing.T) {
 		waitIn(t, "txn.(*DB).Begin(")
 		batch := db.idx.NewBatch()
 		catalog.Expired.Put(batch, catalog.Expiry{Commit: c.ID, Time: time.Now()}) // as Expire does
-		if err := batch.Commit(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, batch.Commit(true))
 		batch.Close()
 		db.current.clear()
 		db.keeping.Unlock()
@@ -102,9 +97,7 @@ func TestResumeBesideAbort(t *testing.T) {
 	db := openTest(t, nil)
 	s := mustBegin(t, db)
 	set(t, s, map[string]string{"x": "1"})
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
 	id := s.ID()
 	db.mu.Lock()
 	done := make(chan error, 1)
@@ -115,9 +108,7 @@ func TestResumeBesideAbort(t *testing.T) {
 	waitIn(t, "txn.(*DB).register(")
 	batch := db.idx.NewBatch()
 	batch.Delete(index.SpaceSession, id[:]) // as Abort does
-	if err := batch.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, batch.Commit(true))
 	batch.Close()
 	db.mu.Unlock()
 	if err := <-done; !errors.Is(err, ErrNoRef) {
@@ -149,41 +140,23 @@ func TestGCBesideTheEndOfATwin(t *testing.T) {
 		}(); err != nil {
 			t.Fatal(err)
 		}
-		view, err := db.Snapshot(bg, old.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := must.Get(db.Snapshot(bg, old.ID))(t)
 		ends, stays := mustBegin(t, db), mustBegin(t, db)
 		for _, s := range []*Session{ends, stays} {
-			if err := s.Copy(bg, view, "dir", "back"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Copy(bg, view, "dir", "back"))
 		}
-		if err := view.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, view.Close())
 		mustExpire(t, db, ExpireOptions{Keep: 1})
-		sweep, err := db.idx.Sweep()
-		if err != nil {
-			t.Fatal(err)
-		}
+		sweep := must.Get(db.idx.Sweep())(t)
 		g := &collector{
 			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
 			spare: map[tree.Name]struct{}{},
 		}
-		if err := g.findRoots(bg); err != nil {
-			t.Fatal(err)
-		}
-		if err := ends.Abort(); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(g.mark(bg), g.deletePages(bg)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.findRoots(bg))
+		must.Do(t, ends.Abort())
+		must.Do(t, errors.Join(g.mark(bg), g.deletePages(bg)))
 		sweep.Close()
-		if _, err := stays.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(stays.Commit(bg, CommitOptions{}))(t)
 		mustBeSound(t, db)
 	}
 }
@@ -212,26 +185,19 @@ func TestCopyFromClosedSnapshot(t *testing.T) {
 		added[fmt.Sprint("dir/", i)] = strings.Repeat(fmt.Sprint(i), 300)
 	}
 	update(t, db, "main", added)
-	snap, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := must.Get(db.At(bg, "main"))(t)
 	for key := range added {
 		added[key] = ""
 	}
 	update(t, db, "main", added)
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, snap.Close())
 	mustExpire(t, db, ExpireOptions{Keep: 1})
 	mustGC(t, db)
 	s := mustBegin(t, db)
 	if err := s.Copy(bg, snap, "dir", "copy"); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("%v, want kv.ErrClosed", err)
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 }
 
 // A session that was never saved is begun again, with its id and base, only where there
@@ -242,18 +208,14 @@ func TestBeginAgain(t *testing.T) {
 	update(t, db, "main", map[string]string{"y": "1"})
 	id := SessionID{1}
 	s, err := db.BeginAgain(bg, id, "main", base.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := contents(t, s); s.ID() != id || s.Base() != base.ID || len(got) != 1 || got["x"] != "0" {
 		t.Errorf("session %v at %v holds %v", s.ID(), s.Base(), got)
 	}
 	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("while it is open: %v", err)
 	}
-	if err := s.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Detach(bg))
 	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("while it is stored: %v", err)
 	}
@@ -267,9 +229,7 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := db.BeginAgain(bg, SessionID{2}, "none", base.ID); !errors.Is(err, ErrNoRef) {
 		t.Errorf("on a branch that is gone: %v", err)
 	}
-	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
 	if _, err := db.BeginAgain(bg, SessionID{2}, "main", base.ID); !errors.Is(err, ErrExpired) {
 		t.Errorf("after the base has expired: %v", err)
 	}
@@ -287,9 +247,7 @@ func TestCurrentVersions(t *testing.T) {
 		}
 	}
 	_, age := db.current.has(c.ID)
-	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
 	db.current.add(c.ID, age)
 	if _, err := db.Resolve(bg, c.ID.String()); !errors.Is(err, ErrExpired) {
 		t.Errorf("%v, want ErrExpired", err)

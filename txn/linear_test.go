@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // refOp is an operation on a branch as its caller saw it.
@@ -112,9 +113,7 @@ func TestLinearizableModel(t *testing.T) {
 func concurrentHistory(t *testing.T, seed uint64) []porcupine.Operation {
 	db := openTest(t, nil)
 	first, _ := db.Head(bg, "")
-	if err := db.CreateBranch(bg, "side", first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", first))
 	var clock atomic.Int64
 	var mu sync.Mutex
 	known := []CommitID{first}
@@ -145,9 +144,7 @@ func concurrentHistory(t *testing.T, seed uint64) []porcupine.Operation {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 	var all []porcupine.Operation
 	for _, h := range histories {
 		all = append(all, h...)

@@ -5,31 +5,24 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // BenchmarkLog reads the newest thousand versions of many.
 func BenchmarkLog(b *testing.B) {
 	db, err := Create("db", testOptions(vfs.NewMem()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer db.Close()
 	for i := range 3000 {
 		s, err := db.Begin(bg, "main")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Set(bg, "k", fmt.Append(nil, i)); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
+		must.Do(b, s.Set(bg, "k", fmt.Append(nil, i)))
 		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	head, err := db.Head(bg, "main")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	for _, cached := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cached=%v", cached), func(b *testing.B) {
 			for b.Loop() {
@@ -38,9 +31,7 @@ func BenchmarkLog(b *testing.B) {
 				}
 				n := 0
 				for _, err := range db.Log(bg, head) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 					if n++; n == 1000 {
 						break
 					}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
@@ -32,9 +33,7 @@ func TestPackFailureIsSurvived(t *testing.T) {
 
 	saved, victim, idle := mustBegin(t, db), mustBegin(t, db), mustBegin(t, db)
 	set(t, saved, map[string]string{"saved": big + "s"})
-	if err := saved.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, saved.Savepoint(bg))
 	set(t, victim, map[string]string{"lost": big + "v"})
 	set(t, idle, map[string]string{"small": "1"})
 
@@ -89,9 +88,7 @@ func TestPackFailureInACommit(t *testing.T) {
 		s := mustBegin(t, db)
 		set(t, s, map[string]string{"k": payload("mine"), "lost": payload("lost")})
 		head := update(t, db, "main", map[string]string{"k": payload("theirs")})
-		if err := db.Sync(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Sync(bg))
 		other := mustBegin(t, db)
 		_, err := s.Commit(bg, CommitOptions{choose: func(Conflict) Choice {
 			broken.Store(true)
@@ -135,10 +132,7 @@ func TestPackFailureInSet(t *testing.T) {
 
 func mustBegin(t *testing.T, db *DB) *Session {
 	t.Helper()
-	s, err := db.Begin(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, "main"))(t)
 	return s
 }
 
@@ -152,17 +146,10 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 	big := strings.Repeat("x", 3000)
 	set(t, s, map[string]string{"g/a/zarr.json": "array f=c/:/:2", "plain": big + "p"})
 	set(t, s, map[string]string{"g/a/c/0/1": big + "1", "g/a/other": big + "o"})
-	if err := s.Move(bg, "g/a", "h"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Move(bg, "g/a", "h"))
 	set(t, s, map[string]string{"h/c/12/0": big + "2"})
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := db.Lookup(bg, mustHead(t, db))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
+	c := must.Get(db.Lookup(bg, mustHead(t, db)))(t)
 	id, ok, err := db.space.Identity(bg, c.Root, "h")
 	if err != nil || !ok {
 		t.Fatalf("identity of h: %v %v", ok, err)
@@ -170,9 +157,7 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 	got := map[string]bool{}
 	for _, info := range db.packs.Infos() {
 		for r, err := range db.packs.Records(bg, info.ID, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got[string(r.Owner.Key)] = r.Owner.Array == id
 		}
 	}
@@ -189,9 +174,6 @@ func TestPayloadsNameTheirOwner(t *testing.T) {
 
 func mustHead(t *testing.T, db *DB) CommitID {
 	t.Helper()
-	id, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Head(bg, "main"))(t)
 	return id
 }

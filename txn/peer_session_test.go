@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -148,13 +149,8 @@ func TestPeerSession(t *testing.T) {
 		base := say(t, db, "", "base", setAll("base/.zarray", "f=c/:/:1 array", "base/c/1", "1", "base/c/9", "9"))
 		var want []map[string]string // after each step, of the session of the database
 		for i, via := range []*DB{db, writingPeer(t, db, sessionBytes)} {
-			if _, err := db.Reset(bg, "", base); err != nil {
-				t.Fatal(err)
-			}
-			s, err := via.Begin(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Reset(bg, "", base))(t)
+			s := must.Get(via.Begin(bg, ""))(t)
 			compare := func(n int, name string, got map[string]string) {
 				if i == 0 {
 					want = append(want, got)
@@ -182,9 +178,7 @@ func allOf(t *testing.T, s *Session) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for one, err := range s.Values(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got[one.Key] = fmt.Sprintf("%+v", one)
 		if one.Kind != "virtual" {
 			b, err := s.Get(bg, one.Key, kv.All())
@@ -198,21 +192,15 @@ func allOf(t *testing.T, s *Session) map[string]string {
 		}
 	}
 	for e, err := range s.ListDir(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got["entry "+e.Name] = fmt.Sprint(e.Prefix)
 	}
 	for key, err := range s.List(bg, kv.ListOptions{Prefix: "base/"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got["listed "+key] = ""
 	}
 	for c, err := range s.Changes(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got["change "+c.Key] = fmt.Sprint(c.Array, c.Coords, c.Old != nil, c.New != nil)
 	}
 	return got
@@ -221,16 +209,11 @@ func allOf(t *testing.T, s *Session) map[string]string {
 // contentsOf returns the kinds and lengths of the values of a version.
 func contentsOf(t *testing.T, db *DB, id CommitID) map[string]string {
 	t.Helper()
-	v, err := db.Snapshot(bg, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(db.Snapshot(bg, id))(t)
 	defer v.Close()
 	got := map[string]string{}
 	for one, err := range v.Values(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got[one.Key] = fmt.Sprintf("%+v", one)
 	}
 	return got
@@ -273,15 +256,11 @@ func TestPeerSendsPagesTogether(t *testing.T) {
 	if err == nil {
 		err = b.Finish(bg)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if stages == 0 || stages > 3 {
 		t.Errorf("pages of 200 KiB were sent in %d requests", stages)
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 }
 
 // restarting is a database that is opened again before one of the requests about a session, as by
@@ -363,9 +342,7 @@ func TestPeerSwapsInAnotherProcess(t *testing.T) {
 				t.Errorf("restarted before request %d: %s: %d bytes, %v", before, key, len(b), err)
 			}
 		}
-		if err := errors.Join(s.Abort(), p.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Abort(), p.Close()))
 		closeChecked(t, r.db)
 		if ended {
 			t.Logf("%d requests", before-1)
@@ -380,24 +357,15 @@ func TestPeerSessionsCount(t *testing.T) {
 	o.Policy = toyPolicy{}
 	p := writingPeer(t, openOnDisk(t, o), 0)
 	s, other := mustBegin(t, p), mustBegin(t, p)
-	b, err := s.Bulk(bg, "g", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.Bulk(bg, "g", false))(t)
 	for i := range 2000 {
-		if err := b.Set(bg, fmt.Sprintf("k%04d", i), []byte("value")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Set(bg, fmt.Sprintf("k%04d", i), []byte("value")))
 	}
-	if err := b.node.Flush(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.node.Flush(bg))
 	if n, bytes := p.memory.sessions.Load(), p.sessionUse(); n != 2 || bytes == 0 {
 		t.Errorf("%d sessions with %d bytes", n, bytes)
 	}
-	if err := errors.Join(s.Abort(), other.Abort()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Abort(), other.Abort()))
 	if n, bytes := p.memory.sessions.Load(), p.sessionUse(); n != 0 || bytes != 0 {
 		t.Errorf("%d sessions with %d bytes after the end", n, bytes)
 	}

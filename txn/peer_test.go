@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -23,10 +24,7 @@ func openOnDisk(t *testing.T, o *Options) *DB {
 		t.Skip("files cannot be lent")
 	}
 	o.FS = nil
-	db, err := Create(t.TempDir()+"/db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create(t.TempDir()+"/db", o))(t)
 	t.Cleanup(func() { closeChecked(t, db) })
 	return db
 }
@@ -44,10 +42,7 @@ func peerOf(t *testing.T, db *DB) *DB {
 
 func peerAt(t *testing.T, p *DB, rev string) *Snapshot {
 	t.Helper()
-	s, err := p.At(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(p.At(bg, rev))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -66,21 +61,14 @@ func TestPeerSeesWhatAPullBrings(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 10, 0)
-	if _, err := db.Clone(bg, "shallow", TransferOptions{Depth: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "shallow", TransferOptions{Depth: 2}))(t)
 	to := openCopy(t, fs, "shallow")
 	p := peerOf(t, to)
-	id, err := db.Resolve(bg, "main~3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Resolve(bg, "main~3"))(t)
 	if gone, err := p.Expired(bg, id); err != nil || !gone {
 		t.Errorf("a version that was not copied: %v, %v", gone, err)
 	}
-	if _, err := to.Pull(bg, db, TransferOptions{Unshallow: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(to.Pull(bg, db, TransferOptions{Unshallow: true}))(t)
 	mustGC(t, to) // recalls, so that the peer asks again at once
 	if gone, err := p.Expired(bg, id); err != nil || gone {
 		t.Errorf("a version that was pulled: %v, %v", gone, err)
@@ -131,9 +119,7 @@ func TestPeerReadsBesideGC(t *testing.T) {
 			}
 		}
 	}
-	if err := kept.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kept.Close())
 	if _, err := kept.Get(bg, "k000", kv.All()); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("a read of a closed snapshot: %v", err)
 	}
@@ -151,10 +137,7 @@ func TestPeerKeepsWhatItReads(t *testing.T) {
 	p := peerOf(t, db)
 	update(t, db, "main", large(20, "a"))
 	s := peerAt(t, p, "main")
-	v, err := s.Locate(bg, "k003")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.Locate(bg, "k003"))(t)
 	reads, ends := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
@@ -169,9 +152,7 @@ func TestPeerKeepsWhatItReads(t *testing.T) {
 	}()
 	<-reads
 	collected := make(chan *GCReport)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	update(t, db, "main", large(20, "b"))
 	mustExpire(t, db, ExpireOptions{Keep: 1})
 	go func() { collected <- mustGC(t, db) }()
@@ -189,10 +170,7 @@ func TestPeerKeepsWhatItReads(t *testing.T) {
 // The source is asked for times that it understands in any zone.
 func TestAbsolute(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 5e6, time.FixedZone("", 3600))
-	local, err := ParseTime("2026-01-31 12:00")
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := must.Get(ParseTime("2026-01-31 12:00"))(t)
 	for rev, want := range map[string]string{
 		"main@{2026-01-31 12:00}~2": "main@{" + local.UTC().Format(time.RFC3339) + "}~2",
 		"@{1h ago}":                 "@{2026-03-01T10:00:00.005Z}",
@@ -233,26 +211,15 @@ func TestPeerRequests(t *testing.T) {
 	for round := range 2 {
 		s := begin(t, db)
 		for i := range dirs {
-			if err := s.Set(bg, fmt.Sprintf("d%03d/k", i), fmt.Append(nil, i, round)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Set(bg, fmt.Sprintf("d%03d/k", i), fmt.Append(nil, i, round)))
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 	}
-	head, err := db.Head(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, ""))(t)
 	for i := range commits {
 		s := begin(t, db)
-		if err := s.Set(bg, "n", fmt.Append(nil, i)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, "n", fmt.Append(nil, i)))
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 	}
 	var reqs []kv.Request
 	for i := range dirs {
@@ -304,10 +271,7 @@ func TestPeerRequests(t *testing.T) {
 	} {
 		src := &countingSource{Source: db.Source()}
 		p := NewPeer("db", db.Identity(), src, testOptions(nil))
-		s, err := p.At(bg, "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(p.At(bg, "main"))(t)
 		n, err := c.run(p, s)
 		asked := src.pages.Load() + src.commits.Load()
 		if err != nil || n != c.want || asked > int64(c.most) {
@@ -321,10 +285,7 @@ func TestPeerRequests(t *testing.T) {
 // first is the parent of a commit.
 func first(t *testing.T, db *DB, id CommitID) CommitID {
 	t.Helper()
-	c, err := db.Lookup(bg, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(db.Lookup(bg, id))(t)
 	return c.Parents[0]
 }
 
@@ -367,9 +328,7 @@ func TestPeerRefsWithoutAnswer(t *testing.T) {
 func TestPeersAreForgotten(t *testing.T) {
 	db := openTest(t, nil)
 	for range 3 {
-		if err := NewPeer(db.Dir(), db.Identity(), db.Source(), testOptions(nil)).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, NewPeer(db.Dir(), db.Identity(), db.Source(), testOptions(nil)).Close())
 	}
 	if len(db.caches) > 0 {
 		t.Errorf("%d functions are called before collections", len(db.caches))
@@ -383,10 +342,7 @@ func TestPeerClosesWhileItReads(t *testing.T) {
 	db := openOnDisk(t, testOptions(nil))
 	update(t, db, "main", large(1, "a"))
 	s := peerAt(t, peerOf(t, db), "main")
-	v, err := s.Locate(bg, "k000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.Locate(bg, "k000"))(t)
 	if err := v.View(bg, kv.All(), func([]byte) error { return s.Close() }); err != nil {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -32,18 +33,12 @@ func pairOf(t *testing.T) (db, to *DB) {
 	fs := vfs.NewMem()
 	db = openTest(t, testOptions(fs))
 	grow(t, db, 2, 0)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to = openCopy(t, fs, "copy")
 	for i, name := range []string{"x", "y"} {
-		if err := db.CreateBranch(bg, name, mustHead(t, db)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, name, mustHead(t, db)))
 		c := update(t, db, name, map[string]string{name: big(name, 5000+i)})
-		if err := db.CreateTag(bg, "t"+name, c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateTag(bg, "t"+name, c.ID))
 	}
 	return db, to
 }
@@ -95,18 +90,12 @@ func TestPushOfSeveralRefs(t *testing.T) {
 // What is refused for one ref is refused for all, and all reasons are told.
 func TestPushIsAllOrNothing(t *testing.T) {
 	db, to := pairOf(t)
-	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}))(t)
 	theirs := update(t, to, "x", map[string]string{"theirs": big("t", 3000)})
 	update(t, db, "x", map[string]string{"ours": big("o", 3000)})
 	moved := update(t, db, "y", map[string]string{"more": big("m", 3000)})
-	if err := db.DeleteTag(bg, "tx"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateTag(bg, "tx", moved.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteTag(bg, "tx"))
+	must.Do(t, db.CreateTag(bg, "tx", moved.ID))
 	before := refsOf(to)
 	_, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true})
 	if !errors.Is(err, ErrDiverged) || !errors.Is(err, ErrConflict) ||
@@ -140,17 +129,11 @@ func TestPushIsAllOrNothing(t *testing.T) {
 // A tag stays, also where a branch could go forward.
 func TestPushMovesNoTag(t *testing.T) {
 	db, to := pairOf(t)
-	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{AllBranches: true, AllTags: true}))(t)
 	before := refsOf(to)
 	next := update(t, db, "x", map[string]string{"next": "1"})
-	if err := db.DeleteTag(bg, "tx"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateTag(bg, "tx", next.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteTag(bg, "tx"))
+	must.Do(t, db.CreateTag(bg, "tx", next.ID))
 	_, err := db.Push(bg, to, TransferOptions{AllTags: true})
 	if !errors.Is(err, ErrDiverged) || !strings.Contains(fmt.Sprint(err), `tag "tx"`) {
 		t.Errorf("a tag on a later version: %v", err)
@@ -158,9 +141,7 @@ func TestPushMovesNoTag(t *testing.T) {
 	if got := refsOf(to); !maps.Equal(got, before) {
 		t.Errorf("refs %v, were %v", got, before)
 	}
-	if _, err := db.Push(bg, to, TransferOptions{AllTags: true, Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{AllTags: true, Force: true}))(t)
 	if got := mustResolve(t, to, "tx"); got != next.ID {
 		t.Errorf("forced, the tag is %v", got)
 	}
@@ -194,9 +175,7 @@ func TestPushOfDelayedCommits(t *testing.T) {
 	if db.pending.waiting.Load() == 0 {
 		t.Fatal("nothing is delayed")
 	}
-	if _, err := db.Push(bg, to, TransferOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{Force: true}))(t)
 	if got := mustHead(t, to); got != c.ID {
 		t.Errorf("head %v, pushed %v", got, c.ID)
 	}
@@ -210,14 +189,9 @@ func TestPushOfDelayedCommits(t *testing.T) {
 // are to be.
 func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	db, err := Create("db", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(mem)))(t)
 	grow(t, db, 2, 0)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	var images []*vfs.MemFS
 	var on atomic.Bool // the index removes old files beside all else
 	to := openPlain(t, crashFS(mem, func(errorfs.Op) error {
@@ -231,16 +205,12 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 		return nil
 	}), "copy")
 	for _, name := range []string{"x", "y", "z"} {
-		if err := db.CreateBranch(bg, name, mustHead(t, db)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.CreateBranch(bg, name, mustHead(t, db)))
 	}
 	update(t, db, "main", map[string]string{"new": big("new", 3000)})
 	before := refsOf(to)
 	on.Store(true)
-	if _, err := db.Push(bg, to, TransferOptions{AllBranches: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{AllBranches: true}))(t)
 	on.Store(false)
 	after := refsOf(to)
 	closeChecked(t, to)
@@ -253,18 +223,13 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 		if got := refsOf(to); !maps.Equal(got, before) && !maps.Equal(got, after) {
 			t.Fatalf("image %d of %d: %v is neither %v nor %v", i, len(images), got, before, after)
 		}
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, to.Close())
 	}
 }
 
 func branchHead(t *testing.T, db *DB, branch string) CommitID {
 	t.Helper()
-	id, err := db.Head(bg, branch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Head(bg, branch))(t)
 	return id
 }
 
@@ -332,9 +297,7 @@ func TestFetch(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 2, 0)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	grow(t, db, 3, 2)
 	to := openPlain(t, fs, "copy")
 	before := refsOf(to)
@@ -373,25 +336,15 @@ func TestFetch(t *testing.T) {
 func TestPushOfWhatLiesBetween(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
-	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
 	update(t, db, "main", map[string]string{"a": big("a", 70_000)})
-	if _, err := db.Clone(bg, "copy", TransferOptions{Branch: "main"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{Branch: "main"}))(t)
 	to := openCopy(t, fs, "copy")
 	update(t, db, "side", map[string]string{"b": big("b", 1500)})
 	update(t, db, "main", map[string]string{"c": big("c", 70_000)})
-	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateBranch(bg, "both", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Merge(bg, "both", branchHead(t, db, "side"), CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Push(bg, to, TransferOptions{}))(t)
+	must.Do(t, db.CreateBranch(bg, "both", mustHead(t, db)))
+	must.Get(db.Merge(bg, "both", branchHead(t, db, "side"), CommitOptions{}))(t)
 	r, err := db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "both"}}})
 	if err != nil || r.Verified != 1 || r.PresentBytes != 0 {
 		t.Errorf("%+v, %v", r, err)
@@ -413,9 +366,7 @@ func TestPushOfManyVersionsCostsTheirChanges(t *testing.T) {
 	update(t, db, "main", all)
 	var dirs []*DB
 	for _, dir := range []string{"one by one", "at once"} {
-		if _, err := db.Clone(bg, dir, TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Clone(bg, dir, TransferOptions{}))(t)
 		dirs = append(dirs, openCopy(t, fs, dir))
 	}
 	var pages, payloads int64
@@ -449,13 +400,9 @@ func TestPushBesideExpireThere(t *testing.T) {
 	db := openTest(t, testOptions(fs))
 	old := update(t, db, "main", map[string]string{"x": big("x", 3000)})
 	update(t, db, "main", map[string]string{"x": big("y", 3000)})
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
-	if err := db.CreateTag(bg, "old", old.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "old", old.ID))
 	update(t, db, "main", map[string]string{"x": big("z", 3000)}) // something to copy
 	expired := false
 	o := TransferOptions{Refs: []RefSpec{{From: "old"}, {From: "main"}}, Progress: func(TransferProgress) {
@@ -479,10 +426,7 @@ func TestPushIntoANewDatabase(t *testing.T) {
 		fs := vfs.NewMem()
 		db := openTest(t, testOptions(fs))
 		update(t, db, "main", map[string]string{"a": "1"})
-		to, err := Create("new", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(Create("new", testOptions(fs)))(t)
 		defer closeChecked(t, to)
 		carry := func() error {
 			if op == "push" {
@@ -494,10 +438,7 @@ func TestPushIntoANewDatabase(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 		// One with a commit is not.
-		other, err := Create("other", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(Create("other", testOptions(fs)))(t)
 		defer closeChecked(t, other)
 		update(t, other, "main", map[string]string{"b": "1"})
 		to = other
@@ -513,16 +454,10 @@ func TestPushPrunes(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	c := update(t, db, "main", map[string]string{"a": "1"})
-	if err := errors.Join(db.CreateBranch(bg, "old", c.ID), db.CreateTag(bg, "v0", c.ID), db.CreateBranch(bg, "kept", c.ID)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(db.CreateBranch(bg, "old", c.ID), db.CreateTag(bg, "v0", c.ID), db.CreateBranch(bg, "kept", c.ID)))
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
-	if err := errors.Join(db.DeleteBranch(bg, "old"), db.DeleteTag(bg, "v0"), to.CreateBranch(bg, "own", c.ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(db.DeleteBranch(bg, "old"), db.DeleteTag(bg, "v0"), to.CreateBranch(bg, "own", c.ID)))
 	update(t, to, "own", map[string]string{"b": "1"})
 	names := func() string {
 		var out []string
@@ -545,9 +480,7 @@ func TestPushPrunes(t *testing.T) {
 	if r, err := push(TransferOptions{AllTags: true, Prune: true}); err != nil || len(r.Moves) != 1 || names() != "heads/kept heads/main heads/old heads/own" {
 		t.Errorf("tags: %+v, %v, %s", r, err, names())
 	}
-	if err := db.DeleteBranch(bg, "main"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteBranch(bg, "main"))
 	if r, err := push(TransferOptions{AllBranches: true, Prune: true, Force: true}); err != nil || len(r.Moves) != 2 || names() != "heads/kept heads/main" {
 		t.Errorf("branches: %+v, %v, %s", r, err, names())
 	}
@@ -559,17 +492,11 @@ func TestPushPrunes(t *testing.T) {
 // A missing pack of the source is damage of the source.
 func TestPushNamesAMissingPack(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	defer db.Close()
 	update(t, db, "main", map[string]string{"a": big("a", 5000)})
 	remove(t, fs, packFiles(t, fs)...)
-	to, err := Create("new", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(Create("new", testOptions(fs)))(t)
 	defer closeChecked(t, to)
 	for what, err := range map[string]error{
 		"push":  second(db.Push(bg, to, TransferOptions{})),

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"slices"
 	"testing"
@@ -11,14 +12,9 @@ import (
 // messages lists the log down to the first commit.
 func messages(t *testing.T, db *DB, rev string) (list []string) {
 	t.Helper()
-	id, err := db.Resolve(bg, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(db.Resolve(bg, rev))(t)
 	for c, err := range db.Log(bg, id) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, c.Message)
 	}
 	return list
@@ -30,20 +26,13 @@ func forked(t *testing.T) (db *DB, base CommitID) {
 	db = openTest(t, nil)
 	say := func(branch, message string, values map[string]string) {
 		t.Helper()
-		s, err := db.Begin(bg, branch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(db.Begin(bg, branch))(t)
 		set(t, s, values)
-		if _, err := s.Commit(bg, CommitOptions{Message: message, Author: message + "'s", Time: time.Unix(1e9, 0), Properties: map[string]string{"k": message}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{Message: message, Author: message + "'s", Time: time.Unix(1e9, 0), Properties: map[string]string{"k": message}}))(t)
 	}
 	say("", "base", map[string]string{"x": "0", "y": "0"})
 	base, _ = db.Head(bg, "")
-	if err := db.CreateBranch(bg, "side", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", base))
 	say("", "u1", map[string]string{"x": "1"})
 	say("", "u2", map[string]string{"u": "2"})
 	say("side", "a", map[string]string{"y": "a", "z/a": "a"})
@@ -55,16 +44,11 @@ func TestRebase(t *testing.T) {
 	db, base := forked(t)
 	upstream, _ := db.Head(bg, "")
 	before, _ := db.Head(bg, "side")
-	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{DryRun: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Rebase(bg, "side", upstream, RebaseOptions{DryRun: true}))(t)
 	if head, _ := db.Head(bg, "side"); head != before {
 		t.Error("a dry run moved the branch")
 	}
-	c, err := db.Rebase(bg, "side", upstream, RebaseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(db.Rebase(bg, "side", upstream, RebaseOptions{}))(t)
 	if head, _ := db.Head(bg, "side"); head != c.ID {
 		t.Errorf("the branch is at %v, not %v", head, c.ID)
 	}
@@ -84,20 +68,13 @@ func TestRebase(t *testing.T) {
 		t.Errorf("undo: %+v, %v", m, err)
 	}
 	// Onto something else than what is left out.
-	b, err := db.Lookup(bg, before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Rebase(bg, "side", b.Parents[0], RebaseOptions{Onto: upstream}); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(db.Lookup(bg, before))(t)
+	must.Get(db.Rebase(bg, "side", b.Parents[0], RebaseOptions{Onto: upstream}))(t)
 	if got, want := messages(t, db, "side"), []string{"b", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
 		t.Errorf("history %q, want %q", got, want)
 	}
 	// Nothing of its own: the branch moves forward.
-	if err := db.CreateBranch(bg, "old", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "old", base))
 	if c, err := db.Rebase(bg, "old", upstream, RebaseOptions{}); err != nil || c.ID != upstream {
 		t.Errorf("a branch without commits of its own: %v, %v", c, err)
 	}
@@ -120,15 +97,11 @@ func TestRebaseConflicts(t *testing.T) {
 		t.Error("a conflict moved the branch")
 	}
 	for choice, want := range map[Choice]string{Ours: "main", Theirs: "a"} {
-		if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{Choices: []PathChoice{{Path: "y", Choice: choice}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Rebase(bg, "side", upstream, RebaseOptions{Choices: []PathChoice{{Path: "y", Choice: choice}}}))(t)
 		if got := at(t, db, "side"); got["y"] != want || got["z/b"] != "b" {
 			t.Errorf("chosen %v: %v", choice, got)
 		}
-		if _, err := db.Reset(bg, "side", before); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Reset(bg, "side", before))(t)
 	}
 }
 
@@ -137,20 +110,12 @@ func TestRebaseConflicts(t *testing.T) {
 func TestRebaseOfPicksAndMerges(t *testing.T) {
 	db, base := forked(t)
 	side, _ := db.Head(bg, "side")
-	if _, err := db.CherryPick(bg, "", side, 0, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateBranch(bg, "third", base); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.CherryPick(bg, "", side, 0, CommitOptions{}))(t)
+	must.Do(t, db.CreateBranch(bg, "third", base))
 	third := update(t, db, "third", map[string]string{"t": "3"})
-	if _, err := db.Merge(bg, "side", third.ID, CommitOptions{Message: "merge third"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Merge(bg, "side", third.ID, CommitOptions{Message: "merge third"}))(t)
 	upstream, _ := db.Head(bg, "")
-	if _, err := db.Rebase(bg, "side", upstream, RebaseOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Rebase(bg, "side", upstream, RebaseOptions{}))(t)
 	if got, want := messages(t, db, "side"), []string{"merge third", "a", "b", "u2", "u1", "base", "create database"}; !slices.Equal(got, want) {
 		t.Errorf("history %q, want %q", got, want)
 	}
@@ -189,10 +154,7 @@ func TestDryRunsAndChoices(t *testing.T) {
 	if got := at(t, db, ""); got["y"] != "a" {
 		t.Errorf("holds %v", got)
 	}
-	s, err := db.Begin(bg, "side")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, "side"))(t)
 	set(t, s, map[string]string{"y": "mine"})
 	update(t, db, "side", map[string]string{"y": "other"})
 	if _, err := s.Commit(bg, CommitOptions{DryRun: true, Choices: []PathChoice{{Path: "", Choice: Ours}}}); err != nil {

@@ -9,16 +9,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 )
 
 func repair(t *testing.T, db *DB) *RepairReport {
 	t.Helper()
-	r, err := db.Repair(bg, CheckOptions{Payloads: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.Repair(bg, CheckOptions{Payloads: true}))(t)
 	return r
 }
 
@@ -26,35 +24,22 @@ func repair(t *testing.T, db *DB) *RepairReport {
 func TestRepairFromCheckpoint(t *testing.T) {
 	db, fs := damagedHistory(t)
 	for range 2 {
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Checkpoint(bg))
 	}
 	want := at(t, db, "main")
 	page := chunkPage(t, db, "a/b/")
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := db.Lookup(bg, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
+	c := must.Get(db.Lookup(bg, head))(t)
 	setRecord(t, db, index.SpacePage, page[:], []byte("damaged"))
 	// The root page hides the other one.
 	setRecord(t, db, index.SpacePage, c.Root.Name[:], nil)
 	setRecord(t, db, index.SpaceCommit, head[:], nil)
 	// The newest checkpoint is damaged too: names tell.
 	names := checkpointNames(t, db)
-	newest, err := index.Open("db/checkpoints/"+names[len(names)-1], &index.Options{FS: fs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	newest := must.Get(index.Open("db/checkpoints/"+names[len(names)-1], &index.Options{FS: fs}))(t)
 	setRecord(t, &DB{idx: newest}, index.SpacePage, c.Root.Name[:], []byte("damaged"))
 	setRecord(t, &DB{idx: newest}, index.SpaceCommit, head[:], []byte("damaged"))
-	if err := newest.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newest.Close())
 	r := repair(t, db)
 	if len(r.Done) != 3 || r.After.Found != 0 || r.Record == "" {
 		t.Errorf("%q, left %v", r.Done, r.After.Problems)
@@ -76,10 +61,7 @@ func TestRepairKeepsEvidence(t *testing.T) {
 	if len(r.Done) != 0 || r.After.Found != 1 {
 		t.Errorf("%q %v", r.Done, r.After.Problems)
 	}
-	s, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, "main"))(t)
 	defer s.Close()
 	if _, err := s.Get(bg, "a/b/c/0/1", kv.All()); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("read: %v", err)
@@ -97,29 +79,18 @@ func TestRepairKeepsEvidence(t *testing.T) {
 
 func readFile(t *testing.T, fs vfs.FS, path string) string {
 	t.Helper()
-	fi, err := fs.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fi := must.Get(fs.Stat(path))(t)
+	f := must.Get(fs.Open(path))(t)
 	defer f.Close()
 	b := make([]byte, fi.Size())
-	if _, err := f.ReadAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b, 0))(t)
 	return string(b)
 }
 
 // A branch that cannot be opened stays; what is left of it is on another one.
 func TestRepairBranch(t *testing.T) {
 	db, _ := damagedHistory(t)
-	head, err := db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(db.Head(bg, "main"))(t)
 	setRecord(t, db, index.SpaceCommit, head[:], nil)
 	want := at(t, db, "v1")
 	r := repair(t, db)
@@ -138,58 +109,34 @@ func TestRepairBranch(t *testing.T) {
 // come before it.
 func TestRepairHealsBehindManyProblems(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	s := mustBegin(t, db)
 	for i := range maxProblems + 100 {
-		if err := s.Set(bg, fmt.Sprintf("a/%04d", i), []byte(payload(fmt.Sprintf("%04d", i)))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, fmt.Sprintf("a/%04d", i), []byte(payload(fmt.Sprintf("%04d", i)))))
 	}
 	set(t, s, map[string]string{"z/doc": "small"})
-	c, err := s.Commit(bg, CommitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Commit(bg, CommitOptions{}))(t)
+	must.Do(t, db.Checkpoint(bg))
 	dir, _, err := db.space.Dir(bg, c.Root, "z/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	packs := db.packs.Infos()
 	b := db.idx.NewBatch()
 	b.Set(index.SpacePage, dir.Name[:], []byte("damage"))
-	if err := b.Commit(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Commit(true))
 	b.Close()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for _, i := range packs { // each payload is a problem that cannot be healed
-		if err := fs.Remove(fs.PathJoin("db", "packs", i.ID.String()+".pack")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.Remove(fs.PathJoin("db", "packs", i.ID.String()+".pack")))
 	}
 	if db, err = Open("db", testOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	r, err := db.Repair(bg, CheckOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.Repair(bg, CheckOptions{}))(t)
 	if r.Before.Found <= maxProblems || len(r.Before.Problems) != maxProblems || len(r.Done) != 1 {
 		t.Errorf("found %d, listed %d, done %q", r.Before.Found, len(r.Before.Problems), r.Done)
 	}
-	snap, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := must.Get(db.At(bg, "main"))(t)
 	defer snap.Close()
 	if got, err := snap.Get(bg, "z/doc", kv.All()); err != nil || string(got) != "small" {
 		t.Errorf("document is %q, %v", got, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -24,16 +25,9 @@ func TestRotAfterTheFirstRead(t *testing.T) {
 		o.VerifyReads = verify
 		db := openOnDisk(t, o)
 		s := mustBegin(t, db)
-		if err := s.Set(bg, key, value); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		at, err := db.At(bg, "main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, key, value))
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
+		at := must.Get(db.At(bg, "main"))(t)
 		defer at.Close()
 		for range 2 {
 			if got, err := at.Get(bg, key, kv.All()); err != nil || !bytes.Equal(got, value) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,9 +20,7 @@ func TestDeletedIndexFiles(t *testing.T) {
 	lost := 0
 	for _, path := range indexFiles(t, mem, "") {
 		fs := all(mem)
-		if err := fs.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.RemoveAll(path))
 		o := testOptions(fs)
 		o.Policy = toyPolicy{}
 		db, err := Open("db", o)

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 )
@@ -26,10 +27,7 @@ func salvageHistory(t *testing.T, fs vfs.FS) (atCheckpoint, last map[string]stri
 	t.Helper()
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	// Before its chunks, so that these say whose they are.
 	update(t, db, "main", map[string]string{"a/b/zarr.json": "array f=c/:/:2"})
 	values := map[string]string{"doc": payload("doc")}
@@ -38,28 +36,19 @@ func salvageHistory(t *testing.T, fs vfs.FS) (atCheckpoint, last map[string]stri
 	}
 	update(t, db, "main", values)
 	c := update(t, db, "main", map[string]string{"a/b/c/0/1": payload("new")})
-	if err := db.CreateTag(bg, "v1", c.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", c.ID))
+	must.Do(t, db.Checkpoint(bg))
 	atCheckpoint = at(t, db, "main")
 	update(t, db, "main", map[string]string{"a/b/c/0/1": payload("newer"), "a/b/c/7/7": payload("far"), "note": payload("note")})
 	update(t, db, "main", map[string]string{"a/b/c/0/1": payload("newest"), "small": "not in a pack"})
 	last = at(t, db, "main")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	return atCheckpoint, last
 }
 
 func indexFiles(t *testing.T, fs vfs.FS, prefix string) (out []string) {
 	t.Helper()
-	names, err := fs.List("db/index")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List("db/index"))(t)
 	for _, n := range names {
 		if strings.HasPrefix(n, prefix) {
 			out = append(out, "db/index/"+n)
@@ -82,31 +71,19 @@ func overwrite(t *testing.T, fs vfs.FS, path string, b []byte) {
 
 func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
 	t.Helper()
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
+	must.Get(f.Write(b))(t)
+	must.Do(t, f.Close())
 }
 
 // newestMove is when a branch or tag but lost+found was moved last.
 func newestMove(t *testing.T, o *Options) (last time.Time) {
 	t.Helper()
-	db, err := Open("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", o))(t)
 	defer db.Close()
 	newer := func(moves iter.Seq2[RefMove, error]) {
 		for m, err := range moves {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if m.Time.After(last) {
 				last = m.Time
 			}
@@ -137,10 +114,7 @@ func TestSalvageFormatFile(t *testing.T) {
 	if err != nil || r.Source != indexDir || r.Found != 0 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	db, err := Open("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", o))(t)
 	db.Close()
 }
 
@@ -193,9 +167,7 @@ func TestSalvageLostIndex(t *testing.T) {
 func remove(t *testing.T, fs vfs.FS, paths ...string) {
 	t.Helper()
 	for _, p := range paths {
-		if err := fs.RemoveAll(p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.RemoveAll(p))
 	}
 }
 
@@ -203,9 +175,7 @@ func remove(t *testing.T, fs vfs.FS, paths ...string) {
 func checkSalvaged(t *testing.T, fs vfs.FS, dir string, o *Options, old, last map[string]string) {
 	t.Helper()
 	db, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	mustBeSound(t, db)
 	for _, i := range db.packs.Infos() {
 		if i.ID.Incarnation() == db.incarnation || !i.Sealed {
@@ -263,9 +233,7 @@ func TestSalvageTo(t *testing.T) {
 	before := tree0(t, fs, "db")
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}))(t)
 	checkSalvaged(t, fs, "new", o, old, last)
 	if after := tree0(t, fs, "db"); !slices.Equal(before, after) {
 		t.Errorf("before %v, after %v", before, after)
@@ -293,16 +261,10 @@ func TestSalvageTo(t *testing.T) {
 // tree0 lists the files below a directory, but for locks.
 func tree0(t *testing.T, fs vfs.FS, dir string) (out []string) {
 	t.Helper()
-	names, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.List(dir))(t)
 	for _, n := range names {
 		path := fs.PathJoin(dir, n)
-		fi, err := fs.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must.Get(fs.Stat(path))(t)
 		if fi.IsDir() {
 			out = append(out, tree0(t, fs, path)...)
 		} else if n != "LOCK" {
@@ -320,17 +282,11 @@ func TestSalvageWithoutCheckpoint(t *testing.T) {
 	remove(t, fs, "db/index", "db/checkpoints")
 	o := testOptions(fs)
 	o.Policy = toyPolicy{}
-	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	if r.Source != "" || r.Found != 12+1+1+4 {
 		t.Errorf("%+v", r)
 	}
-	db, err := Open("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", o))(t)
 	defer closeChecked(t, db)
 	found := at(t, db, LostAndFound)
 	for key, value := range last {
@@ -353,33 +309,21 @@ func TestSalvageOlderCheckpoint(t *testing.T) {
 	fs := vfs.NewMem()
 	o := testOptions(fs)
 	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range 2 {
 		update(t, db, "main", map[string]string{"a": payload(fmt.Sprint(i))})
-		if err := db.Checkpoint(bg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Checkpoint(bg))
 	}
 	names := checkpointNames(t, db)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := fs.List("db/checkpoints/" + names[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
+	files := must.Get(fs.List("db/checkpoints/" + names[1]))(t)
 	for _, n := range files {
 		if strings.HasPrefix(n, "MANIFEST") {
 			remove(t, fs, "db/checkpoints/"+names[1]+"/"+n)
 		}
 	}
 	remove(t, fs, "db/index")
-	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	if r.Source != "checkpoints/"+names[0] || r.Found != 1 || len(r.Refused) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -401,32 +345,17 @@ func TestSalvageLooksIntoCheckpoints(t *testing.T) {
 	for _, older := range []bool{true, false} {
 		fs := vfs.NewMem()
 		o := testOptions(fs)
-		db, err := Create("db", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Create("db", o))(t)
 		for i := range 2 {
 			update(t, db, "main", map[string]string{"a/k": fmt.Sprint(i)})
-			if err := db.Checkpoint(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Checkpoint(bg))
 		}
 		names := checkpointNames(t, db)
-		c, err := db.Lookup(bg, mustHead(t, db))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		newest, err := index.Open("db/checkpoints/"+names[1], &index.Options{FS: fs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(db.Lookup(bg, mustHead(t, db)))(t)
+		must.Do(t, db.Close())
+		newest := must.Get(index.Open("db/checkpoints/"+names[1], &index.Options{FS: fs}))(t)
 		setRecord(t, &DB{idx: newest}, index.SpacePage, c.Root.Name[:], []byte("damaged"))
-		if err := newest.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newest.Close())
 		want, problems := names[1], 1
 		if older {
 			want, problems = names[0], 0
@@ -444,9 +373,7 @@ func TestSalvageLooksIntoCheckpoints(t *testing.T) {
 		if got := checkReport(t, db, CheckOptions{}); got.Found != int64(problems) {
 			t.Errorf("older %v: %v", older, got.Problems)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 	}
 }
 
@@ -455,28 +382,18 @@ func TestSalvageLooksIntoCheckpoints(t *testing.T) {
 func TestSalvageOfWhatIsNewer(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	o := testOptions(mem)
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	update(t, db, "main", map[string]string{"old": payload("old")})
-	if err := db.Checkpoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Checkpoint(bg))
 	update(t, db, "main", map[string]string{"good": payload("good"), "bad": payload("bad")})
 	damageOf(t, db, mem, "main", "bad")
 	s := mustBegin(t, db)
 	set(t, s, map[string]string{"unsynced": payload("unsynced")})
-	v, err := s.lookup(bg, "unsynced")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.lookup(bg, "unsynced"))(t)
 	if _, _, err := db.packs.Locate(addressOf(v)); err != nil { // it is written
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	remove(t, mem, "db/index")
 	r, err := Salvage(bg, "db", SalvageOptions{Options: *o})
 	if err != nil || r.Found != 2 || r.Damaged == 0 {
@@ -498,10 +415,7 @@ func TestSalvageAfterGC(t *testing.T) {
 	fs := vfs.NewMem()
 	o := testOptions(fs)
 	o.PackBytes = 64 << 10
-	db, err := Create("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", o))(t)
 	values := map[string]string{}
 	for round := range 2 {
 		for i := range 20 {
@@ -538,13 +452,9 @@ func TestSalvagePowerCut(t *testing.T) {
 	remove(t, mem, indexFiles(t, mem, "MANIFEST")...)
 	// A checkpoint that is newer, and no good.
 	const newer = "ffffffffffffff00-00000000"
-	if err := mem.MkdirAll("db/checkpoints/"+newer, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mem.MkdirAll("db/checkpoints/"+newer, 0o755))
 	writeFile(t, mem, "db/checkpoints/"+newer+"/FORMAT", []byte(readFile(t, mem, "db/index/FORMAT")))
-	if err := index.SyncDir(mem, "db/index"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, index.SyncDir(mem, "db/index"))
 	mem = all(mem)
 	var images []*vfs.MemFS
 	n := 0
@@ -564,9 +474,7 @@ func TestSalvagePowerCut(t *testing.T) {
 		return nil
 	}))
 	o.Policy = toyPolicy{}
-	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	images = append(images, mem.CrashClone(vfs.CrashCloneCfg{}))
 	step := 1
 	if testing.Short() || raceEnabled {
@@ -580,9 +488,7 @@ func TestSalvagePowerCut(t *testing.T) {
 		switch {
 		case err == nil:
 			done++
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 		case i == len(images)-1:
 			t.Fatalf("after a salvage: %v", err)
 		case errors.Is(err, ErrIndexLost):
@@ -622,10 +528,7 @@ func TestSalvageRefuses(t *testing.T) {
 	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); !errors.Is(err, ErrSound) {
 		t.Errorf("a sound one: %v", err)
 	}
-	db, err := Open("db", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", o))(t)
 	if _, err := Salvage(bg, "db", SalvageOptions{Options: *o}); err == nil || errors.Is(err, ErrSound) {
 		t.Errorf("an open one: %v", err)
 	}

@@ -10,14 +10,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func forkOf(t *testing.T, s *Session) *Session {
 	t.Helper()
-	f, err := s.Fork(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(s.Fork(bg))(t)
 	return f
 }
 
@@ -25,10 +23,7 @@ func forkOf(t *testing.T, s *Session) *Session {
 func TestFork(t *testing.T) {
 	db := openTest(t, nil)
 	say(t, db, "", "base", setAll("base", "0", "gone", "0"))
-	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, ""))(t)
 	set(t, s, map[string]string{"mine": "1", "twice": "1"})
 	a, b := forkOf(t, s), forkOf(t, s)
 	set(t, s, map[string]string{"twice": "2", "gone": ""})
@@ -40,20 +35,14 @@ func TestFork(t *testing.T) {
 	}
 	// What others commit in between, and a collection, change nothing.
 	say(t, db, "", "other", setAll("other", "1"))
-	if _, err := db.GC(bg, GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.GC(bg, GCOptions{}))(t)
 	for _, f := range []*Session{a, b} {
-		if err := s.Join(bg, f, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Join(bg, f, nil))
 		if !f.Ended() {
 			t.Error("the fork goes on")
 		}
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	want = map[string]string{"base": "1", "mine": "1", "twice": "2", "a": "1", "b": "1", "other": "1"}
 	if got := at(t, db, ""); !maps.Equal(got, want) {
 		t.Errorf("main holds %v, want %v", got, want)
@@ -68,9 +57,7 @@ func TestForkConflict(t *testing.T) {
 	db := openTest(t, nil)
 	for _, choose := range [][]PathChoice{nil, {{Path: "k", Choice: Theirs}}} {
 		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		set(t, s, map[string]string{"k": "0"})
 		f := forkOf(t, s)
 		set(t, s, map[string]string{"k": "1"})
@@ -85,9 +72,7 @@ func TestForkConflict(t *testing.T) {
 		case choose == nil && (f.Ended() || !maps.Equal(contents(t, s), map[string]string{"k": "1"})):
 			t.Error("the conflict has changed something")
 		}
-		if err := errors.Join(f.Abort(), s.Abort()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(f.Abort(), s.Abort()))
 	}
 }
 
@@ -96,30 +81,20 @@ func TestForkConflict(t *testing.T) {
 func TestForkAlone(t *testing.T) {
 	db := openTest(t, nil)
 	s, err := db.Begin(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Guard(bg, "read"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, s.Guard(bg, "read"))
 	set(t, s, map[string]string{"k": "1"})
 	f := forkOf(t, s)
 	set(t, f, map[string]string{"f": "1"})
 	if err := s.Join(bg, s, nil); err == nil {
 		t.Error("a session was joined with itself")
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 	if _, err := s.Fork(bg); !errors.Is(err, ErrSessionClosed) {
 		t.Errorf("fork of a session that has ended: %v", err)
 	}
-	if err := f.Detach(bg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.GC(bg, GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Detach(bg))
+	must.Get(db.GC(bg, GCOptions{}))(t)
 	mustBeSound(t, db)
 	if f, err = db.Resume(bg, f.ID()); err != nil {
 		t.Fatal(err)
@@ -130,9 +105,7 @@ func TestForkAlone(t *testing.T) {
 	if got := contents(t, f); !maps.Equal(got, map[string]string{"k": "1", "f": "1"}) {
 		t.Errorf("the fork holds %v", got)
 	}
-	if _, err := f.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Commit(bg, CommitOptions{}))(t)
 	if got := at(t, db, ""); !maps.Equal(got, map[string]string{"f": "1"}) {
 		t.Errorf("main holds %v", got)
 	}
@@ -157,10 +130,7 @@ func TestForkCommits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			db := openTest(t, nil)
 			say(t, db, "", "base", setAll("base", "0"))
-			s, err := db.Begin(bg, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(db.Begin(bg, ""))(t)
 			set(t, s, map[string]string{"k": "1"})
 			f := forkOf(t, s)
 			set(t, s, c.parent)
@@ -198,9 +168,7 @@ func TestRefresh(t *testing.T) {
 	}{{Refuse, ""}, {Ours, "branch"}, {Theirs, "session"}} {
 		db := openTest(t, nil)
 		s, err := db.Begin(bg, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		set(t, s, map[string]string{"k": "session"})
 		head := say(t, db, "", "branch", setAll("k", "branch"))
 		err = s.Refresh(bg, []PathChoice{{Choice: c.choice}})
@@ -212,9 +180,7 @@ func TestRefresh(t *testing.T) {
 		case err != nil || s.Base() != head || contents(t, s)["k"] != c.want:
 			t.Errorf("%v: %v, base %v, %v", c.choice, err, s.Base(), contents(t, s))
 		}
-		if err := s.Abort(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Abort())
 	}
 }
 
@@ -240,30 +206,18 @@ func TestJoinIsKilled(t *testing.T) {
 	})))
 	db := openTest(t, o)
 	s := mustBegin(t, db)
-	if err := s.Log(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Log(bg))
 	set(t, s, map[string]string{"s": "1"})
 	f := forkOf(t, s)
-	if err := f.Log(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Log(bg))
 	set(t, f, map[string]string{"f": "1"})
 	join(true)
-	if err := s.Join(bg, f, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Join(bg, f, nil))
 	join(false)
 	before, after := 0, 0
 	for i, image := range append(images, mem.CrashClone(killed)) {
-		db, err := Open("db", testOptions(image))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := db.Resume(bg, s.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Open("db", testOptions(image)))(t)
+		s := must.Get(db.Resume(bg, s.ID()))(t)
 		_, joined := contents(t, s)["f"]
 		f, err := db.Resume(bg, f.ID())
 		if joined != errors.Is(err, ErrNoRef) {
@@ -277,9 +231,7 @@ func TestJoinIsKilled(t *testing.T) {
 		} else {
 			after++
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 	}
 	if before == 0 || after == 0 {
 		t.Errorf("%d images from before, %d from after", before, after)

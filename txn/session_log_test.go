@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -26,10 +27,7 @@ import (
 func killed(t *testing.T, mem *vfs.MemFS, percent int) *DB {
 	t.Helper()
 	fs := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))})
-	db, err := Open("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open("db", testOptions(fs)))(t)
 	return db
 }
 
@@ -48,9 +46,7 @@ func logged(t *testing.T, db *DB) *Session {
 	if err == nil {
 		err = s.Log(bg)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -99,9 +95,7 @@ func TestLogAfterKill(t *testing.T) {
 			say(t, db, "", "base", setAll("base", "0", "gone", "0"))
 			s := logged(t, db)
 			if saved {
-				if err := s.Savepoint(bg); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Savepoint(bg))
 			}
 			for _, step := range loggedSteps(t, db) {
 				if err := step.do(s); err != nil {
@@ -109,9 +103,7 @@ func TestLogAfterKill(t *testing.T) {
 				}
 				wantTakenUp(t, step.name, mem, s)
 			}
-			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Commit(bg, CommitOptions{}))(t)
 			if names, err := mem.List("db/sessions"); err != nil || len(names) > 0 {
 				t.Errorf("left after the commit: %q, %v", names, err)
 			}
@@ -150,15 +142,10 @@ func rawContents(t *testing.T, s *Session) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for v, err := range s.Values(bg, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all[v.Key] = fmt.Sprint(v)
 		if v.Kind != "virtual" {
-			b, err := kv.Get(bg, s, v.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(kv.Get(bg, s, v.Key))(t)
 			all[v.Key] = string(b)
 		}
 	}
@@ -187,30 +174,20 @@ func TestLogOfEndedSession(t *testing.T) {
 				db := openTest(t, testOptions(mem))
 				s := logged(t, db)
 				if saved {
-					if err := s.Savepoint(bg); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.Savepoint(bg))
 				}
 				set(t, s, map[string]string{"k": strings.Repeat("1", 2000)})
-				if err := end(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, end(s))
 				db = killed(t, mem, 100)
 				defer closeChecked(t, db)
-				list, err := db.Sessions(bg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				list := must.Get(db.Sessions(bg))(t)
 				if name != "close" || !saved {
 					if len(list) > 0 {
 						t.Errorf("the session is there: %v", list)
 					}
 					return
 				}
-				again, err := db.Resume(bg, s.ID())
-				if err != nil {
-					t.Fatal(err)
-				}
+				again := must.Get(db.Resume(bg, s.ID()))(t)
 				if got := contents(t, again); len(got) > 0 {
 					t.Errorf("the session holds %v", got)
 				}
@@ -230,9 +207,7 @@ func TestLogAfterPowerLoss(t *testing.T) {
 	for i := range 12 {
 		set(t, s, map[string]string{"k": strings.Repeat(fmt.Sprint(i), 1+i%3*1500), fmt.Sprint("n", i): "1"})
 		if i == 3 {
-			if err := s.Savepoint(bg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Savepoint(bg))
 			clear(states)
 		}
 		states[note(s)] = true
@@ -241,10 +216,7 @@ func TestLogAfterPowerLoss(t *testing.T) {
 		}
 		for percent := range 10 {
 			db := killed(t, mem, 10*percent)
-			again, err := db.Resume(bg, s.ID())
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := must.Get(db.Resume(bg, s.ID()))(t)
 			if got := note(again); !states[got] && !between(contents(t, again), i) {
 				t.Errorf("step %d, %d %%: %s", i, 10*percent, got)
 			}
@@ -317,10 +289,7 @@ func TestLogIsAppliedLater(t *testing.T) {
 		}
 		return nil
 	}))
-	db, err := Open("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db = must.Get(Open("db", testOptions(fs)))(t)
 	defer closeChecked(t, db)
 	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, pack.ErrFull) && !errors.Is(err, ErrLost) {
 		t.Errorf("resume: %v", err)
@@ -329,10 +298,7 @@ func TestLogIsAppliedLater(t *testing.T) {
 		t.Error("a collection does not know what the log names")
 	}
 	full = false
-	again, err := db.Resume(bg, s.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(db.Resume(bg, s.ID()))(t)
 	if got := contents(t, again)["k"]; got != want {
 		t.Errorf("the session holds %d bytes", len(got))
 	}
@@ -360,10 +326,7 @@ func TestLogAfterFailedIndex(t *testing.T) {
 		}
 		return nil
 	}))
-	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	s := logged(t, db)
 	set(t, s, map[string]string{"a": "1"})
 	fail = true
@@ -400,17 +363,10 @@ func TestCommittedLogAfterPowerLoss(t *testing.T) {
 		func() (vfs.File, error) { return mem.OpenDir("db/sessions") },
 		func() (vfs.File, error) { return mem.OpenDir("db") },
 	} {
-		f, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(open())(t)
+		must.Do(t, errors.Join(f.Sync(), f.Close()))
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	left := killed(t, mem, 0)
 	defer closeChecked(t, left)
 	if list, err := left.Sessions(bg); err != nil || len(list) > 0 {
@@ -430,16 +386,11 @@ func TestEndedLogs(t *testing.T) {
 	for i := range sessions {
 		s := logged(t, db)
 		set(t, s, map[string]string{"k": fmt.Sprint(i)})
-		f, err := mem.OpenDir("db/sessions")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(mem.OpenDir("db/sessions"))(t)
 		if err := errors.Join(f.Sync(), f.Close()); err != nil { // the log is there for good
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
 		if _, err := db.BeginAgain(bg, s.ID(), "", s.Base()); !errors.Is(err, ErrSessionBusy) {
 			t.Errorf("a session that was committed begins again: %v", err)
 		}
@@ -474,9 +425,7 @@ func TestLogCannotBeRemoved(t *testing.T) {
 		return nil
 	}))
 	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := logged(t, db)
 	set(t, s, map[string]string{"k": "1"})
 	if err := s.Abort(); !errors.Is(err, syscall.EIO) {
@@ -489,17 +438,10 @@ func TestLogCannotBeRemoved(t *testing.T) {
 
 	s = logged(t, db)
 	id := s.ID()
-	if err := errors.Join(s.Abort(), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	f, err := mem.Create("db/sessions/"+id.String()+logSuffix, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Abort(), db.Close()))
+	f := must.Get(mem.Create("db/sessions/"+id.String()+logSuffix, vfs.WriteCategoryUnspecified))(t)
 	_, err = f.Write([]byte(strings.Replace(catalog.LogHeader, "1", "2", 1)))
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
 	if db, err = Open("db", testOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +475,5 @@ func TestEqualWritesAreUse(t *testing.T) {
 			t.Errorf("write %d is no use", i)
 		}
 	}
-	if err := s.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Abort())
 }

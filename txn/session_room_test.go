@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -57,9 +58,7 @@ func TestFailedSetIsNotCommitted(t *testing.T) {
 					}
 				}
 			}
-			if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Commit(bg, CommitOptions{}))(t)
 			if got := at(t, db, "main"); !maps.Equal(got, want) || failed == 0 {
 				t.Errorf("%d keys, want %d; %d failed", len(got), len(want), failed)
 			}

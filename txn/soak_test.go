@@ -2,6 +2,7 @@ package txn
 
 import (
 	"flag"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,16 +85,10 @@ func soak(t *testing.T, fn soakHistory) {
 // soakKinds is how many tests of this package share the time: those that run.
 func soakKinds(t *testing.T) (n int) {
 	t.Helper()
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*_test.go"))(t)
 	runs := regexp.MustCompile(flag.Lookup("test.run").Value.String())
 	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(t)
 		for _, name := range regexp.MustCompile(`(?m)^func (TestSoak\w*)`).FindAllSubmatch(b, -1) {
 			if runs.Match(name[1]) {
 				n++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // carrying is a way to bring the versions of the database "src" to "copy", for
@@ -42,14 +43,10 @@ func withCopy(fs vfs.FS, fn func(db *DB) error) error {
 func carryings() []carrying {
 	nothing := func(*testing.T, *DB) {}
 	cloned := func(t *testing.T, src *DB) {
-		if _, err := src.Clone(bg, "copy", TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(src.Clone(bg, "copy", TransferOptions{}))(t)
 	}
 	backedUp := func(t *testing.T, src *DB) {
-		if _, err := src.Backup(bg, "copy", TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(src.Backup(bg, "copy", TransferOptions{}))(t)
 	}
 	clone := func(o TransferOptions) func(fs vfs.FS) error {
 		return func(fs vfs.FS) error {
@@ -90,9 +87,7 @@ func carryings() []carrying {
 			})
 		}},
 		{"restore", func(t *testing.T, src *DB) {
-			if _, err := src.Backup(bg, "saved", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(src.Backup(bg, "saved", TransferOptions{}))(t)
 		}, func(fs vfs.FS) error {
 			_, err := Restore(bg, "saved", "copy", testOptions(fs), TransferOptions{})
 			return err
@@ -114,14 +109,9 @@ type carried struct {
 func (c carrying) prepare(t *testing.T) *carried {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
-	src, err := Create("src", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(Create("src", testOptions(mem)))(t)
 	grow(t, src, 4, 0)
-	if err := src.CreateBranch(bg, "side", mustHead(t, src)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, src.CreateBranch(bg, "side", mustHead(t, src)))
 	out := &carried{carrying: c, old: mustHead(t, src)}
 	if c.name == "restore" {
 		grow(t, src, 3, 4)
@@ -132,9 +122,7 @@ func (c carrying) prepare(t *testing.T) *carried {
 	}
 	update(t, src, "side", map[string]string{"side": big("side", 70_000)})
 	out.new, out.want = mustHead(t, src), at(t, src, "main")
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, src.Close())
 	out.image = all(mem)
 	return out
 }
@@ -190,10 +178,7 @@ func (c *carried) again(t *testing.T, mem *vfs.MemFS) {
 	if !c.look(t, mem) {
 		t.Fatal("the next run did not complete it")
 	}
-	src, err := Open("src", testOptions(mem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(Open("src", testOptions(mem)))(t)
 	closeChecked(t, src)
 }
 

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"path/filepath"
 	"testing"
 )
@@ -26,18 +27,12 @@ func BenchmarkPush(b *testing.B) {
 		b.Fatal(err)
 	}
 	to, err := Open(dir, &db.opts)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer to.Close()
 	for n := 0; b.Loop(); n++ {
 		s, err := db.Begin(bg, "main")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Set(bg, fmt.Sprintf("x/c/%d", n*7919%100_000), []byte(big(fmt.Sprint("p", n), 1<<10))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
+		must.Do(b, s.Set(bg, fmt.Sprintf("x/c/%d", n*7919%100_000), []byte(big(fmt.Sprint("p", n), 1<<10))))
 		if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 			b.Fatal(err)
 		}
@@ -50,22 +45,12 @@ func BenchmarkPush(b *testing.B) {
 
 func benchSource(b *testing.B) *DB {
 	b.Helper()
-	db, err := Create(filepath.Join(b.TempDir(), "db"), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := must.Get(Create(filepath.Join(b.TempDir(), "db"), nil))(b)
 	b.Cleanup(func() { _ = db.Close() })
-	s, err := db.Begin(bg, "main")
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(db.Begin(bg, "main"))(b)
 	for i := range 100_000 {
-		if err := s.Set(bg, fmt.Sprintf("x/c/%d", i), []byte(big(fmt.Sprint(i), 1<<10))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Set(bg, fmt.Sprintf("x/c/%d", i), []byte(big(fmt.Sprint(i), 1<<10))))
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(b)
 	return db
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // After a power cut at any write, the destination of a transfer is what it was or
@@ -103,10 +104,7 @@ func TestTransferIsTakenUpAgain(t *testing.T) {
 	if _, err := Open("copy", testOptions(fs)); !errors.Is(err, ErrNotDatabase) {
 		t.Fatalf("half a clone opens: %v", err)
 	}
-	next, err := db.Clone(bg, "copy", TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	if next.PresentBytes == 0 || next.PresentBytes < r.PayloadBytes-size-8192 || next.PayloadBytes+next.PresentBytes < values*size ||
 		next.PayloadBytes+next.PresentBytes > values*(size+8192) {
 		t.Errorf("first %+v, then %+v", *r, *next)
@@ -116,10 +114,7 @@ func TestTransferIsTakenUpAgain(t *testing.T) {
 
 func openPlain(t *testing.T, fs vfs.FS, dir string) *DB {
 	t.Helper()
-	db, err := Open(dir, testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(dir, testOptions(fs)))(t)
 	return db
 }
 
@@ -140,9 +135,7 @@ func transferBesideWriters(t *testing.T, source func(*DB) *DB) {
 	o.Now = nil
 	db := openTest(t, o)
 	grow(t, db, 5, 0)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
 	from := source(db)
 	var working sync.WaitGroup
@@ -174,18 +167,12 @@ func transferBesideWriters(t *testing.T, source func(*DB) *DB) {
 			stop.Store(true)
 			working.Wait()
 		}
-		if _, err := from.Backup(bg, "backup", TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := from.Push(bg, to, TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(from.Backup(bg, "backup", TransferOptions{}))(t)
+		must.Get(from.Push(bg, to, TransferOptions{}))(t)
 		looksLikeAVersion(t, to)
 		if n%4 == 0 {
 			dir := fmt.Sprint("clone", n)
-			if _, err := from.Clone(bg, dir, TransferOptions{Depth: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(from.Clone(bg, dir, TransferOptions{Depth: 1}))(t)
 			c := openPlain(t, fs, dir)
 			looksLikeAVersion(t, c)
 			closeChecked(t, c)

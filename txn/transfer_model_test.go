@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/history"
 )
@@ -68,15 +69,11 @@ func (x *exchangeModel) step() {
 	case n < 14 && len(x.dbs) < 4:
 		x.copies++
 		dir := fmt.Sprint("clone", x.copies)
-		if _, err := db.Clone(bg, dir, TransferOptions{Depth: x.rng.IntN(4)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Clone(bg, dir, TransferOptions{Depth: x.rng.IntN(4)}))(t)
 		x.dbs = append(x.dbs, openPlain(t, x.fs, dir))
 	case n < 16:
 		dir := "backup of " + db.Dir()
-		if _, err := db.Backup(bg, dir, TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Backup(bg, dir, TransferOptions{}))(t)
 		b := openPlain(t, x.fs, dir)
 		sameVersions(t, db, b)
 		x.check(b)
@@ -88,19 +85,14 @@ func (x *exchangeModel) step() {
 		}
 	case n < 19:
 		head := mustHead(t, db)
-		c, err := db.Lookup(bg, head)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(db.Lookup(bg, head))(t)
 		if len(c.Parents) > 0 {
 			if _, err := db.Reset(bg, "main", c.Parents[0]); err != nil && !errors.Is(err, ErrExpired) {
 				t.Fatal(err)
 			}
 		}
 	default:
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Close())
 		for i := range x.dbs {
 			if x.dbs[i] == db {
 				x.dbs[i] = openPlain(t, x.fs, db.Dir())

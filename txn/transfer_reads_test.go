@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -23,16 +24,10 @@ func writeMany(t *testing.T, db *DB, seed string, from, to int) {
 	t.Helper()
 	s := mustBegin(t, db)
 	for i := from; i < to; i++ {
-		if err := s.Set(bg, readsKey(i), []byte(big(fmt.Sprint(seed, i), 600+i%50))); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Set(bg, fmt.Sprintf("small/%04d", i), []byte(fmt.Sprint(seed, i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, readsKey(i), []byte(big(fmt.Sprint(seed, i), 600+i%50))))
+		must.Do(t, s.Set(bg, fmt.Sprintf("small/%04d", i), []byte(fmt.Sprint(seed, i))))
 	}
-	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, CommitOptions{}))(t)
 }
 
 // twoVersions returns a function that opens a database of two versions, each time
@@ -40,24 +35,16 @@ func writeMany(t *testing.T, db *DB, seed string, from, to int) {
 func twoVersions(t *testing.T) func(*testing.T, *Options) *DB {
 	t.Helper()
 	made := vfs.NewMem()
-	db, err := Create("db", testOptions(made))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(made)))(t)
 	writeMany(t, db, "v", 0, readsKeys)
 	writeMany(t, db, "w", 0, 150)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	return func(t *testing.T, o *Options) *DB {
 		t.Helper()
 		if ok, err := vfs.Clone(made, o.FS, "db", "db"); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		db, err := Open("db", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(Open("db", o))(t)
 		return db
 	}
 }
@@ -190,10 +177,7 @@ func exchanged(f func(db, to *DB) (*TransferReport, error)) func(*DB, vfs.FS) er
 // soundDir fails unless all payloads of a closed database are there.
 func soundDir(t *testing.T, fs vfs.FS, dir string) {
 	t.Helper()
-	db, err := Open(dir, &Options{FS: fs, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(dir, &Options{FS: fs, ReadOnly: true}))(t)
 	defer db.Close()
 	if r := checkReport(t, db, CheckOptions{Payloads: true}); r.Found > 0 {
 		t.Fatalf("%s: %d problems, the first: %v", dir, r.Found, r.Problems[0])
@@ -209,9 +193,7 @@ func TestTransfersAfterReads(t *testing.T) {
 	open := twoVersions(t)
 	db := open(t, testOptions(vfs.NewMem()))
 	want := at(t, db, MainBranch)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	for reads, read := range kindsOfReads {
 		for name, copyTo := range kindsOfTransfers {
 			t.Run(name+" after "+reads, func(t *testing.T) {
@@ -219,22 +201,13 @@ func TestTransfersAfterReads(t *testing.T) {
 				db := open(t, testOptions(fs))
 				defer db.Close()
 				s, err := db.At(bg, MainBranch)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				err = read(db, s)
 				s.Close()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := copyTo(db, fs); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
+				must.Do(t, copyTo(db, fs))
 				soundDir(t, fs, "copy")
-				to, err := Open("copy", testOptions(fs))
-				if err != nil {
-					t.Fatal(err)
-				}
+				to := must.Get(Open("copy", testOptions(fs)))(t)
 				defer to.Close()
 				if !maps.Equal(want, at(t, to, MainBranch)) {
 					t.Error("the copy reads differently")
@@ -257,12 +230,8 @@ func TestCollectionAfterReads(t *testing.T) {
 			fs := vfs.NewMem()
 			db := open(t, testOptions(fs))
 			old, err := db.At(bg, MainBranch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := read(db, old); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Do(t, read(db, old))
 			writeMany(t, db, "x", 100, readsKeys)
 			if err := db.Close(); err != nil { // caches are empty again
 				t.Fatal(err)
@@ -273,9 +242,7 @@ func TestCollectionAfterReads(t *testing.T) {
 			if old, err = db.At(bg, "main~1"); err != nil {
 				t.Fatal(err)
 			}
-			if err := read(db, old); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, read(db, old))
 			mustExpire(t, db, ExpireOptions{Keep: 1})
 			if r := mustGC(t, db); r.DeletedPages == 0 {
 				t.Fatalf("nothing was collected: %+v", *r)
@@ -291,9 +258,7 @@ func TestCollectionAfterReads(t *testing.T) {
 			}
 			old.Close()
 			mustGC(t, db)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 			soundDir(t, fs, "db")
 		})
 	}
@@ -365,10 +330,7 @@ func TestVerifyDoesNotTrustWhatWasCopied(t *testing.T) {
 					return
 				}
 				soundDir(t, fs, "copy")
-				to, err := Open("copy", testOptions(fs))
-				if err != nil {
-					t.Fatal(err)
-				}
+				to := must.Get(Open("copy", testOptions(fs)))(t)
 				defer to.Close()
 				if n := len(at(t, to, MainBranch)); n != 0 {
 					t.Errorf("%d values arrived", n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -20,10 +21,7 @@ func big(seed string, n int) string { return strings.Repeat(seed+"|", n/(len(see
 // openCopy opens a copy, which is checked when the test ends.
 func openCopy(t *testing.T, fs vfs.FS, dir string) *DB {
 	t.Helper()
-	db, err := Open(dir, testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(dir, testOptions(fs)))(t)
 	t.Cleanup(func() { closeChecked(t, db) })
 	return db
 }
@@ -39,13 +37,8 @@ func sameVersions(t *testing.T, a, b *DB) {
 	}
 	for _, r := range a.heads.list("") {
 		for c, err := range a.Log(bg, r.Commit) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			gone, err := a.Expired(bg, c.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			gone := must.Get(a.Expired(bg, c.ID))(t)
 			if gone2, err := b.Expired(bg, c.ID); err != nil || gone2 != gone {
 				t.Fatalf("commit %v: expired %v, in the copy %v, %v", c.ID, gone, gone2, err)
 			}
@@ -74,19 +67,12 @@ func TestCloneHasTheSameVersions(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 10, 0)
-	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", mustHead(t, db)))
+	must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
 	update(t, db, "side", map[string]string{"s": big("side", 70_000), "a/c/3": ""})
 	grow(t, db, 5, 10)
 
-	r, err := db.Clone(bg, "copy", TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
 	sameVersions(t, db, to)
 	if r.Commits != 17 || r.Records != 0 || r.Verified != 16 || len(r.Moves) != 3 {
@@ -110,19 +96,13 @@ func TestShallowAndSingleBranchClone(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 4, 0)
-	if err := db.CreateTag(bg, "old", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "old", mustHead(t, db)))
 	grow(t, db, 6, 4)
-	if err := db.CreateBranch(bg, "side", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
 	update(t, db, "side", map[string]string{"s": big("side", 90_000)})
 
 	r, err := db.Clone(bg, "shallow", TransferOptions{Branch: "main", Depth: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r.Commits != 2 || r.Records != 9 || r.PayloadBytes > 8*5000 {
 		t.Errorf("report %+v", *r)
 	}
@@ -151,9 +131,7 @@ func TestShallowAndSingleBranchClone(t *testing.T) {
 		t.Error("heads differ")
 	}
 	// A tag of a version that was below the depth brings it.
-	if err := db.CreateBranch(bg, "deep", mustResolve(t, db, "old")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "deep", mustResolve(t, db, "old")))
 	if r, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "deep"}}}); err != nil || r.Commits != 1 {
 		t.Fatalf("push of an expired version: %+v, %v", r, err)
 	}
@@ -167,9 +145,7 @@ func TestDeepenAShallowCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 10, 0)
-	if _, err := db.Clone(bg, "shallow", TransferOptions{Depth: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "shallow", TransferOptions{Depth: 2}))(t)
 	to := openCopy(t, fs, "shallow")
 	has := func(n int) {
 		t.Helper()
@@ -204,14 +180,10 @@ func TestDeepenAShallowCopy(t *testing.T) {
 	has(11)
 	pull(TransferOptions{Unshallow: true}, 0)
 	// A copy of a shallow copy is shallow too, and knows what expired from what was not copied.
-	if _, err := db.Clone(bg, "second", TransferOptions{Depth: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "second", TransferOptions{Depth: 4}))(t)
 	from := openCopy(t, fs, "second")
 	mustExpire(t, from, ExpireOptions{Keep: 2})
-	if _, err := from.Clone(bg, "third", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(from.Clone(bg, "third", TransferOptions{}))(t)
 	to = openCopy(t, fs, "third")
 	for rev, shallow := range map[string]bool{"main~3": false, "main~4": true} {
 		if _, err := to.Resolve(bg, rev); !errors.Is(err, ErrExpired) || errors.Is(err, ErrShallow) != shallow {
@@ -224,15 +196,11 @@ func TestPushIsFastForward(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 3, 0)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
 	grow(t, db, 1, 3)
 	r, err := db.Push(bg, to, TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r.Commits != 1 || r.PayloadBytes < 3000 || r.PayloadBytes > 3200 || r.Pages > 6 || len(r.Moves) != 1 {
 		t.Errorf("one version: %+v", *r)
 	}
@@ -278,22 +246,16 @@ func TestPushFillsWhatWasReclaimed(t *testing.T) {
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 30, 0)
 	kept := mustHead(t, db)
-	if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 	to := openCopy(t, fs, "copy")
 	for _, step := range []int{29, 15} {
-		if _, err := db.Reset(bg, "main", mustResolve(t, db, fmt.Sprintf("%v~%d", kept, step))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Reset(bg, "main", mustResolve(t, db, fmt.Sprintf("%v~%d", kept, step))))(t)
 		mustExpire(t, db, ExpireOptions{Keep: 1})
 		gc := mustGC(t, db)
 		if gc.DeletedPages == 0 || gc.Rewritten+gc.Removed == 0 {
 			t.Fatalf("nothing was collected: %+v", *gc)
 		}
-		if _, err := to.Push(bg, db, TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(to.Push(bg, db, TransferOptions{}))(t)
 		if got, want := at(t, db, "main"), at(t, to, "main"); !maps.Equal(got, want) {
 			t.Fatal("versions differ")
 		}
@@ -301,15 +263,9 @@ func TestPushFillsWhatWasReclaimed(t *testing.T) {
 		if step == 29 {
 			// All of the history again, for the second round.
 			for i := range 29 {
-				if err := to.CreateBranch(bg, fmt.Sprint("b", i), mustResolve(t, to, fmt.Sprintf("main~%d", i))); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := to.Push(bg, db, TransferOptions{Refs: []RefSpec{{From: fmt.Sprint("b", i)}}}); err != nil {
-					t.Fatal(err)
-				}
-				if err := db.DeleteBranch(bg, fmt.Sprint("b", i)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, to.CreateBranch(bg, fmt.Sprint("b", i), mustResolve(t, to, fmt.Sprintf("main~%d", i))))
+				must.Get(to.Push(bg, db, TransferOptions{Refs: []RefSpec{{From: fmt.Sprint("b", i)}}}))(t)
+				must.Do(t, db.DeleteBranch(bg, fmt.Sprint("b", i)))
 			}
 		}
 	}
@@ -319,27 +275,17 @@ func TestBackupIsIncremental(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	grow(t, db, 20, 0)
-	if err := db.CreateTag(bg, "v1", mustHead(t, db)); err != nil {
-		t.Fatal(err)
-	}
-	first, err := db.Backup(bg, "backup", TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateTag(bg, "v1", mustHead(t, db)))
+	first := must.Get(db.Backup(bg, "backup", TransferOptions{}))(t)
 	check := func() {
 		t.Helper()
-		b, err := Open("backup", testOptions(fs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Open("backup", testOptions(fs)))(t)
 		defer closeChecked(t, b)
 		sameVersions(t, db, b)
 		var logs [2]string
 		for i, d := range []*DB{db, b} {
 			for m, err := range d.Reflog(bg, "main") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				logs[i] += fmt.Sprintln(m)
 			}
 		}
@@ -353,13 +299,8 @@ func TestBackupIsIncremental(t *testing.T) {
 		t.Errorf("nothing new: %+v, %v", *again, err)
 	}
 	grow(t, db, 2, 20)
-	if err := db.DeleteTag(bg, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	next, err := db.Backup(bg, "backup", TransferOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteTag(bg, "v1"))
+	next := must.Get(db.Backup(bg, "backup", TransferOptions{}))(t)
 	if next.Commits != 2 || next.PayloadBytes >= first.PayloadBytes/5 || next.Pages > 12 {
 		t.Errorf("two versions: %+v after %+v", *next, *first)
 	}
@@ -371,9 +312,7 @@ func TestBackupIsIncremental(t *testing.T) {
 	}
 	check()
 
-	if _, err := Restore(bg, "backup", "restored", testOptions(fs), TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Restore(bg, "backup", "restored", testOptions(fs), TransferOptions{}))(t)
 	restored := openCopy(t, fs, "restored")
 	sameVersions(t, db, restored)
 	grow(t, restored, 2, 40)
@@ -396,9 +335,7 @@ func TestBackupLetsGoOfWhatItGot(t *testing.T) {
 	grow(t, db, 3, 0)
 	backup := func() *DB {
 		t.Helper()
-		if _, err := db.Backup(bg, "backup", TransferOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Backup(bg, "backup", TransferOptions{}))(t)
 		b := openPlain(t, fs, "backup")
 		sameVersions(t, db, b)
 		return b
@@ -423,20 +360,12 @@ func TestBackupLetsGoOfWhatItGot(t *testing.T) {
 // Damage in the source is found and is not carried on.
 func TestTransferRefusesDamage(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := Create("db", testOptions(fs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	defer db.Close()
 	update(t, db, "main", map[string]string{"k": big("k", 100_000)})
 	names, _ := fs.List("db/packs")
-	f, err := fs.OpenReadWrite("db/packs/"+names[0], vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt([]byte("damage"), 50_000); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fs.OpenReadWrite("db/packs/"+names[0], vfs.WriteCategoryUnspecified))(t)
+	must.Get(f.WriteAt([]byte("damage"), 50_000))(t)
 	f.Close()
 	if _, err := db.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
 		t.Fatalf("clone: %v", err)
@@ -454,23 +383,16 @@ func TestTransferComparesHashes(t *testing.T) {
 		"page": func(t *testing.T, db *DB) {
 			c := update(t, db, "main", map[string]string{"plain/k": "1"})
 			dir, _, err := db.space.Dir(bg, c.Root, "plain/")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			setRecord(t, db, index.SpacePage, dir.Name[:], []byte("damaged"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewMem()
-			db, err := Create("db", testOptions(fs))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(Create("db", testOptions(fs)))(t)
 			defer db.Close()
 			grow(t, db, 3, 0)
-			if _, err := db.Clone(bg, "copy", TransferOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
 			to := openCopy(t, fs, "copy")
 			before := refsOf(to)
 			damage(t, db)

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"testing"
 )
@@ -12,9 +13,7 @@ func TestUndo(t *testing.T) {
 	first, _ := db.Head(bg, "")
 	update(t, db, "", map[string]string{"a": "2"})
 	second, _ := db.Head(bg, "")
-	if err := errors.Join(db.CreateBranch(bg, "side", first), db.CreateTag(bg, "v1", first)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(db.CreateBranch(bg, "side", first), db.CreateTag(bg, "v1", first)))
 	undo := func(branch string, want CommitID) {
 		t.Helper()
 		m, err := db.UndoBranch(bg, branch)
@@ -27,22 +26,16 @@ func TestUndo(t *testing.T) {
 	}
 	undo("", first)
 	undo("", second)
-	if _, err := db.Reset(bg, "", first); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Reset(bg, "", first))(t)
 	undo("", second)
 	undo("side", CommitID{})
 	undo("side", first)
-	if err := db.DeleteBranch(bg, "side"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteBranch(bg, "side"))
 	undo("side", first)
 	if _, err := db.UndoBranch(bg, "never"); !errors.Is(err, ErrNoRef) {
 		t.Errorf("a branch that never was: %v", err)
 	}
-	if err := db.DeleteTag(bg, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.DeleteTag(bg, "v1"))
 	if got := at(t, db, "v1@{1}"); !maps.Equal(got, map[string]string{"a": "1"}) {
 		t.Errorf("a deleted tag by its reflog: %v", got)
 	}

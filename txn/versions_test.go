@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/txntest"
@@ -578,10 +579,7 @@ func TestSavedHistories(t *testing.T) {
 		t.Fatalf("no histories: %v", err)
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		options, steps, err := parseHistory(text)
 		if err == nil {
 			err = runHistory(options, steps)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/history"
 )
@@ -41,17 +42,11 @@ func TestWritten(t *testing.T) {
 				delete(now, key)
 			}
 		}
-		c, err := db.Lookup(bg, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(db.Lookup(bg, id))(t)
 		all = append(all, version{id, c.Time, maps.Clone(now)})
 	}
 	for n, head := range all {
-		snap, err := db.Snapshot(bg, head.id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snap := must.Get(db.Snapshot(bg, head.id))(t)
 		for _, key := range keys {
 			value, ok := head.values[key]
 			at, _, err := snap.Written(bg, key)
@@ -61,9 +56,7 @@ func TestWritten(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			i := n
 			for i >= 0 && !all[i].at.Equal(at) {
 				i--
@@ -72,9 +65,7 @@ func TestWritten(t *testing.T) {
 				t.Errorf("version %d, %s: %v is that of version %d", n, key, at, i)
 			}
 		}
-		if err := snap.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, snap.Close())
 	}
 }
 
@@ -87,10 +78,7 @@ func TestWrittenSteps(t *testing.T) {
 		ids = append(ids, say(t, db, "main", "m", setAll(fmt.Sprintf("k%d", i), "x")))
 	}
 	head := ids[commits-1]
-	c, err := db.Lookup(bg, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(db.Lookup(bg, head))(t)
 	steps := 0
 	v := *db.versions()
 	kept := v.Kept
@@ -126,27 +114,17 @@ func TestWrittenAfterExpiry(t *testing.T) {
 	}
 	written := func() time.Time {
 		t.Helper()
-		snap, err := db.Snapshot(bg, last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snap := must.Get(db.Snapshot(bg, last))(t)
 		defer snap.Close()
 		at, _, err := snap.Written(bg, "old")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return at
 	}
-	c, err := db.Lookup(bg, last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(db.Lookup(bg, last))(t)
 	if at := written(); !at.Before(c.Time) {
 		t.Errorf("%v", at)
 	}
-	if _, err := db.Expire(bg, ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
 	for range 2 {
 		if at := written(); !at.Equal(c.Time) {
 			t.Errorf("%v, want %v", at, c.Time)

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/file"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/internal/table"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -36,10 +37,7 @@ func variable(t *testing.T, texts ...string) dtype.Variable {
 		binary.LittleEndian.PutUint32(b[4*(i+1):], uint32(at))
 		b = append(b, s...)
 	}
-	v, err := dtype.OpenVariable(b, len(texts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(dtype.OpenVariable(b, len(texts)))(t)
 	return v
 }
 
@@ -49,10 +47,7 @@ func timeType(t *testing.T, span bool, unit string, scale int64) dtype.Type {
 	if span {
 		f = dtype.NewTimedelta
 	}
-	out, err := f(unit, scale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f(unit, scale))(t)
 	return out
 }
 
@@ -80,15 +75,9 @@ func columns(t *testing.T) (cols []table.Column, values []table.Values, want []s
 	add("days", timeType(t, false, "D", 1), fixed(le(8, 1, nat, 0)), "[86400000 (null) 0]")
 	add("us", timeType(t, false, "us", 10), fixed(le(8, 1, nat, 0)), "[10 (null) 0]")
 	add("span", timeType(t, true, "ns", 1), fixed(le(8, minus(3), nat, 0)), "[-3 (null) 0]")
-	utf32, err := dtype.NewFixedUTF32(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	utf32 := must.Get(dtype.NewFixedUTF32(2))(t)
 	add("utf32", utf32, fixed(le(4, 'é', 'x', 'y', 0, 0, 0)), "[éx y ]")
-	s5, err := dtype.NewFixedBytes(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s5 := must.Get(dtype.NewFixedBytes(2))(t)
 	add("bytes", s5, fixed([]byte("abc\x00\x00\x00")), "[ab c ]")
 	add("text", dtype.NewString(), table.Values{Variable: variable(t, "a", "", "ü")}, "[a  ü]")
 	add("words", dtype.Type{}, table.Values{Numbers: []int32{1, 0, 1}}, "[two one two]")
@@ -100,39 +89,24 @@ func columns(t *testing.T) (cols []table.Column, values []table.Values, want []s
 func written(t *testing.T, begin table.Format, cols []table.Column, values []table.Values, times int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := begin(&b, cols)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(begin(&b, cols))(t)
 	for range times {
-		if err := w.Write(3, values); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.(*writer).flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(3, values))
+		must.Do(t, w.(*writer).flush())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
 func TestIPC(t *testing.T) {
 	cols, values, want := columns(t)
-	r, err := ipc.NewFileReader(bytes.NewReader(written(t, IPC, cols, values, 2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(ipc.NewFileReader(bytes.NewReader(written(t, IPC, cols, values, 2))))(t)
 	defer r.Close()
 	if r.NumRecords() != 2 {
 		t.Fatalf("%d records", r.NumRecords())
 	}
 	for k := range 2 {
-		rec, err := r.Record(k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(r.Record(k))(t)
 		for i, c := range cols {
 			if text := shown(rec.Column(i)); text != want[i] {
 				t.Errorf("%s is %s, want %s", c.Name, text, want[i])
@@ -167,20 +141,14 @@ func shown(a arrow.Array) string {
 
 func TestParquet(t *testing.T) {
 	cols, values, want := columns(t)
-	r, err := file.NewParquetReader(bytes.NewReader(written(t, Parquet, cols, values, 2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(file.NewParquetReader(bytes.NewReader(written(t, Parquet, cols, values, 2))))(t)
 	defer r.Close()
 	if r.NumRowGroups() != 2 || r.NumRows() != 6 {
 		t.Fatalf("%d row groups, %d rows", r.NumRowGroups(), r.NumRows())
 	}
 	for k := range 2 {
 		for i, c := range cols {
-			col, err := r.RowGroup(k).Column(i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			col := must.Get(r.RowGroup(k).Column(i))(t)
 			text := batch(t, col)
 			if unsigned := map[string]string{"uint32": "[-1 0 7]", "uint64": "[-1 0 7]"}[c.Name]; text == unsigned {
 				continue // the physical type has a sign
@@ -239,9 +207,7 @@ func batch(t *testing.T, col file.ColumnChunkReader) string {
 			values = append(values, string(b))
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if col.Descriptor().MaxDefinitionLevel() == 0 {
 		return fmt.Sprint(values)
 	}
@@ -274,10 +240,7 @@ func TestRefuses(t *testing.T) {
 				t.Errorf("%v: %v", typ, err)
 			}
 		}
-		w, err := begin(io.Discard, []table.Column{{Name: "x", Type: timeType(t, false, "D", 1)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(begin(io.Discard, []table.Column{{Name: "x", Type: timeType(t, false, "D", 1)}}))(t)
 		if err := w.Write(1, []table.Values{{Fixed: le(8, 1<<60)}}); err == nil || !strings.Contains(err.Error(), "column x") {
 			t.Errorf("a time that does not fit: %v", err)
 		}
@@ -334,22 +297,12 @@ func TestRowGroupsAreBounded(t *testing.T) {
 		{1, table.Values{Variable: variable(t, strings.Repeat("x", 9<<20))}, dtype.NewString(), 10, 3},
 	} {
 		var b bytes.Buffer
-		w, err := Parquet(&b, []table.Column{{Name: "x", Type: c.typ}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(Parquet(&b, []table.Column{{Name: "x", Type: c.typ}}))(t)
 		for range c.times {
-			if err := w.Write(c.rows, []table.Values{c.value}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Write(c.rows, []table.Values{c.value}))
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		r, err := file.NewParquetReader(bytes.NewReader(b.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Close())
+		r := must.Get(file.NewParquetReader(bytes.NewReader(b.Bytes())))(t)
 		if r.NumRowGroups() != c.want || r.NumRows() != int64(c.rows*c.times) {
 			t.Errorf("%d row groups of %d rows, want %d", r.NumRowGroups(), r.NumRows(), c.want)
 		}

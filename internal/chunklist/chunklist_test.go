@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -65,9 +66,7 @@ func TestWalk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	empty := Array{Separator: '.', Counts: []int64{1 << 40, 0}}
-	if err := empty.Walk(t.Context(), kv.ListOptions{}, func([]byte, []int64) error { return errors.New("a key") }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, empty.Walk(t.Context(), kv.ListOptions{}, func([]byte, []int64) error { return errors.New("a key") }))
 	large := Array{Separator: '.', Counts: []int64{1 << 40}}
 	if err := large.Walk(ctx, kv.ListOptions{}, func([]byte, []int64) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -93,9 +92,7 @@ func TestMerge(t *testing.T) {
 	} {
 		var got []string
 		for key, err := range Merge(t.Context(), o, docs, same, []string{"a/", "a/5/", "b"}, same, keys) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if o.Has(key) {
 				got = append(got, key)
 			}

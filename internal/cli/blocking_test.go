@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // countedWriter counts the calls of Write.
@@ -26,13 +27,9 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 	var to countedWriter
 	w := &blockingWriter{blocking: blocking{ctx: t.Context()}, w: &to}
 	for range lines {
-		if _, err := w.Write([]byte("a line\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte("a line\n")))(t)
 	}
-	if err := w.flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.flush())
 	if to.String() != strings.Repeat("a line\n", lines) || to.calls > lines/100 {
 		t.Errorf("%d bytes in %d writes of %d lines", to.Len(), to.calls, lines)
 	}
@@ -49,9 +46,7 @@ func TestLineIsWrittenWithoutAnother(t *testing.T) {
 		return len(p), nil
 	})}
 	for range 2 {
-		if _, err := w.Write([]byte("listening\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte("listening\n")))(t)
 		if got := <-r; got != "listening\n" {
 			t.Errorf("%q", got)
 		}

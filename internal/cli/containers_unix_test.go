@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +20,7 @@ import (
 func container(t *testing.T, dir, setup string, args ...string) *exec.Cmd {
 	t.Helper()
 	tmp := filepath.Join(t.TempDir(), "tmp")
-	if err := os.Mkdir(tmp, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(tmp, 0o755))
 	script := fmt.Sprintf(`hostname "c$$" 2>/dev/null; mount --bind %q "$TMPDIR" && cd %q && %s exec "$@"`, tmp, dir, setup)
 	return exec.Command("unshare", append([]string{"-Urmpfu", "--mount-proc", "--kill-child", "sh", "-c", script, "sh"}, args...)...)
 }
@@ -35,9 +34,7 @@ func TestContainers(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	dir := t.TempDir()
 	db := filepath.Join(dir, "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
 	const readOnly = "mount --bind w.zdb w.zdb && mount -o remount,bind,ro w.zdb && "
 	run := func(setup string, args ...string) string {
 		t.Helper()
@@ -52,9 +49,7 @@ func TestContainers(t *testing.T) {
 	}
 	serve := func() *exec.Cmd {
 		c := container(t, dir, "", "zarrdb", "serve", "w.zdb", "--local", "--idle", "0s")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start())
 		t.Cleanup(func() {
 			_ = c.Process.Kill()
 			_ = c.Wait()
@@ -78,9 +73,7 @@ func TestContainers(t *testing.T) {
 		if run("", "zarrdb", "serve", "w.zdb", "--local"); t.Failed() {
 			return
 		}
-		if err := holder.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, holder.Process.Kill())
 		_ = holder.Wait()
 		if got := run(readOnly, "zarrdb", "get", "w.zdb", key); got != "value" {
 			t.Errorf("with a read-only mount alone: %q", got)
@@ -112,9 +105,7 @@ func awaitHolder(t *testing.T, db string) {
 func TestPlacesOfSockets(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(long, 0o700))
 	for name, c := range map[string]struct {
 		tmp    string
 		before func(socket string) error
@@ -130,29 +121,18 @@ func TestPlacesOfSockets(t *testing.T) {
 				c.tmp = t.TempDir()
 			}
 			db := filepath.Join(t.TempDir(), "w.zdb")
-			if _, err := runProcess("init", db); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(runProcess("init", db))(t)
 			t.Setenv("TMPDIR", c.tmp)
-			at, err := filepath.EvalSymlinks(db)
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(filepath.EvalSymlinks(db))(t)
 			folder := filepath.Join(c.tmp, fmt.Sprint("zarrdb-", os.Getuid()))
 			socket := filepath.Join(folder, fmt.Sprintf("%x", sha256.Sum256([]byte(at)))[:20])
 			if c.before != nil {
-				if err := os.Mkdir(folder, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.before(socket); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(folder, 0o700))
+				must.Do(t, c.before(socket))
 			}
 			holding(t, db)
 			if c.after != nil {
-				if err := c.after(socket); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.after(socket))
 			}
 			if out, err := runProcess("tag", db, "v1"); err != nil {
 				t.Errorf("%v: %s", err, out)
@@ -167,15 +147,11 @@ func TestPlacesOfSockets(t *testing.T) {
 // A server that finds no place for its socket ends, and says why.
 func TestNoPlaceForASocket(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("TMPDIR", "/nonexistent")
 	socket := filepath.Join(db, "index", "SOCKET")
-	if err := os.WriteFile(socket, []byte("foreign"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(socket, []byte("foreign"), 0o600))
 	if _, err := runProcess("serve", db, "--local"); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "SOCKET is not a socket; remove it") {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os"
 	"path"
@@ -32,37 +33,22 @@ type stored struct {
 // unpack writes an area of stores to a directory, and lists those of one array.
 func unpack(t *testing.T, area, to string) (list []stored) {
 	t.Helper()
-	r, err := zip.OpenReader(filepath.Join("..", "..", "zarr", "testdata", "stores", area+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(zip.OpenReader(filepath.Join("..", "..", "zarr", "testdata", "stores", area+".zip")))(t)
 	defer r.Close()
 	for _, f := range r.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
-		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(f.Open())(t)
+		b := must.Get(io.ReadAll(in))(t)
 		name := filepath.Join(to, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		must.Do(t, os.WriteFile(name, b, 0o666))
 		if path.Base(f.Name) != "expect.json" {
 			continue
 		}
 		s := stored{dir: filepath.Dir(name)}
-		if err := json.Unmarshal(b, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &s))
 		if s.Kind == "array" && !strings.HasSuffix(s.Store, ".zip") {
 			list = append(list, s)
 		}
@@ -113,9 +99,7 @@ func (s stored) check(t *testing.T) {
 			Shape    []int64 `json:"shape"`
 			DataType any     `json:"data_type"`
 		}
-		if err := json.Unmarshal([]byte(program(t, "info", target, "--json")), &info); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(program(t, "info", target, "--json")), &info))
 		if info.NodeType != "array" || !slices.Equal(info.Shape, s.Shape) || info.DataType == nil {
 			t.Errorf("%s: info %+v, want shape %v", target, info, s.Shape)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // objects starts a server like S3 whose object bkt/f has the given text, and which takes
@@ -22,12 +23,8 @@ import (
 func objects(t *testing.T, text, key string) (endpoint string) {
 	t.Helper()
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bkt"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backend.PutObject("bkt", "f", nil, strings.NewReader(text), int64(len(text)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, backend.CreateBucket("bkt"))
+	must.Get(backend.PutObject("bkt", "f", nil, strings.NewReader(text), int64(len(text)), nil))(t)
 	fake := gofakes3.New(backend).Server()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/") {
@@ -61,19 +58,12 @@ func TestReferencesOfCaller(t *testing.T) {
 	text := `{"version":1,"refs":{".zgroup":"{\"zarr_format\":2}","s3/.zarray":` + document + `,"web/.zarray":` + document + `,"file/.zarray":` + document +
 		`,"s3/0":["s3://bkt/f",0,8],"web/0":["` + web.URL + `/f",0,8],"file/0":["` + filepath.Join(dir, "f") + `",0,8]}}`
 	for name, text := range map[string]string{set: text, filepath.Join(dir, "f"): "the file"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	db := filepath.Join(dir, "w.zdb")
-	if _, err := runProcess("import", db, set, "--link", "--allow", "s3://bkt/", "--allow", web.URL+"/", "--validate", "none"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("import", db, set, "--link", "--allow", "s3://bkt/", "--allow", web.URL+"/", "--validate", "none"))(t)
 	holding(t, db)
-	id, err := runProcess("session", "begin", db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(runProcess("session", "begin", db))(t)
 	read := func(array string, args, env []string) (int, string) {
 		c := exec.Command("zarrdb", append([]string{"read", db + ":" + array, "-o", "-"}, args...)...)
 		c.Env = append(os.Environ(), env...)

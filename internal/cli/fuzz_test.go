@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -22,19 +23,13 @@ func FuzzInput(f *testing.F) {
 		f.Fatal(files, err)
 	}
 	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(f)
 		f.Add(b)
 	}
 	for _, text := range []string{"1\n2\n", "\"a\"\n\"é\"\n", "\"base64:AAE=\"", "[1,2]\r\n[]\r\n", "{\"a\":1}\ntrue", "", "\n", "text"} {
 		f.Add([]byte(text))
 	}
-	ragged, err := dtype.NewRagged(dtype.NewInt(16))
-	if err != nil {
-		f.Fatal(err)
-	}
+	ragged := must.Get(dtype.NewRagged(dtype.NewInt(16)))(f)
 	types := []dtype.Type{dtype.NewInt(32), dtype.NewFloat(32), dtype.NewBool(), dtype.NewString(), dtype.NewBytes(), dtype.NewJSON(), ragged}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<16 {
@@ -120,23 +115,13 @@ func FuzzLabels(f *testing.F) {
 		"name/c/0":       "\x02\x00\x00\x00\x01\x00\x00\x00a\x01\x00\x00\x00b",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			f.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(f, os.WriteFile(path, []byte(text), 0o666))
 	}
 	path := filepath.Join(dir, "a")
-	s, err := engine.OpenSource(f.Context(), path, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := must.Get(engine.OpenSource(f.Context(), path, nil))(f)
 	f.Cleanup(func() { s.Close() })
-	n, err := s.Node(f.Context())
-	if err != nil {
-		f.Fatal(err)
-	}
+	n := must.Get(s.Node(f.Context()))(f)
 	a, ok := n.Array()
 	if !ok {
 		f.Fatal("no array")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
@@ -23,9 +24,7 @@ import (
 func holding(t *testing.T, db string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("zarrdb", "serve", db, "--local", "--idle", "0s")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -53,27 +52,16 @@ func awaitServed(t *testing.T, db string) {
 // reads its input.
 func TestHolderKilledWhileItReads(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
 	holder := holding(t, db)
 	put := exec.Command("zarrdb", "put", db, "key")
 	var messages bytes.Buffer
 	put.Stderr = &messages
-	in, err := put.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := put.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(put.StdinPipe())(t)
+	must.Do(t, put.Start())
 	// More than a pipe holds: when it is written, some of it was read.
-	if _, err := in.Write(bytes.Repeat([]byte("a"), 4<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(in.Write(bytes.Repeat([]byte("a"), 4<<20)))(t)
+	must.Do(t, holder.Process.Kill())
 	_ = holder.Wait()
 	_, _ = in.Write([]byte("b")) // the client may have ended
 	_ = in.Close()
@@ -92,9 +80,7 @@ func TestInterruptWhileBlocked(t *testing.T) {
 	for _, args := range [][]string{
 		{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int64"},
 	} {
-		if _, err := runProcess(args...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(runProcess(args...))(t)
 	}
 	for _, c := range []struct {
 		name string
@@ -111,25 +97,17 @@ func TestInterruptWhileBlocked(t *testing.T) {
 				}
 				command := exec.Command("zarrdb", c.args...)
 				in, out := pipes(t, command)
-				if err := command.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, command.Start())
 				if c.name == "input" {
 					_, err := in.Write(bytes.Repeat([]byte("a"), 1<<20)) // more than a pipe holds
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 				} else if _, err := out.Read(make([]byte, 1)); err != nil {
 					t.Fatal(err)
 				}
-				if err := command.Process.Signal(os.Interrupt); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, command.Process.Signal(os.Interrupt))
 				ended(t, command, exitInterrupted)
 				if holder != nil {
-					if err := holder.Process.Signal(os.Interrupt); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, holder.Process.Signal(os.Interrupt))
 					ended(t, holder, exitOK)
 				}
 			})
@@ -142,9 +120,7 @@ func pipes(t *testing.T, c *exec.Cmd) (in, out *os.File) {
 	t.Helper()
 	ends := func() (r, w *os.File) {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { r.Close(); w.Close() })
 		return r, w
 	}
@@ -174,13 +150,8 @@ func ended(t *testing.T, c *exec.Cmd, code int) {
 // PID.
 func TestWaitForUnknownHolder(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := vfs.Default.Lock(filepath.Join(db, "index", "LOCK"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
+	lock := must.Get(vfs.Default.Lock(filepath.Join(db, "index", "LOCK")))(t)
 	time.AfterFunc(300*time.Millisecond, func() { _ = lock.Close() })
 	if out, err := exec.Command("zarrdb", "log", db).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -191,17 +162,10 @@ func TestWaitForUnknownHolder(t *testing.T) {
 // there.
 func TestWaitForOtherHost(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := vfs.Default.Lock(filepath.Join(db, "index", "LOCK"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
+	lock := must.Get(vfs.Default.Lock(filepath.Join(db, "index", "LOCK")))(t)
 	description := `{"pid": 1, "host": "elsewhere", "program": "zarrdb", "socket": "/tmp/elsewhere.sock"}`
-	if err := os.WriteFile(filepath.Join(db, "index", "HOLDER"), []byte(description), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(db, "index", "HOLDER"), []byte(description), 0o644))
 	time.AfterFunc(300*time.Millisecond, func() { _ = lock.Close() })
 	if out, err := exec.Command("zarrdb", "log", db, "--wait", "1m").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -215,28 +179,17 @@ func TestStoppedHolder(t *testing.T) {
 		t.Skip("waits for some seconds")
 	}
 	db := filepath.Join(t.TempDir(), "w.zdb")
-	if _, err := runProcess("init", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("init", db))(t)
 	holder := holding(t, db)
-	if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Process.Signal(syscall.SIGSTOP))
 	defer holder.Process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have ended
 	log := exec.Command("zarrdb", "log", db)
-	messages, err := log.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Start(); err != nil {
-		t.Fatal(err)
-	}
+	messages := must.Get(log.StderrPipe())(t)
+	must.Do(t, log.Start())
 	line, err := bufio.NewReader(messages).ReadString('\n')
 	if want := fmt.Sprintf("process %d ", holder.Process.Pid); err != nil || !strings.Contains(line, want) || !strings.Contains(line, "does not answer") {
 		t.Errorf("it says %q, %v", line, err)
 	}
-	if err := holder.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Process.Signal(syscall.SIGCONT))
 	ended(t, log, exitOK)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,9 +36,7 @@ func TestHostileStores(t *testing.T) {
 		return func(t *testing.T, dir string) {
 			writeKeys(t, dir, map[string]string{"zarr.json": hostileGroup, "a/zarr.json": hostileArray, "a/c/0": "0123456789abcdef"})
 			f := filepath.Join(dir, key)
-			if err := os.WriteFile(f, nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(f, nil, 0o666))
 			if err := os.Truncate(f, 8<<40); err != nil {
 				t.Skip(err) // the file system has no sparse files
 			}
@@ -132,9 +131,7 @@ func hostileRun(t *testing.T, args ...string) string {
 	}
 	// A process begins with the most that the one which started it has ever had.
 	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &own))
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && usage.Maxrss > max(1<<20, own.Maxrss) {
 		t.Errorf("%.200q took %d MiB", args, usage.Maxrss>>10)
 	}
@@ -162,20 +159,14 @@ func writeKeys(t *testing.T, dir string, keys map[string]string) {
 	t.Helper()
 	for key, value := range keys {
 		name := filepath.Join(dir, key)
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(value), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		must.Do(t, os.WriteFile(name, []byte(value), 0o666))
 	}
 }
 
 func writeHostile(t *testing.T, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, b, 0o666))
 }
 
 func sparseFile(t *testing.T, path string) {
@@ -190,10 +181,7 @@ func manyAttributes(t *testing.T, dir string) {
 	for i := range 500_000 {
 		attrs[fmt.Sprintf("k%06d", i)] = i
 	}
-	doc, err := json.Marshal(map[string]any{"zarr_format": 3, "node_type": "group", "attributes": attrs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(json.Marshal(map[string]any{"zarr_format": 3, "node_type": "group", "attributes": attrs}))(t)
 	writeKeys(t, dir, map[string]string{"zarr.json": string(doc)})
 }
 
@@ -206,23 +194,16 @@ func zipOf(keys map[string]string) func(*testing.T, string) {
 			if err == nil {
 				_, err = io.WriteString(w, value)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, z.Close())
 		writeHostile(t, path, b.Bytes())
 	}
 }
 
 func setOf(keys map[string]string) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		b, err := json.Marshal(map[string]any{"version": 1, "refs": keys})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(map[string]any{"version": 1, "refs": keys}))(t)
 		writeHostile(t, path, b)
 	}
 }
@@ -238,9 +219,7 @@ func lyingMember(t *testing.T, path string) {
 	if err == nil {
 		err = z.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	writeHostile(t, path, b.Bytes())
 }
 
@@ -251,19 +230,13 @@ func inflating(t *testing.T, path string) {
 	w := gzip.NewWriter(&zeros)
 	blank := bytes.Repeat([]byte(" "), 1<<20)
 	for range 64 {
-		if _, err := w.Write(blank); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write(blank))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	var b bytes.Buffer
 	head := gzip.NewWriter(&b)
 	_, _ = io.WriteString(head, `{"version":1,"refs":{`)
-	if err := head.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, head.Close())
 	for range 1024 { // members of one stream: 64 GiB
 		b.Write(zeros.Bytes())
 	}

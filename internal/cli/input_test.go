@@ -7,18 +7,16 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // What is written layer by layer is what is written at once, and layers end where
 // chunks do.
 func TestEachLayer(t *testing.T) {
-	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil))(t)
 	defer db.Close()
-	_, err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
+	must.Get(db.Update(t.Context(), "", "array", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "a", zarr.Spec{Shape: []int64{300, 4}, Chunks: []int64{4, 3}, DataType: "uint16"})
 		if err != nil {
 			return err
@@ -55,8 +53,5 @@ func TestEachLayer(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }

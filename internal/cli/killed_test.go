@@ -21,6 +21,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/signer"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
@@ -245,25 +246,16 @@ func TestKilledAtEveryRequest(t *testing.T) {
 	for _, name := range []string{"HTTP", "S3", "socket", "commands"} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "z") // sockets have short paths
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			t.Setenv("XDG_RUNTIME_DIR", dir)
 			s := &server{t: t, db: filepath.Join(dir, "w.zdb"), keys: filepath.Join(dir, "keys")}
-			if err := os.WriteFile(s.keys, []byte("loader admin "+killedSecret+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := runProcess("init", s.db); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(s.keys, []byte("loader admin "+killedSecret+"\n"), 0o600))
+			must.Get(runProcess("init", s.db))(t)
 			s.start()
 			defer func() { s.kill() }()
 			d := s.doors()[name]
-			id, err := d.begin()
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(d.begin())(t)
 			if list, err := runProcess("session", "list", s.db); err != nil || strings.Contains(list, "not saved") != (name == "socket") || strings.Contains(list, "0001-") {
 				t.Errorf("session list: %s, %v", list, err)
 			}
@@ -304,31 +296,21 @@ func TestKilledAtEveryRequest(t *testing.T) {
 					want["g/b"] = unsure
 				}
 				check(unsure)
-				if err := d.set(id, "g/b", step.key); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, d.set(id, "g/b", step.key))
 				want["g/b"] = step.key
 			}
 			maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
 			s.kill()
 			s.start()
-			if err := d.commit(id); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.commit(id))
 			s.kill()
-			db, err := engine.Open(t.Context(), s.db, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(engine.Open(t.Context(), s.db, nil))(t)
 			defer db.Close()
 			list, err := db.Sessions(t.Context())
 			if err != nil || len(list) > 0 {
 				t.Errorf("sessions that are left: %v, %v", list, err)
 			}
-			v, err := db.At(t.Context(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(db.At(t.Context(), ""))(t)
 			defer v.Close()
 			got := map[string]string{}
 			for key, err := range v.List(t.Context(), kv.ListOptions{}) {

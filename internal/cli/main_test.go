@@ -21,6 +21,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/arrowfile"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
@@ -103,10 +104,7 @@ func TestScripts(t *testing.T) {
 
 func mustAbs(t *testing.T, path string) string {
 	t.Helper()
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	abs := must.Get(filepath.Abs(path))(t)
 	return abs
 }
 

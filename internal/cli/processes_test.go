@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -82,9 +83,7 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 			t.Parallel()
 			db := filepath.Join(t.TempDir(), "w.zdb")
 			for _, args := range [][]string{{"init", db}, {"create", db + ":x", "--shape", fmt.Sprint(elements), "--chunks", "1", "--dtype", "int32"}} {
-				if _, err := runProcess(args...); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(runProcess(args...))(t)
 			}
 			var want [elements]atomic.Int64
 			errs := make([]error, workers)
@@ -110,9 +109,7 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(errs...))
 			var values []string
 			for i := range want {
 				values = append(values, fmt.Sprint(want[i].Load()))

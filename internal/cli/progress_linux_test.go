@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,19 +24,12 @@ func openTerminal(t *testing.T) (screen, terminal *os.File) {
 		t.Skip("no pseudo-terminals:", err)
 	}
 	t.Cleanup(func() { screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0))
+	n := must.Get(unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN))(t)
 	if terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Skip("no pseudo-terminals:", err)
 	}
-	if err := unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
 	return screen, terminal
 }
 
@@ -101,13 +95,8 @@ func TestProgressOfReadAndWrite(t *testing.T) {
 	// An interrupted read leaves the terminal on a new line. It waits for the reader of
 	// a pipe until it is interrupted.
 	out := filepath.Join(dir, "b.npy")
-	if err := unix.Mkfifo(out, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := os.OpenFile(out, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(out, 0o600))
+	pipe := must.Get(os.OpenFile(out, os.O_RDWR, 0))(t)
 	defer pipe.Close()
 	stopped, stop := context.WithCancel(ctx)
 	code, shown := onScreen(t, stopped, "reading", func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // runHere runs a command in this process.
@@ -33,12 +34,8 @@ func TestPutStreams(t *testing.T) {
 	const size = 96 << 20
 	name := filepath.Join(t.TempDir(), "value")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Truncate(size+1), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, errors.Join(f.Truncate(size+1), f.Close()))
 	for _, source := range []string{"-", name} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

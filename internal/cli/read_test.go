@@ -9,18 +9,16 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // A reading is written block by block: in whole rows, and in parts of them if one
 // does not fit.
 func TestBlocks(t *testing.T) {
-	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil))(t)
 	defer db.Close()
-	_, err = db.Update(t.Context(), "", "arrays", func(s *engine.Session) error {
+	must.Get(db.Update(t.Context(), "", "arrays", func(s *engine.Session) error {
 		for name, shape := range map[string][]int64{"a": {5, 4, 7}, "line": {23}, "none": {3, 0, 2}, "one": {}} {
 			a, err := s.CreateArray(t.Context(), name, zarr.Spec{Shape: shape, Chunks: slices.Repeat([]int64{2}, len(shape)), DataType: "uint16"})
 			if err != nil {
@@ -35,20 +33,11 @@ func TestBlocks(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := db.At(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	snap := must.Get(db.At(t.Context(), ""))(t)
 	defer snap.Close()
 	for _, name := range []string{"a", "line", "none", "one"} {
-		a, err := snap.Array(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(snap.Array(t.Context(), name))(t)
 		var want []byte
 		for i := range product(a.Shape()) {
 			want = append(want, byte(i+1), byte((i+1)>>8))
@@ -56,9 +45,7 @@ func TestBlocks(t *testing.T) {
 		for _, slab := range []int64{0, 1, 2, 3, 14, 15, 28, 56, 57, 113, 280, 1000} {
 			r := reading{a: a, shape: a.Shape(), slab: slab}
 			var got largestWrite
-			if err := r.raw(t.Context(), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.raw(t.Context(), &got))
 			if !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("%s in slabs of %d bytes: % x, not % x", name, slab, got.Bytes(), want)
 			}
@@ -71,12 +58,9 @@ func TestBlocks(t *testing.T) {
 
 // Every selection gives the same elements block by block as it does at once.
 func TestBlocksOfSelections(t *testing.T) {
-	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil))(t)
 	defer db.Close()
-	_, err = db.Update(t.Context(), "", "array", func(s *engine.Session) error {
+	must.Get(db.Update(t.Context(), "", "array", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "a", zarr.Spec{Shape: []int64{9, 5, 7}, Chunks: []int64{4, 2, 3}, DataType: "uint16"})
 		if err != nil {
 			return err
@@ -86,19 +70,10 @@ func TestBlocksOfSelections(t *testing.T) {
 			data[i] = uint16(i)
 		}
 		return zarr.Write(t.Context(), a, zarr.Sel(), data)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := db.At(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	snap := must.Get(db.At(t.Context(), ""))(t)
 	defer snap.Close()
-	a, err := snap.Array(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(snap.Array(t.Context(), "a"))(t)
 	for _, text := range []string{
 		"", "3", "-2", "...", "1:8", "1:8:3,::-1", "::-1", "::-2,1,::-3", "-3:-1", "8:0:-3,-1,2:", "...,3", "2,...,1:4", "newaxis,1:3", ":,newaxis,2,::2",
 		"1,2,3", "...,newaxis", "4:2", "100:", "-100:2", ":-100:-1,:1",
@@ -130,30 +105,18 @@ func TestBlocksOfSelections(t *testing.T) {
 
 // An empty string alone in a line of CSV is not lost, and Ctrl-C ends the reading.
 func TestReadText(t *testing.T) {
-	db, err := engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Create(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), nil))(t)
 	defer db.Close()
-	_, err = db.Update(t.Context(), "", "names", func(s *engine.Session) error {
+	must.Get(db.Update(t.Context(), "", "names", func(s *engine.Session) error {
 		a, err := s.CreateArray(t.Context(), "names", zarr.Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: "string"})
 		if err != nil {
 			return err
 		}
 		return zarr.Write(t.Context(), a, zarr.Sel(), []string{"a", "", "b,c"})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := db.At(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	snap := must.Get(db.At(t.Context(), ""))(t)
 	defer snap.Close()
-	a, err := snap.Array(t.Context(), "names")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(snap.Array(t.Context(), "names"))(t)
 	for _, slab := range []int64{0, 1} {
 		r := reading{a: a, shape: a.Shape(), slab: slab}
 		var got bytes.Buffer

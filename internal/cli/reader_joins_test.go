@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // A command whose output is blocked does not keep other commands from writing.
@@ -16,18 +17,11 @@ func TestWriteBesideReader(t *testing.T) {
 	}
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	for _, args := range [][]string{{"init", db}, {"create", db + ":a", "--shape", "1000000", "--dtype", "int8"}} {
-		if _, err := runProcess(args...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(runProcess(args...))(t)
 	}
 	reader := exec.Command("zarrdb", "read", db+":a", "-o", "-")
-	out, err := reader.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := reader.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(reader.StdoutPipe())(t)
+	must.Do(t, reader.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it has the database open
 		t.Fatal(err)
 	}

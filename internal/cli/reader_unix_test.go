@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os"
 	"os/exec"
@@ -45,28 +46,16 @@ func forUsers(t *testing.T) *forAll {
 	}
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	// Both users make sockets here.
-	sockets, err := os.MkdirTemp("", "z")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sockets := must.Get(os.MkdirTemp("", "z"))(t)
 	t.Cleanup(func() { os.RemoveAll(sockets) })
-	if err := os.Chmod(sockets, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(sockets, 0o777|os.ModeSticky))
 	t.Setenv("TMPDIR", sockets)
-	b, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(self))(t)
 	p := &forAll{dir: dir, exe: filepath.Join(dir, "zarrdb"), db: filepath.Join(dir, "w.zdb")} // by its name the test program is the program
-	if err := os.WriteFile(p.exe, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(p.exe, b, 0o755))
 	return p
 }
 
@@ -88,9 +77,7 @@ func TestReaderGivesWay(t *testing.T) {
 		if err == nil {
 			err = c.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // it has the database open
 			t.Fatal(err)
 		}
@@ -112,9 +99,7 @@ func TestReaderGivesWay(t *testing.T) {
 	}
 	// So does a server of a user who may only read.
 	server := p.command(nobody, "serve", p.db, "--local", "--idle", "0s")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start())
 	awaitServedBy(t, p.db, nobody)
 	if out, err := p.run(0, "tag", p.db, "v3"); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -176,24 +161,18 @@ func TestReadingWithoutPermission(t *testing.T) {
 		t.Errorf("writing: %v: %s", err, out)
 	}
 	// One that a user may not even look into is not taken for a file that is missing.
-	if err := os.Chmod(db, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(db, 0o700))
 	if out, err := run(nobody, "read", db+":t"); err == nil || !strings.Contains(out, "w.zdb/FORMAT: permission denied") {
 		t.Errorf("reading a private one: %v: %s", err, out)
 	}
-	if err := os.Chmod(db, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(db, 0o755))
 	// The same while a process of another user has the database open, whose umask gives
 	// nothing to others.
 	was := syscall.Umask(0o077)
 	holding(t, db)
 	syscall.Umask(was)
 	own := filepath.Join(dir, "own")
-	if err := errors.Join(os.Mkdir(own, 0o755), os.Chown(own, nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(own, 0o755), os.Chown(own, nobody, nobody)))
 	copied := func(n int) string { return filepath.Join(own, fmt.Sprint(n, ".zdb")) }
 	for _, c := range append(read, []struct {
 		args []string
@@ -213,9 +192,7 @@ func TestReadingWithoutPermission(t *testing.T) {
 	// A database of that user may be open too.
 	cmd := exec.Command(exe, "serve", copied(1), "--local", "--idle", "0s")
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

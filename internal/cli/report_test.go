@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/serve/web"
@@ -32,9 +33,7 @@ func TestReportsOverHTTP(t *testing.T) {
 	}
 	const unknown = `{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"<i2","compressor":{"id":"<made\u0007up>"},"fill_value":0,"order":"C","filters":null}`
 	document := filepath.Join(t.TempDir(), ".zarray")
-	if err := os.WriteFile(document, []byte(unknown), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(document, []byte(unknown), 0o600))
 	for _, args := range [][]string{
 		{"init", dir},
 		{"create", dir + ":a/temp", "--shape", "4,4", "--chunks", "2,2", "--dtype", "int8", "-m", "<two>\nlines \x1b[2J"},
@@ -50,24 +49,14 @@ func TestReportsOverHTTP(t *testing.T) {
 	zarrDir := filepath.Join(t.TempDir(), "out.zarr")
 	command(exitOK, "export", dir+":a", zarrDir)
 
-	db, err := local.Open(t.Context(), dir, local.OpenOptions{Serve: Serving(nil, nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(local.Open(t.Context(), dir, local.OpenOptions{Serve: Serving(nil, nil)}))(t)
 	defer db.Close()
-	src, err := engine.OpenSource(t.Context(), zarrDir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(engine.OpenSource(t.Context(), zarrDir, nil))(t)
 	defer src.Close()
 	table := serve.New(serve.Options{})
 	defer table.Close(context.Background())
-	if err := table.AddDatabase("w.zdb", db); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.AddTarget("out.zarr", src); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table.AddDatabase("w.zdb", db))
+	must.Do(t, table.AddTarget("out.zarr", src))
 	server := httptest.NewServer(web.New(table, web.Options{Anonymous: &serve.Principal{Name: "reader"}}))
 	defer server.Close()
 	for _, c := range []struct {
@@ -94,10 +83,7 @@ func TestReportsOverHTTP(t *testing.T) {
 		{"tree?db=out.zarr", 0, []string{"tree", zarrDir}},
 		{"info?db=out.zarr&path=heat", 0, []string{"info", filepath.Join(zarrDir, "heat")}},
 	} {
-		r, err := http.Get(server.URL + "/-/api/" + c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(server.URL + "/-/api/" + c.query))(t)
 		b, err := io.ReadAll(r.Body)
 		if r.Body.Close(); err != nil || r.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s, %v: %s", c.query, r.Status, err, b)
@@ -121,16 +107,11 @@ func TestReportsOverHTTP(t *testing.T) {
 func withoutMemory(t *testing.T, text string) string {
 	t.Helper()
 	var s engine.Stats
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &s))
 	if reflect.ValueOf(s.Memory).IsZero() {
 		t.Error("memory is missing")
 	}
 	s.Memory, s.Cache, s.DiskBytes = engine.MemoryUse{}, engine.CacheStats{}, 0 // a peer has a directory while it reads
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(s))(t)
 	return string(b)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,14 +49,8 @@ func TestStart(t *testing.T) {
 }
 
 func testPage(t *testing.T, name string, least int) {
-	page, err := filepath.Abs("../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(filepath.Abs("../../" + name))(t)
+	text := must.Get(os.ReadFile(page))(t)
 	t.Chdir(t.TempDir())
 	if got := typed(t, `zarrdb demo --dir tour`); !strings.Contains(got, "byte for byte") {
 		t.Fatal(got)
@@ -75,9 +70,7 @@ func testPage(t *testing.T, name string, least int) {
 	})
 	got = mask(got)
 	if *updateStart {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(got), 0o644))
 	} else if got != mask(string(text)) {
 		t.Errorf("%s is stale (go test ./internal/cli -run TestStart -update-start writes it); now it would be:\n%s", name, got)
 	}
@@ -90,10 +83,7 @@ func testPage(t *testing.T, name string, least int) {
 func TestReadme(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()
-		b, err := os.ReadFile(filepath.Join("../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("../..", name)))(t)
 		return string(b)
 	}
 	unindented := func(s string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(s, "") }

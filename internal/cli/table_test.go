@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 
 	"github.com/zarrdb/zarrdb/internal/arrowfile"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/internal/table"
 )
 
@@ -47,25 +48,16 @@ func stations(t *testing.T) (db string) {
 // readArrow prints the rows of a file, and its columns.
 func readArrow(t *testing.T, name string) (head string, rows []string) {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(name))(t)
 	defer f.Close()
-	r, err := ipc.NewFileReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(ipc.NewFileReader(f))(t)
 	defer r.Close()
 	var names []string
 	for _, c := range r.Schema().Fields() {
 		names = append(names, c.Name+" "+c.Type.String())
 	}
 	for k := range r.NumRecords() {
-		rec, err := r.Record(k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(r.Record(k))(t)
 		for i := range int(rec.NumRows()) {
 			var row []string
 			for _, a := range rec.Columns() {
@@ -116,10 +108,7 @@ func TestTable(t *testing.T) {
 	if code := run(ctx, []string{"read", db + ":t", "-o", pq}, nil, io.Discard, io.Discard); code != exitOK {
 		t.Fatal(code)
 	}
-	r, err := file.OpenParquetFile(pq, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(file.OpenParquetFile(pq, false))(t)
 	defer r.Close()
 	if r.NumRows() != 6 || r.MetaData().Schema.NumColumns() != 3 {
 		t.Errorf("%d rows of %d columns", r.NumRows(), r.MetaData().Schema.NumColumns())

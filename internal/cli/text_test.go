@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/internal/report"
 )
 
@@ -82,16 +83,12 @@ func TestJSONIsExact(t *testing.T) {
 		var out bytes.Buffer
 		cmd := &cobra.Command{}
 		cmd.SetOut(&out)
-		if err := print(cmd, in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, print(cmd, in))
 		if text := out.String(); report.Escape(text, "\n") != text {
 			t.Errorf("%q has control characters", text)
 		}
 		var got map[string]any
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out.Bytes(), &got))
 		for k, v := range map[string]any{"name\x7f\u202e": in["name\x7f\u202e"], "raw": []any{"\u0085\x7f"}} {
 			if fmt.Sprint(got[k]) != fmt.Sprint(v) {
 				t.Errorf("%q: %q, not %q", k, got[k], v)
@@ -102,20 +99,14 @@ func TestJSONIsExact(t *testing.T) {
 
 // Nothing is printed around say.
 func TestCommandsPrintSafely(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir("."))(t)
 	seen := 0
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
 			continue
 		}
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, f.Name(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(fset, f.Name(), nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {

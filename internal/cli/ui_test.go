@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net/http"
 	"net/url"
@@ -29,10 +30,7 @@ func showing(t *testing.T, args ...string) (address *url.URL, end func()) {
 	if err != nil {
 		t.Fatal(err, <-code, &messages)
 	}
-	address, err = url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	address = must.Get(url.Parse(strings.TrimSpace(line)))(t)
 	return address, func() {
 		t.Helper()
 		cancel()
@@ -87,9 +85,7 @@ func TestUI(t *testing.T) {
 
 func TestShownName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "weather.zdb")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	t.Chdir(dir)
 	for path, want := range map[string]string{
 		".": "weather.zdb", "..": "data", "./": "weather.zdb", "../x.zarr/": "x.zarr", "s3://b/era5.zarr|zarr3:": "zarr3", "/": "store", "-x": "x",
@@ -105,26 +101,17 @@ func TestShownName(t *testing.T) {
 func TestUIBeside(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "weather.zdb")
 	for _, args := range [][]string{{"init", dir}, {"create", dir + ":temp", "--shape", "4,4", "--dtype", "int8"}} {
-		if _, err := runProcess(args...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(runProcess(args...))(t)
 	}
 	holder := exec.Command("zarrdb", "serve", dir, "--listen", "localhost:0")
-	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(holder.StdoutPipe())(t)
+	must.Do(t, holder.Start())
 	gone := sync.OnceFunc(func() {
 		_ = holder.Process.Kill()
 		_ = holder.Wait()
 	})
 	defer gone()
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	u, end := showing(t, dir)
 	defer end()
 	ask := func(query string) string {
@@ -146,17 +133,13 @@ func TestUIBeside(t *testing.T) {
 		}
 	}
 	all()
-	if _, err := runProcess("write", dir+":temp", "--value", "3", "-m", "all three"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("write", dir+":temp", "--value", "3", "-m", "all three"))(t)
 	if body := ask("log?db=weather.zdb&n=1"); !strings.Contains(body, "all three") {
 		t.Error(body)
 	}
 	gone()
 	all()
-	if _, err := runProcess("write", dir+":temp", "--value", "4", "-m", "all four"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runProcess("write", dir+":temp", "--value", "4", "-m", "all four"))(t)
 	if body := ask("log?db=weather.zdb&n=1"); !strings.Contains(body, "all four") {
 		t.Error(body)
 	}

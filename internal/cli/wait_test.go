@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // A database that is open elsewhere is an error that says by whom, at once or
@@ -24,14 +25,10 @@ func TestLockedDatabase(t *testing.T) {
 	alone := exec.Command("alone", dir)
 	in, err2 := alone.StdinPipe()
 	out, err3 := alone.StdoutPipe()
-	if err := errors.Join(err, err2, err3, alone.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3, alone.Start()))
 	defer alone.Wait()
 	defer in.Close()
-	if _, err := out.Read(make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 4)))(t)
 	try := func(ctx context.Context, args ...string) (int, string) {
 		var stdout, stderr bytes.Buffer
 		code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/lru"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func TestCache(t *testing.T) {
@@ -108,9 +109,7 @@ func TestCacheAfterPanic(t *testing.T) {
 // What is there needs no wait, so a context that has ended does not matter.
 func TestEndedContext(t *testing.T) {
 	c := lru.New[int](100, func(int) int64 { return 1 })
-	if _, err := c.Get(t.Context(), 1, func() (int, error) { return 7, nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Get(t.Context(), 1, func() (int, error) { return 7, nil }))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {

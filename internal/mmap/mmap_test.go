@@ -3,6 +3,7 @@ package mmap
 import (
 	"bytes"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"os"
 	"testing"
 )
@@ -11,13 +12,8 @@ import (
 func TestFile(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789"), 1000)
 	name := t.TempDir() + "/f"
-	if err := os.WriteFile(name, want, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, want, 0o666))
+	f := must.Get(os.Open(name))(t)
 	defer f.Close()
 	got, err := File(f.Fd(), int64(len(want)))
 	if !Supported {
@@ -26,12 +22,8 @@ func TestFile(t *testing.T) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, f.Close())
 	if !bytes.Equal(got, want) {
 		t.Error("the map differs from the file")
 	}

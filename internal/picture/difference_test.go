@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -19,12 +20,8 @@ func TestDifferenceShowsEachChange(t *testing.T) {
 		newer := array(t, shape, chunks, `{}`)
 		sel := zarr.Sel(zarr.At(at[0]), zarr.At(at[1]), zarr.At(at[2]))
 		was := []int32{0}
-		if err := zarr.ReadInto(t.Context(), newer, sel, was); err != nil {
-			t.Fatal(err)
-		}
-		if err := zarr.Write(t.Context(), newer, sel, []int32{was[0] - 7}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, zarr.ReadInto(t.Context(), newer, sel, was))
+		must.Do(t, zarr.Write(t.Context(), newer, sel, []int32{was[0] - 7}))
 		for _, r := range []Request{{}, {Width: 7, Height: 5}, {Width: 7, Height: 5, Transposed: true, Up: true}, {Width: 1, Height: 1, Chunks: 1}} {
 			r.Select = selection(t, newer, "1,3:,2:")
 			pair := Pair{Older: older, Newer: newer, Parts: newer.Chunks(t.Context(), zarr.Sel())}
@@ -89,9 +86,7 @@ func of[T float64 | int64 | uint8](t *testing.T, v ...T) *zarr.Array {
 	if err == nil {
 		err = zarr.Write(t.Context(), a, zarr.Sel(), v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"image/color"
 	"image/png"
 	"io"
@@ -30,13 +31,8 @@ func figure() *Figure {
 func TestPNG(t *testing.T) {
 	f := figure()
 	var b bytes.Buffer
-	if err := f.PNG(&b, 60); err != nil {
-		t.Fatal(err)
-	}
-	img, err := png.Decode(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.PNG(&b, 60))
+	img := must.Get(png.Decode(&b))(t)
 	box := f.layout(60).box
 	if box.Dx() != 60 || box.Dy() != 40 {
 		t.Fatalf("the drawing is %v", box)
@@ -65,9 +61,7 @@ func TestSVG(t *testing.T) {
 	f.Title = "</svg><script>\x00 & \u202e"
 	for _, f.Kind = range []Kind{Plane, Series, Bars} {
 		var b bytes.Buffer
-		if err := f.SVG(&b, 100); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.SVG(&b, 100))
 		if strings.Contains(b.String(), "<script") {
 			t.Error("the title is markup")
 		}
@@ -77,9 +71,7 @@ func TestSVG(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if e, ok := tok.(xml.StartElement); ok && e.Name.Local == "polyline" && strings.Contains(fmt.Sprint(e.Attr), hex(blue)) {
 				lines++
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -19,15 +20,9 @@ import (
 // array makes an array of int32 in memory whose elements are their place in C order.
 func array(t *testing.T, shape, chunks []int64, attrs string) *zarr.Array {
 	t.Helper()
-	at, err := zarr.ParseAttributes([]byte(attrs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(zarr.ParseAttributes([]byte(attrs)))(t)
 	names := []string{"time", "lat", "lon"}[3-len(shape):]
-	a, err := zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: shape, Chunks: chunks, DataType: "int32", DimensionNames: names, Attributes: at}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: shape, Chunks: chunks, DataType: "int32", DimensionNames: names, Attributes: at}, nil))(t)
 	n := int64(1)
 	for _, l := range shape {
 		n *= l
@@ -36,9 +31,7 @@ func array(t *testing.T, shape, chunks []int64, attrs string) *zarr.Array {
 	for i := range v {
 		v[i] = int32(i)
 	}
-	if err := zarr.Write(t.Context(), a, zarr.Sel(), v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), v))
 	return a
 }
 
@@ -47,10 +40,7 @@ func selection(t *testing.T, a *zarr.Array, text string) zarr.Selection {
 	if text == "" {
 		return zarr.Selection{}
 	}
-	sel, err := zarr.ParseSelection(text, a.DimensionNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := must.Get(zarr.ParseSelection(text, a.DimensionNames()))(t)
 	return sel
 }
 
@@ -120,10 +110,7 @@ func TestReadRefuses(t *testing.T) {
 	if _, err := Read(ctx, a, Request{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	text, err := zarr.Create(t.Context(), kv.NewMem(), "s", zarr.Spec{Shape: []int64{2}, DataType: "string"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(zarr.Create(t.Context(), kv.NewMem(), "s", zarr.Spec{Shape: []int64{2}, DataType: "string"}, nil))(t)
 	if _, err := Read(t.Context(), text, Request{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("text: %v", err)
 	}
@@ -151,15 +138,9 @@ func TestReadIsBounded(t *testing.T) {
 		if c.shards != nil {
 			spec.Shards = c.shards
 		}
-		a, err := zarr.Create(t.Context(), store.(kv.Store), fmt.Sprint("a", i), spec, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(zarr.Create(t.Context(), store.(kv.Store), fmt.Sprint("a", i), spec, nil))(t)
 		counts.Reset()
-		w, err := Read(t.Context(), a, c.r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(Read(t.Context(), a, c.r))(t)
 		got := int64(0)
 		for _, n := range counts.Reset() {
 			got += int64(n)
@@ -172,17 +153,12 @@ func TestReadIsBounded(t *testing.T) {
 
 // Colours are read with their pixels, in part and turned like values.
 func TestReadColours(t *testing.T) {
-	a, err := zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{2, 3, 3}, Chunks: []int64{1, 2, 2}, DataType: "uint8"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{2, 3, 3}, Chunks: []int64{1, 2, 2}, DataType: "uint8"}, nil))(t)
 	v := make([]uint8, 18)
 	for i := range v {
 		v[i] = uint8(i)
 	}
-	if err := zarr.Write(t.Context(), a, zarr.Sel(), v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), v))
 	w, err := Read(t.Context(), a, Request{Width: 2, Up: true})
 	if err != nil || fmt.Sprint(w.Pixels) != "[9 10 11 255 15 16 17 255 0 1 2 255 6 7 8 255]" || fmt.Sprint(w.At) != "[1 0 0]" {
 		t.Errorf("%+v, %v", w, err)
@@ -195,10 +171,7 @@ func TestReadColours(t *testing.T) {
 // Values are missing that the decoder says are missing, and no others.
 func TestReadMissing(t *testing.T) {
 	a := array(t, []int64{2, 3}, []int64{2, 3}, `{"_FillValue":2,"missing_value":4,"scale_factor":0.5,"add_offset":1}`)
-	dec, err := cf.NewDecoder(a.Meta())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dec := must.Get(cf.NewDecoder(a.Meta()))(t)
 	w, err := Read(t.Context(), a, Request{Decoder: dec})
 	if err != nil || fmt.Sprint(w.Values) != "[1 1.5 NaN 2.5 NaN 3.5]" {
 		t.Errorf("%v, %v", w.Values, err)
@@ -245,23 +218,15 @@ func TestReadTypes(t *testing.T) {
 // Rows go up where their coordinate ascends, and only there.
 func TestUp(t *testing.T) {
 	store := kv.NewMem()
-	a, err := zarr.Create(t.Context(), store, "t", zarr.Spec{Shape: []int64{2, 2}, DataType: "int8", DimensionNames: []string{"lat", "lon"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(t.Context(), store, "t", zarr.Spec{Shape: []int64{2, 2}, DataType: "int8", DimensionNames: []string{"lat", "lon"}}, nil))(t)
 	beside := func(ctx context.Context, name string) (*zarr.Node, error) { return zarr.Open(ctx, store, name, nil) }
 	for _, c := range []struct {
 		lat  []float32
 		want bool
 	}{{nil, false}, {[]float32{-10, 10}, true}, {[]float32{10, -10}, false}, {[]float32{1, 2, 3}, false}} {
 		if c.lat != nil {
-			l, err := zarr.Create(t.Context(), store, "lat", zarr.Spec{Shape: []int64{int64(len(c.lat))}, DataType: "float32"}, &zarr.OpenOptions{Overwrite: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := zarr.Write(t.Context(), l, zarr.Sel(), c.lat); err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(zarr.Create(t.Context(), store, "lat", zarr.Spec{Shape: []int64{int64(len(c.lat))}, DataType: "float32"}, &zarr.OpenOptions{Overwrite: true}))(t)
+			must.Do(t, zarr.Write(t.Context(), l, zarr.Sel(), c.lat))
 		}
 		if up, err := Up(t.Context(), a, 0, beside); up != c.want || err != nil {
 			t.Errorf("%v: %v, %v", c.lat, up, err)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"testing"
 )
 
@@ -19,9 +20,7 @@ func TestFirstAsksForNoMore(t *testing.T) {
 			}
 		}
 		for _, err := range first(n, seq, same) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got++
 		}
 		if got != n || asked != n {

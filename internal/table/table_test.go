@@ -4,15 +4,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 func timedelta(t *testing.T, unit string, scale int64) dtype.Type {
 	t.Helper()
-	out, err := dtype.NewTimedelta(unit, scale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(dtype.NewTimedelta(unit, scale))(t)
 	return out
 }
 
@@ -47,10 +45,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, name := range []string{`"complex64"`, `"r16"`} {
-		typ, err := dtype.ParseV3([]byte(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		typ := must.Get(dtype.ParseV3([]byte(name)))(t)
 		if err := Check(typ); !errors.Is(err, errors.ErrUnsupported) {
 			t.Error(typ, err)
 		}

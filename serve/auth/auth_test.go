@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"log/slog"
 	"net/http"
 	"os"
@@ -29,17 +30,12 @@ func sumOf(secret string) string {
 func write(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), mode))
 	return file
 }
 
 func TestAuthenticate(t *testing.T) {
-	k, err := Load(write(t, "# keys\n\na read "+secretA+"\nb write:main,write:exp/* "+sumOf(secretB)+"\nb admin "+secretC+"\n", 0o600), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Load(write(t, "# keys\n\na read "+secretA+"\nb write:main,write:exp/* "+sumOf(secretB)+"\nb admin "+secretC+"\n", 0o600), nil))(t)
 	for _, c := range []struct {
 		header string
 		basic  string
@@ -87,10 +83,7 @@ func TestAuthenticate(t *testing.T) {
 }
 
 func TestAnonymous(t *testing.T) {
-	k, err := Load(write(t, "anonymous read -\n", 0o644), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Load(write(t, "anonymous read -\n", 0o644), nil))(t)
 	r, _ := http.NewRequest("GET", "/", nil)
 	if who, err := k.Authenticate(r); err != nil || who == nil || who.Name != "anonymous" {
 		t.Errorf("%v, %v", who, err)
@@ -137,10 +130,7 @@ func TestBadFiles(t *testing.T) {
 func TestReload(t *testing.T) {
 	file := write(t, "a read "+secretA, 0o600)
 	var log bytes.Buffer
-	k, err := Load(file, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Load(file, slog.New(slog.NewTextHandler(&log, nil))))(t)
 	known := func(secret string) bool {
 		k.mu.Lock()
 		k.looked = time.Time{} // as if a second had passed
@@ -153,9 +143,7 @@ func TestReload(t *testing.T) {
 	step := func(text, want string) {
 		t.Helper()
 		if text == "" {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(file))
 		} else if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -18,10 +19,7 @@ import (
 // callJSON sends a request of a view and parses the reply.
 func callJSON[Out any](t *testing.T, s *session, op wire.Op, in any, pass ...wire.Descriptor) (out Out, body []byte, err error) {
 	t.Helper()
-	meta, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	meta := must.Get(json.Marshal(in))(t)
 	reply, err := s.tx.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
 	if err != nil {
 		return out, nil, err
@@ -36,9 +34,7 @@ func TestReadMany(t *testing.T) {
 	makeArray(t, h, 1000, 64)
 	s := begin(t, c)
 	for at := 0; at < 1000; at += 200 {
-		if err := s.WriteArray(bg, "x", fmt.Sprintf("%d:%d", at, at+200), elementsOf(200, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.WriteArray(bg, "x", fmt.Sprintf("%d:%d", at, at+200), elementsOf(200, at)))
 	}
 	sels := []string{"60:70", "time=999", "5:5", "3:0:-1"}
 	out, body, err := callJSON[wire.ElementsMany](t, s, wire.OpReadMany, wire.ArrayMany{View: s.tx.handle, Path: "x", Selects: sels})
@@ -59,7 +55,7 @@ func TestReadMany(t *testing.T) {
 func TestSelectLabels(t *testing.T) {
 	h, c := served(t, nil, nil)
 	makeArray(t, h, 4, 4)
-	_, err := h.db.Update(bg, "", "coordinate", func(s *engine.Session) error {
+	must.Get(h.db.Update(bg, "", "coordinate", func(s *engine.Session) error {
 		a, err := s.CreateArray(bg, "time", zarr.Spec{
 			Shape: []int64{4}, Chunks: []int64{4}, DataType: "int32", DimensionNames: []string{"time"},
 			Attributes: attributes(t, `{"units":"days since 2020-01-30"}`),
@@ -68,10 +64,7 @@ func TestSelectLabels(t *testing.T) {
 			return err
 		}
 		return a.WriteBytes(bg, zarr.Sel(), elementsOf(4, 0))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	s := begin(t, c)
 	for sel, want := range map[string]string{
 		"time='2020-02'": "2:4 [2]", "time='2020-01-31'": "1 []", "time='2020-01-31':'2020-02-01'": "1:3 [2]", "1:3": "1:3 [2]", "": " [4]",
@@ -94,32 +87,24 @@ func TestSelectLabels(t *testing.T) {
 
 func attributes(t *testing.T, text string) zarr.Attributes {
 	t.Helper()
-	attrs, err := zarr.ParseAttributes([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	attrs := must.Get(zarr.ParseAttributes([]byte(text)))(t)
 	return attrs
 }
 
 // Elements of variable length are offsets and bytes.
 func TestVariableElements(t *testing.T) {
 	h, c := served(t, &Options{MaxBody: 300}, nil)
-	_, err := h.db.Update(bg, "", "text", func(s *engine.Session) error {
+	must.Get(h.db.Update(bg, "", "text", func(s *engine.Session) error {
 		_, err := s.CreateArray(bg, "text", zarr.Spec{Shape: []int64{6}, Chunks: []int64{4}, DataType: "string"})
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	s := begin(t, c)
 	b, err := dtype.NewBuilder(nil, 3)
 	for _, text := range []string{"zwei", "", "drei und vier"} {
 		err = errors.Join(err, b.AppendString(text))
 	}
 	buf, failed := b.Finish()
-	if err := errors.Join(err, failed, s.WriteArray(bg, "text", "2:5", buf)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, failed, s.WriteArray(bg, "text", "2:5", buf)))
 	got, shape, err := s.ReadArray(bg, "text", "::-1")
 	if err != nil || !slices.Equal(shape, []int64{6}) {
 		t.Fatal(shape, err)
@@ -134,16 +119,11 @@ func TestVariableElements(t *testing.T) {
 	b, _ = dtype.NewBuilder(nil, 1)
 	_ = b.AppendString(string(make([]byte, 290)))
 	long, _ := b.Finish()
-	if err := s.WriteArray(bg, "text", "0", long); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteArray(bg, "text", "0", long))
 	if _, _, err := s.ReadArray(bg, "text", ""); err == nil || failure(err).Code != "too_large" {
 		t.Error(err)
 	}
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer f.Close()
 	if mmap.Supported {
 		if _, _, err := callJSON[wire.Elements](t, s, wire.OpRead, wire.Array{View: s.tx.handle, Path: "text"}, f); !errors.Is(err, ErrRequest) {
@@ -156,17 +136,14 @@ func TestVariableElements(t *testing.T) {
 func TestManyArraysOfAVersion(t *testing.T) {
 	h, c := served(t, nil, nil)
 	const n = maxArrays + 6
-	_, err := h.db.Update(bg, "", "many", func(s *engine.Session) error {
+	must.Get(h.db.Update(bg, "", "many", func(s *engine.Session) error {
 		for i := range n {
 			if _, err := s.CreateArray(bg, fmt.Sprintf("a%d", i), zarr.Spec{Shape: []int64{int64(i)}, Chunks: []int64{8}, DataType: "int8"}); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	v := handles(t, c, "")
 	for round := range 2 {
 		for i := range n {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -24,13 +25,10 @@ import (
 // makeArray commits an array of n int32 in chunks of c.
 func makeArray(t testing.TB, h *holder, n, c int64) {
 	t.Helper()
-	_, err := h.db.Update(bg, "", "x", func(s *engine.Session) error {
+	must.Get(h.db.Update(bg, "", "x", func(s *engine.Session) error {
 		_, err := s.CreateArray(bg, "x", zarr.Spec{Shape: []int64{n}, Chunks: []int64{c}, DataType: "int32", DimensionNames: []string{"time"}})
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 func elementsOf(n, first int) []byte {
@@ -46,14 +44,9 @@ func TestArrayInfoNaN(t *testing.T) {
 	h, c := served(t, nil, nil)
 	makeArray(t, h, 4, 2)
 	s := begin(t, c)
-	doc, err := s.Get(bg, "x/zarr.json", kv.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(s.Get(bg, "x/zarr.json", kv.All()))(t)
 	doc = bytes.Replace(doc, []byte(`"attributes": {}`), []byte(`"attributes": {"valid_max": NaN}`), 1)
-	if err := s.Set(bg, "x/zarr.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "x/zarr.json", doc))
 	if info, err := s.ArrayInfo(bg, "x"); err != nil || !strings.Contains(string(info.Attributes), `"NaN"`) {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -82,9 +75,7 @@ func TestArrays(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) || !slices.Equal(shape, []int64{n}) {
 		t.Errorf("%d bytes of shape %v, %v", len(got), shape, err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	v := handles(t, c, "")
 	got, shape, err = v.ReadArray(bg, "x", "time=10:20")
 	if err != nil || !slices.Equal(got, want[40:80]) || !slices.Equal(shape, []int64{10}) {
@@ -113,32 +104,20 @@ func TestArraysThroughMemory(t *testing.T) {
 	}
 	makeArray(t, h, 1000, 100)
 	s := begin(t, c)
-	f, err := os.Create(filepath.Join(t.TempDir(), "memory"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "memory")))(t)
 	defer f.Close()
 	want := elementsOf(1000, 7)
-	if _, err := f.WriteAt(want, 50); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(want, 50))(t)
 	send := func(op wire.Op, at int64, pass ...wire.Descriptor) error {
-		meta, err := json.Marshal(wire.Array{View: s.tx.handle, Path: "x", Destination: wire.Destination{At: at}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		meta := must.Get(json.Marshal(wire.Array{View: s.tx.handle, Path: "x", Destination: wire.Destination{At: at}}))(t)
 		reply, err := s.tx.l.call(bg, &wire.Frame{Op: op, Meta: meta, Pass: pass}, false)
 		if err == nil && len(reply.Body) > 0 {
 			t.Errorf("%d bytes were sent", len(reply.Body))
 		}
 		return err
 	}
-	if err := send(wire.OpWrite, 50, f); err != nil {
-		t.Fatal(err)
-	}
-	if err := send(wire.OpRead, 9000, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, send(wire.OpWrite, 50, f))
+	must.Do(t, send(wire.OpRead, 9000, f))
 	got := make([]byte, len(want))
 	if _, err := f.ReadAt(got, 9000); err != nil || !slices.Equal(got, want) {
 		t.Error("other elements", err)
@@ -185,9 +164,7 @@ func TestTooLong(t *testing.T) {
 func pipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		r.Close()
 		w.Close()

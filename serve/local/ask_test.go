@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -23,10 +24,7 @@ func TestCareThroughSocket(t *testing.T) {
 	for i := range 4 {
 		put(t, h.db, map[string][]byte{"k": random(uint64(i), 80_000), "same": random(9, 80_000)})
 	}
-	p, err := c.Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
 	dir := filepath.Join(shortDir(t), "copy.zdb")
 	seen := 0
@@ -46,33 +44,20 @@ func TestCareThroughSocket(t *testing.T) {
 	if r, err := p.GC(bg, txn.GCOptions{}); err != nil || r.DeletedPages == 0 || r.Leased != 0 {
 		t.Errorf("gc: %+v, %v", r, err)
 	}
-	v, err := p.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(p.At(bg, "main"))(t)
 	wantValue(t, v, "k", random(3, 80_000))
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Close())
 
 	// Between two databases, one of which this process has open.
-	to, err := engine.Open(bg, dir, &engine.Options{Author: "tester"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(engine.Open(bg, dir, &engine.Options{Author: "tester"}))(t)
 	defer to.Close()
 	put(t, h.db, map[string][]byte{"k": random(5, 80_000)})
 	if r, err := p.Push(bg, to, txn.TransferOptions{}); err != nil || r.Commits != 1 {
 		t.Errorf("push from the peer: %+v, %v", r, err)
 	}
 	put(t, to, map[string][]byte{"k": random(6, 80_000)})
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	src, err := engine.Open(bg, dir, &engine.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, to.Close())
+	src := must.Get(engine.Open(bg, dir, &engine.Options{ReadOnly: true}))(t)
 	if _, err := p.Pull(bg, src, txn.TransferOptions{}); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("pull from a database that this process has open, and does not serve: %v", err)
 	}
@@ -80,16 +65,11 @@ func TestCareThroughSocket(t *testing.T) {
 	if err != nil || dirOf != dir {
 		t.Fatal(dirOf, err)
 	}
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, src.Close())
 	if r, err := p.Pull(bg, src, txn.TransferOptions{}); err != nil || r.Commits != 1 {
 		t.Errorf("pull into the peer: %+v, %v", r, err)
 	}
-	v, err = p.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v = must.Get(p.At(bg, "main"))(t)
 	defer v.Close()
 	wantValue(t, v, "k", random(6, 80_000))
 }
@@ -99,11 +79,8 @@ func TestPullBetweenHolders(t *testing.T) {
 	runtimeDir(t)
 	dir := shortDir(t)
 	open := func(name string, create bool) *engine.DB {
-		db, err := engine.Open(bg, filepath.Join(dir, name), &engine.Options{Create: create, Author: "tester", Join: Join,
-			Serve: func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(engine.Open(bg, filepath.Join(dir, name), &engine.Options{Create: create, Author: "tester", Join: Join,
+			Serve: func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }}))(t)
 		t.Cleanup(func() {
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -113,20 +90,12 @@ func TestPullBetweenHolders(t *testing.T) {
 	}
 	from := open("from.zdb", true)
 	put(t, from, map[string][]byte{"k": random(1, 80_000)})
-	if _, err := from.Clone(bg, filepath.Join(dir, "to.zdb"), txn.TransferOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(from.Clone(bg, filepath.Join(dir, "to.zdb"), txn.TransferOptions{}))(t)
 	to := open("to.zdb", false)
 	want := put(t, from, map[string][]byte{"k": random(2, 80_000)})
 	peer := func(db *engine.DB) *engine.DB {
-		c, err := DialDir(bg, db.Dir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := c.Peer("", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(DialDir(bg, db.Dir(), nil))(t)
+		p := must.Get(c.Peer("", nil))(t)
 		t.Cleanup(func() { _, _ = p.Close(), c.Close() })
 		return p
 	}
@@ -149,9 +118,7 @@ func TestJoinTakesOver(t *testing.T) {
 	dir := filepath.Join(shortDir(t), "from.zdb")
 	h := hold(t, dir, nil)
 	want := put(t, h.db, map[string][]byte{"k": random(1, 80_000)})
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	child := start(t, "opener", dir)
 	if got := child.line(t); got != "open" {
 		t.Fatal(got)
@@ -163,14 +130,9 @@ func TestJoinTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, done, err := Join(bg, held, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	child.kill(t)
-	v, err := db.Snapshot(bg, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(db.Snapshot(bg, want))(t)
 	wantValue(t, v, "k", random(1, 80_000))
 	if _, err := db.Begin(bg, "main"); !errors.Is(err, kv.ErrReadOnly) {
 		t.Errorf("begin: %v", err)
@@ -245,9 +207,7 @@ func TestAskAnswerLost(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	path := filepath.Join(shortDir(t), "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	go func() {
 		for {
@@ -265,13 +225,10 @@ func TestAskAnswerLost(t *testing.T) {
 		}
 	}()
 	times := 0
-	c, err := Dial(bg, path, &DialOptions{Redial: func(ctx context.Context) (net.Conn, error) {
+	c := must.Get(Dial(bg, path, &DialOptions{Redial: func(ctx context.Context) (net.Conn, error) {
 		times++
 		return Connect(ctx, h.l.Path())
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	defer c.Close()
 	src := c.Source("").(source)
 	if _, err := src.Ask(bg, "checkpoint", []byte("{}"), nil); !errors.Is(err, ErrUnknown) || !contains(err, "before it answered") || !contains(err, "whether it took place") || times != 0 {
@@ -294,10 +251,7 @@ func TestAskAnswerLost(t *testing.T) {
 // Errors of care keep their types.
 func TestCareErrors(t *testing.T) {
 	over := func(err error) error {
-		meta, failed := json.Marshal(failure(fmt.Errorf("gc: %w", err)))
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		meta := must.Get(json.Marshal(failure(fmt.Errorf("gc: %w", err))))(t)
 		return remote(meta)
 	}
 	damage := &txn.DamageError{Problems: []txn.Problem{{Kind: txn.ProblemPayload, Key: "k", Err: kv.ErrCorrupt}}, Err: kv.ErrCorrupt}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -18,14 +19,10 @@ func benchView(b *testing.B, d *DialOptions) (*holder, *engine.Snapshot) {
 
 func benchGet(b *testing.B, d *DialOptions, key string) {
 	_, v := benchView(b, d)
-	if _, err := kv.Get(bg, v, key); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(kv.Get(bg, v, key))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := v.Get(bg, key, kv.All()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(v.Get(bg, key, kv.All()))(b)
 	}
 }
 
@@ -46,9 +43,7 @@ func benchLocate(b *testing.B, key string) {
 		if err == nil {
 			err = value.View(bg, kv.All(), func([]byte) error { return nil })
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 	}
 }
 
@@ -82,9 +77,7 @@ func BenchmarkSet2M(b *testing.B) {
 	value := random(1, 2<<20)
 	for b.Loop() {
 		value[0]++
-		if err := s.Set(bg, "k", value); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Set(bg, "k", value))
 	}
 }
 
@@ -105,9 +98,7 @@ func BenchmarkCommit(b *testing.B) {
 			if err == nil {
 				err = s.Close()
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 		}
 	})
 	b.Run("process", func(b *testing.B) {

@@ -9,21 +9,16 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
 // An error is the same for errors.Is on both sides, and its code is documented.
 func TestErrors(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/protocol.md"))(t)
 	over := func(err error) error {
-		meta, failed := json.Marshal(failure(err))
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		meta := must.Get(json.Marshal(failure(err)))(t)
 		return remote(meta)
 	}
 	first := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -11,9 +12,7 @@ import (
 
 func mustSet(t *testing.T, s *session, key, value string) {
 	t.Helper()
-	if err := s.Set(bg, key, []byte(value)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, key, []byte(value)))
 }
 
 // Forks of a session, each opened by another client, become one commit.
@@ -27,10 +26,7 @@ func TestForks(t *testing.T) {
 		if err != nil || out.Session == nil || out.Session.Label != label {
 			t.Fatalf("%+v, %v", out, err)
 		}
-		id, err := txn.ParseSessionID(out.Session.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(txn.ParseSessionID(out.Session.ID))(t)
 		f := joinSession(t, join(t, h, nil), id)
 		wantValue(t, f, "mine", []byte("1"))
 		mustSet(t, f, label, "1")
@@ -42,24 +38,18 @@ func TestForks(t *testing.T) {
 		_, _, err := callJSON[none](t, s, wire.OpJoin, wire.Join{Handle: wire.Handle{View: s.tx.handle}, Session: f.ID().String(), Choices: choices})
 		return err
 	}
-	if err := take(forks[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, take(forks[0]))
 	if err := take(forks[1]); !errors.Is(err, txn.ErrConflict) {
 		t.Errorf("both changed mine: %v", err)
 	}
 	if err := take(forks[1], wire.Choice{Path: "mine", Take: "both"}); !errors.Is(err, ErrRequest) {
 		t.Error(err)
 	}
-	if err := take(forks[1], wire.Choice{Path: "mine", Take: "theirs"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, take(forks[1], wire.Choice{Path: "mine", Take: "theirs"}))
 	if err := forks[1].Set(bg, "late", nil); !errors.Is(err, txn.ErrSessionClosed) {
 		t.Errorf("the fork goes on: %v", err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	v := version(t, c, "")
 	for key, want := range map[string]string{"mine": "2", "a": "1", "b": "1"} {
 		wantValue(t, v, key, []byte(want))
@@ -80,9 +70,7 @@ func TestRebaseAndGuard(t *testing.T) {
 	if err := rebase(); !errors.Is(err, txn.ErrConflict) {
 		t.Error(err)
 	}
-	if err := rebase(wire.Choice{Take: "ours"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rebase(wire.Choice{Take: "ours"}))
 	wantValue(t, s, "k", []byte("branch"))
 	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{Handle: wire.Handle{View: s.tx.handle}, Paths: []string{"read"}}); err != nil {
 		t.Fatal(err)
@@ -104,9 +92,7 @@ func TestMove(t *testing.T) {
 		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{Handle: wire.Handle{View: s.tx.handle}, From: from, To: to})
 		return err
 	}
-	if err := move("x", "g/y"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, move("x", "g/y"))
 	if _, err := s.ArrayInfo(bg, "g/y"); err != nil {
 		t.Error(err)
 	}

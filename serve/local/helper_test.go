@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -35,10 +36,7 @@ func TestMain(m *testing.M) {
 // shortDir is a temporary directory with a path that a socket may have.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "z")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "z"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -60,13 +58,9 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 		t.Fatal("XDG_RUNTIME_DIR is not set")
 	}
 	db, err := engine.Open(bg, dir, &engine.Options{Create: true, Author: "tester", CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &holder{db: db, table: serve.New(serve.Options{})}
-	if err := h.table.AddDatabase("t", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.table.AddDatabase("t", db))
 	if h.l, err = Listen(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +114,7 @@ func served(t testing.TB, o *Options, d *DialOptions) (*holder, *Client) {
 // join connects a client.
 func join(t testing.TB, h *holder, d *DialOptions) *Client {
 	t.Helper()
-	c, err := Dial(bg, h.l.Path(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Dial(bg, h.l.Path(), d))(t)
 	t.Cleanup(func() { leave(c) })
 	return c
 }
@@ -170,21 +161,15 @@ func resumeOn(c *Client, id txn.SessionID) (*session, error) {
 // put commits keys.
 func put(t testing.TB, db *engine.DB, keys map[string][]byte) txn.CommitID {
 	t.Helper()
-	_, err := db.Update(bg, "", "put", func(s *engine.Session) error {
+	must.Get(db.Update(bg, "", "put", func(s *engine.Session) error {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if err := s.Set(bg, key, keys[key]); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := db.Head(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	id := must.Get(db.Head(bg, ""))(t)
 	return id
 }
 
@@ -210,10 +195,7 @@ func viewOf(t testing.TB, c *Client, db, rev string) (*engine.Snapshot, error) {
 
 func version(t testing.TB, c *Client, rev string) *engine.Snapshot {
 	t.Helper()
-	v, err := viewOf(t, c, "", rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(viewOf(t, c, "", rev))(t)
 	t.Cleanup(func() { v.Close() })
 	return v
 }

@@ -6,30 +6,23 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
 // Reads are answered in parallel after one that arrived before the reply to another.
 func TestCrowd(t *testing.T) {
 	dir, err := os.MkdirTemp("", "here") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(dir)
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
 	if err != nil {
 		t.Skip(err) // a system without Unix sockets
 	}
 	defer l.Close()
-	a, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(net.Dial("unix", l.Addr().String()))(t)
 	defer a.Close()
-	b, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(l.Accept())(t)
 	defer b.Close()
 	from, to := wire.NewConn(a, wire.Limits{}, 0), wire.NewConn(b, wire.Limits{}, 0)
 	if !to.CanReady() {
@@ -46,9 +39,7 @@ func TestCrowd(t *testing.T) {
 	if !h.answers(wire.OpRead, true) {
 		t.Error("one read at a time is a crowd")
 	}
-	if err := from.Send(&wire.Frame{ID: 1, Op: wire.OpRead}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, from.Send(&wire.Frame{ID: 1, Op: wire.OpRead}))
 	h.sends(to) // another goroutine receives
 	if !h.answers(wire.OpRead, true) {
 		t.Error("what another goroutine may be receiving is a crowd")

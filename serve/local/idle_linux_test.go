@@ -3,6 +3,7 @@
 package local
 
 import (
+	"github.com/zarrdb/zarrdb/internal/must"
 	"net"
 	"os"
 	"runtime"
@@ -21,10 +22,7 @@ func resident(t testing.TB) int64 {
 	if err != nil {
 		t.Skip(err)
 	}
-	n, err := strconv.ParseInt(strings.Fields(string(b))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(strings.Fields(string(b))[1], 10, 64))(t)
 	return n * int64(os.Getpagesize())
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -84,22 +85,14 @@ func askForEver(args []string) error {
 func TestKilledAskers(t *testing.T) {
 	runtimeDir(t)
 	dir, other := filepath.Join(shortDir(t), "t.zdb"), filepath.Join(shortDir(t), "o.zdb")
-	db, err := openShared(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(openShared(dir))(t)
 	put(t, db, map[string][]byte{"k": random(1, 80_000)})
-	o, err := openShared(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(openShared(other))(t)
 	head, err := o.Head(bg, "")
 	if err == nil {
 		err = errors.Join(o.CreateBranch(bg, "pulled", head), o.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	keys := map[string][]byte{"k": random(1, 80_000)}
 	for what := range asks {
 		for round := range 3 {
@@ -174,18 +167,10 @@ func wantKey(t *testing.T, db *engine.DB, rev, key string, want []byte) {
 func TestReplacedIsNotOpened(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
-	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Open(bg, dir, &engine.Options{Create: true}))(t)
+	must.Do(t, db.Close())
 	list := func() (names []string) {
-		files, err := os.ReadDir(filepath.Join(dir, "index"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(os.ReadDir(filepath.Join(dir, "index")))(t)
 		for _, f := range files {
 			names = append(names, f.Name())
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -56,12 +57,8 @@ func killClients(t *testing.T, more func(round int) bool) {
 			}
 			done[k] = wantCommits(t, c, k, acknowledged)
 		}
-		if _, err := h.db.Expire(bg, txn.ExpireOptions{Keep: 1, Before: time.Now().Add(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.db.GC(bg, txn.GCOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.db.Expire(bg, txn.ExpireOptions{Keep: 1, Before: time.Now().Add(time.Hour)}))(t)
+		must.Get(h.db.GC(bg, txn.GCOptions{}))(t)
 	}
 	t.Logf("%d rounds, commits %v", rounds, done)
 
@@ -112,15 +109,9 @@ func killClients(t *testing.T, more func(round int) bool) {
 // or the one after it, whole. It returns which.
 func wantCommits(t *testing.T, c *Client, writer, acknowledged int) int {
 	t.Helper()
-	v, err := viewOf(t, c, "", "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(viewOf(t, c, "", "main"))(t)
 	defer v.Close()
-	number, err := kv.Get(bg, v, fmt.Sprintf("n%d", writer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := must.Get(kv.Get(bg, v, fmt.Sprintf("n%d", writer)))(t)
 	n, err := strconv.Atoi(string(number))
 	if err != nil || n != acknowledged && n != acknowledged+1 {
 		t.Fatalf("the head has commit %q of client %d, %v; %d was acknowledged", number, writer, err, acknowledged)

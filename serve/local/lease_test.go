@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -29,9 +30,7 @@ func TestPacksAreGivenBack(t *testing.T) {
 	for key, want := range keys {
 		wantValue(t, v, key, want)
 	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Close())
 	small := map[string][]byte{}
 	for i := range 20 {
 		if i != 4 {
@@ -58,19 +57,14 @@ func TestDamageIsSeen(t *testing.T) {
 	}
 	damage := func(with byte) {
 		for _, path := range packs {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			if at := bytes.Index(b, want[1000:1100]); at >= 0 {
 				f, err := os.OpenFile(path, os.O_WRONLY, 0)
 				if err == nil {
 					_, err = f.WriteAt([]byte{with}, int64(at)+200)
 					err = errors.Join(err, f.Close())
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			}
 		}
 	}
@@ -96,15 +90,9 @@ func (v *viewed) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 // A value is verified once as a whole, and then in parts as well.
 func TestVerifiedOnce(t *testing.T) {
 	h, _ := served(t, nil, nil)
-	snap, err := h.db.Snapshot(bg, put(t, h.db, map[string][]byte{"k": random(1, 100<<10)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := must.Get(h.db.Snapshot(bg, put(t, h.db, map[string][]byte{"k": random(1, 100<<10)})))(t)
 	defer snap.Close()
-	located, err := snap.Locate(bg, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	located := must.Get(snap.Locate(bg, "k"))(t)
 	v := &viewed{Value: located}
 	var c verified
 	for i, step := range []struct{ off, n, views int64 }{{0, 10, 1}, {0, 10, 2}, {0, 100 << 10, 3}, {0, 100 << 10, 3}, {5, 10, 3}} {
@@ -119,19 +107,14 @@ func TestVerifiedOnce(t *testing.T) {
 
 func collect(t testing.TB, h *holder) *txn.GCReport {
 	t.Helper()
-	r, err := h.db.GC(bg, txn.GCOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.db.GC(bg, txn.GCOptions{}))(t)
 	return r
 }
 
 // dropVersions makes everything but the head expire.
 func dropVersions(t testing.TB, h *holder) {
 	t.Helper()
-	if _, err := h.db.Expire(bg, txn.ExpireOptions{Keep: 1, Before: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.db.Expire(bg, txn.ExpireOptions{Keep: 1, Before: time.Now().Add(time.Hour)}))(t)
 }
 
 // A version is kept for a client that reads it. When it has closed the version, but
@@ -190,23 +173,14 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	}
 	use := func() {
 		for i, id := range commits {
-			v, err := viewOf(t, c, "", id.String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(viewOf(t, c, "", id.String()))(t)
 			wantValue(t, v, "k", random(uint64(i), 20<<20))
 			if err := v.Close(); err != nil {
 				t.Error(err)
 			}
 		}
-		other, err := Dial(bg, h.l.Path(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := viewOf(t, other, "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(Dial(bg, h.l.Path(), nil))(t)
+		v := must.Get(viewOf(t, other, "", ""))(t)
 		wantValue(t, v, "3", random(9, 40<<10))
 		other.Close()
 	}

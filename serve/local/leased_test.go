@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -15,23 +16,13 @@ import (
 func TestLeaseOfLostConnection(t *testing.T) {
 	h, c := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("v")})
-	in, err := ask[wire.Lease](bg, c.l, wire.OpLease, wire.Open{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	commit, err := txn.DecodeCommit(commitID(in.ID), in.Record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(ask[wire.Lease](bg, c.l, wire.OpLease, wire.Open{}))(t)
+	commit := must.Get(txn.DecodeCommit(commitID(in.ID), in.Record))(t)
 	late := &lease{c: c, commit: commit, l: c.l, handle: in.View}
 	dir := h.db.Dir()
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	hold(t, dir, nil)
-	if _, err := c.Resolve(bg, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Resolve(bg, "", ""))(t)
 	if err := c.keep(late); !errors.Is(err, ErrGone) || len(c.leases) > 0 {
 		t.Errorf("%v, %d leases", err, len(c.leases))
 	}
@@ -49,9 +40,7 @@ func TestWaitForConnection(t *testing.T) {
 	h, c := served(t, nil, &DialOptions{Redial: redial})
 	put(t, h.db, map[string][]byte{"k": []byte("v")})
 	v := version(t, c, "")
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	<-c.l.ended
 	first := make(chan error)
 	go func() {
@@ -81,18 +70,10 @@ func TestReleasedWhileRenewed(t *testing.T) {
 	var k *lease
 	for k = range c.leases {
 	}
-	l, err := c.connect(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(c.connect(bg))(t)
 	defer l.close(txn.ErrClosed)
-	in, err := ask[wire.Lease](bg, l, wire.OpLease, wire.Open{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(ask[wire.Lease](bg, l, wire.OpLease, wire.Open{}))(t)
+	must.Do(t, v.Close())
 	if c.renewed(k, l, in.View, nil) || k.l == l {
 		t.Error("a lease that was released was renewed")
 	}
@@ -102,10 +83,7 @@ func TestReleasedWhileRenewed(t *testing.T) {
 func TestPeersAreForgotten(t *testing.T) {
 	_, c := served(t, nil, nil)
 	for range 3 {
-		p, err := c.Peer("", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(c.Peer("", nil))(t)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
@@ -15,26 +16,15 @@ import (
 func TestLeaveAfterHello(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(shortDir(t), "s")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
-	there, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := l.AcceptUnix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(net.Dial("unix", l.Addr().String()))(t)
+	here := must.Get(l.AcceptUnix())(t)
 	s := newServer(h.l, h.table, &Options{Database: "t"})
 	c := newConn(s, here, serve.Owner("x"))
 	c.leave()
 	go c.serve()
-	link, err := newLink(bg, there, &Client{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(newLink(bg, there, &Client{}))(t)
 	defer link.close(ErrGone)
 	_, err = link.call(bg, &wire.Frame{Op: wire.OpDatabases, Meta: []byte("{}")}, true)
 	if !errors.Is(err, ErrGone) || errors.Is(err, ErrUnknown) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -94,10 +95,7 @@ func load(t *testing.T, length time.Duration) {
 	beside.Wait()
 	t.Logf("%d commits, %d reads, %d collections, %d backups", commits, reads, collections, backups)
 	if backups > 0 {
-		copied, err := engine.Open(bg, backup, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		copied := must.Get(engine.Open(bg, backup, nil))(t)
 		defer copied.Close()
 		r, err := copied.Check(bg, txn.CheckOptions{Payloads: true})
 		if err != nil || len(r.Problems) > 0 {
@@ -275,9 +273,7 @@ func TestEndedSessions(t *testing.T) {
 		} else if err == nil {
 			err = s.Abort()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err := s.Set(bg, "k", nil); !errors.Is(err, txn.ErrSessionClosed) {
 			t.Errorf("a write after the end: %v", err)
 		}

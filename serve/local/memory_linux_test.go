@@ -10,25 +10,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
 // memoryFile is memory of n bytes, and what it holds. With seal it cannot be cut off.
 func memoryFile(t *testing.T, n int64, seal bool) (f *os.File, bytes func() []byte) {
 	t.Helper()
-	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 	f = os.NewFile(uintptr(fd), "memory")
 	t.Cleanup(func() { f.Close() })
-	if err := f.Truncate(n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Truncate(n))
 	if seal {
-		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK))(t)
 	}
 	return f, func() []byte {
 		b := make([]byte, n)
@@ -44,13 +38,9 @@ func TestBlocks(t *testing.T) {
 	h, c := served(t, &Options{MaxBody: 1000}, nil)
 	makeArray(t, h, 1000, 100)
 	s := begin(t, c)
-	if err := s.WriteArray(bg, "x", "0:200", elementsOf(200, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteArray(bg, "x", "0:200", elementsOf(200, 0)))
 	for i := 200; i < 1000; i += 200 {
-		if err := s.WriteArray(bg, "x", fmt.Sprintf("%d:%d", i, i+200), elementsOf(200, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.WriteArray(bg, "x", fmt.Sprintf("%d:%d", i, i+200), elementsOf(200, i)))
 	}
 	f, memory := memoryFile(t, 8192, true)
 	read := func(sel string, d wire.Destination, pass ...wire.Descriptor) error {
@@ -77,9 +67,7 @@ func TestBlocks(t *testing.T) {
 		binary.LittleEndian.Uint32(memory()) != 5 || binary.LittleEndian.Uint32(memory()[4:]) != 999 {
 		t.Errorf("several selections: %v", err)
 	}
-	if _, err := f.WriteAt(elementsOf(10, 7000), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(elementsOf(10, 7000), 0))(t)
 	if _, _, err := callJSON[struct{}](t, s, wire.OpWrite, wire.Array{View: s.tx.handle, Path: "x", Select: "20:30", Destination: wire.Destination{Block: 3}}); err != nil {
 		t.Errorf("write: %v", err)
 	}
@@ -87,9 +75,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("what was written: %v, %v", memory()[:48], err)
 	}
 	// A block that is forgotten is another one afterwards.
-	if err := s.tx.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: []byte(`{"block":3}`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.tx.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: []byte(`{"block":3}`)}))
 	if err := read("", wire.Destination{Block: 3}); !errors.Is(err, ErrRequest) {
 		t.Errorf("a forgotten block: %v", err)
 	}
@@ -111,14 +97,9 @@ func TestBlocks(t *testing.T) {
 
 // Only memory that cannot be cut off is mapped.
 func TestBlocksAreSealed(t *testing.T) {
-	plain, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer plain.Close()
-	if err := plain.Truncate(100); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, plain.Truncate(100))
 	open, _ := memoryFile(t, 100, false)
 	empty, _ := memoryFile(t, 0, true)
 	s := blocks{limit: 1000}
@@ -138,10 +119,7 @@ func TestBlocksAreSealed(t *testing.T) {
 func TestForgottenBlockIsUsed(t *testing.T) {
 	f, memory := memoryFile(t, 100, true)
 	s := blocks{limit: 100}
-	k, err := s.use(1, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(s.use(1, f))(t)
 	s.forget(1)
 	s.close()
 	k.b[50] = 7

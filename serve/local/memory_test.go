@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -98,17 +99,13 @@ func TestBudgetOfLongBody(t *testing.T) {
 		b := &budget{limit: 256 * mib, users: map[string]*account{}}
 		small, other, long := &share{b: b, user: "a"}, &share{b: b, user: "b"}, &share{b: b, user: "a"}
 		for range 2 { // with and without its own
-			if err := errors.Join(small.take(now, memoryFirst), other.take(now, memoryFirst), long.take(now, 256*mib)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(small.take(now, memoryFirst), other.take(now, memoryFirst), long.take(now, 256*mib)))
 			long.give(256*mib - memoryFirst)
 			small.give(memoryFirst)
 			other.give(memoryFirst)
 		}
 		long.give(2 * memoryFirst)
-		if err := small.take(now, mib); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, small.take(now, mib))
 		got := make(chan error, 1)
 		go func() { got <- long.take(bg, 200*mib) }()
 		eventually(t, "the long body does not wait", func() bool { _, _, n := b.state(); return n == 1 })
@@ -155,17 +152,11 @@ func TestMemoryAfterPanic(t *testing.T) {
 func greedy(t testing.TB, h *holder, key string, requests int) net.Conn {
 	t.Helper()
 	w, conn := rawConn(t, h)
-	if err := w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Receive(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}))
+	must.Get(w.Receive())(t)
 	in := wire.Get{View: 1, Key: key}
 	for id := range uint32(requests) {
-		if err := w.Send(&wire.Frame{ID: id, Op: wire.OpGet, Flags: wire.FlagBytes, Meta: in.Append(nil)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Send(&wire.Frame{ID: id, Op: wire.OpGet, Flags: wire.FlagBytes, Meta: in.Append(nil)}))
 	}
 	return conn
 }
@@ -184,10 +175,7 @@ func TestGreedyClients(t *testing.T) {
 		conns[i] = greedy(t, h, "long", 50)
 	}
 	eventually(t, "nobody waits for memory", func() bool { _, _, n := h.s.bodies.state(); return n > greedyClients })
-	honest, err := Dial(bg, h.l.Path(), &DialOptions{NoFiles: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	honest := must.Get(Dial(bg, h.l.Path(), &DialOptions{NoFiles: true}))(t)
 	defer leave(honest)
 	v := version(t, honest, "")
 	for range 20 {
@@ -230,9 +218,7 @@ func TestGreedyRequests(t *testing.T) {
 	h, c := served(t, o, nil)
 	for range 40 {
 		_, conn := rawConn(t, h)
-		if _, err := conn.Write((&wire.Header{ID: 1, Op: wire.OpSet, Meta: 1 << 20, Body: 1 << 20}).Append(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.Write((&wire.Header{ID: 1, Op: wire.OpSet, Meta: 1 << 20, Body: 1 << 20}).Append(nil)))(t)
 	}
 	s := begin(t, c)
 	if err := s.Set(bg, "k", random(2, 1<<20)); err != nil {
@@ -253,14 +239,9 @@ func TestGreedyRequests(t *testing.T) {
 // A connection that has not said hello sends short frames only.
 func TestLongHello(t *testing.T) {
 	h, _ := served(t, nil, nil)
-	conn, err := Connect(bg, h.l.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(Connect(bg, h.l.Path()))(t)
 	defer conn.Close()
-	if _, err := conn.Write((&wire.Header{ID: 1, Op: wire.OpHello, Body: 1 << 20}).Append(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write((&wire.Header{ID: 1, Op: wire.OpHello, Body: 1 << 20}).Append(nil)))(t)
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := io.Copy(io.Discard, conn); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d bytes, %v", n, err)
@@ -293,10 +274,7 @@ func TestSoakGreedyClients(t *testing.T) {
 	heap := uint64(0)
 	for time.Now().Before(end) {
 		at := time.Now()
-		c, err := Dial(bg, h.l.Path(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Dial(bg, h.l.Path(), nil))(t)
 		hellos = append(hellos, time.Since(at))
 		v := version(t, c, "")
 		for range 10 {

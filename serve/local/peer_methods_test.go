@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // No exported method of a database panics where another process has it open.
@@ -17,17 +18,11 @@ func TestPeerMethods(t *testing.T) {
 	h, c := served(t, nil, nil)
 	id := put(t, h.db, map[string][]byte{"k": []byte("v")})
 	open := func() *engine.DB {
-		p, err := c.Peer("", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(c.Peer("", nil))(t)
 		t.Cleanup(func() { _ = p.Close() })
 		return p
 	}
-	to, err := engine.Open(bg, filepath.Join(t.TempDir(), "to.zdb"), &engine.Options{Create: true, Author: "tester"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(engine.Open(bg, filepath.Join(t.TempDir(), "to.zdb"), &engine.Options{Create: true, Author: "tester"}))(t)
 	defer to.Close()
 	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
@@ -79,10 +74,7 @@ func TestPeerMethods(t *testing.T) {
 			continue
 		}
 		// A program may not leave out every argument.
-		own, err := engine.Open(bg, filepath.Join(t.TempDir(), "own.zdb"), &engine.Options{Create: true, Author: "tester"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		own := must.Get(engine.Open(bg, filepath.Join(t.TempDir(), "own.zdb"), &engine.Options{Create: true, Author: "tester"}))(t)
 		if call(own, i) == nil {
 			t.Errorf("%s: panic: %v", methods.Method(i).Name, panicked)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -99,38 +100,25 @@ func TestCutSessions(t *testing.T) {
 		return nil
 	}
 	content := func(branch string) string {
-		s, err := h.db.At(bg, branch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(h.db.At(bg, branch))(t)
 		defer s.Close()
 		var out strings.Builder
 		for v, err := range s.Values(bg, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			fmt.Fprintf(&out, "%s %s %d;", v.Key, v.Kind, v.Length)
 			if v.Kind != "virtual" {
-				b, err := s.Get(bg, v.Key, kv.All())
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(s.Get(bg, v.Key, kv.All()))(t)
 				fmt.Fprintf(&out, "%x\n", b)
 			}
 		}
 		return out.String()
 	}
-	first, err := h.db.Head(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(h.db.Head(bg, ""))(t)
 	empty, want := content(""), ""
 	for _, done := range []bool{false, true} {
 		for n := int64(0); ; n++ {
 			branch := fmt.Sprintf("b-%v-%d", done, n)
-			if err := h.db.CreateBranch(bg, branch, first); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.db.CreateBranch(bg, branch, first))
 			c := join(t, h, nil)
 			cut.done.Store(done)
 			cut.left.Store(n)
@@ -165,10 +153,7 @@ func TestRandomSessionsOfPeers(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, c := served(t, nil, nil)
 		s := begin(t, c)
-		held, err := h.db.Join(bg, s.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		held := must.Get(h.db.Join(bg, s.ID()))(t)
 		model := map[string]string{}
 		key := func() string { return fmt.Sprintf("d%d/k%d", r.IntN(3), r.IntN(4)) }
 		for step := range 150 {
@@ -248,9 +233,7 @@ func TestRandomSessionsOfPeers(t *testing.T) {
 				}
 			}
 		}
-		if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 		if got := contents(t, h.db); !maps.Equal(got, model) {
 			t.Errorf("seed %d: the commit has other values", seed)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/txn/txntest"
@@ -21,15 +22,9 @@ func TestPeerTellsVersions(t *testing.T) {
 	var h *holder
 	h, _ = served(t, nil, nil)
 	dir := h.db.Dir()
-	c, err := Dial(bg, h.l.Path(), &DialOptions{Dir: dir, Redial: func(ctx context.Context) (net.Conn, error) { return Connect(ctx, h.l.Path()) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Dial(bg, h.l.Path(), &DialOptions{Dir: dir, Redial: func(ctx context.Context) (net.Conn, error) { return Connect(ctx, h.l.Path()) }}))(t)
 	defer c.Close()
-	p, err := c.Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
 	if p.Identity() != h.db.Identity() {
 		t.Errorf("the identity of a peer is %v, want %v", p.Identity(), h.db.Identity())
@@ -87,16 +82,11 @@ func TestPeerTellsVersions(t *testing.T) {
 // contents are the values of main.
 func contents(t *testing.T, db *engine.DB) map[string]string {
 	t.Helper()
-	s, err := db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(db.At(bg, "main"))(t)
 	defer s.Close()
 	out := map[string]string{}
 	for key, err := range s.List(bg, kv.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b, err := s.Get(bg, key, kv.All())
 		if err != nil {
 			t.Fatal(key, err)
@@ -110,10 +100,7 @@ func contents(t *testing.T, db *engine.DB) map[string]string {
 func TestPeerRefuses(t *testing.T) {
 	h, c := served(t, nil, nil)
 	id := put(t, h.db, map[string][]byte{"k": {1}})
-	p, err := c.Peer("", &engine.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", &engine.Options{ReadOnly: true}))(t)
 	for what, do := range map[string]func() error{
 		"begin":      func() error { _, err := p.Begin(bg, ""); return err },
 		"resume":     func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -26,20 +27,13 @@ func TestHandover(t *testing.T) {
 	want := random(1, 100<<10)
 	put(t, h.db, map[string][]byte{"k": want, "s": []byte("small")})
 	v := version(t, c, "")
-	value, err := v.Locate(bg, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(v.Locate(bg, "k"))(t)
 	s := begin(t, c)
-	if err := s.Set(bg, "new", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "new", []byte("1")))
 	other := joinSession(t, join(t, h, nil), s.ID())
 	wantValue(t, other, "new", []byte("1"))
 	dir := h.db.Dir()
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	// No process serves: the error comes after a while, not at once.
 	ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 	defer cancel()
@@ -79,18 +73,12 @@ func TestKilledHolder(t *testing.T) {
 	if !unsaved.Info().Saved.IsZero() {
 		t.Error("the session was saved when it began")
 	}
-	if err := saved.Set(bg, "gone", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := saved.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, saved.Set(bg, "gone", []byte("1")))
+	must.Do(t, saved.Savepoint(bg))
 	large := random(3, 200<<10)
 	for _, s := range []*session{saved, unsaved, other} {
 		for _, err := range []error{s.Set(bg, "k", []byte(s.ID().String())), s.Set(bg, "large", large), s.Delete(bg, "gone"), s.Guard(bg, "g")} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 	}
 	for range 2 {
@@ -123,14 +111,10 @@ func TestKilledEarlierHolder(t *testing.T) {
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
 	saved, unsaved := begin(t, c), begin(t, c)
-	if err := saved.Savepoint(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, saved.Savepoint(bg))
 	for _, s := range []*session{saved, unsaved} {
 		s.tx.info.Logged = false
-		if err := s.Set(bg, "k", []byte("lost")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, "k", []byte("lost")))
 	}
 	child.kill(t)
 	startHolder(t, dir)
@@ -154,10 +138,7 @@ func startHolder(t *testing.T, dir string) *child {
 
 func joinDir(t *testing.T, dir string) *Client {
 	t.Helper()
-	c, err := DialDir(bg, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(DialDir(bg, dir, nil))(t)
 	t.Cleanup(func() { leave(c) })
 	return c
 }
@@ -180,9 +161,7 @@ func killHolders(t *testing.T, more func(round int) bool) {
 	h := hold(t, dir, nil)
 	large := random(1, 50<<10)
 	put(t, h.db, map[string][]byte{"x": []byte("0"), "y": []byte("0"), "large": large})
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	holder := startHolder(t, dir)
 	c := joinDir(t, dir)
 	redial := c.o.Redial
@@ -218,10 +197,7 @@ func killHolders(t *testing.T, more func(round int) bool) {
 		wantValue(t, v, "x", []byte("0"))
 		wantValue(t, v, "large", large)
 		head := version(t, c, "main")
-		x, err := kv.Get(bg, head, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(kv.Get(bg, head, "x"))(t)
 		wantValue(t, head, "y", x)
 		k, err := strconv.Atoi(string(x))
 		if err != nil || k != acknowledged && k != acknowledged+1 {
@@ -235,10 +211,7 @@ func killHolders(t *testing.T, more func(round int) bool) {
 		t.Error(err)
 	}
 	c.Close()
-	db, err := engine.Open(bg, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Open(bg, dir, nil))(t)
 	r, err := db.Check(bg, txn.CheckOptions{Payloads: true})
 	if err != nil || len(r.Problems) > 0 {
 		t.Errorf("%+v, %v", r, err)
@@ -273,30 +246,16 @@ func commitNumber(c *Client, k int) error {
 func TestIdle(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
-	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(engine.Open(bg, dir, &engine.Options{Create: true}))(t)
 	defer db.Close()
 	table := serve.New(serve.Options{})
-	if err := table.AddDatabase("t", db); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table.AddDatabase("t", db))
+	l := must.Get(Listen(dir))(t)
 	// The client waits for the server, which would not wait for it.
-	conn, err := Connect(bg, l.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(Connect(bg, l.Path()))(t)
 	done := make(chan error, 1)
 	go func() { done <- Serve(bg, l, table, &Options{Idle: 300 * time.Millisecond}) }()
-	c, err := NewClient(bg, conn, &DialOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewClient(bg, conn, &DialOptions{}))(t)
 	select {
 	case err := <-done:
 		t.Fatalf("it ended while there was a client: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -90,14 +91,8 @@ func (c *Client) Databases(ctx context.Context) ([]string, error) {
 // languages do.
 func handles(t testing.TB, c *Client, rev string) requests {
 	t.Helper()
-	l, err := c.link(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := ask[wire.View](bg, l, wire.OpOpen, wire.Open{Rev: rev})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(c.link(bg))(t)
+	out := must.Get(ask[wire.View](bg, l, wire.OpOpen, wire.Open{Rev: rev}))(t)
 	v := requests{&Session{c: c, l: l, handle: out.View}}
 	t.Cleanup(func() { _ = v.tx.Close() })
 	return v

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -61,17 +62,9 @@ func start(t *testing.T, role string, args ...string) *child {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	c := &child{cmd, in, bufio.NewReader(out)}
 	t.Cleanup(func() {
 		if c.cmd.ProcessState == nil {
@@ -93,21 +86,14 @@ func (c *child) line(t *testing.T) string {
 
 func (c *child) say(t *testing.T, line string) {
 	t.Helper()
-	if _, err := fmt.Fprintln(c.in, line); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(c.in, line))(t)
 }
 
 // kill ends the child at once and returns what it had still printed.
 func (c *child) kill(t *testing.T) (lines []string) {
 	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(c.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Kill())
+	rest := must.Get(io.ReadAll(c.out))(t)
 	_ = c.cmd.Wait() // says that it was killed
 	all := strings.Split(string(rest), "\n")
 	return all[:len(all)-1] // the last line may be cut

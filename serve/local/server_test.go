@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -22,15 +23,10 @@ import (
 // rawConn is a connection that has said hello.
 func rawConn(t testing.TB, h *holder) (*wire.Conn, net.Conn) {
 	t.Helper()
-	c, err := Connect(bg, h.l.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(bg, h.l.Path()))(t)
 	t.Cleanup(func() { c.Close() })
 	w := wire.NewConn(c, wire.Limits{}, 0)
-	if err := w.Send(&wire.Frame{Op: wire.OpHello, Meta: []byte(`{"protocol":1,"capabilities":["files"]}`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Send(&wire.Frame{Op: wire.OpHello, Meta: []byte(`{"protocol":1,"capabilities":["files"]}`)}))
 	if f, err := w.Receive(); err != nil || f.Flags&wire.FlagError != 0 {
 		t.Fatal(f, err)
 	}
@@ -57,15 +53,9 @@ func TestHostileClients(t *testing.T) {
 				conn.Close()
 				_, conn = rawConn(t, h)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := conn.Write(bytes); err != nil {
-				t.Fatal(err)
-			}
-			if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Get(conn.Write(bytes))(t)
+			must.Do(t, conn.(*net.UnixConn).CloseWrite())
 			conn.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := io.Copy(io.Discard, conn); err != nil {
 				t.Errorf("%s: the server goes on: %v", name, err)
@@ -78,9 +68,7 @@ func TestHostileClients(t *testing.T) {
 	refused := func(f *wire.Frame, want error) {
 		t.Helper()
 		f.ID = 9
-		if err := w.Send(f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Send(f))
 		reply, err := w.Receive()
 		if err != nil || reply.ID != 9 || reply.Flags != wire.FlagReply|wire.FlagError {
 			t.Fatalf("%v: %+v, %v", f.Op, reply, err)
@@ -106,9 +94,7 @@ func TestHostileClients(t *testing.T) {
 		refused(&wire.Frame{Op: wire.OpGet, Meta: get.Append(nil), Pass: []wire.Descriptor{os.Stdin, os.Stdin}}, ErrRequest)
 	}
 	// A version is not written.
-	if err := w.Send(&wire.Frame{ID: 5, Op: wire.OpOpen, Meta: []byte(`{}`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Send(&wire.Frame{ID: 5, Op: wire.OpOpen, Meta: []byte(`{}`)}))
 	f, err := w.Receive()
 	var opened wire.View
 	if err == nil {
@@ -128,12 +114,8 @@ func TestSlowClient(t *testing.T) {
 	h, c := served(t, &Options{WriteTimeout: time.Second}, nil)
 	put(t, h.db, map[string][]byte{"k": random(1, 1<<20)})
 	w, conn := rawConn(t, h)
-	if err := w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Receive(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}))
+	must.Get(w.Receive())(t)
 	in := wire.Get{View: 1, Key: "k"}
 	for id := range uint32(50) {
 		if err := w.Send(&wire.Frame{ID: id, Op: wire.OpGet, Flags: wire.FlagBytes, Meta: in.Append(nil)}); err != nil {
@@ -158,10 +140,7 @@ func TestSilentServer(t *testing.T) {
 	defer func(d time.Duration) { helloTime = d }(helloTime)
 	helloTime = 20 * time.Millisecond
 	socket := filepath.Join(shortDir(t), "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	if _, err := Dial(bg, socket, nil); !errors.Is(err, os.ErrDeadlineExceeded) || !contains(err, socket) {
 		t.Error(err)
@@ -173,15 +152,10 @@ func TestReaders(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("v")})
 	other := hold(t, filepath.Join(shortDir(t), "u.zdb"), nil)
-	if err := h.table.AddDatabase("u", other.db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.table.AddDatabase("u", other.db))
 	s := newServer(h.l, h.table, &Options{Database: "t"})
 	socket := filepath.Join(shortDir(t), "s")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}))(t)
 	go func() {
 		for {
 			u, err := l.AcceptUnix()
@@ -191,10 +165,7 @@ func TestReaders(t *testing.T) {
 			s.begin(newConn(s, u, &serve.Principal{Name: "reader"}))
 		}
 	}()
-	c, err := Dial(bg, socket, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Dial(bg, socket, nil))(t)
 	defer s.finish()
 	defer l.Close()
 	defer leave(c)
@@ -209,25 +180,16 @@ func TestReaders(t *testing.T) {
 	if _, err := beginOn(c); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
-	es, err := h.table.Begin(bg, serve.Owner("x"), "t", serve.BeginOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	es := must.Get(h.table.Begin(bg, serve.Owner("x"), "t", serve.BeginOptions{}))(t)
 	if _, err := resumeOn(c, es.Engine().ID()); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
 	if list, err := c.Sessions(bg, ""); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	p, err := c.Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
-	head, err := p.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(p.Head(bg, "main"))(t)
 	if err := p.CreateTag(bg, "x", head); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
@@ -252,13 +214,8 @@ func TestSocketMode(t *testing.T) {
 	}{
 		{0o755, 0o755, 0o666, true}, {0o700, 0o755, 0o600, false}, {0o755, 0o700, 0o600, false}, {0o711, 0o750, 0o660, true},
 	} {
-		if err := errors.Join(os.Chmod(os.Getenv("TMPDIR"), 0o711), os.Chmod(up, test.up), os.Chmod(dir, test.dir)); err != nil {
-			t.Fatal(err)
-		}
-		l, err := Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Chmod(os.Getenv("TMPDIR"), 0o711), os.Chmod(up, test.up), os.Chmod(dir, test.dir)))
+		l := must.Get(Listen(dir))(t)
 		fi, err := os.Stat(l.Path())
 		if err != nil || fi.Mode().Perm() != test.socket || l.Readers != test.readers {
 			t.Errorf("%v in %v: %v, readers %v, %v", test.dir, test.up, fi.Mode(), l.Readers, err)
@@ -272,10 +229,7 @@ func TestSocketMode(t *testing.T) {
 			t.Errorf("%q is not among %q, %v", l.Path(), sockets, err)
 		}
 		// One that a killed process left is replaced.
-		again, err := Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(Listen(dir))(t)
 		if err := again.Close(); err != nil {
 			t.Error(err)
 		}
@@ -285,12 +239,8 @@ func TestSocketMode(t *testing.T) {
 		}
 	}
 	// A folder that others may change is refused.
-	if err := os.Chmod(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "zarrdb"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "zarrdb"), 0o777))
+	must.Do(t, os.Chmod(dir, 0o700))
 	if _, err := Listen(dir); err == nil || !contains(err, "this user alone") {
 		t.Error(err)
 	}
@@ -301,10 +251,7 @@ func TestSocketMode(t *testing.T) {
 func TestSocketIsMadeAgain(t *testing.T) {
 	h, c := served(t, nil, nil)
 	path := h.l.Path()
-	in, err := inside(h.db.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(inside(h.db.Dir()))(t)
 	for _, harm := range []struct {
 		what string
 		do   func() error
@@ -323,9 +270,7 @@ func TestSocketIsMadeAgain(t *testing.T) {
 			return errors.Join(err, os.Remove(path))
 		}, path},
 	} {
-		if err := harm.do(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, harm.do())
 		if err := h.s.keepSockets(bg); err != nil {
 			t.Errorf("%s: %v", harm.what, err)
 		}
@@ -359,16 +304,11 @@ func TestLongFolder(t *testing.T) {
 	}
 	runtimeDir(t)
 	long := filepath.Join(shortDir(t), strings.Repeat("x", 100))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(long, 0o700))
 	t.Setenv("TMPDIR", long)
 	t.Setenv("XDG_RUNTIME_DIR", long)
 	dir := filepath.Join(filepath.Dir(long), "t.zdb")
 	h := hold(t, dir, nil)
-	c, err := DialDir(bg, h.db.Dir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(DialDir(bg, h.db.Dir(), nil))(t)
 	c.Close()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -19,10 +20,7 @@ import (
 
 func begin(t testing.TB, c *Client) *session {
 	t.Helper()
-	s, err := beginOn(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(beginOn(c))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -30,10 +28,7 @@ func begin(t testing.TB, c *Client) *session {
 // joinSession opens the same session from another client.
 func joinSession(t testing.TB, c *Client, id txn.SessionID) *session {
 	t.Helper()
-	s, err := resumeOn(c, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(resumeOn(c, id))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -47,9 +42,7 @@ func TestSharedSession(t *testing.T) {
 	b := joinSession(t, join(t, h, nil), a.ID())
 	wantValue(t, a, "k", []byte("0"))
 	wantValue(t, b, "k", []byte("0"))
-	if err := a.Set(bg, "k", []byte("a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Set(bg, "k", []byte("a")))
 	var changed *engine.ChangedError
 	if err := b.Set(bg, "k", []byte("b")); !errors.As(err, &changed) || !errors.Is(err, txn.ErrConflict) || changed.Key != "k" || changed.Have == (kv.ID{}) {
 		t.Errorf("a lost update: %v", err)
@@ -103,9 +96,7 @@ func TestCommitConflict(t *testing.T) {
 	h, c := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("0")})
 	s := begin(t, c)
-	if err := s.Set(bg, "k", []byte("mine")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "k", []byte("mine")))
 	head := put(t, h.db, map[string][]byte{"k": []byte("theirs")})
 	_, err := s.Commit(bg, txn.CommitOptions{})
 	var conflict *txn.ConflictError
@@ -113,9 +104,7 @@ func TestCommitConflict(t *testing.T) {
 		conflict.Conflicts[0].Path != "k" || conflict.Conflicts[0].Kind != txn.ConflictDocument {
 		t.Fatalf("%#v", err)
 	}
-	if _, err := s.Commit(bg, txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(bg, txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}))(t)
 	wantValue(t, version(t, c, "main"), "k", []byte("mine"))
 }
 
@@ -129,9 +118,7 @@ func TestLongReplies(t *testing.T) {
 	for i := range 50 {
 		key := fmt.Sprint("k", i)
 		keys[key] = []byte("theirs")
-		if err := s.Set(bg, key, []byte("mine")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, key, []byte("mine")))
 	}
 	head := put(t, h.db, keys)
 	var conflict *txn.ConflictError
@@ -153,30 +140,18 @@ func TestLongReplies(t *testing.T) {
 func TestArraysThroughViews(t *testing.T) {
 	_, c := served(t, nil, nil)
 	s := begin(t, c)
-	a, err := zarr.Create(bg, s, "g/x", zarr.Spec{Shape: []int64{1 << 18}, Chunks: []int64{1 << 16}, DataType: "int32",
-		Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(zarr.Create(bg, s, "g/x", zarr.Spec{Shape: []int64{1 << 18}, Chunks: []int64{1 << 16}, DataType: "int32",
+		Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil))(t)
 	want := make([]int32, 1<<18)
 	for i := range want {
 		want[i] = int32(i * 7)
 	}
-	if err := zarr.Write(bg, a, zarr.Sel(), want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zarr.Write(bg, a, zarr.Sel(), want))
 	// A part of a chunk is read and written again.
 	want[5] = -1
-	if err := zarr.Write(bg, a, zarr.Sel(zarr.At(5)), []int32{-1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(bg, txn.CommitOptions{Message: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	a, err = zarr.OpenArray(bg, version(t, c, ""), "g/x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zarr.Write(bg, a, zarr.Sel(zarr.At(5)), []int32{-1}))
+	must.Get(s.Commit(bg, txn.CommitOptions{Message: "x"}))(t)
+	a = must.Get(zarr.OpenArray(bg, version(t, c, ""), "g/x", nil))(t)
 	got, _, err := zarr.Read[int32](bg, a, zarr.Sel())
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d elements differ in part from %d: %v", len(got), len(want), err)
@@ -186,15 +161,10 @@ func TestArraysThroughViews(t *testing.T) {
 // Another protocol is refused by name.
 func TestOtherProtocol(t *testing.T) {
 	h, _ := served(t, &Options{Version: "v9.8.7"}, nil)
-	conn, err := Connect(bg, h.l.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(Connect(bg, h.l.Path()))(t)
 	defer conn.Close()
 	w := wire.NewConn(conn, wire.Limits{}, 0)
-	if err := w.Send(&wire.Frame{ID: 3, Op: wire.OpHello, Meta: []byte(`{"protocol":77,"version":"v1.2.3"}`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Send(&wire.Frame{ID: 3, Op: wire.OpHello, Meta: []byte(`{"protocol":77,"version":"v1.2.3"}`)}))
 	f, err := w.Receive()
 	if err != nil || f.Flags&wire.FlagError == 0 || f.ID != 3 {
 		t.Fatal(f, err)
@@ -259,14 +229,10 @@ func TestCommitWarns(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "checkpoints", "ERROR"), []byte("no room"), 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := join(t, hold(t, dir, nil), nil)
 	s := begin(t, c)
-	if err := s.Set(bg, "k", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "k", []byte("1")))
 	var out wire.Commit
 	err = s.tx.on(bg, func(l *link, handle uint32, _ bool) (err error) {
 		out, err = ask[wire.Commit](bg, l, wire.OpCommit, wire.Publish{Handle: wire.Handle{View: handle}})
@@ -293,9 +259,7 @@ func TestUnansweredDryRun(t *testing.T) {
 	}
 	_, c := served(t, nil, nil)
 	s := begin(t, c)
-	if err := s.Set(bg, "k", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "k", []byte("1")))
 	if _, err := s.Commit(bg, txn.CommitOptions{DryRun: true}); !errors.Is(err, ErrUnknown) || errors.Is(err, txn.ErrLost) {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
@@ -21,18 +22,10 @@ func TestProcessesShareMemory(t *testing.T) {
 	const limit = 120 << 20
 	var server *server
 	start := func() (end func()) {
-		db, err := engine.Open(bg, dir, &engine.Options{Create: true, MemoryBytes: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must.Get(engine.Open(bg, dir, &engine.Options{Create: true, MemoryBytes: limit}))(t)
 		table := serve.New(serve.Options{})
-		if err := table.AddDatabase("t", db); err != nil {
-			t.Fatal(err)
-		}
-		l, err := Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, table.AddDatabase("t", db))
+		l := must.Get(Listen(dir))(t)
 		ctx, cancel := context.WithCancel(bg)
 		done := make(chan error, 1)
 		server = newServer(l, table, nil)
@@ -52,17 +45,11 @@ func TestProcessesShareMemory(t *testing.T) {
 	}
 	bytes("alone", limit)
 	dial := func() *Client {
-		c, err := DialDir(bg, dir, &DialOptions{Share: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(DialDir(bg, dir, &DialOptions{Share: true}))(t)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	plain, err := DialDir(bg, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(DialDir(bg, dir, nil))(t)
 	defer plain.Close()
 	bytes("a client without caches", limit)
 	first := dial()
@@ -89,10 +76,7 @@ func TestProcessesShareMemory(t *testing.T) {
 func TestSmallPart(t *testing.T) {
 	_, c := served(t, nil, nil)
 	limit := engine.UsedMemory().Limit
-	p, err := c.Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
 	if n := p.CacheStats().Limit; n <= 0 || n > limit/16 || engine.UsedMemory().Limit != limit {
 		t.Errorf("%d of %d bytes", n, limit)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -22,19 +23,11 @@ func TestStoppedHolder(t *testing.T) {
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	h := hold(t, dir, nil)
 	put(t, h.db, map[string][]byte{"k": random(1, 100<<10)})
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
-	p, err := c.Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := p.At(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Peer("", nil))(t)
+	v := must.Get(p.At(bg, ""))(t)
 	stop(t, child)
 	for what, do := range map[string]func(context.Context) error{
 		"read":    func(ctx context.Context) error { _, err := v.Get(ctx, "k", kv.All()); return err },
@@ -68,9 +61,7 @@ func TestStoppedHolder(t *testing.T) {
 // stop stops a process, and waits until it has stopped.
 func stop(t *testing.T, c *child) {
 	t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("%v, status %x", err, status)

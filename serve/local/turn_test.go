@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -33,9 +34,7 @@ func TestTurns(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for n := 0; ; n++ {
 		wantValue(t, v, "k", []byte("value"))
-		if err := s.Set(bg, "n", []byte(strconv.Itoa(n))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(bg, "n", []byte(strconv.Itoa(n))))
 		if n > 20 && c.l.free() {
 			break
 		}
@@ -57,13 +56,9 @@ func TestTurns(t *testing.T) {
 	}
 	// The client does not see the end before its next request, which loses nothing.
 	dir := h.db.Dir()
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	hold(t, dir, nil)
-	if err := s.Set(bg, "n", []byte("last")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "n", []byte("last")))
 	wantValue(t, s, "n", []byte("last"))
 }
 
@@ -109,9 +104,7 @@ func TestLongCall(t *testing.T) {
 	}
 	wantValue(t, v, "k", []byte("value"))
 	l := c.l
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.end())
 	select {
 	case <-l.ended:
 	case <-time.After(time.Minute):
@@ -191,9 +184,7 @@ func TestSlowHere(t *testing.T) {
 		done <- err
 	}()
 	<-came
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -16,9 +17,7 @@ func TestVersions(t *testing.T) {
 	h, c := served(t, nil, nil)
 	first := put(t, h.db, map[string][]byte{"a": {1}, "b": {1}})
 	second := put(t, h.db, map[string][]byte{"a": {2}, "c": random(1, 3000)})
-	if err := errors.Join(h.db.CreateBranch(bg, "x", second), h.db.CreateTag(bg, "v1", first)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(h.db.CreateBranch(bg, "x", second), h.db.CreateTag(bg, "v1", first)))
 	branches, tags, err := c.Refs(bg, "")
 	if got, want := fmt.Sprint(branches, tags, err), fmt.Sprint([]txn.Ref{{Name: "main", Commit: second}, {Name: "x", Commit: second}}, []txn.Ref{{Name: "v1", Commit: first}}, nil); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -28,9 +27,7 @@ func TestVersions(t *testing.T) {
 	}
 	ids := func(path string) (list []txn.CommitID) {
 		for commit, err := range c.Log(bg, "", "main", path) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			list = append(list, commit.ID)
 		}
 		return list
@@ -43,18 +40,14 @@ func TestVersions(t *testing.T) {
 	}
 	changes := ""
 	for change, err := range c.Diff(bg, "", first, second, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		changes += fmt.Sprint(change.Key, change.Old != nil, change.New.Kind, change.New.Length, " ")
 	}
 	if changes != "atrueinline1 cfalsenative3000 " {
 		t.Errorf("%q", changes)
 	}
 	s := begin(t, c)
-	if err := s.Set(bg, "d", []byte("d")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(bg, "d", []byte("d")))
 	for change, err := range s.Changes(bg, "") {
 		if err != nil || change.Key != "d" || change.Old != nil {
 			t.Errorf("%+v, %v", change, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -90,9 +91,7 @@ func TestClosedVersion(t *testing.T) {
 		if err == nil {
 			_, err = ask[none](bg, c.l, wire.OpClose, wire.Handle{View: out.View})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = ask[wire.Session](bg, c.l, wire.OpSession, wire.Handle{View: out.View})
 		if !errors.Is(err, kv.ErrClosed) || errors.Is(err, txn.ErrSessionClosed) {
 			t.Errorf("the view of a version that was closed: %v", err)
@@ -111,24 +110,16 @@ func TestListings(t *testing.T) {
 		}
 	}
 	put(t, h.db, keys)
-	snap, err := h.db.At(bg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := must.Get(h.db.At(bg, ""))(t)
 	defer snap.Close()
 	v := version(t, c, "")
-	want, err := kv.Keys(bg, snap, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(kv.Keys(bg, snap, ""))(t)
 	if got, err := kv.Keys(bg, v, ""); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d keys, %v, want %d", len(got), err, len(want))
 	}
 	dir := func(l kv.Lister) (list []kv.DirEntry) {
 		for e, err := range kv.ListDir(bg, l, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			list = append(list, e)
 		}
 		return list
@@ -142,10 +133,7 @@ func TestListings(t *testing.T) {
 func TestSessionConformance(t *testing.T) {
 	_, c := served(t, nil, nil)
 	kvtest.Run(t, func(t *testing.T) kv.Reader {
-		s, err := beginOn(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(beginOn(c))(t)
 		t.Cleanup(func() {
 			if err := errors.Join(s.Abort(), s.Close()); err != nil {
 				t.Error(err)
@@ -158,10 +146,7 @@ func TestSessionConformance(t *testing.T) {
 // A client finds the server by the directory, and a directory that is not served is an error.
 func TestDialDir(t *testing.T) {
 	h, _ := served(t, nil, nil)
-	c, err := DialDir(bg, h.db.Dir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(DialDir(bg, h.db.Dir(), nil))(t)
 	defer c.Close()
 	names, err := c.Databases(bg)
 	if err != nil || !slices.Equal(names, []string{"t"}) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -44,9 +45,7 @@ func TestLeaseOutlivesHolders(t *testing.T) {
 		want.Write(old[key])
 	}
 	put(t, first.db, old)
-	if err := first.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.end())
 	holder := startHolder(t, dir)
 	keeper := start(t, "keeper", dir)
 	if got := keeper.line(t); got != "open" {
@@ -54,9 +53,7 @@ func TestLeaseOutlivesHolders(t *testing.T) {
 	}
 	writer := peerOfDir(t, dir)
 	put(t, writer, new)
-	if _, err := dropAll(bg, writer); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(dropAll(bg, writer))(t)
 	for range 2 {
 		holder.kill(t)
 		holder = startHolder(t, dir)
@@ -81,9 +78,7 @@ func TestLeaseOutlivesHolders(t *testing.T) {
 	if _, err := last.db.GC(bg, txn.GCOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
-	if err := keeper.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, keeper.cmd.Process.Signal(syscall.SIGCONT))
 	if r, err := dropAll(bg, last.db); err != nil || r.FreedBytes > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -101,10 +96,7 @@ func TestLeaseOutlivesHolders(t *testing.T) {
 // peerOfDir joins the process that has the database in dir open.
 func peerOfDir(t *testing.T, dir string) *engine.DB {
 	t.Helper()
-	p, err := joinDir(t, dir).Peer("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(joinDir(t, dir).Peer("", nil))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -125,12 +117,8 @@ func TestLeaseOutlivesConnection(t *testing.T) {
 	}
 	<-c.busy
 	wantValue(t, v, "k", want)
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Close())
+	must.Do(t, c.Close())
 	frees(t, h, int64(len(want)))
 }
 

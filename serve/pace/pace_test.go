@@ -2,6 +2,7 @@ package pace
 
 import (
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net"
 	"net/http"
@@ -66,14 +67,9 @@ func TestStall(t *testing.T) {
 		failed <- err
 	}))
 	defer s.Close()
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", s.Listener.Addr().String()))(t)
 	defer c.Close()
-	if _, err := io.WriteString(c, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab"))(t)
 	if err := <-failed; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a body that stalls: %v", err)
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"math"
 	"net/http"
@@ -20,10 +21,7 @@ func get(t *testing.T, path string, headers ...string) (*http.Response, string) 
 	}
 	w := httptest.NewRecorder()
 	Handler("/-/ui/").ServeHTTP(w, r)
-	b, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(w.Result().Body))(t)
 	return w.Result(), string(b)
 }
 

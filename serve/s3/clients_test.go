@@ -21,6 +21,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -34,14 +35,9 @@ func TestContinueOfEmptyBodies(t *testing.T) {
 		{"Expect: 100-continue\r\n", "HTTP/1.1 100 Continue"},
 		{"", "HTTP/1.1 403 Forbidden"},
 	} {
-		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", strings.TrimPrefix(s.url, "http://")))(t)
 		defer c.Close()
-		if _, err := io.WriteString(c, "PUT /w/~id/key HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"+test.head+"\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, "PUT /w/~id/key HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"+test.head+"\r\n"))(t)
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || strings.TrimSpace(line) != test.want {
 			t.Errorf("%q: %q, %v", test.head, line, err)
@@ -64,9 +60,7 @@ func TestConsolidatedMetadataOfSessions(t *testing.T) {
 	if a := c.do("GET", "", "list-type=2&prefix="+id+"zarr.json", ""); !strings.Contains(a.body, fmt.Sprintf("<Size>%d</Size>", len(doc))) {
 		t.Errorf("the listing: %s", a.body)
 	}
-	if _, err := session.Commit(bg, txn.CommitOptions{Message: "m"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(session.Commit(bg, txn.CommitOptions{Message: "m"}))(t)
 	if a := c.do("GET", "main/zarr.json", "", ""); a.status != 200 || strings.Contains(a.body, "later") {
 		t.Errorf("the version: %+v", a)
 	}
@@ -102,33 +96,22 @@ func TestListUploads(t *testing.T) {
 func oddSite(t *testing.T) (*site, []string) {
 	s := newSite(t, nil)
 	keys := []string{"a", "a b", "a!x/y", "a-b/c", "a-b/d/e", "a.b", "a/b", "a/b/c", "a0", "b//"[:1], "dir/%2F", "dir/ü/x", "dir/漢", "z+z", "zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "a-b/zarr.json", "empty"}
-	_, err := s.db.Update(bg, "main", "odd", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "odd", func(e *engine.Session) error {
 		for _, key := range keys {
 			if err := e.Set(bg, key, []byte(key)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var all []string
 	for _, rev := range []string{"main", "feature/one"} {
-		v, err := s.db.At(bg, rev)
-		if err != nil {
-			t.Fatal(err)
-		}
-		have, err := kv.Keys(bg, v, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(s.db.At(bg, rev))(t)
+		have := must.Get(kv.Keys(bg, v, ""))(t)
 		for _, key := range have {
 			all = append(all, url.PathEscape(rev)+"/"+key)
 		}
-		if err := v.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Close())
 	}
 	slices.Sort(all)
 	return s, all
@@ -202,10 +185,7 @@ func TestListingsOfEveryKind(t *testing.T) {
 					names = append(names, p.Prefix)
 				}
 				for i, name := range names {
-					text, err := url.PathUnescape(name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					text := must.Get(url.PathUnescape(name))(t)
 					names[i] = text
 				}
 				slices.Sort(names)
@@ -243,17 +223,14 @@ func TestListingsOfEveryKind(t *testing.T) {
 // The keys below a common prefix are not read, however many they are.
 func TestListingSkipsBelowPrefixes(t *testing.T) {
 	s := newSite(t, nil)
-	_, err := s.db.Update(bg, "main", "many", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "many", func(e *engine.Session) error {
 		for i := range 3 * maxSkip {
 			if err := e.Set(bg, fmt.Sprintf("many/%05d", i), []byte("x")); err != nil {
 				return err
 			}
 		}
 		return e.Set(bg, "n", []byte("x"))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, size := range []int{1, 1000} {
 		got := s.client("reader", readerSecret).list("v2", "main/", "/", size)
 		if want := []string{"main/a-b/", "main/a/", "main/empty", "main/many/", "main/n", "main/zarr.json"}; !slices.Equal(got, want) {
@@ -271,17 +248,11 @@ func TestTimesOfVersions(t *testing.T) {
 		t.Helper()
 		return c.do("HEAD", rev+"/"+key, "", "").head.Get("Last-Modified")
 	}
-	first, err := s.db.Lookup(bg, s.first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.db.Lookup(bg, s.first))(t)
 	for first.Time.Unix() == time.Now().Unix() {
 		time.Sleep(20 * time.Millisecond)
 	}
-	second, err := s.db.Update(bg, "main", "second", func(e *engine.Session) error { return e.Set(bg, "a/c/0/0", []byte("VALUE of a/c/0/0")) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(s.db.Update(bg, "main", "second", func(e *engine.Session) error { return e.Set(bg, "a/c/0/0", []byte("VALUE of a/c/0/0")) }))(t)
 	_, in := s.begin()
 	for _, rev := range []string{"main", strings.TrimSuffix(in, "/")} {
 		if got, want := at(rev, "a/c/0/0"), second.Time.UTC().Format(http.TimeFormat); got != want {
@@ -434,10 +405,7 @@ func TestChecksums(t *testing.T) {
 	c := s.client("writer", writerSecret)
 	for name, want := range map[string]string{"crc32": "cbf43926", "crc32c": "e3069283", "crc64nvme": "ae8b14860a799888", "sha1": "f7c3bc1d808e04732adf679965ccc34ca7ae3441",
 		"sha256": "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225"} {
-		sum, err := hex.DecodeString(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sum := must.Get(hex.DecodeString(want))(t)
 		header := "X-Amz-Checksum-" + name + ": "
 		if a := c.do("PUT", in+"k", "", "123456789", header+base64.StdEncoding.EncodeToString(sum)); a.status != 200 || a.head.Get("X-Amz-Checksum-"+name) == "" {
 			t.Errorf("%s: %+v", name, a)

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -19,15 +20,11 @@ func TestLinkedFiles(t *testing.T) {
 	s := newSite(t, nil)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "data.bin")
-	if err := os.WriteFile(file, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("0123456789"), 0o600))
 	link := func(name string, follow engine.Follow) {
 		t.Helper()
 		db, err := engine.Open(bg, name, &engine.Options{FS: vfs.NewMem(), Create: true, Follow: follow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() {
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -44,9 +41,7 @@ func TestLinkedFiles(t *testing.T) {
 		if err == nil {
 			err = s.table.AddDatabase(name, db)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	link("far", engine.Follow{Allow: []string{"file://" + filepath.ToSlash(dir) + "/"}})
 	link("shut", engine.Follow{})

@@ -27,6 +27,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/signer"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/auth"
@@ -56,13 +57,8 @@ type site struct {
 // writeKeys replaces the key file.
 func writeKeys(t *testing.T, s *site, text string) {
 	t.Helper()
-	if err := os.WriteFile(s.keys, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := auth.Load(s.keys, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.keys, []byte(text), 0o600))
+	keys := must.Get(auth.Load(s.keys, nil))(t)
 	s.h.o.Keys = keys
 }
 
@@ -86,10 +82,8 @@ func (s *syncBuffer) String() string {
 func newSite(t *testing.T, change func(*Options)) *site {
 	t.Helper()
 	db, err := engine.Open(bg, "db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Update(bg, "main", "first", func(e *engine.Session) error {
+	must.Do(t, err)
+	must.Get(db.Update(bg, "main", "first", func(e *engine.Session) error {
 		for _, key := range []string{"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "a-b/zarr.json", "empty"} {
 			value := []byte("value of " + key)
 			if key == "empty" {
@@ -100,22 +94,15 @@ func newSite(t *testing.T, change func(*Options)) *site {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	s := &site{t: t, db: db}
 	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.CreateBranch(bg, "feature/one", s.first), db.CreateTag(bg, "v1", s.first)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(db.CreateBranch(bg, "feature/one", s.first), db.CreateTag(bg, "v1", s.first)))
 	file := filepath.Join(t.TempDir(), "keys")
 	keys := "writer write:main " + oldSecret + "\nwriter write:main " + writerSecret + "\nreader read " + readerSecret + "\n"
-	if err := os.WriteFile(file, []byte(keys), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(keys), 0o600))
 	s.keys = file
 	o := Options{SpoolDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&s.log, nil))}
 	if o.Keys, err = auth.Load(file, nil); err != nil {
@@ -125,9 +112,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 		change(&o)
 	}
 	s.table = serve.New(serve.Options{Log: o.Log})
-	if err := s.table.AddDatabase("w", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.table.AddDatabase("w", db))
 	s.h = New(s.table, o)
 	server := httptest.NewServer(s.h)
 	s.url = server.URL
@@ -379,16 +364,10 @@ func TestTimesOfSessions(t *testing.T) {
 	s := newSite(t, nil)
 	c := s.client("writer", writerSecret)
 	_, in := s.begin()
-	base, err := s.db.Lookup(bg, s.first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(s.db.Lookup(bg, s.first))(t)
 	at := func(key string) (at time.Time) {
 		t.Helper()
-		at, err := time.Parse(http.TimeFormat, c.do("HEAD", in+key, "", "").head.Get("Last-Modified"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at = must.Get(time.Parse(http.TimeFormat, c.do("HEAD", in+key, "", "").head.Get("Last-Modified")))(t)
 		_, text, ok := strings.Cut(c.do("GET", "", "list-type=2&prefix="+url.QueryEscape(in+key), "").body, "<LastModified>")
 		text, _, _ = strings.Cut(text, "<")
 		if listed, err := time.Parse(time.RFC3339, text); !ok || err != nil || !listed.Truncate(time.Second).Equal(at) {
@@ -480,10 +459,7 @@ func TestWriting(t *testing.T) {
 	if err != nil || commit.Author != "writer" {
 		t.Fatalf("%+v, %v", commit, err)
 	}
-	v, err := s.db.At(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(s.db.At(bg, "main"))(t)
 	defer v.Close()
 	keys, err := kv.Keys(bg, v, "")
 	if fmt.Sprint(keys) != "[a-b/zarr.json a/c/0/1 a/zarr.json big copied copy empty fresh new]" || err != nil {
@@ -638,10 +614,7 @@ func TestSignatures(t *testing.T) {
 	}
 	// A link with a signature in it.
 	link := func(change func(url.Values)) answer {
-		r, err := http.NewRequest("GET", s.url+"/w/main/zarr.json", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("GET", s.url+"/w/main/zarr.json", nil))(t)
 		r = signer.PreSignV4(*r, "reader", readerSecret, "", "us-east-1", 60)
 		q := r.URL.Query()
 		change(q)
@@ -747,10 +720,7 @@ func TestSigningKeyOfAnotherDay(t *testing.T) {
 	}
 	for _, header := range []string{"X-Amz-Date", "Date"} {
 		for ago, want := range map[int]int{0: 200, 1: 403, 400: 403, -1: 403} {
-			r, err := http.NewRequest("GET", s.url+"/w/main/zarr.json", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest("GET", s.url+"/w/main/zarr.json", nil))(t)
 			at, day := now.Format("20060102T150405Z"), now.AddDate(0, 0, -ago).Format("20060102")
 			r.Header.Set(header, at)
 			if header == "Date" {
@@ -787,10 +757,7 @@ func TestAnonymous(t *testing.T) {
 		} else if ok {
 			r.Header.Set(name, value)
 		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
 		if res.StatusCode != want || res.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: status %d, want %d; %v", headers, res.StatusCode, want, res.Header)

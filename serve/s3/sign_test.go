@@ -17,6 +17,7 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/signer"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -61,10 +62,7 @@ func TestPublishedSignatures(t *testing.T) {
 		{"post-vanilla", "POST", "http://example.amazonaws.com/", suite, "20150830/us-east-1/service/aws4_request", "20150830T123600Z",
 			[]string{"host", "x-amz-date: 20150830T123600Z"}, emptyHash, "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b", false},
 	} {
-		r, err := http.NewRequest(test.method, test.target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(test.method, test.target, nil))(t)
 		c := &claim{scope: test.scope, at: test.at, payload: test.payload, signature: test.signature, presigned: test.presigned}
 		for _, line := range test.headers {
 			name, value, _ := strings.Cut(line, ":")
@@ -213,19 +211,13 @@ func TestStreams(t *testing.T) {
 				for _, flip := range []int{-1, 0, 84, 90, -200, -30} {
 					body := strings.Repeat("z", size)
 					key := fmt.Sprintf("stream-%d-%v-%v-%d", size, trailer, announced, flip)
-					r, err := http.NewRequest("PUT", s.url+"/w/"+in+key, strings.NewReader(body))
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := must.Get(http.NewRequest("PUT", s.url+"/w/"+in+key, strings.NewReader(body)))(t)
 					if trailer {
 						sum := sha256.Sum256([]byte(body))
 						r.Trailer = http.Header{"X-Amz-Checksum-Sha256": {base64.StdEncoding.EncodeToString(sum[:])}}
 					}
 					r = signer.StreamingSignV4(r, "writer", writerSecret, "", "us-east-1", int64(size), time.Now().UTC(), closing{sha256.New()})
-					sent, err := io.ReadAll(r.Body)
-					if err != nil {
-						t.Fatal(err)
-					}
+					sent := must.Get(io.ReadAll(r.Body))(t)
 					at := flip
 					if flip < -1 {
 						at = max(len(sent)+flip, 0)

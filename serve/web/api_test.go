@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/npy"
 )
@@ -36,9 +37,7 @@ func TestRead(t *testing.T) {
 		"path=t&select=0:0":                             "[0 6] uint8 []",
 	} {
 		out.Data, out.Shape = nil, nil
-		if err := json.Unmarshal([]byte(get(200, query)), &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(get(200, query)), &out))
 		if got := fmt.Sprint(out.Shape, " ", out.Type, " ", out.Data); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}

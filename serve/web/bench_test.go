@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve"
 )
 
@@ -24,9 +25,7 @@ func BenchmarkChunks(b *testing.B) {
 		files = b.TempDir()
 	}
 	db, err := engine.Open(bg, filepath.Join(b.TempDir(), "w.zdb"), &engine.Options{Create: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer db.Close()
 	sizes := []int{100, 64 << 10, 2 << 20}
 	_, err = db.Update(bg, "main", "chunks", func(s *engine.Session) error {
@@ -45,14 +44,10 @@ func BenchmarkChunks(b *testing.B) {
 		}
 		return nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	table := serve.New(serve.Options{})
 	defer table.Close(bg)
-	if err := table.AddDatabase("w", db); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, table.AddDatabase("w", db))
 	ours := httptest.NewUnstartedServer(nil)
 	ours.Config = Server(New(table, Options{Anonymous: reader}), nil)
 	ours.Listener = Listener(ours.Listener)
@@ -71,9 +66,7 @@ func BenchmarkChunks(b *testing.B) {
 				b.SetBytes(int64(size))
 				for i := range b.N {
 					r, err := http.Get(fmt.Sprintf("%s%d-%d", s.url, size, i%chunks))
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 					n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r.Body}, buf)
 					if err != nil || n != int64(size) || r.StatusCode != 200 {
 						b.Fatalf("%d bytes, %v, status %d", n, err, r.StatusCode)

@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // oddKeys are keys whose names clients or servers could take for syntax.
@@ -100,10 +101,7 @@ func crawl(t *testing.T, get func(at string) ([]byte, *url.URL, string), root st
 // decodingProxy serves a server below a prefix, as nginx does: it decodes the path, %2F
 // too, merges slashes and escapes the result again.
 func decodingProxy(t *testing.T, to, prefix string) *httptest.Server {
-	target, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(to))(t)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		below, ok := strings.CutPrefix(r.In.URL.Path, prefix)
 		if !ok {
@@ -133,10 +131,7 @@ func TestOddNames(t *testing.T) {
 	server := s.listen(nil)
 	proxy := decodingProxy(t, server.URL, "/data/x")
 	get := func(at string) ([]byte, *url.URL, string) {
-		r, err := http.Get(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(at))(t)
 		defer r.Body.Close()
 		b, err := io.ReadAll(r.Body)
 		if err != nil || r.StatusCode != 200 {
@@ -175,20 +170,14 @@ func TestOddNames(t *testing.T) {
 // crawlNames returns the decoded links of a page.
 func crawlNames(t *testing.T, at string) (names []string) {
 	t.Helper()
-	r, err := http.Get(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(at))(t)
 	defer r.Body.Close()
 	page, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != 200 {
 		t.Fatalf("%s: %s, %v", at, r.Status, err)
 	}
 	for _, m := range linkOf.FindAllSubmatch(page, -1) {
-		ref, err := url.Parse(html.UnescapeString(string(m[1])))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(url.Parse(html.UnescapeString(string(m[1]))))(t)
 		names = append(names, strings.TrimPrefix(ref.Path, "./"))
 	}
 	slices.Sort(names)
@@ -203,15 +192,9 @@ func TestOddNamesOfPropfind(t *testing.T) {
 	found := map[string]bool{}
 	var walk func(at string)
 	walk = func(at string) {
-		r, err := http.NewRequest("PROPFIND", proxy.URL+at, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("PROPFIND", proxy.URL+at, nil))(t)
 		r.Header.Set("Depth", "1")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		defer res.Body.Close()
 		var all struct {
 			Responses []struct {
@@ -245,22 +228,13 @@ func TestOddNamesOfPropfind(t *testing.T) {
 func TestTargetGroups(t *testing.T) {
 	s := newSite(t, Options{})
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "g", "h"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "g", "h"), 0o777))
 	for _, name := range []string{"zarr.json", "g/zarr.json", "g/h/zarr.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"zarr_format":3,"node_type":"group"}`), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"zarr_format":3,"node_type":"group"}`), 0o666))
 	}
-	src, err := engine.OpenSource(bg, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(engine.OpenSource(bg, dir, nil))(t)
 	defer src.Close()
-	if err := s.table.AddTarget("files", src); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.table.AddTarget("files", src))
 	for at, want := range map[string]string{"/files/v/main/g": "301 g/", "/files/v/main/g/h": "301 h/", "/files/v3/main/g": "301 g/", "/files/v/main/g/": "200 ", "/files/v/main/x": "404 "} {
 		if r := s.do("GET", at); fmt.Sprint(r.StatusCode, " ", r.Header.Get("Location")) != want {
 			t.Errorf("%s: %d %q, want %s", at, r.StatusCode, r.Header.Get("Location"), want)
@@ -283,10 +257,7 @@ func TestHeadIsGet(t *testing.T) {
 	} {
 		for _, header := range []string{"", "Accept-Encoding: gzip", "Accept: application/json", "Range: bytes=0-1", "Range: bytes=99999999-", "If-None-Match: *", "Authorization: Bearer writer"} {
 			answer := func(method string) string {
-				r, err := http.NewRequest(method, server.URL+at, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(http.NewRequest(method, server.URL+at, nil))(t)
 				r.Header.Set("Accept-Encoding", "identity")
 				if name, value, ok := strings.Cut(header, ": "); ok {
 					r.Header.Set(name, value)
@@ -323,17 +294,14 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestLongListings(t *testing.T) {
 	s := newSite(t, Options{})
 	const count = 110_000
-	_, err := s.db.Update(bg, "main", "many", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "many", func(e *engine.Session) error {
 		for i := range count {
 			if err := e.Set(bg, fmt.Sprintf("many/%06d", i), nil); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, c := range []struct {
 		method, header, value string
 		status, links         int

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"errors"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net"
 	"os"
@@ -13,20 +14,11 @@ import (
 // Short writes are held back until a long one follows or they are released, and arrive
 // in order.
 func TestHeldWrites(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer client.Close()
-	accepted, err := Listener(l).Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	accepted := must.Get(Listener(l).Accept())(t)
 	defer accepted.Close()
 	c := accepted.(*conn)
 	write := func(b []byte) {

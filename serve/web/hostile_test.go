@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -33,10 +34,7 @@ func (s *site) listen(change func(*http.Server)) *httptest.Server {
 // answer.
 func raw(t *testing.T, server *httptest.Server, request string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
 	defer c.Close()
 	go io.WriteString(c, request) //nolint:errcheck // the server may end it
 	line, _ := bufio.NewReader(c).ReadString('\n')
@@ -92,10 +90,7 @@ func TestHostileRequests(t *testing.T) {
 func TestSlots(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named, Requests: 1})
 	server := s.listen(nil)
-	c, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
 	defer c.Close()
 	// The server asks for the body when it reads it, so the slot is taken then.
 	fmt.Fprintf(c, "PUT /w/v/main/x?commit=x HTTP/1.1\r\nHost: x\r\n%s\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n", asWriter)
@@ -105,10 +100,7 @@ func TestSlots(t *testing.T) {
 	get := func() int {
 		r, _ := http.NewRequest("GET", server.URL+"/w/v/main/keys/small", nil)
 		r.Header.Set("Authorization", "Bearer writer")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
 		return res.StatusCode
 	}
@@ -143,10 +135,7 @@ func TestFailureInTheMiddle(t *testing.T) {
 		_ = serveValue(w, r, failing{long})
 	}))
 	defer server.Close()
-	r, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(server.URL))(t)
 	defer r.Body.Close()
 	if n, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) || n > 8<<20 {
 		t.Errorf("%d bytes, %v", n, err)
@@ -158,10 +147,7 @@ func TestClientsThatLeave(t *testing.T) {
 	s := newSite(t, Options{Requests: 4})
 	server := s.listen(nil)
 	for range 20 {
-		c, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
 		fmt.Fprint(c, "GET /w/v/main/keys/big HTTP/1.1\r\nHost: x\r\n\r\n")
 		if _, err := io.ReadFull(c, make([]byte, 100)); err != nil {
 			t.Error(err)
@@ -169,10 +155,7 @@ func TestClientsThatLeave(t *testing.T) {
 		c.Close()
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
-		r, err := http.Get(server.URL + "/w/v/main/keys/small")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(server.URL + "/w/v/main/keys/small"))(t)
 		r.Body.Close()
 		if r.StatusCode == 200 {
 			break

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -50,10 +51,7 @@ func TestReadTable(t *testing.T) {
 	}
 	server := httptest.NewServer(s.h)
 	defer server.Close()
-	resp, err := http.Get(server.URL + "/-/api/read?db=w&path=t&format=late")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp = must.Get(http.Get(server.URL + "/-/api/read?db=w&path=t&format=late"))(t)
 	defer resp.Body.Close()
 	if n, err := io.Copy(io.Discard, resp.Body); err == nil {
 		t.Errorf("%d bytes, and no error", n)

@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -44,9 +45,7 @@ var reader = &serve.Principal{Name: "reader"}
 func newSite(t *testing.T, o Options) *site {
 	t.Helper()
 	db, err := engine.Open(bg, "db", &engine.Options{FS: vfs.NewMem(), Author: "tester", Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := &site{t: t, db: db, table: serve.New(serve.Options{Log: o.Log})}
 	t.Cleanup(func() {
 		if err := s.table.Close(bg); err != nil {
@@ -59,7 +58,7 @@ func newSite(t *testing.T, o Options) *site {
 	for i := range 3 << 20 {
 		s.big = append(s.big, byte(i*i>>7))
 	}
-	_, err = db.Update(bg, "main", "first", func(e *engine.Session) error {
+	must.Get(db.Update(bg, "main", "first", func(e *engine.Session) error {
 		typ, err := dtype.ParseV3(json.RawMessage(`"uint8"`))
 		if err != nil {
 			return err
@@ -83,19 +82,12 @@ func newSite(t *testing.T, o Options) *site {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.CreateBranch(bg, "feature/one", s.first); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.table.AddDatabase("w", db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.CreateBranch(bg, "feature/one", s.first))
+	must.Do(t, s.table.AddDatabase("w", db))
 	if o.Authenticate == nil && o.Anonymous == nil {
 		o.Anonymous = reader
 	}
@@ -132,10 +124,7 @@ func (s *site) send(method, path string, body io.Reader, headers ...string) *htt
 
 func body(t *testing.T, r *http.Response) string {
 	t.Helper()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(r.Body))(t)
 	return string(b)
 }
 
@@ -246,10 +235,7 @@ func TestManyRanges(t *testing.T) {
 	}
 	parts := multipart.NewReader(r.Body, params["boundary"])
 	for _, want := range [][]byte{s.big[:10], s.big[1000000:1000100], s.big[len(s.big)-5:]} {
-		p, err := parts.NextPart()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(parts.NextPart())(t)
 		if b, err := io.ReadAll(p); err != nil || !bytes.Equal(b, want) {
 			t.Errorf("a part of %d bytes, %v; want %d", len(b), err, len(want))
 		}
@@ -407,7 +393,7 @@ func TestPropfind(t *testing.T) {
 // Consolidated metadata that keys set by hand have left behind is made again.
 func TestServedCopiesAreTrue(t *testing.T) {
 	s := newSite(t, Options{})
-	_, err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
 		if err := zarr.Consolidate(bg, e, "", nil); err != nil {
 			return err
 		}
@@ -416,10 +402,7 @@ func TestServedCopiesAreTrue(t *testing.T) {
 			return err
 		}
 		return e.Set(bg, "t/zarr.json", bytes.Replace(doc, []byte("4"), []byte("40"), 1))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for range 2 { // the second answer is remembered
 		r := s.do("GET", "/w/v/main/zarr.json")
 		doc := body(t, r)
@@ -489,18 +472,13 @@ func TestLocalHosts(t *testing.T) {
 func TestGzipIsForReports(t *testing.T) {
 	s := newSite(t, Options{})
 	for i := range 200 {
-		if err := s.db.CreateBranch(bg, fmt.Sprintf("branch-%d", i), s.first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.db.CreateBranch(bg, fmt.Sprintf("branch-%d", i), s.first))
 	}
 	r := s.do("GET", "/w/v/", "Accept-Encoding: gzip", "Accept: application/json")
 	if r.Header.Get("Content-Encoding") != "gzip" {
 		t.Fatalf("headers %v", r.Header)
 	}
-	z, err := gzip.NewReader(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(r.Body))(t)
 	if b, err := io.ReadAll(z); err != nil || !json.Valid(b) {
 		t.Errorf("%v: %s", err, b)
 	}
@@ -568,17 +546,14 @@ func FuzzPath(f *testing.F) {
 // Arrays are read in the other format without a copy.
 func TestFormats(t *testing.T) {
 	s := newSite(t, Options{})
-	_, err := s.db.Update(bg, "main", "sharded", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "sharded", func(e *engine.Session) error {
 		typ, err := dtype.ParseV3(json.RawMessage(`"int16"`))
 		if err != nil {
 			return err
 		}
 		_, err = e.CreateArray(bg, "sharded", zarr.Spec{Shape: []int64{4}, Chunks: []int64{2}, Shards: []int64{4}, Type: typ})
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	chunk := body(t, s.do("GET", "/w/v/main/t/c/1/0"))
 	tag := s.do("GET", "/w/v/main/t/c/1/0").Header.Get("ETag")
 	for _, c := range []struct {

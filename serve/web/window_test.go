@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -81,7 +82,7 @@ func TestWindow(t *testing.T) {
 // has no picture.
 func TestWindowDecoded(t *testing.T) {
 	s := newSite(t, Options{})
-	_, err := s.db.Update(bg, "main", "arrays", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "arrays", func(e *engine.Session) error {
 		attributes, err := zarr.ParseAttributes([]byte(`{"_FillValue": -1, "scale_factor": 0.5}`))
 		if err != nil {
 			return err
@@ -102,10 +103,7 @@ func TestWindowDecoded(t *testing.T) {
 		}
 		_, err = e.CreateArray(bg, "text", zarr.Spec{Shape: []int64{1, 3}, Chunks: []int64{1, 3}, Type: dtype.NewString()})
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	_, values := s.window("path=packed&decode=cf")
 	if !math.IsNaN(float64(values[0])) || !reflect.DeepEqual(values[1:], []float32{2, 2.5, 3}) {
 		t.Error(values)
@@ -127,10 +125,7 @@ func TestWindowDifference(t *testing.T) {
 	s := newSite(t, Options{})
 	update := func(fn func(e *engine.Session) error) string {
 		t.Helper()
-		c, err := s.db.Update(bg, "main", "change", fn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(s.db.Update(bg, "main", "change", fn))(t)
 		return c.ID.String()
 	}
 	spec := zarr.Spec{Shape: []int64{2, 900, 700}, Chunks: []int64{1, 100, 100}, Type: dtype.NewInt(16)}
@@ -230,7 +225,7 @@ func TestPage(t *testing.T) {
 // Times are texts for people where the request asks for them.
 func TestReadTimesAsText(t *testing.T) {
 	s := newSite(t, Options{})
-	_, err := s.db.Update(bg, "main", "times", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "times", func(e *engine.Session) error {
 		attributes, err := zarr.ParseAttributes([]byte(`{"units": "days since 2024-02-27", "calendar": "360_day"}`))
 		if err != nil {
 			return err
@@ -240,10 +235,7 @@ func TestReadTimesAsText(t *testing.T) {
 			return err
 		}
 		return zarr.Write(bg, a, zarr.Sel(), []int32{0, 3, 4})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for query, want := range map[string]string{
 		"path=time&decode=cf&times=text": `["2024-02-27T00:00:00","2024-02-30T00:00:00","2024-03-01T00:00:00"]`,
 		"path=time&times=text":           `[0,3,4]`,

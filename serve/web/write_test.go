@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 )
@@ -125,10 +126,7 @@ func TestConflict(t *testing.T) {
 	s.ask(201, "POST", "/-/api/sessions", `{"db":"w","branch":"main"}`, &made)
 	s.ask(204, "PUT", "/w/v/~"+made.ID+"/keys/small", "mine", nil)
 	for _, other := range []string{"theirs", "mine"} { // an update to the same value would be lost too
-		_, err := s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte(other)) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.db.Update(bg, "main", "other", func(e *engine.Session) error { return e.Set(bg, "keys/small", []byte(other)) }))(t)
 		var report struct {
 			Error     string
 			Conflicts []struct {
@@ -152,10 +150,7 @@ func TestCommitOfOneWrite(t *testing.T) {
 	s.ask(412, "PUT", "/w/v/main/keys/one", "3", nil, "Zarrdb-Commit: again", "If-Match: "+r.Header.Get("ETag"))
 	s.ask(403, "PUT", "/w/v/feature%2Fone/keys/one?commit=x", "1", nil)
 	s.ask(403, "PUT", "/w/v/"+s.first.String()+"/keys/one?commit=x", "1", nil)
-	head, err := s.db.Head(bg, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(s.db.Head(bg, "main"))(t)
 	c, err := s.db.Lookup(bg, head)
 	if err != nil || c.Message != "again" || c.Author != "writer" {
 		t.Errorf("%+v, %v", c, err)
@@ -241,12 +236,9 @@ func TestCrossSiteWrites(t *testing.T) {
 // Consolidated metadata that was made again can be replaced by its ETag.
 func TestIfMatchOfTrueCopies(t *testing.T) {
 	s := newSite(t, Options{Authenticate: named})
-	_, err := s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
+	must.Get(s.db.Update(bg, "main", "stale", func(e *engine.Session) error {
 		return e.Set(bg, "zarr.json", []byte(`{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{"gone":{}}}}`))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	r := s.do("GET", "/w/v/main/zarr.json", asWriter)
 	if doc := body(t, r); strings.Contains(doc, "gone") {
 		t.Fatalf("a stale copy is served: %s", doc)

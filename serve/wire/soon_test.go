@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"runtime"
 	"testing"
@@ -73,15 +74,11 @@ func TestEager(t *testing.T) {
 		t.Errorf("%d times in vain", looks)
 	}
 	for i := range 20 {
-		if err := from.Send(&Frame{ID: 1, Op: OpGet}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, from.Send(&Frame{ID: 1, Op: OpGet}))
 		if !to.Soon() {
 			t.Fatal("no frame")
 		}
-		if _, err := to.Receive(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(to.Receive())(t)
 		if i > 10 && to.eager.pause > 0 {
 			t.Errorf("still a pause of %d", to.eager.pause)
 		}
@@ -95,15 +92,11 @@ func TestEagerAfterOneFailure(t *testing.T) {
 		if !to.Eager() || to.Soon() || !to.Eager() {
 			t.Fatal("it does not look again after one failure")
 		}
-		if err := from.Send(&Frame{ID: 1, Op: OpGet}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, from.Send(&Frame{ID: 1, Op: OpGet}))
 		if !to.Soon() {
 			t.Fatal("no frame")
 		}
-		if _, err := to.Receive(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(to.Receive())(t)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net"
 	"os"
@@ -18,14 +19,9 @@ import (
 func pair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wire")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "s")))(t)
 	defer l.Close()
 	if a, err = net.Dial("unix", l.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -57,10 +53,7 @@ func TestFrames(t *testing.T) {
 		a.Close()
 	}()
 	for i, n := range sizes {
-		f, err := to.Receive()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(to.Receive())(t)
 		if f.ID != uint32(i) || f.Op != OpGet || f.Flags != FlagReply || !bytes.Equal(f.Meta, pattern(min(n, 300))) || !bytes.Equal(f.Body, pattern(n)) {
 			t.Errorf("frame %d of %d bytes has changed: %d, %d, %v", i, n, len(f.Meta), len(f.Body), f.Op)
 		}
@@ -99,9 +92,7 @@ func TestFramesRefused(t *testing.T) {
 		"torn body": {append((&Header{Op: OpGet, Body: 50}).Append(nil), 1, 2), "unexpected EOF"},
 	} {
 		a, b := pair(t)
-		if _, err := a.Write(test.bytes); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.Write(test.bytes))(t)
 		a.Close()
 		_, err := NewConn(b, limits, 0).Receive()
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -134,9 +125,7 @@ func TestSlowPeer(t *testing.T) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 }
 
@@ -144,9 +133,7 @@ func TestSlowPeer(t *testing.T) {
 func TestFilesWithoutFrame(t *testing.T) {
 	a, b := pair(t)
 	c := NewConn(a, Limits{}, 0)
-	if err := c.Send(&Frame{Op: OpGet, Meta: []byte("meta"), Pass: []Descriptor{os.Stdin}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Send(&Frame{Op: OpGet, Meta: []byte("meta"), Pass: []Descriptor{os.Stdin}}))
 	a.Close()
 	to := NewConn(b, Limits{Meta: 3}, 0)
 	if _, err := to.Receive(); !errors.Is(err, ErrProtocol) || len(to.files) != 1 {
@@ -287,9 +274,7 @@ func FuzzFrames(f *testing.F) {
 			if err != nil {
 				break
 			}
-			if err := to.Send(f); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, to.Send(f))
 		}
 		if !bytes.HasPrefix(b, out.out.Bytes()) {
 			t.Errorf("%x was read as %x", b, out.out.Bytes())
@@ -309,10 +294,7 @@ func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 // docs/protocol.md has every operation.
 func TestProtocolDocument(t *testing.T) {
-	b, err := os.ReadFile("../../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/protocol.md"))(t)
 	for op := OpHello; op < numOps; op++ {
 		if opNames[op] == "" {
 			continue // it was in use once

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
@@ -60,9 +61,7 @@ func TestBisect(t *testing.T) {
 	ancestors := func(of commitID) map[commitID]bool {
 		seen := map[commitID]bool{}
 		for c, err := range Ancestors(t.Context(), g.get, []commitID{of}, All) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			seen[c.ID] = true
 		}
 		return seen
@@ -83,10 +82,7 @@ func TestBisect(t *testing.T) {
 				skips[candidates[rnd.IntN(len(candidates))]] = true
 			}
 		}
-		b, err := Bisect(t.Context(), g.get, good, bad)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Bisect(t.Context(), g.get, good, bad))(t)
 		asked := 0
 		for {
 			id, ok := b.Next()
@@ -103,9 +99,7 @@ func TestBisect(t *testing.T) {
 			case ancestors(id)[culprit]:
 				v = Bad
 			}
-			if err := b.Mark(id, v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Mark(id, v))
 		}
 		found, others := b.Result()
 		if found != culprit && !slices.Contains(others, culprit) {
@@ -129,10 +123,7 @@ func TestBisectAsksFew(t *testing.T) {
 		line = append(line, last)
 	}
 	for culprit := 0; culprit < 100; culprit += 1 + rand.IntN(10) {
-		b, err := Bisect(t.Context(), g.get, []commitID{good}, line[99])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Bisect(t.Context(), g.get, []commitID{good}, line[99]))(t)
 		asked := 0
 		for id, ok := b.Next(); ok; id, ok = b.Next() {
 			asked++
@@ -140,9 +131,7 @@ func TestBisectAsksFew(t *testing.T) {
 			if slices.Index(line, id) >= culprit {
 				v = Bad
 			}
-			if err := b.Mark(id, v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Mark(id, v))
 		}
 		if found, others := b.Result(); found != line[culprit] || len(others) > 0 || asked > 7 || b.Left() != 1 {
 			t.Errorf("found %v and %v in %d questions, %d left", found, others, asked, b.Left())
@@ -151,16 +140,11 @@ func TestBisectAsksFew(t *testing.T) {
 	if _, err := Bisect(t.Context(), g.get, []commitID{line[99]}, line[98]); err == nil {
 		t.Error("good is no ancestor of bad")
 	}
-	b, err := Bisect(t.Context(), g.get, []commitID{good}, line[9])
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Bisect(t.Context(), g.get, []commitID{good}, line[9]))(t)
 	if b.Mark(line[50], Good) == nil || b.Mark(line[9], Good) == nil || b.Mark(line[3], 0) == nil {
 		t.Error("verdicts that make no sense are taken")
 	}
-	if err := b.Mark(line[3], Good); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Mark(line[3], Good))
 	if b.Mark(line[2], Bad) == nil {
 		t.Error("bad before good is taken")
 	}
@@ -180,10 +164,7 @@ func TestMergeBase(t *testing.T) {
 			ids = append(ids, g.add(parents...))
 		}
 		is := func(old, head commitID) bool {
-			ok, err := IsAncestor(t.Context(), g.get, old, head)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok := must.Get(IsAncestor(t.Context(), g.get, old, head))(t)
 			return ok
 		}
 		a, b := ids[rnd.IntN(len(ids))], ids[rnd.IntN(len(ids))]
@@ -221,15 +202,9 @@ func TestMergeBases(t *testing.T) {
 			tips[ids[rnd.IntN(len(ids))]] = true
 		}
 		list := slices.Collect(maps.Keys(tips))
-		got, err := MergeBases(t.Context(), g.get, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(MergeBases(t.Context(), g.get, list))(t)
 		is := func(old, head commitID) bool {
-			ok, err := IsAncestor(t.Context(), g.get, old, head)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok := must.Get(IsAncestor(t.Context(), g.get, old, head))(t)
 			return ok
 		}
 		want := map[commitID]bool{}

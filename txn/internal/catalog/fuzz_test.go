@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -111,9 +112,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		n := 0
 		for e, err := range Entries(again) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if n += len(AppendEntry(nil, e)); !bytes.Equal(AppendEntry(nil, e), again[n-len(AppendEntry(nil, e)):n]) {
 				t.Fatalf("%+v is written in another way", e)
 			}

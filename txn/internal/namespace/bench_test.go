@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -139,9 +140,7 @@ func BenchmarkListMillion(b *testing.B) {
 	for b.Loop() {
 		n = 0
 		for _, err := range s.List(ctx, big.root, "g/", "") {
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			n++
 		}
 	}
@@ -156,9 +155,7 @@ func BenchmarkScanMillion(b *testing.B) {
 	for b.Loop() {
 		n = 0
 		for _, err := range s.Scan(ctx, big.root, "g/") {
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			n++
 		}
 	}
@@ -184,9 +181,7 @@ func BenchmarkDiffOne(b *testing.B) {
 	for b.Loop() {
 		n := 0
 		for _, err := range s.Diff(ctx, big.root, root, "") {
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			n++
 		}
 		if n != 1 {

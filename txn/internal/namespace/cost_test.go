@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -106,10 +107,7 @@ func TestCosts(t *testing.T) {
 	ctx := context.Background()
 	b := newBigSpace(t, 300, 2000)
 	var total int64
-	err := b.space().Space.Tree.Walk(ctx, b.root, func(tree.Name, uint8, int) (bool, error) { total++; return true, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.space().Space.Tree.Walk(ctx, b.root, func(tree.Name, uint8, int) (bool, error) { total++; return true, nil }))
 	if total < 1500 {
 		t.Fatalf("only %d pages: the test shows nothing", total)
 	}
@@ -121,10 +119,7 @@ func TestCosts(t *testing.T) {
 		"g/big/c/1/0": "t", "g/big/c/8/250": "t", "g/big/c/150/5": "", "g/big/c/401/400": "t", "many/00101/c/0/0": "t", "many/01900/c/0/7": "t",
 	})
 	one := change(b.space(), map[string]string{"g/big/c/7/250": "o"})
-	moved, err := b.space().Move(ctx, b.root, "g/big", "many/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved := must.Get(b.space().Move(ctx, b.root, "g/big", "many/x"))(t)
 	for _, c := range []struct {
 		what          string
 		fn            func(s toySpace) error

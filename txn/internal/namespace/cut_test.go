@@ -3,6 +3,7 @@ package namespace
 import (
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -14,15 +15,10 @@ func TestCutMapCost(t *testing.T) {
 	b := pages.space().Tree.NewBuilder(t.Context())
 	for row := range uint64(rows) {
 		for column := range uint64(columns) {
-			if err := b.Add(&tree.Entry{Key: appendCoord(appendCoord(nil, row), column), Value: native(int(row*columns + column))}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Add(&tree.Entry{Key: appendCoord(appendCoord(nil, row), column), Value: native(int(row*columns + column))}))
 		}
 	}
-	chunks, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	chunks := must.Get(b.Finish())(t)
 	for axis, from := range []uint64{rows, columns} {
 		reads, writes, _, err := pages.cost(func(s toySpace) error {
 			got, err := s.cutMap(t.Context(), chunks, axis, from)

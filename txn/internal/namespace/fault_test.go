@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -108,10 +109,7 @@ func threeRoots(t *testing.T, s toySpace) (base, ours, theirs tree.Root) {
 	base = s.mustApply(t, tree.Root{}, puts(set))
 	ours = s.mustApply(t, base, puts(map[string]string{"a/c/1/2": "o", "g/7/c/1/1": "o", "b/zarr.json": "array f=:/:1"}))
 	theirs = s.mustApply(t, base, puts(map[string]string{"a/c/2/2": "t", "b/8": "t"}))
-	theirs, err := s.Move(context.Background(), theirs, "g/7", "h/7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs = must.Get(s.Move(context.Background(), theirs, "g/7", "h/7"))(t)
 	return base, ours, theirs
 }
 
@@ -166,9 +164,7 @@ func TestHostileDirectories(t *testing.T) {
 	base, _, _ := threeRoots(t, s)
 	child := func(r tree.Root) tree.Value { return tree.Value{Kind: tree.KindChild, Child: r} }
 	one, err := s.Space.Tree.Apply(ctx, tree.Root{}, []tree.Edit{{Key: []byte("\xff"), Value: inline("x")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	form := string(mapKey(Form{"c/", '/', 2}))
 	for name, e := range map[string]tree.Edit{
 		"sub-directory is a document":  {Key: []byte("x/"), Value: inline("x")},
@@ -193,10 +189,7 @@ func TestHostileDirectories(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		root, err := s.Space.Tree.Apply(ctx, base, []tree.Edit{{Key: []byte("bad/"), Value: child(bad)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(s.Space.Tree.Apply(ctx, base, []tree.Edit{{Key: []byte("bad/"), Value: child(bad)}}))(t)
 		if err := s.Verify(ctx, root); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: verify says %v", name, err)
 		}

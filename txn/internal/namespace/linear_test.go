@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"context"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"testing"
 )
 
@@ -11,10 +12,7 @@ func TestRenamesAreMadeAtOnce(t *testing.T) {
 	ctx := context.Background()
 	for _, arrays := range []int{500, 2000} {
 		b := newBigSpace(t, 10, arrays)
-		to, err := b.space().Move(ctx, b.root, "many", "more")
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(b.space().Move(ctx, b.root, "many", "more"))(t)
 		_, writes, _, err := b.cost(func(s toySpace) error {
 			moves, err := s.Renames(ctx, b.root, to)
 			if err != nil {
@@ -36,9 +34,7 @@ func TestRenamesAreMadeAtOnce(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if writes > int64(arrays/50) {
 			t.Errorf("%d arrays: %d pages written", arrays, writes)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
@@ -71,9 +72,7 @@ func FuzzList(f *testing.F) {
 		}
 		var got []string
 		for key, err := range s.List(context.Background(), root, prefix, after) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, key)
 		}
 		if !slices.Equal(got, want) {

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -25,9 +26,7 @@ func TestListSortsGroups(t *testing.T) {
 		slices.SortFunc(group, slices.Compare)
 		group = slices.CompactFunc(group, slices.Equal)
 		c.group, c.dir, c.form, c.out = group, "a/", &dirForm{Form: *form}, nil
-		if err := c.emitGroup(0, "a/c/", 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.emitGroup(0, "a/c/", 0))
 		var want []string
 		for _, coords := range group {
 			key, ok := form.print([]byte("a/"), coords)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -20,9 +21,7 @@ func TestMergeWithoutBase(t *testing.T) {
 	ours := h.change(same, "put a/c/0/0 mine\nput g/zarr.json group\nput g/doc mine\n"+array("both", "k=ours")+"put both/c/0/0 mine\ndelprefix gone/\nmove moved g/moved")
 	theirs := h.change(same, "del a/c/0/0\nput doc theirs\nput g/zarr.json group\nput g/doc theirs\n"+array("both", "k=theirs")+"put both/c/1/1 theirs\n"+array("new", "")+"put new/c/2/2 theirs")
 	_, conflicts, err := h.MergeWithoutBase(ctx, ours, theirs, MergeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var paths []string
 	for _, c := range conflicts {
 		paths = append(paths, c.Path)
@@ -37,9 +36,7 @@ func TestMergeWithoutBase(t *testing.T) {
 		if err == nil && conflicts == nil {
 			err = h.Verify(ctx, root)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return h.print(root), conflicts
 	}
 	if got, _ := merged(PathChoice{"", Ours}); got != h.print(ours) {

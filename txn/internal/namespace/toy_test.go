@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
@@ -125,10 +126,7 @@ func puts(kv map[string]string) []Edit {
 
 func (s toySpace) mustApply(t testing.TB, root tree.Root, edits []Edit) tree.Root {
 	t.Helper()
-	root, err := s.Apply(context.Background(), root, edits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root = must.Get(s.Apply(context.Background(), root, edits))(t)
 	return root
 }
 
@@ -137,9 +135,7 @@ func (s toySpace) model(t testing.TB, root tree.Root) toyModel {
 	t.Helper()
 	m := toyModel{}
 	for it, err := range s.Scan(context.Background(), root, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, ok := m[it.Key]; ok {
 			t.Fatalf("scan yields %q twice", it.Key)
 		}
