@@ -19,7 +19,7 @@ func TestKnock(t *testing.T) {
 	locked := &LockedError{Dir: dir}
 	locked.Knock()
 	locked.Knock() // goes on
-	for range 2 { // listening does not end it
+	for range 2 {  // listening does not end it
 		if !Knocked(dir) {
 			t.Error("the knock is not heard")
 		}
