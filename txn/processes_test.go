@@ -163,7 +163,18 @@ func (r *versionsRun) lose(s step) error {
 		}
 	})
 	l.holder, l.visit = nil, nil
+	l.letGo()
 	return nil
+}
+
+// secondPasses has peers forget what they were told of expired versions: a peer without a
+// connection believes the last answer for a second.
+func (r *versionsRun) secondPasses() {
+	for _, l := range r.peers {
+		if l != nil {
+			l.letGo()
+		}
+	}
 }
 
 // through sends a request. what describes a request that changes something; one whose answer
@@ -476,6 +487,7 @@ func (r *versionsRun) takeOver(before *worldState) error {
 	if p.other, err = Open("other", r.o); err != nil {
 		return err
 	}
+	r.secondPasses()
 	if power {
 		if err := r.wasBefore(before); err != nil {
 			return err

@@ -197,6 +197,7 @@ func (r *versionsRun) reopen(step) error {
 	if r.db, err = Open("db", r.o); err != nil {
 		return err
 	}
+	r.secondPasses()
 	r.sessions = slices.DeleteFunc(r.sessions, func(m *modelSession) bool { return m.saved == nil })
 	for _, m := range r.sessions {
 		if err := r.resume(m); err != nil {
