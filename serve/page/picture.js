@@ -2,7 +2,7 @@
 // histogram of what one sees, and the commands that make the same.
 import { html, useEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
 import { cancelled, get, url, valueURL } from './api.js';
-import { go, useLoad } from './state.js';
+import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
 import { histogram, maps, percentiles, symmetric } from './colour.js';
 import { axes as readAxes, further } from './coords.js';
@@ -266,7 +266,7 @@ function Flat({ shown, info, path, axes, all: resolutions }) {
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
     const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
-    const list = (state.pts || '').split(';').filter(Boolean);
+    const list = (read().pts || '').split(';').filter(Boolean); // of a click before, too, that is not drawn yet
     go({ pts: list.includes(q) ? list.filter((s) => s !== q).join(';') : [...list, q].slice(-8).join(';') });
   };
   const set = (/** @type {number} */ d) => (/** @type {number} */ i) => go({ at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === d ? i : k === plane.y || k === plane.x ? 0 : v)).join(',') }, true);

@@ -55,7 +55,9 @@ export function go(changes, quiet) {
   clearTimeout(timer);
   if (!quiet) {
     if (now !== location.hash) history.replaceState(null, '', now);
-    location.hash = to;
+    location.hash = to; // the event comes later, maybe after the next change
+    now = location.hash;
+    listeners.forEach((f) => f());
     return;
   }
   now = to;
