@@ -106,7 +106,7 @@ func view(ctx context.Context, db *engine.DB, fn func(s *engine.Snapshot)) {
 	}))
 }
 
-// readsBack makes sure that what was read is what was written.
+// readsBack ends the workload if the bytes read differ from the bytes written.
 func readsBack(have, want []byte) {
 	if !bytes.Equal(have, want) {
 		check(errors.New("the field does not read back"))

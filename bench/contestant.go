@@ -76,7 +76,7 @@ var (
 	peers = []string{"tensorstore", "tensorstore ocdbt", "zarr-python", "zarrs", "icechunk", "tiledb", lmdbPeer}
 )
 
-// contestants starts those that can run here.
+// contestants starts the programs for which this machine has an interpreter.
 func (b *bench) contestants(ctx context.Context) (all []*contestant) {
 	for _, name := range append(append([]string{}, doors...), peers...) {
 		c := &contestant{name: name, dir: b.path("contest-" + strings.NewReplacer(" ", "-", "+", "and").Replace(name))}

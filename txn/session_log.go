@@ -253,11 +253,7 @@ func (db *DB) removeLog(id SessionID, durably bool) error {
 	if err != nil || !durably {
 		return err
 	}
-	d, err := fs.OpenDir(fs.PathDir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return index.SyncDir(fs, fs.PathDir(path))
 }
 
 // recoverLogs applies the logs that a killed process left. Those that cannot be applied now, as

@@ -80,7 +80,7 @@ func TestContainers(t *testing.T) {
 		}
 		_ = os.Remove(filepath.Join(db, "index", "HOLDER"))
 	}
-	// What is left of the socket is in nobody's way.
+	// A socket that a killed process left does not hinder the next process.
 	if out, err := runProcess("fsck", db, "--full"); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

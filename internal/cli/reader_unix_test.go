@@ -16,6 +16,7 @@ import (
 	"time"
 )
 
+// nobody is the user without permissions on most systems.
 const nobody = 65534
 
 // forAll is this program for several users, and a database.

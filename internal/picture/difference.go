@@ -22,8 +22,8 @@ type Pair struct {
 	Older, Newer *zarr.Array
 	// Was decodes elements of Older, as [Request.Decoder] does those of Newer.
 	Was *cf.Decoder
-	// Parts yields the parts of the array, each within one chunk, whose values may differ;
-	// nil is none.
+	// Parts yields the parts of the array, each within one chunk, whose values may differ.
+	// With nil the arrays are equal.
 	Parts iter.Seq2[zarr.Chunk, error]
 	// Most is the most parts that are read; 0 is no limit.
 	Most int64

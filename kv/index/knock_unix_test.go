@@ -39,7 +39,7 @@ func TestKnock(t *testing.T) {
 	}
 }
 
-// What a process says of itself tells machines apart, not containers.
+// The holder file tells machines apart by the boot id. Two containers of one machine are one host.
 func TestHolderHere(t *testing.T) {
 	host, _ := os.Hostname()
 	boot := bootID()

@@ -72,7 +72,7 @@ func (h *Handover) Again(ctx context.Context, err error) error {
 	}
 }
 
-// left returns what is left of Wait, 0 if there is none.
+// left returns the part of Wait that has not passed, or 0 if Wait is 0.
 func (h *Handover) left() time.Duration {
 	if h.Wait == 0 || h.begun.IsZero() {
 		return h.Wait

@@ -143,7 +143,7 @@ func readForEver(args []string) error {
 	})
 }
 
-// keepVersion opens a version, of which it reads nothing, until it is told to.
+// keepVersion opens a version, and reads the version only when the test asks for it.
 func keepVersion(args []string) error {
 	c, err := DialDir(bg, args[0], nil)
 	if err != nil {

@@ -29,10 +29,10 @@ func dropAll(ctx context.Context, db *engine.DB) (*txn.GCReport, error) {
 	return db.GC(ctx, txn.GCOptions{})
 }
 
-// A process reads a version for long, of which it has read nothing yet. The version expires,
-// and the process that has the database open is killed, several times: the next one collects
-// nothing of the version, though nobody asks the reader for anything. While the reader is
-// stopped, a collection fails and names it. When it is killed, the space comes back.
+// A reader has a version open and has not read the version yet. The version expires, and the
+// process that has the database open is killed, several times. The next process collects nothing
+// of the version, also while the reader sends no request. While the reader is stopped, a
+// collection fails and names the reader. After the reader is killed, the space comes back.
 func TestLeaseOutlivesHolders(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")

@@ -66,7 +66,7 @@ type Visited struct {
 	Leases []Renewed `json:"leases,omitempty"`
 }
 
-// Renewed is the lease of one version, or why there is none.
+// Renewed is the lease of one version, or the error that prevents the lease.
 type Renewed struct {
 	View uint32 `json:"view,omitempty"`
 	// Failure is a [Failure].
