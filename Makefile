@@ -91,7 +91,7 @@ bench:            ## all benchmarks beside other programs, in turn, to bench/RES
 
 bench-quick:      ## the rows that matter in five minutes, to bench/out
 	mkdir -p bench/out
-	./bench/run.sh -out bench/out/quick.md -only table -planes 64 -rounds 3 -layouts raw,blosc-lz4
+	./bench/run.sh -out bench/out/quick.md -only table -planes 64 -rounds 3 -layouts raw,blosc-lz4,trees
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10), EACH=1 for 100 spawned processes
 	./scripts/python.sh $(ARGS)

@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some hundred MiB")
 	}
-	b := &bench{dir: t.TempDir(), quick: true, rounds: 1, planes: 32, only: "blosc-lz4"}
+	b := &bench{dir: t.TempDir(), quick: true, rounds: 1, planes: 32, only: "blosc-lz4,trees"}
 	for _, w := range workloads {
 		if w.name == "limits" {
 			continue
@@ -39,7 +39,7 @@ func TestQuick(t *testing.T) {
 			t.Fatalf("%s: %v", w.name, err)
 		}
 	}
-	table := string(report(b.rows, b.rounds))
+	table := string(report(b.part.Rows, b.rounds))
 	for _, want := range []string{
 		"| read all, fresh memory | blosc-lz4 |", "| list | 100 arrays |", "| versions: expire + gc |", "| space: ", "| lookup: ",
 		"| formats: chunk p50 | n5, gzip |", "| serving: get of 100 B p50 | local socket |",

@@ -48,12 +48,18 @@ func fair(ctx context.Context, b *bench) {
 		}
 	}()
 	for _, l := range b.layouts() {
-		if b.only != "" && !slices.Contains(strings.Split(b.only, ","), l.name) {
-			continue
+		if b.asked(l.name) {
+			b.step("table "+l.name, func() { c.layout(ctx, l, sums[l.of(c.planes)]) })
 		}
-		c.layout(ctx, l, sums[l.of(c.planes)])
 	}
-	c.trees(ctx)
+	if b.asked("trees") {
+		b.step("table trees", func() { c.trees(ctx) })
+	}
+}
+
+// asked reports whether -layouts has a part of the table.
+func (b *bench) asked(part string) bool {
+	return b.only == "" || slices.Contains(strings.Split(b.only, ","), part)
 }
 
 // of is how many planes of the field a layout takes.

@@ -1,10 +1,13 @@
 // Command bench measures zarrdb beside other programs on the same work, in one run.
 //
-//	go run ./bench [-quick] [-rounds 5] [-planes 256] [-layouts raw,blosc-lz4] [-dir DIR] [-only table,versions] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
+//	go run ./bench [-quick] [-rounds 5] [-planes 256] [-layouts raw,blosc-lz4] [-dir DIR] [-only table,versions] [-keep FILE] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
 //
 // With -python and -python2, Pythons that have what requirements.txt and run.sh name, the
 // workload "table" lets every program do the same jobs in turn: writes and reads of arrays,
 // single chunks, small selections, trees of arrays. The other workloads have their own peers.
+//
+// With -keep, a run that was interrupted goes on where it was: the file has the rows of the
+// steps that are done. A step is a workload, or a layout of the table.
 //
 // Two workloads take minutes and run only if -only names them: references100M, a
 // hundred million references, which needs some 3 GB of disk; and formats, reading
@@ -36,7 +39,8 @@ type bench struct {
 	python  string // what runs the scripts, "" for nothing
 	python2 string // the same with zarr-python 2
 	pattern string // of the rows of "beside", "" for all
-	rows    []*measure
+	kept    string // file of the steps that are done, "" for none
+	part    steps
 }
 
 // add records a figure of this process.
@@ -80,14 +84,15 @@ func main() {
 	out := flag.String("out", "", "write the table to this file")
 	rounds := flag.Int("rounds", 5, "how often each job of the table is done")
 	planes := flag.Int("planes", field.Shape[0], "how much of the field the table writes and reads, in pieces of 4 MiB")
-	layouts := flag.String("layouts", "", "comma-separated layouts of the table (default all)")
+	layouts := flag.String("layouts", "", "comma-separated layouts of the table, and trees (default all)")
+	keep := flag.String("keep", "", "file of the steps that are done; a later run with the file leaves them out")
 	rows := flag.String("rows", "", "pattern of the rows that the workload beside measures (default all)")
 	with := flag.String("python", "", "measure other programs with this Python")
 	with2 := flag.String("python2", "", "measure zarr-python 2 with this Python")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, &bench{quick: *quick, rounds: *rounds, planes: *planes, only: *layouts, python: *with, python2: *with2, pattern: *rows}, *dir, *only, *out); err != nil {
+	if err := run(ctx, &bench{quick: *quick, rounds: *rounds, planes: *planes, only: *layouts, python: *with, python2: *with2, pattern: *rows, kept: *keep}, *dir, *only, *out); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
@@ -99,12 +104,15 @@ func run(ctx context.Context, b *bench, dir, only, out string) error {
 	}
 	defer os.RemoveAll(scratch)
 	b.dir = scratch
+	if err := b.load(); err != nil {
+		return err
+	}
 	names := strings.Split(only, ",")
 	for _, w := range workloads {
 		if (only != "" || w.asked) && !slices.Contains(names, w.name) {
 			continue
 		}
-		if err := attempt(func() { w.run(ctx, b) }); err != nil {
+		if err := attempt(func() { b.step(w.name, func() { w.run(ctx, b) }) }); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		runtime.GC()
@@ -112,10 +120,10 @@ func run(ctx context.Context, b *bench, dir, only, out string) error {
 	if out == "" {
 		return nil
 	}
-	if err := os.WriteFile(strings.TrimSuffix(out, filepath.Ext(out))+".svg", picture(b.rows), 0o644); err != nil {
+	if err := os.WriteFile(strings.TrimSuffix(out, filepath.Ext(out))+".svg", picture(b.part.Rows), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(out, report(b.rows, b.rounds), 0o644)
+	return os.WriteFile(out, report(b.part.Rows, b.rounds), 0o644)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }

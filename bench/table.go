@@ -23,14 +23,14 @@ func (m *measure) more() bool { return strings.HasSuffix(m.Unit, "/s") || m.Unit
 
 // sample adds what one program reached.
 func (b *bench) sample(workload, variant, metric, unit, system string, value float64) *measure {
-	i := slices.IndexFunc(b.rows, func(m *measure) bool {
+	i := slices.IndexFunc(b.part.Rows, func(m *measure) bool {
 		return m.Workload == workload && m.Variant == variant && m.Metric == metric && m.Unit == unit
 	})
 	if i < 0 {
-		i = len(b.rows)
-		b.rows = append(b.rows, &measure{Workload: workload, Variant: variant, Metric: metric, Unit: unit, Samples: map[string][]float64{}})
+		i = len(b.part.Rows)
+		b.part.Rows = append(b.part.Rows, &measure{Workload: workload, Variant: variant, Metric: metric, Unit: unit, Samples: map[string][]float64{}})
 	}
-	m := b.rows[i]
+	m := b.part.Rows[i]
 	m.Samples[system] = append(m.Samples[system], value)
 	return m
 }
