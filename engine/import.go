@@ -41,7 +41,7 @@ type ImportOptions struct {
 	// Existing equal values are not stored again.
 	Overwrite bool
 	// Resume continues a stopped import of the same source to the same place.
-	// Without one, it begins. Imported values are read again and compared, but
+	// If no import was stopped, a new one begins. Imported values are read again and compared, but
 	// not stored again: a changed source is imported in its current state.
 	// [DB.Append] does not read complete pieces again.
 	Resume bool
@@ -85,9 +85,9 @@ type ImportResult struct {
 	// NotGranted is the error of storing which references of a linked set may be
 	// followed: reading them then needs [Options].Follow. Else nil.
 	NotGranted error
-	// Forbidden are prefixes of URLs, at most [MaxForbidden], to which references lead that this
-	// linked and that reading does not follow; see [DB.Grant]. What an import linked
-	// that ended early, and this goes on after, is not among them.
+	// Forbidden are prefixes of URLs, at most [MaxForbidden]: this import linked references to
+	// them that reading does not follow; see [DB.Grant]. References that were linked before a
+	// stopped import was resumed are not counted.
 	Forbidden []string
 	// LeftOut are the paths of databases in the source, which are not copied.
 	LeftOut []string

@@ -76,9 +76,9 @@ func (b *Bulk) reuse(ctx context.Context) error {
 
 // knownPages is the page store of a session without the pages of a version.
 //
-// Elsewhere every page that is made is put, because one that exists may be about
-// to be collected. These are not: the version is held until Finish has given the
-// session a working root that names them.
+// Elsewhere every page that is made is put, also a page that exists: the collector may be
+// about to delete it. The collector keeps the pages of the version until Finish has given
+// the session a working root that names them.
 type knownPages struct {
 	tree.Pages
 	names map[tree.Name]struct{}

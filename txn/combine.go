@@ -172,7 +172,11 @@ func (db *DB) withParent(ctx context.Context, op string, id CommitID, parent int
 		return nil, nil, fmt.Errorf("%s %s: there is no parent %d", op, id.Short(), parent)
 	}
 	if p, err = db.version(ctx, c.Parents[max(parent-1, 0)]); err != nil {
-		err = fmt.Errorf("%s %s: the version before it: %w", op, id.Short(), err)
+		way := ""
+		if errors.Is(err, ErrExpired) {
+			way = "; what the commit changed is not known any more: merge a branch that has it, or pull from a copy that has the version before it"
+		}
+		err = fmt.Errorf("%s %s: the version before it: %w%s", op, id.Short(), err, way)
 	}
 	return c, p, err
 }

@@ -24,6 +24,8 @@ import (
 //	Copy, DeleteChunks, Bulk ────────▶ the pages are made here: Tx.Stage, then Tx.Swap
 //	Get, Locate ─────────────────────▶ Tx.Value, then the payload from its pack
 //	List, Changes, Values ───────────▶ Tx.Roots, then pages
+//
+// While nobody else writes to the session, it is read without requests; see near.
 
 // begin opens a session.
 func (p *peer) begin(ctx context.Context, o BeginOptions) (*Session, error) {
@@ -94,7 +96,9 @@ func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[
 		return err
 	}
 	defer s.seen.lockAll()()
+	s.near.begin()
 	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+	s.near.end("", nearEdit{}, errMany)
 	s.known.Store(nil)
 	if err == nil {
 		s.seen.change(seen)
@@ -137,7 +141,9 @@ func (s *Session) putThere(ctx context.Context, key string, v tree.Value) error 
 		return err
 	}
 	defer s.seen.lock(key)()
+	s.near.begin()
 	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
+	s.near.end(key, nearEdit{value: v}, err)
 	s.known.Store(nil)
 	if err == nil {
 		s.seen.wrote(key, kv.ID(v.ContentSum()))
@@ -157,17 +163,42 @@ func (s *Session) setThere(ctx context.Context, key string, value []byte, want *
 	if want == nil {
 		want = s.seen.expect(key)
 	}
+	s.near.begin()
 	id, err := s.tx.SetIf(ctx, key, value, *want)
+	s.near.end(key, editOf(key, value, id), err)
 	if err == nil {
 		s.seen.wrote(key, id)
 	}
 	return id, err
 }
 
+// errMany ends the validity of near after a change of many keys.
+var errMany = errors.New("txn: many keys were changed")
+
+// editOf is the write of a value that got an identity.
+func editOf(key string, value []byte, id kv.ID) nearEdit {
+	if value == nil {
+		return nearEdit{deleted: true}
+	}
+	v, ok := inlineValue(key, value)
+	return nearEdit{value: v, unknown: !ok || kv.ID(v.ContentSum()) != id}
+}
+
 // lookupThere is lookup of a session of a peer.
 func (s *Session) lookupThere(ctx context.Context, key string) (tree.Value, error) {
+	if s.near.due() {
+		if _, err := s.roots(ctx); err != nil {
+			return tree.Value{}, err
+		}
+	}
 	defer s.seen.rlock(key)()
-	v, err := s.tx.Value(ctx, key)
+	l := s.near.look(key)
+	v, ok, err := s.lookupNear(ctx, key, l)
+	if !ok && err == nil {
+		if v, err = s.tx.Value(ctx, key); err == nil {
+			s.near.learn(key, l, v)
+		}
+	}
 	switch {
 	case err == nil:
 		s.seen.read(key, kv.ID(v.ContentSum()))
@@ -239,6 +270,7 @@ func (s *Session) swapped(ctx context.Context, from Roots, to tree.Root) error {
 		}
 	}
 	err := s.tx.Swap(ctx, from, to)
+	s.near.forget()
 	s.known.Store(nil)
 	if err == nil {
 		s.seen.change(func(ids map[string]kv.ID) { maps.Copy(ids, changed) })
@@ -305,6 +337,7 @@ func (s *Session) refreshThere(ctx context.Context, choices []PathChoice) error 
 		return err
 	}
 	err := s.tx.Refresh(ctx, choices)
+	s.near.forget()
 	s.known.Store(nil)
 	s.told()
 	return err
@@ -349,6 +382,7 @@ func (s *Session) joinThere(ctx context.Context, f *Session, choices []PathChoic
 	err := s.open()
 	if err == nil {
 		err = s.tx.Join(ctx, f.id, choices)
+		s.near.forget()
 		s.known.Store(nil)
 	}
 	if err != nil {

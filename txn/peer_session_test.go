@@ -307,6 +307,13 @@ func (x *restartingTx) request() Tx {
 	return x.Tx
 }
 
+func (x *restartingTx) Watch(ctx context.Context) (Watch, error) {
+	w, err := x.Tx.Watch(ctx)
+	db := x.r.db
+	w.Live = func() bool { return x.r.db == db }
+	return w, err
+}
+
 func (x *restartingTx) Roots(ctx context.Context) (Roots, error) { return x.request().Roots(ctx) }
 func (x *restartingTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
 	return x.request().Pages(ctx, names)

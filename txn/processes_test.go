@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -94,6 +95,7 @@ type link struct {
 	name     string // of its file
 	visit    *Visit // of holder
 	letGo    func()
+	recalls  atomic.Uint64
 	recalled func() // ends the recalls by the holder
 
 	left     int  // requests that change something, until one is not answered; 0 for never
@@ -272,7 +274,10 @@ func (l *link) Records(ctx context.Context, of RecordRange) (list []Record, more
 
 // Recalled implements [Source].
 func (l *link) Recalled(letGo func()) (stop func()) {
-	l.letGo = letGo
+	l.letGo = func() {
+		l.recalls.Add(1)
+		letGo()
+	}
 	return func() { l.recalled() }
 }
 
@@ -328,6 +333,13 @@ func onTx[T any](t *linkTx, what string, fn func(tx Tx) (T, error)) (T, error) {
 
 func (t *linkTx) Value(ctx context.Context, key string) (Value, error) {
 	return onTx(t, "", func(tx Tx) (Value, error) { return tx.Value(ctx, key) })
+}
+
+func (t *linkTx) Watch(ctx context.Context) (Watch, error) {
+	w, err := onTx(t, "", func(tx Tx) (Watch, error) { return tx.Watch(ctx) })
+	holder, recalls := t.holder, t.l.recalls.Load()
+	w.Live = func() bool { return holder == t.l.r.db && recalls == t.l.recalls.Load() }
+	return w, err
 }
 
 func (t *linkTx) Roots(ctx context.Context) (Roots, error) {

@@ -52,6 +52,11 @@ type Tx interface {
 	Value(ctx context.Context, key string) (Value, error)
 	// Roots returns the roots of the session with every write in it.
 	Roots(ctx context.Context) (Roots, error)
+	// Watch has the writes to the session counted in memory of this process: each write by
+	// anybody before it is acknowledged, and the end of the session. That ends with the
+	// connection, and when the source recalls its files: pages of roots that are older may
+	// be gone then. The error is errors.ErrUnsupported where memory cannot be shared.
+	Watch(ctx context.Context) (Watch, error)
 	// Pages is [Source.Pages] for pages of the session too.
 	Pages(ctx context.Context, names []PageName) ([][]byte, error)
 	// SetIf is [Session.SetIf].
@@ -178,6 +183,10 @@ type sessionTx struct{ *Session }
 func (t sessionTx) Value(ctx context.Context, key string) (Value, error) { return t.lookup(ctx, key) }
 
 func (t sessionTx) Roots(ctx context.Context) (Roots, error) { return t.roots(ctx) }
+
+func (t sessionTx) Watch(context.Context) (Watch, error) {
+	return Watch{&t.writes, func() bool { return true }}, nil
+}
 
 func (t sessionTx) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
 	return somePages(ctx, t.pages, names)

@@ -31,7 +31,10 @@ type Session struct {
 	tx      Tx                        // of a session of a peer, which is in another process; else nil
 	seen    *seen                     // of a session of a peer
 	known   atomic.Pointer[tree.Root] // the working root of a session of a peer, unless this process has put references since
+	near    near                      // of a session of a peer
 	life    uint64                    // see Roots; of a session of a peer: as of the last swap
+	writes  atomic.Uint64             // by everybody
+	onWrite callbacks                 // see OnWrite
 	id      SessionID
 	branch  string
 	created time.Time

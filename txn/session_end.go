@@ -152,6 +152,7 @@ func (s *Session) end() {
 	_ = s.dropLog(s.state == sessionCommitting)
 	s.log.size = 0
 	s.state = sessionClosed
+	s.wrote()
 	s.live.Store(nil)
 	s.buf, s.bufDirs = nil, nil
 	for _, release := range s.held {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -83,6 +84,39 @@ func (s *Session) noteSame(key string) {
 	defer s.mu.Unlock()
 	s.used = time.Now().UTC()
 	s.noteTime(key, false)
+	s.wrote()
+}
+
+// callbacks are functions that are called.
+type callbacks struct {
+	mu  sync.Mutex
+	fns []*func()
+}
+
+// OnWrite has fn called when anybody writes to the session, before the write is acknowledged,
+// and when the session ends. stop ends that: afterwards fn is not called any more. fn is called
+// by one goroutine at a time, and must not use the session. For a session of a peer fn is not
+// called.
+func (s *Session) OnWrite(fn func()) (stop func()) {
+	c := &s.onWrite
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fns = append(c.fns, &fn)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fns = slices.DeleteFunc(c.fns, func(f *func()) bool { return f == &fn })
+	}
+}
+
+// wrote counts a write. Each write of a key counts once. The caller holds mu.
+func (s *Session) wrote() {
+	s.writes.Add(1)
+	s.onWrite.mu.Lock()
+	defer s.onWrite.mu.Unlock()
+	for _, fn := range s.onWrite.fns {
+		(*fn)()
+	}
 }
 
 // atBase returns the stored bytes that the session's base has at a key, and the
@@ -152,6 +186,7 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	s.used = time.Now().UTC()
 	s.noteTime(e.Key, e.Delete)
 	s.buf[e.Key] = e
+	s.wrote()
 	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
 	s.noteDirs(e.Key)
 	if _, name := namespace.SplitKey(e.Key); s.space.IsNode(name) {
@@ -244,7 +279,12 @@ func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, e
 		defer s.mu.RUnlock()
 		return s.work, nil
 	}
+	r, ok := s.near.below(prefix)
+	ok = ok && s.state != sessionClosed
 	s.mu.RUnlock()
+	if ok {
+		return r.Work, nil
+	}
 	return s.flushed(ctx)
 }
 
@@ -263,11 +303,7 @@ func (s *Session) roots(ctx context.Context) (Roots, error) {
 		return Roots{}, s.errClosed()
 	}
 	if s.tx != nil {
-		r, err := s.tx.Roots(ctx)
-		if err == nil {
-			s.known.Store(&r.Work)
-		}
-		return r, err
+		return s.rootsThere(ctx)
 	}
 	err := s.flush(ctx)
 	return Roots{s.start, s.work, s.life}, err
@@ -301,6 +337,7 @@ func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root
 	}
 	s.work, s.used = work, time.Now().UTC()
 	s.publish()
+	s.wrote()
 	switch {
 	case entry != nil:
 		err = s.note(entry)
@@ -310,6 +347,7 @@ func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root
 	if err != nil { // it has not happened
 		s.base, s.start, s.forked, s.work = base, start, forked, before
 		s.publish()
+		s.wrote()
 	}
 	return err
 }
@@ -333,10 +371,21 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	if s.state != sessionOpen {
 		return false, s.errClosed()
 	}
-	if s.tx != nil || s.buffers(prefix) {
+	work := s.work
+	if s.tx != nil {
+		r, ok := s.near.below(prefix)
+		if !ok {
+			return false, nil
+		}
+		work = r.Work
+	} else if s.buffers(prefix) {
 		return false, nil
 	}
-	any, err := s.space.Any(ctx, s.work, prefix)
+	any, err := s.space.Any(ctx, work, prefix)
+	if s.tx != nil && err != nil { // the other process may have dropped pages of that root
+		s.near.forget()
+		return false, ctx.Err()
+	}
 	return !any, err
 }
 

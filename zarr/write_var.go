@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// WriteVar writes elements of a variable-length type to sel: src has as many as the selection, else
+// WriteVar writes elements of a variable-length type to sel: src has as many elements as the selection, else
 // the error is [ErrSelection]. Elements are checked to be of the array's type (UTF-8 text, whole
 // numbers of a ragged element). The rest is as for [Array.WriteBytes].
 func (a *Array) WriteVar(ctx context.Context, sel Selection, src dtype.Variable) error {

@@ -228,7 +228,7 @@ func (s *span) add(v uint64) {
 	s.sum += v
 }
 
-// span returns that of a column of n values that takes some bits.
+// span returns the span of a column of n values that takes some bits.
 func (p *packed) span(b []byte, n int) span {
 	lo, hi, sum := uint64(1<<64-1), uint64(0), uint64(0)
 	mask, src := uint64(1)<<p.width-1, b[p.pos:]

@@ -55,6 +55,7 @@ type Client struct {
 	closed bool
 	leases map[*lease]struct{} // renewed on each new connection
 	peers  map[string]peerFile // by database
+	block  *counters           // made by the first session that is watched
 
 	recalls sync.Mutex
 	letGo   []*func() // give files of packs back
@@ -156,6 +157,9 @@ func (c *Client) Close() error {
 			_ = p.file.Close()
 		}
 		c.l.close(txn.ErrClosed)
+		if c.block != nil {
+			_ = c.block.file.Close()
+		}
 		c.leave()
 	}
 	return nil

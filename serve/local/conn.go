@@ -109,7 +109,7 @@ func (c *conn) serve() {
 	c.blocks.close()
 	c.endVisits()
 	for _, v := range c.views {
-		v.View.Release()
+		v.Release()
 	}
 	c.returned()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
@@ -40,6 +41,7 @@ var handlers = map[wire.Op]handler{
 
 	wire.OpValue:    onSession(wire.ParseStat, (*conn).value),
 	wire.OpRoots:    onSession(wire.ParseStat, (*conn).roots),
+	wire.OpWatch:    onSession(fromJSON[wire.Watch](wire.OpWatch), (*conn).watch),
 	wire.OpOwnPages: onSession(wire.ParseOwnPages, (*conn).ownPages),
 	wire.OpApply:    onSession(wire.ParseStat, (*conn).apply),
 	wire.OpStore:    onSession(wire.ParseStat, (*conn).store),
@@ -175,6 +177,10 @@ type view struct {
 	uses   int
 	closed bool
 	arrays map[string]*zarr.Array
+
+	watching sync.Mutex
+	watch    func() // ends the counting of writes
+	released bool
 }
 
 // add gives a view a handle: an even one to a session, so that a closed handle still

@@ -100,7 +100,8 @@ func (c *conn) closeEnded(ended *view) {
 	defer c.mu.Unlock()
 	for handle, v := range c.views {
 		if v.Session != nil && v.Session.Engine() == s {
-			delete(c.views, handle) // nothing is released with it
+			delete(c.views, handle) // nothing else is released with it
+			v.unwatch(nil)
 		}
 	}
 }

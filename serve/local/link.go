@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
@@ -45,6 +46,10 @@ type link struct {
 	saved   []string                    // sessions that the server left at savepoints
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
 	visited map[string]bool             // databases; under client.visiting
+
+	recalls  atomic.Uint64 // by the server
+	counting sync.Mutex
+	counted  bool // the server has the block of the client; see watch.go
 }
 
 // newLink says hello.
@@ -210,6 +215,7 @@ func (l *link) take(gives bool) (gave bool, err error) {
 	}
 	if f.Op == wire.OpRecall {
 		f.Close()
+		l.recalls.Add(1)
 		go l.recalled()
 		return false, nil
 	}

@@ -10,6 +10,30 @@ import (
 // canShare reports that elements can be decoded into memory of the client.
 const canShare = true
 
+// newSealed makes n bytes of memory that can be passed to mapSealed. The caller closes the
+// file, and gives the memory back with unmapSealed.
+func newSealed(name string, n int) (f *os.File, b []byte, err error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("memfd_create", err)
+	}
+	f = os.NewFile(uintptr(fd), name)
+	if err = f.Truncate(int64(n)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	}
+	if err == nil {
+		b, err = mapSealed(f, int64(n))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, b, nil
+}
+
+// unmapSealed gives memory back.
+func unmapSealed(b []byte) error { return unix.Munmap(b) }
+
 // mapSealed maps the n bytes of a memory file that the client cannot cut off: a page
 // that is not there would end the process. For the same reason all pages are made now.
 func mapSealed(f *os.File, n int64) (b []byte, err error) {

@@ -31,10 +31,11 @@ type Session struct {
 	handle uint32
 	closed bool
 
-	state sync.Mutex
-	info  txn.SessionInfo
-	dirty int // writes since the last savepoint that were acknowledged
-	lost  *SessionLostError
+	state   sync.Mutex
+	info    txn.SessionInfo
+	dirty   int // writes since the last savepoint that were acknowledged
+	lost    *SessionLostError
+	watched watched
 	// committing says that a commit was sent and not answered.
 	committing bool
 }

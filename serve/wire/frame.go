@@ -118,6 +118,7 @@ const (
 	OpSwap                       // Stat with roots in the body, nothing
 	OpShare                      // from the server: Share
 	OpVisit                      // Visit, Visited and perhaps a descriptor
+	OpWatch                      // Watch and perhaps a descriptor, nothing
 	numOps
 )
 
@@ -126,7 +127,7 @@ var opNames = [numOps]string{
 	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
 	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
-	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit",
+	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch",
 }
 
 func (o Op) String() string {
@@ -141,7 +142,7 @@ func (o Op) String() string {
 func (o Op) Quick() bool {
 	switch o {
 	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
-		OpValue, OpRoots, OpOwnPages, OpApply, OpStore, OpStage:
+		OpValue, OpRoots, OpWatch, OpOwnPages, OpApply, OpStore, OpStage:
 		return true
 	}
 	return false

@@ -10,8 +10,8 @@ import (
 
 // mergeCopies merges consolidated metadata, a .zmetadata (v2) or the member of a
 // zarr.json (v3): the copies of each node are merged like its documents. It
-// fails where they would conflict and where a node came, or went on one side and
-// changed on the other: it may have been renamed, which copies do not show.
+// fails where copies conflict, where a side has a new node, and where one side removed a
+// node that the other side changed: copies do not show whether a node was renamed.
 func mergeCopies(base, ours, theirs json.RawMessage, v2 bool) (merged json.RawMessage, ok bool) {
 	tops, ok := parseSides(base, ours, theirs)
 	if !ok {

@@ -86,8 +86,8 @@ func (d *dirMerge) guardDocuments() error {
 	return d.decideNode([]Conflict{{Kind: ConflictStructure, Path: NodePath(d.path), Base: "array", Ours: "array", Theirs: "array"}})
 }
 
-// decideNode asks about conflicts of the node of the directory, and undoes what the
-// side that loses made of it.
+// decideNode asks about conflicts of the node of the directory, and undoes the change of
+// the side that loses.
 func (d *dirMerge) decideNode(found []Conflict) error {
 	choice, err := d.m.decide(found)
 	if err != nil || choice == Refuse {
@@ -610,8 +610,8 @@ func (m *merger) gone(path string, r sides, y int) (tree.Root, error) {
 	return m.dir(path, r)
 }
 
-// replaced reports whether a directory has another node than it had, of which one is an
-// array.
+// replaced reports whether a directory has another node than before, and one of these two
+// nodes is an array.
 func replaced(was, is *dirInfo) bool {
 	return is.kind() != noNode && was.kind() != noNode && (was.hasID != is.hasID || was.id != is.id)
 }

@@ -1,0 +1,193 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zarrdb/zarrdb/serve/wire"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// Writes to a session are counted in memory of the client, which the server maps as a block:
+//
+//	watch, block, offset ──▶ Session.OnWrite: counter at offset + 1
+//
+// While the counter shows the writes of the client and no others, the client reads the session
+// without requests. One block has the counters of all sessions of a client.
+
+const (
+	counterBlock = 1 << 31 // its number
+	counterBytes = 4 << 10
+)
+
+// counters are the block. Sessions share a counter if there are very many: then they read with
+// requests more often than necessary.
+type counters struct {
+	file *os.File
+	b    []byte
+	last atomic.Uint32
+}
+
+// newCounters makes a block. It is unmapped when nothing refers to it.
+func newCounters() (*counters, error) {
+	f, b, err := newSealed("zarrdb-counters", counterBytes)
+	if err != nil {
+		return nil, err
+	}
+	c := &counters{file: f, b: b}
+	runtime.AddCleanup(c, func(b []byte) { _ = unmapSealed(b) }, b)
+	return c, nil
+}
+
+// next returns a counter and its offset.
+func (c *counters) next() (*atomic.Uint64, int64) {
+	at := int64(c.last.Add(1)) * 8 % counterBytes
+	return counterAt(c.b[at:]), at
+}
+
+// counterAt is the counter in the first bytes of b, which are aligned.
+func counterAt(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:8][0])) }
+
+// watched is a session whose writes are counted.
+type watched struct {
+	txn.Watch
+	l *link
+}
+
+// Watch implements [txn.Tx].
+func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
+	err = s.on(ctx, func(l *link, handle uint32, _ bool) error {
+		s.state.Lock()
+		was := s.watched
+		s.state.Unlock()
+		if was.l == l && was.Live() {
+			w = was.Watch
+			return nil
+		}
+		if w, err = l.count(ctx, handle); err != nil {
+			return err
+		}
+		s.state.Lock()
+		defer s.state.Unlock()
+		s.watched = watched{w, l}
+		return nil
+	})
+	return w, err
+}
+
+// count has the server count the writes to a session.
+func (l *link) count(ctx context.Context, handle uint32) (w txn.Watch, err error) {
+	c, err := l.client.counters()
+	if err != nil {
+		return w, err
+	}
+	recalls := l.recalls.Load()
+	n, at := c.next()
+	in := wire.Watch{Handle: wire.Handle{View: handle}, Destination: wire.Destination{Block: counterBlock, At: at}}
+	if err := l.sendWatch(ctx, &in, c.file); err != nil {
+		return w, err
+	}
+	live := func() bool {
+		runtime.KeepAlive(c)
+		return l.recalls.Load() == recalls && !l.over()
+	}
+	return txn.Watch{Writes: n, Live: live}, nil
+}
+
+// sendWatch passes the block with the first request.
+func (l *link) sendWatch(ctx context.Context, in *wire.Watch, block *os.File) error {
+	meta, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	f := wire.Frame{Op: wire.OpWatch, Meta: meta}
+	l.counting.Lock()
+	if !l.counted {
+		defer l.counting.Unlock()
+		f.Pass = []wire.Descriptor{block}
+	} else {
+		l.counting.Unlock()
+	}
+	got, err := l.call(ctx, &f, f.Pass != nil)
+	if err != nil {
+		return err
+	}
+	got.Close()
+	if f.Pass != nil {
+		l.counted = true
+	}
+	return nil
+}
+
+// counters returns the block of the client.
+func (c *Client) counters() (*counters, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.o.NoFiles {
+		return nil, errors.ErrUnsupported
+	}
+	if c.block == nil {
+		var err error
+		if c.block, err = newCounters(); err != nil {
+			return nil, err
+		}
+	}
+	return c.block, nil
+}
+
+// watch counts the writes to a session in a block, until the view of the session is closed.
+func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) error {
+	from, err := memory(f)
+	if err != nil {
+		return err
+	}
+	k, err := c.blocks.use(in.Block, from)
+	if err != nil {
+		return err
+	}
+	b, err := k.span(in.At, 8)
+	if err == nil && in.At%8 != 0 {
+		err = fmt.Errorf("%w: the offset %d of a counter is no multiple of 8", ErrRequest, in.At)
+	}
+	if err != nil {
+		c.blocks.give(k)
+		return err
+	}
+	n := counterAt(b)
+	stop := v.Session.Engine().OnWrite(func() { n.Add(1) })
+	c.lent.Store(true) // a recall ends it for the client
+	v.unwatch(sync.OnceFunc(func() {
+		stop()
+		c.blocks.give(k)
+	}))
+	return c.send(f, &wire.Frame{})
+}
+
+// unwatch ends the counting of writes. next ends the counting that begins, if it is not nil.
+func (v *view) unwatch(next func()) {
+	v.watching.Lock()
+	defer v.watching.Unlock()
+	if v.watch != nil {
+		v.watch()
+	}
+	v.watch = next
+	if v.released && next != nil {
+		next()
+	}
+}
+
+// Release releases the view.
+func (v *view) Release() {
+	v.watching.Lock()
+	v.released = true
+	v.watching.Unlock()
+	v.unwatch(nil)
+	v.View.Release()
+}
