@@ -116,6 +116,8 @@ def dask():
             repo = icechunk.Repository.create(icechunk.local_filesystem_storage(os.path.join(folder, "icechunk")))
             s = repo.writable_session("main")
             zarr.create_array(s.store, name="x", **spec)
+            s.commit("array")
+            s = repo.writable_session("main")
             fork = s.fork()
             z = zarr.open_array(fork.store, path="x", mode="r+")
             s.merge(store_dask(sources=[x], targets=[z]))

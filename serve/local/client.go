@@ -56,6 +56,7 @@ type Client struct {
 	leases map[*lease]struct{} // renewed on each new connection
 	peers  map[string]peerFile // by database
 	block  *counters           // made by the first session that is watched
+	slots  slots
 
 	recalls sync.Mutex
 	letGo   []*func() // give files of packs back

@@ -269,7 +269,12 @@ func (c *conn) loop() (passed bool, err error) {
 func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame) {
 	defer c.drop(f)
 	defer cancel()
-	if err := c.handle(ctx, f); err != nil {
+	in, give, err := c.inBlock(f)
+	if err == nil {
+		defer give()
+		err = c.handle(ctx, in)
+	}
+	if err != nil {
 		_ = c.fail(f, err) // then the connection is closed
 	}
 }

@@ -59,7 +59,7 @@ func TestCutSessions(t *testing.T) {
 		steps := []func() error{
 			func() error { _, err := kv.Get(bg, s, "a/k"); return notFound(err) },
 			func() error { return s.Set(bg, "a/k", []byte("1")) },
-			func() error { return s.Set(bg, "a/large", random(7, 5000)) },
+			func() error { return s.Set(bg, "a/large", random(7, 100_000)) },
 			func() error { return s.SetVirtual(bg, "a/v", tree.Source{URL: "file:///x"}, 1, 2) },
 			func() error { return s.Move(bg, "a", "b") },
 			func() error { _, err := kv.Get(bg, s, "c/k"); return notFound(err) },

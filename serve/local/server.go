@@ -483,6 +483,9 @@ func (s *server) hello(who *serve.Principal) *wire.Hello {
 		if canShare {
 			h.Capabilities = append(h.Capabilities, wire.CapBlocks)
 			h.MaxBlocks = maxBlockBytes(who)
+			if who.Admin {
+				h.Capabilities = append(h.Capabilities, wire.CapBodies)
+			}
 		}
 	}
 	return h

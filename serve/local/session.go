@@ -75,6 +75,7 @@ func (s source) opened(l *link, v *wire.View) (*Session, error) {
 		return nil, fmt.Errorf("%w: a view of no session", wire.ErrProtocol)
 	}
 	info := sessionIn(v.Session)
+	s.c.slots.open(1)
 	return &Session{c: s.c, db: s.db, id: info.ID, l: l, handle: v.View, info: info}, nil
 }
 
@@ -258,7 +259,7 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want txn.
 	}
 	err = s.on(ctx, func(l *link, handle uint32, unknown bool) error {
 		in.View = handle
-		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: in.Append(nil), Body: value}, false)
+		f, err := l.put(ctx, &wire.Frame{Op: op, Meta: in.Append(nil), Body: value})
 		var changed *engine.ChangedError
 		if err != nil {
 			return unknownIf(unknown && errors.As(err, &changed), err, key+" was written")
@@ -290,7 +291,12 @@ func (s *Session) Apply(ctx context.Context, entries []byte) error {
 
 // Store implements [txn.Tx].
 func (s *Session) Store(ctx context.Context, key string, value []byte) (v txn.Value, err error) {
-	err = s.call(ctx, wire.OpStore, about(key), value, func(f *wire.Frame) (err error) {
+	err = s.on(ctx, func(l *link, handle uint32, _ bool) error {
+		f, err := l.put(ctx, &wire.Frame{Op: wire.OpStore, Meta: about(key)(handle), Body: value})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
 		v, err = txn.ParseValue(f.Meta)
 		return err
 	})
@@ -492,11 +498,9 @@ func (s *Session) Abort(ctx context.Context) error {
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.l.over() {
-		s.closed = true
+	if s.shut() || s.l.over() {
 		return nil
 	}
-	s.closed = true
 	_, err := ask[none](context.Background(), s.l, wire.OpClose, wire.Handle{View: s.handle})
 	if errors.Is(err, ErrGone) || errors.Is(err, txn.ErrClosed) {
 		err = nil
@@ -508,5 +512,14 @@ func (s *Session) Close() error {
 func (s *Session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.shut()
+}
+
+// shut notes that the session is closed, and reports whether it was. s.mu is held.
+func (s *Session) shut() (was bool) {
+	if was = s.closed; !was {
+		s.closed = true
+		s.c.slots.open(-1)
+	}
+	return was
 }

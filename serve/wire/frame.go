@@ -50,8 +50,10 @@ const (
 	FlagAhead
 	// FlagReport means that the body is a report about the request, whose reply follows.
 	FlagReport
+	// FlagBlock means that the body of the request lies in a block; see [AppendInBlock].
+	FlagBlock
 
-	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead | FlagReport
+	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead | FlagReport | FlagBlock
 )
 
 // Op is an operation.

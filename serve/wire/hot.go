@@ -121,6 +121,23 @@ func ParseSet(b []byte) (Set, error) {
 	return Set{View: binary.LittleEndian.Uint32(b), Expect: Expect(b[4]), ID: [IDSize]byte(b[8:]), Key: string(b[setSize:])}, nil
 }
 
+// AppendInBlock appends the meta of a request whose body is the first n bytes of a block,
+// where meta is that of the request with a body.
+//
+//	block uint32, n uint32, meta
+func AppendInBlock(dst []byte, block, n uint32, meta []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, block)
+	return append(binary.LittleEndian.AppendUint32(dst, n), meta...)
+}
+
+// ParseInBlock is the inverse of AppendInBlock.
+func ParseInBlock(b []byte) (block, n uint32, meta []byte, err error) {
+	if len(b) < 8 {
+		return 0, 0, nil, badMeta("block", b)
+	}
+	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), b[8:], nil
+}
+
 // List asks for a page of keys, or of the children of a prefix. Prefixes need not
 // be UTF-8, so they are in no JSON.
 //

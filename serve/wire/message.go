@@ -13,7 +13,7 @@ type Hello struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are optional features of a side: [CapFiles], [CapBlocks], [CapShare].
+	// Capabilities are optional features of a side: [CapFiles], [CapBlocks], [CapBodies], [CapShare].
 	Capabilities []string `json:"capabilities,omitempty"`
 	// Processes is set by the server for a client with [CapShare], as in [Share].
 	Processes int `json:"processes,omitempty"`

@@ -4,6 +4,10 @@ package wire
 // them; see [Destination].
 const CapBlocks = "blocks"
 
+// CapBodies means that the server takes bodies of requests in blocks of clients of the same
+// user; see [FlagBlock].
+const CapBodies = "bodies"
+
 // Destination is where the elements of a request lie if they are not its body: in a file
 // whose descriptor comes with the request, or in a block. A block is memory of the
 // client that is sealed against shrinking. The descriptor comes with its first request.
