@@ -29,13 +29,15 @@ type peer struct {
 	sessions map[*Session]struct{} // that are open; under db.mu
 
 	mu      sync.Mutex
-	answers [2]ancestry // of Ancestors, the last answer first
-	age     uint64      // counts recalls
+	answers [answersAhead + 2]ancestry // of Ancestors, the last answer first
+	age     uint64                     // counts recalls
 }
 
 // ancestry is an answer of Ancestors.
 type ancestry struct {
 	first   CommitID
+	reached bool                // by a search
+	asked   bool                // the next answer was asked for
 	expired map[CommitID]*int64 // as Ancestor.Expired, of all commits in the answer
 	read    time.Time           // when the answer came; zero after a recall
 	next    map[CommitID]int    // parents behind the answer, and how many commits to ask for there
@@ -130,7 +132,10 @@ const manyAncestors = 512
 // the cache: one commit at first, four times as many with each answer that was followed.
 func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	p.mu.Lock()
-	n, age := max(p.answers[0].next[id], 1), p.age
+	n, age := 1, p.age
+	for i := range p.answers {
+		n = max(n, p.answers[i].next[id])
+	}
 	p.mu.Unlock()
 	list, err := p.Ancestors(ctx, id, n)
 	if err == nil && (len(list) == 0 || list[0].ID != id) {
@@ -139,17 +144,40 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	var first *Commit
-	a := ancestry{id, make(map[CommitID]*int64, len(list)), time.Now(), map[CommitID]int{}}
+	a := ancestry{first: id, expired: make(map[CommitID]*int64, len(list)), read: time.Now(), next: map[CommitID]int{}}
 	for i := range list {
+		a.expired[list[i].ID] = list[i].Expired
+	}
+	decode := func(i int) (*Commit, error) {
 		c, err := catalog.DecodeCommit(list[i].ID, list[i].Record)
 		if err != nil {
 			return nil, err
 		}
-		delete(a.next, c.ID)
-		a.expired[c.ID] = list[i].Expired
 		for _, parent := range c.Parents {
-			a.next[parent] = min(4*n, manyAncestors)
+			if _, ok := a.expired[parent]; !ok {
+				a.next[parent] = min(4*n, manyAncestors)
+			}
+		}
+		return c, nil
+	}
+	// The last commit tells where the next answer begins, which comes while this one is decoded.
+	if _, err := decode(len(list) - 1); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.age != age {
+		a.read = time.Time{}
+	}
+	copy(p.answers[1:], p.answers[:])
+	p.answers[0] = a
+	p.askAhead(ctx)
+	p.mu.Unlock()
+	a.next = map[CommitID]int{}
+	var first *Commit
+	for i := range list {
+		c, err := decode(i)
+		if err != nil {
+			return nil, err
 		}
 		if i == 0 {
 			first = c
@@ -159,27 +187,44 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.age != age {
-		a.read = time.Time{}
+	for i := range p.answers {
+		if p.answers[i].first == id {
+			p.answers[i].next = a.next
+		}
 	}
-	p.answers[0], p.answers[1] = a, p.answers[0]
 	return first, nil
 }
 
-// ahead reads the next answer when a search comes to the first commit of a long answer.
-func (p *peer) ahead(ctx context.Context, id CommitID) {
+// answersAhead is how many long answers a search has asked for beyond the one that it reads:
+// the other process prepares one while this process decodes another.
+const answersAhead = 2
+
+// reached notes that a search has come to a commit.
+func (p *peer) reached(ctx context.Context, id CommitID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for i := range p.answers {
+		if a := &p.answers[i]; a.first == id && !a.reached {
+			a.reached = true
+			p.askAhead(ctx)
+		}
+	}
+}
+
+// askAhead asks for the answer behind the last one, if that was long and a search is near it.
+// The caller holds mu.
+func (p *peer) askAhead(ctx context.Context) {
+	near := slices.ContainsFunc(p.answers[:answersAhead], func(a ancestry) bool { return a.reached })
 	a := &p.answers[0]
-	if a.first != id || len(a.expired) < manyAncestors/4 || len(a.next) != 1 {
+	if !near || a.asked || len(a.expired) < manyAncestors/4 || len(a.next) != 1 {
 		return
 	}
+	a.asked = true
 	for next := range a.next {
 		go func() {
 			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { return p.ancestors(ctx, next) }) // an error comes again
 		}()
 	}
-	a.first = CommitID{}
 }
 
 // expiryTime is how long a peer believes an answer about the expiry of versions. A recall ends
@@ -190,10 +235,10 @@ const expiryTime = time.Second
 func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	for try := 0; ; try++ {
 		p.mu.Lock()
-		a := &p.answers[0]
-		if _, ok := a.expired[id]; !ok {
-			a = &p.answers[1]
-		}
+		a := &p.answers[max(slices.IndexFunc(p.answers[:], func(a ancestry) bool {
+			_, ok := a.expired[id]
+			return ok
+		}), 0)]
 		at, ok := a.expired[id]
 		old := time.Since(a.read) > expiryTime
 		p.mu.Unlock()

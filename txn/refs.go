@@ -226,14 +226,9 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 		if db.peer != nil {
 			return db.peer.ancestors(ctx, id)
 		}
-		b := db.pending.commit(id)
-		if b == nil {
-			var err error
-			if b, err = catalog.Commits.Record(db.idx, id); errors.Is(err, index.ErrNotFound) {
-				return nil, fmt.Errorf("commit %v: %w", id, ErrNoRef)
-			} else if err != nil {
-				return nil, err
-			}
+		b, err := db.storedCommit(id)
+		if err != nil {
+			return nil, err
 		}
 		return catalog.DecodeCommit(id, b)
 	})
@@ -241,9 +236,21 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 		return nil, err
 	}
 	if db.peer != nil {
-		db.peer.ahead(ctx, id)
+		db.peer.reached(ctx, id)
 	}
 	return new(*c), nil
+}
+
+// storedCommit reads the record of a commit.
+func (db *DB) storedCommit(id CommitID) ([]byte, error) {
+	if b := db.pending.commit(id); b != nil {
+		return b, nil
+	}
+	b, err := catalog.Commits.Record(db.idx, id)
+	if errors.Is(err, index.ErrNotFound) {
+		err = fmt.Errorf("commit %v: %w", id, ErrNoRef)
+	}
+	return b, err
 }
 
 // forgetCommits empties the cache of commits. Most questions are about the newest part

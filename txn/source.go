@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -187,12 +188,25 @@ func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Anc
 		}
 		break
 	}
-	bytes := 0
-	for c, err := range s.db.Log(ctx, from) {
+	if err := s.db.check(); err != nil {
+		return nil, err
+	}
+	// The peer keeps the commits: here they would only push out others.
+	stored := map[CommitID][]byte{}
+	lookup := func(_ context.Context, id CommitID) (*Commit, error) {
+		b, err := s.db.storedCommit(id)
 		if err != nil {
 			return nil, err
 		}
-		a := Ancestor{ID: c.ID, Record: catalog.EncodeCommit(c)}
+		stored[id] = b
+		return catalog.DecodeCommit(id, b)
+	}
+	bytes := 0
+	for c, err := range history.Ancestors(ctx, lookup, []CommitID{from}, history.All) {
+		if err != nil {
+			return nil, err
+		}
+		a := Ancestor{ID: c.ID, Record: stored[c.ID]}
 		if some {
 			gone, at, err := s.db.expired(ctx, c.ID)
 			if err != nil {
