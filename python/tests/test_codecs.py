@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 import zarr.codecs as zc
+from zarr.core.buffer import default_buffer_prototype
 from zarr.dtype import VariableLengthBytes
 from zarr.storage import MemoryStore
 
@@ -310,6 +311,35 @@ def test_large_results_are_not_copied(repo: zarrdb.Repository) -> None:
         same(z[...], x)
         same(z.oindex[[0, 511], :], x[[0, 511]])
     s.discard()
+
+
+@pytest.mark.parametrize("compressors", [None, zc.ZstdCodec(level=1)])
+def test_results_come_into_memory_of_the_caller(repo: zarrdb.Repository, compressors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(40 * 50 * 60, dtype="<f4").reshape(40, 50, 60)
+    with codecs.use():
+        s = repo.writable_session()
+        zarr.create_array(s.store, name="into", shape=x.shape, chunks=(8, 25, 30), dtype="<f4", compressors=compressors, overwrite=True)[:] = x
+        s.commit("x")
+        a: Any = zarr.open_array(repo.at("main").store, path="into", mode="r")
+        wrap = default_buffer_prototype().nd_buffer.from_numpy_array
+        into: list[Any] = []
+        read = _elements.Elements.read
+
+        def noted(self: Any, sel: Any, out: Any = None) -> Any:
+            into.append(out)
+            return read(self, sel, out)
+
+        monkeypatch.setattr(_elements.Elements, "read", noted)
+        out = np.ones(x.shape, "<f4")
+        a.get_basic_selection(..., out=wrap(out))
+        np.testing.assert_array_equal(out, x)
+        assert all(np.shares_memory(o, out) for o in into) and into  # no copy is made
+        part = np.ones((5, 20), "<f4")
+        a.get_basic_selection((slice(3, 8), 7, slice(30, 50)), out=wrap(part))
+        np.testing.assert_array_equal(part, x[3:8, 7, 30:50])
+        for other in (np.ones((40, 50, 120), "<f4")[:, :, ::2], np.ones(x.shape, "<f4", order="F"), np.ones(x.shape, ">f4")):
+            a.get_basic_selection(..., out=wrap(other))
+            np.testing.assert_array_equal(other, x)
 
 
 def test_use_is_a_context() -> None:

@@ -28,8 +28,8 @@ else:
 # The sizes of blocks that are kept, and how many bytes of them a connection keeps. What
 # is longer than the longest gets a block of its own, up to that of a result. There are so many
 # at a time, and others while the server is told of those that are gone.
-SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20)
-KEPT = 96 << 20
+SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20, 64 << 20, 128 << 20)
+KEPT = 128 << 20
 LONGEST = 256 << 20
 MOST = 32
 

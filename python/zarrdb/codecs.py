@@ -141,12 +141,13 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
             await _run(chunks.size(), lambda: chunks.read_parts(batch, out, drop_axes))
         else:
             n = math.prod(box.shape)
-            got: Numbers = await _run(n * chunks.dtype.itemsize, lambda: chunks.ask(lambda: chunks.elements().read(box)))
             shape = _shape(out)
             if n != math.prod(shape):
                 raise _Refused
+            into = _memory(out, box.shape, chunks.little)
+            got: Numbers = await _run(n * chunks.dtype.itemsize, lambda: chunks.ask(lambda: chunks.elements().read(box, into)))
             got = got.reshape(shape)
-            if not (isinstance(out, LazyNDBuffer) and out.adopt(got)):
+            if into is None and not (isinstance(out, LazyNDBuffer) and out.adopt(got)):
                 out[...] = batch[0][1].prototype.nd_buffer.from_numpy_array(got)
         return ({"status": "present"},) * len(batch)  # for zarr-python 3.2 and later
 
@@ -339,6 +340,16 @@ def _around(k: Any, n: int) -> tuple[range, Any]:
     if low < 0:
         raise _Refused
     return range(low, int(a.max()) + 1), a - low
+
+
+def _memory(out: NDBuffer, shape: tuple[int, ...], dtype: Any) -> Numbers | None:
+    """The memory of a result as an array of a shape, if elements of the type can be put there in C order."""
+    if not isinstance(out, CPUBuffer) or isinstance(out, LazyNDBuffer) and out._array is None:
+        return None
+    array = out.as_ndarray_like()
+    if not isinstance(array, np.ndarray) or array.dtype != dtype or not array.flags.c_contiguous or not array.flags.writeable:
+        return None
+    return array.reshape(shape)
 
 
 def _shape(out: NDBuffer) -> tuple[int, ...]:
