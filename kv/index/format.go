@@ -135,14 +135,16 @@ func SyncDir(fs vfs.FS, dir string) error {
 // empty, or the error is kv.ErrCorrupt for an index without its format file, or os.ErrExist for
 // other files.
 func Begun(fs FS, dir string) (bool, error) {
-	for _, name := range []string{formatFile, creatingFile} {
-		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
-			return err == nil, err
-		}
-	}
+	// Another process may be making the index. The file that says so comes before all others, and
+	// is removed when the format file is there: so the list is read first, and the format file last.
 	names, err := fs.List(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
+	}
+	for _, name := range []string{creatingFile, formatFile} {
+		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err == nil, err
+		}
 	}
 	for _, name := range names {
 		switch {

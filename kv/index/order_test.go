@@ -407,3 +407,54 @@ func TestBatchIsUsedUp(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 }
+
+// stepsFS does something before each look at the file system.
+type stepsFS struct {
+	vfs.FS
+	before func()
+}
+
+func (f stepsFS) Stat(name string) (vfs.FileInfo, error) {
+	f.before()
+	return f.FS.Stat(name)
+}
+
+func (f stepsFS) List(dir string) ([]string, error) {
+	f.before()
+	return f.FS.List(dir)
+}
+
+// An index that another process makes meanwhile is not taken for a damaged one.
+func TestBegunBesideCreation(t *testing.T) {
+	for looks := range 3 {
+		for first := range 5 {
+			for then := first; then < 5; then++ {
+				fs := vfs.NewMem()
+				must.Do(t, fs.MkdirAll("d", 0o755))
+				steps := []func() error{
+					func() error { return writeSmall(fs, "d/LOCK", nil) },
+					func() error { return writeSmall(fs, "d/CREATING", nil) },
+					func() error { return writeSmall(fs, "d/MANIFEST-000001", nil) },
+					func() error { return finishCreate(fs, "d") },
+				}
+				done := 0
+				to := func(n int) {
+					for ; done < n; done++ {
+						must.Do(t, steps[done]())
+					}
+				}
+				to(first)
+				look := 0
+				begun, err := Begun(stepsFS{fs, func() {
+					if look == looks {
+						to(then)
+					}
+					look++
+				}}, "d")
+				if err != nil || first >= 2 && !begun {
+					t.Errorf("%d steps of a creation were done, %d from look %d on: %v, %v", first, then, looks, begun, err)
+				}
+			}
+		}
+	}
+}
