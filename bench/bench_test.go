@@ -39,7 +39,7 @@ func TestQuick(t *testing.T) {
 			t.Fatalf("%s: %v", w.name, err)
 		}
 	}
-	table := string(report(b.part.Rows, b.rounds))
+	table := string(b.report("table.svg"))
 	for _, want := range []string{
 		"| read all, fresh memory | blosc-lz4 |", "| list | 100 arrays |", "| versions: expire + gc |", "| space: ", "| lookup: ",
 		"| formats: chunk p50 | n5, gzip |", "| serving: get of 100 B p50 | local socket |",
@@ -57,7 +57,8 @@ func TestReport(t *testing.T) {
 		{Workload: "w", Variant: "v", Metric: "time", Unit: "us", Samples: map[string][]float64{inProcess: {8}, "slow": {9}, "fast": {4}}},
 		{Workload: "w", Variant: "v", Metric: "size", Unit: "of raw", Samples: map[string][]float64{inProcess: {0.5}}},
 	}
-	page := string(report(rows, 3))
+	b := &bench{rounds: 3, part: steps{Rows: rows}}
+	page := string(b.report("table.svg"))
 	for _, want := range []string{
 		"| w: rate | v | 8.00 ±12% GB/s (2.00) |  | **1.00 ±0% (0.25)** |  | 4.00 ±0% GB/s (fast) |  |",
 		"| w: time | v | **8.00 us (0.50)** |  |  |  | 4.00 us (fast) |  |",

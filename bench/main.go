@@ -120,10 +120,11 @@ func run(ctx context.Context, b *bench, dir, only, out string) error {
 	if out == "" {
 		return nil
 	}
-	if err := os.WriteFile(strings.TrimSuffix(out, filepath.Ext(out))+".svg", picture(b.part.Rows), 0o644); err != nil {
+	drawn := strings.TrimSuffix(out, filepath.Ext(out)) + ".svg"
+	if err := os.WriteFile(drawn, picture(b.part.Rows), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(out, report(b.part.Rows, b.rounds), 0o644)
+	return os.WriteFile(out, b.report(filepath.Base(drawn)), 0o644)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }

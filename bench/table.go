@@ -64,33 +64,34 @@ func (m *measure) times(door string) float64 {
 
 // report makes the page: a picture, the table of what others do too, and what is measured of us
 // alone.
-func report(rows []*measure, rounds int) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Figures\n\nMade by `make bench` on %s: %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
-	fmt.Fprintf(&b, `All programs of a row ran alternately in one run, on the same values, which each read back right. A figure is the median of %d
-rounds with its spread; the figure in brackets is how many times better it is than the best peer, **bold** where the peer is better.
+func (b *bench) report(drawn string) []byte {
+	rows := b.part.Rows
+	var w strings.Builder
+	fmt.Fprintf(&w, "# Figures\n\nMade by `make bench` on %s: %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
+	fmt.Fprintf(&w, `All programs of a row ran alternately in one run, on the same values, which each read back right: whole arrays of %d MiB. A figure with a spread is the
+median of %d rounds, others are single runs; the figure in brackets is how many times better it is than the best peer, **bold** where the peer is better.
 Writes count until they are on the disk. "Fresh memory" is what each program's users get from it, "touched" is memory that
 was written before. No program keeps decoded chunks, but for the rows called cached. "Load" is the most that other work of the
 machine took beside a sample, in processors; the kernel's writing back is other work.
 
-![how many times better than the best peer](table.svg)
+![how many times better than the best peer](%s)
 
 | work | how | zarrdb | %s | best peer | load |
 |---|---|---:|---:|---:|---:|---:|---:|
-`, rounds, strings.Join(doors[1:], " | "))
+`, bytesOf(b.planes)>>20, b.rounds, drawn, strings.Join(doors[1:], " | "))
 	for _, m := range rows {
 		name, value := m.best()
 		if name == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s |", m.work(), m.Variant)
+		fmt.Fprintf(&w, "| %s | %s |", m.work(), m.Variant)
 		for _, door := range doors {
-			fmt.Fprintf(&b, " %s |", m.cell(door))
+			fmt.Fprintf(&w, " %s |", m.cell(door))
 		}
-		fmt.Fprintf(&b, " %s %s (%s) | %s |\n", m.figure(name, value), m.Unit, name, loadOf(m.Load))
+		fmt.Fprintf(&w, " %s %s (%s) | %s |\n", m.figure(name, value), m.Unit, name, loadOf(m.Load))
 	}
-	b.WriteString("\n## Measured of zarrdb alone\n\nIn brackets: the time of a second process beside that of the process that has the database open.\n\n")
-	b.WriteString("| work | how | zarrdb | second process |\n|---|---|---:|---:|\n")
+	w.WriteString("\n## Measured of zarrdb alone\n\nIn brackets: the time of a second process beside that of the process that has the database open.\n\n")
+	w.WriteString("| work | how | zarrdb | second process |\n|---|---|---:|---:|\n")
 	for _, m := range rows {
 		if name, _ := m.best(); name != "" {
 			continue
@@ -99,9 +100,9 @@ machine took beside a sample, in processors; the kernel's writing back is other 
 		if s := m.Samples[secondProcess]; len(s) > 0 {
 			second = fmt.Sprintf("%s (%.2f)", m.figure(secondProcess, median(s)), median(s)/median(m.Samples[inProcess]))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s |\n", m.work(), m.Variant, m.figure(inProcess, median(m.Samples[inProcess])), m.Unit, second)
+		fmt.Fprintf(&w, "| %s | %s | %s %s | %s |\n", m.work(), m.Variant, m.figure(inProcess, median(m.Samples[inProcess])), m.Unit, second)
 	}
-	return []byte(b.String())
+	return []byte(w.String())
 }
 
 func (m *measure) work() string {
