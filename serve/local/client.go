@@ -158,6 +158,7 @@ func (c *Client) Close() error {
 			_ = p.file.Close()
 		}
 		c.l.close(txn.ErrClosed)
+		c.slots.close()
 		if c.block != nil {
 			_ = c.block.file.Close()
 		}

@@ -249,13 +249,14 @@ func (c *conn) loop() (passed bool, err error) {
 			}
 			continue
 		}
+		in := c.inBlock(f) // before a forget of the block is received
 		// The client sends its next request behind a close, without waiting.
 		if f.Op != wire.OpClose && !c.here.answers(f.Op, alone && !c.w.Buffered()) {
-			c.wg.Go(func() { c.respond(ctx, cancel, f) })
+			c.wg.Go(func() { c.respond(ctx, cancel, f, in) })
 			continue
 		}
 		n := c.here.enter()
-		c.respond(ctx, cancel, f)
+		c.respond(ctx, cancel, f, in)
 		if !c.here.leave(n) {
 			return true, nil
 		}
@@ -266,13 +267,15 @@ func (c *conn) loop() (passed bool, err error) {
 }
 
 // respond answers a request that start has noted.
-func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame) {
+func (c *conn) respond(ctx context.Context, cancel context.CancelFunc, f *wire.Frame, in request) {
 	defer c.drop(f)
 	defer cancel()
-	in, give, err := c.inBlock(f)
+	if in.k != nil {
+		defer c.blocks.give(in.k)
+	}
+	err := in.err
 	if err == nil {
-		defer give()
-		err = c.handle(ctx, in)
+		err = c.handle(ctx, in.f)
 	}
 	if err != nil {
 		_ = c.fail(f, err) // then the connection is closed

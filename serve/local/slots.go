@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -49,9 +50,21 @@ type slot struct {
 func (s *slots) open(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions += n; s.sessions > 0 {
-		return
+	if s.sessions += n; s.sessions <= 0 {
+		s.dropFree()
 	}
+}
+
+// close gives up all slots when the client ends, whose sessions may be open.
+func (s *slots) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions = 0
+	s.dropFree()
+}
+
+// dropFree gives up the slots that no request uses. The caller holds mu.
+func (s *slots) dropFree() {
 	for _, k := range s.free {
 		s.drop(k)
 	}
@@ -133,38 +146,49 @@ func (l *link) put(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
 	}
 	got, err := l.call(ctx, &in, false)
 	refused := errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrLimit)
-	c.slots.give(k, err == nil || ctx.Err() == nil && !errors.Is(err, ErrGone) && !refused)
+	// After an error the server may not know a block that was passed with the request.
+	c.slots.give(k, err == nil || in.Pass == nil && ctx.Err() == nil && !errors.Is(err, ErrGone) && !refused)
 	if refused {
 		return l.call(ctx, f, false)
 	}
 	return got, err
 }
 
-// inBlock returns a request whose body lies in a block as one with a body, which is valid
-// until give is called.
-func (c *conn) inBlock(f *wire.Frame) (in *wire.Frame, give func(), err error) {
+// request is a frame with its body, which may lie in a block that is in use until give.
+type request struct {
+	f   *wire.Frame
+	k   *block
+	err error
+}
+
+// inBlock finds the body of a request. If memory cannot be mapped, the error is an
+// ErrUnsupported, and the client sends the body.
+func (c *conn) inBlock(f *wire.Frame) request {
 	if f.Flags&wire.FlagBlock == 0 {
-		return f, func() {}, nil
+		return request{f: f}
 	}
 	number, n, meta, err := wire.ParseInBlock(f.Meta)
 	if err != nil {
-		return nil, nil, err
+		return request{err: err}
 	}
 	from, err := memory(f)
 	if err != nil {
-		return nil, nil, err
+		return request{err: err}
 	}
 	if !c.who.Admin { // who could change the bytes after they were hashed
-		return nil, nil, errors.ErrUnsupported
+		return request{err: errors.ErrUnsupported}
 	}
 	k, err := c.blocks.use(number, from)
 	if err != nil {
-		return nil, nil, err
+		if from != nil && !errors.Is(err, ErrRequest) && !errors.Is(err, ErrLimit) {
+			err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+		return request{err: err}
 	}
 	b, err := k.span(0, int64(n))
 	if err != nil {
 		c.blocks.give(k)
-		return nil, nil, err
+		return request{err: err}
 	}
-	return &wire.Frame{ID: f.ID, Op: f.Op, Meta: meta, Body: b}, func() { c.blocks.give(k) }, nil
+	return request{f: &wire.Frame{ID: f.ID, Op: f.Op, Meta: meta, Body: b}, k: k}
 }

@@ -124,3 +124,74 @@ func TestBodyInBlockRefuses(t *testing.T) {
 	}
 	wantValue(t, s, "k", random(1, slotsFrom))
 }
+
+// A forget that comes right behind the request that passes the block is not lost: otherwise
+// the server would keep the memory of each request that was given up.
+func TestForgetBehindRequest(t *testing.T) {
+	if !canShare {
+		t.Skip("memory cannot be shared")
+	}
+	began, wait := make(chan *conn, 1), make(chan struct{})
+	was := handlers[wire.OpSet]
+	t.Cleanup(func() { handlers[wire.OpSet] = was })
+	_, c := served(t, nil, nil)
+	handlers[wire.OpSet] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		if f.Body[0] == 1 {
+			began <- c
+			<-wait
+		}
+		return was(c, ctx, f)
+	}
+	s := must.Get(beginOn(c))(t)
+	defer s.Abort()
+	tx := s.Tx().(*Session)
+	var wg sync.WaitGroup
+	wg.Go(func() { must.Do(t, s.Set(bg, "a", []byte{1})) }) // so that the others run beside it
+	server := <-began
+	const first = 1000
+	for i := range uint32(20) {
+		f, b, err := newSealed("test", slotStep)
+		must.Do(t, err)
+		in := wire.Set{View: tx.handle, Key: "k"}
+		request := wire.Frame{ID: 1<<30 + i, Op: wire.OpSet, Flags: wire.FlagBlock, Meta: wire.AppendInBlock(nil, first+i, 8, in.Append(nil)), Pass: []wire.Descriptor{f}}
+		must.Do(t, tx.l.w.Send(&request))
+		must.Do(t, tx.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: fmt.Appendf(nil, `{"block":%d}`, first+i)}))
+		_, _ = f.Close(), unmapSealed(b)
+	}
+	close(wait)
+	wg.Wait()
+	must.Do(t, s.Set(bg, "b", []byte{2}))
+	server.blocks.mu.Lock()
+	defer server.blocks.mu.Unlock()
+	for number := range server.blocks.known {
+		if number >= first && number < first+20 {
+			t.Errorf("block %d is kept", number)
+		}
+	}
+}
+
+// A block that the server did not take is not used by the next request.
+func TestSlotRefused(t *testing.T) {
+	if !canShare {
+		t.Skip("memory cannot be shared")
+	}
+	_, c := served(t, nil, nil)
+	s := must.Get(beginOn(c))(t)
+	tx := s.Tx().(*Session)
+	f, b, err := newSealed("test", slotStep) // has the number of the first slot
+	must.Do(t, err)
+	in := wire.Set{View: tx.handle, Key: "k"}
+	got, err := tx.l.call(bg, &wire.Frame{Op: wire.OpSet, Flags: wire.FlagBlock, Meta: wire.AppendInBlock(nil, 1, 8, in.Append(nil)), Pass: []wire.Descriptor{f}}, false)
+	must.Do(t, err)
+	got.Close()
+	_, _ = f.Close(), unmapSealed(b)
+	if err := s.Set(bg, "a", random(1, slotsFrom)); !errors.Is(err, ErrRequest) {
+		t.Errorf("a block with a number that is taken: %v", err)
+	}
+	must.Do(t, s.Set(bg, "a", random(2, slotsFrom)))
+	wantValue(t, s, "a", random(2, slotsFrom))
+	must.Do(t, c.Close())
+	if c.slots.n != 0 || c.slots.bytes != 0 {
+		t.Errorf("after the client ended: %d slots of %d bytes", c.slots.n, c.slots.bytes)
+	}
+}
