@@ -50,6 +50,7 @@ type Session struct {
 	base     CommitID
 	start    tree.Root  // of base; of a fork, what its parent had when it began
 	forked   bool       // start is not that of base
+	joining  sync.Mutex // held while another session takes over the changes
 	joins    *SessionID // the fork whose changes the next savepoint has; see Join
 	work     tree.Root  // start and everything flushed
 	buf      map[string]namespace.Edit

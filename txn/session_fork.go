@@ -52,6 +52,8 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) er
 	if s.tx != nil {
 		return s.joinThere(ctx, f, choices)
 	}
+	f.joining.Lock() // a second join waits, and finds that the fork has ended
+	defer f.joining.Unlock()
 	base, theirs, guards, release, err := f.frozen(ctx)
 	if err != nil {
 		return fmt.Errorf("join session %v: %w", f.id, err)

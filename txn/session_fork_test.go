@@ -237,3 +237,26 @@ func TestJoinIsKilled(t *testing.T) {
 		t.Errorf("%d images from before, %d from after", before, after)
 	}
 }
+
+// Of two joins of a fork at the same time, as after a request that got no answer, one takes
+// the changes over, and the other finds that the fork has ended.
+func TestJoinTwiceAtOnce(t *testing.T) {
+	db := openTest(t, nil)
+	for range 100 {
+		s := must.Get(db.Begin(bg, ""))(t)
+		f := must.Get(s.Fork(bg))(t)
+		must.Do(t, f.Set(bg, "k", []byte("v")))
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() { errs <- s.Join(bg, f, nil) }()
+		}
+		a, b := <-errs, <-errs
+		if a != nil {
+			a, b = b, a
+		}
+		if a != nil || !errors.Is(b, ErrSessionClosed) {
+			t.Fatalf("joins: %v, %v", a, b)
+		}
+		must.Do(t, s.Abort())
+	}
+}
