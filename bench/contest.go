@@ -179,6 +179,7 @@ func (c *contest) cold(ctx context.Context, in []*contestant, j job) {
 	}
 	c.turns(in, j.Variant, []metric{{"read", "read all, cold", "GB/s"}}, j.as("read"), func(k *contestant) answer {
 		k.do(j.as("close"))
+		k.leave() // what a process has mapped stays in the page cache
 		check(dropCaches())
 		k.hold(ctx, false)
 		return k.do(j.as("open"))

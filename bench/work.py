@@ -8,6 +8,7 @@ system is used through its own Python API, and reads into memory that numpy has 
 got, or into memory that was touched before where the API takes it. A write counts
 until it is on the disk: systems that do not sync are followed by a sync.
 """
+import gc
 import json
 import os
 import random
@@ -358,6 +359,7 @@ class Work:
     def close(self, job):
         self.system.close()
         self.touched = None
+        gc.collect()  # what is mapped stays in the page cache
 
     def tree(self, job):
         """Make arrays in 100 groups."""

@@ -224,6 +224,9 @@ func (p *pack) appendLarge(h *header, payload []byte) error {
 	putHeader(b, h, p.salt)
 	putSums(b, payload, h.payload, p.salt)
 	_, err := f.WriteAt(payload, int64(h.payload))
+	if err == nil {
+		p.writeBehind(f, h.at, end)
+	}
 	if isFull(err) {
 		// A scanner of the file can skip the hole.
 		clear(b)
@@ -254,7 +257,6 @@ func (p *pack) appendLarge(h *header, payload []byte) error {
 	if err := p.writeLater(g); err != nil {
 		return err
 	}
-	p.writeBehind(end)
 	return p.lost(end)
 }
 
@@ -305,6 +307,9 @@ func (p *pack) write(g *segment) error {
 	p.busy.Add(1)
 	p.mu.Unlock()
 	_, err := f.WriteAt(g.buf, int64(g.base))
+	if err == nil {
+		p.writeBehind(f, g.end(), g.end())
+	}
 	p.mu.Lock()
 	p.busy.Add(-1)
 	g.writing = false
@@ -312,9 +317,7 @@ func (p *pack) write(g *segment) error {
 	if err != nil {
 		return p.writeError("write", err)
 	}
-	end := g.end()
 	p.removeLive(g)
-	p.writeBehind(end)
 	return nil
 }
 
@@ -389,12 +392,18 @@ func (p *pack) allocate(end uint64) error {
 // writing to disk, so that Sync has little left to do.
 const behindBytes = 8 << 20
 
-// writeBehind notes that the file was written up to about end. p.mu is held.
-func (p *pack) writeBehind(end uint64) {
-	if p.f == nil || end < p.behind+behindBytes {
-		return
-	}
+// writeBehind notes that the file was written up to about end. The next call begins at next,
+// where the header of a payload is still to be written. The kernel may wait for the disk: so
+// p.mu is not held, and the pack is busy.
+func (p *pack) writeBehind(f vfs.File, next, end uint64) {
+	p.mu.Lock()
 	from := p.behind
-	p.behind = end
-	startWriting(p.f, int64(from), int64(end-from))
+	due := end >= from+behindBytes
+	if due {
+		p.behind = next
+	}
+	p.mu.Unlock()
+	if due {
+		startWriting(f, int64(from), int64(end-from))
+	}
 }
