@@ -70,7 +70,7 @@ func (b *bench) report(drawn string) []byte {
 	fmt.Fprintf(&w, "# Figures\n\nMade by `make bench` on %s: %s/%s, %d processors (%s).\n\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuid.CPU.BrandName)
 	fmt.Fprintf(&w, `All programs of a row ran alternately in one run, on the same values, which each read back right: whole arrays of %d MiB. A figure with a spread is the
 median of %d rounds, others are single runs; the figure in brackets is how many times better it is than the best peer, **bold** where the peer is better.
-Writes count until they are on the disk. "Fresh memory" is what each program's users get from it, "touched" is memory that
+An empty cell was not measured. Writes count until they are on the disk. "Fresh memory" is what each program's users get from it, "touched" is memory that
 was written before. No program keeps decoded chunks, but for the rows called cached. "Load" is the most that other work of the
 machine took beside a sample, in processors; the kernel's writing back is other work.
 
@@ -100,7 +100,11 @@ machine took beside a sample, in processors; the kernel's writing back is other 
 		if s := m.Samples[secondProcess]; len(s) > 0 {
 			second = fmt.Sprintf("%s (%.2f)", m.figure(secondProcess, median(s)), median(s)/median(m.Samples[inProcess]))
 		}
-		fmt.Fprintf(&w, "| %s | %s | %s %s | %s |\n", m.work(), m.Variant, m.figure(inProcess, median(m.Samples[inProcess])), m.Unit, second)
+		ours := inProcess
+		if len(m.Samples[ours]) == 0 {
+			ours = inPython
+		}
+		fmt.Fprintf(&w, "| %s | %s | %s %s | %s |\n", m.work(), m.Variant, m.figure(ours, median(m.Samples[ours])), m.Unit, second)
 	}
 	return []byte(w.String())
 }

@@ -282,6 +282,29 @@ func TestPeerRequests(t *testing.T) {
 	}
 }
 
+// A peer that reads a part of a long log asks for two answers beyond it, not for all.
+func TestPeerAsksAhead(t *testing.T) {
+	db := openTest(t, &Options{FS: vfs.NewMem(), Durability: DurabilityNone})
+	for i := range 3000 {
+		s := begin(t, db)
+		must.Do(t, s.Set(bg, "n", fmt.Append(nil, i)))
+		must.Get(s.Commit(bg, CommitOptions{}))(t)
+	}
+	src := &countingSource{Source: db.Source()}
+	p := NewPeer("db", db.Identity(), src, testOptions(nil))
+	defer p.Close()
+	n := 0
+	for _, err := range p.Log(bg, must.Get(db.Head(bg, ""))(t)) {
+		must.Do(t, err)
+		if n++; n == 700 { // in the sixth answer: they have 1, 4, 16, 64, 256, 512 commits
+			break
+		}
+	}
+	if got := src.commits.Load(); got < 6 || got > 8 {
+		t.Errorf("%d requests, want 6 to 8", got)
+	}
+}
+
 // first is the parent of a commit.
 func first(t *testing.T, db *DB, id CommitID) CommitID {
 	t.Helper()
