@@ -62,7 +62,6 @@ func TestSlotOfCanceledRequest(t *testing.T) {
 	began, wait := make(chan struct{}), make(chan struct{})
 	was := handlers[wire.OpSet]
 	t.Cleanup(func() { handlers[wire.OpSet] = was })
-	h, c := served(t, nil, nil)
 	handlers[wire.OpSet] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		if f.Body[0] == 1 {
 			close(began)
@@ -71,6 +70,7 @@ func TestSlotOfCanceledRequest(t *testing.T) {
 		}
 		return was(c, ctx, f)
 	}
+	h, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
 	value := func(first byte) []byte {
 		b := random(uint64(first), 300_000)
@@ -134,7 +134,6 @@ func TestForgetBehindRequest(t *testing.T) {
 	began, wait := make(chan *conn, 1), make(chan struct{})
 	was := handlers[wire.OpSet]
 	t.Cleanup(func() { handlers[wire.OpSet] = was })
-	_, c := served(t, nil, nil)
 	handlers[wire.OpSet] = func(c *conn, ctx context.Context, f *wire.Frame) error {
 		if f.Body[0] == 1 {
 			began <- c
@@ -142,6 +141,7 @@ func TestForgetBehindRequest(t *testing.T) {
 		}
 		return was(c, ctx, f)
 	}
+	_, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
 	defer s.Abort()
 	tx := s.Tx().(*Session)
