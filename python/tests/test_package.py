@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import graphlib
 import os
 import subprocess
 import sys
@@ -61,3 +63,34 @@ def test_import_is_light() -> None:
     p = subprocess.run([sys.executable, "-S", "-c", LOADED], env={**os.environ, "PYTHONPATH": str(FOLDER)}, capture_output=True, text=True, check=True)
     heavy = {"numpy", "zarr", "xarray", "fsspec", "asyncio", "subprocess", "tempfile", "hashlib", "multiprocessing", "html", "logging", "unittest", "email"}
     assert not heavy & set(p.stdout.split())
+
+
+ALONE = """
+import importlib, sys, types
+package = types.ModuleType("zarrdb")  # without its own imports, which come first otherwise
+package.__path__ = [sys.argv[1]]
+sys.modules["zarrdb"] = package
+importlib.import_module("zarrdb." + sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("name", sorted(Path(m).stem for m in MODULES if m.endswith(".py") and "__init__" not in m))
+def test_modules_import_alone(name: str) -> None:
+    p = subprocess.run([sys.executable, "-c", ALONE, str(FOLDER / "zarrdb"), name], capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+
+
+def imported(file: Path) -> set[str]:
+    """The modules of the package that a module imports: at its top, in functions, and for types."""
+    out = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            out |= {node.module} if node.module else {alias.name for alias in node.names}
+    return out
+
+
+def test_imports_have_no_circle() -> None:
+    graph = {f.stem: imported(f) for f in (FOLDER / "zarrdb").glob("*.py")}
+    assert graph["_array"] >= {"_elements", "_wire"}
+    order = list(graphlib.TopologicalSorter(graph).static_order())  # a circle is an error that names its modules
+    assert set(order) == set(graph)

@@ -41,7 +41,7 @@ from ._errors import (
 from ._guard import install as _protect
 from ._repository import Repository, open
 from ._session import Choice, Ours, Session, Theirs
-from ._views import Snapshot
+from ._snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ._array import Array

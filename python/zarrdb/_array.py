@@ -22,8 +22,7 @@ from ._elements import PART, Elements, write_part
 from ._errors import InvalidError, NotFoundError, ZarrdbError
 from ._plain import PlainChunks
 from ._selection import Selection
-from ._session import Session
-from ._views import Snapshot, View
+from ._views import View, WritableView
 
 # Names of metadata documents.
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
@@ -125,7 +124,7 @@ class Array:
             assert named is not None
             unit = tuple(o.get("unit") or self.chunks or ())
             self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same, self.chunks or ())
-            if o.get("plain") and isinstance(self.view, Snapshot):
+            if o.get("plain") and self.view.read_only:
                 self._elements.plain = PlainChunks(o["plain"], unit, named)
         else:
             self._parts = named
@@ -336,7 +335,7 @@ class Array:
         >>> repo.at("main").array("t2m")[2].tolist()
         [300.0, 300.0, 300.0, 280.0, 280.0, 280.0]
         """
-        session = _written(self.view)
+        session = self.view._writable()
         s = Selection(sel, self.shape)
         values = np.broadcast_to(np.asarray(value, self.dtype), s.final).reshape(s.shape)
         if values.size == 0:
@@ -347,7 +346,7 @@ class Array:
             self._write_variable(session, s, values)
         self._forget_chunks(session)
 
-    def _forget_chunks(self, session: Session) -> None:
+    def _forget_chunks(self, session: WritableView) -> None:
         """Forget the values that were read of chunks, because the server has written the chunks: later writes are not compared with these values."""
         below = self.path + "/" if self.path else ""
         for key in [k for k in session._seen if k.startswith(below) and not k.endswith(DOCUMENTS)]:
@@ -362,7 +361,7 @@ class Array:
         >>> a.shape
         (3, 4)
         """
-        session = _written(self.view)
+        session = self.view._writable()
         lengths = ",".join(str(operator.index(n)) for n in np.atleast_1d(shape))
         args = ["resize", f"{session._client.dir}:{self.path}", f"--shape={lengths}", "--session", session.id]
         session._at()  # it is an error if it was committed
@@ -383,19 +382,13 @@ class Array:
                 return True
         return False
 
-    def _write_variable(self, session: Session, sel: Selection, values: Numbers) -> None:
+    def _write_variable(self, session: WritableView, sel: Selection, values: Numbers) -> None:
         body = packed(values, self.type, self._parts)
         link, _ = session._at()
         if len(body) <= link.max_body or values.size <= 1:
             return write_part(session, self.path, sel, body)
         for part, where in sel.parts(-(-values.size // 2)):
             self._write_variable(session, part, values[where].reshape(part.shape))
-
-
-def _written(view: View) -> Session:
-    if not isinstance(view, Session):
-        raise InvalidError(f"{view!r} is a version and cannot be written; begin a session with repo.writable_session()")
-    return view
 
 
 def _coded(doc: dict[str, Any]) -> list[Any]:
@@ -409,7 +402,7 @@ def _coded(doc: dict[str, Any]) -> list[Any]:
     return out
 
 
-def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
+def cut_off(session: WritableView, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
     """Before zarr-python writes the document of an array with a shorter shape, reset the elements outside the new shape, as `resize` does.
     zarr-python leaves these elements in the chunks at the edge, and shows them when the array grows again. If chunks outside the
     new shape still exist, zarr-python was told to keep them; then all elements are kept, unless `chunks_go`."""
@@ -423,7 +416,7 @@ def cut_off(session: Session, key: str, value: Any, by_key: bool, chunks_go: boo
         same = all(old.get(k) == new.get(k) for k in ("chunk_grid", "chunks", "data_type", "dtype", "order")) and _coded(old) == _coded(new)
         if not same or shape == old["shape"] or want not in (None, id):  # if another has changed it, the write is an error
             return
-        a = session.array(path)
+        a = Array(session, path)
     except (ValueError, KeyError, TypeError, AttributeError, ZarrdbError):  # there is no array, or none that the server reads
         return
     if not chunks_go and a._has_chunks_outside(shape):

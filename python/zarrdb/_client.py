@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from . import _wire as w
 from ._errors import (
@@ -31,8 +31,6 @@ from ._errors import (
 
 if TYPE_CHECKING:
     import subprocess
-
-    from ._views import View
 
 T = TypeVar("T")
 RECONNECTS = 5
@@ -175,6 +173,12 @@ def _lock_file(dir: str) -> str:
     return f"{st.st_dev}:{st.st_ino}"
 
 
+class Forks(Protocol):
+    """A view of the database, which is told of a fork."""
+
+    def _forked(self) -> None: ...
+
+
 class Client:
     """A database, reached through the process that has it open.
 
@@ -190,7 +194,7 @@ class Client:
         self._lock = threading.Lock()
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
-        self.views: weakref.WeakValueDictionary[int, View] = weakref.WeakValueDictionary()  # by id()
+        self.views: weakref.WeakValueDictionary[int, Forks] = weakref.WeakValueDictionary()  # by id()
         _clients.add(self)
 
     @staticmethod

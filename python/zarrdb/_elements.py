@@ -24,8 +24,7 @@ from ._errors import InvalidError
 from ._memory import LONGEST, Block
 from ._plain import PlainChunks
 from ._selection import Selection
-from ._session import Session
-from ._views import Snapshot, View
+from ._views import View, WritableView
 
 Numbers = np.ndarray[Any, Any]
 
@@ -164,8 +163,8 @@ class Elements:
         self._right: tuple[bytes, tuple[int, ...]] | None = None  # a description and the shape that it is right for
         self.plain: PlainChunks | None = None  # where they are stored as they are
         self.version: _chunks.Key | None = None  # what never changes is kept
-        if isinstance(view, Snapshot) and 0 not in shape:
-            self.version = (view._client.dir, view.commit.id, path, unit, dtype)
+        if view.read_only and 0 not in shape:
+            self.version = (view._client.dir, view._rev(), path, unit, dtype)
 
     def one(self, at: Sequence[int]) -> Any:
         """The element at numbers inside the array, if its chunk is here, else None."""
@@ -192,7 +191,6 @@ class Elements:
             _one(self.view, self._request(sel, short.append))
             return np.frombuffer(short[0], dtype).reshape(shape)
         if self.plain is not None:
-            assert isinstance(self.view, Snapshot)
             got = self.plain.read(self.view, sel, out)
             if got is not None:
                 into, left = got
@@ -307,8 +305,7 @@ class Elements:
 
     def write(self, sel: Selection, values: Numbers) -> None:
         """Write elements, little-endian, in as many requests as are needed."""
-        session = self.view
-        assert isinstance(session, Session)
+        session = self.view._writable()
         dtype, most = values.dtype, self._most()
 
         def wrote(_: bytes, __: Any) -> None:
@@ -339,7 +336,7 @@ class Elements:
         return InvalidError(f"/{self.path} has another shape by now: the selection is {got}, not {want}; refresh or open it again", "selection")
 
 
-def write_part(session: Session, path: str, sel: Selection, body: Any) -> None:
+def write_part(session: WritableView, path: str, sel: Selection, body: Any) -> None:
     """One request that writes the elements of a selection."""
     session._again(lambda l, h: l.call(w.WRITE, w.to_json({"view": h, "path": path, "select": sel.text()}), body))
     session._dirty += 1

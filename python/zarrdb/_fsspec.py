@@ -15,8 +15,8 @@ from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
 
 from ._client import Client
 from ._errors import NotFoundError
+from ._snapshot import Snapshot
 from ._target import SCHEME, parse
-from ._views import Snapshot
 
 
 class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]

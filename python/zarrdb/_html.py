@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ._errors import ZarrdbError
 
 if TYPE_CHECKING:
-    from ._changes import Commit
     from ._client import Client
     from ._views import View
 
@@ -41,10 +40,6 @@ def table(rows: Iterable[Iterable[str]], most: int = MOST) -> str:
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines[:most] + more) + "</table>"
 
 
-def history(commits: Iterable[Commit]) -> str:
-    return table([code(c.id[:10]), f"{c.time:%Y-%m-%d %H:%M}" if c.time else "", text(c.message)] for c in commits)
-
-
 def picture(client: Client, *target: str) -> str:
     """A small picture of an array, which is `target` on a command line: "" without one."""
     import subprocess
@@ -60,15 +55,14 @@ def picture(client: Client, *target: str) -> str:
     return f'<img alt="" src="data:image/png;base64,{base64.b64encode(png).decode()}">' if len(png) <= LARGE else ""
 
 
-def tree(view: View, commits: Iterable[Commit] = ()) -> str:
-    """The arrays and groups of a version or session, a picture of the largest array with two dimensions
-    or more, and commits."""
+def tree(view: View) -> str:
+    """The arrays and groups of a version or session, and a picture of the largest array with two dimensions or more."""
     head = code(repr(view))
     try:
         _, out, _ = view._client.run("tree", *view._target(), "--json")
         nodes: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     except (ZarrdbError, ValueError):  # it is shown all the same
-        return f"<div>{head}</div>"
+        return head
     rows = []
     planes = [n for n in nodes if n["node_type"] == "array" and len(n.get("shape") or []) >= 2 and "string" not in str(n["data_type"])]
     largest = max(planes, key=lambda n: math.prod(n["shape"]), default=None)
@@ -85,8 +79,4 @@ def tree(view: View, commits: Iterable[Commit] = ()) -> str:
         chunks = ", ".join(map(str, node.get("chunk_shape") or []))
         kind = node.get("data_type", "")
         rows.append([name, f"({text(sizes)})", text(kind if isinstance(kind, str) else json.dumps(kind)), f"chunks ({chunks})"])
-    try:
-        past = history(commits)
-    except ZarrdbError:  # a copy may lack old versions
-        past = ""
-    return f"<div>{head}{table(rows)}{shown}{past}</div>"
+    return head + table(rows) + shown

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from ._errors import InvalidError
-from ._session import Session
+from ._array import cut_off
 from ._views import View
 
 
@@ -24,11 +23,6 @@ class Mapping(MutableMapping[str, bytes]):
     def __init__(self, view: View) -> None:
         self.view = view
 
-    def _session(self) -> Session:
-        if not isinstance(self.view, Session):
-            raise InvalidError(f"{self.view!r} is a version and cannot be written; begin a session with repo.writable_session()")
-        return self.view
-
     def __getitem__(self, key: str) -> bytes:
         value = self.view.get(_checked(key))
         if value is None:
@@ -36,17 +30,15 @@ class Mapping(MutableMapping[str, bytes]):
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        session = self._session()
+        session = self.view._writable()
         if _checked(key).endswith(".zarray"):
-            from ._array import cut_off
-
             cut_off(session, key, value, False, True)
         session.set(key, value)
 
     def __delitem__(self, key: str) -> None:
         if _checked(key) not in self:
             raise KeyError(key)
-        self._session().delete(key)
+        self.view._writable().delete(key)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key != "" and self.view.size(key) is not None
@@ -58,7 +50,7 @@ class Mapping(MutableMapping[str, bytes]):
         return sum(1 for _ in self)
 
     def clear(self) -> None:
-        self._session().delete_prefix("")
+        self.view._writable().delete_prefix("")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mapping) and self.view == other.view

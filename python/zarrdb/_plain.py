@@ -24,7 +24,7 @@ from . import _wire as w
 from ._chunks import pieces_of
 from ._errors import ConnectionLostError, NotFoundError
 from ._selection import Selection
-from ._views import Snapshot
+from ._views import View
 
 Numbers = np.ndarray[Any, Any]
 Place = tuple[int, int, int]
@@ -60,7 +60,7 @@ class PlainChunks:
         self._known: tuple[w.Link, dict[tuple[int, ...], Place]] | None = None  # places of a connection
         self._elsewhere = False  # a chunk came as bytes: it is not in a file of the database, or that is not passed
 
-    def read(self, view: Snapshot, sel: Selection, out: Numbers | None) -> tuple[Numbers, list[Left]] | None:
+    def read(self, view: View, sel: Selection, out: Numbers | None) -> tuple[Numbers, list[Left]] | None:
         """The elements of a selection, in out if that is given, without those of chunks
         that have no value here. None if the server is to decode all."""
         if self._elsewhere or not SHORTEST <= self._nbytes <= LONGEST:

@@ -17,8 +17,9 @@ from ._changes import Changes, Commit, Values, all_pages
 from ._client import Client, create, exit_error, is_database
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
 from ._session import Session
+from ._snapshot import Snapshot, ancestry
 from ._target import directory
-from ._views import PAGE, Snapshot
+from ._views import PAGE
 
 # What names a version, and what names a store or another database.
 Rev: TypeAlias = str | Commit | Snapshot
@@ -270,18 +271,7 @@ class Repository:
         >>> [c.message for c in repo.ancestry("main", path="t2m", limit=1)]
         ['first']
         """
-        at = _rev(_one(rev=rev, branch=branch, tag=tag)[1])
-        skip = 0
-        while limit is None or skip < limit:
-            ask = {"rev": at, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)}
-            out = self._client.query(w.LOG, ask)
-            commits = [Commit._of(c) for c in out.get("commits") or []]
-            yield from commits
-            if not commits or not out.get("more"):
-                return
-            if skip == 0 and not path:
-                at = commits[0].id  # a branch may move before the next page
-            skip += len(commits)
+        return ancestry(self._client, _rev(_one(rev=rev, branch=branch, tag=tag)[1]), path, limit)
 
     def diff(self, a: Rev, b: Rev = "main", path: str = "") -> Changes:
         """The keys that differ between two versions. Values are compared where they are asked for:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from . import _wire as w
 from ._changes import Changes, Commit, all_pages, parse_time
 from ._client import Client
 from ._errors import (
-    ChangedError,
     ConflictError,
     ConnectionLostError,
     InvalidError,
@@ -24,14 +22,11 @@ from ._errors import (
     SessionLostError,
     ZarrdbError,
 )
-from ._seen import Seen
-from ._views import PAGE, View
-
-if TYPE_CHECKING:
-    from ._store import ZarrdbStore
+from ._snapshot import Contents
+from ._views import PAGE, WritableView
 
 
-class Session(View):
+class Session(Contents, WritableView):
     """A transaction. It lives in the server; processes share it by its id, by pickling it.
 
     A key that was read is written only if it still holds what was read; otherwise the
@@ -64,12 +59,10 @@ class Session(View):
             raise InvalidError(f"{request.get('rev')} is no session")
         super().__init__(client, link, out["view"])
         self._info: dict[str, Any] = out["session"]
-        self._seen = Seen()
-        self._dirty, self._shared, self._ended = 0, False, False
+        self._shared, self._ended = False, False
         self._committing = False  # a commit was sent and not answered
         self._lost: SessionLostError | None = None
         self._server = _server_of(link)
-        self._keys = [threading.Lock() for _ in range(64)]
         if was is not None:
             self._shared = True
             saved = self.saved
@@ -78,7 +71,6 @@ class Session(View):
 
     def _forked(self) -> None:
         super()._forked()
-        self._keys = [threading.Lock() for _ in range(64)]
         self._shared = True  # parent and child both write
 
     # --- what it is
@@ -106,18 +98,9 @@ class Session(View):
         at = parse_time(self._info["saved"])
         return None if at.year == 1 else at
 
-    @property
-    def read_only(self) -> bool:
-        return False
-
     def __repr__(self) -> str:
         state = "ended" if self._ended else "lost" if self._lost else "open"
         return f"<Session {self.id} on {self.branch} of {os.path.basename(self._client.dir)}, {state}>"
-
-    def _repr_html_(self) -> str:
-        from ._html import tree
-
-        return tree(self)
 
     def _target(self, path: str = "") -> tuple[str, ...]:
         return f"{self._client.dir}:{path}" if path else self._client.dir, "--session", self.id
@@ -127,13 +110,6 @@ class Session(View):
 
     def __hash__(self) -> int:
         return hash((self._client.dir, self.id))
-
-    @property
-    def store(self) -> ZarrdbStore:
-        """A store for zarr-python and xarray."""
-        from ._store import ZarrdbStore
-
-        return ZarrdbStore(self)
 
     def __dask_tokenize__(self) -> Any:
         # No two tokens are alike: another process may have written between them.
@@ -162,7 +138,7 @@ class Session(View):
             self._lost = self._is_lost(str(self._link.over))
             raise self._lost
         try:
-            out = link.ask(w.OPEN, {"rev": "~" + self.id})
+            out = link.ask(w.OPEN, {"rev": self._rev()})
         except NotFoundError as e:
             if e.code != "no_ref" or self.saved is not None:
                 raise
@@ -200,67 +176,7 @@ class Session(View):
             raise self._lost
         return super()._at()
 
-    # --- keys
-
-    def _key(self, key: str) -> threading.Lock:
-        return self._keys[hash(key) % 64]
-
-    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
-        with self._key(key):
-            try:
-                out = super()._read(key, kind, off, n)
-            except NotFoundError:
-                self._seen.read(key, w.ZERO, by_key)
-                raise
-            self._seen.read(key, out[2], by_key)
-            return out
-
-    def set(self, key: str, value: Any, absent: bool = False) -> None:
-        """Store bytes. With `absent`, only if there is no value yet."""
-        self._set(key, value, absent, False)
-
-    def delete(self, key: str) -> None:
-        """Remove a key, which may be missing."""
-        self._delete(key, False)
-
-    def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
-        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
-        with self._key(key):
-            id = self._write(w.SET, key, value, w.ZERO if absent else self._seen.expected(key, by_key))
-            self._dirty += 1
-            self._seen.wrote(key, id, by_key)
-
-    def _delete(self, key: str, by_key: bool) -> None:
-        with self._key(key):
-            self._write(w.DELETE, key, b"", self._seen.expected(key, by_key))
-            self._dirty += 1
-            self._seen.wrote(key, w.ZERO, by_key)
-
-    def _write(self, op: int, key: str, value: Any, want: bytes | None) -> bytes:
-        k, tries = key.encode(), 0
-        expect = 0 if want is None else 1 if want == w.ZERO else 2
-
-        def send(link: w.Link, handle: int) -> bytes:
-            nonlocal tries
-            tries += 1
-            return link.call(op, w.set_meta(handle, k, expect, want or w.ZERO), value).meta
-
-        try:
-            return self._again(send)
-        except ChangedError:
-            if tries == 1 or op != w.SET:
-                raise
-            there, _, id = super()._read(key)  # perhaps the first try was carried out
-            if there != bytes(value):
-                raise
-            return id
-
-    def delete_prefix(self, prefix: str) -> None:
-        """Remove all keys that begin with prefix."""
-        p = prefix.encode()
-        self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
-        self._dirty += 1
-        self._seen.deleted(prefix, w.ZERO)
+    # --- the transaction
 
     def move(self, source: str, dest: str) -> None:
         """Rename an array or group with all below it. No chunk is copied.
@@ -281,8 +197,6 @@ class Session(View):
     def _forget(self) -> None:
         """Many keys have changed in the server: what was read of them is no condition of a write any more."""
         self._seen.clear()
-
-    # --- the transaction
 
     def guard(self, *paths: str) -> None:
         """Rely on what was read at and below paths: the commit is a `ConflictError` if somebody

@@ -10,9 +10,9 @@ from typing import Any
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
-from ._errors import ChangedError, InvalidError, NotFoundError
-from ._session import Session
-from ._views import Snapshot
+from ._array import cut_off
+from ._errors import ChangedError, NotFoundError
+from ._views import View, WritableView
 
 # Values that are longer are sent by a thread, so that others are compressed meanwhile.
 INLINE = 256 << 10
@@ -59,17 +59,16 @@ class ZarrdbStore(Store):
         """False: nothing would keep it right, and metadata is read as fast without."""
         return False
 
-    def __init__(self, view: Snapshot | Session, *, read_only: bool | None = None) -> None:
-        if read_only is False and not isinstance(view, Session):
-            raise InvalidError(f"{view!r} is a version and cannot be written; begin a session with repo.writable_session()")
-        super().__init__(read_only=not isinstance(view, Session) if read_only is None else read_only)
+    def __init__(self, view: View, *, read_only: bool | None = None) -> None:
+        if read_only is False:
+            view._writable()
+        super().__init__(read_only=view.read_only if read_only is None else read_only)
         self.session = view
 
     @property
-    def _writer(self) -> Session:
+    def _writer(self) -> WritableView:
         self._check_writable()
-        assert isinstance(self.session, Session)
-        return self.session
+        return self.session._writable()
 
     def with_read_only(self, read_only: bool = False) -> ZarrdbStore:
         return type(self)(self.session, read_only=read_only)
@@ -81,8 +80,7 @@ class ZarrdbStore(Store):
         return hash((self.session, self.read_only))
 
     def __str__(self) -> str:
-        v = self.session
-        return f"zarrdb://{v._client.dir}@{'~' + v.id if isinstance(v, Session) else v.commit.id}"
+        return f"zarrdb://{self.session._client.dir}@{self.session._rev()}"
 
     def __repr__(self) -> str:
         return f"ZarrdbStore('{self}')"
@@ -128,8 +126,6 @@ class ZarrdbStore(Store):
             raise TypeError(f"ZarrdbStore.set(): `value` must be a Buffer instance. Got an instance of {type(value)} instead.")
         data = value.as_numpy_array()
         if key.endswith(("zarr.json", ".zarray")):
-            from ._array import cut_off
-
             cut_off(self._writer, key, data, True, False)
         with _hint():
             self._writer._set(key, data, False, True)

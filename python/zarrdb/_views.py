@@ -1,21 +1,19 @@
-"""Versions and sessions as keys and bytes, read through the server."""
+"""Versions and sessions as keys and bytes, read and written through the server.
+
+Arrays, stores and mappings need nothing else of a version or session. `Snapshot` and `Session` stand above them.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from . import _wire as w
-from ._changes import Commit
 from ._client import RECONNECTS, Client
 from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError
-
-if TYPE_CHECKING:
-    from ._array import Array
-    from ._mapping import Mapping
-    from ._store import ZarrdbStore
+from ._seen import Seen
 
 T = TypeVar("T")
 PAGE = 5000
@@ -41,6 +39,19 @@ class View:
 
     def _reopen(self) -> tuple[w.Link, int]:
         raise NotImplementedError
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the contents never change: those of a version."""
+        raise NotImplementedError
+
+    def _rev(self) -> str:
+        """The revision that names it."""
+        raise NotImplementedError
+
+    def _writable(self) -> WritableView:
+        """This view to write to. A version is an error."""
+        raise InvalidError(f"{self!r} is a version and cannot be written; begin a session with repo.writable_session()")
 
     def _target(self, path: str = "") -> tuple[str, ...]:
         """Words of a command line that name a node."""
@@ -164,80 +175,90 @@ class View:
             if op == w.LIST_DIR and after.endswith(b"/"):
                 after, is_prefix = after[:-1], True
 
-    def array(self, path: str) -> Array:
-        """The array at a path, decoded by the server; see `Array`.
 
-        >>> repo.at("main").array("t2m")[1, ::3].tolist()
-        [280.0, 280.0]
-        """
-        from ._array import Array
+class WritableView(View):
+    """Keys and bytes that can be written: those of a session."""
 
-        return Array(self, path)
+    def __init__(self, client: Client, link: w.Link, handle: int) -> None:
+        super().__init__(client, link, handle)
+        self._seen = Seen()
+        self._dirty = 0  # writes since the last savepoint
+        self._keys = [threading.Lock() for _ in range(64)]
 
-    @property
-    def mapping(self) -> Mapping:
-        """Keys and bytes as a `MutableMapping`: a store for zarr-python 2."""
-        from ._mapping import Mapping
-
-        return Mapping(self)
-
-
-class Snapshot(View):
-    """A version. It never changes. It pickles by its commit."""
-
-    def __init__(self, client: Client, rev: str) -> None:
-        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
-            return link, link.ask(w.OPEN, {"rev": rev})
-
-        link, out = client.again(open)
-        super().__init__(client, link, out["view"])
-        if "commit" not in out:
-            raise InvalidError(f"{rev} is a session")
-        self.commit = Commit._of(out["commit"])
-
-    def _reopen(self) -> tuple[w.Link, int]:
-        link = self._client.link()
-        return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
+    def _forked(self) -> None:
+        super()._forked()
+        self._keys = [threading.Lock() for _ in range(64)]
 
     @property
-    def snapshot_id(self) -> str:
-        return self.commit.id
+    def id(self) -> str:
+        raise NotImplementedError
 
     @property
     def read_only(self) -> bool:
-        return True
+        return False
 
-    @property
-    def store(self) -> ZarrdbStore:
-        """A store for zarr-python and xarray."""
-        from ._store import ZarrdbStore
+    def _rev(self) -> str:
+        return "~" + self.id
 
-        return ZarrdbStore(self)
+    def _writable(self) -> WritableView:
+        return self
 
-    def __reduce__(self) -> Any:
-        return _snapshot, (self._client.dir, self.commit.id)
+    def _key(self, key: str) -> threading.Lock:
+        return self._keys[hash(key) % 64]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and (self._client.dir, self.commit.id) == (other._client.dir, other.commit.id)
+    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
+        with self._key(key):
+            try:
+                out = super()._read(key, kind, off, n)
+            except NotFoundError:
+                self._seen.read(key, w.ZERO, by_key)
+                raise
+            self._seen.read(key, out[2], by_key)
+            return out
 
-    def __hash__(self) -> int:
-        return hash((self._client.dir, self.commit.id))
+    def set(self, key: str, value: Any, absent: bool = False) -> None:
+        """Store bytes. With `absent`, only if there is no value yet."""
+        self._set(key, value, absent, False)
 
-    def __dask_tokenize__(self) -> Any:
-        return self._client.dir, self.commit.id
+    def delete(self, key: str) -> None:
+        """Remove a key, which may be missing."""
+        self._delete(key, False)
 
-    def __repr__(self) -> str:
-        return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
+    def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
+        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
+        with self._key(key):
+            id = self._write(w.SET, key, value, w.ZERO if absent else self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, id, by_key)
 
-    def _repr_html_(self) -> str:
-        from ._html import tree
-        from ._repository import Repository
+    def _delete(self, key: str, by_key: bool) -> None:
+        with self._key(key):
+            self._write(w.DELETE, key, b"", self._seen.expected(key, by_key))
+            self._dirty += 1
+            self._seen.wrote(key, w.ZERO, by_key)
 
-        return tree(self, Repository(self._client.dir).ancestry(self.commit.id, limit=5))
+    def _write(self, op: int, key: str, value: Any, want: bytes | None) -> bytes:
+        k, tries = key.encode(), 0
+        expect = 0 if want is None else 1 if want == w.ZERO else 2
 
-    def _target(self, path: str = "") -> tuple[str, ...]:
-        return (f"{self._client.dir}@{self.commit.id}" + (f":{path}" if path else ""),)
+        def send(link: w.Link, handle: int) -> bytes:
+            nonlocal tries
+            tries += 1
+            return link.call(op, w.set_meta(handle, k, expect, want or w.ZERO), value).meta
 
+        try:
+            return self._again(send)
+        except ChangedError:
+            if tries == 1 or op != w.SET:
+                raise
+            there, _, id = super()._read(key)  # perhaps the first try was carried out
+            if there != bytes(value):
+                raise
+            return id
 
-def _snapshot(dir: str, id: str) -> Snapshot:
-    return Snapshot(Client.of(dir), id)
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove all keys that begin with prefix."""
+        p = prefix.encode()
+        self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
+        self._dirty += 1
+        self._seen.deleted(prefix, w.ZERO)

@@ -16,9 +16,9 @@ from ._errors import InvalidError, NotFoundError
 from ._repository import Repository
 from ._repository import open as open_repository
 from ._session import Session
+from ._snapshot import Snapshot
 from ._store import ZarrdbStore
 from ._target import SCHEME, is_target, parse
-from ._views import Snapshot
 
 
 def store_of(target: Any) -> tuple[ZarrdbStore, str]:

@@ -36,9 +36,8 @@ from ._elements import Elements
 from ._errors import ConnectionLostError, SessionClosedError, SessionLostError, ZarrdbError
 from ._plain import PlainChunks
 from ._selection import Selection
-from ._session import Session
 from ._store import ZarrdbStore
-from ._views import Snapshot, View
+from ._views import View, WritableView
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -155,7 +154,7 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
         chunks = _Chunks(self.metadata, batch)
         session, spec = chunks.view, batch[0][1]
         box = chunks.box()
-        if box is None or not isinstance(session, Session) or spec.config.write_empty_chunks or spec.fill_value is None:
+        if box is None or not isinstance(session, WritableView) or spec.config.write_empty_chunks or spec.fill_value is None:
             raise _Refused
         if batch[0][0].store.read_only:
             raise _Refused  # with the error of zarr-python
@@ -200,7 +199,7 @@ class _Chunks:
         inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
         chunk = tuple(self.batch[0][1].shape)
         made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or chunk), self.little, self.check, chunk)
-        if isinstance(self.view, Snapshot) and _plain(self.metadata):
+        if self.view.read_only and _plain(self.metadata):
             chunks = _files.setdefault(self.view, {})
             form = (self.path, made.unit, self.little)
             if form not in chunks:

@@ -1,0 +1,129 @@
+"""Versions and sessions as arrays, mappings and stores, and versions themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _wire as w
+from ._changes import Commit
+from ._client import Client
+from ._errors import InvalidError, ZarrdbError
+from ._views import PAGE, View
+
+if TYPE_CHECKING:  # numpy and zarr-python are imported only where they are used
+    from ._array import Array
+    from ._mapping import Mapping
+    from ._store import ZarrdbStore
+
+
+class Contents(View):
+    """What a version and a session give their contents as."""
+
+    def array(self, path: str) -> Array:
+        """The array at a path, decoded by the server; see `Array`.
+
+        >>> repo.at("main").array("t2m")[1, ::3].tolist()
+        [280.0, 280.0]
+        """
+        from ._array import Array
+
+        return Array(self, path)
+
+    @property
+    def mapping(self) -> Mapping:
+        """Keys and bytes as a `MutableMapping`: a store for zarr-python 2."""
+        from ._mapping import Mapping
+
+        return Mapping(self)
+
+    @property
+    def store(self) -> ZarrdbStore:
+        """A store for zarr-python and xarray."""
+        from ._store import ZarrdbStore
+
+        return ZarrdbStore(self)
+
+    def _history(self) -> Iterator[Commit]:
+        """The commits that are shown in a notebook."""
+        return iter(())
+
+    def _repr_html_(self) -> str:
+        from . import _html as h
+
+        shown = h.tree(self)
+        try:
+            past = h.table([h.code(c.id[:10]), f"{c.time:%Y-%m-%d %H:%M}" if c.time else "", h.text(c.message)] for c in self._history())
+        except ZarrdbError:  # a copy may lack old versions
+            past = ""
+        return f"<div>{shown}{past}</div>"
+
+
+class Snapshot(Contents):
+    """A version. It never changes. It pickles by its commit."""
+
+    def __init__(self, client: Client, rev: str) -> None:
+        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
+            return link, link.ask(w.OPEN, {"rev": rev})
+
+        link, out = client.again(open)
+        super().__init__(client, link, out["view"])
+        if "commit" not in out:
+            raise InvalidError(f"{rev} is a session")
+        self.commit = Commit._of(out["commit"])
+
+    def _reopen(self) -> tuple[w.Link, int]:
+        link = self._client.link()
+        return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
+
+    @property
+    def snapshot_id(self) -> str:
+        return self.commit.id
+
+    @property
+    def read_only(self) -> bool:
+        return True
+
+    def _rev(self) -> str:
+        return self.commit.id
+
+    def __reduce__(self) -> Any:
+        return _snapshot, (self._client.dir, self.commit.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and (self._client.dir, self.commit.id) == (other._client.dir, other.commit.id)
+
+    def __hash__(self) -> int:
+        return hash((self._client.dir, self.commit.id))
+
+    def __dask_tokenize__(self) -> Any:
+        return self._client.dir, self.commit.id
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
+
+    def _history(self) -> Iterator[Commit]:
+        return ancestry(self._client, self.commit.id, limit=5)
+
+    def _target(self, path: str = "") -> tuple[str, ...]:
+        return (f"{self._client.dir}@{self.commit.id}" + (f":{path}" if path else ""),)
+
+
+def _snapshot(dir: str, id: str) -> Snapshot:
+    return Snapshot(Client.of(dir), id)
+
+
+def ancestry(client: Client, rev: str, path: str = "", limit: int | None = None) -> Iterator[Commit]:
+    """A version and its ancestors; see `Repository.ancestry`."""
+    skip = 0
+    while limit is None or skip < limit:
+        ask = {"rev": rev, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)}
+        out = client.query(w.LOG, ask)
+        commits = [Commit._of(c) for c in out.get("commits") or []]
+        yield from commits
+        if not commits or not out.get("more"):
+            return
+        if skip == 0 and not path:
+            rev = commits[0].id  # a branch may move before the next page
+        skip += len(commits)
