@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,12 +24,13 @@ type near struct {
 	watch    Watch
 	want     uint64 // what the counter shows if only this process has written
 	flying   int    // writes of this process without an answer
+	began    uint64 // counts them
 	edits    map[string]nearEdit
-	size     int                 // of edits, in bytes
-	dirs     map[string]struct{} // directories above the keys of edits, with slash
-	asked    int                 // requests for values while near was not valid
-	patience int                 // so many of them are made before the roots are asked for
-	hits     atomic.Int64        // reads without a request
+	size     int          // of edits, in bytes
+	dirs     dirSet       // above the keys of edits
+	asked    int          // requests for values while near was not valid
+	patience int          // so many of them are made before the roots are asked for
+	hits     atomic.Int64 // reads without a request
 }
 
 // nearEdit is a write of this process.
@@ -40,15 +40,16 @@ type nearEdit struct {
 	unknown bool // only the other process knows where the bytes are
 }
 
-// Watch counts the writes of everybody to a session; see [Tx.Watch].
+// Watch is the counter of the writes to a session, whoever writes; see [Tx.Watch]. Safe for
+// concurrent use.
 type Watch struct {
-	// Writes is the counter. Its memory stays readable.
+	// Writes is the number of writes. It is readable as long as Live is kept.
 	Writes *atomic.Uint64
 	// Live reports whether writes are still counted. It sends no request.
 	Live func() bool
 }
 
-// Patience in requests: a session that nobody else writes to is read without requests soon,
+// Patience in requests: one process that writes to a session soon reads it without requests,
 // and two processes that write in turn do not ask for the roots after each write.
 const (
 	minPatience = 2
@@ -64,7 +65,7 @@ type look struct {
 	wrote bool // this process has written the key since roots
 }
 
-// valid reports whether nobody else has written. The caller holds mu.
+// valid reports whether only this process has written. The caller holds mu.
 func (n *near) valid() bool {
 	return n.on && n.watch.Live() && n.watch.Writes.Load() == n.want
 }
@@ -103,12 +104,7 @@ func (n *near) below(prefix string) (r Roots, ok bool) {
 	if !n.valid() {
 		return r, false
 	}
-	if dir := prefix[:strings.LastIndexByte(prefix, '/')+1]; dir != "" {
-		_, ok = n.dirs[dir]
-	} else {
-		ok = len(n.edits) > 0
-	}
-	return n.roots, !ok
+	return n.roots, !n.dirs.mayHold(prefix)
 }
 
 // drop ends the validity. The caller holds mu.
@@ -132,14 +128,26 @@ func (n *near) tire() {
 	n.asked, n.patience = 0, maxPatience
 }
 
-// set takes over roots. writes is what the counter showed before they were asked for. No write
-// of this process is under way.
-func (n *near) set(r Roots, w Watch, writes uint64) {
+// still reports whether no write of this process is under way. began tells later whether one
+// has begun since.
+func (n *near) still() (began uint64, ok bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.began, n.flying == 0
+}
+
+// set takes over roots, unless a write of this process has begun since still. writes is what
+// the counter showed before the roots were asked for.
+func (n *near) set(r Roots, w Watch, writes, began uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.began != began {
+		n.asked = 0
+		return
+	}
 	n.drop()
 	if n.edits == nil {
-		n.edits, n.dirs = map[string]nearEdit{}, map[string]struct{}{}
+		n.edits, n.dirs = map[string]nearEdit{}, dirSet{}
 	}
 	n.on, n.roots, n.watch, n.want = true, r, w, writes
 }
@@ -164,6 +172,7 @@ func (n *near) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.flying++
+	n.began++
 }
 
 // end notes the answer to a write. After an error, whether the key was written is not known.
@@ -181,13 +190,15 @@ func (n *near) end(key string, e nearEdit, err error) {
 	n.want++
 	n.edits[key] = e
 	n.size += len(key) + len(e.value.Inline) + 256
-	for at := strings.LastIndexByte(key, '/'); at >= 0; at = strings.LastIndexByte(key[:at], '/') {
-		dir := key[:at+1]
-		if _, ok := n.dirs[dir]; ok {
-			return // and those above it
-		}
-		n.dirs[dir] = struct{}{}
-	}
+	n.dirs.add(key)
+}
+
+// endMany notes the answer to a change of many keys: near is not valid any more.
+func (n *near) endMany() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flying--
+	n.drop()
 }
 
 // learn notes the value of a key that l called unknown, unless somebody has written since. The
@@ -221,25 +232,31 @@ func (s *Session) lookupNear(ctx context.Context, key string, l look) (v tree.Va
 	return v, true, err
 }
 
-// rootsThere is roots of a session of a peer. The caller holds mu.
+// rootsThere is roots of a session of a peer. It holds no lock of the session while it waits:
+// other reads end with their own contexts if the other process does not answer.
 func (s *Session) rootsThere(ctx context.Context) (Roots, error) {
 	if r, ok := s.near.below(""); ok {
 		return r, nil
 	}
+	began, still := s.near.still()
 	w, failed := s.tx.Watch(ctx)
 	var writes uint64
 	if failed == nil {
 		writes = w.Writes.Load()
 	}
 	r, err := s.tx.Roots(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return r, err
-	}
-	s.known.Store(&r.Work)
-	if failed == nil {
-		s.near.set(r, w, writes)
-	} else {
+	case failed != nil:
 		s.near.tire()
+	case still:
+		s.near.set(r, w, writes, began)
+	}
+	s.near.mu.RLock() // a write that begins later forgets the root
+	defer s.near.mu.RUnlock()
+	if still && s.near.began == began {
+		s.known.Store(&r.Work)
 	}
 	return r, nil
 }

@@ -25,7 +25,7 @@ import (
 //	Get, Locate ─────────────────────▶ Tx.Value, then the payload from its pack
 //	List, Changes, Values ───────────▶ Tx.Roots, then pages
 //
-// While nobody else writes to the session, it is read without requests; see near.
+// While this process alone writes to the session, it reads the session without requests; see near.
 
 // begin opens a session.
 func (p *peer) begin(ctx context.Context, o BeginOptions) (*Session, error) {
@@ -98,7 +98,7 @@ func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[
 	defer s.seen.lockAll()()
 	s.near.begin()
 	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
-	s.near.end("", nearEdit{}, errMany)
+	s.near.endMany()
 	s.known.Store(nil)
 	if err == nil {
 		s.seen.change(seen)
@@ -172,9 +172,6 @@ func (s *Session) setThere(ctx context.Context, key string, value []byte, want *
 	return id, err
 }
 
-// errMany ends the validity of near after a change of many keys.
-var errMany = errors.New("txn: many keys were changed")
-
 // editOf is the write of a value that got an identity.
 func editOf(key string, value []byte, id kv.ID) nearEdit {
 	if value == nil {
@@ -187,7 +184,7 @@ func editOf(key string, value []byte, id kv.ID) nearEdit {
 // lookupThere is lookup of a session of a peer.
 func (s *Session) lookupThere(ctx context.Context, key string) (tree.Value, error) {
 	if s.near.due() {
-		if _, err := s.roots(ctx); err != nil {
+		if _, err := s.rootsThere(ctx); err != nil {
 			return tree.Value{}, err
 		}
 	}

@@ -52,10 +52,10 @@ type Tx interface {
 	Value(ctx context.Context, key string) (Value, error)
 	// Roots returns the roots of the session with every write in it.
 	Roots(ctx context.Context) (Roots, error)
-	// Watch has the writes to the session counted in memory of this process: each write by
-	// anybody before it is acknowledged, and the end of the session. That ends with the
-	// connection, and when the source recalls its files: pages of roots that are older may
-	// be gone then. The error is errors.ErrUnsupported where memory cannot be shared.
+	// Watch has the process with the session count all writes to the session, and its end, in
+	// memory of this process: each write before it is acknowledged. The counting ends with
+	// the connection, and when the source recalls its files, because the pages of earlier
+	// roots may be gone then. The error is errors.ErrUnsupported where memory cannot be shared.
 	Watch(ctx context.Context) (Watch, error)
 	// Pages is [Source.Pages] for pages of the session too.
 	Pages(ctx context.Context, names []PageName) ([][]byte, error)

@@ -54,7 +54,7 @@ type Session struct {
 	joins    *SessionID // the fork whose changes the next savepoint has; see Join
 	work     tree.Root  // start and everything flushed
 	buf      map[string]namespace.Edit
-	bufDirs  map[string]struct{} // directories above the keys of buf, with slash
+	bufDirs  dirSet // above the keys of buf
 	bufSize  int64
 	newNodes bool         // buf has node documents, so that work does not know all arrays
 	healed   atomic.Int64 // payloads
@@ -228,7 +228,7 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 		db: db, life: mathrand.Uint64(), id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),
 		base: rec.Base, start: start, work: rec.Work, label: rec.Label,
-		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: map[string]struct{}{}, floor: db.packs.Position(),
+		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: dirSet{}, floor: db.packs.Position(),
 	}
 	for _, path := range rec.Guards {
 		s.guards[path] = struct{}{}

@@ -87,17 +87,17 @@ func (s *Session) noteSame(key string) {
 	s.wrote()
 }
 
-// callbacks are functions that are called.
+// callbacks are the functions of [OnWrite].
 type callbacks struct {
 	mu  sync.Mutex
 	fns []*func()
 }
 
-// OnWrite has fn called when anybody writes to the session, before the write is acknowledged,
-// and when the session ends. stop ends that: afterwards fn is not called any more. fn is called
-// by one goroutine at a time, and must not use the session. For a session of a peer fn is not
-// called.
-func (s *Session) OnWrite(fn func()) (stop func()) {
+// OnWrite has fn called at each write to a session, whoever writes, before the write is
+// acknowledged, and when the session ends. After stop has returned, fn is not called any more.
+// One goroutine at a time calls fn, which must not use the session. For a session of a peer,
+// fn is never called. It is for servers, which tell their clients; see [Tx.Watch].
+func OnWrite(s *Session, fn func()) (stop func()) {
 	c := &s.onWrite
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	s.buf[e.Key] = e
 	s.wrote()
 	s.bufSize += int64(len(e.Key)) + int64(len(e.Value.Inline)) + 160
-	s.noteDirs(e.Key)
+	s.bufSize += 64 * int64(s.bufDirs.add(e.Key))
 	if _, name := namespace.SplitKey(e.Key); s.space.IsNode(name) {
 		s.newNodes = true
 	}
@@ -227,28 +227,26 @@ func (s *Session) flush(ctx context.Context) error {
 	return nil
 }
 
-// noteDirs notes the directories above a key of the write buffer. The caller
-// holds mu.
-func (s *Session) noteDirs(key string) {
-	for at := strings.LastIndexByte(key, '/'); at >= 0; at = strings.LastIndexByte(key[:at], '/') {
+// dirSet are the directories above some keys, each with a slash at its end; "" is the root.
+type dirSet map[string]struct{}
+
+// add adds the directories above a key, and returns how many are new.
+func (d dirSet) add(key string) (n int) {
+	for at := len(key); at >= 0; n++ {
+		at = strings.LastIndexByte(key[:at], '/')
 		dir := key[:at+1]
-		if _, ok := s.bufDirs[dir]; ok {
-			return // and those above it
+		if _, ok := d[dir]; ok {
+			return n // the directories above it are there too
 		}
-		s.bufDirs[dir] = struct{}{}
-		s.bufSize += 64
+		d[dir] = struct{}{}
 	}
+	return n
 }
 
-// buffers reports whether the write buffer may hold keys that begin with prefix:
-// it does not if it holds none in the directory that the prefix lies in. The
-// caller holds mu.
-func (s *Session) buffers(prefix string) bool {
-	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
-	if dir == "" {
-		return len(s.buf) > 0
-	}
-	_, ok := s.bufDirs[dir]
+// mayHold reports whether one of the keys may begin with prefix: none does if no key is in
+// the directory that the prefix lies in.
+func (d dirSet) mayHold(prefix string) bool {
+	_, ok := d[prefix[:strings.LastIndexByte(prefix, '/')+1]]
 	return ok
 }
 
@@ -275,7 +273,7 @@ func (s *Session) flushed(ctx context.Context) (tree.Root, error) {
 // about to be made does not write the pages of those that were made before.
 func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, error) {
 	s.mu.RLock()
-	if s.tx == nil && s.state != sessionClosed && !s.buffers(prefix) {
+	if s.tx == nil && s.state != sessionClosed && !s.bufDirs.mayHold(prefix) {
 		defer s.mu.RUnlock()
 		return s.work, nil
 	}
@@ -297,13 +295,16 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 
 // roots returns the roots of the session with every write in them.
 func (s *Session) roots(ctx context.Context) (Roots, error) {
+	if s.tx != nil {
+		if s.Ended() {
+			return Roots{}, s.errClosed()
+		}
+		return s.rootsThere(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
 		return Roots{}, s.errClosed()
-	}
-	if s.tx != nil {
-		return s.rootsThere(ctx)
 	}
 	err := s.flush(ctx)
 	return Roots{s.start, s.work, s.life}, err
@@ -378,7 +379,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 			return false, nil
 		}
 		work = r.Work
-	} else if s.buffers(prefix) {
+	} else if s.bufDirs.mayHold(prefix) {
 		return false, nil
 	}
 	any, err := s.space.Any(ctx, work, prefix)

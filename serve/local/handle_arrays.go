@@ -329,7 +329,7 @@ func (c *conn) writeElements(ctx context.Context, f *wire.Frame, v *view, in wir
 		if len(f.Body) > 0 {
 			return fmt.Errorf("%w: a body beside a file or a block", ErrRequest)
 		}
-		if in.Block != 0 && c.who.Admin { // it could as well write to the files of the database
+		if in.Block != 0 && c.who.Admin { // this user may write to the files of the database anyway
 			k, err := c.blocks.use(in.Block, from)
 			if err != nil {
 				return err

@@ -48,8 +48,8 @@ type link struct {
 	visited map[string]bool             // databases; under client.visiting
 
 	recalls  atomic.Uint64 // by the server
-	counting sync.Mutex
-	counted  bool // the server has the block of the client; see watch.go
+	counters uint32        // the number of the block of counters, or the next one to try; under mu
+	counted  bool          // the server has that block; under mu
 }
 
 // newLink says hello.

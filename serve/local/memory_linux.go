@@ -11,7 +11,7 @@ import (
 const canShare = true
 
 // newSealed makes n bytes of memory that can be passed to mapSealed. The caller closes the
-// file, and gives the memory back with unmapSealed.
+// file, and unmaps the memory.
 func newSealed(name string, n int) (f *os.File, b []byte, err error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -30,9 +30,6 @@ func newSealed(name string, n int) (f *os.File, b []byte, err error) {
 	}
 	return f, b, nil
 }
-
-// unmapSealed gives memory back.
-func unmapSealed(b []byte) error { return unix.Munmap(b) }
 
 // mapSealed maps the n bytes of a memory file that the client cannot cut off: a page
 // that is not there would end the process. For the same reason all pages are made now.

@@ -11,6 +11,4 @@ const canShare = false
 
 func newSealed(string, int) (*os.File, []byte, error) { return nil, nil, errors.ErrUnsupported }
 
-func unmapSealed([]byte) error { return nil }
-
 func mapSealed(*os.File, int64) ([]byte, error) { return nil, errors.ErrUnsupported }

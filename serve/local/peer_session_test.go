@@ -27,11 +27,9 @@ type cutter struct {
 
 // cutting lets connections end before a request, or before its answer.
 func cutting(t *testing.T) *cutter {
-	cut, was := &cutter{}, handlers
-	handlers = map[wire.Op]handler{}
-	t.Cleanup(func() { handlers = was })
-	for op, h := range was {
-		handlers[op] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+	cut := &cutter{}
+	around(t, func(op wire.Op, h handler) handler {
+		return func(c *conn, ctx context.Context, f *wire.Frame) error {
 			if op == wire.OpClose || cut.left.Add(-1) != 0 {
 				return h(c, ctx, f)
 			}
@@ -41,8 +39,18 @@ func cutting(t *testing.T) *cutter {
 			}
 			return nil
 		}
-	}
+	})
 	return cut
+}
+
+// around replaces all handlers until the test ends. It is called before a server starts.
+func around(t *testing.T, replace func(op wire.Op, h handler) handler) {
+	was := handlers
+	handlers = map[wire.Op]handler{}
+	t.Cleanup(func() { handlers = was })
+	for op, h := range was {
+		handlers[op] = replace(op, h)
+	}
 }
 
 // A session of a peer goes on when the connection ends before any request. If the connection

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -71,7 +72,7 @@ func (s *slots) dropFree() {
 	s.free = nil
 }
 
-// take returns a slot for n bytes, nil if there is none.
+// take returns a slot for n bytes, or nil if the slots have no room for it.
 func (s *slots) take(n int) *slot {
 	size := (n + slotStep - 1) / slotStep * slotStep
 	s.mu.Lock()
@@ -118,7 +119,7 @@ func (s *slots) give(k *slot, answered bool) {
 // drop gives up a slot. The caller holds mu.
 func (s *slots) drop(k *slot) {
 	s.n, s.bytes = s.n-1, s.bytes-len(k.b)
-	_, _ = k.file.Close(), unmapSealed(k.b)
+	_, _ = k.file.Close(), mmap.Unmap(k.b)
 	if k.l == nil {
 		return
 	}
@@ -175,7 +176,7 @@ func (c *conn) inBlock(f *wire.Frame) request {
 	if err != nil {
 		return request{err: err}
 	}
-	if !c.who.Admin { // who could change the bytes after they were hashed
+	if !c.who.Admin { // another user could change the bytes after they were hashed
 		return request{err: errors.ErrUnsupported}
 	}
 	k, err := c.blocks.use(number, from)

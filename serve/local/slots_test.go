@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -156,7 +157,7 @@ func TestForgetBehindRequest(t *testing.T) {
 		request := wire.Frame{ID: 1<<30 + i, Op: wire.OpSet, Flags: wire.FlagBlock, Meta: wire.AppendInBlock(nil, first+i, 8, in.Append(nil)), Pass: []wire.Descriptor{f}}
 		must.Do(t, tx.l.w.Send(&request))
 		must.Do(t, tx.l.w.Send(&wire.Frame{Op: wire.OpForget, Meta: fmt.Appendf(nil, `{"block":%d}`, first+i)}))
-		_, _ = f.Close(), unmapSealed(b)
+		_, _ = f.Close(), mmap.Unmap(b)
 	}
 	close(wait)
 	wg.Wait()
@@ -184,7 +185,7 @@ func TestSlotRefused(t *testing.T) {
 	got, err := tx.l.call(bg, &wire.Frame{Op: wire.OpSet, Flags: wire.FlagBlock, Meta: wire.AppendInBlock(nil, 1, 8, in.Append(nil)), Pass: []wire.Descriptor{f}}, false)
 	must.Do(t, err)
 	got.Close()
-	_, _ = f.Close(), unmapSealed(b)
+	_, _ = f.Close(), mmap.Unmap(b)
 	if err := s.Set(bg, "a", random(1, slotsFrom)); !errors.Is(err, ErrRequest) {
 		t.Errorf("a block with a number that is taken: %v", err)
 	}

@@ -11,19 +11,20 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
 // Writes to a session are counted in memory of the client, which the server maps as a block:
 //
-//	watch, block, offset ──▶ Session.OnWrite: counter at offset + 1
+//	watch, block, offset ──▶ txn.OnWrite: counter at offset + 1
 //
-// While the counter shows the writes of the client and no others, the client reads the session
-// without requests. One block has the counters of all sessions of a client.
+// While the counter shows only the writes of the client, the client reads the session without
+// requests. One block has the counters of all sessions of a client.
 
 const (
-	counterBlock = 1 << 31 // its number
+	counterBlock = 1 << 31 // its first number
 	counterBytes = 4 << 10
 )
 
@@ -42,7 +43,7 @@ func newCounters() (*counters, error) {
 		return nil, err
 	}
 	c := &counters{file: f, b: b}
-	runtime.AddCleanup(c, func(b []byte) { _ = unmapSealed(b) }, b)
+	runtime.AddCleanup(c, func(b []byte) { _ = mmap.Unmap(b) }, b)
 	return c, nil
 }
 
@@ -55,7 +56,7 @@ func (c *counters) next() (*atomic.Uint64, int64) {
 // counterAt is the counter in the first bytes of b, which are aligned.
 func counterAt(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:8][0])) }
 
-// watched is a session whose writes are counted.
+// watched is the counter of a session on a connection.
 type watched struct {
 	txn.Watch
 	l *link
@@ -90,7 +91,7 @@ func (l *link) count(ctx context.Context, handle uint32) (w txn.Watch, err error
 	}
 	recalls := l.recalls.Load()
 	n, at := c.next()
-	in := wire.Watch{Handle: wire.Handle{View: handle}, Destination: wire.Destination{Block: counterBlock, At: at}}
+	in := wire.Watch{Handle: wire.Handle{View: handle}, Destination: wire.Destination{At: at}}
 	if err := l.sendWatch(ctx, &in, c.file); err != nil {
 		return w, err
 	}
@@ -101,28 +102,32 @@ func (l *link) count(ctx context.Context, handle uint32) (w txn.Watch, err error
 	return txn.Watch{Writes: n, Live: live}, nil
 }
 
-// sendWatch passes the block with the first request.
+// sendWatch passes the block with the first request that is answered. A request that is not
+// may have told the server of the block: the next one gives the block another number.
 func (l *link) sendWatch(ctx context.Context, in *wire.Watch, block *os.File) error {
+	l.mu.Lock()
+	number, passed := l.counters, l.counted
+	if !passed {
+		l.counters++
+	}
+	l.mu.Unlock()
+	in.Block = counterBlock + number
 	meta, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
 	f := wire.Frame{Op: wire.OpWatch, Meta: meta}
-	l.counting.Lock()
-	if !l.counted {
-		defer l.counting.Unlock()
+	if !passed {
 		f.Pass = []wire.Descriptor{block}
-	} else {
-		l.counting.Unlock()
 	}
-	got, err := l.call(ctx, &f, f.Pass != nil)
+	got, err := l.call(ctx, &f, false)
 	if err != nil {
 		return err
 	}
 	got.Close()
-	if f.Pass != nil {
-		l.counted = true
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counters, l.counted = number, true
 	return nil
 }
 
@@ -161,7 +166,7 @@ func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) e
 		return err
 	}
 	n := counterAt(b)
-	stop := v.Session.Engine().OnWrite(func() { n.Add(1) })
+	stop := txn.OnWrite(v.Session.Engine().Session, func() { n.Add(1) })
 	c.lent.Store(true) // a recall ends it for the client
 	v.unwatch(sync.OnceFunc(func() {
 		stop()

@@ -3,14 +3,17 @@ package local
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
@@ -22,19 +25,17 @@ import (
 
 // counting counts the requests that servers get.
 func counting(t *testing.T) *atomic.Int64 {
-	n, was := &atomic.Int64{}, handlers
-	handlers = map[wire.Op]handler{}
-	t.Cleanup(func() { handlers = was })
-	for op, h := range was {
-		handlers[op] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+	n := &atomic.Int64{}
+	around(t, func(_ wire.Op, h handler) handler {
+		return func(c *conn, ctx context.Context, f *wire.Frame) error {
 			n.Add(1)
 			return h(c, ctx, f)
 		}
-	}
+	})
 	return n
 }
 
-// While nobody else writes to a session, a peer reads it without requests.
+// A peer that alone writes to a session reads the session without requests.
 func TestOwnSessionIsReadHere(t *testing.T) {
 	if !canShare {
 		t.Skip("memory cannot be shared")
@@ -224,13 +225,51 @@ func TestWatchRefuses(t *testing.T) {
 	tx := s.Tx().(*Session)
 	must.Get(tx.Watch(bg))(t) // the block is known
 	for _, at := range []int64{-8, 4, counterBytes - 4, counterBytes, 1 << 62} {
-		in := wire.Watch{Handle: wire.Handle{View: tx.handle}, Destination: wire.Destination{Block: counterBlock, At: at}}
+		in := wire.Watch{Handle: wire.Handle{View: tx.handle}, Destination: wire.Destination{At: at}}
 		if err := tx.l.sendWatch(bg, &in, nil); !errors.Is(err, ErrRequest) {
 			t.Errorf("a counter at %d: %v", at, err)
 		}
 	}
 	in := wire.Watch{Handle: wire.Handle{View: tx.handle}, Destination: wire.Destination{Block: 7}}
-	if err := tx.l.sendWatch(bg, &in, nil); !errors.Is(err, ErrRequest) {
+	if _, err := tx.l.call(bg, &wire.Frame{Op: wire.OpWatch, Meta: must.Get(json.Marshal(in))(t)}, false); !errors.Is(err, ErrRequest) {
 		t.Errorf("a block that is not known: %v", err)
 	}
+}
+
+// A server that does not answer holds up no read longer than the context of that read.
+func TestReadsBesideARequestWithoutAnswer(t *testing.T) {
+	began, wait := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	around(t, func(op wire.Op, h handler) handler {
+		return func(c *conn, ctx context.Context, f *wire.Frame) error {
+			if op == wire.OpWatch || op == wire.OpRoots {
+				once.Do(func() { close(began) })
+				<-wait
+			}
+			return h(c, ctx, f)
+		}
+	})
+	_, c := served(t, nil, nil)
+	s := must.Get(beginOn(c))(t)
+	must.Do(t, s.Set(bg, "k", []byte("1")))
+	done := make(chan struct{})
+	go func() { // reads until it asks for the roots, and waits
+		defer close(done)
+		for range 4 {
+			wantValue(t, s, "k", []byte("1"))
+		}
+	}()
+	<-began
+	for range 4 { // with a deadline: each read ends
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		got, err := kv.Get(ctx, s, "k")
+		if err == nil && string(got) != "1" || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a read beside a request without an answer: %q, %v", got, err)
+		}
+		cancel()
+	}
+	close(wait)
+	<-done
+	wantValue(t, s, "k", []byte("1"))
+	must.Do(t, s.Abort())
 }
