@@ -214,7 +214,16 @@ func FuzzMetas(f *testing.F) {
 	f.Add(uint8(len(hot)+2), []byte{1, 'k', 9})
 	f.Add(uint8(len(hot)+3), append([]byte{8}, append(PageSizes([][]byte{{1}, {2, 3}}), 1, 2, 3)...))
 	f.Add(uint8(len(hot)+3), []byte{4, 255, 255, 255, 255})
+	f.Add(uint8(len(hot)+4), AppendInBlock(nil, 3, 4096, []byte("meta")))
+	f.Add(uint8(len(hot)+4), []byte{3, 0, 0})
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
+		if int(which) == len(hot)+4 {
+			block, n, meta, err := ParseInBlock(b)
+			if err != nil && !errors.Is(err, ErrProtocol) || err == nil && !bytes.Equal(AppendInBlock(nil, block, n, meta), b) {
+				t.Errorf("%x was read as block %d, %d bytes, meta %x: %v", b, block, n, meta, err)
+			}
+			return
+		}
 		if int(which) == len(hot)+2 {
 			var out []byte
 			err := SplitRecords(b, func(key, value []byte) { out = AppendRecord(out, key, value) })
