@@ -189,9 +189,9 @@ func (s *secondBench) cold(ctx context.Context) {
 	row := func(row string, want int64, read func(db *zarrdb.DB, v *zarrdb.Snapshot) (n int64)) {
 		s.compare("cold: "+row, func(peer int) time.Duration {
 			p := &both()[peer]
-			if p.other != nil { // its caches are empty too
-				p.other.end()
-				p.beside(ctx)
+			if p.other != nil { // its caches are empty too, and its memory is touched, as that of this process
+				p.other.say("again")
+				p.other.line()
 			}
 			db := p.open(ctx)
 			defer db.Close()

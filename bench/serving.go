@@ -264,11 +264,16 @@ func actAs(ctx context.Context, role, dir string) {
 		o.Engine.CacheBytes = 0
 	}
 	db := must(zarrdb.Open(ctx, dir, &o))
-	defer db.Close()
-	if role == "wait" || role == "cache" { // for the end of standard input
-		fmt.Println("open")
-		must(io.Copy(io.Discard, os.Stdin))
-		return
+	defer func() { _ = db.Close() }()
+	if role == "wait" || role == "cache" {
+		for again := bufio.NewScanner(os.Stdin); ; { // a line opens the database again
+			fmt.Println("open")
+			if !again.Scan() {
+				return
+			}
+			check(db.Close())
+			db = must(zarrdb.Open(ctx, dir, &o))
+		}
 	}
 	if role == "hold" {
 		l := must(net.Listen("tcp", "127.0.0.1:0"))

@@ -355,11 +355,11 @@ var (
 )
 
 func (p sourcePages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.src.Pages(ctx, []PageName{name}))
+	return onePage(p.src.Pages(ctx, []PageName{name}, nil))
 }
 
 func (p sourcePages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.src.Pages(ctx, names)
+	return p.src.Pages(ctx, names, nil)
 }
 
 func (p sourcePages) PutPage(context.Context, tree.Name, []byte) error {

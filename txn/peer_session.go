@@ -428,11 +428,11 @@ var (
 )
 
 func (p txPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.tx.Pages(ctx, []PageName{name}))
+	return onePage(p.tx.Pages(ctx, []PageName{name}, nil))
 }
 
 func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.tx.Pages(ctx, names)
+	return p.tx.Pages(ctx, names, nil)
 }
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
@@ -475,18 +475,47 @@ func onePage(pages [][]byte, err error) ([]byte, error) {
 	return pages[0], nil
 }
 
-// somePages returns the pages of the first names, as many as fit into an answer.
-func somePages(ctx context.Context, from tree.Pages, names []PageName) (pages [][]byte, err error) {
-	bytes := 0
-	for i, name := range names {
-		b, err := from.GetPage(ctx, name)
+// somePages implements [Source.Pages] for the pages of a store.
+func somePages(ctx context.Context, from tree.Pages, names []PageName, into []byte) (pages [][]byte, err error) {
+	left := cap(into)
+	if into == nil {
+		left = maxPageBytes
+	}
+	full := false
+	for len(pages) < len(names) && !full {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := viewPage(ctx, from, names[len(pages)], func(b []byte) error {
+			if full = len(pages) > 0 && len(b) > left; full {
+				return nil
+			}
+			at := len(into)
+			if len(b) <= cap(into)-at {
+				into = append(into, b...)
+				b = into[at:len(into):len(into)]
+			} else {
+				b = slices.Clone(b)
+			}
+			pages = append(pages, b)
+			left -= len(b)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		if bytes += len(b); i > 0 && bytes > maxPageBytes {
-			break
-		}
-		pages = append(pages, b)
 	}
 	return pages, nil
+}
+
+// viewPage is [tree.PageViewer.ViewPage] of any store.
+func viewPage(ctx context.Context, from tree.Pages, name PageName, fn func([]byte) error) error {
+	if v, ok := from.(tree.PageViewer); ok {
+		return v.ViewPage(ctx, name, fn)
+	}
+	b, err := from.GetPage(ctx, name)
+	if err != nil {
+		return err
+	}
+	return fn(b)
 }

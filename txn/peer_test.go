@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -193,9 +194,9 @@ type countingSource struct {
 	pages, commits atomic.Int64
 }
 
-func (s *countingSource) Pages(ctx context.Context, names []PageName) ([][]byte, error) {
+func (s *countingSource) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
 	s.pages.Add(1)
-	return s.Source.Pages(ctx, names)
+	return s.Source.Pages(ctx, names, into)
 }
 
 func (s *countingSource) Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error) {
@@ -368,5 +369,35 @@ func TestPeerClosesWhileItReads(t *testing.T) {
 	v := must.Get(s.Locate(bg, "k000"))(t)
 	if err := v.View(bg, kv.All(), func([]byte) error { return s.Close() }); err != nil {
 		t.Error(err)
+	}
+}
+
+// Pages of an answer lie one behind the other in the memory of the caller.
+func TestPagesInto(t *testing.T) {
+	ctx := context.Background()
+	store := newOverlay(nil, 1<<20)
+	var names []PageName
+	for i := range 4 {
+		names = append(names, PageName{byte(i)})
+		must.Do(t, store.PutPage(ctx, names[i], bytes.Repeat([]byte{byte(i)}, 10)))
+	}
+	for _, of := range []struct{ room, want int }{{0, 4}, {5, 1}, {10, 1}, {29, 2}, {40, 4}, {99, 4}} {
+		var into []byte
+		if of.room > 0 {
+			into = make([]byte, 0, of.room)
+		}
+		pages := must.Get(somePages(ctx, store, names, into))(t)
+		if len(pages) != of.want {
+			t.Errorf("room for %d bytes: %d pages, want %d", of.room, len(pages), of.want)
+		}
+		joined := bytes.Join(pages, nil)
+		if of.room >= 10 && !bytes.Equal(into[:len(joined)], joined) {
+			t.Errorf("room for %d bytes: %v is in %v", of.room, pages, into[:of.room])
+		}
+		for i, page := range pages {
+			if want := must.Get(store.GetPage(ctx, names[i]))(t); !bytes.Equal(page, want) {
+				t.Errorf("room for %d bytes: page %d is %v, want %v", of.room, i, page, want)
+			}
+		}
 	}
 }

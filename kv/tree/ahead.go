@@ -22,6 +22,7 @@ type ahead struct {
 	seen int // pairs of leaves that were read
 
 	above [2]*page // pages whose leaves are in pairs
+	next  [2]Root  // pages of the same height behind them, until their leaves were asked for
 	wg    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -91,9 +92,25 @@ func (a *ahead) descend(x, y []frame) {
 		a.pairs = a.pairs[:0]
 		return
 	}
+	a.next = nextAbove(x, y)
 	for range min(aheadWorkers, len(a.pairs)-1) {
 		a.wg.Go(a.work)
 	}
+}
+
+// nextAbove returns the next two pages that differ of the height of those at the ends of the
+// two paths, if they are below the same pages; else empty roots.
+func nextAbove(x, y []frame) (next [2]Root) {
+	if len(x) < 2 || len(y) < 2 {
+		return next
+	}
+	f, g := &x[len(x)-2], &y[len(y)-2]
+	for i, j := f.i+1, g.i+1; i < f.p.len() && j < g.p.len(); i, j = i+1, j+1 {
+		if f.p.child.name(f.p.raw, i) != g.p.child.name(g.p.raw, j) {
+			return [2]Root{f.p.childAt(i), g.p.childAt(j)}
+		}
+	}
+	return next
 }
 
 // end waits for what is being read and forgets the pairs. Nothing reads ahead
@@ -106,7 +123,7 @@ func (a *ahead) end() {
 	a.stop = true
 	a.mu.Unlock()
 	a.wg.Wait()
-	a.pairs, a.asked, a.at, a.stop = a.pairs[:0], 0, 0, false
+	a.pairs, a.asked, a.at, a.stop, a.next = a.pairs[:0], 0, 0, false, [2]Root{}
 }
 
 // work reads pairs behind the one that is compared.
@@ -140,7 +157,7 @@ func (a *ahead) readNext(i int) bool {
 }
 
 // fetch asks for the leaves of pair i and of those behind it, so that two requests are under
-// way. It is called with the lock held.
+// way, at last for the first leaves below the next pages. It is called with the lock held.
 func (a *ahead) fetch(i int) {
 	for a.t.Batches() && a.asked < min(len(a.pairs), i+MaxFetch) {
 		var roots []Root
@@ -149,6 +166,22 @@ func (a *ahead) fetch(i int) {
 		}
 		a.t.Fetch(a.ctx, roots)
 	}
+	if !a.t.Batches() || a.asked < len(a.pairs) || a.next[0].Empty() {
+		return
+	}
+	p, q := a.t.cache.get(&a.next[0].Name), a.t.cache.get(&a.next[1].Name)
+	if p == nil || q == nil {
+		a.t.Fetch(a.ctx, a.next[:])
+		return
+	}
+	a.next = [2]Root{}
+	var roots []Root
+	for i := 0; i < min(p.len(), q.len()) && len(roots) < 2*MaxFetch && p.len() == q.len(); i++ {
+		if p.child.name(p.raw, i) != q.child.name(q.raw, i) {
+			roots = append(roots, p.childAt(i), q.childAt(i))
+		}
+	}
+	a.t.Fetch(a.ctx, roots)
 }
 
 // load is Tree.load of a leaf of map k. While another goroutine reads that leaf,

@@ -95,9 +95,7 @@ func (c *cursor) move(by int, pick func(*page) int) error {
 
 // load returns the page.
 func (c *cursor) load() (*page, error) {
-	if n := len(c.stack); n > 0 {
-		c.t.readAhead(c.ctx, c.stack[n-1].p, c.stack[n-1].i)
-	}
+	c.t.readAhead(c.ctx, c.stack)
 	p, err := c.t.load(c.ctx, &c.at)
 	if err == nil {
 		err = checkPlace(c.stack, p)

@@ -119,9 +119,7 @@ func (s *side) load() (*page, error) {
 	if s.ahead != nil && s.edge.Height == 0 {
 		return s.ahead.load(&s.edge, s.which)
 	}
-	if n := len(s.stack); n > 0 {
-		s.t.readAhead(s.ctx, s.stack[n-1].p, s.stack[n-1].i)
-	}
+	s.t.readAhead(s.ctx, s.stack)
 	return s.t.load(s.ctx, &s.edge)
 }
 

@@ -133,34 +133,50 @@ func (f *fetcher) wait(ctx context.Context, name *Name) bool {
 	return true
 }
 
-// readAhead is called before a walk reads page i below an interior page. If the pages before
-// page i were read too, readAhead asks for the next pages:
+// readAhead is called before a walk reads the page at the end of a path. If the walk read the
+// pages before that page too, readAhead asks for the next pages:
 //
 //	| 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | …
 //	  ^   `---´   `-----------´   `----- …     requests for pages 0 | 1 2 | 3–6 | 7–14 | …
 //
 // A request leaves when the walk reaches the first page of the request before. Each request
-// has twice as many pages as the one before, up to [MaxFetch]. Walks that share a page share
-// its state: the order in which they read decides how much is asked for, never the result.
-func (t *Tree) readAhead(ctx context.Context, p *page, i int) {
-	if t.fetcher == nil {
+// has twice as many pages as the one before, up to [MaxFetch]. After the last page below an
+// interior page, readAhead goes on with the first [MaxFetch] pages below the next interior
+// page. Walks that share a page share its state: the order in which they read decides how much
+// is asked for, never the result.
+func (t *Tree) readAhead(ctx context.Context, path []frame) {
+	n := len(path)
+	if t.fetcher == nil || n == 0 {
 		return
 	}
+	p, i := path[n-1].p, path[n-1].i
 	at := p.ahead.Load()
 	from, to := int(at>>32), int(at&(1<<32-1)) // of the last request
 	switch {
+	case to == p.len() && to-from > 1 && i >= from:
+		if n > 1 && path[n-2].i+1 < path[n-2].p.len() {
+			next := path[n-2].p.childAt(path[n-2].i + 1)
+			if q := t.cache.get(&next.Name); q != nil {
+				t.fetchBelow(ctx, q, 0, 0, min(MaxFetch, q.len()))
+			}
+		}
+		return
 	case at == 0, i == 0 && from > 0, i < from-MaxFetch, i > to:
 		p.ahead.CompareAndSwap(at, uint64(i)<<32|uint64(i+1))
 		return
 	case i < from, i == from && to == from+1, to == p.len():
 		return
 	}
-	end := min(to+min(2*(to-from), MaxFetch), p.len())
-	if !p.ahead.CompareAndSwap(at, uint64(to)<<32|uint64(end)) {
+	t.fetchBelow(ctx, p, at, to, min(to+min(2*(to-from), MaxFetch), p.len()))
+}
+
+// fetchBelow asks for pages from to end below an interior page whose state is at.
+func (t *Tree) fetchBelow(ctx context.Context, p *page, at uint64, from, end int) {
+	if !p.ahead.CompareAndSwap(at, uint64(from)<<32|uint64(end)) {
 		return
 	}
 	roots := make([]Root, 0, MaxFetch)
-	for k := to; k < end; k++ {
+	for k := from; k < end; k++ {
 		roots = append(roots, p.childAt(k))
 	}
 	t.Fetch(ctx, roots)

@@ -94,7 +94,7 @@ func TestFetch(t *testing.T) {
 		if uint64(n) != a.Entries {
 			t.Fatalf("%d entries of %d", n, a.Entries)
 		}
-		check("scan", count, count/2)
+		check("scan", count, count/6)
 
 		tr = fresh()
 		var want []Change
@@ -112,7 +112,7 @@ func TestFetch(t *testing.T) {
 		if n != len(want) {
 			t.Fatalf("%d changes, want %d", n, len(want))
 		}
-		check("diff", 2*count, count/2)
+		check("diff", 2*count, count/4)
 
 		tr = fresh()
 		for i := range 200 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -43,8 +43,11 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	return c.sendPages(ctx, f, in.Names, db.PageSource().Pages)
 }
 
+// pageBuffers holds memory for the pages of an answer.
+var pageBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 256<<10); return &b }}
+
 // sendPages sends pages that from has.
-func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, []txn.PageName) ([][]byte, error)) error {
+func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, []txn.PageName, []byte) ([][]byte, error)) error {
 	h, err := c.hold(ctx, memoryFirst)
 	if err != nil {
 		return err
@@ -54,13 +57,18 @@ func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]b
 	for i := range names {
 		names[i] = in[i]
 	}
-	pages, err := from(ctx, names)
+	into := pageBuffers.Get().(*[]byte)
+	defer pageBuffers.Put(into)
+	pages, err := from(ctx, names, *into)
 	if err != nil {
 		return err
 	}
 	body := pages[0]
 	if len(pages) > 1 {
-		body = slices.Concat(pages...)
+		body = (*into)[:0]
+		for _, page := range pages {
+			body = body[:len(body)+len(page)]
+		}
 	}
 	h.set(int64(len(body)))
 	return c.send(f, &wire.Frame{Meta: wire.PageSizes(pages), Body: body})

@@ -213,7 +213,7 @@ func (s *Session) Roots(ctx context.Context) (r txn.Roots, err error) {
 }
 
 // Pages implements [txn.Tx].
-func (s *Session) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte, err error) {
+func (s *Session) Pages(ctx context.Context, names []txn.PageName, _ []byte) (pages [][]byte, err error) {
 	in := wire.OwnPages{Names: pageNames(names)}
 	err = s.call(ctx, wire.OpOwnPages, func(handle uint32) []byte {
 		in.View = handle

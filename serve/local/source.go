@@ -157,7 +157,7 @@ func (l *lease) Release() {
 }
 
 // Pages implements [txn.Source].
-func (s source) Pages(ctx context.Context, names []txn.PageName) (pages [][]byte, err error) {
+func (s source) Pages(ctx context.Context, names []txn.PageName, _ []byte) (pages [][]byte, err error) {
 	in := wire.Pages{Names: pageNames(names), Database: s.db}
 	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
 	err = s.call(ctx, wire.OpPages, meta, func(f *wire.Frame) (err error) {
