@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 )
 
 // Get returns the whole value of key. See [Reader].
@@ -77,8 +79,8 @@ type BatchReader interface {
 // whole batch. Parts of a key that is overwritten meanwhile may be of two values:
 // [Locate] and [ViewRanges] read parts of one.
 //
-// The fall-back reads one after the other, locating a key once for requests
-// that follow each other.
+// The fall-back reads on all processors if there are many requests, locating a key once for
+// requests that follow each other.
 func GetMany(ctx context.Context, r Reader, reqs []Request) ([][]byte, error) {
 	if b, ok := r.(BatchReader); ok {
 		out, err := b.GetMany(ctx, reqs)
@@ -87,6 +89,36 @@ func GetMany(ctx context.Context, r Reader, reqs []Request) ([][]byte, error) {
 		}
 	}
 	out := make([][]byte, len(reqs))
+	parts := max(1, min(runtime.GOMAXPROCS(0), len(reqs)/getPart))
+	errs := make([]error, parts)
+	var wg sync.WaitGroup
+	for p, from := 0, 0; p < parts; p++ {
+		to := max(from, len(reqs)*(p+1)/parts)
+		for to > 0 && to < len(reqs) && reqs[to].Key == reqs[to-1].Key {
+			to++
+		}
+		part, into := reqs[from:to], out[from:to]
+		read := func() { errs[p] = getAll(ctx, r, part, into) }
+		if from = to; p < parts-1 {
+			wg.Go(read)
+		} else {
+			read()
+		}
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// getPart is the least number of requests worth a goroutine.
+const getPart = 16
+
+// getAll reads requests one after the other.
+func getAll(ctx context.Context, r Reader, reqs []Request, out [][]byte) error {
 	for i := 0; i < len(reqs); {
 		key := reqs[i].Key
 		same := i + 1
@@ -94,11 +126,11 @@ func GetMany(ctx context.Context, r Reader, reqs []Request) ([][]byte, error) {
 			same++
 		}
 		if err := getRun(ctx, r, reqs[i:same], out[i:same]); err != nil {
-			return nil, fmt.Errorf("get %s: %w", quoteKey(key), err)
+			return fmt.Errorf("get %s: %w", quoteKey(key), err)
 		}
 		i = same
 	}
-	return out, nil
+	return nil
 }
 
 // getRun reads requests of one key.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,6 +139,7 @@ func (s *suite) testBatch(t *testing.T) {
 		{Key: "v/4096", Range: kv.Span(10, 20)}, {Key: "v/4096", Range: kv.AtMost(4096)}, {Key: "missing", Range: kv.Last(3)}, {Key: "v/4096", Range: kv.Last(1)},
 		{Key: "v/0"}, {Key: "v/5", Range: kv.Span(5, 0)}, {Key: "v/70000", Range: kv.From(69_000)}, {Key: "missing"}, {Key: "missing", Range: kv.AtMost(1)},
 	}
+	reqs = slices.Repeat(reqs, 12) // so many are read on all processors
 	for _, r := range []kv.Reader{view, readerOnly{view}} {
 		got, err := kv.GetMany(bg, r, reqs)
 		if err != nil || len(got) != len(reqs) {
