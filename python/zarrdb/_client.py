@@ -200,11 +200,11 @@ class Client:
     @staticmethod
     def of(path: str | os.PathLike[str], wait: float | None = None) -> Client:
         """The client for a directory; the same one for the same database."""
-        dir = os.path.realpath(path)
+        dir = path if isinstance(path, str) and path in _shared else os.path.realpath(path)
         with _shared_lock:
             c = _shared.get(dir)
         if c is not None and not c._is_here():
-            c = None
+            c, dir = None, os.path.realpath(path)
         with _shared_lock:
             if c is None:
                 c = _shared[dir] = Client(dir, wait)
@@ -218,6 +218,9 @@ class Client:
             return True
         if self.identity[1] and _lock_file(self.dir) != self.identity[1]:
             return False
+        link = self._link
+        if self.identity[1] and link is not None and link.alive():
+            return True  # the process has the file open, so that no other file gets its number
         try:
             self.query(w.DATABASES, {})  # an inode number may be used again after the process has ended
         except (MovedError, NotFoundError):

@@ -421,9 +421,11 @@ def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
 
 def _server_of(link: w.Link) -> str:
     """Names the process at the other end."""
-    pid = link.hello.get("pid")
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            return f"{pid} {f.read().rpartition(b')')[2].split()[19].decode()}"  # when it began
-    except (OSError, IndexError):
-        return str(pid)
+    if not link.server:
+        pid = link.hello.get("pid")
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                link.server = f"{pid} {f.read().rpartition(b')')[2].split()[19].decode()}"  # when it began
+        except (OSError, IndexError):
+            link.server = str(pid)
+    return link.server

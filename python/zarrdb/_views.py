@@ -183,11 +183,11 @@ class WritableView(View):
         super().__init__(client, link, handle)
         self._seen = Seen()
         self._dirty = 0  # writes since the last savepoint
-        self._keys = [threading.Lock() for _ in range(64)]
+        self._keys: dict[int, threading.Lock] = {}
 
     def _forked(self) -> None:
         super()._forked()
-        self._keys = [threading.Lock() for _ in range(64)]
+        self._keys = {}
 
     @property
     def id(self) -> str:
@@ -204,7 +204,8 @@ class WritableView(View):
         return self
 
     def _key(self, key: str) -> threading.Lock:
-        return self._keys[hash(key) % 64]
+        n = hash(key) % 64
+        return self._keys.get(n) or self._keys.setdefault(n, threading.Lock())
 
     def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
         with self._key(key):

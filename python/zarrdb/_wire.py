@@ -123,6 +123,7 @@ class Link:
         self._files: OrderedDict[int, _File] = OrderedDict()
         self._views = 0
         self.unused: deque[int] = deque()  # handles of views that are to be closed, 0 if the server has
+        self.server = ""  # names the process at the other end, once it was asked for
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
@@ -141,6 +142,17 @@ class Link:
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+
+    def alive(self) -> bool:
+        """Whether the server has not closed the connection."""
+        if self.over is not None or self.pid != os.getpid():
+            return False
+        try:
+            return self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     # --- requests
 
