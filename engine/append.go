@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
-	"github.com/zarrdb/zarrdb/engine/internal/transfer"
-	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -41,7 +41,7 @@ type AppendPlan struct {
 	rectilinear bool
 	pieces      []*appendPiece
 	base        map[string]*appendBase // by path
-	paths       []string               // of base, sorted
+	sorted      []*appendBase          // by path
 	groups      []*appendArray         // of the first piece, without elements
 	bad         misfits
 }
@@ -74,14 +74,17 @@ type appendPiece struct {
 
 // appendArray is an array of a piece.
 type appendArray struct {
+	piece *appendPiece
 	path  string
 	meta  *zarr.Meta
-	own   *zarr.Meta // as it is stored, if meta has a new dimension
-	label []byte     // of a new dimension, of which it is the coordinate
+	sum   [sha256.Size]byte // of meta
+	own   *zarr.Meta        // as it is stored, if meta has a new dimension
+	label []byte            // of a new dimension, of which it is the coordinate
 	base  *appendBase
 	as    *cf.Recoder // to elements of the joined array; nil if they are equal
 	start int64       // in the joined array, elements along the dimension
 	first int64       // its first chunk there, if that keeps its bytes
+	reads bool        // elements are read, and not only linked
 	// rewrite means that elements are encoded again, from the element kept on, because
 	// they mean something else in the joined array or their chunks do not fit its chunks.
 	rewrite bool
@@ -97,7 +100,7 @@ type appendBase struct {
 	meta  *zarr.Meta // of the existing array, else of the first piece
 	from  string     // the source of meta
 	axis  int        // the dimension, -1 if it has not
-	chunk int64      // its chunk length there
+	chunk int64      // the chunk length there, or of the first dimension
 	small bool       // a coordinate of the dimension, which may be rewritten
 	had   int64      // length before
 	total int64      // and after
@@ -108,8 +111,9 @@ type appendBase struct {
 	stored *zarr.Meta
 	kept   int64
 	grid   zarr.Grid // of the joined array, if it is not that of meta
-	// rewrite means that all its pieces are encoded again.
-	rewrite bool
+
+	order *coordinateOrder // nil if any order will do
+	sum   []byte           // of the contents of an array without the dimension, nil if they were not read
 }
 
 // piecesAtOnce is the number of pieces opened at a time: they may be on servers.
@@ -139,7 +143,7 @@ func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPl
 	if err != nil {
 		return nil, err
 	}
-	if err := p.begin(all[0]); err != nil {
+	if err := all[0].failed(p.begin(all[0])); err != nil {
 		return nil, err
 	}
 	for _, a := range all {
@@ -160,8 +164,7 @@ func (p *AppendPlan) Fits(ctx context.Context) error {
 
 // begin takes the arrays of the first piece as those to join.
 func (p *AppendPlan) begin(a *appendPiece) error {
-	seen := map[string]bool{}
-	grows := false
+	dims := map[string]bool{}
 	for _, n := range a.found {
 		if !n.meta.Array {
 			p.groups = append(p.groups, n)
@@ -169,26 +172,20 @@ func (p *AppendPlan) begin(a *appendPiece) error {
 		}
 		b := &appendBase{path: n.path, meta: n.meta, from: a.label}
 		if err := b.describe(p.dim); err != nil {
-			return fmt.Errorf("append %s: /%s: %w", a.label, n.path, err)
+			return fmt.Errorf("/%s: %w", n.path, err)
 		}
 		for _, d := range n.meta.DimensionNames {
 			if d != nil {
-				seen[*d] = true
+				dims[*d] = true
 			}
 		}
-		grows = grows || b.axis >= 0
 		p.base[n.path] = b
-		p.paths = append(p.paths, n.path)
+		p.sorted = append(p.sorted, b)
 	}
-	if !grows {
-		var names []string
-		for d := range seen {
-			names = append(names, d)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("append %s: %w: no array has the dimension %q; there are %q", a.label, ErrMisfit, p.dim, names)
+	if !dims[p.dim] {
+		return fmt.Errorf("%w: no array has the dimension %q; there are %q", ErrMisfit, p.dim, slices.Sorted(maps.Keys(dims)))
 	}
-	slices.Sort(p.paths)
+	slices.SortFunc(p.sorted, func(x, y *appendBase) int { return strings.Compare(x.path, y.path) })
 	p.coordinates()
 	return nil
 }
@@ -197,7 +194,7 @@ var errJoin = fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr
 
 // describe finds the dimension in the array.
 func (b *appendBase) describe(dim string) error {
-	b.axis, b.chunk, b.had = -1, 1, 0
+	b.axis, b.chunk = -1, 1
 	if b.meta.Version != zarr.V2 && b.meta.Version != zarr.V3 {
 		return errJoin
 	}
@@ -210,11 +207,8 @@ func (b *appendBase) describe(dim string) error {
 		}
 		b.axis = d
 	}
-	if b.axis < 0 {
-		return nil
-	}
-	if shape := b.meta.Grid.Regular(); shape != nil {
-		b.chunk = int64(shape[b.axis])
+	if shape := b.meta.Grid.Regular(); len(shape) > 0 {
+		b.chunk = int64(shape[max(b.axis, 0)])
 	}
 	return nil
 }
@@ -222,14 +216,14 @@ func (b *appendBase) describe(dim string) error {
 // coordinates finds the arrays that may be rewritten where their chunks do not fit: arrays of a
 // single dimension, and the bounds of these arrays.
 func (p *AppendPlan) coordinates() {
-	for path, b := range p.base {
+	for _, b := range p.sorted {
 		if b.axis < 0 || len(b.meta.Shape) != 1 {
 			continue
 		}
 		b.small = true
 		for _, attr := range []string{"bounds", "climatology"} {
 			name, ok := textAttribute(b.meta, attr)
-			if o := p.base[names.Join(names.Parent(path), name)]; ok && o != nil && o.axis >= 0 && o != b {
+			if o := p.base[names.Join(names.Parent(b.path), name)]; ok && o != nil && o.axis >= 0 && o != b {
 				o.small, o.parent = true, b
 			}
 		}
@@ -240,131 +234,50 @@ func (p *AppendPlan) coordinates() {
 func (p *AppendPlan) add(a *appendPiece) {
 	p.pieces = append(p.pieces, a)
 	for _, n := range a.found {
-		if !n.meta.Array {
-			continue
+		switch n.base = p.base[n.path]; {
+		case !n.meta.Array:
+		case n.base == nil:
+			p.bad.add(n.path, "array", false, misfitValue{p.pieces[0].label, "missing"}, misfitValue{a.label, "there"})
+		default:
+			a.arrays[n.path] = n
 		}
-		if n.base = p.base[n.path]; n.base == nil {
-			p.bad.add(n.path, "array", misfitValue{p.pieces[0].label, "missing"}, misfitValue{a.label, "there"})
-			continue
-		}
-		a.arrays[n.path] = n
 	}
 	a.found = nil
-	for _, path := range p.paths {
-		if x := a.arrays[path]; x != nil {
-			p.compare(x.base, x.meta, a.meaning(x), a.label)
+	lengths := map[string]misfitValue{}
+	for _, b := range p.sorted {
+		x := a.arrays[b.path]
+		if x == nil {
+			if b.axis >= 0 {
+				p.bad.add(b.path, "array", false, misfitValue{b.from, "there"}, misfitValue{a.label, "missing"})
+			}
+			continue
+		}
+		p.compare(b, x.meta, x.meaning(), a.label)
+		if b.axis >= 0 && len(x.meta.Shape) > b.axis { // another rank is a difference already
+			p.sameLength(lengths, b.path, x.length(), a.label+", /"+b.path, a.label)
 		}
 	}
-	lengths := map[string]*appendArray{} // by group
-	for _, path := range p.paths {
-		b, x := p.base[path], a.arrays[path]
-		if b.axis < 0 {
-			continue
-		}
-		if x == nil {
-			p.bad.add(path, "array", misfitValue{b.from, "there"}, misfitValue{a.label, "missing"})
-			continue
-		}
-		if len(x.meta.Shape) <= b.axis {
-			continue // found already
-		}
-		group := names.Parent(path)
-		if y := lengths[group]; y == nil {
-			lengths[group] = x
-		} else if n, m := x.length(), y.length(); n != m {
-			p.bad.add(path, "length along "+p.dim, misfitValue{a.label + ", /" + y.path, fmt.Sprint(m)}, misfitValue{a.label, fmt.Sprint(n)})
-		}
+}
+
+// sameLength compares the length of an array along the dimension with that of others in its
+// group. lengths has the first one of each group. first and other are the source of the array,
+// if it is the first one and if not.
+func (p *AppendPlan) sameLength(lengths map[string]misfitValue, path string, n int64, first, other string) {
+	group, length := names.Parent(path), fmt.Sprint(n)
+	if want, ok := lengths[group]; !ok {
+		lengths[group] = misfitValue{first, length}
+	} else if want.value != length {
+		p.bad.add(path, "length along "+p.dim, false, want, misfitValue{other, length})
 	}
 }
 
 // length is the number of elements along the dimension.
 func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
 
-// Append joins the pieces of a plan along its dimension, as one commit: to the
-// arrays at o.To, or to each other if o.To is empty or o.Overwrite is set.
-// Chunks keep their bytes and get other numbers. If the dimension's coordinates
-// have other chunks, their elements are encoded again; a copying append does so
-// for all pieces that begin inside a chunk. Arrays without the dimension must
-// have the same elements in all pieces, and the coordinates of the dimension
-// must continue in one direction: see [OrderError]. If pieces do not fit, the
-// error is ErrMisfit and nothing is committed. If ctx ends, or a piece cannot be
-// read, nothing is committed either, complete pieces may be saved, and the error
-// is ErrResumable. o.Resume continues an equal plan after the complete pieces,
-// whose chunks are not read again. o.Link must be that of the plan. Memory is
-// bounded, except for the metadata of the pieces.
-func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
-	o.To, o.Link = names.Clean(o.To), p.link
-	j := &joiner{db: db, plan: p, o: o, meter: &transfer.Meter{}, contents: map[*appendBase][sha256.Size]byte{}}
-	first, err := p.pieces[0].Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, first.Close()) }()
-	j.first = first
-	s, err := j.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	res, err := j.run(ctx, s)
-	if err != nil {
-		return nil, j.stop(s, err)
-	}
-	if p.link {
-		res.Forbidden, res.NotGranted = db.grantLinked(j.follow, j.forbidden)
-		res.NotGranted = errors.Join(j.notGranted, res.NotGranted)
-	}
-	return res, nil
-}
-
-// prepare compares the existing arrays with the plan, and resizes them.
-func (j *joiner) prepare(ctx context.Context, s *Session) error {
-	err := j.compare(ctx, s.nodes)
-	switch {
-	case err != nil:
-	case !j.fresh:
-		err = j.occupy(ctx, s)
-	default:
-		switch err = vacant(ctx, s, j.o.To); {
-		case err == nil || !j.o.Overwrite || !errors.Is(err, zarr.ErrExists):
-		case j.o.Link:
-			err = nil // existing arrays are replaced when the rest is complete
-		default:
-			err = s.Remove(ctx, j.o.To)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return j.fit(ctx, s.nodes)
-}
-
-// compare compares the metadata of the existing arrays with the plan.
-func (j *joiner) compare(ctx context.Context, before nodes) error {
-	_, err := before.Node(ctx, j.o.To)
-	switch {
-	case err == nil && !j.o.Overwrite:
-		return j.existing(ctx, before)
-	case err == nil || errors.Is(err, zarr.ErrNotFound):
-		j.fresh = true
-		return nil
-	}
-	return err
-}
-
-// fit finds where the pieces go, and begins to look at the order of coordinates.
-func (j *joiner) fit(ctx context.Context, before nodes) error {
-	if err := j.plan.Fits(ctx); err != nil || j.o.AnyOrder {
-		return err
-	}
-	return j.watch(ctx, before)
-}
-
 // existing takes the arrays that are there as those to join.
-func (j *joiner) existing(ctx context.Context, before nodes) error {
-	p := j.plan
+func (p *AppendPlan) existing(ctx context.Context, there nodes, to string) error {
 	stored := map[string]*appendBase{}
-	lengths := map[string]*appendBase{}
-	for n, err := range before.Walk(ctx, j.o.To) {
+	for n, err := range there.Walk(ctx, to) {
 		if err != nil {
 			return err
 		}
@@ -372,80 +285,41 @@ func (j *joiner) existing(ctx context.Context, before nodes) error {
 		if !m.Array {
 			continue
 		}
-		path := names.Relative(n.Path(), j.o.To)
-		is := &appendBase{path: path, meta: m, stored: m, from: fmt.Sprintf("/%s of the database", n.Path())}
-		stored[path] = is
+		is := &appendBase{path: names.Relative(n.Path(), to), meta: m, stored: m, from: fmt.Sprintf("/%s of the database", n.Path())}
 		if err := is.describe(p.dim); err != nil {
 			return fmt.Errorf("append to /%s: %w", n.Path(), err)
 		}
-		b := p.base[path]
-		if b == nil {
-			if is.axis >= 0 {
-				p.bad.add(path, "array", misfitValue{is.from, "there"}, misfitValue{p.pieces[0].label, "missing"})
-			}
-			continue
-		}
-		is.small = b.small
 		if is.axis >= 0 {
 			is.had = m.Shape[is.axis]
-			if o := lengths[names.Parent(path)]; o == nil {
-				lengths[names.Parent(path)] = is
-			} else if o.had != is.had {
-				p.bad.add(path, "length along "+p.dim, misfitValue{o.from, fmt.Sprint(o.had)}, misfitValue{is.from, fmt.Sprint(is.had)})
-			}
+		}
+		if b := p.base[is.path]; b != nil {
+			stored[is.path], is.small = is, b.small
+		} else if is.axis >= 0 {
+			p.bad.add(is.path, "array", false, misfitValue{is.from, "there"}, misfitValue{p.pieces[0].label, "missing"})
 		}
 	}
-	// The bounds of a coordinate have its units, so that all are compared before any is
-	// replaced.
-	for _, path := range p.paths {
-		is, b := stored[path], p.base[path]
+	lengths := map[string]misfitValue{}
+	for _, b := range p.sorted {
+		is := stored[b.path]
 		if is == nil {
-			p.bad.add(path, "array", misfitValue{"/" + names.Join(j.o.To, path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
+			p.bad.add(b.path, "array", false, misfitValue{"/" + names.Join(to, b.path) + " of the database", "missing"}, misfitValue{p.pieces[0].label, "there"})
 			continue
 		}
 		if b.parent != nil {
 			is.parent = stored[b.parent.path]
 		}
 		p.compare(is, b.meta, b.meaning(), p.pieces[0].label)
-	}
-	for path, is := range stored {
-		if b := p.base[path]; b != nil {
-			b.meta, b.stored, b.from, b.axis, b.chunk, b.had = is.meta, is.stored, is.from, is.axis, is.chunk, is.had
+		if is.axis >= 0 {
+			p.sameLength(lengths, b.path, is.had, is.from, is.from)
 		}
 	}
-	return p.bad.err(p.dim)
-}
-
-// occupy makes room behind the arrays that are there.
-func (j *joiner) occupy(ctx context.Context, s *Session) error {
-	for _, path := range j.plan.paths {
-		if b := j.plan.base[path]; b.axis >= 0 {
-			if err := j.clearBeyond(ctx, s, b); err != nil {
-				return err
-			}
-		}
-		// The compared metadata must not change before the commit.
-		if err := s.Guard(ctx, names.Join(j.o.To, path)); err != nil {
-			return err
-		}
+	if err := p.bad.err(p.dim); err != nil {
+		return err
+	}
+	for _, b := range p.sorted {
+		parent := b.parent
+		*b = *stored[b.path]
+		b.parent = parent
 	}
 	return nil
-}
-
-// clearBeyond deletes chunks outside of the array. Stores may have kept them from a time when
-// the array was longer, and they would become visible when the array grows.
-func (j *joiner) clearBeyond(ctx context.Context, s *Session, b *appendBase) error {
-	return j.deleteChunks(ctx, s, b, b.stored.Grid.Count(b.axis, b.had))
-}
-
-// deleteChunks deletes the chunks of the existing array from one on, along the dimension.
-func (j *joiner) deleteChunks(ctx context.Context, s *Session, b *appendBase, from int64) error {
-	k := b.stored.Keys
-	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
-	return s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, from)
-}
-
-func (j *joiner) commit(ctx context.Context, s *Session, nodes int64) (*ImportResult, error) {
-	c, err := j.o.finish(ctx, s)
-	return &ImportResult{Commit: c, Nodes: nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: s.Healed()}, err
 }

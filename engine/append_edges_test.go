@@ -42,24 +42,24 @@ func TestMisfitText(t *testing.T) {
 	}
 	want := misfitValue{"a.nc", "1"}
 	for i := range 10 {
-		m.add("t", "units", want, misfitValue{fmt.Sprintf("f%d.nc", i), fmt.Sprint(2 + i/4)})
+		m.add("t", "units", false, want, misfitValue{fmt.Sprintf("f%d.nc", i), fmt.Sprint(2 + i/4)})
 		const text = "append along time: /t: units is 1 in a.nc, but 2 in f0.nc, f1.nc, f2.nc, f3.nc, 3 in f4.nc, f5.nc, f6.nc, f7.nc"
 		switch err := m.err("time"); {
 		case i == 7 && err.Error() != text, i == 8 && err.Error() != text+" and 1 more", i == 9 && err.Error() != text+" and 2 more":
 			t.Errorf("%d files: %v", i+1, err)
 		}
 	}
-	m.add("t", "shape", want, misfitValue{"f0.nc", "2"})
+	m.add("t", "shape", false, want, misfitValue{"f0.nc", "2"})
 	if err := m.err("time"); !strings.HasSuffix(err.Error(), " and 2 more; /t: shape is 1 in a.nc, but 2 in f0.nc") {
 		t.Error(err)
 	}
-	m.add("x", "units", want, misfitValue{"f0.nc", "2"})
-	m.add("x", "units", want, misfitValue{"f1.nc", "2"})
+	m.add("x", "units", false, want, misfitValue{"f0.nc", "2"})
+	m.add("x", "units", false, want, misfitValue{"f1.nc", "2"})
 	if err := m.err("time"); !strings.HasSuffix(err.Error(), "; /t: shape is 1 in a.nc, but 2 in f0.nc; /x: units is 1 in a.nc, but 2 in f0.nc, f1.nc") {
 		t.Error(err)
 	}
 	for i := range 10 {
-		m.add(fmt.Sprint("y", i), "units", want, misfitValue{"f0.nc", "2"})
+		m.add(fmt.Sprint("y", i), "units", false, want, misfitValue{"f0.nc", "2"})
 	}
 	if err := m.err("time"); !strings.HasSuffix(err.Error(), "/y5: units is 1 in a.nc, but 2 in f0.nc; and 4 other differences") {
 		t.Error(err)
@@ -113,7 +113,7 @@ func TestAppendUnfit(t *testing.T) {
 		short.doc("a")["shape"], much.doc("a")["chunks"] = []int{2}, []int{3}
 		list = pieces(t, short, much)
 		if err := plan(true, list...); want != "" {
-			misfit(t, err, "/a: chunk_grid is [2] in f0.json, but [3] for 16777218 bytes of coordinates (at most 16 MiB are written anew when linking) in f1.json")
+			misfit(t, err, "/a: chunk_grid is [2] in f0.json, but [3], with 16777218 bytes of coordinates (at most 16 MiB are written anew when linking) in f1.json")
 		} else if err != nil {
 			t.Error(err)
 		}

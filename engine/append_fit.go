@@ -56,22 +56,20 @@ func (e *MisfitError) Error() string {
 }
 
 func (e *MisfitError) one() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "/%s: %s is %s in %s, but ", e.Path, e.Field, e.Want, e.From)
-	for i := range e.Files {
+	text := fmt.Sprintf("/%s: %s is %s in %s, but ", e.Path, e.Field, e.Want, e.From)
+	for i, file := range e.Files {
 		switch {
 		case i == maxFilesShown:
-			fmt.Fprintf(&b, " and %d more", len(e.Files)-i)
-		case i > maxFilesShown:
-		case i > 0 && e.Got[i] == e.Got[i-1]:
-			fmt.Fprintf(&b, ", %s", e.Files[i])
+			return fmt.Sprintf("%s and %d more", text, len(e.Files)-i)
 		case i > 0:
-			fmt.Fprintf(&b, ", %s in %s", e.Got[i], e.Files[i])
-		default:
-			fmt.Fprintf(&b, "%s in %s", e.Got[i], e.Files[i])
+			text += ", "
 		}
+		if i == 0 || e.Got[i] != e.Got[i-1] {
+			text += e.Got[i] + " in "
+		}
+		text += file
 	}
-	return b.String()
+	return text
 }
 
 // Is makes it an ErrMisfit.
@@ -86,13 +84,8 @@ type misfits struct {
 // misfitValue is a value and the pieces that have it.
 type misfitValue struct{ where, value string }
 
-// addLinked adds a difference that prevents linking alone.
-func (m *misfits) addLinked(path, field string, want, got misfitValue) {
-	m.add(path, field, want, got)
-	m.at[[2]string{path, field}].Copied = true
-}
-
-func (m *misfits) add(path, field string, want, got misfitValue) {
+// add adds a difference. copied means that it prevents linking alone.
+func (m *misfits) add(path, field string, copied bool, want, got misfitValue) {
 	key := [2]string{path, field}
 	e := m.at[key]
 	if e == nil {
@@ -103,7 +96,7 @@ func (m *misfits) add(path, field string, want, got misfitValue) {
 		m.at[key] = e
 		m.list = append(m.list, e)
 	}
-	e.Files, e.Got = append(e.Files, got.where), append(e.Got, got.value)
+	e.Files, e.Got, e.Copied = append(e.Files, got.where), append(e.Got, got.value), e.Copied || copied
 }
 
 // err returns all differences.
@@ -119,66 +112,56 @@ func (m *misfits) err(dim string) error {
 // compare finds the differences that prevent joining an array with b. as is o with the
 // units that it has from a coordinate. If o has a wider type, b gets it.
 func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
-	add := p.bad.add
-	differ := func(field, want, got string) {
-		add(b.path, field, misfitValue{b.from, want}, misfitValue{file, got})
+	differ := func(field string, copied bool, want, got string) {
+		p.bad.add(b.path, field, copied, misfitValue{b.from, want}, misfitValue{file, got})
 	}
 	is := b.meaning()
 	times, equal := cf.SameTimes(is, as)
-	_, numbers := cf.CommonType(b.meta.Type, o.Type)
-	numbers = numbers && b.meta.Type.Kind() <= dtype.Float
+	common, hasCommon := cf.CommonType(b.meta.Type, o.Type)
+	numbers := hasCommon && b.meta.Type.Kind() <= dtype.Float
+	lossless := b.meta.Codecs.Lossless()
 	free := b.axis < 0 || !p.link || b.small // elements are read, so they may be converted
 	fields := b.meta.Diff(o)
 	for _, field := range fields {
-		add = p.bad.add
-		if !free {
-			add = p.bad.addLinked
-		}
+		copied := !free
 		switch field {
 		case "zarr_format", "dimension_names":
-			add = p.bad.add
+			copied = false
 		case "data_type":
-			t, ok := cf.CommonType(b.meta.Type, o.Type)
-			if ok && free && (b.axis < 0 || b.widen(t) == nil) {
+			if hasCommon && free && (b.axis < 0 || b.widen(common) == nil) {
 				continue
 			}
-			if !ok {
-				add = p.bad.add
-			}
+			copied = copied && hasCommon
 		case "fill_value":
 			if free || metaText(b.meta, field) == metaText(o, field) && slices.Contains(fields, "data_type") { // the type is named
 				continue
 			}
 		case "codecs":
-			if b.axis < 0 || free && b.meta.Codecs.Lossless() {
+			if b.axis < 0 || free && lossless {
 				continue
 			}
-			if !b.meta.Codecs.Lossless() {
-				add = p.bad.add
-			}
+			copied = copied && lossless
 		case "chunk_grid":
 			if free || p.rectilinear && b.meta.Version == zarr.V3 || b.meta.Grid.Regular() == nil {
 				continue
 			}
 		case "shape":
-			add = p.bad.add
-			if len(b.meta.Shape) == len(o.Shape) {
-				shape := slices.Clone(o.Shape)
-				if b.axis >= 0 {
-					shape[b.axis] = b.meta.Shape[b.axis]
-				}
-				if slices.Equal(shape, b.meta.Shape) {
-					continue
-				}
+			copied = false
+			shape := slices.Clone(o.Shape)
+			if b.axis >= 0 && len(shape) == len(b.meta.Shape) {
+				shape[b.axis] = b.meta.Shape[b.axis]
+			}
+			if slices.Equal(shape, b.meta.Shape) {
+				continue
 			}
 		default:
 			continue // does not concern values, or is compared below
 		}
-		differ(field, metaText(b.meta, field), metaText(o, field))
+		differ(field, copied, metaText(b.meta, field), metaText(o, field))
 	}
 	ours, theirs := maps.Collect(b.meta.Attributes.All()), maps.Collect(o.Attributes.All())
-	for _, name := range attributeNames(b.meta, o, ours, theirs) {
-		add = p.bad.add
+	for _, name := range attributeNames(ours, theirs) {
+		copied := false
 		if name == cf.FillAttribute || name == "missing_value" {
 			// What is missing is converted, and NaN means nothing more than itself. An attribute
 			// that xarray does not read, since the fill value replaces it, is compared.
@@ -187,17 +170,17 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 				if free || r == nil {
 					continue
 				}
-				add = p.bad.addLinked
+				copied = true
 			}
 		}
 		if (name == "units" || name == "calendar") && times {
 			if equal || free {
 				continue
 			}
-			add = p.bad.addLinked
+			copied = true
 		}
 		if !sameAttribute(ours[name], theirs[name]) {
-			differ("attribute "+name, attributeText(ours[name]), attributeText(theirs[name]))
+			differ("attribute "+name, copied, jsonText(ours[name]), jsonText(theirs[name]))
 		}
 	}
 }
@@ -205,18 +188,14 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 // recoder returns how elements of o become elements of an array with the metadata is, nil
 // if they are that already. Both have the units that they have from a coordinate.
 func recoder(is, o *zarr.Meta) (*cf.Recoder, error) {
-	if !slices.ContainsFunc(is.Diff(o), func(field string) bool {
-		return field == "data_type" || field == "fill_value" || field == "attributes"
-	}) {
-		return nil, nil
+	same := is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill
+	for _, name := range []string{"units", "calendar", cf.FillAttribute, "missing_value"} {
+		x, _ := is.Attributes.Get(name)
+		y, _ := o.Attributes.Get(name)
+		same = same && sameAttribute(x, y)
 	}
-	if times, _ := cf.SameTimes(is, o); !times && is.Type.Equal(o.Type) && bytes.Equal(is.Fill, o.Fill) && is.NullFill == o.NullFill {
-		// What cannot be decoded is not converted either.
-		if !slices.ContainsFunc([]string{"units", "calendar", cf.FillAttribute, "missing_value"}, func(name string) bool {
-			return !sameAttribute(attribute(is, name), attribute(o, name))
-		}) {
-			return nil, nil
-		}
+	if same {
+		return nil, nil // also if they cannot be decoded
 	}
 	return cf.NewRecoder(o, is)
 }
@@ -230,11 +209,11 @@ func (b *appendBase) meaning() *zarr.Meta {
 	return withUnits(b.meta, b.parent.meta)
 }
 
-func (p *appendPiece) meaning(a *appendArray) *zarr.Meta {
-	if a.base.parent == nil || p.arrays[a.base.parent.path] == nil {
+func (a *appendArray) meaning() *zarr.Meta {
+	if a.base.parent == nil || a.piece.arrays[a.base.parent.path] == nil {
 		return a.meta
 	}
-	return withUnits(a.meta, p.arrays[a.base.parent.path].meta)
+	return withUnits(a.meta, a.piece.arrays[a.base.parent.path].meta)
 }
 
 func withUnits(m, parent *zarr.Meta) *zarr.Meta {
@@ -305,9 +284,8 @@ var systems = []string{"grid_mapping_name", "crs_wkt", "spatial_ref"}
 // system. Names of dimensions are compared as such.
 var describing = []string{"long_name", "comment", "history", convert.ArrayDimensions}
 
-// attributeNames are the telling attributes that one of two arrays has, of which ours and
-// theirs are the attributes.
-func attributeNames(a, b *zarr.Meta, ours, theirs map[string]json.RawMessage) (list []string) {
+// attributeNames are the telling attributes that one of two arrays has.
+func attributeNames(ours, theirs map[string]json.RawMessage) (list []string) {
 	has := func(name string) bool { return ours[name] != nil || theirs[name] != nil }
 	for _, name := range telling {
 		if has(name) {
@@ -317,33 +295,24 @@ func attributeNames(a, b *zarr.Meta, ours, theirs map[string]json.RawMessage) (l
 	if !slices.ContainsFunc(systems, has) {
 		return list
 	}
-	listed := map[string]bool{}
-	for _, name := range slices.Concat(list, describing) {
-		listed[name] = true
+	all := maps.Clone(ours)
+	maps.Copy(all, theirs)
+	for _, name := range slices.Concat(telling, describing) {
+		delete(all, name)
 	}
-	for _, m := range []*zarr.Meta{a, b} {
-		for name := range m.Attributes.All() {
-			if !listed[name] {
-				listed[name] = true
-				list = append(list, name)
-			}
-		}
-	}
-	return list
+	return append(list, slices.Sorted(maps.Keys(all))...)
 }
 
-// attribute is the JSON of an attribute, nil without it.
-func attribute(m *zarr.Meta, name string) json.RawMessage {
-	raw, _ := m.Attributes.Get(name)
-	return raw
-}
-
-// attributeText is the JSON of an attribute, "missing" without it.
-func attributeText(raw json.RawMessage) string {
+// jsonText is the JSON of an attribute or of a member of a document, "missing" without it.
+func jsonText(raw json.RawMessage) string {
 	if raw == nil {
 		return "missing"
 	}
-	return string(compactJSON(raw))
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil { // a bare NaN
+		return string(raw)
+	}
+	return out.String()
 }
 
 // sameAttribute compares the values of an attribute, nil if it is missing; 1 and
@@ -380,27 +349,21 @@ func metaText(m *zarr.Meta, field string) string {
 	case "data_type":
 		return m.Type.String()
 	case "dimension_names":
-		names := []string{}
-		for _, d := range m.DimensionNames {
-			if d == nil {
-				names = append(names, "null")
-			} else {
-				names = append(names, strconv.Quote(*d))
+		list := make([]string, len(m.DimensionNames))
+		for i, d := range m.DimensionNames {
+			if list[i] = "null"; d != nil {
+				list[i] = strconv.Quote(*d)
 			}
 		}
-		return "[" + strings.Join(names, " ") + "]"
+		return fmt.Sprint(list)
 	case "chunk_grid":
 		if shape := m.Grid.Regular(); shape != nil {
 			return fmt.Sprint(shape)
 		}
 		return "not regular"
 	}
-	docs, err := m.Print()
-	if err != nil {
-		return "of another kind"
-	}
-	members := []string{field}
-	doc := docs[names.V3]
+	docs, _ := m.Print() // none after an error
+	doc, members := docs[names.V3], []string{field}
 	if doc == nil {
 		doc = docs[names.V2Array]
 		if field == "codecs" {
@@ -413,35 +376,13 @@ func metaText(m *zarr.Meta, field string) string {
 	}
 	var out []string
 	for _, name := range members {
-		text := string(compactJSON(o.Values[name]))
+		text := jsonText(o.Values[name])
 		if len(members) > 1 {
 			text = name + " " + text
 		}
 		out = append(out, text)
 	}
 	return strings.Join(out, ", ")
-}
-
-func compactJSON(raw json.RawMessage) []byte {
-	var out bytes.Buffer
-	if json.Compact(&out, raw) != nil { // a bare NaN
-		return raw
-	}
-	return out.Bytes()
-}
-
-// metaSet holds equal metadata once: thousands of pieces mostly say the same.
-type metaSet map[[sha256.Size]byte]*zarr.Meta
-
-func (s metaSet) one(m *zarr.Meta) (*zarr.Meta, error) {
-	key, err := metaSum(m)
-	if err != nil {
-		return nil, err
-	}
-	if s[key] == nil {
-		s[key] = m
-	}
-	return s[key], nil
 }
 
 // metaSum is a hash of metadata as its documents would print it.

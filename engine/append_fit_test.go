@@ -285,7 +285,7 @@ func TestMisfitOfManyAttributes(t *testing.T) {
 	begun := time.Now()
 	different := 0
 	ours, theirs := maps.Collect(a.Attributes.All()), maps.Collect(b.Attributes.All())
-	for _, name := range attributeNames(a, b, ours, theirs) {
+	for _, name := range attributeNames(ours, theirs) {
 		if !sameAttribute(ours[name], theirs[name]) {
 			different++
 		}

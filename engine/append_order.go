@@ -75,11 +75,12 @@ func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string)
 	if o.labels != nil || n == 0 {
 		return o.read(ctx, a, 0, n, from)
 	}
-	first, err := a.read(ctx, along(1, 0, 0, 1), 1)
+	at := func(i int64) (elems, error) { return a.read(ctx, []zarr.Index{zarr.Slice(i, i+1, 1)}, 1) }
+	first, err := at(0)
 	if err != nil {
 		return err
 	}
-	last, err := a.read(ctx, along(1, 0, n-1, n), 1)
+	last, err := at(n - 1)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string)
 
 // read checks that the values lo to hi of an array follow the values of earlier calls.
 func (o *coordinateOrder) read(ctx context.Context, a *pieceArray, lo, hi int64, from string) error {
-	return a.parts(ctx, 0, lo, hi, 1, 0, func(_ []zarr.Index, _, _ int64, e elems) error { return o.values(e, from) })
+	return a.parts(ctx, lo, hi, func(_ []zarr.Index, _, _ int64, e elems) error { return o.values(e, from) })
 }
 
 // values checks that values follow the values of earlier calls, and notes the last value.
@@ -154,46 +155,37 @@ func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string
 
 // watch begins to check the order of coordinates. It reads the existing ones
 // before the array grows.
-func (j *joiner) watch(ctx context.Context, before nodes) error {
-	j.orders = map[*appendBase]*coordinateOrder{}
-	for _, path := range j.plan.paths {
-		b := j.plan.base[path]
-		o := newCoordinateOrder(j.plan.dim, b)
-		if o == nil {
+func (j *joiner) watch(ctx context.Context, there nodes) error {
+	for _, b := range j.plan.sorted {
+		b.order = newCoordinateOrder(j.plan.dim, b)
+		if b.order == nil || j.fresh {
 			continue
 		}
-		j.orders[b] = o
-		if j.fresh {
-			continue
-		}
-		a, err := before.Array(ctx, names.Join(j.o.To, path))
+		a, err := there.Array(ctx, names.Join(j.o.To, b.path))
 		if err == nil {
 			var from *pieceArray
 			if from, err = b.existing(a); err == nil {
-				err = o.begin(ctx, from, b.from)
+				err = b.order.begin(ctx, from, b.from)
 			}
 		}
 		if err != nil {
-			return orderFailed(path, err)
+			return orderFailed(b.path, err)
 		}
 	}
 	return nil
 }
 
 // ordered makes sure that the coordinates of a piece follow those before.
-func (p *piecePass) ordered(ctx context.Context, a *appendArray) error {
+func (p *openPiece) ordered(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err == nil {
-		err = p.j.orders[a.base].read(ctx, from, 0, a.length(), p.piece.label)
+		err = a.base.order.read(ctx, from, 0, a.length(), p.piece.label)
 	}
-	if err != nil {
-		return orderFailed(a.path, err)
-	}
-	return nil
+	return orderFailed(a.path, err)
 }
 
 func orderFailed(path string, err error) error {
-	if _, ok := err.(*OrderError); ok {
+	if _, ok := err.(*OrderError); ok || err == nil {
 		return err
 	}
 	return fmt.Errorf("/%s: whether its values are in order cannot be found out: %w", path, err)

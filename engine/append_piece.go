@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -26,34 +27,36 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// surveyPieces opens every node of all pieces.
+// surveyPieces opens every node of all pieces. l are the labels of a new dimension, or nil.
 func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *labels) ([]*appendPiece, error) {
 	all := make([]*appendPiece, len(pieces))
 	var left atomic.Int64
 	left.Store(maxKept)
 	var mu sync.Mutex
-	known := metaSet{}
+	known := map[[sha256.Size]byte]*zarr.Meta{} // thousands of pieces mostly have equal metadata
 	err := gather.Each(ctx, piecesAtOnce, len(pieces), func(ctx context.Context, i int) error {
 		kept := &keptRefs{left: &left}
-		var stack func([]*appendArray, *codecs.Registry) ([]*appendArray, error)
-		if l != nil {
-			stack = func(found []*appendArray, r *codecs.Registry) ([]*appendArray, error) {
-				return l.stack(o.Dim, found, l.elems[i], r)
-			}
-		}
 		a := &appendPiece{Piece: pieces[i], label: zurl.Redact(pieces[i].Name), arrays: map[string]*appendArray{}}
-		var err error
-		if a.found, err = surveyPiece(ctx, pieces[i], o.Link, kept, stack); err != nil {
-			return fmt.Errorf("append %s: %w", a.label, err)
+		found, registry, err := surveyPiece(ctx, pieces[i], o.Link, kept)
+		if err == nil && l != nil {
+			found, err = l.stack(o.Dim, found, l.elems[i], registry)
+		}
+		if err != nil {
+			return a.failed(err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for _, n := range a.found {
-			if n.meta, err = known.one(n.meta); err != nil {
-				return fmt.Errorf("append %s: /%s: %w", a.label, n.path, err)
+		for _, n := range found {
+			n.piece = a
+			if n.sum, err = metaSum(n.meta); err != nil {
+				return a.failed(fmt.Errorf("/%s: %w", n.path, err))
 			}
+			if known[n.sum] == nil {
+				known[n.sum] = n.meta
+			}
+			n.meta = known[n.sum]
 		}
-		if all[i] = a; o.Link && !kept.full {
+		if a.found, all[i] = found, a; o.Link && !kept.full {
 			a.kept = kept
 		}
 		return nil
@@ -62,11 +65,11 @@ func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *label
 }
 
 // surveyPiece opens every node of a piece. It keeps the references of a JSON set that is
-// linked, if they are not too many. then, if it is not nil, changes the nodes that were found.
-func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then func([]*appendArray, *codecs.Registry) ([]*appendArray, error)) (found []*appendArray, err error) {
+// linked, if they are not too many. It returns the codecs of the piece, too.
+func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found []*appendArray, registry *codecs.Registry, err error) {
 	src, err := p.Open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	from := selection{src: src, open: src.open}
@@ -76,24 +79,29 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs, then f
 		from, err = src.selection(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for n, err := range from.nodes(ctx) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
-			return nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
+			return nil, nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
 		found = append(found, &appendArray{path: names.Relative(n.Path(), from.at.Path), meta: n.Meta()})
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
+		return nil, nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)
 	}
-	if then == nil {
-		return found, nil
+	return found, from.open.Registry, nil
+}
+
+// failed adds the name of the piece to an error.
+func (p *appendPiece) failed(err error) error {
+	if err != nil {
+		err = fmt.Errorf("append %s: %w", p.label, err)
 	}
-	return then(found, from.open.Registry)
+	return err
 }
 
 // maxDocuments bounds the metadata of one reference set in memory.
@@ -342,15 +350,7 @@ func (r *renumberer) key(a *appendArray, name string) (key string, put, ok bool)
 // array of a piece.
 const maxRewrite = 16 << 20
 
-// tooMany says that the array is too large to be written anew, and so could not be
-// joined with others although its elements fit.
-func (a *appendArray) tooMany() string {
-	return fmt.Sprintf("%d bytes of coordinates (at most %d MiB are written anew when linking)", a.size(), maxRewrite>>20)
-}
-
-// size is the number of bytes of all elements, at most 2^63-1.
-func (a *appendArray) size() int64 { return metaSize(a.meta) }
-
+// metaSize is the number of bytes of all elements, at most 2^63-1.
 func metaSize(m *zarr.Meta) int64 {
 	size := uint64(max(m.Type.Size(), 1))
 	for _, n := range m.Shape {

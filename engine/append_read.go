@@ -1,13 +1,18 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -28,35 +33,40 @@ func (e elems) size() int64 {
 	return n
 }
 
-// pieceArray is an array with elements of the joined array.
+// pieceArray is an array that is read as a part of a joined array.
 type pieceArray struct {
 	*zarr.Array
-	meta   *zarr.Meta                   // has a first dimension of length 1 that Array has not, if that is new
-	as     *cf.Recoder                  // nil if the elements need no conversion
-	t      dtype.Type                   // of the joined array
-	uncut  bool                         // parts are not cut along their dimension
+	meta   *zarr.Meta // has a first dimension of length 1 that Array has not, if that is new
+	label  []byte     // the only element, if Array is nil
+	base   *appendBase
+	start  int64                        // in the joined array, elements along the dimension
+	as     *cf.Recoder                  // to elements of the joined array; nil if they are equal
 	misfit func(*cf.InexactError) error // makes the error of an element that has no exact value
+	uncut  bool                         // parts are not cut along their dimension
 }
-
-// plainArray is an array whose elements are not converted.
-func plainArray(a *zarr.Array) *pieceArray { return &pieceArray{Array: a, meta: a.Meta(), t: a.Type()} }
 
 // read reads n elements. index has a selection for each dimension.
 func (a *pieceArray) read(ctx context.Context, index []zarr.Index, n int64) (e elems, err error) {
-	sel := zarr.Sel(index[len(index)-len(a.Array.Shape()):]...)
-	if a.t.Variable() {
-		e.vars, err = a.ReadVar(ctx, sel)
-		return e, err
+	t := a.base.meta.Type
+	e.data = a.label
+	if a.label == nil {
+		sel := zarr.Sel(index[len(index)-len(a.Shape()):]...)
+		if t.Variable() {
+			e.vars, err = a.ReadVar(ctx, sel)
+			return e, err
+		}
+		size := int64(a.Type().Size())
+		if n > math.MaxInt/max(size, int64(t.Size())) {
+			return e, zarr.ErrTooLarge
+		}
+		e.data = make([]byte, n*size)
+		if err := a.ReadBytes(ctx, sel, e.data); err != nil {
+			return e, err
+		}
 	}
-	size := int64(a.Array.Type().Size())
-	if n > math.MaxInt/max(size, int64(a.t.Size())) {
-		return e, zarr.ErrTooLarge
+	if a.as != nil {
+		e.data, err = a.as.Append(make([]byte, 0, n*int64(t.Size())), e.data)
 	}
-	e.data = make([]byte, n*size)
-	if err := a.ReadBytes(ctx, sel, e.data); err != nil || a.as == nil {
-		return e, err
-	}
-	e.data, err = a.as.Append(make([]byte, 0, n*int64(a.t.Size())), e.data)
 	if inexact, ok := errors.AsType[*cf.InexactError](err); ok {
 		err = a.misfit(inexact)
 	}
@@ -70,19 +80,11 @@ var slabBytes int64 = 8 << 20
 // variableSize is the assumed size of an element of variable length.
 const variableSize = 256
 
-// along selects a part of one dimension.
-func along(rank, axis int, lo, hi int64) []zarr.Index {
-	index := make([]zarr.Index, rank)
-	index[axis] = zarr.Slice(lo, hi, 1)
-	return index
-}
-
-// parts reads the elements lo to hi of a dimension in parts of about slabBytes, which end
-// where chunks do if that is possible: chunks of the given length that begin at -start. Where
-// a part would still be very large, it has one chunk of each other dimension. fn gets the
-// selection of each part, whose slice along the dimension goes from first to end. fn must not
-// keep the selection.
-func (a *pieceArray) parts(ctx context.Context, axis int, lo, hi, chunk, start int64, fn func(index []zarr.Index, first, end int64, e elems) error) error {
+// parts reads the elements lo to hi of the dimension in parts of about slabBytes, which end
+// where chunks of the joined array do if that is possible. Where a part would still be very
+// large, it has one chunk of each other dimension. fn gets the selection of each part, whose
+// slice along the dimension goes from first to end. fn must not keep the selection.
+func (a *pieceArray) parts(ctx context.Context, lo, hi int64, fn func(index []zarr.Index, first, end int64, e elems) error) error {
 	shape := a.meta.Shape
 	if len(shape) == 0 {
 		e, err := a.read(ctx, nil, 1)
@@ -91,8 +93,9 @@ func (a *pieceArray) parts(ctx context.Context, axis int, lo, hi, chunk, start i
 		}
 		return err
 	}
-	elem := int64(max(a.t.Size(), 1))
-	if a.t.Variable() {
+	axis, chunk := max(a.base.axis, 0), a.base.chunk
+	elem := int64(max(a.base.meta.Type.Size(), 1))
+	if a.base.meta.Type.Variable() {
 		elem = variableSize
 	}
 	if lo == hi {
@@ -133,7 +136,7 @@ func (a *pieceArray) parts(ctx context.Context, axis int, lo, hi, chunk, start i
 		}
 		for first := lo; first < hi; {
 			end := min(hi, first+max(slabBytes/(elem*n), length))
-			if whole := end - (start+end)%chunk; end < hi && whole > first {
+			if whole := end - (a.start+end)%chunk; end < hi && whole > first {
 				end = whole
 			}
 			index[axis] = zarr.Slice(first, end, 1)
@@ -151,33 +154,17 @@ func (a *pieceArray) parts(ctx context.Context, axis int, lo, hi, chunk, start i
 	return box(0, max(step/length, 1))
 }
 
-// array opens an array of the piece for reading its elements as those of the joined one.
-func (p *openPiece) array(ctx context.Context, a *appendArray) (*pieceArray, error) {
-	from, err := p.stored(ctx, a)
-	return &pieceArray{Array: from, meta: a.meta, as: a.as, t: a.base.meta.Type, misfit: func(e *cf.InexactError) error {
-		return p.unlike(a, textOfType(a.base.meaning()), e.Reason)
-	}}, err
-}
-
-// unlike is the error of an array of a piece whose elements do not fit.
-func (p *openPiece) unlike(a *appendArray, want, got string) error {
-	return &MisfitError{Dim: p.plan.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{p.piece.label}, Got: []string{got}}
-}
-
 // contentsOf returns a digest of all elements of an array without the dimension. The chunks of
-// the joined array, whose metadata is as, give the order in which elements are read.
-func contentsOf(ctx context.Context, a *pieceArray, as *zarr.Meta) (sum [sha256.Size]byte, err error) {
+// the joined array give the order in which elements are read.
+func contentsOf(ctx context.Context, a *pieceArray) ([]byte, error) {
 	x := *a
-	x.meta = as
-	chunk, length := int64(1), int64(0)
-	if shape := as.Shape; len(shape) > 0 {
+	x.meta = a.base.meta
+	length := int64(0)
+	if shape := x.meta.Shape; len(shape) > 0 {
 		length = shape[0]
-		if c := as.Grid.Regular(); c != nil {
-			chunk = int64(max(c[0], 1))
-		}
 	}
 	h := sha256.New()
-	err = x.parts(ctx, 0, 0, length, chunk, 0, func(_ []zarr.Index, _, _ int64, e elems) error {
+	err := x.parts(ctx, 0, length, func(_ []zarr.Index, _, _ int64, e elems) error {
 		h.Write(e.data)
 		for i := range e.vars.Len() {
 			v := e.vars.At(i)
@@ -186,45 +173,115 @@ func contentsOf(ctx context.Context, a *pieceArray, as *zarr.Meta) (sum [sha256.
 		}
 		return nil
 	})
-	return [sha256.Size]byte(h.Sum(nil)), err
+	return h.Sum(nil), err
 }
 
-// joined returns the digest of the joined array that an array of a piece must be equal to.
-func (j *joiner) joined(ctx context.Context, a *appendArray) (sum [sha256.Size]byte, err error) {
-	if sum, ok := j.contents[a.base]; ok {
-		return sum, nil
-	}
-	var array *zarr.Array
-	if m := j.model; m != nil {
-		array, err = m.stored(ctx, m.piece.arrays[a.path])
-	} else {
-		array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
-	}
-	if err == nil {
-		sum, err = contentsOf(ctx, plainArray(array), a.base.meta)
-	}
-	if err == nil {
-		j.contents[a.base] = sum
-	}
-	return sum, err
+// openPiece is a piece whose elements are read.
+type openPiece struct {
+	plan  *AppendPlan
+	piece *appendPiece
+	src   *Source
+
+	// Of a linked piece.
+	set    *source.Set
+	prefix string    // of its keys in the set
+	held   *heldRefs // the references read of it
 }
 
-// equal checks that an array without the dimension has the elements of the
-// joined one.
-func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
-	var is, want [sha256.Size]byte
-	got, err := p.array(ctx, a)
-	if err == nil {
-		is, err = contentsOf(ctx, got, a.base.meta)
+// open opens the piece, and fetches the values that will be read if they are
+// known.
+func (p *openPiece) open(ctx context.Context) (err error) {
+	if p.src == nil {
+		if p.src, err = p.piece.Open(ctx); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		want, err = p.j.joined(ctx, a)
+	if !p.plan.link {
+		_, err = p.src.selection(ctx)
+		return err
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.plan.dim, err)
-	case is != want:
-		return p.unlike(a, "one set of elements", "another")
+	if p.set, p.prefix, err = p.src.env.ReferenceSet(ctx, p.src.at); err != nil {
+		return err
 	}
-	return nil
+	p.held = &heldRefs{set: p.set, refs: map[string]refs.Reference{}}
+	if p.piece.kept == nil {
+		return nil
+	}
+	return p.hold(ctx, p.piece.kept.entries)
+}
+
+// hold takes the references whose values are read, and fetches values.
+func (p *openPiece) hold(ctx context.Context, entries func(context.Context) iter.Seq2[refs.Entry, error]) error {
+	var last *appendArray
+	for e, err := range entries(ctx) {
+		if err != nil {
+			return err
+		}
+		key, ok := strings.CutPrefix(e.Key, p.prefix)
+		if !ok || names.IsDocument(key) {
+			continue
+		}
+		a, _ := p.piece.array(last, key)
+		if last = cmp.Or(a, last); a == nil || !a.reads {
+			continue
+		}
+		if err := p.held.hold(key, e.Reference); err != nil {
+			return err
+		}
+	}
+	return p.held.fetch(ctx)
+}
+
+// array opens an array of the piece for reading its elements as those of the joined one.
+func (p *openPiece) array(ctx context.Context, a *appendArray) (from *pieceArray, err error) {
+	from = &pieceArray{meta: a.meta, label: a.label, base: a.base, start: a.start, as: a.as, misfit: func(e *cf.InexactError) error {
+		return p.plan.unlike(a, textOfType(a.base.meaning()), e.Reason)
+	}}
+	if a.label == nil {
+		from.Array, err = p.stored(ctx, a)
+	}
+	return from, err
+}
+
+// stored opens an array of the piece as it is there.
+func (p *openPiece) stored(ctx context.Context, a *appendArray) (*zarr.Array, error) {
+	o := *p.src.open
+	o.Version = a.meta.Version
+	if p.held == nil {
+		at, err := p.src.dataset(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return zarr.OpenArray(ctx, at.View, names.Join(at.Path, a.path), &o)
+	}
+	docs, err := cmp.Or(a.own, a.meta).Print()
+	if err != nil {
+		return nil, err
+	}
+	for name, b := range docs {
+		p.held.refs[names.Dir(a.path)+name] = refs.Reference{Data: b}
+	}
+	return zarr.OpenArray(ctx, p.held, a.path, &o)
+}
+
+// tryAll converts all elements of an array.
+func (p *openPiece) tryAll(ctx context.Context, a *appendArray) error {
+	from, err := p.array(ctx, a)
+	if err != nil || from.as == nil {
+		return err
+	}
+	return from.parts(ctx, 0, a.length(), func([]zarr.Index, int64, int64, elems) error { return nil })
+}
+
+// unlike is the error of an array of a piece whose elements do not fit.
+func (p *AppendPlan) unlike(a *appendArray, want, got string) error {
+	return &MisfitError{Dim: p.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{a.piece.label}, Got: []string{got}}
+}
+
+// textOfType says what elements are, in words.
+func textOfType(m *zarr.Meta) string {
+	if units, ok := textAttribute(m, "units"); ok {
+		return fmt.Sprintf("%v %q", m.Type, units)
+	}
+	return m.Type.String()
 }

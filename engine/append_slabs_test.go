@@ -173,11 +173,11 @@ func TestAppendArraySize(t *testing.T) {
 		s.array("a", "<i2", []int{}, []int{}, dims[:len(c.shape)], nil)
 		chunks := []int{1, 1, 1}
 		s.doc("a")["shape"], s.doc("a")["chunks"] = c.shape, chunks[:len(c.shape)]
-		found, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{full: true}, nil)
+		found, _, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{full: true})
 		if err != nil || len(found) != 2 {
 			t.Fatal(found, err)
 		}
-		if got := (&appendArray{meta: found[1].meta}).size(); got != c.want {
+		if got := metaSize(found[1].meta); got != c.want {
 			t.Errorf("%v: %d bytes, want %d", c.shape, got, c.want)
 		}
 	}

@@ -202,22 +202,3 @@ func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
 	c.DimensionNames = append([]*string{&dim}, m.DimensionNames...)
 	return c, c.Validate()
 }
-
-// labelArray returns an array in memory that holds one label.
-func labelArray(ctx context.Context, a *appendArray, o zarr.OpenOptions) (*zarr.Array, error) {
-	docs, err := a.meta.Print()
-	if err != nil {
-		return nil, err
-	}
-	view := kv.NewMem()
-	for name, b := range docs {
-		if err := view.Set(ctx, name, b); err != nil {
-			return nil, err
-		}
-	}
-	array, err := zarr.OpenArray(ctx, view, "", &o)
-	if err == nil {
-		err = array.WriteBytes(ctx, zarr.Sel(), a.label)
-	}
-	return array, err
-}

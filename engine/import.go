@@ -113,12 +113,13 @@ func (db *DB) Import(ctx context.Context, src *Source, o ImportOptions) (*Import
 	if err := im.check(); err != nil {
 		return nil, fmt.Errorf("import to /%s: %w", o.To, err)
 	}
+	label := importLabel(src, o.To)
 	if o.Progress != nil {
 		if im.meter.Total, err = transfer.Count(im.keys(ctx)); err != nil {
 			return nil, err
 		}
 	}
-	s, err := db.beginImport(ctx, src, o, func(s *Session) error { return im.prepare(ctx, s) })
+	s, err := db.beginImport(ctx, label, o, func(l string) bool { return l == label }, im.prepare)
 	if err != nil {
 		return nil, err
 	}
@@ -264,40 +265,43 @@ func (im *importer) check() error {
 	return checkNewPath(im.version, im.o.To)
 }
 
-// beginImport begins or resumes the session of an import, and prepares one that is not
-// resumed.
-func (db *DB) beginImport(ctx context.Context, src *Source, o ImportOptions, prepare func(*Session) error) (*Session, error) {
-	if o.Session != nil {
-		s, err := db.Resume(ctx, *o.Session)
-		if err != nil {
+// importLabel is the label of the session of an import.
+func importLabel(src *Source, to string) string {
+	return fmt.Sprintf("import %s to /%s", src.name(), to)
+}
+
+// beginImport begins the session of an import and calls prepare. If o.Resume is set and an
+// import left a session whose label is one of ours, beginImport takes up that session, and
+// prepare gets its label.
+func (db *DB) beginImport(ctx context.Context, label string, o ImportOptions, ours func(label string) bool, prepare func(ctx context.Context, s *Session, left string) error) (*Session, error) {
+	branch, stored, left := cmp.Or(o.Branch, txn.MainBranch), o.Session, ""
+	if o.Resume && stored == nil {
+		switch info, err := db.left(ctx, branch, ours); {
+		case err != nil:
 			return nil, err
-		}
-		if o.Branch != "" && o.Branch != s.Branch() {
-			return nil, errors.Join(fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), o.Branch), s.Close())
-		}
-		if err := prepare(s); err != nil {
-			return nil, o.abandon(s, err)
-		}
-		return s, nil
-	}
-	branch := cmp.Or(o.Branch, txn.MainBranch)
-	label := fmt.Sprintf("import %s to /%s", src.name(), o.To)
-	if o.Resume && !o.Link {
-		left, err := db.left(ctx, branch, func(l string) bool { return l == label })
-		if err != nil {
-			return nil, err
-		}
-		if left != nil {
-			return db.Resume(ctx, left.ID)
+		case info != nil:
+			stored, left = &info.ID, info.Label
 		}
 	}
-	s, err := db.Begin(ctx, branch)
+	var s *Session
+	var err error
+	end := (*Session).Close // a stored session stays as it was last saved
+	if stored != nil {
+		s, err = db.Resume(ctx, *stored)
+	} else if s, err = db.Begin(ctx, branch); err == nil {
+		s.SetLabel(label)
+		end = (*Session).Abort
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.SetLabel(label)
-	if err := prepare(s); err != nil {
-		return nil, errors.Join(err, s.Abort())
+	if o.Branch != "" && o.Branch != s.Branch() {
+		err = fmt.Errorf("import: session %v is on branch %s, not %s", s.ID(), s.Branch(), o.Branch)
+	} else {
+		err = prepare(ctx, s, left)
+	}
+	if err != nil {
+		return nil, errors.Join(err, end(s))
 	}
 	return s, nil
 }
@@ -331,8 +335,12 @@ func (o *ImportOptions) abandon(s *Session, err error) error {
 	return errors.Join(err, s.Abort())
 }
 
-// prepare makes sure that nothing is at the destination, and groups are above.
-func (im *importer) prepare(ctx context.Context, s *Session) error {
+// prepare makes sure that nothing is at the destination, and groups are above. It is done
+// already in a session that was left.
+func (im *importer) prepare(ctx context.Context, s *Session, left string) error {
+	if left != "" {
+		return nil
+	}
 	err := vacant(ctx, s, im.o.To)
 	if errors.Is(err, zarr.ErrExists) && im.o.Overwrite {
 		err = nil // copy compares

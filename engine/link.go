@@ -82,7 +82,8 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 		return nil, err
 	}
 	l := newLinker(db, src, o, set, prefix)
-	s, err := db.beginImport(ctx, src, o, func(s *Session) error {
+	o.Resume = false // it starts over
+	s, err := db.beginImport(ctx, importLabel(src, o.To), o, nil, func(ctx context.Context, s *Session, _ string) error {
 		if o.Overwrite {
 			return nil // what is there is replaced when the rest is complete
 		}
