@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/engine/internal/compare"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
@@ -103,13 +104,12 @@ func (o *coordinateOrder) values(e elems, from string) error {
 			return err
 		}
 	}
-	size := o.base.meta.Type.Size()
-	for data := e.data; len(data) > 0; data = data[size:] {
-		take := o.number
-		if o.labels != nil {
-			take = o.label
-		}
-		if err := take(data[:size], from); err != nil {
+	take := o.number
+	if o.labels != nil {
+		take = o.label
+	}
+	for elem := range slices.Chunk(e.data, max(o.base.meta.Type.Size(), 1)) {
+		if err := take(elem, from); err != nil {
 			return err
 		}
 	}
@@ -153,26 +153,22 @@ func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string
 	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
 }
 
-// watch begins to check the order of coordinates. It reads the existing ones
-// before the array grows.
-func (j *joiner) watch(ctx context.Context, there nodes) error {
-	for _, b := range j.plan.sorted {
-		b.order = newCoordinateOrder(j.plan.dim, b)
-		if b.order == nil || j.fresh {
-			continue
-		}
-		a, err := there.Array(ctx, names.Join(j.o.To, b.path))
-		if err == nil {
-			var from *pieceArray
-			if from, err = b.existing(a); err == nil {
-				err = b.order.begin(ctx, from, b.from)
-			}
-		}
-		if err != nil {
-			return orderFailed(b.path, err)
-		}
+// watch begins to check the order of coordinates, if the array has some. It reads the
+// existing ones before the array grows.
+func (j *joiner) watch(ctx context.Context, there nodes, b *appendBase) error {
+	b.order = newCoordinateOrder(j.plan.dim, b)
+	if b.order == nil || j.fresh {
+		return nil
 	}
-	return nil
+	var from *pieceArray
+	a, err := there.Array(ctx, names.Join(j.o.To, b.path))
+	if err == nil {
+		from, err = b.existing(a)
+	}
+	if err == nil {
+		err = b.order.begin(ctx, from, b.from)
+	}
+	return orderFailed(b.path, err)
 }
 
 // ordered makes sure that the coordinates of a piece follow those before.

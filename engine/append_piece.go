@@ -158,40 +158,35 @@ func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, err
 	if err != nil {
 		return nil, err
 	}
-	docs, size := kv.NewMem(), int64(0)
-	take := func(e *refs.Entry) error {
-		key, ok := strings.CutPrefix(e.Key, prefix)
-		if !ok || !names.IsDocument(key) {
-			return nil
-		}
-		b, err := set.Document(ctx, &e.Reference)
-		if err != nil {
-			return keyFailed(e.Key, err)
-		}
-		if size += int64(len(b)); size > maxDocuments {
-			return fmt.Errorf("%w: more than %d MiB of metadata", zarr.ErrTooLarge, maxDocuments>>20)
-		}
-		return docs.Set(ctx, strings.Clone(key), b)
-	}
 	p, err := set.Parquet(ctx)
 	if err != nil {
 		return nil, err
 	}
+	entries := set.Entries(ctx)
 	if p != nil {
 		keep.drop()
-		for e := range p.Documents() {
-			if err := take(&e); err != nil {
-				return nil, err
-			}
+		entries = func(yield func(refs.Entry, error) bool) {
+			p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
 		}
-		return docs, nil
 	}
-	for e, err := range set.Entries(ctx) {
-		if err == nil {
-			keep.keep(&e)
-			err = take(&e)
-		}
+	docs, size := kv.NewMem(), int64(0)
+	for e, err := range entries {
 		if err != nil {
+			return nil, err
+		}
+		keep.keep(&e)
+		key, ok := strings.CutPrefix(e.Key, prefix)
+		if !ok || !names.IsDocument(key) {
+			continue
+		}
+		b, err := set.Document(ctx, &e.Reference)
+		if err != nil {
+			return nil, keyFailed(e.Key, err)
+		}
+		if size += int64(len(b)); size > maxDocuments {
+			return nil, fmt.Errorf("%w: more than %d MiB of metadata", zarr.ErrTooLarge, maxDocuments>>20)
+		}
+		if err := docs.Set(ctx, strings.Clone(key), b); err != nil {
 			return nil, err
 		}
 	}
@@ -316,17 +311,16 @@ type renumberer struct {
 const maxChunkKey = 2 + 20*zarr.MaxRank
 
 // key gives the name of a chunk in a piece the number that it has in the joined
-// array. put is false for a chunk whose elements are encoded again, ok for what is no chunk
-// of the array.
-func (r *renumberer) key(a *appendArray, name string) (key string, put, ok bool) {
+// array. put is false for a chunk whose elements are encoded again, and for a chunk outside of
+// the array. chunk is false for the name of anything else.
+func (r *renumberer) key(a *appendArray, name string) (key string, put, chunk bool) {
 	m := cmp.Or(a.own, a.meta)
-	r.coords, ok = m.Keys.AppendCoords(r.coords[:0], name)
-	if !ok {
+	if r.coords, chunk = m.Keys.AppendCoords(r.coords[:0], name); !chunk {
 		return "", false, false
 	}
 	for d, n := range m.Shape {
 		if r.coords[d] >= m.Grid.Count(d, n) {
-			return "", false, false
+			return "", false, true
 		}
 	}
 	if a.own != nil {

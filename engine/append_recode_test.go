@@ -364,3 +364,31 @@ func TestAppendConsolidated(t *testing.T) {
 		}
 	}
 }
+
+// The elements of an existing array that gets another type all wait until the array has that
+// type, also if they are more than may wait otherwise.
+func TestAppendReplacesMuch(t *testing.T) {
+	defer func(was int64) { maxWaiting = was }(maxWaiting)
+	maxWaiting = 1
+	set := func(dtype, time, v string) smallSet {
+		s := smallSet{".zgroup": map[string]any{"zarr_format": 2}}
+		s.array("time", dtype, []int{2}, []int{2}, []string{"time"}, map[string]string{"0": time})
+		s.array("v", dtype, []int{2}, []int{1}, []string{"time"}, map[string]string{"0": v[:8], "1": v[8:]})
+		s.doc("time")["fill_value"], s.doc("v")["fill_value"] = nil, nil
+		return s
+	}
+	whole := set("<i8", packed[int64](t, 1, 2), packed[int64](t, 5, 6))
+	parts := set("<f8", packed(t, 2.5, 3), packed(t, 6.5, 7))
+	for _, slab := range []int64{8, slabBytes} {
+		small(t, slab)
+		joins(t, []smallSet{whole, parts}, true, func(mode string, db *DB, err error) {
+			must.Do(t, err)
+			s := at(t, db, "")
+			for path, want := range map[string]string{"time": packed(t, 1, 2, 2.5, 3), "v": packed(t, 5, 6, 6.5, 7)} {
+				if got := textOf(t, array(t, s, path)); got != want {
+					t.Errorf("%s, %d bytes at a time: /%s holds %q, want %q", mode, slab, path, got, want)
+				}
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -56,8 +55,8 @@ type pendingValues struct {
 	elems
 }
 
-// maxWaiting bounds the pending elements in memory.
-const maxWaiting = 64 << 20
+// maxWaiting bounds the pending elements in memory. Tests make it small.
+var maxWaiting int64 = 64 << 20
 
 // Append joins the pieces of a plan along its dimension, as one commit: to the
 // arrays at o.To, or to each other if o.To is empty or o.Overwrite is set.
@@ -132,12 +131,12 @@ func (j *joiner) fit(ctx context.Context, there nodes) error {
 	if err := j.plan.Fits(ctx); err != nil {
 		return err
 	}
-	if !j.o.AnyOrder {
-		if err := j.watch(ctx, there); err != nil {
-			return err
-		}
-	}
 	for _, b := range j.plan.sorted {
+		if !j.o.AnyOrder {
+			if err := j.watch(ctx, there, b); err != nil {
+				return err
+			}
+		}
 		for _, a := range j.plan.arraysOf(b) {
 			a.reads = a.rewrite || b.axis < 0 || b.order != nil
 		}
@@ -288,8 +287,12 @@ func (j *joiner) grow(ctx context.Context) error {
 }
 
 // replace gives an existing array another type or grid. Of another grid, the elements from
-// kept on are encoded again, of another type all: they are not many, see widen.
+// kept on are encoded again, of another type all: they are not many, see widen. They all wait
+// until the array has its type.
 func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	if err := j.flush(ctx); err != nil { // those of other arrays
+		return err
+	}
 	if err := j.s.copies.Above(ctx, a.Path()); err != nil {
 		return err
 	}
@@ -467,11 +470,11 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 	if a.base.axis < 0 {
 		return key, a, p.keep
 	}
-	if to, put, ok := p.names.key(a, name); ok {
-		return to, a, put
+	to, put, chunk := p.names.key(a, name)
+	if !chunk {
+		return key, a, p.keep
 	}
-	_, chunk := cmp.Or(a.own, a.meta).Keys.Parse(name)
-	return key, a, p.keep && !chunk // a chunk outside of the array is ignored
+	return to, a, put
 }
 
 // link is the pass over a reference set.
@@ -501,11 +504,7 @@ func (p *piecePass) link(ctx context.Context) (err error) {
 		return err
 	}
 	p.j.follow = l.grants().With(p.j.follow)
-	for _, prefix := range l.forbidden() {
-		if !slices.Contains(p.j.forbidden, prefix) {
-			p.j.forbidden = append(p.j.forbidden, prefix)
-		}
-	}
+	p.j.forbidden = append(p.j.forbidden, l.forbidden()...)
 	if kept != nil {
 		return nil
 	}
@@ -546,6 +545,11 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 		return err
 	}
 	return p.j.await(ctx, from, a.kept, a.length(), func(e elems) error {
+		if p.j.waiting > maxWaiting {
+			if err := p.j.flush(ctx); err != nil {
+				return err
+			}
+		}
 		if a.base.order == nil || !p.plan.link {
 			return nil
 		}
@@ -553,12 +557,12 @@ func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
 	})
 }
 
-// await reads the elements lo to hi of an array, to be written to the joined one. look, if it
-// is not nil, gets each part before.
-func (j *joiner) await(ctx context.Context, from *pieceArray, lo, hi int64, look func(elems) error) error {
+// await reads the elements lo to hi of an array, to be written to the joined one. before, if
+// it is not nil, gets each part before it waits.
+func (j *joiner) await(ctx context.Context, from *pieceArray, lo, hi int64, before func(elems) error) error {
 	return from.parts(ctx, lo, hi, func(index []zarr.Index, first, end int64, e elems) error {
-		if look != nil {
-			if err := look(e); err != nil {
+		if before != nil {
+			if err := before(e); err != nil {
 				return err
 			}
 		}
@@ -566,9 +570,7 @@ func (j *joiner) await(ctx context.Context, from *pieceArray, lo, hi int64, look
 		index[from.base.axis] = zarr.Slice(from.start+first, from.start+end, 1)
 		j.pending = append(j.pending, pendingValues{from.base, index, e})
 		j.waiting += e.size() + 64
-		if j.encoded += e.size(); j.waiting > maxWaiting {
-			return j.flush(ctx)
-		}
+		j.encoded += e.size()
 		return nil
 	})
 }
@@ -656,8 +658,8 @@ func (j *joiner) takeUp(ctx context.Context) (err error) {
 		if err == nil {
 			err = b.order.read(ctx, &pieceArray{Array: a, meta: a.Meta(), base: b}, b.had, last.start+last.length(), last.piece.label)
 		}
-		if err != nil {
-			return orderFailed(b.path, err)
+		if err := orderFailed(b.path, err); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
@@ -45,63 +46,56 @@ var dated = regexp.MustCompile(`^\d{4}-\d{2}`)
 
 // newLabels finds the type that all labels have: whole numbers, numbers, dates or texts.
 func newLabels(texts []string) (*labels, error) {
-	number := func(text string) ([]byte, error) {
-		n, err := strconv.ParseInt(text, 10, 64)
-		return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
-	}
-	count := func(units string) func(string) ([]byte, error) {
-		return func(text string) ([]byte, error) {
-			if !dated.MatchString(text) {
-				return nil, errors.ErrUnsupported // such as 12Z or 1-2
-			}
-			n, err := cf.CountOf(units, text)
-			return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
-		}
-	}
 	width := 1
 	for _, text := range texts {
-		width = max(width, len([]rune(text)))
+		width = max(width, utf8.RuneCountInString(text))
 	}
 	utf32, err := dtype.NewFixedUTF32(width)
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []struct {
-		t       dtype.Type
-		units   string
-		element func(string) ([]byte, error)
-	}{
-		{dtype.NewInt(64), "", number},
-		{dtype.NewFloat(64), "", func(text string) ([]byte, error) {
-			if n, _ := strconv.ParseInt(text, 10, 64); n > 1<<53 || n < -1<<53 {
-				return nil, errors.ErrUnsupported // a float may not have all digits
-			}
-			f, err := strconv.ParseFloat(text, 64)
-			return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err
-		}},
-		{dtype.NewInt(64), dayUnits, count(dayUnits)},
-		{dtype.NewInt(64), secondUnits, count(secondUnits)},
-		{utf32, "", func(text string) ([]byte, error) {
-			var b []byte
-			for _, r := range text {
-				b = binary.LittleEndian.AppendUint32(b, uint32(r))
-			}
-			return append(b, make([]byte, utf32.Size()-len(b))...), nil
-		}},
-	} {
-		l := &labels{t: kind.t, units: kind.units}
+	for _, l := range []labels{{t: dtype.NewInt(64)}, {t: dtype.NewFloat(64)}, {t: dtype.NewInt(64), units: dayUnits}, {t: dtype.NewInt(64), units: secondUnits}, {t: utf32}} {
 		for _, text := range texts {
-			elem, err := kind.element(text)
-			if err != nil {
+			var elem []byte
+			if elem, err = l.element(text); err != nil {
 				break
 			}
 			l.elems = append(l.elems, elem)
 		}
-		if len(l.elems) == len(texts) {
-			return l, nil
+		if err == nil {
+			return &l, nil
 		}
 	}
-	return nil, errors.ErrUnsupported // texts always have a form
+	return nil, err // not for texts
+}
+
+// element is a label as an element of the type, or an error.
+func (l *labels) element(text string) ([]byte, error) {
+	var bits uint64
+	var err error
+	whole, notWhole := strconv.ParseInt(text, 10, 64)
+	switch {
+	case l.units != "":
+		if !dated.MatchString(text) {
+			return nil, errors.ErrUnsupported // such as 12Z or 1-2
+		}
+		var n int64
+		n, err = cf.CountOf(l.units, text)
+		bits = uint64(n)
+	case l.t.Kind() == dtype.Int:
+		bits, err = uint64(whole), notWhole
+	case l.t.Kind() == dtype.Float:
+		if whole > 1<<53 || whole < -1<<53 {
+			return nil, errors.ErrUnsupported // a float may not have all digits
+		}
+		var f float64
+		f, err = strconv.ParseFloat(text, 64)
+		bits = math.Float64bits(f)
+	default:
+		raw, _ := json.Marshal(text)
+		return l.t.ParseJSON(nil, raw)
+	}
+	return binary.LittleEndian.AppendUint64(nil, bits), err
 }
 
 // labelChunk is the chunk length, in elements, of the coordinate that holds the labels.
@@ -150,7 +144,7 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 			}
 		}
 	}
-	labelled := map[string]bool{}
+	labelled, version := map[string]bool{}, zarr.V3
 	for _, n := range found {
 		if !n.meta.Array || stays[n.path] {
 			continue
@@ -159,19 +153,13 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 		if err != nil {
 			return nil, fmt.Errorf("/%s: %w", n.path, err)
 		}
-		n.meta, n.own = m, n.meta
+		n.meta, n.own, version = m, n.meta, m.Version
 		labelled[names.Parent(n.path)] = true
 	}
 	for group := range labelled {
 		at := names.Join(group, dim)
 		if slices.ContainsFunc(found, func(n *appendArray) bool { return n.path == at }) {
 			return nil, fmt.Errorf("%w: there is a node /%s already; the new dimension needs another name", ErrMisfit, at)
-		}
-		version := zarr.V3
-		for _, n := range found {
-			if n.own != nil {
-				version = n.meta.Version
-			}
 		}
 		m, err := l.meta(dim, version, r)
 		if err != nil {
@@ -185,11 +173,8 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 // stacked returns the metadata of an array with a new first dimension of length 1.
 func stacked(m *zarr.Meta, dim string, r *codecs.Registry) (*zarr.Meta, error) {
 	chunks := m.Grid.Regular()
-	if chunks == nil || len(m.DimensionNames) != len(m.Shape) {
-		return nil, fmt.Errorf("%w: a new dimension needs names of dimensions and a regular chunk grid", ErrMisfit)
-	}
-	if slices.Contains(m.DimensionNames, nil) {
-		return nil, fmt.Errorf("%w: a dimension has no name", ErrMisfit)
+	if chunks == nil || len(m.DimensionNames) != len(m.Shape) || slices.Contains(m.DimensionNames, nil) {
+		return nil, fmt.Errorf("%w: a new dimension needs names of all dimensions and a regular chunk grid", ErrMisfit)
 	}
 	c := m.Clone()
 	var err error
