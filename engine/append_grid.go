@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -219,4 +221,136 @@ func (p *openPiece) widen(ctx context.Context, list []*appendArray) (err error) 
 		}
 	}
 	return nil // the comparison of all pieces names counts that have no exact form
+}
+
+// documents writes the metadata of new arrays with their final shapes, and that
+// of the groups around them.
+func (j *joiner) documents(ctx context.Context) (err error) {
+	if j.o.Link {
+		if j.bulk, err = j.s.Bulk(ctx, j.o.To, false); err != nil {
+			return err
+		}
+	}
+	for _, n := range j.plan.groups {
+		if err := j.document(ctx, n.path, n.meta); err != nil {
+			return err
+		}
+	}
+	for _, b := range j.plan.sorted {
+		if err := j.document(ctx, b.path, b.joined()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined is the metadata of the joined array.
+func (b *appendBase) joined() *zarr.Meta {
+	if b.axis < 0 {
+		return b.meta
+	}
+	m := b.meta.Clone()
+	m.Shape[b.axis] = b.total
+	if b.grid != nil {
+		m.Grid = b.grid
+	}
+	return m
+}
+
+// document writes the metadata of a node.
+func (j *joiner) document(ctx context.Context, path string, m *zarr.Meta) error {
+	docs, err := m.Print()
+	if err != nil {
+		return fmt.Errorf("append to /%s: %w", names.Join(j.o.To, path), err)
+	}
+	for name, b := range docs {
+		key := names.Dir(path) + name
+		if j.bulk != nil {
+			err = j.bulk.Set(ctx, key, b)
+		} else {
+			err = j.s.Set(ctx, names.Dir(j.o.To)+key, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grow gives the arrays that are there their final shapes.
+func (j *joiner) grow(ctx context.Context) error {
+	for _, b := range j.plan.sorted {
+		// The compared metadata must not change before the commit.
+		if err := j.s.Guard(ctx, names.Join(j.o.To, b.path)); err != nil {
+			return err
+		}
+		if b.axis < 0 {
+			continue
+		}
+		// Stores may have kept chunks from a time when the array was longer, and they would
+		// become visible when the array grows.
+		if err := j.deleteChunks(ctx, b, b.stored.Grid.Count(b.axis, b.had)); err != nil {
+			return err
+		}
+		a, err := j.s.Array(ctx, names.Join(j.o.To, b.path))
+		if err != nil {
+			return err
+		}
+		if b.grid != nil || !b.meta.Type.Equal(b.stored.Type) {
+			if err := j.replace(ctx, b, a); err != nil {
+				return fmt.Errorf("append to /%s: %w", a.Path(), err)
+			}
+			continue
+		}
+		shape := a.Shape()
+		shape[b.axis] = b.total
+		if err := a.Resize(ctx, shape, zarr.ResizeOptions{KeepChunks: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace gives an existing array another type or grid. Of another grid, the elements from
+// kept on are encoded again, of another type all: they are not many, see widen. They all wait
+// until the array has its type.
+func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
+	if err := j.flush(ctx); err != nil { // those of other arrays
+		return err
+	}
+	if err := j.s.copies.Above(ctx, a.Path()); err != nil {
+		return err
+	}
+	from, err := b.existing(a)
+	if err != nil {
+		return err
+	}
+	if b.meta.Type.Equal(b.stored.Type) {
+		if err := j.document(ctx, b.path, b.joined()); err != nil {
+			return err
+		}
+		from.uncut = true // the chunk that is stored has another length and must not be read
+		return j.await(ctx, from, b.kept, b.had, nil)
+	}
+	if err := j.await(ctx, from, 0, b.had, nil); err != nil {
+		return err
+	}
+	if err := j.deleteChunks(ctx, b, 0); err != nil {
+		return err
+	}
+	return j.document(ctx, b.path, b.joined())
+}
+
+// existing is the existing array with elements of the joined one.
+func (b *appendBase) existing(a *zarr.Array) (*pieceArray, error) {
+	stored := appendBase{meta: b.stored, parent: b.parent}
+	as, err := recoder(b.meaning(), stored.meaning())
+	return &pieceArray{Array: a, meta: b.stored, base: b, as: as, misfit: func(e *cf.InexactError) error { return e }}, err
+}
+
+// deleteChunks deletes the chunks of the existing array from one on, along the dimension.
+func (j *joiner) deleteChunks(ctx context.Context, b *appendBase, from int64) error {
+	k := b.stored.Keys
+	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
+	return j.s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, from)
 }

@@ -171,15 +171,6 @@ func (j *joiner) watch(ctx context.Context, there nodes, b *appendBase) error {
 	return orderFailed(b.path, err)
 }
 
-// ordered makes sure that the coordinates of a piece follow those before.
-func (p *openPiece) ordered(ctx context.Context, a *appendArray) error {
-	from, err := p.array(ctx, a)
-	if err == nil {
-		err = a.base.order.read(ctx, from, 0, a.length(), p.piece.label)
-	}
-	return orderFailed(a.path, err)
-}
-
 func orderFailed(path string, err error) error {
 	if _, ok := err.(*OrderError); ok || err == nil {
 		return err

@@ -56,7 +56,7 @@ func surveyPieces(ctx context.Context, pieces []Piece, o AppendOptions, l *label
 			}
 			n.meta = known[n.sum]
 		}
-		if a.found, all[i] = found, a; o.Link && !kept.full {
+		if a.found, all[i] = found, a; o.Link && kept.left != nil {
 			a.kept = kept
 		}
 		return nil
@@ -112,8 +112,7 @@ const maxDocuments = 128 << 20
 type keptRefs struct {
 	list []refs.Entry
 	size int64         // of list
-	left *atomic.Int64 // bytes that those of all pieces may still take
-	full bool          // there were more
+	left *atomic.Int64 // bytes that those of all pieces may still take; nil if there were more
 }
 
 // maxKept bounds the references that all pieces of a plan keep: about a quarter
@@ -122,7 +121,7 @@ var maxKept int64 = 32 << 20
 
 // keep takes an entry, whose URL mostly is that of others too.
 func (k *keptRefs) keep(e *refs.Entry) {
-	if k.full {
+	if k.left == nil {
 		return
 	}
 	n := int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e))
@@ -137,7 +136,7 @@ func (k *keptRefs) keep(e *refs.Entry) {
 // drop gives up what was kept.
 func (k *keptRefs) drop() {
 	k.left.Add(k.size)
-	k.list, k.size, k.full = nil, 0, true
+	*k = keptRefs{}
 }
 
 // entries yields what was kept.

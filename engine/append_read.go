@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -186,6 +187,11 @@ type openPiece struct {
 	set    *source.Set
 	prefix string    // of its keys in the set
 	held   *heldRefs // the references read of it
+
+	// Of a piece that is written.
+	keep  bool         // it is the first of new arrays: all keys of it are kept
+	last  *appendArray // that a key belonged to
+	names renumberer
 }
 
 // open opens the piece, and fetches the values that will be read if they are
@@ -273,6 +279,15 @@ func (p *openPiece) tryAll(ctx context.Context, a *appendArray) error {
 	return from.parts(ctx, 0, a.length(), func([]zarr.Index, int64, int64, elems) error { return nil })
 }
 
+// follows makes sure that the coordinates of the piece follow those before.
+func (p *openPiece) follows(ctx context.Context, a *appendArray) error {
+	from, err := p.array(ctx, a)
+	if err != nil {
+		return err
+	}
+	return a.base.order.read(ctx, from, 0, a.length(), p.piece.label)
+}
+
 // unlike is the error of an array of a piece whose elements do not fit.
 func (p *AppendPlan) unlike(a *appendArray, want, got string) error {
 	return &MisfitError{Dim: p.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{a.piece.label}, Got: []string{got}}
@@ -284,4 +299,38 @@ func textOfType(m *zarr.Meta) string {
 		return fmt.Sprintf("%v %q", m.Type, units)
 	}
 	return m.Type.String()
+}
+
+// equal checks that an array without the dimension has the elements of the
+// joined one.
+func (j *joiner) equal(ctx context.Context, p *openPiece, a *appendArray) error {
+	var is []byte
+	got, err := p.array(ctx, a)
+	if err == nil {
+		is, err = contentsOf(ctx, got)
+	}
+	if err == nil && a.base.sum == nil {
+		err = j.readJoined(ctx, a)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, j.plan.dim, err)
+	case !bytes.Equal(is, a.base.sum):
+		return j.plan.unlike(a, "one set of elements", "another")
+	}
+	return nil
+}
+
+// readJoined finds the digest of the joined array that an array of a piece must be equal to.
+func (j *joiner) readJoined(ctx context.Context, a *appendArray) (err error) {
+	joined := &pieceArray{base: a.base}
+	if m := j.model; m != nil {
+		joined.Array, err = m.stored(ctx, m.piece.arrays[a.path])
+	} else {
+		joined.Array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
+	}
+	if err == nil {
+		a.base.sum, err = contentsOf(ctx, joined)
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
-	"github.com/zarrdb/zarrdb/zarr/cf"
 )
 
 // joiner is one append under way. Chunks go straight to where they belong:
@@ -29,7 +27,7 @@ type joiner struct {
 	o     ImportOptions
 	meter transfer.Meter
 	first *Source // the first piece, open until the end
-	model *piecePass
+	model *openPiece
 	fresh bool
 	s     *Session
 	bulk  *txn.Bulk // of a linking append, nil if none is under way
@@ -94,25 +92,20 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 }
 
 // prepare compares what is there with the plan. left is the label of a session that an append
-// of this plan left, "" for a new session, where it makes room.
+// of this plan left, "" for another session.
 func (j *joiner) prepare(ctx context.Context, s *Session, left string) error {
 	j.s = s
 	if j.done = j.doneIn(left); j.done > 0 {
 		j.kept = true
 		return j.takeUp(ctx)
 	}
-	if err := j.fit(ctx, s.nodes); err != nil {
+	err := j.fit(ctx, s.nodes)
+	if err != nil || !j.fresh || j.o.Link && j.o.Overwrite { // what is there is replaced when the rest is complete
 		return err
 	}
-	if !j.fresh {
-		return j.occupy(ctx)
-	}
-	err := vacant(ctx, s, j.o.To)
+	err = vacant(ctx, s, j.o.To)
 	if j.o.Overwrite && errors.Is(err, zarr.ErrExists) {
-		if j.o.Link {
-			return nil // existing arrays are replaced when the rest is complete
-		}
-		return s.Remove(ctx, j.o.To)
+		err = s.Remove(ctx, j.o.To)
 	}
 	return err
 }
@@ -121,14 +114,14 @@ func (j *joiner) prepare(ctx context.Context, s *Session, left string) error {
 // at the order of coordinates.
 func (j *joiner) fit(ctx context.Context, there nodes) error {
 	_, err := there.Node(ctx, j.o.To)
-	j.fresh = err == nil && j.o.Overwrite || errors.Is(err, zarr.ErrNotFound)
-	if !j.fresh && err == nil {
+	j.fresh = errors.Is(err, zarr.ErrNotFound) || err == nil && j.o.Overwrite
+	if err == nil && !j.fresh {
 		err = j.plan.existing(ctx, there, j.o.To)
 	}
-	if !j.fresh && err != nil {
-		return err
+	if err == nil || j.fresh {
+		err = j.plan.Fits(ctx)
 	}
-	if err := j.plan.Fits(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, b := range j.plan.sorted {
@@ -142,31 +135,6 @@ func (j *joiner) fit(ctx context.Context, there nodes) error {
 		}
 	}
 	return nil
-}
-
-// occupy makes room behind the arrays that are there.
-func (j *joiner) occupy(ctx context.Context) error {
-	for _, b := range j.plan.sorted {
-		if b.axis >= 0 {
-			// Stores may have kept chunks from a time when the array was longer, and they would
-			// become visible when the array grows.
-			if err := j.deleteChunks(ctx, b, b.stored.Grid.Count(b.axis, b.had)); err != nil {
-				return err
-			}
-		}
-		// The compared metadata must not change before the commit.
-		if err := j.s.Guard(ctx, names.Join(j.o.To, b.path)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deleteChunks deletes the chunks of the existing array from one on, along the dimension.
-func (j *joiner) deleteChunks(ctx context.Context, b *appendBase, from int64) error {
-	k := b.stored.Keys
-	f := txn.Form{Prefix: k.Prefix(), Sep: k.Separator(), Rank: k.Rank()}
-	return j.s.DeleteChunks(ctx, names.Join(j.o.To, b.path), f, b.axis, from)
 }
 
 // run writes everything and commits.
@@ -207,140 +175,12 @@ func (j *joiner) run(ctx context.Context) (_ *ImportResult, err error) {
 	return &ImportResult{Commit: c, Nodes: found.Nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: j.s.Healed()}, err
 }
 
-// documents writes the metadata of new arrays with their final shapes, and that
-// of the groups around them.
-func (j *joiner) documents(ctx context.Context) (err error) {
-	if j.o.Link {
-		if j.bulk, err = j.s.Bulk(ctx, j.o.To, false); err != nil {
-			return err
-		}
-	}
-	for _, n := range j.plan.groups {
-		if err := j.document(ctx, n.path, n.meta); err != nil {
-			return err
-		}
-	}
-	for _, b := range j.plan.sorted {
-		if err := j.document(ctx, b.path, b.joined()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// joined is the metadata of the joined array.
-func (b *appendBase) joined() *zarr.Meta {
-	if b.axis < 0 {
-		return b.meta
-	}
-	m := b.meta.Clone()
-	m.Shape[b.axis] = b.total
-	if b.grid != nil {
-		m.Grid = b.grid
-	}
-	return m
-}
-
-// document writes the metadata of a node.
-func (j *joiner) document(ctx context.Context, path string, m *zarr.Meta) error {
-	docs, err := m.Print()
-	if err != nil {
-		return fmt.Errorf("append to /%s: %w", names.Join(j.o.To, path), err)
-	}
-	for name, b := range docs {
-		key := names.Dir(path) + name
-		if j.bulk != nil {
-			err = j.bulk.Set(ctx, key, b)
-		} else {
-			err = j.s.Set(ctx, names.Dir(j.o.To)+key, b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// grow gives the arrays that are there their final shapes.
-func (j *joiner) grow(ctx context.Context) error {
-	for _, b := range j.plan.sorted {
-		if b.axis < 0 {
-			continue
-		}
-		a, err := j.s.Array(ctx, names.Join(j.o.To, b.path))
-		if err != nil {
-			return err
-		}
-		if b.grid != nil || !b.meta.Type.Equal(b.stored.Type) {
-			if err := j.replace(ctx, b, a); err != nil {
-				return fmt.Errorf("append to /%s: %w", a.Path(), err)
-			}
-			continue
-		}
-		shape := a.Shape()
-		shape[b.axis] = b.total
-		if err := a.Resize(ctx, shape, zarr.ResizeOptions{KeepChunks: true}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replace gives an existing array another type or grid. Of another grid, the elements from
-// kept on are encoded again, of another type all: they are not many, see widen. They all wait
-// until the array has its type.
-func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
-	if err := j.flush(ctx); err != nil { // those of other arrays
-		return err
-	}
-	if err := j.s.copies.Above(ctx, a.Path()); err != nil {
-		return err
-	}
-	from, err := b.existing(a)
-	if err != nil {
-		return err
-	}
-	if b.meta.Type.Equal(b.stored.Type) {
-		if err := j.document(ctx, b.path, b.joined()); err != nil {
-			return err
-		}
-		from.uncut = true // the chunk that is stored has another length and must not be read
-		return j.await(ctx, from, b.kept, b.had, nil)
-	}
-	if err := j.await(ctx, from, 0, b.had, nil); err != nil {
-		return err
-	}
-	if err := j.deleteChunks(ctx, b, 0); err != nil {
-		return err
-	}
-	return j.document(ctx, b.path, b.joined())
-}
-
-// existing is the existing array with elements of the joined one.
-func (b *appendBase) existing(a *zarr.Array) (*pieceArray, error) {
-	stored := b.stored
-	if b.parent != nil {
-		stored = withUnits(stored, b.parent.meta)
-	}
-	as, err := recoder(b.meaning(), stored)
-	return &pieceArray{Array: a, meta: b.stored, base: b, as: as, misfit: func(e *cf.InexactError) error { return e }}, err
-}
-
-// piecePass is one pass of an append over a piece.
-type piecePass struct {
-	openPiece
-	j     *joiner
-	keep  bool         // it is the first of new arrays: all keys of it are kept
-	last  *appendArray // that a key belonged to
-	names renumberer
-}
-
 // check compares the elements of all pieces that are to be copied, before anything
 // is: a payload that was stored takes room even if the append is refused.
 func (j *joiner) check(ctx context.Context) error {
-	return j.each(ctx, func(p *piecePass) error {
+	return j.each(ctx, func(p *openPiece) error {
 		for _, b := range j.plan.sorted {
-			if err := p.compare(ctx, p.piece.arrays[b.path]); err != nil {
+			if err := j.compare(ctx, p, p.piece.arrays[b.path]); err != nil {
 				return err
 			}
 		}
@@ -350,21 +190,21 @@ func (j *joiner) check(ctx context.Context) error {
 
 // write writes the elements of all pieces, and compares those of linked ones.
 func (j *joiner) write(ctx context.Context) error {
-	return j.each(ctx, func(p *piecePass) error {
-		pass := p.copy
+	return j.each(ctx, func(p *openPiece) error {
+		pass := j.copy
 		if j.o.Link {
-			pass = p.link
+			pass = j.link
 		}
-		if err := pass(ctx); err != nil {
+		if err := pass(ctx, p); err != nil {
 			return err
 		}
 		for _, b := range j.plan.sorted {
 			var err error
 			switch a := p.piece.arrays[b.path]; {
 			case a != nil && a.rewrite:
-				err = p.rewrite(ctx, a)
+				err = j.rewrite(ctx, p, a)
 			case j.o.Link:
-				err = p.compare(ctx, a)
+				err = j.compare(ctx, p, a)
 			}
 			if err != nil {
 				return err
@@ -377,13 +217,13 @@ func (j *joiner) write(ctx context.Context) error {
 
 // each calls fn for the pieces that are not complete, one after the other. Some
 // are opened at a time.
-func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
+func (j *joiner) each(ctx context.Context, fn func(*openPiece) error) error {
 	for lo := j.done; lo < len(j.plan.pieces); lo += piecesAtOnce {
-		passes := make([]*piecePass, min(piecesAtOnce, len(j.plan.pieces)-lo))
+		passes := make([]*openPiece, min(piecesAtOnce, len(j.plan.pieces)-lo))
 		err := gather.Each(ctx, len(passes), len(passes), func(_ context.Context, k int) error {
 			// Opened pieces are used after this function has returned, so their
 			// context must not end.
-			p := &piecePass{openPiece: openPiece{plan: j.plan, piece: j.plan.pieces[lo+k]}, j: j}
+			p := &openPiece{plan: j.plan, piece: j.plan.pieces[lo+k]}
 			if passes[k] = p; lo+k == 0 {
 				p.src, p.keep = j.first, j.fresh
 			}
@@ -409,56 +249,22 @@ func (j *joiner) each(ctx context.Context, fn func(*piecePass) error) error {
 
 // compare checks that the elements of an array, if the piece has it, fit those before:
 // coordinates continue, and arrays without the dimension are equal.
-func (p *piecePass) compare(ctx context.Context, a *appendArray) error {
+func (j *joiner) compare(ctx context.Context, p *openPiece, a *appendArray) error {
 	switch {
 	case a == nil:
 	case a.base.order != nil:
-		return p.ordered(ctx, a)
+		return orderFailed(a.path, p.follows(ctx, a))
 	case a.base.axis < 0 && !p.keep:
-		return p.equal(ctx, a)
+		return j.equal(ctx, p, a)
 	case a.base.axis >= 0 && a.as != nil:
 		return p.tryAll(ctx, a)
 	}
 	return nil
 }
 
-// equal checks that an array without the dimension has the elements of the
-// joined one.
-func (p *piecePass) equal(ctx context.Context, a *appendArray) error {
-	var is []byte
-	got, err := p.array(ctx, a)
-	if err == nil {
-		is, err = contentsOf(ctx, got)
-	}
-	if err == nil && a.base.sum == nil {
-		err = p.j.readJoined(ctx, a)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("/%s has not the dimension %s and must be the same in every source, but cannot be compared: %w", a.path, p.plan.dim, err)
-	case !bytes.Equal(is, a.base.sum):
-		return p.plan.unlike(a, "one set of elements", "another")
-	}
-	return nil
-}
-
-// readJoined finds the digest of the joined array that an array of a piece must be equal to.
-func (j *joiner) readJoined(ctx context.Context, a *appendArray) (err error) {
-	joined := &pieceArray{base: a.base}
-	if m := j.model; m != nil {
-		joined.Array, err = m.stored(ctx, m.piece.arrays[a.path])
-	} else {
-		joined.Array, err = j.s.Array(ctx, names.Join(j.o.To, a.path))
-	}
-	if err == nil {
-		a.base.sum, err = contentsOf(ctx, joined)
-	}
-	return err
-}
-
 // place returns the destination of a key's value, relative to that of the
 // append.
-func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
+func (p *openPiece) place(key string) (to string, a *appendArray, put bool) {
 	if names.IsDocument(key) {
 		return "", nil, false // written already
 	}
@@ -478,14 +284,14 @@ func (p *piecePass) place(key string) (to string, a *appendArray, put bool) {
 }
 
 // link is the pass over a reference set.
-func (p *piecePass) link(ctx context.Context) (err error) {
-	if p.j.bulk == nil {
-		if p.j.bulk, err = p.j.s.Bulk(ctx, p.j.o.To, true); err != nil {
+func (j *joiner) link(ctx context.Context, p *openPiece) (err error) {
+	if j.bulk == nil {
+		if j.bulk, err = j.s.Bulk(ctx, j.o.To, true); err != nil {
 			return err
 		}
 	}
-	l := newLinker(p.j.db, p.src, p.j.o, p.set, p.prefix)
-	l.bulk, l.meter = p.j.bulk, &p.j.meter
+	l := newLinker(j.db, p.src, j.o, p.set, p.prefix)
+	l.bulk, l.meter = j.bulk, &j.meter
 	kept := p.piece.kept
 	if kept != nil {
 		l.entries = kept.entries
@@ -503,8 +309,8 @@ func (p *piecePass) link(ctx context.Context) (err error) {
 	if err := l.copy(ctx); err != nil {
 		return err
 	}
-	p.j.follow = l.grants().With(p.j.follow)
-	p.j.forbidden = append(p.j.forbidden, l.forbidden()...)
+	j.follow = l.grants().With(j.follow)
+	j.forbidden = append(j.forbidden, l.forbidden()...)
 	if kept != nil {
 		return nil
 	}
@@ -512,7 +318,7 @@ func (p *piecePass) link(ctx context.Context) (err error) {
 }
 
 // copy is the pass over another store.
-func (p *piecePass) copy(ctx context.Context) error {
+func (j *joiner) copy(ctx context.Context, p *openPiece) error {
 	from, err := p.src.selection(ctx)
 	if err != nil {
 		return err
@@ -527,11 +333,11 @@ func (p *piecePass) copy(ctx context.Context) error {
 			}
 			return !put
 		})
-		return transfer.EachValue(ctx, p.j.db.pool, from.view, keys, func(ctx context.Context, key string, b []byte) error {
-			if err := p.j.s.Set(ctx, names.Dir(p.j.o.To)+to[key], b); err != nil {
+		return transfer.EachValue(ctx, j.db.pool, from.view, keys, func(ctx context.Context, key string, b []byte) error {
+			if err := j.s.Set(ctx, names.Dir(j.o.To)+to[key], b); err != nil {
 				return err
 			}
-			p.j.meter.Add(int64(len(b)), p.j.o.Progress)
+			j.meter.Add(int64(len(b)), j.o.Progress)
 			return nil
 		})
 	})
@@ -539,18 +345,18 @@ func (p *piecePass) copy(ctx context.Context) error {
 
 // rewrite reads the elements of an array, to be written when the chunks that
 // fit are there. If they are linked it looks at their order; check did it for copied ones.
-func (p *piecePass) rewrite(ctx context.Context, a *appendArray) error {
+func (j *joiner) rewrite(ctx context.Context, p *openPiece, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err != nil {
 		return err
 	}
-	return p.j.await(ctx, from, a.kept, a.length(), func(e elems) error {
-		if p.j.waiting > maxWaiting {
-			if err := p.j.flush(ctx); err != nil {
+	return j.await(ctx, from, a.kept, a.length(), func(e elems) error {
+		if j.waiting > maxWaiting {
+			if err := j.flush(ctx); err != nil {
 				return err
 			}
 		}
-		if a.base.order == nil || !p.plan.link {
+		if a.base.order == nil || !j.o.Link {
 			return nil
 		}
 		return a.base.order.values(e, p.piece.label)

@@ -173,7 +173,7 @@ func TestAppendArraySize(t *testing.T) {
 		s.array("a", "<i2", []int{}, []int{}, dims[:len(c.shape)], nil)
 		chunks := []int{1, 1, 1}
 		s.doc("a")["shape"], s.doc("a")["chunks"] = c.shape, chunks[:len(c.shape)]
-		found, _, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{full: true})
+		found, _, err := surveyPiece(bg, pieces(t, s)[0], true, &keptRefs{})
 		if err != nil || len(found) != 2 {
 			t.Fatal(found, err)
 		}
