@@ -216,7 +216,7 @@ func (p *openPiece) open(ctx context.Context) (err error) {
 	return p.hold(ctx, p.piece.kept.entries)
 }
 
-// hold takes the references whose values are read, and fetches values.
+// hold keeps the references whose values are read, and fetches the short values.
 func (p *openPiece) hold(ctx context.Context, entries func(context.Context) iter.Seq2[refs.Entry, error]) error {
 	var last *appendArray
 	for e, err := range entries(ctx) {

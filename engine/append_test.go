@@ -236,6 +236,10 @@ func TestAppendCancelled(t *testing.T) {
 	opens := 0
 	open := p.pieces[1].Open
 	p.pieces[1].Open = func(ctx context.Context) (*Source, error) {
+		// A plain import of the first piece must not take up the session.
+		if list, err := db.Sessions(bg); err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Label, "append 2 sources along time to / (") {
+			t.Errorf("sessions %v, %v", list, err)
+		}
 		opens++
 		cancel()
 		return open(ctx)
