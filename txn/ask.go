@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
 // Methods of a DB that need the index run in the process that has the database open. A peer
@@ -50,7 +51,9 @@ func init() {
 		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),
-		"payloads": reading((*DB).answerPayloads),
+		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]hole, error) {
+			return db.payloadsOf(ctx, sums)
+		}),
 	}
 }
 

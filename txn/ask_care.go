@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -186,15 +185,6 @@ func (p *peer) careErrors() []CareError {
 	defer cancel()
 	list, _ := ask[[]CareError, none](ctx, p, "care errors", none{}, nil)
 	return list
-}
-
-func (db *DB) answerPayloads(ctx context.Context, sums []digest.Sum, _ func(any)) ([]hole, error) {
-	found, err := db.payloadsOf(ctx, sums)
-	var list []hole
-	for sum, a := range found {
-		list = append(list, hole{Address: a, Sum: sum})
-	}
-	return list, err
 }
 
 // damage is an error as JSON: its text, whether it is kv.ErrCorrupt, and the

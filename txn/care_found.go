@@ -30,10 +30,10 @@ func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candid
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	f := finder{db: db, r: v.r, ends: map[pack.ID]uint64{}, arrays: map[[16]byte]string{}, progress: v.o.Progress}
-	damaged := best != nil && best.r.Found > 0
+	damaged := best.r.Found > 0
 	if damaged {
-		f.known = best.named
-	} else if best != nil {
+		f.known = &best.payloads
+	} else {
 		// The index is exact: whatever it does not name before its ends is dead.
 		for _, i := range best.packs {
 			f.ends[i.ID] = i.End
@@ -84,7 +84,7 @@ func (f *finder) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			f.report(before + int64(rec.Offset+rec.Length-min(from, rec.Offset)))
+			f.report(before + int64(rec.Offset+rec.Length-from))
 		}
 		f.report(before + int64(i.Size-from))
 	}
@@ -108,7 +108,7 @@ func (f *finder) report(bytes int64) {
 // record puts one payload on the branch, if no version names it. A payload that is
 // damaged is a *pack.CorruptError.
 func (f *finder) record(ctx context.Context, rec pack.Record) error {
-	if f.known != nil && rec.Length >= reach.AddressSlot && f.known.Has(rec.Address) {
+	if f.known != nil && f.known.Has(rec.Address) {
 		return nil
 	}
 	var sum digest.Sum

@@ -69,49 +69,31 @@ func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairR
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
-	o.Payloads = o.Payloads || len(from) > 0
 	// What is in the index counts, before and after.
 	db.forgetCommits()
 	defer db.forgetCommits()
-	found := o.Found
-	r := &RepairReport{}
-	p := repairer{db: db, from: from, payloads: o.Payloads, r: r, lost: map[indexKey]struct{}{}, bad: map[pack.Address]digest.Sum{}}
-	o.Found = p.note
-	var err error
-	if r.Before, err = db.Check(ctx, o); err != nil {
-		return r, err
+	p := repairer{db: db, from: from, o: o, r: &RepairReport{}, lost: map[indexKey]string{}, bad: map[pack.Address]digest.Sum{}}
+	p.o.Payloads, p.o.Found = o.Payloads || len(from) > 0, p.note
+	if err := p.run(ctx); err != nil {
+		return p.r, fmt.Errorf("repair: %w", err)
 	}
-	r.After, o.Found = r.Before, nil
-	if r.Before.Found > 0 {
-		err = inTurn(ctx, p.heal, p.healPayloads, p.branches, p.reflogs)
-		if err == nil && len(r.Done) > 0 {
-			r.After, err = db.Check(ctx, o)
-		}
-		if err == nil {
-			err = p.record()
-		}
-		if err != nil {
-			return r, fmt.Errorf("repair: %w", err)
+	if o.Found != nil {
+		for _, problem := range p.r.After.Problems {
+			o.Found(problem)
 		}
 	}
-	if err := db.putHoles(p.bad); err != nil {
-		return r, fmt.Errorf("repair: %w", err)
-	}
-	if found != nil {
-		for _, problem := range r.After.Problems {
-			found(problem)
-		}
-	}
-	return r, nil
+	return p.r, nil
 }
 
 type repairer struct {
-	db       *DB
-	from     []*DB
-	payloads bool // are read
-	r        *RepairReport
-	lost     map[indexKey]struct{}
-	bad      map[pack.Address]digest.Sum
+	db   *DB
+	from []*DB
+	o    CheckOptions
+	r    *RepairReport
+
+	checked int                         // how many lines of what was done the last check came after
+	lost    map[indexKey]string         // the kinds of damaged pages and commits
+	bad     map[pack.Address]digest.Sum // damaged payloads
 }
 
 // indexKey is the place of a page or commit in the index.
@@ -120,19 +102,46 @@ type indexKey struct {
 	name  digest.Sum
 }
 
+func (p *repairer) run(ctx context.Context) error {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
+	if p.r.Before.Found > 0 {
+		err := inTurn(ctx, p.healIndex, p.healPayloads, p.branches, p.reflogs)
+		if err == nil && len(p.r.Done) > p.checked {
+			err = p.check(ctx)
+		}
+		if err == nil {
+			err = p.record()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.db.putHoles(p.bad)
+}
+
+func (p *repairer) check(ctx context.Context) (err error) {
+	p.checked = len(p.r.Done)
+	clear(p.lost)
+	clear(p.bad)
+	p.r.After, err = p.db.Check(ctx, p.o)
+	p.r.Before = cmp.Or(p.r.Before, p.r.After)
+	return err
+}
+
 // note takes each problem of a check, also of those that its report has no room
 // for, and keeps the damaged pages, commits and payloads.
 func (p *repairer) note(problem Problem) {
 	switch {
 	case problem.Kind == ProblemPayload:
 		p.bad[problem.Address] = problem.sum
-	case problem.Kind == ProblemPage && len(problem.Page) == 2*digest.Size:
+	case problem.Page != "":
 		var name digest.Sum
-		if _, err := hex.Decode(name[:], []byte(problem.Page)); err == nil {
-			p.lost[indexKey{index.SpacePage, name}] = struct{}{}
-		}
+		_, _ = hex.Decode(name[:], []byte(problem.Page))
+		p.lost[indexKey{index.SpacePage, name}] = problem.Kind
 	case problem.Kind == ProblemCommit && len(problem.Commits) == 1:
-		p.lost[indexKey{index.SpaceCommit, digest.Sum(problem.Commits[0])}] = struct{}{}
+		p.lost[indexKey{index.SpaceCommit, digest.Sum(problem.Commits[0])}] = problem.Kind
 	}
 }
 
@@ -140,33 +149,28 @@ func (p *repairer) done(format string, args ...any) {
 	p.r.Done = append(p.r.Done, fmt.Sprintf(format, args...))
 }
 
-// heal restores pages and commits. What a page hides is seen only when the page
-// is there again, so it goes on while it gets somewhere.
-func (p *repairer) heal(ctx context.Context) error {
+// healIndex restores pages and commits from checkpoints and other databases. What a page
+// hides is seen only when the page is there again, so it goes on while it gets somewhere.
+func (p *repairer) healIndex(ctx context.Context) error {
 	list, err := listCheckpoints(p.db.opts.FS, p.db.dir)
-	if err != nil {
-		return err
-	}
-	for {
-		done := len(p.r.Done)
+	for err == nil && len(p.lost) > 0 {
 		for i := len(list) - 1; i >= 0 && len(p.lost) > 0; i-- {
 			if err := p.healFromCheckpoint(ctx, list[i].Name); err != nil {
 				return err
 			}
 		}
 		for _, src := range p.from {
-			if err := p.healFrom(ctx, func(s index.Space, name []byte) ([]byte, error) { return src.stored(ctx, s, name) }, src.dir); err != nil {
+			get := func(s index.Space, name []byte) ([]byte, error) { return src.stored(ctx, s, name) }
+			if err := p.restore(ctx, src.dir, get); err != nil {
 				return err
 			}
 		}
-		if len(p.r.Done) == done {
+		if len(p.r.Done) == p.checked {
 			return nil
 		}
-		clear(p.lost)
-		if _, err := p.db.Check(ctx, CheckOptions{Found: p.note, Payloads: p.payloads}); err != nil {
-			return err
-		}
+		err = p.check(ctx)
 	}
+	return err
 }
 
 // healPayloads takes payloads from this database, where the same bytes may be stored
@@ -176,21 +180,22 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 		if len(p.bad) == 0 {
 			return nil
 		}
-		found, err := src.payloadsOf(ctx, slices.Collect(maps.Values(p.bad)))
+		list, err := src.payloadsOf(ctx, slices.Collect(maps.Values(p.bad)))
 		if err != nil {
 			return err
 		}
-		healed, err := p.db.healFrom(ctx, src, p.bad, func(h hole) (pack.Address, bool) {
+		found := map[digest.Sum]pack.Address{}
+		for _, h := range list {
+			found[h.Sum] = h.Address
+		}
+		n, err := p.db.healFrom(ctx, src, p.bad, func(h hole) (pack.Address, bool) {
 			a, ok := found[h.Sum]
 			return a, ok
 		})
 		if err != nil {
 			return err
 		}
-		for a := range healed {
-			delete(p.bad, a)
-		}
-		if n := len(healed); n > 0 {
+		if n > 0 {
 			p.done("damaged payloads: %d restored from %s", n, src.dir)
 		}
 	}
@@ -198,33 +203,28 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 }
 
 // payloadsOf finds sound payloads with the hashes in sums.
-func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (map[digest.Sum]pack.Address, error) {
-	found := map[digest.Sum]pack.Address{}
+func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (found []hole, err error) {
 	if db.peer != nil {
-		list, err := ask[[]hole, none](ctx, db.peer, "payloads", sums, nil)
-		for _, h := range list {
-			found[h.Sum] = h.Address
-		}
-		return found, err
+		return ask[[]hole, none](ctx, db.peer, "payloads", sums, nil)
 	}
+	var mu sync.Mutex // guards wanted and found
 	wanted := map[digest.Sum]bool{}
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
-	var mu sync.Mutex
-	_, err := db.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
+	_, err = db.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
 		mu.Lock()
-		_, has := found[v.Sum]
+		want := wanted[v.Sum]
 		mu.Unlock()
-		if !wanted[v.Sum] || has {
+		if !want {
 			return nil
 		}
-		if _, err := db.rightPayload(ctx, addressOf(v), v.Sum); err != nil {
-			return nil
+		if _, err := db.rightPayload(ctx, addressOf(v), v.Sum); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(wanted, v.Sum)
+			found = append(found, hole{Address: addressOf(v), Sum: v.Sum})
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		found[v.Sum] = addressOf(v)
 		return nil
 	}})
 	return found, err
@@ -248,47 +248,40 @@ func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (e
 		return nil
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
-	return p.healFrom(ctx, idx.Get, "checkpoint "+checkpoint)
+	return p.restore(ctx, "checkpoint "+checkpoint, idx.Get)
 }
 
-// healFrom takes pages and commits from another index.
-func (p *repairer) healFrom(ctx context.Context, get func(s index.Space, name []byte) ([]byte, error), name string) error {
-	batch := p.db.idx.NewBatch()
-	defer func() { batch.Close() }()
-	kinds := map[index.Space]string{index.SpacePage: ProblemPage, index.SpaceCommit: ProblemCommit}
+// restoreBatch is how many pages and commits are restored at once.
+const restoreBatch = 1000
+
+// restore takes pages and commits from another index.
+func (p *repairer) restore(ctx context.Context, name string, get func(s index.Space, name []byte) ([]byte, error)) error {
 	order := func(a, b indexKey) int {
 		return cmp.Or(cmp.Compare(a.space, b.space), bytes.Compare(a.name[:], b.name[:]))
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(p.lost), order) {
-		if err := ctx.Err(); err != nil {
+	for keys := range slices.Chunk(slices.SortedFunc(maps.Keys(p.lost), order), restoreBatch) {
+		batch := p.db.idx.NewBatch()
+		for _, at := range keys {
+			if b, err := p.db.idx.Get(at.space, at.name[:]); err == nil && digest.Of(b) == at.name {
+				continue // sound, and wrong in another way
+			}
+			if b, err := get(at.space, at.name[:]); err == nil && digest.Of(b) == at.name {
+				batch.Set(at.space, at.name[:], b)
+				p.done("%s %v restored from %s", p.lost[at], at.name, name)
+				delete(p.lost, at)
+			}
+		}
+		err := ctx.Err()
+		if err == nil && batch.Len() > 0 {
+			err = batch.Commit(true)
+		}
+		batch.Close()
+		if err != nil {
 			return err
 		}
-		if b, err := p.db.idx.Get(at.space, at.name[:]); err == nil && digest.Of(b) == at.name {
-			continue // sound, and wrong in another way
-		}
-		b, err := get(at.space, at.name[:])
-		if err != nil || digest.Of(b) != at.name {
-			continue
-		}
-		batch.Set(at.space, at.name[:], b)
-		p.done("%s %v restored from %s", kinds[at.space], at.name, name)
-		delete(p.lost, at)
-		if batch.Len() >= healBatch {
-			if err := batch.Commit(true); err != nil {
-				return err
-			}
-			batch.Close()
-			batch = p.db.idx.NewBatch()
-		}
 	}
-	if batch.Len() == 0 {
-		return nil
-	}
-	return batch.Commit(true)
+	return nil
 }
-
-// healBatch is how many bytes are restored at once.
-const healBatch = 4 << 20
 
 // branches puts the newest sound version of a branch that cannot be opened on
 // another one.
@@ -330,8 +323,7 @@ func (p *repairer) reflogs(ctx context.Context) error {
 	var last RefMove
 	for m, err := range catalog.Moves.All(db.idx) {
 		if err != nil {
-			last = RefMove{} // damage, which the check reports
-			continue
+			break // damage, which the check reports
 		}
 		if m.Ref == last.Ref && m.Old != last.New && m.Seq > last.Seq+1 {
 			catalog.Moves.Put(batch, RefMove{Ref: m.Ref, Seq: m.Seq - 1, Old: last.New, New: m.Old, Time: m.Time, Author: db.opts.Author, Op: "expired"})
@@ -347,14 +339,19 @@ func (p *repairer) reflogs(ctx context.Context) error {
 
 // opens reports whether a version can be looked into.
 func (db *DB) opens(ctx context.Context, id CommitID) bool {
-	c, err := db.Lookup(ctx, id)
+	return opens(ctx, db.idx, db.committed(), id) == nil
+}
+
+// opens returns why a version cannot be looked into: its commit and its first pages are read.
+func opens(ctx context.Context, in catalog.Getter, pages tree.Pages, id CommitID) error {
+	c, err := catalog.Commits.Get(in, id)
 	if err != nil {
-		return false
+		return fmt.Errorf("commit %v: %w", id, err)
 	}
-	for _, err := range tree.New(db.committed(), uncached).Scan(ctx, c.Root, tree.Span{}) {
-		return err == nil
+	for _, err := range tree.New(pages, uncached).Scan(ctx, c.Root, tree.Span{}) {
+		return err
 	}
-	return true
+	return nil
 }
 
 // newestSound goes through the reflog of a branch and through the ancestors of

@@ -13,7 +13,6 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
-	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // SalvageOptions of [Salvage].
@@ -83,16 +82,14 @@ type salvager struct {
 	o    SalvageOptions
 	r    *SalvageReport
 
-	refused []string // checkpoints that are no good
+	refused []string // checkpoints of this directory that are no good
 }
 
-// candidate is an index that may be restored.
+// candidate is an index that may be restored. It has no name if there is none.
 type candidate struct {
-	name  string // in the directory
-	r     *CheckReport
-	asOf  time.Time // of its last move
+	name string // in the directory
+	*checker
 	packs []pack.Info
-	named *reach.AddressSet // payloads
 }
 
 // stagedIndex is the new index until it is complete. Before it takes its place, it
@@ -120,10 +117,16 @@ func (v *salvager) run(ctx context.Context) error {
 	if err := v.stage(staged, best); err != nil {
 		return err
 	}
-	// They are newer than the new index will be, by name, and must not be taken for
-	// its copies.
-	if err := v.setAside(func(name string) bool { return best == nil || name != best.name }); err != nil {
-		return err
+	// Checkpoints that are no good are newer than the new index will be, by name, and must
+	// not be taken for its copies. The one that the new index was made from stays until
+	// that takes its place.
+	for _, name := range v.refused {
+		if name == best.name {
+			continue
+		}
+		if _, err := v.setAside(name); err != nil {
+			return err
+		}
 	}
 	if err := v.lostAndFound(ctx, staged, best); err != nil {
 		return err
@@ -174,13 +177,13 @@ func (v *salvager) copyPacks(ctx context.Context) error {
 }
 
 // choose looks at the present index and at the checkpoints, newest first, and
-// returns the first one without problems, else the one with the fewest; nil if
-// none can be opened.
-func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
+// returns the first one without problems, else the one with the fewest.
+func (v *salvager) choose(ctx context.Context) (*candidate, error) {
 	list, err := listCheckpoints(v.fs, v.from)
 	if err != nil {
 		return nil, err
 	}
+	best := &candidate{checker: &checker{}}
 	names := []string{indexDir}
 	for _, c := range slices.Backward(list) {
 		names = append(names, checkpointDir+"/"+c.Name)
@@ -198,11 +201,11 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 			return c, nil
 		default:
 			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %d problems, the first: %v", name, c.r.Found, c.r.Problems[0]))
-			if best == nil || c.r.Found < best.r.Found {
+			if best.name == "" || c.r.Found < best.r.Found {
 				best = c
 			}
 		}
-		if name != indexDir {
+		if name != indexDir && v.dir == v.from {
 			v.refused = append(v.refused, name)
 		}
 	}
@@ -210,7 +213,7 @@ func (v *salvager) choose(ctx context.Context) (best *candidate, err error) {
 }
 
 // look checks a candidate without changing it.
-func (v *salvager) look(ctx context.Context, name string) (c *candidate, err error) {
+func (v *salvager) look(ctx context.Context, name string) (_ *candidate, err error) {
 	opts := v.opts
 	opts.ReadOnly = true
 	db, err := open(v.dir, v.fs.PathJoin(v.from, name), opts, false)
@@ -219,20 +222,7 @@ func (v *salvager) look(ctx context.Context, name string) (c *candidate, err err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	check, err := db.checked(ctx, CheckOptions{gone: name != indexDir})
-	if err != nil {
-		return nil, err
-	}
-	c = &candidate{name: name, r: check.report(), packs: db.packs.Infos(), named: &check.payloads}
-	for rec, err := range db.idx.Scan(index.SpaceReflog, nil, nil, false) {
-		if err != nil {
-			return nil, err
-		}
-		// Damaged entries are among the problems.
-		if m, err := catalog.Moves.Decode(rec.Key, rec.Value); err == nil && m.Time.After(c.asOf) {
-			c.asOf = m.Time
-		}
-	}
-	return c, nil
+	return &candidate{name, check, db.packs.Infos()}, err
 }
 
 // stage puts the new index where a crash leaves it unused. It becomes one of this
@@ -244,22 +234,20 @@ func (v *salvager) stage(staged string, best *candidate) error {
 	if err := v.fs.RemoveAll(staged); err != nil {
 		return err
 	}
-	if best == nil {
+	v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.moved, best.r.Problems
+	if best.name == "" {
 		opts := v.opts
 		opts.Durability = DurabilitySync
 		db, err := open(v.dir, staged, opts, true)
 		if err != nil {
 			return err
 		}
-		best = &candidate{packs: db.packs.Infos()}
+		best.packs = db.packs.Infos()
 		if err := errors.Join(db.writeFirstCommit(), db.Close()); err != nil {
 			return err
 		}
-	} else {
-		v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.asOf, best.r.Problems
-		if err := index.Clone(v.fs, v.fs.PathJoin(v.from, best.name), staged); err != nil {
-			return err
-		}
+	} else if err := index.Clone(v.fs, v.fs.PathJoin(v.from, best.name), staged); err != nil {
+		return err
 	}
 	idx, err := index.Open(staged, &index.Options{FS: v.fs, MemTableBytes: v.opts.MemTableBytes})
 	if err != nil {
@@ -298,32 +286,24 @@ func (v *salvager) syncPack(id pack.ID) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// setAside puts those checkpoints that are no good into the quarantine.
-func (v *salvager) setAside(which func(name string) bool) error {
-	for _, name := range v.refused {
-		if v.dir != v.from || !which(name) {
-			continue
-		}
-		if _, err := setAside(v.fs, v.dir, v.fs.PathJoin(v.dir, name), v.opts.Now()); err != nil {
-			return err
-		}
-	}
-	return nil
+// setAside puts something of the database into its quarantine.
+func (v *salvager) setAside(name string) (string, error) {
+	return setAside(v.fs, v.dir, v.fs.PathJoin(v.dir, name), v.opts.Now())
 }
 
-// install puts the new index in the place of the damaged one, which is kept. If the
-// checkpoint that it was made from is no good either, that stays until then.
+// install puts the new index in the place of the damaged one, which is kept.
 func (v *salvager) install(staged string) (err error) {
 	fs, place := v.fs, v.fs.PathJoin(v.dir, indexDir)
 	if exists(fs, place) {
-		if v.r.Quarantine, err = setAside(fs, v.dir, place, v.opts.Now()); err != nil {
+		if v.r.Quarantine, err = v.setAside(indexDir); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(fs.Rename(staged, place), index.SyncDir(fs, v.dir)); err != nil {
-		return err
+	err = errors.Join(fs.Rename(staged, place), index.SyncDir(fs, v.dir))
+	if err == nil && slices.Contains(v.refused, v.r.Source) {
+		_, err = v.setAside(v.r.Source)
 	}
-	if err := v.setAside(func(name string) bool { return name == v.r.Source }); err != nil {
+	if err != nil {
 		return err
 	}
 	if readFormat(fs, v.dir) == nil {

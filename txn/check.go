@@ -148,7 +148,7 @@ func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 		return nil, err
 	}
 	c, err := db.checked(ctx, o)
-	return c.report(), err
+	return &c.r, err
 }
 
 // checked is a check that is over.
@@ -160,13 +160,16 @@ func (db *DB) checked(ctx context.Context, o CheckOptions) (*checker, error) {
 	return c, inTurn(ctx, c.packs, c.known, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
 }
 
+// errNoted ends a step of a check early, after a problem that hides the rest of the step.
+var errNoted = errors.New("txn: the problem is noted")
+
 // inTurn takes steps up to the first error.
 func inTurn(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := step(ctx); err != nil {
+		if err := step(ctx); err != nil && err != errNoted {
 			return err
 		}
 	}
@@ -178,15 +181,28 @@ func stop(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed)
 }
 
+// scan calls fn for each record of a table that can be read, and returns the number of
+// all records. kind is that of problems; table and record name them, record with the key.
+func scan[K, V any](c *checker, t *catalog.Table[K, V], kind, table, record string, fn func(key []byte, v V)) (n int64, err error) {
+	for rec, err := range t.Scan(c.snap) {
+		if err != nil {
+			return n, c.unreadable(err, kind, table)
+		}
+		n++
+		v, err := t.Decode(rec.Key, rec.Value)
+		if err != nil {
+			c.note(Problem{Kind: kind, What: fmt.Sprintf(record, rec.Key), Err: err})
+			continue
+		}
+		fn(rec.Key, v)
+	}
+	return n, nil
+}
+
 // packs compares the files with their records in the index.
 func (c *checker) packs(context.Context) error {
-	for rec, err := range c.snap.Scan(index.SpacePack, nil, nil, false) {
-		if err != nil {
-			return c.unreadable(err, ProblemPack, "the table of packs")
-		}
-		if _, err := catalog.Packs.Decode(rec.Key, rec.Value); err != nil {
-			c.note(Problem{Kind: ProblemPack, What: fmt.Sprintf("pack table entry %x", rec.Key), Err: err})
-		}
+	if _, err := scan(c, &catalog.Packs, ProblemPack, "the table of packs", "pack table entry %x", func([]byte, pack.Info) {}); err != nil {
+		return err
 	}
 	for _, i := range c.db.packs.Infos() {
 		var err error
@@ -213,35 +229,21 @@ func (c *checker) known(context.Context) (err error) {
 	return nil
 }
 
-func (c *checker) refs(context.Context) error {
-	for rec, err := range c.snap.Scan(index.SpaceRef, nil, nil, false) {
-		if err != nil {
-			return c.unreadable(err, ProblemRef, "refs")
-		}
-		c.r.Refs++
-		ref, err := catalog.Refs.Decode(rec.Key, rec.Value)
-		if err != nil {
-			c.note(Problem{Kind: ProblemRef, What: "ref " + ref.Name, Err: err})
-			continue
-		}
+func (c *checker) refs(context.Context) (err error) {
+	c.r.Refs, err = scan(c, &catalog.Refs, ProblemRef, "refs", "ref %s", func(_ []byte, ref catalog.Ref) {
 		c.heads[ref.Commit] = append(c.heads[ref.Commit], ref.Name)
 		c.targets[ref.Name] = ref.Commit
 		c.reach(ref.Commit, "ref "+ref.Name)
-	}
-	return nil
+	})
+	return err
 }
 
 // reflogs checks that moves follow one another and end where the refs are.
 func (c *checker) reflogs(context.Context) error {
 	ends, next := map[string]CommitID{}, map[string]uint64{}
-	for rec, err := range c.snap.Scan(index.SpaceReflog, nil, nil, false) {
-		if err != nil {
-			return c.unreadable(err, ProblemReflog, "reflogs")
-		}
-		m, err := catalog.Moves.Decode(rec.Key, rec.Value)
-		if err != nil {
-			c.note(Problem{Kind: ProblemReflog, What: fmt.Sprintf("reflog entry %q", rec.Key), Err: err})
-			continue
+	_, err := scan(c, &catalog.Moves, ProblemReflog, "reflogs", "reflog entry %q", func(_ []byte, m RefMove) {
+		if m.Time.After(c.moved) {
+			c.moved = m.Time
 		}
 		what := fmt.Sprintf("reflog of %s, move %d", m.Ref, m.Seq)
 		if last, ok := ends[m.Ref]; ok && last != m.Old {
@@ -258,6 +260,9 @@ func (c *checker) reflogs(context.Context) error {
 				c.reach(id, what)
 			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	for ref, end := range ends {
 		if id := c.targets[ref]; id != end {
@@ -268,25 +273,15 @@ func (c *checker) reflogs(context.Context) error {
 	return nil
 }
 
-func (c *checker) sessions(context.Context) error {
-	for rec, err := range c.snap.Scan(index.SpaceSession, nil, nil, false) {
-		if err != nil {
-			return c.unreadable(err, ProblemSession, "sessions")
-		}
-		c.r.Sessions++
-		what := fmt.Sprintf("session %x", rec.Key)
-		s, err := catalog.Sessions.Decode(rec.Key, rec.Value)
-		if err != nil {
-			c.note(Problem{Kind: ProblemSession, What: what, Err: err})
-			continue
-		}
-		c.reach(s.Base, "base of "+what)
-		c.start(s.Work, what, nil)
+func (c *checker) sessions(context.Context) (err error) {
+	c.r.Sessions, err = scan(c, &catalog.Sessions, ProblemSession, "sessions", "session %x", func(key []byte, s *catalog.Session) {
+		c.reach(s.Base, fmt.Sprintf("base of session %x", key))
+		c.start(s.Work, nil)
 		if s.Start != nil {
-			c.start(*s.Start, "start of "+what, nil)
+			c.start(*s.Start, nil)
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // history checks commits and their ancestors, each once.
@@ -298,7 +293,10 @@ func (c *checker) history(ctx context.Context) error {
 			return err
 		}
 		c.r.Commits++
-		commit, err := c.commit(next.id)
+		commit, err := catalog.Commits.Get(c.snap, next.id)
+		if errors.Is(err, index.ErrNotFound) {
+			err = corrupt("commit %v is missing", next.id)
+		}
 		if err != nil {
 			if stop(err) {
 				return err
@@ -313,7 +311,7 @@ func (c *checker) history(ctx context.Context) error {
 			return err
 		}
 		if !expired { // its pages need not be there
-			c.start(commit.Root, "commit "+next.id.Short(), &next.id)
+			c.start(commit.Root, &next.id)
 		}
 		for _, p := range commit.Parents {
 			c.reach(p, "commit "+next.id.Short())

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
-	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // trace finds out under which keys and in which versions the damaged things are: it
@@ -49,14 +48,14 @@ type tracePlace struct {
 }
 
 type foundPlace struct {
-	page tree.Name // zero for a payload
-	key  string
+	page string
 	at   pack.Address
+	key  string
 }
 
 // version adds a version to the problems that it has.
 func (t *tracer) version(ctx context.Context, r checkRoot) error {
-	found, err := t.page(ctx, r.root.Place(), "", nil)
+	found, err := t.page(ctx, place{at: r.root.Place()})
 	if err != nil || r.commit == nil {
 		return err
 	}
@@ -72,43 +71,28 @@ func (t *tracer) version(ctx context.Context, r checkRoot) error {
 }
 
 // page returns the problems at and below a page.
-func (t *tracer) page(ctx context.Context, at tree.Place, path string, form *Form) ([]int, error) {
-	page := at.Page().Name
+func (t *tracer) page(ctx context.Context, p place) ([]int, error) {
+	page := p.at.Page().Name
 	if _, ok := t.c.pages[page]; !ok {
 		return nil, nil
 	}
-	here := tracePlace{page, path}
+	here := tracePlace{page, p.path}
 	if found, ok := t.at[here]; ok {
 		return found, nil
 	}
-	if err := t.c.damaged[page]; err != nil {
-		found := []int{t.problem(foundPlace{page: page, key: path}, pageProblem(page, path, err))}
+	if err := t.c.damaged[page.String()]; err != nil {
+		found := []int{t.problem(pageProblem(page, p.path, err))}
 		t.at[here] = found
 		return found, nil
 	}
 	var found []int
-	into := func(child tree.Place, path string, form *Form) error {
-		more, err := t.page(ctx, child, path, form)
+	err := t.c.open(ctx, p, func(child place) error {
+		more, err := t.page(ctx, child)
 		found = append(found, more...)
 		return err
-	}
-	err := t.c.tree.Open(ctx, at, func(child tree.Place) error {
-		return into(child, path, form)
-	}, func(e tree.Entry) error {
-		key, chunk, m, err := namespace.ReadEntry(path, form, e)
-		if err != nil || m == nil && key == "" {
-			return err
-		}
-		if m != nil {
-			return into(e.Value.Child.Place(), m.Path, m.Form)
-		}
-		if e.Value.Kind != tree.KindNative {
-			return nil
-		}
-		a := addressOf(e.Value)
-		if bad := t.c.bad[a]; bad != nil {
-			p := payloadProblem(key, path, chunk, e.Value, bad)
-			found = append(found, t.problem(foundPlace{key: key, at: a}, p))
+	}, func(l payloadPlace) error {
+		if bad := t.c.bad[addressOf(l.v)]; bad != nil && l.v.Kind == tree.KindNative {
+			found = append(found, t.problem(payloadProblem(p.path, l, bad)))
 		}
 		return nil
 	})
@@ -126,8 +110,9 @@ func (t *tracer) page(ctx context.Context, at tree.Place, path string, form *For
 	return found, nil
 }
 
-// problem returns the number of a problem at a place, which is new or not.
-func (t *tracer) problem(at foundPlace, p Problem) int {
+// problem returns the number of a problem, which was found at its place before or not.
+func (t *tracer) problem(p Problem) int {
+	at := foundPlace{p.Page, p.Address, p.Key}
 	i, ok := t.places[at]
 	if !ok {
 		i = len(t.out)

@@ -7,13 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
-	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
@@ -29,6 +28,7 @@ type checker struct {
 
 	heads       map[CommitID][]string
 	targets     map[string]CommitID
+	moved       time.Time // when a branch or tag was moved last
 	seen        map[CommitID]struct{}
 	pending     []pendingCommit
 	generations map[CommitID]uint64
@@ -40,12 +40,11 @@ type checker struct {
 	r        CheckReport
 	pages    map[tree.Name]struct{}
 	notes    []Problem              // about neither pages nor payloads
-	damaged  map[tree.Name]error    // pages
+	damaged  map[string]error       // pages, by Problem.Page
 	bad      map[pack.Address]error // payloads
 	payloads reach.AddressSet       // that were looked at
-
-	nPages, nPayloads, nValues, nBytes, payloadBytes atomic.Int64
-	total, reported                                  int64
+	progress CheckProgress
+	reported int64 // bytes
 }
 
 type pendingCommit struct {
@@ -58,8 +57,7 @@ type edge struct{ child, parent CommitID }
 // checkRoot is a namespace that must be sound, of a commit or a session.
 type checkRoot struct {
 	root   tree.Root
-	of     string
-	commit *CommitID
+	commit *CommitID // nil for a session
 }
 
 func newChecker(db *DB, o CheckOptions) *checker {
@@ -67,13 +65,13 @@ func newChecker(db *DB, o CheckOptions) *checker {
 		db: db, o: o, snap: db.idx.Snapshot(),
 		heads: map[CommitID][]string{}, targets: map[string]CommitID{},
 		seen: map[CommitID]struct{}{}, generations: map[CommitID]uint64{},
-		pages: map[tree.Name]struct{}{}, damaged: map[tree.Name]error{}, bad: map[pack.Address]error{},
+		pages: map[tree.Name]struct{}{}, damaged: map[string]error{}, bad: map[pack.Address]error{},
 	}
 	c.tree = tree.New(snapshotPages{c.snap}, uncached)
-	c.total = int64(db.idx.Metrics().DiskBytes)
+	c.progress.TotalBytes = int64(db.idx.Metrics().DiskBytes)
 	if o.Payloads {
 		for _, i := range db.packs.Infos() {
-			c.total += int64(i.End)
+			c.progress.TotalBytes += int64(i.End)
 		}
 	}
 	return c
@@ -94,32 +92,39 @@ func (p snapshotPages) PutPage(context.Context, tree.Name, []byte) error {
 	return errors.New("txn: bug: page written by a check")
 }
 
-// note adds a problem that is complete.
+// note takes a problem. Those of pages and payloads wait for trace, which finds out where
+// they are. What is more than the report has room for is passed on at once.
 func (c *checker) note(p Problem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.r.Found++
-	if len(c.notes) < maxProblems {
+	page, payload := p.Page != "", p.Kind == ProblemPayload
+	switch {
+	case page && len(c.damaged) < maxProblems:
+		c.damaged[p.Page] = p.Err
+	case payload && len(c.bad) < maxProblems:
+		c.bad[p.Address] = p.Err
+	case !page && !payload && len(c.notes) < maxProblems:
 		c.notes = append(c.notes, p)
-	} else {
+	default:
 		c.tell(p)
 	}
 }
 
-// tell passes on a problem that the report has no room for. c.mu is held.
+// tell passes a problem on. c.mu is held, or the goroutine is alone.
 func (c *checker) tell(p Problem) {
 	if c.o.Found != nil {
 		c.o.Found(p)
 	}
 }
 
-// unreadable notes that a part of the index cannot be scanned.
+// unreadable notes that a part of the index cannot be scanned, which ends a step.
 func (c *checker) unreadable(err error, kind, what string) error {
 	if stop(err) {
 		return err
 	}
 	c.note(Problem{Kind: kind, What: what, Err: err})
-	return nil
+	return errNoted
 }
 
 // reach puts a commit on the list of what is kept.
@@ -130,22 +135,13 @@ func (c *checker) reach(id CommitID, from string) {
 	}
 }
 
-func (c *checker) commit(id CommitID) (*Commit, error) {
-	commit, err := catalog.Commits.Get(c.snap, id)
-	if errors.Is(err, index.ErrNotFound) {
-		return nil, corrupt("commit %v is missing", id)
-	}
-	return commit, err
-}
-
-func (c *checker) start(root tree.Root, of string, commit *CommitID) {
-	c.roots = append(c.roots, checkRoot{root, of, commit})
+func (c *checker) start(root tree.Root, commit *CommitID) {
+	c.roots = append(c.roots, checkRoot{root, commit})
 }
 
 // place is a page on the list of those to be read, or a payload that one names.
 type place struct {
 	at      tree.Place
-	of      string        // what it belongs to, for messages
 	path    string        // of the directory
 	form    *Form         // of a chunk map; nil for a page of a directory
 	payload *payloadPlace // nil for a page
@@ -164,11 +160,11 @@ const largePayload = 1 << 20
 // walk reads every page below the roots, each once, with several goroutines, and
 // checks what is in it.
 func (c *checker) walk(ctx context.Context) error {
-	defer c.progress(true)
+	defer c.read(0, true)
 	var roots []place
 	for _, r := range slices.Backward(c.roots) {
 		if c.enter(r.root.Place()) {
-			roots = append(roots, place{at: r.root.Place(), of: r.of})
+			roots = append(roots, place{at: r.root.Place()})
 		}
 	}
 	q := reach.NewWorkList(roots...)
@@ -206,93 +202,78 @@ func (c *checker) enter(at tree.Place) bool {
 }
 
 // page checks one page, and leaves large payloads for later. It returns the pages
-// below, the first one last.
+// below that were not met before, the first one last.
 func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	if l := p.payload; l != nil {
-		return nil, c.value(ctx, p, l.key, l.chunk, l.v)
+		return nil, c.value(ctx, p.path, *l)
 	}
-	var large []place
-	below, err := c.open(ctx, p, func(key string, chunk []int64, v tree.Value) error {
-		if c.o.Payloads && v.Kind == tree.KindNative && v.Length >= largePayload {
-			large = append(large, place{of: p.of, path: p.path, payload: &payloadPlace{key, slices.Clone(chunk), v}})
+	var below, large []place
+	values := int64(0)
+	err := c.open(ctx, p, func(child place) error {
+		below = append(below, child)
+		return nil
+	}, func(l payloadPlace) error {
+		values++
+		if c.o.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
+			large = append(large, place{path: p.path, payload: &l})
 			return nil
 		}
-		return c.value(ctx, p, key, chunk, v)
+		return c.value(ctx, p.path, l)
 	})
-	if err != nil {
-		if stop(err) {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.r.Found++
-		if name := p.at.Page().Name; len(c.damaged) < maxProblems {
-			c.damaged[name] = err
-		} else {
-			c.tell(pageProblem(name, p.path, err))
-		}
-		return large, nil
+	if stop(err) {
+		return nil, err
 	}
-	c.nPages.Add(1)
-	c.nBytes.Add(int64(p.at.Page().Size))
-	c.progress(false)
+	if err != nil { // what it leads to is met at another place, or not at all
+		c.note(pageProblem(p.at.Page().Name, p.path, err))
+		return nil, nil
+	}
+	c.mu.Lock()
+	c.r.Pages++
+	c.r.Values += values
+	c.mu.Unlock()
+	c.read(int64(p.at.Page().Size), false)
+	below = slices.DeleteFunc(below, func(child place) bool { return !c.enter(child.at) })
+	slices.Reverse(below)
 	slices.Reverse(large) // the first one is taken first, and pages after them
 	return append(below, large...), nil
 }
 
-// open reads a page, calls value for what it maps to bytes, and returns the
-// pages below that were not met before.
-func (c *checker) open(ctx context.Context, p place, value func(key string, chunk []int64, v tree.Value) error) ([]place, error) {
+// open reads a page, and calls below for the pages below it and value for what it maps
+// to bytes.
+func (c *checker) open(ctx context.Context, p place, below func(place) error, value func(payloadPlace) error) error {
 	if err := namespace.CheckPath(ctx, p.path); err != nil {
-		return nil, err
+		return err
 	}
-	var below []place
-	add := func(at tree.Place, path string, form *Form) {
-		if c.enter(at) {
-			below = append(below, place{at: at, of: p.of, path: path, form: form})
-		}
-	}
-	err := c.tree.Open(ctx, p.at, func(child tree.Place) error {
-		add(child, p.path, p.form)
-		return nil
+	return c.tree.Open(ctx, p.at, func(child tree.Place) error {
+		return below(place{at: child, path: p.path, form: p.form})
 	}, func(e tree.Entry) error {
 		key, chunk, m, err := namespace.ReadEntry(p.path, p.form, e)
 		switch {
 		case err != nil:
 			return err
 		case m != nil:
-			add(e.Value.Child.Place(), m.Path, m.Form)
-			return nil
-		case key == "":
-			return nil
+			return below(place{at: e.Value.Child.Place(), path: m.Path, form: m.Form})
+		case key != "":
+			return value(payloadPlace{key, chunk, e.Value})
 		}
-		return value(key, chunk, e.Value)
+		return nil
 	})
-	slices.Reverse(below)
-	return below, err
 }
 
-// value checks what a key maps to.
-func (c *checker) value(ctx context.Context, p place, key string, chunk []int64, v tree.Value) error {
-	c.nValues.Add(1)
-	if v.Kind != tree.KindNative || !c.payloads.Add(addressOf(v)) {
+// value checks what a key in a directory maps to.
+func (c *checker) value(ctx context.Context, dir string, l payloadPlace) error {
+	if l.v.Kind != tree.KindNative || !c.payloads.Add(addressOf(l.v)) {
 		return nil
 	}
-	c.nPayloads.Add(1)
-	c.payloadBytes.Add(int64(v.Length))
-	err := c.payload(ctx, v)
+	c.mu.Lock()
+	c.r.Payloads++
+	c.r.PayloadBytes += int64(l.v.Length)
+	c.mu.Unlock()
+	err := c.payload(ctx, l.v)
 	if err == nil || stop(err) {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.r.Found++
-	if len(c.bad) < maxProblems {
-		c.bad[addressOf(v)] = err
-	} else {
-		// Too many to find out where each of them is.
-		c.tell(payloadProblem(key, p.path, chunk, v, err))
-	}
+	c.note(payloadProblem(dir, l, err))
 	return nil
 }
 
@@ -313,8 +294,7 @@ func (c *checker) payload(ctx context.Context, v tree.Value) error {
 	if err != nil && hole {
 		err = holeError{err}
 	}
-	c.nBytes.Add(int64(a.Length))
-	c.progress(false)
+	c.read(int64(a.Length), false)
 	return err
 }
 
@@ -330,13 +310,13 @@ func pageProblem(name tree.Name, dir string, err error) Problem {
 	}
 }
 
-func payloadProblem(key, dir string, chunk []int64, v tree.Value, err error) Problem {
-	a := addressOf(v)
-	p := Problem{Kind: ProblemPayload, Err: err, Hole: errors.As(err, new(holeError)), Key: key, Chunk: chunk, Address: a, sum: v.Sum}
-	what := "payload of " + key
-	if chunk != nil {
+func payloadProblem(dir string, l payloadPlace, err error) Problem {
+	a := addressOf(l.v)
+	p := Problem{Kind: ProblemPayload, Err: err, Hole: errors.As(err, new(holeError)), Key: l.key, Chunk: l.chunk, Address: a, sum: l.v.Sum}
+	what := "payload of " + l.key
+	if l.chunk != nil {
 		p.Array = trimSlash(dir)
-		what = fmt.Sprintf("chunk %v of array %q, key %s", chunk, p.Array, key)
+		what = fmt.Sprintf("chunk %v of array %q, key %s", l.chunk, p.Array, l.key)
 	}
 	p.What = fmt.Sprintf("%s, pack %v at %d, %d bytes,", what, a.Pack, a.Offset, a.Length)
 	return p
@@ -352,25 +332,17 @@ func trimSlash(path string) string {
 // progressStep is how many bytes lie between two reports.
 const progressStep = 1 << 20
 
-func (c *checker) progress(always bool) {
-	if c.o.Progress == nil {
-		return
-	}
-	n := c.nBytes.Load()
+// read counts bytes, and reports them from time to time.
+func (c *checker) read(n int64, always bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !always && n < c.reported+progressStep {
-		return
+	p := &c.progress
+	p.Bytes += n
+	p.TotalBytes = max(p.TotalBytes, p.Bytes)
+	if c.o.Progress != nil && (always || p.Bytes >= c.reported+progressStep) {
+		c.reported = p.Bytes
+		c.o.Progress(*p)
 	}
-	c.reported = n
-	c.o.Progress(CheckProgress{Bytes: n, TotalBytes: max(c.total, n)})
-}
-
-// report puts the counts together.
-func (c *checker) report() *CheckReport {
-	c.r.Pages, c.r.Values, c.r.Payloads = c.nPages.Load(), c.nValues.Load(), c.nPayloads.Load()
-	c.r.PayloadBytes = c.payloadBytes.Load()
-	return &c.r
 }
 
 // orphans counts what is in the index and was not reached.

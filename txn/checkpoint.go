@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -323,18 +322,10 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	if err := refs.load(idx); err != nil {
 		return err
 	}
-	t := tree.New(indexPages{idx, nil}, uncached)
 	list := refs.list("")
 	for _, r := range list[:min(len(list), checkpointRefs)] {
-		c, err := catalog.Commits.Get(idx, r.Commit)
-		if err != nil {
-			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)
-		}
-		for _, err := range t.Scan(context.Background(), c.Root, tree.Span{}) {
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.Name, err)
-			}
-			break
+		if err := opens(context.Background(), idx, indexPages{idx, nil}, r.Commit); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 	}
 	return nil

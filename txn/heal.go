@@ -112,30 +112,30 @@ func holes(in catalog.Scanner) (map[pack.Address]digest.Sum, error) {
 }
 
 // healFrom heals payloads with the bytes that another database has at other addresses, or
-// that this one has elsewhere. It returns those that are sound now; their records as holes
-// are gone. A pack that cannot be read at all is set aside and made anew.
-func (db *DB) healFrom(ctx context.Context, src *DB, bad map[pack.Address]digest.Sum, at func(hole) (pack.Address, bool)) (map[pack.Address]digest.Sum, error) {
+// that this one has elsewhere. It takes those that are sound now out of bad, and removes their
+// records as holes. A pack that cannot be read at all is set aside and made anew.
+func (db *DB) healFrom(ctx context.Context, src *DB, bad map[pack.Address]digest.Sum, at func(hole) (pack.Address, bool)) (healed int, err error) {
 	byPack := map[pack.ID][]pack.Address{}
 	for a, sum := range bad {
 		if _, ok := at(hole{Address: a, Sum: sum}); ok {
 			byPack[a.Pack] = append(byPack[a.Pack], a)
 		}
 	}
-	healed := map[pack.Address]digest.Sum{}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	for _, id := range slices.SortedFunc(maps.Keys(byPack), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) }) {
 		list := byPack[id]
 		slices.SortFunc(list, func(a, b pack.Address) int { return cmp.Compare(a.Offset, b.Offset) })
 		found := false
-		read := func(i int) (out []byte, err error) {
-			from, _ := at(hole{Address: list[i], Sum: bad[list[i]]})
-			out, err = src.rightPayload(ctx, from, bad[list[i]])
+		read := func(i int) ([]byte, error) {
+			sum := bad[list[i]]
+			from, _ := at(hole{Address: list[i], Sum: sum})
+			b, err := src.rightPayload(ctx, from, sum)
 			if errors.Is(err, kv.ErrCorrupt) {
 				return nil, nil
 			}
 			found = found || err == nil
-			return out, err
+			return b, err
 		}
 		for i := 0; i < len(list) && !found; i++ {
 			if _, err := read(i); err != nil {
@@ -158,7 +158,8 @@ func (db *DB) healFrom(ctx context.Context, src *DB, bad map[pack.Address]digest
 		for _, a := range list {
 			err := db.verifyPayload(ctx, a, bad[a])
 			if err == nil {
-				healed[a] = bad[a]
+				healed++
+				delete(bad, a)
 				catalog.Holes.Delete(batch, a)
 			} else if !errors.Is(err, kv.ErrCorrupt) {
 				return healed, err
@@ -168,8 +169,8 @@ func (db *DB) healFrom(ctx context.Context, src *DB, bad map[pack.Address]digest
 			catalog.Packs.Put(batch, info)
 		}
 	}
-	if len(healed) == 0 {
-		return healed, nil
+	if healed == 0 {
+		return 0, nil
 	}
 	db.ends.Lock()
 	defer db.ends.Unlock()
@@ -253,5 +254,5 @@ func (db *DB) problemsOf(ctx context.Context, d damages) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(c.report().Problems, func(p Problem) bool { return p.Kind != ProblemPayload }), nil
+	return slices.DeleteFunc(c.r.Problems, func(p Problem) bool { return p.Kind != ProblemPayload }), nil
 }

@@ -135,7 +135,7 @@ func (t *transfer) fill(ctx context.Context) error {
 		return err
 	}
 	healed, err := t.to.healFrom(ctx, t.from, known, func(h hole) (pack.Address, bool) { return h.Address, true })
-	t.r.Filled = int64(len(healed))
+	t.r.Filled = int64(healed)
 	return err
 }
 

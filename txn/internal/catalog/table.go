@@ -12,7 +12,7 @@ type Table[K, V any] struct {
 	space  index.Space
 	key    func(K) []byte
 	encode func(V) (key, value []byte)
-	// Decode decodes a record. It is for readers that go on after an error.
+	// Decode decodes a record.
 	Decode func(key, value []byte) (V, error)
 }
 
@@ -55,6 +55,12 @@ func (t *Table[K, V]) Has(in Getter, k K) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Scan yields the records as they are stored, in the order of their keys. It is for readers
+// that go on after records that [Table.Decode] cannot read.
+func (t *Table[K, V]) Scan(in Scanner) iter.Seq2[index.Record, error] {
+	return in.Scan(t.space, nil, nil, false)
 }
 
 // All yields the records in the order of their keys, up to the first error.

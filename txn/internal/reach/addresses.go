@@ -20,26 +20,26 @@ type addressRegion struct {
 }
 
 const (
-	// AddressSlot is the length from which on payloads are remembered.
-	AddressSlot  = 512
+	// addressSlot is the length from which on payloads are remembered.
+	addressSlot  = 512
 	addressWords = 128 // of a region: 4 MiB of pack
 )
 
 // Has reports whether a was added.
 func (s *AddressSet) Has(a pack.Address) bool {
-	slot := a.Offset / AddressSlot
+	slot := a.Offset / addressSlot
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	words := s.regions[addressRegion{a.Pack, slot / (64 * addressWords)}]
-	return words != nil && words[slot/64%addressWords]&(1<<(slot%64)) != 0
+	return a.Length >= addressSlot && words != nil && words[slot/64%addressWords]&(1<<(slot%64)) != 0
 }
 
 // Add reports whether a was not there.
 func (s *AddressSet) Add(a pack.Address) bool {
-	if a.Length < AddressSlot {
+	if a.Length < addressSlot {
 		return true
 	}
-	slot := a.Offset / AddressSlot
+	slot := a.Offset / addressSlot
 	r := addressRegion{a.Pack, slot / (64 * addressWords)}
 	i, bit := slot/64%addressWords, uint64(1)<<(slot%64)
 	s.mu.Lock()
