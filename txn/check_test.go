@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -370,5 +372,44 @@ func TestCheckOrphans(t *testing.T) {
 	r := checkReport(t, db, CheckOptions{})
 	if r.Found != 0 || r.OrphanPages != 1 || r.OrphanBytes != int64(len(page)) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// rawPages writes pages past everything that keeps directories sound.
+type rawPages struct {
+	indexPages
+	t  *testing.T
+	db *DB
+}
+
+func (p rawPages) PutPage(_ context.Context, name tree.Name, page []byte) error {
+	setRecord(p.t, p.db, index.SpacePage, name[:], page)
+	return nil
+}
+
+// What a damaged page of a directory leads to is checked where a sound page leads to it.
+func TestCheckBelowDamage(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the damaged page is read first
+	db := must.Get(Create("db", testOptions(vfs.NewMem())))(t)
+	defer db.Close()
+	update(t, db, "main", map[string]string{"a/q/doc": "1", "b/q/doc": "1"})
+	c := must.Get(db.Lookup(bg, mustHead(t, db)))(t)
+	raw := tree.New(rawPages{db.committed(), t, db}, uncached)
+	a, _, err := db.space.Dir(bg, c.Root, "a/")
+	must.Do(t, err)
+	q, _, err := db.space.Dir(bg, c.Root, "a/q/")
+	must.Do(t, err)
+	a = must.Get(raw.Apply(bg, a, []tree.Edit{{Key: []byte("z/"), Value: tree.Value{Kind: tree.KindInline}}}))(t)
+	root := must.Get(raw.Apply(bg, c.Root, []tree.Edit{{Key: []byte("a/"), Value: tree.Value{Kind: tree.KindChild, Child: a}}}))(t)
+	session := &catalog.Session{Branch: "main", Base: c.ID, Work: root}
+	setRecord(t, db, index.SpaceSession, session.ID[:], session.Encode())
+	setRecord(t, db, index.SpacePage, q.Name[:], []byte("damage"))
+	r := checkReport(t, db, CheckOptions{})
+	keys := map[string]int64{}
+	for _, p := range r.Problems {
+		keys[p.Key] = p.Versions
+	}
+	if want := map[string]int64{"a/": 0, "a/q/": 1, "b/q/": 1}; !maps.Equal(keys, want) || r.Found != 2 {
+		t.Errorf("found %v in %d places, want %v", r.Problems, r.Found, want)
 	}
 }

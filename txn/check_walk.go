@@ -215,7 +215,7 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	}, func(l payloadPlace) error {
 		values++
 		if c.o.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
-			large = append(large, place{path: p.path, payload: &l})
+			large = append(large, place{path: p.path, payload: &payloadPlace{l.key, l.chunk, l.v}})
 			return nil
 		}
 		return c.value(ctx, p.path, l)

@@ -20,7 +20,7 @@ type Record struct {
 }
 
 // Records yields the records of a pack from offset from on, which is the
-// beginning (0) or any other place. It reads headers, not payloads: [Store.Check]
+// beginning (0) or any other place. It reads headers, not payloads: [Store.Verify]
 // compares those. Where it finds no header it yields a [CorruptError] for the
 // stretch up to the next one and goes on; other errors end it. It sees what is
 // in the file, recorded or not.
