@@ -26,6 +26,8 @@ var layers = map[string][]string{
 	"internal/budget": {},
 	// Bounded memory for what is read again and again.
 	"internal/lru": {},
+	// Names of hosts, and which of them are this machine.
+	"internal/hostname": {},
 	// Files in memory, and memory for large results.
 	"internal/mmap": {},
 	// Keys of chunks in byte order.
@@ -128,14 +130,14 @@ var layers = map[string][]string{
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
 	"engine/modeltest":        {}, // of tests
 	// Where a URL leads; it opens stores and formats, and knows no databases.
-	"engine/source": {"formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
+	"engine/source": {"internal/hostname", "formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
 	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
-	"serve":         {"engine", "internal/lru", "kv", "txn", "zarr"},
+	"serve":         {"engine", "internal/hostname", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
 	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
-	"serve/auth":    {"serve"},
+	"serve/auth":    {"internal/hostname", "serve"},
 	"serve/pace":    {},
 	"serve/metrics": {},
 	"serve/page":    {},

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/internal/hostname"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -111,12 +111,9 @@ func EscapeSegment(name string) string { return strings.ReplaceAll(url.QueryEsca
 func EscapePath(key string) string { return strings.ReplaceAll(EscapeSegment(key), "%2F", "/") }
 
 // Loopback reports whether browsers take a host, with or without a port, for this machine.
+// Browsers do not look up names that end with ".localhost"; other programs may do so.
 func Loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+	return hostname.IsLoopback(host) || strings.HasSuffix(hostname.Of(host), ".localhost")
 }
 
 // Clip shortens a text of a client for a message.

@@ -3,12 +3,12 @@ package source
 import (
 	"encoding/base64"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
 // tokenVariable begins the names of variables with bearer tokens, one for a host. What
@@ -25,12 +25,7 @@ const maxNetrc = 1 << 20
 // for the host, and for plain http to another machine. The entry "default" of netrc files does not
 // count, because references lead to hosts that others chose.
 func authorization(scheme, host string) string {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	name = strings.Trim(name, "[]")
-	if scheme != "https" && !loopback(name) {
+	if scheme != "https" && !hostname.IsLoopback(host) {
 		return ""
 	}
 	variable := tokenVariable + strings.NewReplacer(".", "_", ":", "_", "-", "__", "[", "", "]", "").Replace(host)
@@ -39,16 +34,11 @@ func authorization(scheme, host string) string {
 			return "Bearer " + strings.TrimSpace(token)
 		}
 	}
-	login, password, ok := netrcLogin(readNetrc(), name)
+	login, password, ok := netrcLogin(readNetrc(), hostname.Of(host))
 	if !ok {
 		return ""
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(login+":"+password))
-}
-
-func loopback(name string) bool {
-	at, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && at.IsLoopback()
 }
 
 // readNetrc returns the text of the user's netrc file, or "" if the file cannot be read.

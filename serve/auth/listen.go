@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
 // ErrOpen means that a server would allow access without a key, or would send
@@ -24,15 +26,7 @@ type Listen struct {
 
 // Local reports whether only this machine can connect.
 func (l Listen) Local() bool {
-	if strings.HasPrefix(l.Address, "unix:") {
-		return true
-	}
-	host, _, err := net.SplitHostPort(l.Address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.HasPrefix(l.Address, "unix:") || hostname.IsLoopback(l.Address)
 }
 
 // Check returns nil for a server that is safe to start, and otherwise an ErrOpen

@@ -459,7 +459,7 @@ func TestOrigins(t *testing.T) {
 func TestLocalHosts(t *testing.T) {
 	s := newSite(t, Options{Anonymous: reader, Local: true})
 	for host, status := range map[string]int{
-		"localhost:8080": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:8080": 421, "127.0.0.1.evil.example": 421, "10.0.0.1": 421,
+		"localhost:8080": 200, "127.0.0.1": 200, "[::1]:80": 200, "a.localhost:80": 200, "evil.example:8080": 421, "127.0.0.1.evil.example": 421, "10.0.0.1": 421,
 	} {
 		if r := s.do("GET", "/w/v/main/keys/small", "Host: "+host); r.StatusCode != status {
 			t.Errorf("Host %s: status %d, want %d", host, r.StatusCode, status)
