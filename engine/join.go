@@ -93,7 +93,8 @@ func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
 	return db.resume(ctx, id)
 }
 
-// Detach is [txn.Session.Detach]; a session that was joined goes on for the others.
+// Detach closes the session after a savepoint, to be resumed later, perhaps by another
+// process. A session that was joined goes on for the others.
 func (s *Session) Detach(ctx context.Context) error {
 	if err := s.Savepoint(ctx); err != nil {
 		return err

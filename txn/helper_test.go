@@ -132,3 +132,13 @@ func at(t *testing.T, db *DB, rev string) map[string]string {
 }
 
 type toyPolicy = toy.Policy[Form, Structure, FieldConflict]
+
+// Detach closes the session after a savepoint, to be resumed later, perhaps by
+// another process.
+func (s *Session) Detach(ctx context.Context) error {
+	if err := s.Savepoint(ctx); err != nil {
+		return err
+	}
+	s.close()
+	return nil
+}

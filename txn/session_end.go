@@ -197,13 +197,3 @@ func (s *Session) Close() error {
 	s.close()
 	return nil
 }
-
-// Detach closes the session after a savepoint, to be resumed later, perhaps by
-// another process.
-func (s *Session) Detach(ctx context.Context) error {
-	if err := s.Savepoint(ctx); err != nil {
-		return err
-	}
-	s.close()
-	return nil
-}

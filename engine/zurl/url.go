@@ -131,9 +131,6 @@ func (u URL) Adapters() []Part { return u.parts[1:] }
 // Last returns the innermost part.
 func (u URL) Last() Part { return u.parts[len(u.parts)-1] }
 
-// Kind returns the kind of the URL's resource, as far as the URL shows it.
-func (u URL) Kind() Kind { return u.Last().Kind() }
-
 // Prefix returns the root and the first n adapters.
 func (u URL) Prefix(n int) URL { return URL{u.parts[: n+1 : n+1]} }
 

@@ -84,8 +84,8 @@ func TestRealURLs(t *testing.T) {
 		if want := "file:///case/" + c.Resolved; err != nil || resolved.String() != want || !strings.HasPrefix(want, u.String()) {
 			t.Errorf("%s: %s is %s, and with its formats %s, %v", c.Case, c.URL, u, resolved, err)
 		}
-		if resolved.Kind() != KindDataset {
-			t.Errorf("%s: %s is a %s", c.Case, resolved, resolved.Kind())
+		if resolved.Last().Kind() != KindDataset {
+			t.Errorf("%s: %s is a %s", c.Case, resolved, resolved.Last().Kind())
 		}
 	}
 	if seen != 5 {
@@ -436,8 +436,8 @@ func TestKind(t *testing.T) {
 		"/a|zarrdb:": KindDirectory, "/a|kerchunk:": KindDirectory, "/a|other:x": KindUnknown,
 	} {
 		u, err := Parse(in)
-		if err != nil || u.Kind() != want {
-			t.Errorf("%s is a %s, %v, want %s", in, u.Kind(), err, want)
+		if err != nil || u.Last().Kind() != want {
+			t.Errorf("%s is a %s, %v, want %s", in, u.Last().Kind(), err, want)
 		}
 	}
 }

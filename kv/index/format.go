@@ -196,19 +196,6 @@ var ourNames = regexp.MustCompile(`^(?:` +
 // isOurs reports whether a file in the directory of an index is one of an index.
 func isOurs(name string) bool { return ourNames.MatchString(name) }
 
-// RemoveEmpty removes a directory unless it is gone or holds something, which is no
-// error; errors are those of fs.
-func RemoveEmpty(fs FS, dir string) error {
-	err := fs.Remove(dir)
-	if err == nil || errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if names, lerr := fs.List(dir); lerr == nil && len(names) > 0 {
-		return nil
-	}
-	return err
-}
-
 func removeIfThere(fs vfs.FS, path string) error {
 	if err := fs.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

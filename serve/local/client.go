@@ -25,8 +25,8 @@ type DialOptions struct {
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
 	// Share makes this process share the memory for databases equally with the server and its
-	// other clients, for programs that read for long. Without it, each database of [Client.Peer]
-	// has small caches, and the others keep theirs.
+	// other clients, for programs that read for long. Without it, each database that the client
+	// opens has small caches, and the others keep theirs.
 	Share bool
 	// Dir is the directory of the database. A server that has another database open, such
 	// as one that was moved there or away, is [ErrGone]. Default "": any will do.
@@ -271,13 +271,4 @@ func query[Out any](ctx context.Context, c *Client, op wire.Op, in any) (out Out
 		return err
 	})
 	return out, err
-}
-
-// Gone reports whether the connection has ended.
-func (c *Client) Gone(ctx context.Context) bool {
-	c.mu.Lock()
-	l := c.l
-	c.mu.Unlock()
-	_, err := ask[wire.Names](ctx, l, wire.OpDatabases, none{})
-	return errors.Is(err, ErrGone)
 }

@@ -92,6 +92,35 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 	return h
 }
 
+// Listen makes the socket of the database in dir.
+func Listen(dir string) (*Listener, error) {
+	at, err := place(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", dir, err)
+	}
+	return at.listen()
+}
+
+// Serve answers the clients that connect to l, until ctx is done or l fails.
+func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
+	return newServer(l, t, o).serve(ctx)
+}
+
+// Peer opens a database of the server, "" for the database of the socket, with caches and
+// workers of this process. The caller closes the DB before the client.
+func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
+	dir := c.o.Dir
+	if dir == "" && db == "" {
+		c.mu.Lock()
+		dir = c.l.hello.Dir
+		c.mu.Unlock()
+	}
+	if !c.o.Share {
+		o = small(o)
+	}
+	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
+}
+
 // runtimeDir gives the test a directory for sockets.
 func runtimeDir(t testing.TB) {
 	t.Helper()

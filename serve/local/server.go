@@ -148,15 +148,11 @@ type server struct {
 	verified verified
 }
 
-// Serve answers the clients that connect to l, until ctx is done or l fails. Then
+// serve answers the clients that connect to l, until ctx is done or l fails. Then
 // it takes no more requests, waits for those under way, leaves the sessions of its
 // clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
 // It ends with [engine.ErrMoved] when the directory of its database was moved, removed or
 // replaced.
-func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
-	return newServer(l, t, o).serve(ctx)
-}
-
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

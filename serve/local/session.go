@@ -13,7 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Session is a [txn.Tx] of a session that a server has open. [Client.Peer] makes it an
+// Session is a [txn.Tx] of a session that a server has open. [engine.OpenPeer] makes it an
 // [engine.Session].
 //
 // When the server ends or is killed, the session continues on the next one with

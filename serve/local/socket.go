@@ -25,17 +25,6 @@ type Listener struct {
 	file fs.FileInfo // of the socket; nil if unknown
 }
 
-// Listen makes the socket of the database in dir. Only the process that has the
-// database open may do so: a socket that is there is one that a process left when
-// it was killed. Close it before the database.
-func Listen(dir string) (*Listener, error) {
-	at, err := place(dir)
-	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", dir, err)
-	}
-	return at.listen()
-}
-
 // at is where a process serves a database.
 type at struct {
 	dir, path string
@@ -43,7 +32,9 @@ type at struct {
 	gid       int
 }
 
-// place returns the socket for serving the database in dir.
+// place returns the socket for serving the database in dir. Only the process that has the
+// database open may listen there: a socket that is there is one that a process left when
+// it was killed. Close the listener before the database.
 func place(dir string) (at, error) {
 	a, err := clients(dir)
 	if err == nil {

@@ -23,23 +23,8 @@ type source struct {
 }
 
 // Source returns a database of the server, "" for the database of the socket. It works until
-// the client is closed.
+// the client is closed. [engine.OpenPeer] makes it a database of this process.
 func (c *Client) Source(db string) txn.Remote { return source{c, db} }
-
-// Peer opens a database of the server, "" for the database of the socket, with caches and
-// workers of this process. The caller closes the DB before the client.
-func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
-	dir := c.o.Dir
-	if dir == "" && db == "" {
-		c.mu.Lock()
-		dir = c.l.hello.Dir
-		c.mu.Unlock()
-	}
-	if !c.o.Share {
-		o = small(o)
-	}
-	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
-}
 
 // Join is [engine.Options].Join. If the process that has the database open ends, this one may
 // take its place, as after [Open].
