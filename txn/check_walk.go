@@ -204,21 +204,22 @@ func (c *checker) enter(at tree.Place) bool {
 // page checks one page, and leaves large payloads for later. It returns the pages
 // below that were not met before, the first one last.
 func (c *checker) page(ctx context.Context, p place) ([]place, error) {
+	var n CheckReport // counts
+	defer c.count(&n)
 	if l := p.payload; l != nil {
-		return nil, c.value(ctx, p.path, *l)
+		return nil, c.value(ctx, &n, p.path, *l)
 	}
 	var below, large []place
-	values := int64(0)
 	err := c.open(ctx, p, func(child place) error {
 		below = append(below, child)
 		return nil
 	}, func(l payloadPlace) error {
-		values++
+		n.Values++
 		if c.o.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
 			large = append(large, place{path: p.path, payload: &payloadPlace{l.key, l.chunk, l.v}})
 			return nil
 		}
-		return c.value(ctx, p.path, l)
+		return c.value(ctx, &n, p.path, l)
 	})
 	if stop(err) {
 		return nil, err
@@ -227,15 +228,22 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 		c.note(pageProblem(p.at.Page().Name, p.path, err))
 		return nil, nil
 	}
-	c.mu.Lock()
-	c.r.Pages++
-	c.r.Values += values
-	c.mu.Unlock()
+	n.Pages++
 	c.read(int64(p.at.Page().Size), false)
 	below = slices.DeleteFunc(below, func(child place) bool { return !c.enter(child.at) })
 	slices.Reverse(below)
 	slices.Reverse(large) // the first one is taken first, and pages after them
 	return append(below, large...), nil
+}
+
+// count adds the counts of a page.
+func (c *checker) count(n *CheckReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.r.Pages += n.Pages
+	c.r.Values += n.Values
+	c.r.Payloads += n.Payloads
+	c.r.PayloadBytes += n.PayloadBytes
 }
 
 // open reads a page, and calls below for the pages below it and value for what it maps
@@ -261,14 +269,12 @@ func (c *checker) open(ctx context.Context, p place, below func(place) error, va
 }
 
 // value checks what a key in a directory maps to.
-func (c *checker) value(ctx context.Context, dir string, l payloadPlace) error {
+func (c *checker) value(ctx context.Context, n *CheckReport, dir string, l payloadPlace) error {
 	if l.v.Kind != tree.KindNative || !c.payloads.Add(addressOf(l.v)) {
 		return nil
 	}
-	c.mu.Lock()
-	c.r.Payloads++
-	c.r.PayloadBytes += int64(l.v.Length)
-	c.mu.Unlock()
+	n.Payloads++
+	n.PayloadBytes += int64(l.v.Length)
 	err := c.payload(ctx, l.v)
 	if err == nil || stop(err) {
 		return err

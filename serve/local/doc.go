@@ -3,7 +3,7 @@
 //
 //	process that has the database open        another process
 //
-//	serve.Table ◀── Serve ◀── socket ◀─────── Open ──▶ Client ──▶ txn.Remote
+//	serve.Table ◀── Serving ◀── socket ◀───── Open ──▶ Client ──▶ txn.Remote
 //	                  │                                              │
 //	     pack file ───┴── descriptor, locked ──────────────▶ engine.DB of a peer
 //
