@@ -339,16 +339,13 @@ func (p *repairer) reflogs(ctx context.Context) error {
 
 // opens reports whether a version can be looked into.
 func (db *DB) opens(ctx context.Context, id CommitID) bool {
-	return opens(ctx, db.idx, db.committed(), id) == nil
+	c, err := db.Lookup(ctx, id)
+	return err == nil && opens(ctx, db.committed(), c.Root) == nil
 }
 
-// opens returns why a version cannot be looked into: its commit and its first pages are read.
-func opens(ctx context.Context, in catalog.Getter, pages tree.Pages, id CommitID) error {
-	c, err := catalog.Commits.Get(in, id)
-	if err != nil {
-		return fmt.Errorf("commit %v: %w", id, err)
-	}
-	for _, err := range tree.New(pages, uncached).Scan(ctx, c.Root, tree.Span{}) {
+// opens returns why the first pages of a version cannot be read.
+func opens(ctx context.Context, pages tree.Pages, root tree.Root) error {
+	for _, err := range tree.New(pages, uncached).Scan(ctx, root, tree.Span{}) {
 		return err
 	}
 	return nil

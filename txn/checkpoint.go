@@ -324,8 +324,12 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	}
 	list := refs.list("")
 	for _, r := range list[:min(len(list), checkpointRefs)] {
-		if err := opens(context.Background(), idx, indexPages{idx, nil}, r.Commit); err != nil {
-			return fmt.Errorf("%s: %w", r.Name, err)
+		c, err := catalog.Commits.Get(idx, r.Commit)
+		if err == nil {
+			err = opens(context.Background(), indexPages{idx, nil}, c.Root)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)
 		}
 	}
 	return nil
