@@ -210,17 +210,21 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 		return nil, c.value(ctx, &n, p.path, *l)
 	}
 	var below, large []place
-	err := c.open(ctx, p, func(child place) error {
-		below = append(below, child)
-		return nil
-	}, func(l payloadPlace) error {
+	value := func(l payloadPlace) error {
 		n.Values++
 		if c.o.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
 			large = append(large, place{path: p.path, payload: &payloadPlace{l.key, l.chunk, l.v}})
 			return nil
 		}
 		return c.value(ctx, &n, p.path, l)
-	})
+	}
+	err := namespace.CheckPath(ctx, p.path)
+	if err == nil {
+		err = c.open(ctx, p, func(child place) error {
+			below = append(below, child)
+			return nil
+		}, value)
+	}
 	if stop(err) {
 		return nil, err
 	}
@@ -249,9 +253,6 @@ func (c *checker) count(n *CheckReport) {
 // open reads a page, and calls below for the pages below it and value for what it maps
 // to bytes.
 func (c *checker) open(ctx context.Context, p place, below func(place) error, value func(payloadPlace) error) error {
-	if err := namespace.CheckPath(ctx, p.path); err != nil {
-		return err
-	}
 	return c.tree.Open(ctx, p.at, func(child tree.Place) error {
 		return below(place{at: child, path: p.path, form: p.form})
 	}, func(e tree.Entry) error {
