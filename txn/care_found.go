@@ -119,8 +119,10 @@ func (f *finder) record(ctx context.Context, rec pack.Record) error {
 	if err != nil {
 		return err
 	}
-	if err := f.begin(ctx); err != nil {
-		return err
+	if f.s == nil {
+		if err := f.begin(ctx); err != nil {
+			return err
+		}
 	}
 	key, err := f.key(ctx, rec)
 	if err != nil {
@@ -146,9 +148,6 @@ func (f *finder) record(ctx context.Context, rec pack.Record) error {
 // begin opens a session on the branch, which is made if it is not there, without a
 // parent.
 func (f *finder) begin(ctx context.Context) (err error) {
-	if f.s != nil {
-		return nil
-	}
 	if _, ok := f.db.heads.get(catalog.HeadRef(LostAndFound)); !ok {
 		if err := f.db.beginBranch(LostAndFound, "lost and found", "salvage"); err != nil {
 			return err

@@ -5,14 +5,13 @@ import (
 	"context"
 	"slices"
 
-	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // trace finds out under which keys and in which versions the damaged things are: it
 // reads everything again, pages below which there is no damage once.
 func (c *checker) trace(ctx context.Context) error {
-	t := tracer{c: c, at: map[tracePlace][]int{}, places: map[foundPlace]int{}, out: c.notes}
+	t := tracer{c: c, at: map[tracePlace][]int{}, places: map[string]int{}, out: c.notes}
 	if len(c.damaged)+len(c.bad) > 0 {
 		for _, r := range c.roots {
 			if err := t.version(ctx, r); err != nil {
@@ -23,34 +22,27 @@ func (c *checker) trace(ctx context.Context) error {
 	slices.SortStableFunc(t.out, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Array, b.Array), slices.Compare(a.Chunk, b.Chunk), cmp.Compare(a.Key, b.Key))
 	})
-	for i := range t.out {
-		slices.Sort(t.out[i].Refs)
-	}
-	c.r.Problems = t.out[:min(len(t.out), maxProblems)]
 	for _, p := range t.out {
+		slices.Sort(p.Refs)
 		c.tell(p)
 	}
+	c.r.Problems = t.out[:min(len(t.out), maxProblems)]
 	return nil
 }
 
 type tracer struct {
 	c *checker
-	// at remembers what was found below a page at a path, places the number of
-	// a problem. Pages without damage below are no more among those of the checker.
+	// at remembers what was found below a page at a path, places the number of a
+	// problem by its What, which names thing and key. Pages without damage below are no
+	// more among those of the checker.
 	at     map[tracePlace][]int
-	places map[foundPlace]int
+	places map[string]int
 	out    []Problem
 }
 
 type tracePlace struct {
 	page tree.Name
 	path string
-}
-
-type foundPlace struct {
-	page string
-	at   pack.Address
-	key  string
 }
 
 // version adds a version to the problems that it has.
@@ -112,11 +104,10 @@ func (t *tracer) page(ctx context.Context, p place) ([]int, error) {
 
 // problem returns the number of a problem, which was found at its place before or not.
 func (t *tracer) problem(p Problem) int {
-	at := foundPlace{p.Page, p.Address, p.Key}
-	i, ok := t.places[at]
+	i, ok := t.places[p.What]
 	if !ok {
 		i = len(t.out)
-		t.places[at] = i
+		t.places[p.What] = i
 		t.out = append(t.out, p)
 	}
 	return i

@@ -322,18 +322,11 @@ func payloadProblem(dir string, l payloadPlace, err error) Problem {
 	p := Problem{Kind: ProblemPayload, Err: err, Hole: errors.As(err, new(holeError)), Key: l.key, Chunk: l.chunk, Address: a, sum: l.v.Sum}
 	what := "payload of " + l.key
 	if l.chunk != nil {
-		p.Array = trimSlash(dir)
+		p.Array = namespace.NodePath(dir)
 		what = fmt.Sprintf("chunk %v of array %q, key %s", l.chunk, p.Array, l.key)
 	}
 	p.What = fmt.Sprintf("%s, pack %v at %d, %d bytes,", what, a.Pack, a.Offset, a.Length)
 	return p
-}
-
-func trimSlash(path string) string {
-	if path == "" {
-		return path
-	}
-	return path[:len(path)-1]
 }
 
 // progressStep is how many bytes lie between two reports.
