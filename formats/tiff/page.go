@@ -25,7 +25,6 @@ const (
 	stripByteCounts  = 279
 	planarConfig     = 284
 	predictorTag     = 317
-	colorMap         = 320
 	tileWidth        = 322
 	tileLength       = 323
 	tileOffsets      = 324
