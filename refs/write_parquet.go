@@ -96,7 +96,7 @@ func WriteParquet(ctx context.Context, dest kv.Writer, entries iter.Seq2[Entry, 
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := w.entry(ctx, &e); err != nil {
+		if err := w.entry(&e); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func isDocument(key string) bool {
 	return !strings.Contains(key, "/") || strings.HasPrefix(key, ".z") || strings.Contains(key, "/.z")
 }
 
-func (w *parquetWriter) entry(ctx context.Context, e *Entry) error {
+func (w *parquetWriter) entry(e *Entry) error {
 	if err := checkKey(e.Key); err != nil {
 		return keyError(e.Key, err)
 	}

@@ -61,7 +61,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 			return err
 		}
 		if out.Bytes == 0 && !out.Removed || out.Linked {
-			g.hold(info.ID, out)
+			g.hold(out)
 			continue
 		}
 		if g.o.DryRun {
@@ -163,7 +163,7 @@ func (g *collector) count(out pack.Reclaimed) {
 }
 
 // hold counts a pack that is left alone.
-func (g *collector) hold(id pack.ID, out pack.Reclaimed) {
+func (g *collector) hold(out pack.Reclaimed) {
 	g.r.HeldBytes += int64(out.Held + out.Bytes)
 	switch {
 	case out.Bytes+out.Held == 0:

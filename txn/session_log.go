@@ -309,7 +309,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	defer wrap(&err, "take up session %v from its log", id)
 	entries, err := db.readLog(id)
 	if err == nil && len(entries) > 0 {
-		err = db.applyLog(ctx, id, entries)
+		err = db.applyLog(ctx, entries)
 	}
 	if err != nil {
 		return err
@@ -366,7 +366,7 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 }
 
 // applyLog applies the entries of a log and makes a savepoint.
-func (db *DB) applyLog(ctx context.Context, id SessionID, entries []*catalog.Entry) error {
+func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) error {
 	s, err := db.openSession(ctx, entries[0].Session)
 	if err != nil {
 		return err

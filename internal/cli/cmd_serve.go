@@ -165,7 +165,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if len(servers) > 1 {
 		say(cmd, "S3 at %s://%s", scheme, servers[1].listener.Addr())
 	}
-	ready(cmd)
+	ready()
 	ended := make(chan error, len(servers))
 	for _, s := range servers {
 		go func() { ended <- s.serve() }()
@@ -350,7 +350,7 @@ func listenOn(ctx context.Context, addr string, managed bool) (net.Listener, err
 }
 
 // ready notifies the service manager, if any, that the server answers.
-func ready(cmd *cobra.Command) {
+func ready() {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return
@@ -388,7 +388,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 		note(cmd, "another process serves it already")
 		return db.Close()
 	}
-	ready(cmd)
+	ready()
 	select {
 	case err = <-ended:
 	case <-cmd.Context().Done():

@@ -116,7 +116,7 @@ w, or a date. Programs that still use such a session get an error.`,
 			return withOnlyDB(cmd, args[0], nil, func(db *engine.DB) error {
 				ended, err := db.AbortSessions(cmd.Context(), before)
 				for _, s := range ended {
-					say(cmd, "aborted %s", sessionLine(cmd, s))
+					say(cmd, "aborted %s", sessionLine(s))
 				}
 				return err
 			})
@@ -127,7 +127,7 @@ w, or a date. Programs that still use such a session get an error.`,
 }
 
 // sessionLine describes a session on one line.
-func sessionLine(cmd *cobra.Command, s engine.SessionInfo) string {
+func sessionLine(s engine.SessionInfo) string {
 	at := func(t time.Time) string { return t.In(time.Local).Format(time.DateTime) }
 	saved := "not saved"
 	if !s.Saved.IsZero() {
@@ -164,7 +164,7 @@ func sessionList() *cobra.Command {
 						}
 						continue
 					}
-					say(cmd, "%s", sessionLine(cmd, s))
+					say(cmd, "%s", sessionLine(s))
 				}
 				return nil
 			})

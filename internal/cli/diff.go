@@ -130,7 +130,7 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 		index[d] = zarr.At(at[d])
 	}
 	p.sel = zarr.Sel(index...)
-	r, kind, err := p.request(ctx)
+	r, kind, err := p.request()
 	if err != nil {
 		return err
 	}
