@@ -169,7 +169,7 @@ func inTurn(ctx context.Context, steps ...func(context.Context) error) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := step(ctx); err != nil && err != errNoted {
+		if err := step(ctx); err != nil && !errors.Is(err, errNoted) {
 			return err
 		}
 	}
