@@ -27,7 +27,7 @@ const (
 	slotsFrom   = 64 << 10 // bytes of a value; shorter ones go through the socket
 	slotStep    = 1 << 20  // a slot has a multiple of it
 	maxSlots    = 16
-	maxSlotsMem = 128 << 20
+	maxSlotsMem = 256 << 20
 )
 
 // slots are those of a client.
