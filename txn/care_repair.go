@@ -235,7 +235,7 @@ func (db *DB) stored(ctx context.Context, s index.Space, name []byte) ([]byte, e
 	if s != index.SpacePage || len(name) != digest.Size {
 		return db.records(ctx).Get(s, name)
 	}
-	return onePage(db.Source().Pages(ctx, []PageName{PageName(name)}, nil))
+	return onePage(db.Source().Pages(ctx, PageQuery{Names: []PageName{PageName(name)}}))
 }
 
 // healFromCheckpoint takes what it can from one checkpoint. One that cannot be opened

@@ -163,7 +163,7 @@ func (db *DB) pagesOf(ctx context.Context, list []PageName) func(yield func(inde
 	src := db.Source()
 	return func(yield func(index.Page, error) bool) {
 		for len(list) > 0 {
-			pages, err := src.Pages(ctx, list[:min(len(list), pagesAtOnce)], nil)
+			pages, err := src.Pages(ctx, PageQuery{Names: list[:min(len(list), pagesAtOnce)]})
 			if err == nil {
 				err = ctx.Err()
 			}

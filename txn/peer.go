@@ -355,11 +355,15 @@ var (
 )
 
 func (p sourcePages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.src.Pages(ctx, []PageName{name}, nil))
+	return onePage(p.src.Pages(ctx, PageQuery{Names: []PageName{name}}))
 }
 
 func (p sourcePages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.src.Pages(ctx, names, nil)
+	return p.src.Pages(ctx, PageQuery{Names: names})
+}
+
+func (p sourcePages) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
+	return p.src.Pages(ctx, PageQuery{Names: []PageName{name}, Key: key})
 }
 
 func (p sourcePages) PutPage(context.Context, tree.Name, []byte) error {

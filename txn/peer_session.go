@@ -428,11 +428,15 @@ var (
 )
 
 func (p txPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.tx.Pages(ctx, []PageName{name}, nil))
+	return onePage(p.tx.Pages(ctx, PageQuery{Names: []PageName{name}}))
 }
 
 func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.tx.Pages(ctx, names, nil)
+	return p.tx.Pages(ctx, PageQuery{Names: names})
+}
+
+func (p txPages) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
+	return p.tx.Pages(ctx, PageQuery{Names: []PageName{name}, Key: key})
 }
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
@@ -453,6 +457,13 @@ func (b batched) GetPages(ctx context.Context, names []tree.Name) ([][]byte, err
 		n = len(names)
 	}
 	return b.below.(tree.PageBatcher).GetPages(ctx, names[:n])
+}
+
+func (b batched) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
+	if page := b.own(name); page != nil {
+		return [][]byte{page}, nil
+	}
+	return b.below.(tree.PageBatcher).GetPath(ctx, name, key)
 }
 
 // spill sends pages that outgrow the memory of a session.
@@ -476,8 +487,8 @@ func onePage(pages [][]byte, err error) ([]byte, error) {
 }
 
 // somePages implements [Source.Pages] for the pages of a store.
-func somePages(ctx context.Context, from tree.Pages, names []PageName, into []byte) (pages [][]byte, err error) {
-	left := cap(into)
+func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byte, err error) {
+	names, into, left := q.Names, q.Into, cap(q.Into)
 	if into == nil {
 		left = maxPageBytes
 	}
@@ -503,6 +514,13 @@ func somePages(ctx context.Context, from tree.Pages, names []PageName, into []by
 		})
 		if err != nil {
 			return nil, err
+		}
+		if len(q.Key) > 0 && !full && len(pages) < tree.MaxFetch {
+			next, ok, err := tree.Below(pages[len(pages)-1], q.Key)
+			if err != nil || !ok {
+				return pages, nil // the peer finds out what is wrong with the page
+			}
+			names = append(names[:len(names):len(names)], next)
 		}
 	}
 	return pages, nil

@@ -315,8 +315,8 @@ func (x *restartingTx) Watch(ctx context.Context) (Watch, error) {
 }
 
 func (x *restartingTx) Roots(ctx context.Context) (Roots, error) { return x.request().Roots(ctx) }
-func (x *restartingTx) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
-	return x.request().Pages(ctx, names, into)
+func (x *restartingTx) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
+	return x.request().Pages(ctx, q)
 }
 func (x *restartingTx) Stage(ctx context.Context, pages [][]byte) error {
 	return x.request().Stage(ctx, pages)

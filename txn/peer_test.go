@@ -194,9 +194,9 @@ type countingSource struct {
 	pages, commits atomic.Int64
 }
 
-func (s *countingSource) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
+func (s *countingSource) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
 	s.pages.Add(1)
-	return s.Source.Pages(ctx, names, into)
+	return s.Source.Pages(ctx, q)
 }
 
 func (s *countingSource) Ancestors(ctx context.Context, from CommitID, n int) ([]Ancestor, error) {
@@ -386,7 +386,7 @@ func TestPagesInto(t *testing.T) {
 		if of.room > 0 {
 			into = make([]byte, 0, of.room)
 		}
-		pages := must.Get(somePages(ctx, store, names, into))(t)
+		pages := must.Get(somePages(ctx, store, PageQuery{Names: names, Into: into}))(t)
 		if len(pages) != of.want {
 			t.Errorf("room for %d bytes: %d pages, want %d", of.room, len(pages), of.want)
 		}

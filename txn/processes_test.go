@@ -235,8 +235,8 @@ func (l *link) Lease(ctx context.Context, rev string) (Lease, error) {
 	return k, nil
 }
 
-func (l *link) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
-	return through(l, "", func(r remote) ([][]byte, error) { return r.Pages(ctx, names, into) })
+func (l *link) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
+	return through(l, "", func(r remote) ([][]byte, error) { return r.Pages(ctx, q) })
 }
 
 func (l *link) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
@@ -346,8 +346,8 @@ func (t *linkTx) Roots(ctx context.Context) (Roots, error) {
 	return onTx(t, "", func(tx Tx) (Roots, error) { return tx.Roots(ctx) })
 }
 
-func (t *linkTx) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
-	return onTx(t, "", func(tx Tx) ([][]byte, error) { return tx.Pages(ctx, names, into) })
+func (t *linkTx) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
+	return onTx(t, "", func(tx Tx) ([][]byte, error) { return tx.Pages(ctx, q) })
 }
 
 func (t *linkTx) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {

@@ -58,7 +58,7 @@ type Tx interface {
 	// roots may be gone then. The error is errors.ErrUnsupported where memory cannot be shared.
 	Watch(ctx context.Context) (Watch, error)
 	// Pages is [Source.Pages] for pages of the session too.
-	Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error)
+	Pages(ctx context.Context, q PageQuery) ([][]byte, error)
 	// SetIf is [Session.SetIf].
 	SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error)
 	// Apply does what entries of the log of a session say, in the encoding of
@@ -188,8 +188,8 @@ func (t sessionTx) Watch(context.Context) (Watch, error) {
 	return Watch{&t.writes, func() bool { return true }}, nil
 }
 
-func (t sessionTx) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
-	return somePages(ctx, t.pages, names, into)
+func (t sessionTx) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
+	return somePages(ctx, t.pages, q)
 }
 
 func (t sessionTx) Apply(ctx context.Context, entries []byte) error {

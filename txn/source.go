@@ -29,10 +29,8 @@ type Source interface {
 	Lease(ctx context.Context, rev string) (Lease, error)
 	// Pages returns the committed pages of the first names, in this order: at least one
 	// page, and as many as fit into one answer. Their bytes must not be changed. The error
-	// is tree.ErrMissing if there is no page of a name. If into is not nil, the pages lie
-	// in it one behind the other, from its start up to its capacity; a first page that is
-	// longer is in memory of its own.
-	Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error)
+	// is tree.ErrMissing if there is no page of a name.
+	Pages(ctx context.Context, q PageQuery) ([][]byte, error)
 	// Pack opens the file of the pack that holds the payload at a, with a lease: the file
 	// gets no holes until its descriptor and all its maps are closed. The caller closes the
 	// file. The error is errors.ErrUnsupported where files cannot be leased.
@@ -59,6 +57,17 @@ type Source interface {
 }
 
 type (
+	// PageQuery names pages.
+	PageQuery struct {
+		Names []PageName
+		// Key, if it is not empty, stands with one name: the pages below that page on the
+		// way to the key follow the page.
+		Key []byte
+		// Into, if it is not nil, is where the pages lie one behind the other, from its start
+		// up to its capacity. A first page that is longer is in memory of its own.
+		Into []byte
+	}
+
 	// PageName is the hash of a page.
 	PageName = tree.Name
 	// PackAddress is where a payload lies in its pack.
@@ -142,11 +151,11 @@ func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
 // maxPageBytes bounds the pages or records of one answer.
 const maxPageBytes = 1 << 20
 
-func (s source) Pages(ctx context.Context, names []PageName, into []byte) ([][]byte, error) {
+func (s source) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
 	if err := s.db.check(); err != nil {
 		return nil, err
 	}
-	return somePages(ctx, s.db.committed(), names, into)
+	return somePages(ctx, s.db.committed(), q)
 }
 
 func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
 // PageBatcher is an optional interface of [Pages] whose reads are requests to another
@@ -11,13 +13,30 @@ import (
 //
 //	scan, diff      the next pages below an interior page, more with each that was needed
 //	Tree.Fetch      pages that the caller names
-//
-// Look-ups of single keys read no page ahead.
+//	Tree.Get        the pages on the way to the key
 type PageBatcher interface {
 	// GetPages returns the pages of the first names, in this order: at least one page, and
 	// as many as it likes. The Tree keeps them. Errors are those of GetPage. It is called by
 	// several goroutines at a time.
 	GetPages(ctx context.Context, names []Name) ([][]byte, error)
+	// GetPath returns the page of a name and, as far as it likes, the pages below that page on
+	// the way to a key, from the top. Otherwise it is as GetPages.
+	GetPath(ctx context.Context, name Name, key []byte) ([][]byte, error)
+}
+
+// Below returns the name of the page below an interior page on the way to a key; false at a
+// leaf, and where all keys of the page are less. The error is [ErrCorrupt] if raw is no page.
+func Below(raw, key []byte) (name Name, ok bool, err error) {
+	p, err := decodePage(Name{}, raw)
+	if err != nil || p.isLeaf() {
+		return name, false, err
+	}
+	var buf scratchKey
+	i, _ := p.find(key, buf[:])
+	if i == p.len() {
+		return name, false, nil
+	}
+	return p.child.name(p.raw, i), true, nil
 }
 
 // MaxFetch is the greatest number of pages in one request of a [PageBatcher].
@@ -104,6 +123,25 @@ func (t *Tree) getMany(ctx context.Context, names []Name) {
 			t.cache.put(p)
 		}
 		names = names[len(raw):]
+	}
+}
+
+// getPath gets an interior page and the pages below it on the way to a key into the cache, if
+// the page is not there. After an error the walk reads the pages itself.
+func (t *Tree) getPath(ctx context.Context, r *Root, key []byte) {
+	if t.fetcher == nil || r.Height == 0 || t.cache.get(&r.Name) != nil || t.fetcher.wait(ctx, &r.Name) {
+		return
+	}
+	raw, err := t.fetcher.from.GetPath(ctx, r.Name, key)
+	if err != nil || len(raw) > MaxFetch {
+		return
+	}
+	for _, b := range raw {
+		p, err := decodePage(digest.Of(b), b)
+		if err != nil {
+			return
+		}
+		t.cache.put(p)
 	}
 }
 

@@ -18,6 +18,7 @@ type batchPages struct {
 	batches []int // pages that were asked for in each
 	sent    int   // pages in answers
 	fail    bool  // batches fail
+	wrong   bool  // pages on the way to a key are damaged
 }
 
 func (p *batchPages) GetPage(ctx context.Context, name Name) ([]byte, error) {
@@ -47,6 +48,19 @@ func (p *batchPages) GetPages(ctx context.Context, names []Name) (pages [][]byte
 		p.mu.Unlock()
 	}
 	return pages, nil
+}
+
+func (p *batchPages) GetPath(ctx context.Context, name Name, key []byte) (pages [][]byte, err error) {
+	b, err := p.GetPage(ctx, name)
+	for ok := err == nil; ok && len(pages) < 3; b, err = p.MemPages.GetPage(ctx, name) { // fewer than there are
+		if pages = append(pages, b); p.wrong {
+			pages[len(pages)-1] = slices.Concat(b[:len(b)-1], []byte{b[len(b)-1] + 1})
+		}
+		if name, ok, err = Below(b, key); !ok || err != nil {
+			return pages, err
+		}
+	}
+	return pages, err
 }
 
 // requests returns how often pages were asked for.
@@ -123,6 +137,20 @@ func TestFetch(t *testing.T) {
 		if len(p.batches) > 0 {
 			t.Errorf("look-ups asked for %v pages at once", p.batches)
 		}
+
+		// One request brings the pages on the way to a key; damaged ones are read again.
+		for _, p.wrong = range []bool{false, true} {
+			tr = fresh()
+			key := chunkKey(nil, 1234)
+			v, ok, err := tr.Get(ctx, a, key)
+			if want, _, _ := plain.Get(ctx, a, key); err != nil || !ok || !equalValues(&v, &want) {
+				t.Errorf("damaged %v: %v, %v, %v, want %v", p.wrong, v, ok, err, want)
+			}
+			if n := p.requests(); !p.wrong && n > 1+int(a.Height)/3 {
+				t.Errorf("%d requests for a key below %d pages", n, a.Height)
+			}
+		}
+		p.wrong = false
 
 		tr = fresh()
 		for range tr.Scan(ctx, a, Span{}) {

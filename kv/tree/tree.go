@@ -204,6 +204,7 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		return v, false, nil
 	}
 	var buf scratchKey
+	t.getPath(ctx, &root, key)
 	p, err := t.load(ctx, &root)
 	for {
 		if err != nil {
@@ -219,14 +220,14 @@ func (t *Tree) Get(ctx context.Context, root Root, key []byte) (Value, bool, err
 		if i == p.len() {
 			return v, false, nil
 		}
-		p, err = t.below(ctx, p, i)
+		p, err = t.below(ctx, p, i, key)
 	}
 }
 
-// below returns page i below an interior page. Cache hits check name and height
+// below returns page i below an interior page, on the way to a key. Cache hits check name and height
 // only: each of the other columns of p would cost a miss of the processor's
 // cache. Those were checked when the page was read.
-func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
+func (t *Tree) below(ctx context.Context, p *page, i int, key []byte) (*page, error) {
 	if t.cache != nil {
 		name := p.child.name(p.raw, i)
 		if q := t.cache.get(&name); q != nil && q.self.Height == p.self.Height-1 {
@@ -234,5 +235,6 @@ func (t *Tree) below(ctx context.Context, p *page, i int) (*page, error) {
 		}
 	}
 	at := p.childAt(i)
+	t.getPath(ctx, &at, key)
 	return t.load(ctx, &at)
 }

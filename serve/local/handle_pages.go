@@ -47,7 +47,10 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 var pageBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 256<<10); return &b }}
 
 // sendPages sends pages that from has.
-func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, []txn.PageName, []byte) ([][]byte, error)) error {
+func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, txn.PageQuery) ([][]byte, error)) error {
+	if len(f.Body) > 0 && len(in) > 1 {
+		return fmt.Errorf("%w: a key with %d names", ErrRequest, len(in))
+	}
 	h, err := c.hold(ctx, memoryFirst)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]b
 	}
 	into := pageBuffers.Get().(*[]byte)
 	defer pageBuffers.Put(into)
-	pages, err := from(ctx, names, *into)
+	pages, err := from(ctx, txn.PageQuery{Names: names, Key: f.Body, Into: *into})
 	if err != nil {
 		return err
 	}

@@ -213,13 +213,13 @@ func (s *Session) Roots(ctx context.Context) (r txn.Roots, err error) {
 }
 
 // Pages implements [txn.Tx].
-func (s *Session) Pages(ctx context.Context, names []txn.PageName, _ []byte) (pages [][]byte, err error) {
-	in := wire.OwnPages{Names: pageNames(names)}
+func (s *Session) Pages(ctx context.Context, q txn.PageQuery) (pages [][]byte, err error) {
+	in := wire.OwnPages{Names: pageNames(q.Names)}
 	err = s.call(ctx, wire.OpOwnPages, func(handle uint32) []byte {
 		in.View = handle
 		return in.Append(nil)
-	}, nil, func(f *wire.Frame) (err error) {
-		pages, err = splitPages(f, len(names))
+	}, q.Key, func(f *wire.Frame) (err error) {
+		pages, err = splitPages(f, q)
 		return err
 	})
 	return pages, err

@@ -142,11 +142,16 @@ func (l *lease) Release() {
 }
 
 // Pages implements [txn.Source].
-func (s source) Pages(ctx context.Context, names []txn.PageName, _ []byte) (pages [][]byte, err error) {
-	in := wire.Pages{Names: pageNames(names), Database: s.db}
+func (s source) Pages(ctx context.Context, q txn.PageQuery) (pages [][]byte, err error) {
+	in := wire.Pages{Names: pageNames(q.Names), Database: s.db}
 	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
-	err = s.call(ctx, wire.OpPages, meta, func(f *wire.Frame) (err error) {
-		pages, err = splitPages(f, len(names))
+	err = s.c.again(ctx, func(l *link) error {
+		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPages, Meta: meta, Body: q.Key}, false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		pages, err = splitPages(f, q)
 		return err
 	})
 	return pages, err
@@ -161,11 +166,11 @@ func pageNames(names []txn.PageName) [][wire.IDSize]byte {
 	return out
 }
 
-// splitPages returns the pages of an answer, at most n.
-func splitPages(f *wire.Frame, n int) ([][]byte, error) {
+// splitPages returns the pages of an answer.
+func splitPages(f *wire.Frame, q txn.PageQuery) ([][]byte, error) {
 	pages, err := wire.SplitPages(f.Meta, f.Body)
-	if err == nil && len(pages) > n {
-		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), n)
+	if err == nil && len(pages) > len(q.Names) && len(q.Key) == 0 {
+		err = fmt.Errorf("%w: %d pages where %d were asked for", wire.ErrProtocol, len(pages), len(q.Names))
 	}
 	return pages, err
 }

@@ -246,7 +246,8 @@ func badMeta(of string, b []byte) error {
 const MaxPages = 64
 
 // Pages asks for pages of the index by their names. The answer has the first ones, in this
-// order: as many lengths of 4 bytes as pages in the body.
+// order: as many lengths of 4 bytes as pages in the body. The body of the request is empty,
+// or with one name a key: the pages below the page on the way to the key may follow.
 //
 //	count uint8, names of 20 bytes each, database
 type Pages struct {
