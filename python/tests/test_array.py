@@ -14,7 +14,7 @@ import pytest
 import zarr
 
 import zarrdb
-from zarrdb import InvalidError, _chunks, _elements
+from zarrdb import InvalidError, _chunks, _elements, _memory
 from zarrdb._selection import Selection
 from zarrdb._wire import OPEN, READ_MANY, Link
 
@@ -540,3 +540,18 @@ def test_a_write_is_no_change_by_somebody_else(repo: zarrdb.Repository, snap: za
     s.array("a")[0, 0, 0] = 5
     z[:2, :3, :4] = 6
     assert s.array("a")[0, 0, 0] == 6
+
+
+@pytest.mark.skipif(not _memory.AVAILABLE, reason="no shared memory")
+def test_requests_under_way_share_bounded_memory(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_elements, "PART", 512 << 10)
+    monkeypatch.setattr(_elements, "KEPT", 1 << 20)
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="much", shape=(4096, 1024), chunks=(128, 1024), dtype="u1")
+    x = np.arange(4096 * 1024, dtype="u1").reshape(4096, 1024)
+    blocks = s._at()[0].blocks
+    assert blocks is not None
+    before = len(blocks.known)
+    s.array("much")[:] = x
+    assert len(blocks.known) - before <= 2
+    np.testing.assert_array_equal(s.array("much")[:], x)

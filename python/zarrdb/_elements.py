@@ -21,7 +21,7 @@ import numpy as np
 from . import _chunks
 from . import _wire as w
 from ._errors import InvalidError
-from ._memory import LONGEST, Block
+from ._memory import KEPT, LONGEST, Block
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._views import View, WritableView
@@ -84,6 +84,8 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
                             break
                         todo.append(r)
                     r = todo[len(sent)]
+                    if sent and r.n + sum(q.n for q in itertools.islice(todo, len(sent))) > KEPT:
+                        break  # more blocks than are kept would be made for each request anew
                     started = _start(link, handle, r, wait=not sent)
                     if started is None:
                         break

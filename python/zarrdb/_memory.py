@@ -29,7 +29,7 @@ else:
 # is longer than the longest gets a block of its own, up to that of a result. There are so many
 # at a time, and others while the server is told of those that are gone.
 SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20, 64 << 20, 128 << 20)
-KEPT = 128 << 20
+KEPT = 256 << 20
 LONGEST = 256 << 20
 MOST = 32
 
