@@ -91,7 +91,7 @@ type repairer struct {
 	o    CheckOptions
 	r    *RepairReport
 
-	checked int                         // how many lines of what was done the last check came after
+	checked int                         // the length of r.Done at the last check
 	lost    map[indexKey]string         // the kinds of damaged pages and commits
 	bad     map[pack.Address]digest.Sum // damaged payloads
 }
@@ -252,7 +252,7 @@ func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (e
 }
 
 // restoreBatch is how many pages and commits are restored at once.
-const restoreBatch = 1000
+const restoreBatch = 128
 
 // restore takes pages and commits from another index.
 func (p *repairer) restore(ctx context.Context, name string, get func(s index.Space, name []byte) ([]byte, error)) error {

@@ -222,7 +222,11 @@ func (v *salvager) look(ctx context.Context, name string) (_ *candidate, err err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	check, err := db.checked(ctx, CheckOptions{gone: name != indexDir})
-	return &candidate{name, check, db.packs.Infos()}, err
+	if err != nil {
+		return nil, err
+	}
+	check.pages, check.seen, check.generations, check.lineage = nil, nil, nil, nil // they are long, and not needed any more
+	return &candidate{name, check, db.packs.Infos()}, nil
 }
 
 // stage puts the new index where a crash leaves it unused. It becomes one of this

@@ -33,8 +33,8 @@ func (c *checker) trace(ctx context.Context) error {
 type tracer struct {
 	c *checker
 	// at remembers what was found below a page at a path, places the number of a
-	// problem by its What, which names thing and key. Pages without damage below are no
-	// more among those of the checker.
+	// problem by its What, the text that names the damaged thing. Pages without damage below are
+	// removed from checker.pages.
 	at     map[tracePlace][]int
 	places map[string]int
 	out    []Problem

@@ -512,6 +512,9 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 			left -= len(b)
 			return nil
 		})
+		if err != nil && len(q.Key) > 0 && len(pages) > 0 {
+			return pages, nil // the peer asks for the page that is missing, and gets the error
+		}
 		if err != nil {
 			return nil, err
 		}

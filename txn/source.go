@@ -61,10 +61,11 @@ type (
 	PageQuery struct {
 		Names []PageName
 		// Key, if it is not empty, stands with one name: the pages below that page on the
-		// way to the key follow the page.
+		// way to the key may follow the page, at most tree.MaxFetch in all.
 		Key []byte
-		// Into, if it is not nil, is where the pages lie one behind the other, from its start
-		// up to its capacity. A first page that is longer is in memory of its own.
+		// Into, if it is not nil, has length 0 and memory for the pages. The pages lie there one
+		// behind the other, and fewer pages are returned if there is no room for more; a first
+		// page that is longer is in memory of its own. A source of another process ignores Into.
 		Into []byte
 	}
 

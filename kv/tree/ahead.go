@@ -14,7 +14,8 @@ import (
 //
 // It begins after a few leaves were compared, so that a caller of only the first
 // difference does not pay for more. It reads no farther than the leaves of one
-// page above. A page that cannot be read is an error when the comparison reaches
+// page above. If pages come with requests, it asks for the first leaves below the next
+// page above, too. A page that cannot be read is an error when the comparison reaches
 // it.
 type ahead struct {
 	t    *Tree
@@ -22,7 +23,8 @@ type ahead struct {
 	seen int // pairs of leaves that were read
 
 	above [2]*page // pages whose leaves are in pairs
-	next  [2]Root  // pages of the same height behind them, until their leaves were asked for
+	next  [2]Root  // the next pages above, until their leaves were asked for
+	sent  bool     // next were asked for
 	wg    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -98,8 +100,8 @@ func (a *ahead) descend(x, y []frame) {
 	}
 }
 
-// nextAbove returns the next two pages that differ of the height of those at the ends of the
-// two paths, if they are below the same pages; else empty roots.
+// nextAbove returns the next siblings of the pages at the ends of the two paths whose names
+// differ, or empty roots.
 func nextAbove(x, y []frame) (next [2]Root) {
 	if len(x) < 2 || len(y) < 2 {
 		return next
@@ -123,7 +125,8 @@ func (a *ahead) end() {
 	a.stop = true
 	a.mu.Unlock()
 	a.wg.Wait()
-	a.pairs, a.asked, a.at, a.stop, a.next = a.pairs[:0], 0, 0, false, [2]Root{}
+	a.pairs, a.asked, a.at, a.stop = a.pairs[:0], 0, 0, false
+	a.next, a.sent = [2]Root{}, false
 }
 
 // work reads pairs behind the one that is compared.
@@ -157,7 +160,8 @@ func (a *ahead) readNext(i int) bool {
 }
 
 // fetch asks for the leaves of pair i and of those behind it, so that two requests are under
-// way, at last for the first leaves below the next pages. It is called with the lock held.
+// way. After the last pair it asks for the first leaves below the next pages above. It is
+// called with the lock held.
 func (a *ahead) fetch(i int) {
 	for a.t.Batches() && a.asked < min(len(a.pairs), i+MaxFetch) {
 		var roots []Root
@@ -171,10 +175,17 @@ func (a *ahead) fetch(i int) {
 	}
 	p, q := a.t.cache.get(&a.next[0].Name), a.t.cache.get(&a.next[1].Name)
 	if p == nil || q == nil {
-		a.t.Fetch(a.ctx, a.next[:])
+		if !a.sent {
+			a.t.Fetch(a.ctx, a.next[:])
+		}
+		a.sent = true
 		return
 	}
+	sound := p.is(&a.next[0]) == nil && q.is(&a.next[1]) == nil
 	a.next = [2]Root{}
+	if !sound {
+		return // the comparison finds out
+	}
 	var roots []Root
 	for i := 0; i < min(p.len(), q.len()) && len(roots) < 2*MaxFetch && p.len() == q.len(); i++ {
 		if p.child.name(p.raw, i) != q.child.name(q.raw, i) {

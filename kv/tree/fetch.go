@@ -194,7 +194,7 @@ func (t *Tree) readAhead(ctx context.Context, path []frame) {
 	case to == p.len() && to-from > 1 && i >= from:
 		if n > 1 && path[n-2].i+1 < path[n-2].p.len() {
 			next := path[n-2].p.childAt(path[n-2].i + 1)
-			if q := t.cache.get(&next.Name); q != nil {
+			if q := t.cache.get(&next.Name); q != nil && q.is(&next) == nil {
 				t.fetchBelow(ctx, q, 0, 0, min(MaxFetch, q.len()))
 			}
 		}

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -484,3 +485,18 @@ def test_session_goes_on_after_a_dry_run_that_was_not_answered(repo: zarrdb.Repo
     assert s.get("a") == b"1" and not s._committing
     s.commit("x")
     assert repo.at("main").get("a") == b"1"
+
+
+def test_connection_with_something_to_receive_may_be_over() -> None:
+    """A server that ends says so before it closes the connection."""
+    here, there = socket.socketpair()
+    link = object.__new__(_wire.Link)
+    link._sock, link.over, link.pid = here, None, os.getpid()
+    assert link.alive()
+    there.send(b"bye")
+    assert not link.alive()
+    here.recv(3)
+    assert link.alive()
+    there.close()
+    assert not link.alive()
+    here.close()

@@ -204,7 +204,9 @@ class Client:
         with _shared_lock:
             c = _shared.get(dir)
         if c is not None and not c._is_here():
-            c, dir = None, os.path.realpath(path)
+            c = None
+            if dir != os.path.realpath(path):
+                return Client.of(os.path.realpath(path), wait)
         with _shared_lock:
             if c is None:
                 c = _shared[dir] = Client(dir, wait)

@@ -144,11 +144,12 @@ class Link:
         sock.settimeout(None)
 
     def alive(self) -> bool:
-        """Whether the server has not closed the connection."""
+        """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
         if self.over is not None or self.pid != os.getpid():
             return False
         try:
-            return self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+            self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            return False
         except BlockingIOError:
             return True
         except OSError:

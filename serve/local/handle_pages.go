@@ -43,8 +43,11 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	return c.sendPages(ctx, f, in.Names, db.PageSource().Pages)
 }
 
-// pageBuffers holds memory for the pages of an answer.
+// pageBuffers holds memory for the pages of an answer to a request for more than pooledFrom
+// pages. A short answer that a client does not read must not hold a long buffer.
 var pageBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 256<<10); return &b }}
+
+const pooledFrom = 16
 
 // sendPages sends pages that from has.
 func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]byte, from func(context.Context, txn.PageQuery) ([][]byte, error)) error {
@@ -60,20 +63,24 @@ func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]b
 	for i := range names {
 		names[i] = in[i]
 	}
-	into := pageBuffers.Get().(*[]byte)
-	defer pageBuffers.Put(into)
-	pages, err := from(ctx, txn.PageQuery{Names: names, Key: f.Body, Into: *into})
+	var into []byte
+	if len(names) > pooledFrom {
+		b := pageBuffers.Get().(*[]byte)
+		defer pageBuffers.Put(b)
+		into = *b
+	}
+	pages, err := from(ctx, txn.PageQuery{Names: names, Key: f.Body, Into: into})
 	if err != nil {
 		return err
 	}
 	body := pages[0]
 	if len(pages) > 1 {
-		body = (*into)[:0]
+		body = into
 		for _, page := range pages {
-			body = body[:len(body)+len(page)]
+			body = append(body, page...) // in into it lies there already
 		}
 	}
-	h.set(int64(len(body)))
+	h.set(int64(max(cap(into), len(body))))
 	return c.send(f, &wire.Frame{Meta: wire.PageSizes(pages), Body: body})
 }
 
