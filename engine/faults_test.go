@@ -4,22 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
-
-var errBoom = errors.New("boom")
 
 const faultLength = 3000
 
@@ -90,19 +87,6 @@ func faultOptions(fs vfs.FS) *Options {
 	return o
 }
 
-// faultFS tells an injector of every operation. errorfs alone does not see what
-// is done to a log that is written over an old one.
-func faultFS(fs vfs.FS, inject errorfs.Injector) vfs.FS { return noReuseFS{errorfs.Wrap(fs, inject)} }
-
-type noReuseFS struct{ vfs.FS }
-
-func (f noReuseFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Remove(oldname); err != nil {
-		return nil, err
-	}
-	return f.Create(newname, category)
-}
-
 func faultStep() int {
 	if testing.Short() {
 		return 11
@@ -119,19 +103,13 @@ func TestEveryOperationFails(t *testing.T) {
 	t.Logf("every %d from %d", step, first)
 	for k := first; ; k += step {
 		mem := vfs.NewMem()
-		var n atomic.Int64
 		db, err := Open(bg, "db", faultOptions(mem))
 		must.Do(t, err)
 		must.Get(faultHistory(db, 1, 1))(t)
 		must.Do(t, db.Close())
-		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if n.Add(1) == k {
-				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errBoom)
-			}
-			return nil
-		}))
+		f := crashtest.Faults{At: k - 1, Once: true}
 		made := 1
-		if db, err = Open(bg, "db", faultOptions(fs)); err == nil {
+		if db, err = Open(bg, "db", faultOptions(f.Wrap(mem))); err == nil {
 			got, err := readFault(db)
 			if err == nil && got != 1 {
 				t.Fatalf("operation %d: read %d", k, got)
@@ -153,53 +131,10 @@ func TestEveryOperationFails(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("operation %d", k)
 		}
-		if n.Load() < k {
+		if f.Hits.Load() == 0 {
 			return
 		}
 	}
-}
-
-// flipFS changes one bit of what the k-th read of a file returns.
-type flipFS struct {
-	vfs.FS
-	n, k *atomic.Int64
-	read *atomic.Value // the path of the file
-}
-
-func (f flipFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	file, err := f.FS.Open(name, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return flipFile{file, f, name}, nil
-}
-
-// Unwrap implements vfs.FS.
-func (f flipFS) Unwrap() vfs.FS { return f.FS }
-
-type flipFile struct {
-	vfs.File
-	fs   flipFS
-	name string
-}
-
-func (f flipFile) flip(p []byte) {
-	if len(p) > 0 && f.fs.n.Add(1) == f.fs.k.Load() {
-		f.fs.read.Store(f.name)
-		p[len(p)/2] ^= 0x04
-	}
-}
-
-func (f flipFile) Read(p []byte) (int, error) {
-	n, err := f.File.Read(p)
-	f.flip(p[:n])
-	return n, err
-}
-
-func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.File.ReadAt(p, off)
-	f.flip(p[:n])
-	return n, err
 }
 
 // A bit of the k-th read is flipped, for every k: an error or the right data,
@@ -214,18 +149,17 @@ func TestEveryReadFlips(t *testing.T) {
 	}
 	must.Do(t, db.Close())
 	failed := 0
-	for k := int64(1); ; k++ {
-		fs := flipFS{FS: mem, n: new(atomic.Int64), k: new(atomic.Int64), read: new(atomic.Value)}
-		fs.k.Store(k)
-		o := faultOptions(fs)
+	for k := int64(0); ; k++ {
+		f := crashtest.Flips{At: k}
+		o := faultOptions(f.Wrap(mem))
 		o.ReadOnly = true
 		if db, err = Open(bg, "db", o); err == nil {
 			var got int
 			if got, err = readFault(db); err == nil && got != 3 {
-				t.Errorf("read %d, of %v: read version %d of 3", k, fs.read.Load(), got)
+				t.Errorf("read %d, of %v: read version %d of 3", k, f.Path(), got)
 			}
 			if err != nil && strings.Contains(err.Error(), "wrong data") {
-				t.Errorf("read %d, of %v: %v", k, fs.read.Load(), err)
+				t.Errorf("read %d, of %v: %v", k, f.Path(), err)
 			}
 			if err := db.Close(); err != nil {
 				t.Errorf("read %d: close: %v", k, err)
@@ -234,7 +168,7 @@ func TestEveryReadFlips(t *testing.T) {
 		if err != nil {
 			failed++
 		}
-		if fs.n.Load() < k {
+		if f.Path() == nil {
 			break
 		}
 	}
@@ -243,43 +177,16 @@ func TestEveryReadFlips(t *testing.T) {
 	}
 }
 
-// fullFS has no space for packs while it is on.
-type fullFS struct {
-	vfs.FS
-	on *atomic.Bool
-}
-
-func (f fullFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	file, err := f.FS.OpenReadWrite(name, c, opts...)
-	if err != nil || !strings.HasSuffix(name, ".pack") {
-		return file, err
-	}
-	return fullFile{file, f.on}, nil
-}
-
-// Unwrap implements vfs.FS.
-func (f fullFS) Unwrap() vfs.FS { return f.FS }
-
-type fullFile struct {
-	vfs.File
-	on *atomic.Bool
-}
-
-func (f fullFile) WriteAt(p []byte, off int64) (int, error) {
-	if f.on.Load() {
-		return 0, syscall.ENOSPC
-	}
-	return f.File.WriteAt(p, off)
-}
-
 // A full disk refuses what does not fit and harms nothing: reads go on, the
 // session stays, and when there is space the commit is made.
 func TestDiskFull(t *testing.T) {
-	var on atomic.Bool
-	fs := fullFS{vfs.NewMem(), &on}
-	db := openDB(t, faultOptions(fs))
+	full := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileWriteAt && strings.HasSuffix(op.Path, ".pack")
+	}}
+	full.Off.Store(true)
+	db := openDB(t, faultOptions(full.Wrap(vfs.NewMem())))
 	must.Get(faultHistory(db, 1, 1))(t)
-	on.Store(true)
+	full.Off.Store(false)
 	s, err := db.Begin(bg, "main")
 	must.Do(t, err)
 	defer s.Abort()
@@ -294,7 +201,7 @@ func TestDiskFull(t *testing.T) {
 	if got, err := readFault(db); err != nil || got != 1 {
 		t.Errorf("read %d, %v", got, err)
 	}
-	on.Store(false)
+	full.Off.Store(true)
 	must.Do(t, s.Set(bg, "doc", value))
 	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Fatalf("with space again: %v", err)
@@ -314,13 +221,7 @@ func TestReadOnlyDisk(t *testing.T) {
 			must.Do(t, err)
 			must.Get(faultHistory(db, 1, 2))(t)
 			must.Do(t, db.Close())
-			fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-					return &os.PathError{Op: "open", Path: op.Path, Err: errno}
-				}
-				return nil
-			}))
-			o := faultOptions(fs)
+			o := faultOptions((&crashtest.Faults{Err: errno, Match: crashtest.IsWrite}).Wrap(mem))
 			if _, err := Open(bg, "db", o); !errors.Is(err, errno) || errors.Is(err, txn.ErrIndexLost) {
 				t.Errorf("for writing: %v", err)
 			}
@@ -356,21 +257,15 @@ func TestReadOnlyDisk(t *testing.T) {
 // is opened again, and what was acknowledged before is there.
 func TestFailedSyncStopsCommits(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	var on atomic.Bool
-	fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
-		if on.Load() && sync && strings.HasSuffix(op.Path, ".log") {
-			return errBoom
-		}
-		return nil
-	}))
-	db := must.Get(Open(bg, "db", faultOptions(fs)))(t)
+	f := crashtest.Faults{Match: func(op errorfs.Op) bool { return crashtest.IsSync(op) && strings.HasSuffix(op.Path, ".log") }}
+	f.Off.Store(true)
+	db := must.Get(Open(bg, "db", faultOptions(f.Wrap(mem))))(t)
 	must.Get(faultHistory(db, 1, 1))(t)
-	on.Store(true)
-	if made, err := faultHistory(db, 2, 3); made != 0 || !errors.Is(err, errBoom) {
+	f.Off.Store(false)
+	if made, err := faultHistory(db, 2, 3); made != 0 || !errors.Is(err, errorfs.ErrInjected) {
 		t.Errorf("%d commits, %v", made, err)
 	}
-	on.Store(false)
+	f.Off.Store(true)
 	if made, err := faultHistory(db, 2, 3); made != 0 || err == nil {
 		t.Errorf("%d commits after the failure, %v", made, err)
 	}

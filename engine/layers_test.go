@@ -144,8 +144,9 @@ var layers = map[string][]string{
 	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
-	"internal/leaktest": {}, // of tests
-	"internal/must":     {}, // of tests
+	"internal/crashtest": {}, // of tests
+	"internal/leaktest":  {}, // of tests
+	"internal/must":      {}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.
 	"internal/report":    {"engine", "kv", "txn", "zarr"},
@@ -170,7 +171,7 @@ var layers = map[string][]string{
 // be replaced in one place.
 var single = map[string][]string{
 	"github.com/cockroachdb/pebble/v2":     {"kv/index"},
-	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/internal/osfs", "kv/pack"}, // the file system interface that faults are injected into
+	"github.com/cockroachdb/pebble/v2/vfs": {"kv/index", "kv/internal/osfs", "kv/pack", "internal/crashtest"}, // the file system interface that faults are injected into
 	"github.com/dgraph-io/ristretto/v2":    {"engine/internal/cache"},
 	"github.com/apache/arrow/go/v17":       {"internal/arrowfile"},
 	"github.com/minio/minio-go/v7":         {"kv/s3kv"}, // signatures and credentials; requests are kv/remote's

@@ -16,44 +16,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
-
-// faults decides which operations of a file system fail.
-type faults struct {
-	err   error
-	match func(errorfs.Op) bool // nil: all
-	once  bool
-	at    int64 // fail from this matching operation on, counted from 0
-	n     atomic.Int64
-	hits  atomic.Int64
-}
-
-func (f *faults) wrap(fs vfs.FS) vfs.FS {
-	return watchedFS{errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if f.match != nil && !f.match(op) {
-			return nil
-		}
-		i := f.n.Add(1) - 1
-		if i < f.at || f.once && i > f.at {
-			return nil
-		}
-		f.hits.Add(1)
-		return f.err
-	}))}
-}
-
-// watchedFS makes new logs instead of writing them over old ones, which errorfs
-// does not see.
-type watchedFS struct{ vfs.FS }
-
-func (f watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Remove(oldname); err != nil {
-		return nil, err
-	}
-	return f.Create(newname, category)
-}
 
 // history writes to a database until an error, and knows what must be there.
 type history struct {
@@ -202,7 +168,6 @@ func (h *history) checkReopened(fs vfs.FS) {
 // TestErrorAtEveryOperation fails the k-th operation of the file system, for
 // every k, once or from there on. Nothing may be lost, hang or panic.
 func TestErrorAtEveryOperation(t *testing.T) {
-	isWrite := func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
 	// Some hundred operations in the whole history; a few milliseconds each.
 	step := int64(23)
 	if raceEnabled {
@@ -217,24 +182,24 @@ func TestErrorAtEveryOperation(t *testing.T) {
 		match func(errorfs.Op) bool
 		once  bool
 	}{
-		{"write once", errorfs.ErrInjected, isWrite, true},
-		{"write for ever", errorfs.ErrInjected, isWrite, false},
-		{"full for ever", syscall.ENOSPC, isWrite, false},
+		{"write once", errorfs.ErrInjected, crashtest.IsWrite, true},
+		{"write for ever", errorfs.ErrInjected, crashtest.IsWrite, false},
+		{"full for ever", syscall.ENOSPC, crashtest.IsWrite, false},
 		{"any once", errorfs.ErrInjected, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for k := int64(0); ; k += step {
-				f := faults{err: c.err, match: c.match, once: c.once, at: k}
+				f := crashtest.Faults{Err: c.err, Match: c.match, Once: c.once, At: k}
 				mem := vfs.NewCrashableMem()
 				h := newHistory(t)
-				err := h.run(f.wrap(mem), 24)
+				err := h.run(f.Wrap(mem), 24)
 				for _, percent := range []int{0, 50} {
 					rng := rand.New(rand.NewPCG(uint64(k), 2))
 					h.checkReopened(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}))
 				}
 				h.checkReopened(mem)
-				if f.hits.Load() == 0 {
+				if f.Hits.Load() == 0 {
 					if err != nil {
 						t.Fatalf("without a fault: %v", err)
 					}
@@ -264,10 +229,10 @@ func TestConcurrentFailure(t *testing.T) {
 				mem := vfs.NewCrashableMem()
 				x0 := mustOpen(t, "d", small(mem))
 				mustClose(t, x0)
-				f := &faults{err: errorfs.ErrInjected, at: 5 + 37*seed, match: func(op errorfs.Op) bool {
-					return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, suffix)
+				f := &crashtest.Faults{At: 5 + 37*seed, Match: func(op errorfs.Op) bool {
+					return crashtest.IsWrite(op) && strings.Contains(op.Path, suffix)
 				}}
-				x, err := Open("d", small(f.wrap(mem)))
+				x, err := Open("d", small(f.Wrap(mem)))
 				if err != nil {
 					return // the fault came early
 				}
@@ -298,7 +263,7 @@ func TestConcurrentFailure(t *testing.T) {
 						t.Fatalf("read %s: %v", k, err)
 					}
 				}
-				if err := x.Close(); f.hits.Load() == 0 && err != nil {
+				if err := x.Close(); f.Hits.Load() == 0 && err != nil {
 					t.Fatal(err)
 				}
 				x = mustOpen(t, "d", &Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})})
@@ -591,16 +556,16 @@ func TestDamagedFilesAreDamage(t *testing.T) {
 // A log that is written over an old one is asked how long that was. Pebble takes
 // no error for an answer.
 func TestStatOfLogFails(t *testing.T) {
-	f := &faults{err: errors.New("boom"), match: func(op errorfs.Op) bool {
+	f := &crashtest.Faults{Match: func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileStat && strings.HasSuffix(op.Path, ".log")
 	}}
-	x := must.Get(Open("db", &Options{FS: f.wrap(vfs.NewMem()), Create: true}))(t)
-	for i := 0; f.hits.Load() == 0; i++ {
+	x := must.Get(Open("db", &Options{FS: f.Wrap(vfs.NewMem()), Create: true}))(t)
+	for i := 0; f.Hits.Load() == 0; i++ {
 		if i == 100 {
 			t.Fatal("no log was written over an old one")
 		}
 		must.Do(t, put(x, SpaceRef, "k", "v", true))
-		if err := x.Flush(); err != nil && f.hits.Load() == 0 {
+		if err := x.Flush(); err != nil && f.Hits.Load() == 0 {
 			t.Fatal(err)
 		}
 	}

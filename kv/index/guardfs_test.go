@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -228,13 +230,13 @@ func TestListingFails(t *testing.T) {
 	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	mustClose(t, x)
 	for k := int64(0); ; k++ {
-		f := faults{err: io.ErrUnexpectedEOF, once: true, at: k, match: func(op errorfs.Op) bool { return op.Kind == errorfs.OpList }}
-		o := small(f.wrap(mem))
+		f := crashtest.Faults{Err: io.ErrUnexpectedEOF, Once: true, At: k, Match: func(op errorfs.Op) bool { return op.Kind == errorfs.OpList }}
+		o := small(f.Wrap(mem))
 		x, err := Open("d", o)
 		if err == nil {
 			err = x.Close()
 		}
-		if f.hits.Load() == 0 {
+		if f.Hits.Load() == 0 {
 			if err != nil || k == 0 {
 				t.Fatalf("%d listings, %v", k, err)
 			}

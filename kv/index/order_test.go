@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -39,37 +38,6 @@ func TestEmptyBatchSyncs(t *testing.T) {
 	mustClose(t, x)
 }
 
-// steppedFS calls before each operation that may change a crashable file system.
-// A link or a lock is not made beside a clone, because both take one lock twice.
-type steppedFS struct {
-	vfs.FS
-	mu *sync.Mutex
-}
-
-func stepped(mem *vfs.MemFS, before func(op errorfs.Op)) vfs.FS {
-	mu := new(sync.Mutex)
-	return watchedFS{errorfs.Wrap(steppedFS{mem, mu}, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			mu.Lock()
-			defer mu.Unlock()
-			before(op)
-		}
-		return nil
-	}))}
-}
-
-func (f steppedFS) Link(from, to string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Link(from, to)
-}
-
-func (f steppedFS) Lock(name string) (io.Closer, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Lock(name)
-}
-
 // At every moment of making an index a power cut leaves an index, or what Open with
 // Create makes one of. What was committed is there.
 func TestPowerCutWhileMaking(t *testing.T) {
@@ -82,14 +50,15 @@ func TestPowerCutWhileMaking(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	var images []image
 	var made, wrote atomic.Bool
-	fs := stepped(mem, func(op errorfs.Op) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	fs := crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
 		for _, percent := range []int{0, 50, 100} {
-			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}
 			images = append(images, image{
-				mem.CrashClone(cfg), fmt.Sprint(op.Kind, " ", op.Path, ", ", percent, " %"),
+				d.Cut(percent, percent, rng), fmt.Sprint(op.Kind, " ", op.Path, ", ", percent, " %"),
 				made.Load(), wrote.Load(),
 			})
 		}
+		return nil
 	})
 	x := mustOpen(t, "d", small(fs))
 	made.Store(true)
@@ -200,14 +169,14 @@ func TestIngestFails(t *testing.T) {
 	for _, broken := range []error{errors.New("broken"), syscall.ENOSPC} {
 		failed := 0
 		for k := int64(0); ; k++ {
-			f := faults{err: broken, once: true, at: k, match: func(op errorfs.Op) bool {
-				return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasPrefix(op.Path, "d/"+ingestDir+"/") && op.Kind != errorfs.OpRemove
+			f := crashtest.Faults{Err: broken, Once: true, At: k, Match: func(op errorfs.Op) bool {
+				return crashtest.IsWrite(op) && strings.HasPrefix(op.Path, "d/"+ingestDir+"/") && op.Kind != errorfs.OpRemove
 			}}
 			mem := vfs.NewMem()
-			x := mustOpen(t, "d", small(f.wrap(mem)))
+			x := mustOpen(t, "d", small(f.Wrap(mem)))
 			list := pages(0, 50)
 			err := x.Ingest(seqOf(list, nil))
-			if f.hits.Load() == 0 {
+			if f.Hits.Load() == 0 {
 				if err != nil || failed < 3 {
 					t.Fatalf("after %d operations, of which %d failed: %v", k, failed, err)
 				}
@@ -255,15 +224,15 @@ func TestCheckpointFails(t *testing.T) {
 	broken := errors.New("broken")
 	for k := int64(0); ; k++ {
 		var copying atomic.Bool
-		f := faults{err: broken, once: true, at: k, match: func(op errorfs.Op) bool {
-			return copying.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !strings.HasPrefix(op.Path, "d") && op.Kind != errorfs.OpRemoveAll
+		f := crashtest.Faults{Err: broken, Once: true, At: k, Match: func(op errorfs.Op) bool {
+			return copying.Load() && crashtest.IsWrite(op) && !strings.HasPrefix(op.Path, "d") && op.Kind != errorfs.OpRemoveAll
 		}}
 		mem := vfs.NewMem()
-		x := mustOpen(t, "d", small(f.wrap(mem)))
+		x := mustOpen(t, "d", small(f.Wrap(mem)))
 		must.Do(t, errors.Join(put(x, SpaceMeta, "k", "v", true), x.Flush(), put(x, SpaceMeta, "l", "w", true)))
 		copying.Store(true)
 		err := x.Checkpoint("copy")
-		if f.hits.Load() == 0 {
+		if f.Hits.Load() == 0 {
 			if err != nil || k < 5 {
 				t.Fatalf("after %d operations: %v", k, err)
 			}

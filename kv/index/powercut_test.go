@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -133,9 +135,9 @@ func powerCuts(t *testing.T, seed uint64) (cuts int) {
 func (h *cutHistory) live() (images []cutImage) {
 	rng := rand.New(rand.NewPCG(h.rng.Uint64(), 8))
 	ops, next := 0, rng.IntN(1<<rng.IntN(11))
-	fs := newCutFS(h.mem, func(fs *cutFS) {
+	disk := crashtest.NewDisk(h.mem, func(d *crashtest.Disk, _ errorfs.Op) error {
 		if ops++; ops <= next || len(images) == 4 {
-			return
+			return nil
 		}
 		next = ops + rng.IntN(1<<rng.IntN(11))
 		percents := []int{0, 100, rng.IntN(101)}
@@ -144,11 +146,12 @@ func (h *cutHistory) live() (images []cutImage) {
 			how:  fmt.Sprintf("a power cut at operation %d, with %d %% of what was not synced and %d %% of what was removed", ops, percent, removals),
 			made: h.made.Load(), synced: h.synced.Load(), loaded: h.loaded.Load(), copied: h.copied.Load(),
 		}
-		c.fs = fs.image(percent, removals, rng)
+		c.fs = d.Cut(percent, removals, rng)
 		c.begun, c.loading = h.begun.Load(), h.loading.Load()
 		images = append(images, c)
+		return nil
 	})
-	h.o.FS = fs
+	h.o.FS = disk
 	x := h.open()
 	for range h.rng.IntN(60) {
 		if x == nil || h.t.Failed() {
@@ -159,8 +162,7 @@ func (h *cutHistory) live() (images []cutImage) {
 	if x != nil {
 		h.close(x)
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	disk.On(false)
 	return images
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
@@ -200,7 +201,7 @@ func TestCrash(t *testing.T) {
 				for range w.rng.IntN(40) {
 					must.Do(t, w.step())
 				}
-				mem = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101), RNG: w.rng})
+				mem = crashtest.Cut(mem, w.rng.IntN(101), w.rng)
 				mustClose(t, w.s)
 				w.o.FS = mem
 				all := maps.Clone(w.durable)
@@ -231,18 +232,17 @@ func TestCrash(t *testing.T) {
 
 // TestErrorAtEveryOperation fails the k-th operation, once or from there on.
 func TestErrorAtEveryOperation(t *testing.T) {
-	isWrite := func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
 	for _, c := range []struct {
 		name  string
 		err   error
 		match func(errorfs.Op) bool
 		once  bool
 	}{
-		{"write once", errorfs.ErrInjected, isWrite, true},
-		{"write for ever", errorfs.ErrInjected, isWrite, false},
-		{"full once", syscall.ENOSPC, isWrite, true},
-		{"full for ever", syscall.ENOSPC, isWrite, false},
-		{"any once", errorfs.ErrInjected, func(errorfs.Op) bool { return true }, true},
+		{"write once", errorfs.ErrInjected, crashtest.IsWrite, true},
+		{"write for ever", errorfs.ErrInjected, crashtest.IsWrite, false},
+		{"full once", syscall.ENOSPC, crashtest.IsWrite, true},
+		{"full for ever", syscall.ENOSPC, crashtest.IsWrite, false},
+		{"any once", errorfs.ErrInjected, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +251,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 				step = 1
 			}
 			for k := int64(0); ; k += step {
-				if !runFault(t, c.err, c.match, c.once, k) {
+				if !runFault(t, &crashtest.Faults{Err: c.err, Match: c.match, Once: c.once, At: k}) {
 					if k < 30 {
 						t.Fatalf("only %d operations", k)
 					}
@@ -266,26 +266,13 @@ func TestErrorAtEveryOperation(t *testing.T) {
 }
 
 // runFault runs a history and reports whether the fault was reached.
-func runFault(t *testing.T, fault error, match func(errorfs.Op) bool, once bool, k int64) bool {
-	var n, hits atomic.Int64
-	var on atomic.Bool
-	on.Store(true)
+func runFault(t *testing.T, f *crashtest.Faults) bool {
 	mem := vfs.NewCrashableMem()
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if !on.Load() || !match(op) {
-			return nil
-		}
-		if i := n.Add(1) - 1; i < k || once && i > k {
-			return nil
-		}
-		hits.Add(1)
-		return fault
-	}))
-	w := newWorld(t, 5, fs, "packs")
+	w := newWorld(t, 5, f.Wrap(mem), "packs")
 	w.o.MaxPackBytes = 150_000
 	allowed := func(err error) bool {
-		return errors.Is(err, fault) || errors.Is(err, ErrFailed) || errors.Is(err, ErrFull) ||
-			hits.Load() > 0 && errors.Is(err, kv.ErrCorrupt)
+		return errors.Is(err, f.Err) || errors.Is(err, ErrFailed) || errors.Is(err, ErrFull) ||
+			f.Hits.Load() > 0 && errors.Is(err, kv.ErrCorrupt)
 	}
 	if err := w.open(); err != nil {
 		if !allowed(err) {
@@ -311,9 +298,9 @@ func runFault(t *testing.T, fault error, match func(errorfs.Op) bool, once bool,
 		}
 	}
 	_ = w.s.Close()
-	on.Store(false)
+	f.Off.Store(true)
 	for _, percent := range []int{0, 60} {
-		w.o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: w.rng})
+		w.o.FS = crashtest.Cut(mem, percent, w.rng)
 		must.Do(t, w.open())
 		w.check()
 		mustClose(t, w.s)
@@ -327,7 +314,7 @@ func runFault(t *testing.T, fault error, match func(errorfs.Op) bool, once bool,
 	must.Do(t, w.sync())
 	w.check()
 	mustClose(t, w.s)
-	return hits.Load() > 0
+	return f.Hits.Load() > 0
 }
 
 // checkFailed expects that a failed store claims nothing.
@@ -361,24 +348,18 @@ func checkFailed(t *testing.T, w *world) {
 // TestFailedSync plays the history of two sessions: the one that has not heard
 // of the failure must not get away with a later Sync.
 func TestFailedSync(t *testing.T) {
-	var broken atomic.Bool
-	mem := vfs.NewMem()
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
-			return errorfs.ErrInjected
-		}
-		return nil
-	}))
-	s := mustOpen(t, "packs", options(fs))
+	f := crashtest.Faults{Match: crashtest.IsSync}
+	f.Off.Store(true)
+	s := mustOpen(t, "packs", options(f.Wrap(vfs.NewMem())))
 	good := mustAppend(t, s, []byte("good"))
 	must.Get(s.Sync(bg))(t)
 	mine, other := mustAppend(t, s, []byte("mine")), mustAppend(t, s, make([]byte, 100_000))
-	broken.Store(true)
+	f.Off.Store(false)
 	var failed *FailedError
 	if _, err := s.Sync(bg); !errors.As(err, &failed) || !errors.Is(err, ErrFailed) || failed.Pack != mine.Pack || failed.End != good.Offset+4 {
 		t.Fatalf("sync: %v", err)
 	}
-	broken.Store(false)
+	f.Off.Store(true)
 	if _, err := s.Sync(bg); !errors.Is(err, ErrFailed) {
 		t.Fatalf("second sync: %v", err)
 	}
@@ -454,15 +435,10 @@ func TestAppendDuringSync(t *testing.T) {
 // TestFull fills the disk, frees it, and goes on.
 func TestFull(t *testing.T) {
 	for _, how := range []errorfs.OpKind{errorfs.OpFilePreallocate, errorfs.OpFileWriteAt} {
-		var full atomic.Bool
 		mem := vfs.NewMem()
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if full.Load() && op.Kind == how {
-				return syscall.ENOSPC
-			}
-			return nil
-		}))
-		s := mustOpen(t, "packs", options(fs))
+		full := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool { return op.Kind == how }}
+		full.Off.Store(true)
+		s := mustOpen(t, "packs", options(full.Wrap(mem)))
 		stored := map[Address][]byte{}
 		add := func(n int) error {
 			b := random(rand.New(rand.NewPCG(uint64(n), 0)), n)
@@ -475,7 +451,7 @@ func TestFull(t *testing.T) {
 		for _, n := range []int{10, 100_000, 20} {
 			must.Do(t, add(n))
 		}
-		full.Store(true)
+		full.Off.Store(false)
 		refused := false
 		for range 100 {
 			if err := add(30_000); err != nil {
@@ -500,7 +476,7 @@ func TestFull(t *testing.T) {
 		for a, b := range stored {
 			checkPayload(t, s, a, b)
 		}
-		full.Store(false)
+		full.Off.Store(true)
 		for _, n := range []int{11, 200_000, 21} {
 			must.Do(t, add(n))
 		}

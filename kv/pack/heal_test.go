@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -180,21 +181,18 @@ func fileOf(t *testing.T, fs vfs.FS, path string) string {
 // A crash or an error at any write of a heal leaves the neighbours as they were, and the
 // payload damaged or sound; healing again makes it sound.
 func TestHealSurvivesCrashes(t *testing.T) {
-	for stop := int64(0); ; stop++ {
+	for stop := 0; ; stop++ {
 		mem := vfs.NewCrashableMem()
-		var n int64
+		n, percent := 0, stop*37%101
 		var crashed *vfs.MemFS
-		armed := false
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if !armed || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-				return nil
-			}
+		fs := crashtest.NewDisk(mem, func(d *crashtest.Disk, _ errorfs.Op) error {
 			if n++; n-1 == stop {
-				crashed = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(stop*37) % 101, RNG: rand.New(rand.NewPCG(uint64(stop), 2))})
+				crashed = d.Cut(percent, percent, rand.New(rand.NewPCG(uint64(stop), 2)))
 				return errorfs.ErrInjected
 			}
 			return nil
-		}))
+		})
+		fs.On(false)
 		s, all := sealedWith(t, "p", fs, 1000, 200_000, 1000)
 		var want [][]byte
 		for _, a := range all {
@@ -205,9 +203,9 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		f, err := fs.OpenReadWrite(fs.PathJoin("p", FileName(all[1].Pack)), vfs.WriteCategoryUnspecified)
 		must.Do(t, err)
 		must.Do(t, errors.Join(f.Sync(), f.Close()))
-		armed = true
+		fs.On(true)
 		_, err = healed(s, all[1], want[1], false)
-		armed = false
+		fs.On(false)
 		table := s.Infos()
 		mustClose(t, s)
 		if crashed == nil {
@@ -283,24 +281,20 @@ func TestHealHeaderOfGrowingPack(t *testing.T) {
 
 // What a failed pack has behind its durable end stays lost when an earlier payload is healed.
 func TestHealFailedPack(t *testing.T) {
-	fail := false
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fail && op.Kind == errorfs.OpFileSyncData {
-			return errorfs.ErrInjected
-		}
-		return nil
-	}))
+	f := crashtest.Faults{Match: crashtest.IsSync}
+	f.Off.Store(true)
+	fs := f.Wrap(vfs.NewMem())
 	s := mustOpen(t, "p", &Options{FS: fs, Incarnation: [8]byte{1}, Writers: 1})
 	defer s.Close()
 	want := bytes.Repeat([]byte{1}, 3000)
 	a := mustAppend(t, s, want)
 	must.Get(s.Sync(context.Background()))(t)
 	lost := mustAppend(t, s, want)
-	fail = true
+	f.Off.Store(false)
 	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrFailed) {
 		t.Fatalf("sync: %v", err)
 	}
-	fail = false
+	f.Off.Store(true)
 	s.Resume()
 	before := s.lookup(a.Pack).info()
 	flip(t, fs, "p", a.Pack, a.Offset, a.Offset+10)

@@ -9,12 +9,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
@@ -37,19 +37,15 @@ func TestImportPowerCut(t *testing.T) {
 	from, all := sealedWith(t, "from", vfs.NewMem(), 1000, 70_000, 5, 0, 3000, 300_000, 600)
 	for _, rewritten := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
-		var mu sync.Mutex
 		var images []*vfs.MemFS
-		copying := false
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if copying && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				for _, percent := range []int{0, 50, 50, 50, 50, 50, 50, 100} {
-					images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(len(images)), 1))}))
-				}
+		rng := rand.New(rand.NewPCG(1, 1))
+		fs := crashtest.NewDisk(mem, func(d *crashtest.Disk, _ errorfs.Op) error {
+			for _, percent := range []int{0, 50, 50, 50, 50, 50, 50, 100} {
+				images = append(images, d.Cut(percent, percent, rng))
 			}
 			return nil
-		}))
+		})
+		fs.On(false)
 		to := must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}}))(t)
 		had := []Address{all[1], all[4]}
 		mustImport(t, to, from, had...)
@@ -61,10 +57,10 @@ func TestImportPowerCut(t *testing.T) {
 			had = had[1:]
 		}
 		before := to.Infos()
-		copying = true
+		fs.On(true)
 		mustImport(t, to, from, all...)
 		after := to.Infos()
-		copying = false
+		fs.On(false)
 		look := func(fs vfs.FS, table []Info, want []Address) error {
 			s, err := Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table})
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
@@ -195,14 +196,14 @@ func TestReclaim(t *testing.T) {
 func TestReclaimCrash(t *testing.T) {
 	for _, holes := range []bool{true, false} {
 		rng := rand.New(rand.NewPCG(11, 1))
-		mem := vfs.NewCrashableMem()
-		var hook func(op errorfs.Op) error
-		o := options(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if hook == nil || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-				return nil
-			}
-			return hook(op)
-		})))
+		var images []*vfs.MemFS
+		disk := crashtest.NewDisk(vfs.NewCrashableMem(), func(d *crashtest.Disk, _ errorfs.Op) error {
+			percent := rng.IntN(101)
+			images = append(images, d.Cut(percent, percent, rng))
+			return nil
+		})
+		disk.On(false)
+		o := options(disk)
 		o.MaxPackBytes = 1 << 20
 		if holes {
 			o.punch = zeroHole
@@ -210,17 +211,13 @@ func TestReclaimCrash(t *testing.T) {
 		w := fill(t, rng, "packs", o, 60)
 		first := some(rng, w.order, 0.6)
 		second := some(rng, first, 0.6)
-		var images []*vfs.MemFS
-		hook = func(errorfs.Op) error {
-			images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
-			return nil
-		}
+		disk.On(true)
 		kept := []int{0}
 		for _, keep := range [][]Address{first, second} {
 			must.Get(w.reclaim(keep))(t)
 			kept = append(kept, len(images))
 		}
-		hook = nil
+		disk.On(false)
 		mustClose(t, w.s)
 		for i, image := range images {
 			keep := first

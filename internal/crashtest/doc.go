@@ -1,0 +1,7 @@
+// Package crashtest makes file systems for tests, on which operations fail or the power is cut:
+//
+//	Watch   calls a function before each operation
+//	Faults  fails some operations
+//	Flips   changes a bit of a read
+//	Disk    makes images of what a power cut before a change leaves
+package crashtest
