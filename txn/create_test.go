@@ -7,11 +7,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -124,7 +125,7 @@ func TestCreateLeavesAloneACopy(t *testing.T) {
 	closeChecked(t, src)
 	// The moments after its payloads and before the file that says what it is.
 	var images []*vfs.MemFS
-	fs := crashFS(mem, func(op errorfs.Op) error {
+	fs := crashtest.NewDisk(mem, func(_ *crashtest.Disk, op errorfs.Op) error {
 		if strings.HasPrefix(op.Path, "copy/") && len(filesIn(t, mem, "copy/packs")) > 0 {
 			images = append(images, all(mem))
 		}
@@ -171,19 +172,13 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 	if testing.Short() {
 		step = 9
 	}
-	first := 1 + rand.Int64N(step)
+	first := rand.Int64N(step)
 	t.Logf("every %d from %d", step, first)
 	for k := first; ; k += step {
 		image := all(mem)
 		remove(t, image, "db/index", "db/checkpoints")
-		var n atomic.Int64
-		fs := faultFS(image, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if n.Add(1) == k {
-				return fmt.Errorf("%v %s: boom", op.Kind, op.Path)
-			}
-			return nil
-		}))
-		o := testOptions(fs)
+		f := crashtest.Faults{At: k, Once: true}
+		o := testOptions(f.Wrap(image))
 		o.Policy = toyPolicy{}
 		_, err := Salvage(bg, "db", SalvageOptions{Options: *o})
 		got := filesIn(t, image, "db/packs")
@@ -192,7 +187,7 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 				t.Fatalf("operation %d: pack %s is gone: %v", k, name, err)
 			}
 		}
-		if n.Load() < k {
+		if f.Hits.Load() == 0 {
 			break
 		}
 	}
@@ -213,15 +208,10 @@ func TestFaultWhileCreating(t *testing.T) {
 		step = 9
 	}
 	for _, forGood := range []bool{false, true} {
-		for k := int64(1); ; k += step {
+		for k := int64(0); ; k += step {
 			mem := vfs.NewMem()
-			var n atomic.Int64
-			db, err := Create("db", testOptions(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if at := n.Add(1); at == k || forGood && at > k {
-					return fmt.Errorf("%v %s: boom", op.Kind, op.Path)
-				}
-				return nil
-			}))))
+			f := crashtest.Faults{At: k, Once: !forGood}
+			db, err := Create("db", testOptions(f.Wrap(mem)))
 			if err == nil {
 				_ = db.Close()
 			}
@@ -233,7 +223,7 @@ func TestFaultWhileCreating(t *testing.T) {
 				continue
 			}
 			reopened(t, mem, "db")
-			if n.Load() < k {
+			if f.Hits.Load() == 0 {
 				break
 			}
 		}
@@ -249,8 +239,8 @@ func TestCreateLeavesFilesOfOthers(t *testing.T) {
 	} {
 		mem := vfs.NewCrashableMem()
 		var images []crashed
-		db := must.Get(Create("db", testOptions(crashFS(mem, func(op errorfs.Op) error {
-			images = append(images, crashed{fs: all(mem), op: fmt.Sprint(op.Kind, " ", op.Path)})
+		db := must.Get(Create("db", testOptions(crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
+			images = append(images, crashed{fs: d.Cut(100, 100, nil), op: fmt.Sprint(op.Kind, " ", op.Path)})
 			return nil
 		}))))(t)
 		closeChecked(t, db)

@@ -3,7 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -24,89 +25,12 @@ func delayedOptions(fs vfs.FS, d Durability) *Options {
 	return o
 }
 
-// After a power cut a database with delayed commits is a prefix of what was
-// acknowledged, at least up to the last Sync, and always sound.
-func TestPowerCutDelayed(t *testing.T) { crashRounds(t, powerCutDelayed) }
-
-// TestSoakPowerCutDelayed is TestPowerCutDelayed with more histories.
-func TestSoakPowerCutDelayed(t *testing.T) { soak(t, powerCutDelayed) }
-
-func powerCutDelayed(t *testing.T, seed uint64, over func() bool) int {
-	h := newCutHistory(t, seed)
-	mem := vfs.NewCrashableMem()
-	o := delayedOptions(faultFS(mem, h.hook(mem, 20)), DurabilityAsync)
-	o.SessionBytes = 32 << 10
-	db := must.Get(Create("db", o))(t)
-	h.mu.Lock()
-	h.images = nil
-	h.mu.Unlock()
-	synced := map[int]int{} // commits → how many were on disk for sure
-	for range 12 {
-		h.run(db, 1+h.rng.IntN(4))
-		// A savepoint inside run may have written more; that is allowed.
-		n := len(h.states) - 1
-		must.Do(t, db.Sync(bg))
-		synced[n] = n
-	}
-	closeChecked(t, db)
-	for i, image := range h.images {
-		if i > 0 && over() {
-			break
-		}
-		least := 0
-		for n := range synced {
-			if n < image.acked {
-				least = max(least, n)
-			}
-		}
-		h.verifyPrefix(image, least)
-		if t.Failed() {
-			t.Fatalf("after a power cut at %s", image.op)
-		}
-	}
-	if len(h.images) == 0 {
-		t.Error("no power cut happened")
-	}
-	return h.ops
-}
-
-// verifyPrefix checks that a disk holds a sound prefix of the commits, of at
-// least so many.
-func (h *cutHistory) verifyPrefix(image crashed, least int) {
-	t := h.t
-	db, err := Open("db", testOptions(image.fs))
-	if err != nil {
-		t.Errorf("open: %v", err)
-		return
-	}
-	defer db.Close()
-	mustBeSound(t, db)
-	got, n := at(t, db, "main"), 0
-	head := must.Get(db.Head(bg, "main"))(t)
-	for _, err := range db.Log(bg, head) {
-		must.Do(t, err)
-		n++
-	}
-	n-- // the first one is of the creation
-	if n < least || n > image.acked+1 || n >= len(h.states) {
-		t.Errorf("%d commits are left, of %d that were acknowledged and %d synced", n, image.acked, least)
-	} else if !maps.Equal(got, h.states[n]) {
-		t.Errorf("commit %d is not what was committed", n)
-	}
-}
-
 // Commits that wait are seen by everything that reads.
 func TestDelayedCommitsAreRead(t *testing.T) {
 	for _, d := range []Durability{DurabilityAsync, DurabilityNone} {
-		mem := vfs.NewMem()
-		var syncs atomic.Int64
-		fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData {
-				syncs.Add(1)
-			}
-			return nil
-		}))
-		db := openTest(t, delayedOptions(fs, d))
+		f := crashtest.Faults{Match: crashtest.IsSync, At: math.MaxInt64} // counts
+		syncs := &f.Seen
+		db := openTest(t, delayedOptions(f.Wrap(vfs.NewMem()), d))
 		before := syncs.Load()
 		var c *Commit
 		for i := range 5 {
@@ -167,26 +91,20 @@ func TestDelayedCommitsAreWritten(t *testing.T) {
 // When a write of what waits fails, no later commit is acknowledged, and what is
 // left is a sound prefix.
 func TestDelayedWriteFails(t *testing.T) {
-	boom := errors.New("boom")
 	for _, file := range []string{".pack", ".log"} {
 		t.Run(file, func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
-			var on atomic.Bool
-			fs := faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if on.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, file) {
-					return boom
-				}
-				return nil
-			}))
-			db := must.Get(Create("db", delayedOptions(fs, DurabilityAsync)))(t)
+			f := crashtest.Faults{Match: func(op errorfs.Op) bool { return crashtest.IsSync(op) && strings.HasSuffix(op.Path, file) }}
+			f.Off.Store(true)
+			db := must.Get(Create("db", delayedOptions(f.Wrap(mem), DurabilityAsync)))(t)
 			update(t, db, "main", map[string]string{"a": payload("1")})
 			must.Do(t, db.Sync(bg))
-			on.Store(true)
+			f.Off.Store(false)
 			update(t, db, "main", map[string]string{"a": payload("2")})
-			if err := db.Sync(bg); !errors.Is(err, boom) {
+			if err := db.Sync(bg); !errors.Is(err, errorfs.ErrInjected) {
 				t.Errorf("sync: %v", err)
 			}
-			on.Store(false)
+			f.Off.Store(true)
 			s := must.Get(db.Begin(bg, "main"))(t)
 			set(t, s, map[string]string{"c": "3"})
 			if _, err := s.Commit(bg, CommitOptions{}); err == nil {

@@ -7,12 +7,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -212,11 +211,11 @@ func someFaults(t *testing.T) faultChoice {
 	if testing.Short() || raceEnabled {
 		step = 47
 	}
-	first := 1 + rand.Int64N(step)
+	first := rand.Int64N(step)
 	t.Logf("every %d from %d", step, first)
 	return func(n int64) iter.Seq[int64] {
 		return func(yield func(int64) bool) {
-			for k := first; k <= n && yield(k); k += step {
+			for k := first; k < n && yield(k); k += step {
 			}
 		}
 	}
@@ -229,7 +228,7 @@ func soakFaults(t *testing.T) faultChoice {
 		rng := rand.New(rand.NewPCG(s.seed(), 0))
 		return func(yield func(int64) bool) {
 			for _, k := range rng.Perm(int(n)) {
-				if s.over() || !yield(1+int64(k)) {
+				if s.over() || !yield(int64(k)) {
 					return
 				}
 				s.ops++
@@ -254,16 +253,11 @@ func everyOperationFails(t *testing.T, choose faultChoice) {
 	states := careStates(t, vfs.NewMem())
 	run := func(k int64) (mem vfs.FS, n int64, done int) {
 		mem = newCareDB(t)
-		var count atomic.Int64
-		done = runCare(faultFS(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if count.Add(1) == k {
-				return fmt.Errorf("%v %s: %w", op.Kind, op.Path, errorfs.ErrInjected)
-			}
-			return nil
-		})))
-		return mem, count.Load(), done
+		f := crashtest.Faults{At: k, Once: true}
+		done = runCare(f.Wrap(mem))
+		return mem, f.Seen.Load(), done
 	}
-	_, n, _ := run(0)
+	_, n, _ := run(-1)
 	for k := range choose(n) {
 		mem, _, done := run(k)
 		db, err := Open("db", careOptions(mem))
@@ -288,54 +282,6 @@ func everyOperationFails(t *testing.T, choose faultChoice) {
 	}
 }
 
-// flipFS changes one bit of what the k-th read of a file returns.
-type flipFS struct {
-	vfs.FS
-	n *atomic.Int64
-	k int64
-}
-
-func (f flipFS) Unwrap() vfs.FS { return f.FS }
-
-func (f flipFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	file, err := f.FS.Open(name, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return flipFile{file, f}, nil
-}
-
-func (f flipFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	file, err := f.FS.OpenReadWrite(name, c, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return flipFile{file, f}, nil
-}
-
-type flipFile struct {
-	vfs.File
-	fs flipFS
-}
-
-func (f flipFile) flip(p []byte) {
-	if len(p) > 0 && f.fs.n.Add(1) == f.fs.k {
-		p[len(p)/3] ^= 0x10
-	}
-}
-
-func (f flipFile) Read(p []byte) (int, error) {
-	n, err := f.File.Read(p)
-	f.flip(p[:n])
-	return n, err
-}
-
-func (f flipFile) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.File.ReadAt(p, off)
-	f.flip(p[:n])
-	return n, err
-}
-
 // A bit of the k-th read flips, for every k over the same history: whatever is
 // read later is right, or an error. A bit that flips while Pebble reads its log
 // cuts the log off there; the index is then refused, and salvage opens it.
@@ -349,14 +295,14 @@ func TestSoakReadsFlip(t *testing.T) { everyReadFlips(t, soakFaults(t)) }
 
 func everyReadFlips(t *testing.T, choose faultChoice) {
 	states := careStates(t, vfs.NewMem())
-	count := flipFS{newCareDB(t), new(atomic.Int64), 0}
-	runCare(count)
-	n := count.n.Load()
+	count := crashtest.Flips{At: -1}
+	runCare(count.Wrap(newCareDB(t)))
+	n := count.Seen.Load()
 	tried, noticed := 0, 0
 	for k := range choose(n) {
 		tried++
 		mem := newCareDB(t)
-		done := runCare(flipFS{mem, new(atomic.Int64), k})
+		done := runCare((&crashtest.Flips{At: k}).Wrap(mem))
 		if done < len(states)-1 {
 			noticed++
 		}

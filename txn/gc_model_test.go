@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -413,10 +414,10 @@ func TestGCPowerCut(t *testing.T) {
 	var images []*vfs.MemFS
 	var on atomic.Bool
 	rng := rand.New(rand.NewPCG(seed, 5))
-	fs := crashFS(mem, func(op errorfs.Op) error {
+	fs := crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
 		// A checkpoint takes many writes, and little can go wrong with it here.
 		if on.Load() && (rng.IntN(6) == 0 || !strings.Contains(op.Path, "/"+checkpointDir+"/")) {
-			images = append(images, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
+			images = append(images, d.Cut(rng.IntN(101), rng.IntN(101), rng))
 		}
 		return nil
 	})
@@ -519,7 +520,7 @@ func TestGCFaults(t *testing.T) {
 		var n atomic.Int64
 		var on atomic.Bool
 		mem := vfs.NewCrashableMem()
-		fs := crashFS(mem, func(errorfs.Op) error {
+		fs := crashtest.NewDisk(mem, func(*crashtest.Disk, errorfs.Op) error {
 			if on.Load() && n.Add(1) == k {
 				return errorfs.ErrInjected
 			}

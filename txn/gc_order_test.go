@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -22,9 +23,9 @@ func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
 		path  string
 	}
 	var removals []removal
-	o := testOptions(crashFS(mem, func(op errorfs.Op) error {
+	o := testOptions(crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
 		if op.Kind == errorfs.OpRemove && strings.HasPrefix(op.Path, "db/packs/") && strings.HasSuffix(op.Path, ".pack") {
-			removals = append(removals, removal{mem.CrashClone(vfs.CrashCloneCfg{}), op.Path})
+			removals = append(removals, removal{d.Cut(0, 0, nil), op.Path})
 		}
 		return nil
 	}))

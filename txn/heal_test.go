@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -291,10 +292,9 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		return err
 	}
 	var images []*vfs.MemFS
-	disk := all(image)
-	must.Do(t, heal(crashFS(disk, func(op errorfs.Op) error {
-		if strings.Contains(op.Path, "packs") {
-			images = append(images, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: len(images) * 29 % 101, RNG: rand.New(rand.NewPCG(uint64(len(images)), 0))}))
+	must.Do(t, heal(crashtest.NewDisk(all(image), func(d *crashtest.Disk, op errorfs.Op) error {
+		if percent := len(images) * 29 % 101; strings.Contains(op.Path, "packs") {
+			images = append(images, d.Cut(percent, percent, rand.New(rand.NewPCG(uint64(len(images)), 0))))
 		}
 		return nil
 	})))
@@ -302,16 +302,9 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		t.Fatalf("%d writes", len(images))
 	}
 	for stop := range len(images) { // the disk fails: the payload is stored elsewhere, or the error is told
-		disk, n := all(image), 0
-		_ = heal(faultFS(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.Contains(op.Path, "packs") {
-				return nil
-			}
-			if n++; n-1 == stop {
-				return errorfs.ErrInjected
-			}
-			return nil
-		})))
+		disk := all(image)
+		f := crashtest.Faults{At: int64(stop), Once: true, Match: func(op errorfs.Op) bool { return crashtest.IsWrite(op) && strings.Contains(op.Path, "packs") }}
+		_ = heal(f.Wrap(disk))
 		images = append(images, disk)
 	}
 	for i, fs := range images {

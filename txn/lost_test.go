@@ -9,18 +9,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // failingPacks fails writes or syncs of packs while it is switched on.
 func failingPacks(on *atomic.Bool) vfs.FS {
-	return faultFS(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if on.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".pack") {
-			return errors.New("boom")
-		}
-		return nil
-	}))
+	f := &crashtest.Faults{Match: func(op errorfs.Op) bool {
+		return on.Load() && crashtest.IsWrite(op) && strings.HasSuffix(op.Path, ".pack")
+	}}
+	return f.Wrap(vfs.NewMem())
 }
 
 // After a failed pack the sessions that stored something are told, at their

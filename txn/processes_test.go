@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -53,12 +54,12 @@ func newProcesses(o *Options) *processes {
 // fs is the present disk, whose power may fail at any write.
 func (p *processes) fs() vfs.FS {
 	mem := p.mem
-	return crashFS(mem, func(errorfs.Op) error {
+	return crashtest.NewDisk(mem, func(d *crashtest.Disk, _ errorfs.Op) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if mem == p.mem && p.left > 0 {
 			if p.left--; p.left == 0 {
-				p.image = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.cut.IntN(101), RNG: p.cut})
+				p.image = d.Cut(p.cut.IntN(101), p.cut.IntN(101), p.cut)
 			}
 		}
 		return nil
@@ -481,7 +482,7 @@ func (r *versionsRun) takeOver(before *worldState) error {
 	old, other := r.db, p.other
 	p.mu.Lock()
 	if !power {
-		p.image = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
+		p.image = all(p.mem)
 	}
 	p.mem, p.image, p.left = p.image, nil, 0
 	p.mu.Unlock()

@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
@@ -192,36 +190,27 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 	db := must.Get(Create("db", testOptions(mem)))(t)
 	grow(t, db, 2, 0)
 	must.Get(db.Clone(bg, "copy", TransferOptions{}))(t)
-	var images []*vfs.MemFS
-	var on atomic.Bool // the index removes old files beside all else
-	to := openPlain(t, crashFS(mem, func(errorfs.Op) error {
-		if !on.Load() {
-			return nil
-		}
-		for _, percent := range []int{0, 100} {
-			cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))}
-			images = append(images, mem.CrashClone(cfg))
-		}
-		return nil
-	}), "copy")
+	disk, images := imagesOf(mem, rand.New(rand.NewPCG(1, 1)), 1)
+	disk.On(false) // the index removes old files beside all else
+	to := openPlain(t, disk, "copy")
 	for _, name := range []string{"x", "y", "z"} {
 		must.Do(t, db.CreateBranch(bg, name, mustHead(t, db)))
 	}
 	update(t, db, "main", map[string]string{"new": big("new", 3000)})
 	before := refsOf(to)
-	on.Store(true)
+	disk.On(true)
 	must.Get(db.Push(bg, to, TransferOptions{AllBranches: true}))(t)
-	on.Store(false)
+	disk.On(false)
 	after := refsOf(to)
 	closeChecked(t, to)
 	closeChecked(t, db)
-	if len(after) != len(before)+3 || len(images) == 0 {
-		t.Fatalf("%v became %v, %d images", before, after, len(images))
+	if len(after) != len(before)+3 || len(*images) == 0 {
+		t.Fatalf("%v became %v, %d images", before, after, len(*images))
 	}
-	for i, image := range images {
-		to := openPlain(t, image, "copy")
+	for _, image := range *images {
+		to := openPlain(t, image.fs, "copy")
 		if got := refsOf(to); !maps.Equal(got, before) && !maps.Equal(got, after) {
-			t.Fatalf("image %d of %d: %v is neither %v nor %v", i, len(images), got, before, after)
+			t.Fatalf("at %s: %v is neither %v nor %v", image.op, got, before, after)
 		}
 		must.Do(t, to.Close())
 	}

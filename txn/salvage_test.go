@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -458,7 +458,7 @@ func TestSalvagePowerCut(t *testing.T) {
 	mem = all(mem)
 	var images []*vfs.MemFS
 	n := 0
-	o := testOptions(crashFS(mem, func(op errorfs.Op) error {
+	o := testOptions(crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
 		// All that is done where everybody looks, and some of what is done in an index.
 		inIndex := slices.ContainsFunc([]string{stagedIndex, indexDir, checkpointDir}, func(dir string) bool {
 			return strings.HasPrefix(op.Path, "db/"+dir+"/")
@@ -466,11 +466,11 @@ func TestSalvagePowerCut(t *testing.T) {
 		if n++; inIndex && n%12 != 0 {
 			return nil
 		}
-		cfg := vfs.CrashCloneCfg{} // what was not synced is lost, or nothing is
+		percent := 0 // what was not synced is lost, or nothing is
 		if len(images)%3 == 0 {
-			cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}
+			percent = 100
 		}
-		images = append(images, mem.CrashClone(cfg))
+		images = append(images, d.Cut(percent, percent, nil))
 		return nil
 	}))
 	o.Policy = toyPolicy{}

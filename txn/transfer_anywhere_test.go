@@ -4,11 +4,11 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -128,9 +128,7 @@ func (c carrying) prepare(t *testing.T) *carried {
 }
 
 // all is a copy of a file system.
-func all(mem *vfs.MemFS) *vfs.MemFS {
-	return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-}
+func all(mem *vfs.MemFS) *vfs.MemFS { return crashtest.Cut(mem, 100, nil) }
 
 // open opens the copy; nil if it is not there.
 func (c *carried) open(t *testing.T, mem *vfs.MemFS) *DB {
@@ -214,21 +212,14 @@ func TestSoakTransferFails(t *testing.T) {
 }
 
 func testTransferFails(t *testing.T, choose func(n int64, try func(k int64))) {
-	boom := errors.New("the disk says no")
 	for _, kind := range carryings() {
 		t.Run(kind.name, func(t *testing.T) {
 			c := kind.prepare(t)
 			run := func(k int64, forEver bool) (mem *vfs.MemFS, n int64, err error) {
 				mem = all(c.image)
-				var count atomic.Int64
-				fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(errorfs.Op) error {
-					if i := count.Add(1) - 1; k >= 0 && (i == k || forEver && i > k) {
-						return boom
-					}
-					return nil
-				}))
-				err = c.run(fs)
-				return mem, count.Load(), err
+				f := crashtest.Faults{At: k, Once: !forEver}
+				err = c.run(f.Wrap(mem))
+				return mem, f.Seen.Load(), err
 			}
 			mem, n, err := run(-1, false)
 			if err != nil || !c.look(t, mem) {

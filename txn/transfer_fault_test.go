@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -46,20 +45,9 @@ func TestSoakTransferCrashes(t *testing.T) {
 func transferCrashes(t *testing.T, kind carrying, seed uint64, over func(n int) bool) (n int) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := kind.prepare(t)
-	mem := all(c.image)
-	var images []*vfs.MemFS
-	if err := c.run(crashFS(mem, func(op errorfs.Op) error {
-		cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 0))}
-		// The index makes a manifest and the mark that leads to it known by one
-		// sync of their directory, which disks do, and this one may tear.
-		if strings.Contains(op.Path, "marker") || strings.HasSuffix(op.Path, "/index") {
-			cfg.UnsyncedDataPercent = 0
-		}
-		images = append(images, mem.CrashClone(cfg))
-		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	disk, list := imagesOf(all(c.image), rng, 1)
+	must.Do(t, c.run(disk))
+	images := *list
 	if len(images) < 10 {
 		t.Fatalf("%d images", len(images))
 	}
@@ -74,7 +62,7 @@ func transferCrashes(t *testing.T, kind carrying, seed uint64, over func(n int) 
 			break
 		}
 		n++
-		c.again(t, images[at])
+		c.again(t, images[at].fs)
 	}
 	return n
 }

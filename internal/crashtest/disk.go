@@ -37,11 +37,11 @@ func (d *Disk) On(on bool) {
 
 // Cut returns what a power cut leaves: of the blocks and the new names that were not synced so
 // many percent, and of the removals that were not synced so many percent. It is for the function
-// of [NewDisk]. rng may be nil if all are 0.
+// of [NewDisk]. rng may be nil if each is 0 or 100.
 func (d *Disk) Cut(percent, removals int, rng *rand.Rand) *vfs.MemFS {
 	fs := Cut(d.mem, percent, rng)
 	for path := range d.gone {
-		if _, err := d.mem.Stat(path); err == nil || removals == 0 || rng.IntN(100) >= removals {
+		if _, err := d.mem.Stat(path); err == nil || removals < 100 && (removals == 0 || rng.IntN(100) >= removals) {
 			continue
 		}
 		_ = fs.RemoveAll(path) // fails if it is not there
