@@ -31,16 +31,7 @@ type processes struct {
 	image *vfs.MemFS // what the power cut of this step left
 	cut   *rand.Rand
 
-	views []*heldView
-	other *DB             // another database, for transfers
 	lives map[string]bool // peers, by the names of their files
-}
-
-// heldView is a version that a peer has open.
-type heldView struct {
-	l    *link
-	v    *Snapshot
-	want map[string]string
 }
 
 func newProcesses(o *Options) *processes {
@@ -479,7 +470,7 @@ func (r *versionsRun) powerCut(s step) error {
 // which the power failed.
 func (r *versionsRun) takeOver(before *worldState) error {
 	p, power := r.p, before != nil
-	old, other := r.db, p.other
+	old, other := r.db, r.other
 	p.mu.Lock()
 	if !power {
 		p.image = all(p.mem)
@@ -487,8 +478,9 @@ func (r *versionsRun) takeOver(before *worldState) error {
 	p.mem, p.image, p.left = p.image, nil, 0
 	p.mu.Unlock()
 	r.o.FS = p.fs()
+	r.views = slices.DeleteFunc(r.views, func(h *heldView) bool { return power || h.l == nil })
 	if power {
-		r.peers, p.views, p.lives = [3]*link{}, nil, map[string]bool{}
+		r.peers, p.lives = [3]*link{}, map[string]bool{}
 	}
 	err := errors.Join(old.Close(), other.Close()) // on the disk of before
 	if err != nil {
@@ -497,7 +489,7 @@ func (r *versionsRun) takeOver(before *worldState) error {
 	if r.db, err = Open("db", r.o); err != nil {
 		return err
 	}
-	if p.other, err = Open("other", r.o); err != nil {
+	if r.other, err = Open("other", r.o); err != nil {
 		return err
 	}
 	r.secondPasses()
@@ -529,7 +521,7 @@ func (r *versionsRun) takeOver(before *worldState) error {
 
 // wasBefore finds out whether the disk has the state before or after the last step.
 func (r *versionsRun) wasBefore(before *worldState) error {
-	refs := r.refs()
+	refs := refsOf(r.db)
 	if !maps.Equal(refs, r.m.refs) {
 		if !maps.Equal(refs, before.m.refs) {
 			return fmt.Errorf("after a power cut the refs are %v, neither %v nor %v", refs, before.m.refs, r.m.refs)
@@ -621,7 +613,7 @@ func (r *versionsRun) killPeer(s step) error {
 		return nil
 	}
 	r.peers[s.a%len(r.peers)] = nil
-	r.p.views = slices.DeleteFunc(r.p.views, func(h *heldView) bool { return h.l == l })
+	r.views = slices.DeleteFunc(r.views, func(h *heldView) bool { return h.l == l })
 	l.end()
 	for _, m := range r.sessions {
 		if tx, ok := m.s.tx.(*linkTx); ok && tx.l == l {
@@ -643,43 +635,6 @@ func (r *versionsRun) cut(s step) error {
 	l := r.link(s.a)
 	l.left, l.arrives = 1+s.b%3, s.c%2 == 0
 	return nil
-}
-
-// lease opens a version in a peer.
-func (r *versionsRun) lease(s step) error {
-	if len(r.p.views) > 8 {
-		return r.letGo(s)
-	}
-	id := r.commitOf(s.b)
-	l := r.link(s.a)
-	v, err := l.peer.Snapshot(bg, id)
-	if err == nil {
-		r.p.views = append(r.p.views, &heldView{l, v, r.m.commits[id].content.keys})
-	}
-	return err
-}
-
-// look reads a version that a peer has open.
-func (r *versionsRun) look(s step) error {
-	if len(r.p.views) == 0 {
-		return nil
-	}
-	h := r.p.views[s.a%len(r.p.views)]
-	if got := contentsIn(h.v); !maps.Equal(got, h.want) {
-		return fmt.Errorf("a peer reads %v in commit %v, want %v", got, h.v.Commit().ID, h.want)
-	}
-	return nil
-}
-
-// letGo closes a version that a peer has open.
-func (r *versionsRun) letGo(s step) error {
-	if len(r.p.views) == 0 {
-		return nil
-	}
-	i := s.a % len(r.p.views)
-	h := r.p.views[i]
-	r.p.views = slices.Delete(r.p.views, i, i+1)
-	return h.v.Close()
 }
 
 // bulk writes a directory at once.
@@ -704,102 +659,6 @@ func (r *versionsRun) bulk(s step) error {
 		m.work.keys[dir+"/"+key] = value
 	}
 	return b.Finish(bg)
-}
-
-// tag makes a tag, or deletes it.
-func (r *versionsRun) tag(s step) error {
-	name, id := fmt.Sprint("t", s.a%2), r.commitOf(s.b)
-	ref := catalog.TagRef(name)
-	if _, ok := r.m.refs[ref]; ok {
-		if err := r.writer(s).DeleteTag(bg, name); err != nil {
-			return err
-		}
-		r.m.move(ref, CommitID{})
-		return nil
-	}
-	if err := r.writer(s).CreateTag(bg, name, id); err != nil {
-		return err
-	}
-	r.m.move(ref, id)
-	return nil
-}
-
-// exchange pushes a branch to another database, where a commit follows, and pulls that commit.
-func (r *versionsRun) exchange(s step) error {
-	name, to := r.branchOf(s.a), r.branchOf(s.b)
-	head, ok := r.m.refs[catalog.HeadRef(name)]
-	_, err := r.writer(s).Push(bg, r.p.other, TransferOptions{Refs: []RefSpec{{From: name, Force: true}}})
-	if !ok {
-		return expect(err, ErrNoRef)
-	}
-	if err != nil {
-		return err
-	}
-	there, err := r.p.other.Begin(bg, name)
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	want := r.m.commits[head].content.clone()
-	if got := contentsIn(there); !maps.Equal(got, want.keys) {
-		return fmt.Errorf("%v was pushed, want %v", got, want.keys)
-	}
-	value := fmt.Sprint("other ", s.c, strings.Repeat("o", s.b%2*700))
-	want.keys["other/k"] = value
-	if err := there.Set(bg, "other/k", []byte(value)); err != nil {
-		return err
-	}
-	c, err := there.Commit(bg, CommitOptions{Message: "other"})
-	if err != nil {
-		return err
-	}
-	if _, err := r.db.Pull(bg, r.p.other, TransferOptions{Refs: []RefSpec{{From: name, To: to, Force: true}}}); err != nil {
-		return err
-	}
-	if c.ID == head {
-		if r.m.refs[catalog.HeadRef(to)] != head {
-			r.m.move(catalog.HeadRef(to), head)
-		}
-		return nil
-	}
-	r.m.move(catalog.HeadRef(to), c.ID)
-	return r.m.add(c, []CommitID{head}, want)
-}
-
-// tidy ends everything, and expects that only what is reachable is left.
-func (r *versionsRun) tidy() error {
-	for i := range r.peers {
-		if err := r.killPeer(step{a: i}); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.db.openSessions() {
-		if err := s.Abort(); err != nil {
-			return err
-		}
-	}
-	list, err := r.db.Sessions(bg)
-	for _, s := range list {
-		err = errors.Join(err, r.db.AbortSession(bg, s.ID))
-	}
-	if err != nil {
-		return err
-	}
-	r.sessions = nil
-	if _, err := r.db.Expire(bg, ExpireOptions{Keep: 1, DropBases: true}); err != nil {
-		return err
-	}
-	if err := r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, 1, true); err != nil {
-		return err
-	}
-	if _, err := r.db.GC(bg, GCOptions{}); err != nil {
-		return err
-	}
-	again, err := r.db.GC(bg, GCOptions{})
-	if err == nil && (again.DeletedPages > 0 || again.FreedBytes > 0 && again.Removed == 0 || again.HeldBytes > again.LiveBytes/10+64<<10) {
-		err = fmt.Errorf("a second collection finds something: %+v", again)
-	}
-	return errors.Join(err, r.p.other.Close())
 }
 
 // away reports whether the peer lives and has not been connected to the present holder.

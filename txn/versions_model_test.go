@@ -184,9 +184,9 @@ type model struct {
 	expired map[CommitID]bool        // these are not in order any more
 }
 
-// expire takes over which commits are gone, and forgets all but the newest moves
-// of refs.
-func (m *model) expire(gone func(CommitID) (bool, error), keep int, dropBases bool) error {
+// needs returns the commits that must not expire: those of refs, and the best common ancestors
+// of two of them, unless these may be let go.
+func (m *model) needs(dropBases bool) map[CommitID]bool {
 	must := map[CommitID]bool{}
 	for _, id := range m.refs {
 		must[id] = true
@@ -196,6 +196,13 @@ func (m *model) expire(gone func(CommitID) (bool, error), keep int, dropBases bo
 			}
 		}
 	}
+	return must
+}
+
+// expire takes over which commits are gone, and forgets all but the newest moves
+// of refs.
+func (m *model) expire(gone func(CommitID) (bool, error), keep int, dropBases bool) error {
+	must := m.needs(dropBases)
 	for ref, moves := range m.moves {
 		m.moves[ref] = moves[max(0, len(moves)-keep):]
 		for _, mv := range m.moves[ref] {
@@ -240,15 +247,18 @@ func (m *model) add(c *Commit, parents []CommitID, content content) error {
 	return nil
 }
 
-func (m *model) ancestors(id CommitID) map[CommitID]bool {
+// ancestors finds a commit and those before it: so many generations of them, all if depth is 0.
+func (m *model) ancestors(id CommitID, depth int) map[CommitID]bool {
 	seen := map[CommitID]bool{}
-	todo := []CommitID{id}
-	for len(todo) > 0 {
-		id, todo = todo[0], todo[1:]
-		if !seen[id] {
-			seen[id] = true
-			todo = append(todo, m.commits[id].parents...)
+	for level, n := []CommitID{id}, 0; len(level) > 0 && (depth == 0 || n < depth); n++ {
+		var up []CommitID
+		for _, id := range level {
+			if !seen[id] {
+				seen[id] = true
+				up = append(up, m.commits[id].parents...)
+			}
 		}
+		level = up
 	}
 	return seen
 }
@@ -266,7 +276,7 @@ func (m *model) base(a, b CommitID) (CommitID, error) {
 
 // bases finds all best common ancestors.
 func (m *model) bases(a, b CommitID) []CommitID {
-	inA, inB := m.ancestors(a), m.ancestors(b)
+	inA, inB := m.ancestors(a, 0), m.ancestors(b, 0)
 	var best []CommitID
 	for id := range inA {
 		if inB[id] {
@@ -275,7 +285,7 @@ func (m *model) bases(a, b CommitID) []CommitID {
 	}
 	all := slices.Clone(best)
 	best = slices.DeleteFunc(best, func(id CommitID) bool {
-		return slices.ContainsFunc(all, func(other CommitID) bool { return other != id && m.ancestors(other)[id] })
+		return slices.ContainsFunc(all, func(other CommitID) bool { return other != id && m.ancestors(other, 0)[id] })
 	})
 	return best
 }

@@ -28,7 +28,16 @@ type versionsRun struct {
 	p        *processes // nil if there is one holder, which is never killed
 	m        model
 	sessions []*modelSession
+	views    []*heldView
+	other    *DB // another database, for transfers
 	fresh    int
+}
+
+// heldView is a version that the holder or a peer has open.
+type heldView struct {
+	l    *link // nil for the holder
+	v    *Snapshot
+	want map[string]string
 }
 
 type modelSession struct {
@@ -50,17 +59,18 @@ type modelSession struct {
 // with processes.
 const numOptions = 3 * 2 * 2 * 3 * 2
 
-// newVersionsRun opens an empty database with the options of that number.
-func newVersionsRun(options int) (*versionsRun, error) {
-	o := testOptions(vfs.NewMem())
-	o.Policy, o.Now = toyPolicy{}, newClock().now
+// newVersionsRun opens an empty database with the options of that number. Histories with
+// processes have a file system of their own.
+func newVersionsRun(options int, fs vfs.FS) (*versionsRun, error) {
+	o := testOptions(fs)
+	o.Policy, o.Now, o.aheadPages = toyPolicy{}, newClock().now, someAhead(uint64(options/5))
 	choose := func(n int) int {
 		i := options % n
 		options /= n
 		return i
 	}
 	o.SessionBytes = []int64{0, 4 << 10, 64 << 10}[choose(3)]
-	o.PageCacheBytes = []int64{4 << 20, 16 << 10}[choose(2)]
+	o.PageCacheBytes = []int64{4 << 20, -1}[choose(2)] // without a cache, a deleted page is missed at once
 	o.PackBytes = []uint64{0, 16 << 10}[choose(2)]
 	o.Durability = []Durability{DurabilitySync, DurabilityAsync, DurabilityNone}[choose(3)]
 	o.CheckpointCommits = []int{-1, 3}[choose(2)]
@@ -83,9 +93,7 @@ func newVersionsRun(options int) (*versionsRun, error) {
 	r.m.commits[first] = modelCommit{nil, content{map[string]string{}, map[string]int{}}}
 	r.m.order = []CommitID{first}
 	r.m.move(catalog.HeadRef(MainBranch), first)
-	if p != nil {
-		p.other, err = Create("other", o)
-	}
+	r.other, err = Create("other", o)
 	return r, err
 }
 
@@ -114,6 +122,7 @@ var versionOps = []op{
 	{"drop", 3, true, true, false, func(r *versionsRun, s step) error { return r.drop(s, fmt.Sprintf("d%d/k%d", s.a%3, s.b%6)) }},
 	{"move", 2, true, false, false, (*versionsRun).move},
 	{"remove", 1, true, false, false, (*versionsRun).remove},
+	{"copy", 2, true, false, false, (*versionsRun).copy},
 	{"create", 4, false, true, false, (*versionsRun).create},
 	{"rename", 3, false, true, false, (*versionsRun).rename},
 	{"erase", 1, false, true, false, (*versionsRun).erase},
@@ -129,20 +138,21 @@ var versionOps = []op{
 	{"rebase", 2, true, true, false, (*versionsRun).rebase},
 	{"reopen", 1, true, true, false, (*versionsRun).reopen},
 	{"expire", 1, true, true, false, (*versionsRun).expire},
-	{"gc", 2, true, true, false, (*versionsRun).gc},
+	{"gc", 3, true, true, false, (*versionsRun).gc},
 	{"fsck", 1, true, true, false, func(r *versionsRun, s step) error { return r.fsck(s.a%2 == 0) }},
 	{"check", 2, true, true, false, (*versionsRun).check},
+	{"lease", 4, true, true, false, (*versionsRun).lease},
+	{"look", 4, true, true, false, (*versionsRun).look},
+	{"close", 1, true, true, false, (*versionsRun).letGo},
+	{"tag", 1, true, true, false, (*versionsRun).tag},
+	{"exchange", 1, true, true, false, (*versionsRun).exchange},
+	{"duplicate", 1, true, true, false, (*versionsRun).duplicate},
 	{"kill", 2, true, true, true, (*versionsRun).kill},
 	{"power", 2, true, true, true, (*versionsRun).powerCut},
 	{"peer", 1, true, true, true, (*versionsRun).killPeer},
 	{"lose", 2, true, true, true, (*versionsRun).lose},
 	{"cut", 6, true, true, true, (*versionsRun).cut},
-	{"lease", 4, true, true, true, (*versionsRun).lease},
-	{"look", 6, true, true, true, (*versionsRun).look},
-	{"close", 2, true, true, true, (*versionsRun).letGo},
 	{"bulk", 3, true, false, true, (*versionsRun).bulk},
-	{"tag", 1, true, true, true, (*versionsRun).tag},
-	{"exchange", 1, true, true, true, (*versionsRun).exchange},
 }
 
 func (r *versionsRun) branchOf(n int) string   { return branchNames[n%len(branchNames)] }
@@ -198,7 +208,7 @@ func (r *versionsRun) commit(s step) error {
 	case !ok:
 		want = ErrNoRef
 	case head == m.base:
-	case !r.m.ancestors(head)[m.base]:
+	case !r.m.ancestors(head, 0)[m.base]:
 		want = ErrConflict
 	default:
 		if merged, ok = mergeContents(m.start, r.m.commits[head].content, m.work, mergeRule{session: true}); !ok {
@@ -245,6 +255,11 @@ func (r *versionsRun) detach(s step) error {
 	}
 	saved := m.work.clone()
 	m.saved, m.settled = &saved, true
+	if s.b%3 == 0 { // while it is stored alone
+		if err := r.whenAllAreHere(func() error { return second(r.db.GC(bg, GCOptions{})) }); err != nil {
+			return err
+		}
+	}
 	return r.resume(m)
 }
 
@@ -293,7 +308,7 @@ func (r *versionsRun) put(s step, key string) error {
 	}
 	value := fmt.Sprint(s.a % 5)
 	if s.b%4 == 0 {
-		value = strings.Repeat(value, 600) // in a pack
+		value = strings.Repeat(value, []int{600, 5000, 30_000, 70_000}[s.b/4%4]) // in a pack
 	}
 	m.work.keys[key] = value
 	return m.write(key, func() error { return m.s.Set(bg, key, []byte(value)) })
@@ -379,6 +394,34 @@ func (r *versionsRun) remove(s step) error {
 	prefix := []string{"d0/", "d1/", "d2/k", "d"}[s.a%4]
 	m.work.remove(prefix)
 	return m.s.DeletePrefix(bg, prefix)
+}
+
+// copy takes a directory of an open version, which may have expired, into a session.
+func (r *versionsRun) copy(s step) error {
+	m := r.session(s)
+	if m == nil || len(r.views) == 0 {
+		return nil
+	}
+	h := r.views[s.a%len(r.views)]
+	if h.v.db != m.s.db {
+		return nil
+	}
+	from, to := fmt.Sprint("d", s.b%3), fmt.Sprint("o", s.b%4)
+	was := content{keys: h.want}.below(from)
+	var want error
+	switch {
+	case len(was) == 0:
+		want = kv.ErrNotFound
+	case len(m.work.below(to)) > 0:
+		want = ErrExists
+	}
+	if err := expect(m.s.Copy(bg, h.v, from, to), want); err != nil || want != nil {
+		return err
+	}
+	for k, v := range was {
+		m.work.keys[to+"/"+k] = v
+	}
+	return nil
 }
 
 // array picks an array of a session, "" if there is none.

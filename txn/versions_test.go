@@ -3,8 +3,10 @@ package txn
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -15,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/zarrdb/zarrdb/internal/must"
-	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/txntest"
 )
@@ -117,7 +121,7 @@ func (r *versionsRun) rebase(s step) error {
 	if !ok {
 		return expect(err, ErrNoRef)
 	}
-	has := r.m.ancestors(upstream)
+	has := r.m.ancestors(upstream, 0)
 	var line []CommitID
 	base := head
 	for ; !has[base]; base = r.m.commits[base].parents[0] {
@@ -197,6 +201,7 @@ func (r *versionsRun) reopen(step) error {
 	if r.db, err = Open("db", r.o); err != nil {
 		return err
 	}
+	r.views = nil
 	r.secondPasses()
 	r.sessions = slices.DeleteFunc(r.sessions, func(m *modelSession) bool { return m.saved == nil })
 	for _, m := range r.sessions {
@@ -232,10 +237,16 @@ func (r *versionsRun) gc(s step) error {
 		_, err := r.db.GC(bg, o)
 		return err
 	}
-	return r.whenAllAreHere(func() error {
-		_, err := r.writer(s).GC(bg, o)
-		return err
-	})
+	if s.c%2 == 0 { // versions that are open expire
+		if err := r.expire(s); err != nil {
+			return err
+		}
+	}
+	err := r.whenAllAreHere(func() error { return second(r.writer(s).GC(bg, o)) })
+	for i := 0; err == nil && i < len(r.views); i++ {
+		err = r.look(step{a: i})
+	}
+	return err
 }
 
 // whenAllAreHere runs a function, which must fail while a peer lives that has not been
@@ -274,15 +285,28 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 		return nil, err
 	}
 	defer s.Close()
+	got, err := r.valuesOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return got, r.peerReads(id, got)
+}
+
+// valuesOf reads a version or a session in each way that there is.
+func (r *versionsRun) valuesOf(from interface {
+	Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error]
+	Value(ctx context.Context, key string) (KeyValue, error)
+	lookup(ctx context.Context, key string) (tree.Value, error)
+}) (map[string]string, error) {
 	got := map[string]string{}
-	for one, err := range s.Values(bg, "") {
+	for one, err := range from.Values(bg, "") {
 		if err != nil {
 			return nil, err
 		}
-		if alone, err := s.Value(bg, one.Key); err != nil || alone != one {
+		if alone, err := from.Value(bg, one.Key); err != nil || alone != one {
 			return nil, fmt.Errorf("%q is %+v on its own, %+v among all, %v", one.Key, alone, one, err)
 		}
-		v, err := s.lookup(bg, one.Key)
+		v, err := from.lookup(bg, one.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +316,7 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 		}
 		got[one.Key] = string(b)
 	}
-	return got, r.peerReads(id, got)
+	return got, nil
 }
 
 // link returns the connection of a peer, which has what it read earlier.
@@ -327,58 +351,21 @@ func (r *versionsRun) peerReads(id CommitID, want map[string]string) error {
 		return fmt.Errorf("a peer: %w", err)
 	}
 	defer s.Close()
-	got := map[string]string{}
-	for key, err := range s.List(bg, kv.ListOptions{}) {
-		var b []byte
-		if err == nil {
-			b, err = s.Get(bg, key, kv.All())
-		}
-		if err != nil {
-			return fmt.Errorf("a peer: %w", err)
-		}
-		got[key] = string(b)
-	}
-	if !maps.Equal(got, want) {
+	if got := contentsIn(s); !maps.Equal(got, want) {
 		return fmt.Errorf("a peer reads %v of %v, where %v is", got, id, want)
 	}
 	return nil
 }
 
-// refs returns the branches and tags.
-func (r *versionsRun) refs() map[string]CommitID {
-	refs := map[string]CommitID{}
-	for _, b := range branchesOf(r.db) {
-		refs[catalog.HeadRef(b.Name)] = b.Commit
-	}
-	for _, t := range tagsOf(r.db) {
-		refs[catalog.TagRef(t.Name)] = t.Commit
-	}
-	return refs
-}
-
 // check compares refs, a version and a session with the model.
 func (r *versionsRun) check(s step) error {
-	if refs := r.refs(); !maps.Equal(refs, r.m.refs) {
+	if refs := refsOf(r.db); !maps.Equal(refs, r.m.refs) {
 		return fmt.Errorf("branches %v, want %v", refs, r.m.refs)
 	}
 	if m := r.session(s); m != nil {
-		got := map[string]string{}
-		for one, err := range m.s.Values(bg, "") {
-			if err != nil {
-				return err
-			}
-			if alone, err := m.s.Value(bg, one.Key); err != nil || alone != one {
-				return fmt.Errorf("%q is %+v on its own, %+v among all, %v", one.Key, alone, one, err)
-			}
-			v, err := m.s.lookup(bg, one.Key)
-			if err != nil {
-				return err
-			}
-			b, err := r.db.load(bg, v)
-			if err != nil {
-				return err
-			}
-			got[one.Key] = string(b)
+		got, err := r.valuesOf(m.s)
+		if err != nil {
+			return err
 		}
 		if !maps.Equal(got, m.work.keys) {
 			return fmt.Errorf("a session holds %v, want %v", got, m.work.keys)
@@ -415,6 +402,209 @@ func (r *versionsRun) checkCommit(id CommitID) error {
 	return nil
 }
 
+// lease opens a version in the holder or in a peer.
+func (r *versionsRun) lease(s step) error {
+	if len(r.views) > 8 {
+		return r.letGo(s)
+	}
+	id := r.commitOf(s.b)
+	var l *link
+	db := r.db
+	if r.p != nil && s.c%3 > 0 {
+		l = r.link(s.a)
+		db = l.peer
+	}
+	v, err := db.Snapshot(bg, id)
+	if err == nil {
+		r.views = append(r.views, &heldView{l, v, r.m.commits[id].content.keys})
+	}
+	return err
+}
+
+// look reads a version that is open.
+func (r *versionsRun) look(s step) error {
+	if len(r.views) == 0 {
+		return nil
+	}
+	h := r.views[s.a%len(r.views)]
+	if got := contentsIn(h.v); !maps.Equal(got, h.want) {
+		return fmt.Errorf("an open version has %v in commit %v, want %v", got, h.v.Commit().ID, h.want)
+	}
+	return nil
+}
+
+// letGo closes a version that is open.
+func (r *versionsRun) letGo(s step) error {
+	if len(r.views) == 0 {
+		return nil
+	}
+	i := s.a % len(r.views)
+	h := r.views[i]
+	r.views = slices.Delete(r.views, i, i+1)
+	return h.v.Close()
+}
+
+// tag makes a tag, or deletes it.
+func (r *versionsRun) tag(s step) error {
+	name, id := fmt.Sprint("t", s.a%2), r.commitOf(s.b)
+	ref := catalog.TagRef(name)
+	if _, ok := r.m.refs[ref]; ok {
+		if err := r.writer(s).DeleteTag(bg, name); err != nil {
+			return err
+		}
+		r.m.move(ref, CommitID{})
+		return nil
+	}
+	if err := r.writer(s).CreateTag(bg, name, id); err != nil {
+		return err
+	}
+	r.m.move(ref, id)
+	return nil
+}
+
+// exchange pushes a branch to another database, where a commit follows, and pulls that commit.
+func (r *versionsRun) exchange(s step) error {
+	name, to := r.branchOf(s.a), r.branchOf(s.b)
+	head, ok := r.m.refs[catalog.HeadRef(name)]
+	_, err := r.writer(s).Push(bg, r.other, TransferOptions{Refs: []RefSpec{{From: name, Force: true}}})
+	if !ok {
+		return expect(err, ErrNoRef)
+	}
+	if err != nil {
+		return err
+	}
+	there, err := r.other.Begin(bg, name)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	want := r.m.commits[head].content.clone()
+	if got := contentsIn(there); !maps.Equal(got, want.keys) {
+		return fmt.Errorf("%v was pushed, want %v", got, want.keys)
+	}
+	if s.c%4 == 0 { // what is gone there comes again with the next push
+		if err := expireAndCollect(r.other); err != nil {
+			return err
+		}
+	}
+	value := fmt.Sprint("other ", s.c, strings.Repeat("o", s.b%2*700))
+	want.keys["other/k"] = value
+	if err := there.Set(bg, "other/k", []byte(value)); err != nil {
+		return err
+	}
+	c, err := there.Commit(bg, CommitOptions{Message: "other"})
+	if err != nil {
+		return err
+	}
+	if _, err := r.db.Pull(bg, r.other, TransferOptions{Refs: []RefSpec{{From: name, To: to, Force: true}}}); err != nil {
+		return err
+	}
+	if c.ID == head {
+		if r.m.refs[catalog.HeadRef(to)] != head {
+			r.m.move(catalog.HeadRef(to), head)
+		}
+		return nil
+	}
+	r.m.move(catalog.HeadRef(to), c.ID)
+	return r.m.add(c, []CommitID{head}, want)
+}
+
+// expireAndCollect lets all versions go that can go, and collects.
+func expireAndCollect(db *DB) error {
+	_, err := db.Expire(bg, ExpireOptions{Keep: 1})
+	if err == nil {
+		_, err = db.GC(bg, GCOptions{})
+	}
+	return err
+}
+
+// duplicate makes a clone or the next backup, and compares its versions.
+func (r *versionsRun) duplicate(s step) error {
+	dir, depth := "backup", 0
+	var err error
+	if s.b%2 == 0 {
+		_, err = r.db.Backup(bg, dir, TransferOptions{})
+	} else if err = r.o.FS.RemoveAll("clone"); err == nil {
+		dir, depth = "clone", s.a%4
+		_, err = r.db.Clone(bg, dir, TransferOptions{Depth: depth})
+	}
+	if err != nil {
+		return err
+	}
+	c, err := Open(dir, testOptions(r.o.FS))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if refs := refsOf(c); !maps.Equal(refs, r.m.refs) {
+		return fmt.Errorf("the %s has refs %v, want %v", dir, refs, r.m.refs)
+	}
+	for _, id := range r.m.refs {
+		for id := range r.m.ancestors(id, depth) {
+			if err := r.keeps(c, id); err != nil && !(r.m.expired[id] && errors.Is(err, ErrExpired)) {
+				return fmt.Errorf("%s: %w", dir, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keeps compares a version in a database with the model.
+func (r *versionsRun) keeps(db *DB, id CommitID) error {
+	v, err := db.Snapshot(bg, id)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	if got, want := contentsIn(v), r.m.commits[id].content.keys; !maps.Equal(got, want) {
+		return fmt.Errorf("commit %s has %d keys, want %d", id.Short(), len(got), len(want))
+	}
+	return nil
+}
+
+// tidy ends everything, and expects that only what is reachable is left.
+func (r *versionsRun) tidy() error {
+	if r.p != nil {
+		for i := range r.peers {
+			if err := r.killPeer(step{a: i}); err != nil {
+				return err
+			}
+		}
+	}
+	for len(r.views) > 0 {
+		if err := r.letGo(step{}); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.db.openSessions() {
+		if err := s.Abort(); err != nil {
+			return err
+		}
+	}
+	list, err := r.db.Sessions(bg)
+	for _, s := range list {
+		err = errors.Join(err, r.db.AbortSession(bg, s.ID))
+	}
+	if err != nil {
+		return err
+	}
+	r.sessions = nil
+	if _, err := r.db.Expire(bg, ExpireOptions{Keep: 1, DropBases: true}); err != nil {
+		return err
+	}
+	if err := r.m.expire(func(id CommitID) (bool, error) { return r.db.Expired(bg, id) }, 1, true); err != nil {
+		return err
+	}
+	if _, err := r.db.GC(bg, GCOptions{}); err != nil {
+		return err
+	}
+	again, err := r.db.GC(bg, GCOptions{})
+	if err == nil && (again.DeletedPages > 0 || again.FreedBytes > 0 && again.Removed == 0 || again.HeldBytes > again.LiveBytes/10+int64(1+len(r.db.packs.Infos()))*64<<10) {
+		err = fmt.Errorf("a second collection finds something: %+v", again)
+	}
+	return errors.Join(err, untidy(r.db), r.other.Close())
+}
+
 // finish checks everything and closes.
 func (r *versionsRun) finish() error {
 	for i, id := range r.m.order {
@@ -423,7 +613,7 @@ func (r *versionsRun) finish() error {
 		}
 	}
 	err := r.fsck(true)
-	if r.p != nil && err == nil {
+	if err == nil {
 		err = r.tidy()
 	}
 	return errors.Join(err, r.db.Close())
@@ -431,18 +621,22 @@ func (r *versionsRun) finish() error {
 
 // runHistory runs a history and says at which step it went wrong.
 func runHistory(options int, steps []step) (err error) {
-	r, err := newVersionsRun(options)
+	r, err := newVersionsRun(options, vfs.NewMem())
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.db.Close())
-			if r.p != nil {
-				err = errors.Join(err, r.p.other.Close())
-			}
+			err = errors.Join(err, r.db.Close(), r.other.Close())
 		}
 	}()
+	if err := r.steps(steps); err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+func (r *versionsRun) steps(steps []step) error {
 	for i, s := range steps {
 		k := slices.IndexFunc(versionOps, func(o op) bool { return o.name == s.op })
 		if k < 0 {
@@ -452,7 +646,7 @@ func runHistory(options int, steps []step) (err error) {
 			return fmt.Errorf("step %d, %s: %w", i, s.op, err)
 		}
 	}
-	return r.finish()
+	return nil
 }
 
 // randomHistory makes a history of n steps.
@@ -545,9 +739,9 @@ func tryHistory(t *testing.T, seed uint64, n int, procs bool) {
 	t.Fatalf("seed %d: %v\nshortened to %d steps in %s (%v):\n%s\n%v", seed, err, len(steps), name, saved, historyText(options, steps), runHistory(options, steps))
 }
 
-// TestVersionsModel runs random histories of sessions, branches, merges,
-// renames, reverts, picks, rebases, undone moves, expiry, collection, checks and
-// reopening against plain maps, under random options.
+// TestVersionsModel runs random histories of sessions, branches, tags, merges, renames, reverts,
+// picks, rebases, undone moves, open versions, expiry, collection, transfers, checks and
+// reopening against plain maps, under random options. At the end only what is reachable is stored.
 func TestVersionsModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	runs := 40

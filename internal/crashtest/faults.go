@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -21,12 +22,23 @@ func IsSync(op errorfs.Op) bool {
 // The operation fails with the error of before. A log that would be written over an old one is
 // made anew, because errorfs does not see writes over an old log.
 func Watch(fs vfs.FS, before func(op errorfs.Op) error) vfs.FS {
-	return newLogsFS{errorfs.Wrap(fs, errorfs.InjectorFunc(before))}
+	return watchFS{errorfs.Wrap(fs, errorfs.InjectorFunc(before)), fs}
 }
 
-type newLogsFS struct{ vfs.FS }
+type watchFS struct {
+	vfs.FS
+	below vfs.FS
+}
 
-func (f newLogsFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+// Remove returns an error if there is no such file, unlike errorfs.
+func (f watchFS) Remove(name string) error {
+	if _, err := f.below.Stat(name); errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
+func (f watchFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.Remove(oldname); err != nil {
 		return nil, err
 	}
