@@ -19,9 +19,7 @@ import (
 
 func bulkDB(t testing.TB) *DB {
 	t.Helper()
-	o := testOptions(vfs.NewMem())
-	o.Policy = toyPolicy{}
-	db := must.Get(Create("db", o))(t)
+	db := must.Get(Create("db", testOptions(vfs.NewMem())))(t)
 	t.Cleanup(func() {
 		if r, err := db.Check(bg, CheckOptions{Payloads: true}); err != nil || len(r.Problems) > 0 {
 			t.Errorf("check: %v %v", r, err)

@@ -77,9 +77,7 @@ func checkReport(t *testing.T, db *DB, o CheckOptions) *CheckReport {
 func damagedHistory(t *testing.T) (*DB, *vfs.MemFS) {
 	t.Helper()
 	fs := vfs.NewMem()
-	o := testOptions(fs)
-	o.Policy = toyPolicy{}
-	db := must.Get(Create("db", o))(t)
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	t.Cleanup(func() { db.Close() })
 	values := map[string]string{"a/b/zarr.json": "array f=c/:/:2", "doc": payload("doc")}
 	for i := range 30 {
@@ -193,11 +191,9 @@ func TestCheckPacks(t *testing.T) {
 			if what == "missing" {
 				must.Do(t, fs.Remove(path))
 			} else {
-				truncate(t, fs, path, 20_000)
+				writeFile(t, fs, path, []byte(readFile(t, fs, path)[:20_000]))
 			}
-			o := testOptions(fs)
-			o.Policy = toyPolicy{}
-			db = must.Get(Open("db", o))(t)
+			db = must.Get(Open("db", testOptions(fs)))(t)
 			defer db.Close()
 			r := checkReport(t, db, CheckOptions{})
 			kinds := map[string]int{}
@@ -229,17 +225,6 @@ func TestCheckPacks(t *testing.T) {
 			}
 		})
 	}
-}
-
-func truncate(t *testing.T, fs vfs.FS, path string, size int) {
-	t.Helper()
-	f := must.Get(fs.Open(path))(t)
-	b := make([]byte, size)
-	must.Get(f.ReadAt(b, 0))(t)
-	must.Do(t, f.Close())
-	w := must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
-	must.Get(w.Write(b))(t)
-	must.Do(t, w.Close())
 }
 
 // setRecord writes a record past everything that keeps records sound.

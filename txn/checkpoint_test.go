@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 )
@@ -29,6 +29,15 @@ func checkpointNames(t *testing.T, db *DB) []string {
 		names = append(names, c.Name)
 	}
 	return names
+}
+
+// failCheckpoints fails an operation on the list of tables of a checkpoint, once it is on.
+func failCheckpoints(kind errorfs.OpKind, err error) *crashtest.Faults {
+	f := &crashtest.Faults{Err: err, Match: func(op errorfs.Op) bool {
+		return op.Kind == kind && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST")
+	}}
+	f.Off.Store(true)
+	return f
 }
 
 // A young database is copied often, an old one every so many commits, over
@@ -193,13 +202,8 @@ func checkpointHoldsEverything(t *testing.T, d Durability) {
 // A copy that cannot be read is none: it is removed, and the others stay.
 func TestCheckpointIsVerified(t *testing.T) {
 	mem := vfs.NewMem()
-	var on atomic.Bool
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if on.Load() && op.Kind == errorfs.OpOpen && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
-			return errorfs.ErrInjected
-		}
-		return nil
-	}))
+	f := failCheckpoints(errorfs.OpOpen, nil)
+	fs := f.Wrap(mem)
 	db := openTest(t, testOptions(fs))
 	for i := range 2 {
 		update(t, db, "main", map[string]string{"k": payload(fmt.Sprint(i))})
@@ -207,11 +211,11 @@ func TestCheckpointIsVerified(t *testing.T) {
 	}
 	before := checkpointNames(t, db)
 	update(t, db, "main", map[string]string{"k": payload("new")})
-	on.Store(true)
+	f.Off.Store(false)
 	if err := db.Checkpoint(bg); !errors.Is(err, errorfs.ErrInjected) {
 		t.Errorf("checkpoint: %v", err)
 	}
-	on.Store(false)
+	f.Off.Store(true)
 	list, err := listCheckpoints(fs, "db")
 	if err != nil || len(list) != 2 || len(before) != 2 || list[0].Name != before[0] || list[1].Name != before[1] {
 		t.Errorf("%v, %v, before %v", list, err, before)
@@ -255,15 +259,9 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 // That a checkpoint could not be made is told at once, and in later processes, until one
 // is made.
 func TestCareErrors(t *testing.T) {
-	mem := vfs.NewMem()
-	var on atomic.Bool
-	on.Store(true)
-	o := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
-			return errorfs.ErrInjected
-		}
-		return nil
-	})))
+	f := failCheckpoints(errorfs.OpCreate, nil)
+	f.Off.Store(false)
+	o := testOptions(f.Wrap(vfs.NewMem()))
 	var mu sync.Mutex
 	var told []string
 	o.CareFailed = func(e CareError) {
@@ -294,7 +292,7 @@ func TestCareErrors(t *testing.T) {
 	}
 	fails(db, 1)
 	closeChecked(t, db)
-	on.Store(false)
+	f.Off.Store(true)
 	if db, err = Open("db", o); err != nil {
 		t.Fatal(err)
 	}
@@ -370,13 +368,8 @@ func TestGCIndexSpace(t *testing.T) {
 
 // A collection that only wants to renew checkpoints keeps the old ones if it cannot.
 func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
-	var on atomic.Bool
-	db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
-			return errorfs.ErrInjected
-		}
-		return nil
-	}))))
+	f := failCheckpoints(errorfs.OpCreate, nil)
+	db := openTest(t, testOptions(f.Wrap(vfs.NewMem())))
 	for i := range 2 {
 		s := mustBegin(t, db)
 		for k := range 5000 {
@@ -387,12 +380,12 @@ func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
 	}
 	before := checkpointNames(t, db)
 	mustExpire(t, db, ExpireOptions{Keep: 1})
-	on.Store(true)
+	f.Off.Store(false)
 	mustGC(t, db)
 	if errs := db.CareErrors(); len(errs) != 1 {
 		t.Errorf("%v: no renewal was tried", errs)
 	}
-	on.Store(false)
+	f.Off.Store(true)
 	if list, err := listCheckpoints(db.opts.FS, "db"); err != nil || len(list) != 2 || list[1].Name != before[1] {
 		t.Errorf("%v, %v, before %q", list, err, before)
 	}
@@ -406,13 +399,8 @@ func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
 // full disk the old ones go.
 func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 	for _, fault := range []error{errorfs.ErrInjected, syscall.ENOSPC} {
-		var on atomic.Bool
-		db := openTest(t, testOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if on.Load() && op.Kind == errorfs.OpCreate && strings.Contains(op.Path, checkpointDir+"/") && strings.Contains(op.Path, "MANIFEST") {
-				return fault
-			}
-			return nil
-		}))))
+		f := failCheckpoints(errorfs.OpCreate, fault)
+		db := openTest(t, testOptions(f.Wrap(vfs.NewMem())))
 		update(t, db, "main", map[string]string{"large": strings.Repeat("large", 50_000)})
 		for _, info := range db.packs.Infos() {
 			must.Do(t, db.sealPack(info.ID))
@@ -420,9 +408,9 @@ func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 		must.Do(t, db.Checkpoint(bg))
 		update(t, db, "main", map[string]string{"large": ""})
 		mustExpire(t, db, ExpireOptions{Keep: 1})
-		on.Store(true)
+		f.Off.Store(false)
 		r, err := db.GC(bg, GCOptions{})
-		on.Store(false)
+		f.Off.Store(true)
 		list := must.Get(listCheckpoints(db.opts.FS, "db"))(t)
 		if fault == syscall.ENOSPC {
 			if err != nil || r.FreedBytes == 0 || len(list) > 0 {

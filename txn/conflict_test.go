@@ -3,11 +3,12 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // conflictHistory is a history that ends in a conflict: ours is committed
@@ -109,7 +110,7 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 	}
 	t.Run("branch rewound", func(t *testing.T) {
 		seen[ConflictBranchRewound] = true
-		db := openToy(t)
+		db := openTest(t, nil)
 		first, _ := db.Head(bg, "")
 		say(t, db, "", "base", setAll("k", "1"))
 		s := must.Get(db.Begin(bg, ""))(t)
@@ -118,12 +119,12 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 		mustConflict(t, s, Conflict{Kind: ConflictBranchRewound})
 	})
 	t.Run("made by both, at two places", func(t *testing.T) {
-		db := openToy(t)
+		db := openTest(t, nil)
 		must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
 		made := say(t, db, "", "make", setAll("a/zarr.json", toyArray, "a/c/0/0", "1"))
 		must.Get(db.CherryPick(bg, "side", made, 0, CommitOptions{}))(t)
 		say(t, db, "side", "move", moved("a", "b"))
-		_, err := db.Merge(bg, "", branchHead(t, db, "side"), CommitOptions{})
+		_, err := db.Merge(bg, "", mustResolve(t, db, "side"), CommitOptions{})
 		var conflict *ConflictError
 		if !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 ||
 			conflict.Conflicts[0].Kind != ConflictRename || conflict.Conflicts[0].Path != "a" {
@@ -140,7 +141,7 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 // run commits what the session has flushed, or what it still has as single edits.
 func (h conflictHistory) run(t *testing.T, flushed bool) {
 	t.Helper()
-	db := openToy(t)
+	db := openTest(t, nil)
 	say(t, db, "", "base", setAll(h.base...))
 	s := must.Get(db.Begin(bg, ""))(t)
 	must.Do(t, h.theirs(s))
@@ -182,7 +183,7 @@ func TestEqualChangesMeetInBranches(t *testing.T) {
 			continue
 		}
 		t.Run(h.name, func(t *testing.T) {
-			db := openToy(t)
+			db := openTest(t, nil)
 			base := say(t, db, "", "base", setAll(h.base...))
 			ours := say(t, db, "", "ours", h.ours)
 			for _, branch := range []string{"merged", "picked", "rebased"} {
@@ -238,7 +239,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 	} {
 		for _, flushed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/flushed=%v", c.name, flushed), func(t *testing.T) {
-				db := openToy(t)
+				db := openTest(t, nil)
 				say(t, db, "", "base", setAll(base...))
 				want := at(t, db, "")
 				for i := 0; i < len(c.want); i += 2 {
@@ -272,7 +273,7 @@ func TestSessionsDoTheSame(t *testing.T) {
 // Of two sessions in one group that write the same, the first is committed.
 func TestEqualChangesInOneGroup(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
-		db := openToy(t)
+		db := openTest(t, nil)
 		say(t, db, "", "base", setAll("n", "0"))
 		var group []*commitRequest
 		for range 2 {
@@ -300,7 +301,7 @@ func TestEqualChangesInOneGroup(t *testing.T) {
 
 // A merge is one of branches still when its branch moves before it is committed.
 func TestMergeMeetsAnEqualCommit(t *testing.T) {
-	db := openToy(t)
+	db := openTest(t, nil)
 	base := say(t, db, "", "base", setAll("n", "0", "asked", "0"))
 	must.Do(t, db.CreateBranch(bg, "side", base))
 	side := say(t, db, "side", "side", setAll("n", "1", "asked", "side"))

@@ -159,7 +159,7 @@ func TestCreateLeavesAloneACopy(t *testing.T) {
 		if err := run(image); err != nil {
 			t.Errorf("moment %d: %v", i, err)
 		}
-		reopened(t, image, "copy")
+		closeChecked(t, openPlain(t, image, "copy"))
 	}
 }
 
@@ -179,7 +179,6 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 		remove(t, image, "db/index", "db/checkpoints")
 		f := crashtest.Faults{At: k, Once: true}
 		o := testOptions(f.Wrap(image))
-		o.Policy = toyPolicy{}
 		_, err := Salvage(bg, "db", SalvageOptions{Options: *o})
 		got := filesIn(t, image, "db/packs")
 		for name, b := range want {
@@ -191,13 +190,6 @@ func TestSalvageThatFailsKeepsPayloads(t *testing.T) {
 			break
 		}
 	}
-}
-
-// reopened makes sure that there is a sound database.
-func reopened(t *testing.T, fs vfs.FS, dir string) {
-	t.Helper()
-	db := must.Get(Open(dir, testOptions(fs)))(t)
-	closeChecked(t, db)
 }
 
 // Whatever fails while a database is made, for once or for good, the next creation
@@ -222,7 +214,7 @@ func TestFaultWhileCreating(t *testing.T) {
 				t.Errorf("after operation %d (and later: %v) failed: %v", k, forGood, err)
 				continue
 			}
-			reopened(t, mem, "db")
+			closeChecked(t, openPlain(t, mem, "db"))
 			if f.Hits.Load() == 0 {
 				break
 			}

@@ -3,12 +3,13 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // decidedConflict is a row of the table in docs/design/conflicts.md. Changes are keys and
@@ -144,7 +145,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 	if choice == Refuse {
 		choose = nil
 	}
-	db := openToy(t)
+	db := openTest(t, nil)
 	base := say(t, db, "", "base", setAll(c.base...))
 	want := at(t, db, "")
 	changes := c.xWins

@@ -147,19 +147,19 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 		db := openTest(t, nil)
 		branches := []string{"main", "a", "b", "c"}
 		for _, b := range branches[1:] {
-			must.Do(t, db.CreateBranch(bg, b, branchHead(t, db, "main")))
+			must.Do(t, db.CreateBranch(bg, b, mustResolve(t, db, "main")))
 		}
 		for i := range 40 {
 			b, from := branches[rnd.IntN(4)], branches[rnd.IntN(4)]
 			if rnd.IntN(3) == 0 {
-				if _, err := db.Merge(bg, b, branchHead(t, db, from), CommitOptions{}); err != nil {
+				if _, err := db.Merge(bg, b, mustResolve(t, db, from), CommitOptions{}); err != nil {
 					continue // several best ancestors
 				}
 			} else {
 				update(t, db, b, map[string]string{fmt.Sprint(b, i): "v"})
 			}
 			if rnd.IntN(8) == 0 {
-				must.Do(t, db.CreateTag(bg, fmt.Sprint("t", i), branchHead(t, db, b)))
+				must.Do(t, db.CreateTag(bg, fmt.Sprint("t", i), mustResolve(t, db, b)))
 			}
 		}
 		keep := 1 + rnd.IntN(4)

@@ -58,7 +58,7 @@ func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
 			t.Errorf("%s is removed while the table names it: %v", r.path, err)
 		}
 		must.Do(t, idx.Close())
-		reopened(t, r.image, "db")
+		closeChecked(t, openPlain(t, r.image, "db"))
 	}
 }
 

@@ -21,9 +21,7 @@ import (
 // and the contents of its versions.
 func sharedHistory(t *testing.T, fs vfs.FS) (*DB, map[string]map[string]string) {
 	t.Helper()
-	o := testOptions(fs)
-	o.Policy = toyPolicy{}
-	db := must.Get(Create("db", o))(t)
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	t.Cleanup(func() { db.Close() })
 	values := map[string]string{"a/zarr.json": "array f=c/:/:1", "doc": payload("doc")}
 	for i := range 6 {
@@ -133,10 +131,7 @@ func TestSkipDamaged(t *testing.T) {
 			if missing {
 				must.Do(t, db.Close())
 				must.Do(t, fs.Remove(packFiles(t, fs)[0]))
-				var err error
-				if db, err = Open("db", &Options{FS: fs, Policy: toyPolicy{}, CheckpointCommits: -1}); err != nil {
-					t.Fatal(err)
-				}
+				db = openPlain(t, fs, "db")
 				defer db.Close()
 			} else {
 				damageOf(t, db, fs, "main", "a/c/5")
@@ -161,9 +156,7 @@ func TestSkipDamaged(t *testing.T) {
 			must.Do(t, from.Close())
 			good := openCopy(t, fs, "good")
 			for i, dir := range []string{"backup", "copy"} {
-				o := testOptions(fs)
-				o.Policy = toyPolicy{}
-				to := must.Get(Open(dir, o))(t)
+				to := must.Get(Open(dir, testOptions(fs)))(t)
 				defer to.Close()
 				mustGC(t, to)
 				found := checkReport(t, to, CheckOptions{}).Problems
@@ -233,17 +226,13 @@ func TestHealModel(t *testing.T) {
 			case 0:
 				must.Do(t, fs.Remove(path))
 			case 1:
-				f := must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
-				must.Get(f.Write([]byte(whole[:rng.IntN(len(whole))])))(t)
-				f.Close()
+				writeFile(t, fs, path, []byte(whole[:rng.IntN(len(whole))]))
 			default:
 				for range 1 + rng.IntN(8) {
 					flipByte(t, fs, path, rng.Int64N(int64(len(whole))))
 				}
 			}
-			o := testOptions(fs)
-			o.Policy = toyPolicy{}
-			db = must.Get(Open("db", o))(t)
+			db = must.Get(Open("db", testOptions(fs)))(t)
 			defer db.Close()
 			for range rng.IntN(3) { // writes of right bytes heal, or store them elsewhere
 				values := map[string]string{}
@@ -274,9 +263,7 @@ func TestHealSurvivesCrashes(t *testing.T) {
 	must.Do(t, db.Close())
 	image := all(mem)
 	heal := func(fs vfs.FS) error {
-		o := testOptions(fs)
-		o.Policy = toyPolicy{}
-		db, err := Open("db", o)
+		db, err := Open("db", testOptions(fs))
 		if err != nil {
 			return err
 		}
@@ -308,7 +295,7 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		images = append(images, disk)
 	}
 	for i, fs := range images {
-		db := openCopyPlain(t, fs, "db")
+		db := openPlain(t, fs, "db")
 		for rev, values := range want {
 			s := must.Get(db.At(bg, rev))(t)
 			for k, v := range values {
@@ -321,21 +308,13 @@ func TestHealSurvivesCrashes(t *testing.T) {
 		}
 		must.Do(t, db.Close())
 		must.Do(t, heal(fs))
-		db = openCopyPlain(t, fs, "db")
+		db = openPlain(t, fs, "db")
 		if _, err := db.Repair(bg, CheckOptions{Payloads: true}); err != nil { // where it was stored elsewhere
 			t.Fatal(err)
 		}
 		sameContents(t, db, want)
 		must.Do(t, db.Close())
 	}
-}
-
-func openCopyPlain(t *testing.T, fs vfs.FS, dir string) *DB {
-	t.Helper()
-	o := testOptions(fs)
-	o.Policy = toyPolicy{}
-	db := must.Get(Open(dir, o))(t)
-	return db
 }
 
 // A damaged payload of the source is not written over a sound one of the destination.
@@ -350,7 +329,7 @@ func TestTransferDoesNotSpreadDamage(t *testing.T) {
 	must.Do(t, s.Delete(bg, "b/c/0"))
 	must.Get(s.Commit(bg, CommitOptions{}))(t)
 	v := damageOf(t, db, fs, "v1", "a/c/0")
-	to := openCopyPlain(t, fs, "copy")
+	to := openPlain(t, fs, "copy")
 	defer to.Close()
 	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
 		t.Errorf("push of what the destination has: %v", err)

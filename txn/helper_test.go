@@ -32,7 +32,7 @@ func (c *clock) now() time.Time {
 }
 
 func testOptions(fs vfs.FS) *Options {
-	return &Options{FS: fs, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester", CheckpointCommits: -1}
+	return &Options{FS: fs, Policy: toyPolicy{}, MemTableBytes: 1 << 20, PageCacheBytes: 4 << 20, Author: "tester", CheckpointCommits: -1}
 }
 
 // someAhead makes commits put no pages, all of them or many in batches of their own.

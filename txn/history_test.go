@@ -10,18 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
 )
-
-// openToy opens a database that knows the documents of the toy policy.
-func openToy(t *testing.T) *DB {
-	t.Helper()
-	o := testOptions(vfs.NewMem())
-	o.Policy = toyPolicy{}
-	return openTest(t, o)
-}
 
 // say commits what fn does.
 func say(t *testing.T, db *DB, branch, message string, fn func(*Session) error) CommitID {
@@ -55,7 +46,7 @@ const toyArray = "array f=c/:/:1"
 
 // grown makes a history with renames and merges.
 func grown(t *testing.T) *DB {
-	db := openToy(t)
+	db := openTest(t, nil)
 	say(t, db, "", "create", setAll("g/zarr.json", "group", "g/a/zarr.json", toyArray, "g/a/c/0", "0", "g/a/c/1", "0"))
 	base := say(t, db, "", "elsewhere", setAll("z/k", "1"))
 	must.Do(t, db.CreateBranch(bg, "side", base))
@@ -147,7 +138,7 @@ func TestBlame(t *testing.T) {
 // version.
 func TestBlameModel(t *testing.T) {
 	rnd, _ := toy.Rand(t)
-	db := openToy(t)
+	db := openTest(t, nil)
 	const chunks = 300
 	keys := make([]string, chunks)
 	for i := range keys {

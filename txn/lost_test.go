@@ -139,7 +139,6 @@ func mustBegin(t *testing.T, db *DB) *Session {
 // the same session, and keeps the name when the array moves.
 func TestPayloadsNameTheirOwner(t *testing.T) {
 	o := testOptions(vfs.NewMem())
-	o.Policy = toyPolicy{}
 	db := openTest(t, o)
 	s := mustBegin(t, db)
 	big := strings.Repeat("x", 3000)

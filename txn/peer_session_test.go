@@ -143,9 +143,7 @@ func TestPeerSession(t *testing.T) {
 		}},
 	}
 	for _, sessionBytes := range []int64{0, 1 << 10} {
-		o := testOptions(vfs.NewMem())
-		o.Policy = toyPolicy{}
-		db := openTest(t, o)
+		db := openTest(t, nil)
 		base := say(t, db, "", "base", setAll("base/.zarray", "f=c/:/:1 array", "base/c/1", "1", "base/c/9", "9"))
 		var want []map[string]string // after each step, of the session of the database
 		for i, via := range []*DB{db, writingPeer(t, db, sessionBytes)} {
@@ -242,9 +240,7 @@ func (t stagedTx) Stage(ctx context.Context, pages [][]byte) error {
 
 // A peer whose options set no size keeps the pages that it makes, and sends many at once.
 func TestPeerSendsPagesTogether(t *testing.T) {
-	o := testOptions(vfs.NewMem())
-	o.Policy = toyPolicy{}
-	db := openTest(t, o)
+	db := openTest(t, nil)
 	stages := 0
 	p := NewPeer(db.Dir(), db.Identity(), stagedRemote{db.Remote(), &stages}, &Options{Policy: toyPolicy{}})
 	defer p.Close()
@@ -330,11 +326,9 @@ func TestPeerSwapsInAnotherProcess(t *testing.T) {
 	long := strings.Repeat("long", 500)
 	for before := 1; ; before++ {
 		o := testOptions(vfs.NewMem())
-		o.Policy = toyPolicy{}
 		db := openTest(t, o)
 		r := &restarting{db.Remote(), t, o, db, 0}
 		to := testOptions(nil)
-		to.Policy = toyPolicy{}
 		p := NewPeer("db", db.Identity(), r, to)
 		s := mustBegin(t, p)
 		set(t, s, map[string]string{"g/.zarray": "f=c/:/:1 array", "g/c/0": long, "g/c/1": "short"})
@@ -360,9 +354,7 @@ func TestPeerSwapsInAnotherProcess(t *testing.T) {
 
 // Sessions of a peer count in the memory of the process.
 func TestPeerSessionsCount(t *testing.T) {
-	o := testOptions(nil)
-	o.Policy = toyPolicy{}
-	p := writingPeer(t, openOnDisk(t, o), 0)
+	p := writingPeer(t, openOnDisk(t, testOptions(nil)), 0)
 	s, other := mustBegin(t, p), mustBegin(t, p)
 	b := must.Get(s.Bulk(bg, "g", false))(t)
 	for i := range 2000 {

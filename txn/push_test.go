@@ -113,7 +113,7 @@ func TestPushIsAllOrNothing(t *testing.T) {
 	if _, err = db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "x", Force: true}, {From: "y"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if branchHead(t, to, "x") != branchHead(t, db, "x") || branchHead(t, to, "y") != moved.ID {
+	if mustResolve(t, to, "x") != mustResolve(t, db, "x") || mustResolve(t, to, "y") != moved.ID {
 		t.Error("heads differ")
 	}
 	if _, err := to.Snapshot(bg, theirs.ID); err != nil {
@@ -214,12 +214,6 @@ func TestPushIsAllOrNothingAfterAPowerCut(t *testing.T) {
 		}
 		must.Do(t, to.Close())
 	}
-}
-
-func branchHead(t *testing.T, db *DB, branch string) CommitID {
-	t.Helper()
-	id := must.Get(db.Head(bg, branch))(t)
-	return id
 }
 
 // A branch that moved while versions were carried is looked at again.
@@ -333,7 +327,7 @@ func TestPushOfWhatLiesBetween(t *testing.T) {
 	update(t, db, "main", map[string]string{"c": big("c", 70_000)})
 	must.Get(db.Push(bg, to, TransferOptions{}))(t)
 	must.Do(t, db.CreateBranch(bg, "both", mustHead(t, db)))
-	must.Get(db.Merge(bg, "both", branchHead(t, db, "side"), CommitOptions{}))(t)
+	must.Get(db.Merge(bg, "both", mustResolve(t, db, "side"), CommitOptions{}))(t)
 	r, err := db.Push(bg, to, TransferOptions{Refs: []RefSpec{{From: "both"}}})
 	if err != nil || r.Verified != 1 || r.PresentBytes != 0 {
 		t.Errorf("%+v, %v", r, err)

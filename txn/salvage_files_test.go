@@ -21,9 +21,7 @@ func TestDeletedIndexFiles(t *testing.T) {
 	for _, path := range indexFiles(t, mem, "") {
 		fs := all(mem)
 		must.Do(t, fs.RemoveAll(path))
-		o := testOptions(fs)
-		o.Policy = toyPolicy{}
-		db, err := Open("db", o)
+		db, err := Open("db", testOptions(fs))
 		if err != nil {
 			if !errors.Is(err, ErrIndexLost) || !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "fsck --salvage") {
 				t.Errorf("without %s: %v", path, err)

@@ -25,9 +25,7 @@ import (
 // in a checkpoint and the last ones are not, and returns it closed.
 func salvageHistory(t *testing.T, fs vfs.FS) (atCheckpoint, last map[string]string) {
 	t.Helper()
-	o := testOptions(fs)
-	o.Policy = toyPolicy{}
-	db := must.Get(Create("db", o))(t)
+	db := must.Get(Create("db", testOptions(fs)))(t)
 	// Before its chunks, so that these say whose they are.
 	update(t, db, "main", map[string]string{"a/b/zarr.json": "array f=c/:/:2"})
 	values := map[string]string{"doc": payload("doc")}
@@ -106,7 +104,6 @@ func TestSalvageFormatFile(t *testing.T) {
 	salvageHistory(t, fs)
 	overwrite(t, fs, "db/"+FormatFile, []byte("zarrdc 1\n"))
 	o := testOptions(fs)
-	o.Policy = toyPolicy{}
 	if _, err := Open("db", o); !errors.Is(err, ErrIndexLost) || !errors.Is(err, kv.ErrCorrupt) {
 		t.Fatalf("open: %v", err)
 	}
@@ -141,7 +138,6 @@ func TestSalvageLostIndex(t *testing.T) {
 			old, last := salvageHistory(t, fs)
 			lose(t, fs)
 			o := testOptions(fs)
-			o.Policy = toyPolicy{}
 			_, err := Open("db", o)
 			if !errors.Is(err, ErrIndexLost) || !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "zarrdb fsck --salvage db") {
 				t.Fatalf("open: %v", err)
@@ -232,7 +228,6 @@ func TestSalvageTo(t *testing.T) {
 	remove(t, fs, indexFiles(t, fs, "MANIFEST")...)
 	before := tree0(t, fs, "db")
 	o := testOptions(fs)
-	o.Policy = toyPolicy{}
 	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o, To: "new"}))(t)
 	checkSalvaged(t, fs, "new", o, old, last)
 	if after := tree0(t, fs, "db"); !slices.Equal(before, after) {
@@ -281,7 +276,6 @@ func TestSalvageWithoutCheckpoint(t *testing.T) {
 	_, last := salvageHistory(t, fs)
 	remove(t, fs, "db/index", "db/checkpoints")
 	o := testOptions(fs)
-	o.Policy = toyPolicy{}
 	r := must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	if r.Source != "" || r.Found != 12+1+1+4 {
 		t.Errorf("%+v", r)
@@ -473,7 +467,6 @@ func TestSalvagePowerCut(t *testing.T) {
 		images = append(images, d.Cut(percent, percent, nil))
 		return nil
 	}))
-	o.Policy = toyPolicy{}
 	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	images = append(images, mem.CrashClone(vfs.CrashCloneCfg{}))
 	step := 1
@@ -483,7 +476,6 @@ func TestSalvagePowerCut(t *testing.T) {
 	done := 0
 	for i := len(images) - 1; i >= 0; i -= step {
 		o := testOptions(images[i])
-		o.Policy = toyPolicy{}
 		db, err := Open("db", o)
 		switch {
 		case err == nil:

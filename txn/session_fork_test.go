@@ -3,13 +3,13 @@ package txn
 import (
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -187,35 +187,24 @@ func TestRefresh(t *testing.T) {
 // After a kill at any moment of Join, either the fork is there, or the session has its changes.
 func TestJoinIsKilled(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	killed := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}
-	var mu sync.Mutex // files are written in the background too
-	var images []vfs.FS
-	joining := false
-	join := func(now bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		joining = now
-	}
-	o := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if joining && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			images = append(images, mem.CrashClone(killed))
-		}
+	var images []*vfs.MemFS
+	disk := crashtest.NewDisk(mem, func(d *crashtest.Disk, _ errorfs.Op) error {
+		images = append(images, d.Cut(100, 100, nil))
 		return nil
-	})))
-	db := openTest(t, o)
+	})
+	disk.On(false)
+	db := openTest(t, testOptions(disk))
 	s := mustBegin(t, db)
 	must.Do(t, s.Log(bg))
 	set(t, s, map[string]string{"s": "1"})
 	f := forkOf(t, s)
 	must.Do(t, f.Log(bg))
 	set(t, f, map[string]string{"f": "1"})
-	join(true)
+	disk.On(true)
 	must.Do(t, s.Join(bg, f, nil))
-	join(false)
+	disk.On(false)
 	before, after := 0, 0
-	for i, image := range append(images, mem.CrashClone(killed)) {
+	for i, image := range append(images, all(mem)) {
 		db := must.Get(Open("db", testOptions(image)))(t)
 		s := must.Get(db.Resume(bg, s.ID()))(t)
 		_, joined := contents(t, s)["f"]

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -26,9 +27,7 @@ import (
 // and not synced. After a kill of the process that is all of it.
 func killed(t *testing.T, mem *vfs.MemFS, percent int) *DB {
 	t.Helper()
-	fs := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))})
-	db := must.Get(Open("db", testOptions(fs)))(t)
-	return db
+	return openPlain(t, crashtest.Cut(mem, percent, rand.New(rand.NewPCG(1, uint64(percent)))), "db")
 }
 
 func random(seed uint64, n int) []byte {
@@ -242,17 +241,13 @@ func between(got map[string]string, last int) bool {
 // A write whose log cannot be written is not acknowledged and has not happened; the
 // session goes on when there is space again.
 func TestLogCannotBeWritten(t *testing.T) {
-	mem, full := vfs.NewCrashableMem(), false
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if full && strings.Contains(op.Path, logSuffix) && op.Kind != errorfs.OpRemove {
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
-	db := openTest(t, testOptions(fs))
+	mem := vfs.NewCrashableMem()
+	full := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool { return strings.Contains(op.Path, logSuffix) && op.Kind != errorfs.OpRemove }}
+	full.Off.Store(true)
+	db := openTest(t, testOptions(full.Wrap(mem)))
 	s := logged(t, db)
 	set(t, s, map[string]string{"a": "1"})
-	full = true
+	full.Off.Store(false)
 	if err := s.Set(bg, "b", []byte("1")); !errors.Is(err, pack.ErrFull) {
 		t.Errorf("%v", err)
 	}
@@ -262,7 +257,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	if err := s.Move(bg, "a", "moved"); !errors.Is(err, pack.ErrFull) {
 		t.Errorf("%v", err)
 	}
-	full = false
+	full.Off.Store(true)
 	set(t, s, map[string]string{"c": "1"})
 	want := map[string]string{"a": "1", "c": "1"}
 	if got := contents(t, s); !maps.Equal(got, want) || len(s.guarded()) > 0 {
@@ -281,15 +276,10 @@ func TestLogIsAppliedLater(t *testing.T) {
 	set(t, s, map[string]string{"k": want})
 	set(t, other, map[string]string{"k": want})
 
-	full := true
-	left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
-	fs := errorfs.Wrap(left, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if full && strings.HasSuffix(op.Path, ".pack") && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt || op.Kind == errorfs.OpFilePreallocate || op.Kind == errorfs.OpFileSyncData) {
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
-	db = must.Get(Open("db", testOptions(fs)))(t)
+	full := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool {
+		return strings.HasSuffix(op.Path, ".pack") && slices.Contains([]errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFilePreallocate, errorfs.OpFileSyncData}, op.Kind)
+	}}
+	db = must.Get(Open("db", testOptions(full.Wrap(all(mem)))))(t)
 	defer closeChecked(t, db)
 	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, pack.ErrFull) && !errors.Is(err, ErrLost) {
 		t.Errorf("resume: %v", err)
@@ -297,7 +287,7 @@ func TestLogIsAppliedLater(t *testing.T) {
 	if _, err := db.GC(bg, GCOptions{}); err == nil {
 		t.Error("a collection does not know what the log names")
 	}
-	full = false
+	full.Off.Store(true)
 	again := must.Get(db.Resume(bg, s.ID()))(t)
 	if got := contents(t, again)["k"]; got != want {
 		t.Errorf("the session holds %d bytes", len(got))
@@ -319,17 +309,13 @@ func TestLogIsAppliedLater(t *testing.T) {
 // When the index does not say whether it took a savepoint, nothing more is acknowledged:
 // the log may be void. What was acknowledged before is there.
 func TestLogAfterFailedIndex(t *testing.T) {
-	mem, fail := vfs.NewCrashableMem(), false
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fail && strings.Contains(op.Path, indexDir) && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo) {
-			return syscall.EIO
-		}
-		return nil
-	}))
-	db := must.Get(Create("db", testOptions(fs)))(t)
+	mem := vfs.NewCrashableMem()
+	f := crashtest.Faults{Err: syscall.EIO, Match: func(op errorfs.Op) bool { return strings.Contains(op.Path, indexDir) && crashtest.IsSync(op) }}
+	f.Off.Store(true)
+	db := must.Get(Create("db", testOptions(f.Wrap(mem))))(t)
 	s := logged(t, db)
 	set(t, s, map[string]string{"a": "1"})
-	fail = true
+	f.Off.Store(false)
 	if err := s.Savepoint(bg); !errors.Is(err, index.ErrFailed) {
 		t.Fatalf("savepoint: %v", err)
 	}
@@ -417,13 +403,9 @@ func TestEndedLogs(t *testing.T) {
 // A session whose log cannot be removed is not aborted without a word, and can be aborted
 // again, also if it is not open.
 func TestLogCannotBeRemoved(t *testing.T) {
-	mem, fail := vfs.NewCrashableMem(), true
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fail && strings.Contains(op.Path, logSuffix) && op.Kind == errorfs.OpRemove {
-			return syscall.EIO
-		}
-		return nil
-	}))
+	mem := vfs.NewCrashableMem()
+	f := crashtest.Faults{Err: syscall.EIO, Match: func(op errorfs.Op) bool { return strings.Contains(op.Path, logSuffix) && op.Kind == errorfs.OpRemove }}
+	fs := f.Wrap(mem)
 	db, err := Create("db", testOptions(fs))
 	must.Do(t, err)
 	s := logged(t, db)
@@ -431,7 +413,7 @@ func TestLogCannotBeRemoved(t *testing.T) {
 	if err := s.Abort(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("abort: %v", err)
 	}
-	fail = false
+	f.Off.Store(true)
 	if err := s.Abort(); err != nil {
 		t.Error(err)
 	}
@@ -439,9 +421,7 @@ func TestLogCannotBeRemoved(t *testing.T) {
 	s = logged(t, db)
 	id := s.ID()
 	must.Do(t, errors.Join(s.Abort(), db.Close()))
-	f := must.Get(mem.Create("db/sessions/"+id.String()+logSuffix, vfs.WriteCategoryUnspecified))(t)
-	_, err = f.Write([]byte(strings.Replace(catalog.LogHeader, "1", "2", 1)))
-	must.Do(t, errors.Join(err, f.Close()))
+	writeFile(t, mem, "db/sessions/"+id.String()+logSuffix, []byte(strings.Replace(catalog.LogHeader, "1", "2", 1)))
 	if db, err = Open("db", testOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
@@ -449,14 +429,14 @@ func TestLogCannotBeRemoved(t *testing.T) {
 	if _, err := db.GC(bg, GCOptions{}); err == nil || strings.Contains(err.Error(), "free space") || !strings.Contains(err.Error(), "abort session "+id.String()) {
 		t.Errorf("gc: %v", err)
 	}
-	fail = true
+	f.Off.Store(false)
 	if err := db.AbortSession(bg, id); !errors.Is(err, syscall.EIO) {
 		t.Errorf("abort: %v", err)
 	}
 	if _, err := db.GC(bg, GCOptions{}); err == nil {
 		t.Error("a collection runs beside the log")
 	}
-	fail = false
+	f.Off.Store(true)
 	if err := db.AbortSession(bg, id); err != nil {
 		t.Error(err)
 	}

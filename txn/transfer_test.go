@@ -363,10 +363,7 @@ func TestTransferRefusesDamage(t *testing.T) {
 	db := must.Get(Create("db", testOptions(fs)))(t)
 	defer db.Close()
 	update(t, db, "main", map[string]string{"k": big("k", 100_000)})
-	names, _ := fs.List("db/packs")
-	f := must.Get(fs.OpenReadWrite("db/packs/"+names[0], vfs.WriteCategoryUnspecified))(t)
-	must.Get(f.WriteAt([]byte("damage"), 50_000))(t)
-	f.Close()
+	flipByte(t, fs, packFiles(t, fs)[0], 50_000)
 	if _, err := db.Clone(bg, "copy", TransferOptions{}); !errors.Is(err, kv.ErrCorrupt) {
 		t.Fatalf("clone: %v", err)
 	}

@@ -63,7 +63,7 @@ const numOptions = 3 * 2 * 2 * 3 * 2
 // processes have a file system of their own.
 func newVersionsRun(options int, fs vfs.FS) (*versionsRun, error) {
 	o := testOptions(fs)
-	o.Policy, o.Now, o.aheadPages = toyPolicy{}, newClock().now, someAhead(uint64(options/5))
+	o.Now, o.aheadPages = newClock().now, someAhead(uint64(options/5))
 	choose := func(n int) int {
 		i := options % n
 		options /= n

@@ -18,7 +18,7 @@ import (
 // The time of a value is that of a commit with this value, whose parent has another one:
 // so no two values of a key have the same time, and none is later than the last change.
 func TestWritten(t *testing.T) {
-	db := openToy(t)
+	db := openTest(t, nil)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	keys := []string{"a/zarr.json", "a/c/0", "a/c/1", "b/x", "doc"}
 	type version struct {
@@ -71,7 +71,7 @@ func TestWritten(t *testing.T) {
 
 // Finding the time of a value takes a logarithmic number of steps in the history.
 func TestWrittenSteps(t *testing.T) {
-	db := openToy(t)
+	db := openTest(t, nil)
 	const commits = 300
 	var ids []CommitID
 	for i := range commits {
@@ -107,7 +107,7 @@ func TestWrittenSteps(t *testing.T) {
 
 // Where earlier versions have expired, a value has the time of the first one that is kept.
 func TestWrittenAfterExpiry(t *testing.T) {
-	db := openToy(t)
+	db := openTest(t, nil)
 	var last CommitID
 	for i := range 20 {
 		last = say(t, db, "main", "m", setAll("old", "1", "new", fmt.Sprint(i)))
