@@ -147,6 +147,7 @@ var layers = map[string][]string{
 	"internal/crashtest": {}, // of tests
 	"internal/leaktest":  {}, // of tests
 	"internal/must":      {}, // of tests
+	"internal/soaktest":  {}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.
 	"internal/report":    {"engine", "kv", "txn", "zarr"},

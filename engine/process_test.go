@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
@@ -127,16 +128,6 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	openAt(t, dir, nil)
 }
 
-// soak is how long the tests named Soak run; they are left out otherwise.
-func soak(t *testing.T) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK is not set")
-	}
-	return d
-}
-
 func TestKilledCommits(t *testing.T) { killCommits(t, someKills) }
 func TestKilledImports(t *testing.T) { killImports(t, someKills) }
 
@@ -149,12 +140,12 @@ func someKills(n int) bool {
 }
 
 func TestSoakKilledCommits(t *testing.T) {
-	end := time.Now().Add(soak(t) / 2)
+	end := time.Now().Add(soaktest.Time(t) / 2)
 	killCommits(t, func(int) bool { return time.Now().Before(end) })
 }
 
 func TestSoakKilledImports(t *testing.T) {
-	end := time.Now().Add(soak(t) / 2)
+	end := time.Now().Add(soaktest.Time(t) / 2)
 	killImports(t, func(int) bool { return time.Now().Before(end) })
 }
 

@@ -2,14 +2,15 @@ package txn
 
 import (
 	"flag"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 )
 
 // soaking is a run of histories of one kind. Its seeds follow from ZARRDB_SEED, so
@@ -24,10 +25,7 @@ type soaking struct {
 // startSoak skips the test if ZARRDB_SOAK is not set.
 func startSoak(t *testing.T) *soaking {
 	t.Helper()
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK says for how long")
-	}
+	d := soaktest.Time(t)
 	now := time.Now()
 	s := &soaking{rng: seeds(t), start: now, end: now.Add(d / time.Duration(soakKinds(t)))}
 	t.Cleanup(func() {
@@ -45,15 +43,7 @@ func startSoak(t *testing.T) *soaking {
 // seeds returns the seeds of histories, which follow from ZARRDB_SEED.
 func seeds(t *testing.T) *rand.Rand {
 	t.Helper()
-	first := rand.Uint64()
-	if text := os.Getenv("ZARRDB_SEED"); text != "" {
-		var err error
-		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ZARRDB_SEED: %v", err)
-		}
-	}
-	t.Logf("ZARRDB_SEED=%d", first)
-	return rand.New(rand.NewPCG(first, 0))
+	return rand.New(rand.NewPCG(soaktest.Seed(t), 0))
 }
 
 func (s *soaking) over() bool { return !time.Now().Before(s.end) }

@@ -1,15 +1,13 @@
 package modeltest
 
 import (
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/leaktest"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -108,17 +106,7 @@ func TestModel(t *testing.T) {
 // TestSoakModel runs histories for as long as ZARRDB_SOAK says. ZARRDB_SEED is the
 // seed of the first of them.
 func TestSoakModel(t *testing.T) {
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK is not set")
-	}
-	seed := rand.Uint64()
-	if text := os.Getenv("ZARRDB_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ZARRDB_SEED: %v", err)
-		}
-	}
-	t.Logf("ZARRDB_SEED=%d", seed)
+	d, seed := soaktest.Time(t), soaktest.Seed(t)
 	n, done := 0, 0
 	for end := time.Now().Add(d); time.Now().Before(end); seed++ {
 		t.Logf("seed %d", seed)

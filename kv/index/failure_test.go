@@ -278,44 +278,6 @@ func TestConcurrentFailure(t *testing.T) {
 	}
 }
 
-// TestCrash clones the file system at random moments of a history.
-func TestCrash(t *testing.T) {
-	seeds := uint64(10)
-	if raceEnabled {
-		seeds = 4
-	}
-	for seed := range seeds {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		mem := vfs.NewCrashableMem()
-		h := newHistory(t)
-		for range 6 {
-			must.Do(t, h.run(mem, 1+rng.IntN(30)))
-			x := mustOpen(t, "d", small(mem))
-			// Unsynced and never acknowledged: may be there, whole.
-			b := x.NewBatch()
-			for _, k := range []string{"a0", "b0", "c0"} {
-				h.doubt[k] = fmt.Sprint("unsynced", seed)
-				b.Set(SpaceRef, []byte(k), []byte(h.doubt[k]))
-			}
-			must.Do(t, b.Commit(false))
-			b.Close()
-			next := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
-			mustClose(t, x)
-			mem = next
-			h.checkReopened(mem)
-			// From here on the index decides what the doubtful keys are.
-			x = mustOpen(t, "d", small(mem))
-			for k := range h.doubt {
-				if v, err := x.Get(SpaceRef, []byte(k)); err == nil {
-					h.acked[k] = string(v)
-				}
-			}
-			clear(h.doubt)
-			mustClose(t, x)
-		}
-	}
-}
-
 // TestOpenOnFullDisk: the reserve makes room for the first opening already, and
 // not for one that only reads.
 func TestOpenOnFullDisk(t *testing.T) {

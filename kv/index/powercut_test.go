@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
@@ -45,17 +45,7 @@ func TestPowerCuts(t *testing.T) {
 // the seed of the first history, the next ones have those that follow; without it they
 // are others each time. What Pebble does meanwhile is not the same with the same seed.
 func TestSoakPowerCuts(t *testing.T) {
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK says for how long")
-	}
-	seed := rand.Uint64()
-	if text := os.Getenv("ZARRDB_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ZARRDB_SEED: %v", err)
-		}
-	}
-	t.Logf("ZARRDB_SEED=%d", seed)
+	d, seed := soaktest.Time(t), soaktest.Seed(t)
 	histories, cuts := 0, 0
 	for start := time.Now(); histories == 0 || time.Since(start) < d; seed++ {
 		cuts += powerCuts(t, seed)

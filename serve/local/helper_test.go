@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/leaktest"
@@ -238,13 +237,3 @@ func wantValue(t testing.TB, r kv.Reader, key string, want []byte) {
 }
 
 func contains(err error, part string) bool { return err != nil && strings.Contains(err.Error(), part) }
-
-// soak is how long the tests named Soak run; they are left out otherwise.
-func soak(t *testing.T) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(os.Getenv("ZARRDB_SOAK"))
-	if err != nil {
-		t.Skip("ZARRDB_SOAK is not set")
-	}
-	return d
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -22,7 +23,7 @@ func TestKilledClients(t *testing.T) {
 }
 
 func TestSoakKilledClients(t *testing.T) {
-	end := time.Now().Add(soak(t))
+	end := time.Now().Add(soaktest.Time(t))
 	killClients(t, func(int) bool { return time.Now().Before(end) })
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -47,7 +48,7 @@ const (
 // Clients of several processes write and read, with descriptors and without, while
 // versions expire, space is given back and backups are made. Every value is compared.
 func TestLoad(t *testing.T)     { load(t, 2*time.Second) }
-func TestSoakLoad(t *testing.T) { load(t, soak(t)) }
+func TestSoakLoad(t *testing.T) { load(t, soaktest.Time(t)) }
 
 func load(t *testing.T, length time.Duration) {
 	h, _ := served(t, nil, nil)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -251,7 +252,7 @@ func TestLongHello(t *testing.T) {
 // Greedy clients come and go beside honest ones. Memory and latency are printed; an honest
 // client is answered within a second.
 func TestSoakGreedyClients(t *testing.T) {
-	end := time.Now().Add(soak(t))
+	end := time.Now().Add(soaktest.Time(t))
 	h, _ := served(t, nil, nil)
 	long, short := random(1, 64<<20), random(2, 1000)
 	put(t, h.db, map[string][]byte{"long": long, "short": short})

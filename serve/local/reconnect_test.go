@@ -15,6 +15,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/txn"
@@ -148,7 +149,7 @@ const killRounds = 6
 func TestKilledCommits(t *testing.T) { killHolders(t, func(n int) bool { return n < killRounds }) }
 
 func TestSoakKilledCommits(t *testing.T) {
-	end := time.Now().Add(soak(t))
+	end := time.Now().Add(soaktest.Time(t))
 	killHolders(t, func(int) bool { return time.Now().Before(end) })
 }
 
