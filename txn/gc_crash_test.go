@@ -23,7 +23,7 @@ import (
 func collectable(t *testing.T, seed uint64, fs vfs.FS, steps int) *versionsRun {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 21))
-	r := must.Get(newVersionsRun(rng.IntN(numOptions)/6*6, fs))(t) // with little in sessions, and a cache
+	r := must.Get(newVersionsRun(rng.IntN(numOptions)/6*6, fs))(t) // with sessions of the default size, and a cache of pages
 	must.Do(t, r.steps(randomHistory(rng, steps, true, false)))
 	head := r.m.order[len(r.m.order)-1]
 	must.Do(t, r.db.CreateBranch(bg, "large", head))
