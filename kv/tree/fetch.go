@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -132,7 +133,7 @@ func (t *Tree) getPath(ctx context.Context, r *Root, key []byte) {
 	if t.fetcher == nil || r.Height == 0 || t.cache.get(&r.Name) != nil || t.fetcher.wait(ctx, &r.Name) {
 		return
 	}
-	raw, err := t.fetcher.from.GetPath(ctx, r.Name, key)
+	raw, err := t.fetcher.from.GetPath(ctx, r.Name, bytes.Clone(key)) // a key of the caller stays on its stack
 	if err != nil || len(raw) > MaxFetch {
 		return
 	}
