@@ -230,7 +230,7 @@ func (r *part) viewMap(h *handle, all bool, fn func([]byte) error) (err error) {
 	}
 	from, to := r.window()
 	if to-from >= aheadLarge {
-		h.ahead(base+from-min(base, headerBytes), base+to) // with the sums
+		r.p.ahead(h, base+from-min(base, headerBytes), base+to) // with the sums
 	}
 	some, err := r.compare(h, base, from, to, all)
 	if err != nil {
