@@ -84,7 +84,7 @@ type misfits struct {
 // misfitValue is a value and the pieces that have it.
 type misfitValue struct{ where, value string }
 
-// add adds a difference. copied means that it prevents linking alone.
+// add adds a difference. copied means that the difference prevents linking, but not copying.
 func (m *misfits) add(path, field string, copied bool, want, got misfitValue) {
 	key := [2]string{path, field}
 	e := m.at[key]

@@ -277,7 +277,7 @@ func (j *joiner) document(ctx context.Context, path string, m *zarr.Meta) error 
 	return nil
 }
 
-// grow gives the arrays that are there their final shapes.
+// grow gives existing arrays their final shapes.
 func (j *joiner) grow(ctx context.Context) error {
 	for _, b := range j.plan.sorted {
 		// The compared metadata must not change before the commit.

@@ -343,8 +343,9 @@ func (j *joiner) copy(ctx context.Context, p *openPiece) error {
 	})
 }
 
-// rewrite reads the elements of an array, to be written when the chunks that
-// fit are there. If they are linked it looks at their order; check did it for copied ones.
+// rewrite reads the elements of an array, to be written when the chunks that fit are there.
+// For a linking append rewrite also compares the order of the elements; for a copying one check
+// has done so.
 func (j *joiner) rewrite(ctx context.Context, p *openPiece, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err != nil {

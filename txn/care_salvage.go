@@ -85,7 +85,7 @@ type salvager struct {
 	refused []string // checkpoints of this directory that are no good
 }
 
-// candidate is an index that may be restored. It has no name if there is none.
+// candidate is an index that may be restored. Without any such index the name is empty.
 type candidate struct {
 	name string // in the directory
 	*checker

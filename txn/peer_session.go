@@ -497,7 +497,7 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := viewPage(ctx, from, names[len(pages)], func(b []byte) error {
+		err := tree.ViewPage(ctx, from, names[len(pages)], func(b []byte) error {
 			if full = len(pages) > 0 && len(b) > left; full {
 				return nil
 			}
@@ -527,16 +527,4 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 		}
 	}
 	return pages, nil
-}
-
-// viewPage is [tree.PageViewer.ViewPage] of any store.
-func viewPage(ctx context.Context, from tree.Pages, name PageName, fn func([]byte) error) error {
-	if v, ok := from.(tree.PageViewer); ok {
-		return v.ViewPage(ctx, name, fn)
-	}
-	b, err := from.GetPage(ctx, name)
-	if err != nil {
-		return err
-	}
-	return fn(b)
 }

@@ -59,7 +59,7 @@ type sessionLog struct {
 // Log makes every later change of the session survive when this process is killed, before
 // the call returns. [Open] applies such changes to the last savepoint. It costs a write to
 // a file for each change, which is not synced: after a power loss the last savepoint
-// counts. Savepoint and DB.Close do what they do without it.
+// counts. Savepoint and DB.Close work as without a log.
 func (s *Session) Log(ctx context.Context) error {
 	if s.tx != nil {
 		return nil // sessions that other processes use have logs

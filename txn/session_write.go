@@ -96,7 +96,7 @@ type callbacks struct {
 // OnWrite has fn called at each write to a session, whoever writes, before the write is
 // acknowledged, and when the session ends. After stop has returned, fn is not called any more.
 // One goroutine at a time calls fn, which must not use the session. For a session of a peer,
-// fn is never called. It is for servers, which tell their clients; see [Tx.Watch].
+// fn is never called. Servers use OnWrite to tell their clients of writes; see [Tx.Watch].
 func OnWrite(s *Session, fn func()) (stop func()) {
 	c := &s.onWrite
 	c.mu.Lock()

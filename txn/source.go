@@ -57,11 +57,11 @@ type Source interface {
 }
 
 type (
-	// PageQuery names pages.
+	// PageQuery says which pages are asked for.
 	PageQuery struct {
-		Names []PageName
-		// Key, if it is not empty, stands with one name: the pages below that page on the
-		// way to the key may follow the page, at most tree.MaxFetch in all.
+		Names []PageName // at least one
+		// Key, if it is not empty, asks for the pages on the way to a key: Names has the first
+		// of them, and the pages below it may follow, at most tree.MaxFetch pages in all.
 		Key []byte
 		// Into, if it is not nil, has length 0 and memory for the pages. The pages lie there one
 		// behind the other, and fewer pages are returned if there is no room for more; a first

@@ -13,7 +13,7 @@ type Flips struct {
 	path atomic.Value // of the file
 }
 
-// Path returns the path of the file whose read was changed, nil if there is none.
+// Path returns the path of the file whose read was changed, or nil before a read was changed.
 func (f *Flips) Path() any { return f.path.Load() }
 
 // Wrap returns a file system with the files of fs.

@@ -20,7 +20,7 @@ const (
 
 // runs is where a map is read. Readers change it side by side: what they lose is advice.
 type runs struct {
-	run         atomic.Uint64 // aheadMost more, because a run may have begun in another pack
+	run         atomic.Uint64 // where the run began, plus aheadMost: it may have begun in the pack before
 	last, asked atomic.Uint64
 }
 
@@ -32,7 +32,7 @@ func (p *pack) ahead(h *handle, from, to uint64) {
 	switch {
 	case last != 0 && from >= last && from-last <= aheadGap:
 	case last != 0 && from+aheadMost >= run && to <= last:
-		return // of the run: it was asked for
+		return // another reader of the run was faster, and has asked for this range too
 	case last == 0 && from <= aheadGap && p.follows():
 		r.run.Store(to)
 		r.asked.Store(from)

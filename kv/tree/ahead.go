@@ -170,9 +170,14 @@ func (a *ahead) fetch(i int) {
 		}
 		a.t.Fetch(a.ctx, roots)
 	}
-	if !a.t.Batches() || a.asked < len(a.pairs) || a.next[0].Empty() {
-		return
+	if a.t.Batches() && a.asked == len(a.pairs) && !a.next[0].Empty() {
+		a.fetchNext()
 	}
+}
+
+// fetchNext asks for the first leaves below the next pages above, or for those pages if they
+// are not in the cache. It is called with the lock held.
+func (a *ahead) fetchNext() {
 	p, q := a.t.cache.get(&a.next[0].Name), a.t.cache.get(&a.next[1].Name)
 	if p == nil || q == nil {
 		if !a.sent {
@@ -181,13 +186,13 @@ func (a *ahead) fetch(i int) {
 		a.sent = true
 		return
 	}
-	sound := p.is(&a.next[0]) == nil && q.is(&a.next[1]) == nil
+	usable := p.is(&a.next[0]) == nil && q.is(&a.next[1]) == nil && p.len() == q.len()
 	a.next = [2]Root{}
-	if !sound {
-		return // the comparison finds out
+	if !usable { // the comparison finds out why, if a page is damaged
+		return
 	}
 	var roots []Root
-	for i := 0; i < min(p.len(), q.len()) && len(roots) < 2*MaxFetch && p.len() == q.len(); i++ {
+	for i := 0; i < p.len() && len(roots) < 2*MaxFetch; i++ {
 		if p.child.name(p.raw, i) != q.child.name(q.raw, i) {
 			roots = append(roots, p.childAt(i), q.childAt(i))
 		}

@@ -25,8 +25,9 @@ type PageBatcher interface {
 	GetPath(ctx context.Context, name Name, key []byte) ([][]byte, error)
 }
 
-// Below returns the name of the page below an interior page on the way to a key; false at a
-// leaf, and where all keys of the page are less. The error is [ErrCorrupt] if raw is no page.
+// Below returns the name of the page below an interior page on the way to a key. ok is false
+// for a leaf, and if all keys of the page are less. raw has the bytes of the page, which are
+// neither kept nor compared with a name. The error is [ErrCorrupt] if raw is not a page.
 func Below(raw, key []byte) (name Name, ok bool, err error) {
 	p, err := decodePage(Name{}, raw)
 	if err != nil || p.isLeaf() {

@@ -26,6 +26,19 @@ type PageViewer interface {
 	ViewPage(ctx context.Context, name Name, fn func(page []byte) error) error
 }
 
+// ViewPage is [PageViewer].ViewPage of any store: fn gets the bytes that the store lends, or a
+// copy.
+func ViewPage(ctx context.Context, from Pages, name Name, fn func(page []byte) error) error {
+	if v, ok := from.(PageViewer); ok {
+		return v.ViewPage(ctx, name, fn)
+	}
+	page, err := from.GetPage(ctx, name)
+	if err != nil {
+		return err
+	}
+	return fn(page)
+}
+
 // Options of a Tree. Nil and the zero value work.
 type Options struct {
 	// CacheBytes bounds the memory of parsed pages. Default 64 MiB; a negative
@@ -107,15 +120,11 @@ func (t *Tree) load(ctx context.Context, r *Root) (p *page, err error) {
 }
 
 // read gets a page from the store into the cache.
-func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
-	if v, ok := t.pages.(PageViewer); !ok {
-		var raw []byte
-		if raw, err = t.fetch(ctx, r); err == nil {
-			p, err = decodePage(r.Name, raw)
-		}
-	} else if err = ctx.Err(); err == nil {
-		p, err = view(ctx, v, *r)
+func (t *Tree) read(ctx context.Context, r *Root) (*page, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
+	p, err := view(ctx, t.pages, *r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +134,8 @@ func (t *Tree) read(ctx context.Context, r *Root) (p *page, err error) {
 	return p, nil
 }
 
-func view(ctx context.Context, v PageViewer, r Root) (p *page, err error) {
-	store := v.ViewPage(ctx, r.Name, func(raw []byte) error {
+func view(ctx context.Context, from Pages, r Root) (p *page, err error) {
+	store := ViewPage(ctx, from, r.Name, func(raw []byte) error {
 		if err = compare(&r, raw); err == nil {
 			p, err = decodePage(r.Name, raw)
 		}

@@ -200,13 +200,15 @@ class Client:
     @staticmethod
     def of(path: str | os.PathLike[str], wait: float | None = None) -> Client:
         """The client for a directory; the same one for the same database."""
-        dir = path if isinstance(path, str) and path in _shared else os.path.realpath(path)
+        return Client.at(os.path.realpath(path), wait)
+
+    @staticmethod
+    def at(dir: str, wait: float | None = None) -> Client:
+        """`of` for a path without symbolic links, as clients have it in `dir`."""
         with _shared_lock:
             c = _shared.get(dir)
         if c is not None and not c._is_here():
             c = None
-            if dir != os.path.realpath(path):
-                return Client.of(os.path.realpath(path), wait)
         with _shared_lock:
             if c is None:
                 c = _shared[dir] = Client(dir, wait)

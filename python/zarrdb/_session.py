@@ -416,7 +416,7 @@ def _choices(choices: Sequence[Choice]) -> list[dict[str, str]]:
 
 
 def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
-    return Session(Client.of(dir), w.OPEN, {"rev": "~" + id}, was)
+    return Session(Client.at(dir), w.OPEN, {"rev": "~" + id}, was)
 
 
 def _server_of(link: w.Link) -> str:

@@ -111,7 +111,7 @@ class Snapshot(Contents):
 
 
 def _snapshot(dir: str, id: str) -> Snapshot:
-    return Snapshot(Client.of(dir), id)
+    return Snapshot(Client.at(dir), id)
 
 
 def ancestry(client: Client, rev: str, path: str = "", limit: int | None = None) -> Iterator[Commit]:

@@ -33,8 +33,8 @@ type at struct {
 }
 
 // place returns the socket for serving the database in dir. Only the process that has the
-// database open may listen there: a socket that is there is one that a process left when
-// it was killed. Close the listener before the database.
+// database open may listen there: a process that was killed may have left a socket in the
+// place, which is not in use any more. Close the listener before the database.
 func place(dir string) (at, error) {
 	a, err := clients(dir)
 	if err == nil {
