@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
@@ -16,12 +17,12 @@ import (
 // countingStore counts the documents that are read.
 type countingStore struct {
 	*kv.Mem
-	reads int
+	reads atomic.Int64 // values are read side by side
 }
 
 func (c *countingStore) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
 	if names.IsDocument(key) {
-		c.reads++
+		c.reads.Add(1)
 	}
 	return c.Mem.Get(ctx, key, rng)
 }
@@ -138,7 +139,7 @@ func TestCopiesOfWhatChanged(t *testing.T) {
 func TestCopiesReadWhatChanged(t *testing.T) {
 	ctx := context.Background()
 	for _, version := range []zarr.Version{zarr.V2, zarr.V3} {
-		var reads []int
+		var reads []int64
 		for _, n := range []int{10, 100} {
 			s := newTracking()
 			open := &zarr.OpenOptions{Version: version}
@@ -149,11 +150,11 @@ func TestCopiesReadWhatChanged(t *testing.T) {
 				must.Do(t, err)
 			}
 			must.Do(t, zarr.Consolidate(ctx, s, "", open))
-			s.reads = 0
+			s.reads.Store(0)
 			_, err = zarr.Create(ctx, s, "b", zarr.Spec{Shape: []int64{3}, DataType: "int8"}, open)
 			must.Do(t, err)
 			must.Do(t, s.copies.Refresh(ctx))
-			reads = append(reads, s.reads)
+			reads = append(reads, s.reads.Load())
 		}
 		if reads[0] != reads[1] {
 			t.Errorf("format %v: %d documents are read beside 10 arrays, %d beside 100", version, reads[0], reads[1])
