@@ -17,10 +17,31 @@ func CopyStrided(dst Dst, src Src, count []int, size int) {
 	checkStrided(src, count, size)
 	var buf [MaxRank]axis
 	axes, run := plan(buf[:0], dst.Strides, src.Strides, count, size)
-	if run == 0 {
-		return
+	switch {
+	case run == 0:
+	case len(axes) == 0 && len(dst.Data) <= cachedBytes:
+		copyCached(dst.Data[dst.Offset:dst.Offset+run], src.Data[src.Offset:])
+	default:
+		copyAxes(unsafe.Pointer(&dst.Data[dst.Offset]), unsafe.Pointer(&src.Data[src.Offset]), axes, run)
 	}
-	copyAxes(unsafe.Pointer(&dst.Data[dst.Offset]), unsafe.Pointer(&src.Data[src.Offset]), axes, run)
+}
+
+const (
+	// cachedBytes is the size of a destination that the caches of processors hold.
+	cachedBytes = 8 << 20
+	// copiedCached is a size that copy moves through the caches. From a MiB on it writes past
+	// them, which a large destination gains from.
+	copiedCached = 512 << 10
+)
+
+// copyCached copies as many bytes as dst has through the caches: whoever asked for them reads
+// them there, and several readers do not wait for the memory (two of them: 32 GB/s, past the
+// caches 23).
+func copyCached(dst, src []byte) {
+	for len(dst) > 0 {
+		n := copy(dst[:min(len(dst), copiedCached)], src)
+		dst, src = dst[n:], src[n:]
+	}
 }
 
 // FillStrided puts one element at every place of an array of the given extent;

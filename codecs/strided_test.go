@@ -81,6 +81,22 @@ func TestCopyStrided(t *testing.T) {
 	}
 }
 
+// One run that is longer than what is copied at once.
+func TestCopyStridedLongRun(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	for _, size := range []int{copiedCached - 1, copiedCached + 1, 3*copiedCached + 7, cachedBytes - 3, cachedBytes} {
+		src := Src{Data: make([]byte, size+5), Offset: 5, Strides: []int{1}}
+		for i := range src.Data {
+			src.Data[i] = byte(r.Uint32())
+		}
+		dst := Dst{Data: make([]byte, size+4), Offset: 3, Strides: []int{1}}
+		CopyStrided(dst, src, []int{size}, 1)
+		if !bytes.Equal(dst.Data[3:3+size], src.Data[5:]) || dst.Data[2] != 0 || dst.Data[3+size] != 0 {
+			t.Errorf("%d bytes are not copied, or others are", size)
+		}
+	}
+}
+
 func TestCopyStridedOutside(t *testing.T) {
 	ok := Dst{Data: make([]byte, 24), Strides: []int{12, 4}}
 	for _, bad := range []Dst{
