@@ -1,21 +1,24 @@
 package pack
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // A page fault in a map blocks the reader until the kernel has read a small window. So the kernel
 // is asked for a large payload as a whole, and a reader that goes from payload to payload, as one
-// of a whole array or a check does, has the next ones read meanwhile:
+// of a whole array or a check does, has the next ones read meanwhile by another goroutine:
 //
 //	run      last                 asked
 //	 | read … | about to be read …  |      asked - last ≤ last - run, up to aheadMost
 //
-// Several goroutines may read the payloads of one run, not quite in order. A run goes on from the
-// end of a pack at the start of another one that was begun soon after.
+// Several goroutines may read the payloads of one run, not quite in order. What a run asks for
+// beyond the end of its pack is read at the start of the next pack that nobody has read.
 const (
 	aheadLarge = 128 << 10 // from this size on a payload is asked for by itself
 	aheadGap   = 4 << 20   // a read that begins so close behind the last one goes on with it
-	aheadMost  = 16 << 20
-	aheadPacks = 4 // a run that ended in a pack goes on in one of so many packs after that pack
+	aheadMost  = 32 << 20
+	aheadPacks = 4 // a run goes on in one of so many packs after its own: several writers fill packs side by side
 )
 
 // runs is where a map is read. Readers change it side by side: what they lose is advice.
@@ -24,40 +27,99 @@ type runs struct {
 	last, asked atomic.Uint64
 }
 
-// ahead asks the kernel for a range of the map that is read next, and for what may be read after
-// it.
-func (p *pack) ahead(h *handle, from, to uint64) {
-	r := &h.runs
-	last, run := r.last.Load(), r.run.Load()
+// span is a part of a pack. What is behind the end of the pack is to be found in the next one.
+type span struct{ from, to uint64 }
+
+// read notes that [from, to) is read now. It returns what the kernel is to be asked for, if
+// anything: by another goroutine, if the read is one of a run.
+func (r *runs) read(from, to uint64) (ask span, run bool) {
+	last, begun := r.last.Load(), r.run.Load()
 	switch {
 	case last != 0 && from >= last && from-last <= aheadGap:
-	case last != 0 && from+aheadMost >= run && to <= last:
-		return // another reader of the run was faster, and has asked for this range too
-	case last == 0 && from <= aheadGap && p.follows():
+	case last != 0 && from+aheadMost >= begun && to <= last:
+		return span{}, true // another reader of the run was faster, and has asked for this range too
+	case last == 0 && from <= aheadGap && r.asked.Load() > 0: // by a run in a pack before
 		r.run.Store(to)
-		r.asked.Store(from)
 	default:
 		r.last.Store(to)
 		r.run.Store(from + aheadMost)
 		r.asked.Store(to)
 		if to-from >= aheadLarge {
-			readAhead(h.data, from, to)
+			return span{from, to}, false
 		}
-		return
+		return span{}, false
 	}
 	r.last.Store(to)
 	more := min(to+aheadMost-r.run.Load(), aheadMost)
-	if asked := r.asked.Load(); asked < to+more/2 {
+	if asked := r.asked.Load(); asked < to+more/4*3 {
 		r.asked.Store(to + more)
-		readAhead(h.data, asked, to+more)
+		return span{asked, to + more}, true
 	}
-	if to+aheadGap >= p.size.Load() {
-		p.s.ran.Store(p.id.Counter() + 1)
+	return span{}, true
+}
+
+// ahead has a range of the map read that is read next, and what may be read after it.
+func (p *pack) ahead(h *handle, from, to uint64) {
+	switch ask, run := h.runs.read(from, to); {
+	case ask.from >= ask.to:
+	case !run:
+		readAhead(h.data, ask.from, ask.to)
+	default:
+		size := p.size.Load()
+		if h.lay != nil {
+			size = uint64(len(h.data))
+		}
+		more := ask.to > size
+		if !more && inMemory(h.data, ask.from, ask.to) || !h.ref() {
+			return
+		}
+		go func() {
+			p.s.fetch(p.id, h, ask.from, min(ask.to, size))
+			h.unref()
+			if more {
+				p.s.runOn(p.id, ask.to-size)
+			}
+		}()
 	}
 }
 
-// follows reports whether a run has reached the end of a pack that was begun shortly before p.
-func (p *pack) follows() bool {
-	ran, own := p.s.ran.Load(), p.id.Counter()+1
-	return ran != 0 && ran < own && own-ran <= aheadPacks
+// fetch reads a part of the file of a map, in large pages, and waits. It promises nothing.
+func (s *Store) fetch(id ID, h *handle, from, to uint64) {
+	if inMemory(h.data, from, to) {
+		return
+	}
+	f, err := s.openPack(id)
+	if err != nil {
+		readAhead(h.data, from, to)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	readLarge(f, h.data, from, to)
+}
+
+// firstPayload is where the first payload of a pack can be.
+var firstPayload = place(fileHeaderSize, 0, 0)
+
+// runOn reads the first n bytes of a pack after the given one: of the first that has not been
+// read, nor asked for so much.
+func (s *Store) runOn(id ID, n uint64) {
+	for k := uint64(1); k <= aheadPacks; k++ {
+		ctx := context.Background()
+		r, err := s.locate(ctx, Address{Pack: NewID(id.Incarnation(), id.Counter()+k), Offset: firstPayload}, 0, 0)
+		if err != nil {
+			return // there is no more to read, or a reader will say what is wrong
+		}
+		h, err := r.acquire(ctx)
+		if err != nil {
+			return
+		}
+		asked := h.runs.asked.Load()
+		if h.data != nil && h.runs.last.Load() == 0 && asked < n {
+			h.runs.asked.Store(n)
+			s.fetch(r.p.id, h, asked, min(n, r.p.size.Load()))
+			h.unref()
+			return
+		}
+		h.unref()
+	}
 }

@@ -1,33 +1,30 @@
 package pack
 
 import (
-	"encoding/binary"
+	"context"
 	"testing"
-)
 
-func numbered(s *Store, n uint64, size uint64) *pack {
-	p := &pack{s: s}
-	binary.BigEndian.PutUint64(p.id[8:], n)
-	p.size.Store(size)
-	return p
-}
+	"github.com/zarrdb/zarrdb/internal/must"
+)
 
 // A reader that goes forward has ever more read ahead, up to a bound; one that jumps has what it
 // reads and no more.
 func TestAhead(t *testing.T) {
 	const n = 1 << 20
-	var h handle
-	p := numbered(&Store{}, 0, 1<<40)
+	var r runs
 	at := uint64(100 * n)
-	p.ahead(&h, at, at+n)
-	if got := h.runs.asked.Load(); got != at+n {
-		t.Errorf("a first read asks up to %d, want %d", got, at+n)
+	if ask, run := r.read(at, at+n); run || ask != (span{at, at + n}) {
+		t.Errorf("a first read asks for %d, as a run: %t", ask, run)
 	}
 	before := uint64(0)
 	for range 100 {
 		at += n
-		p.ahead(&h, at, at+n)
-		more := h.runs.asked.Load() - at - n
+		asked := r.asked.Load()
+		ask, run := r.read(at, at+n)
+		if !run || ask != (span{}) && (ask.from != asked || ask.to <= ask.from) {
+			t.Fatalf("a read at %d asks for %d, as a run: %t; up to %d was asked for before", at, ask, run, asked)
+		}
+		more := r.asked.Load() - at - n
 		if more > aheadMost || more+n < before {
 			t.Fatalf("%d bytes are read ahead after %d, the most is %d", more, before, aheadMost)
 		}
@@ -37,11 +34,11 @@ func TestAhead(t *testing.T) {
 		t.Errorf("%d bytes are read ahead of a long run", before)
 	}
 	for _, at := range []uint64{5 * n, 500 * n, 80 * n, 300 * n} {
-		for range 2 { // the second one changes nothing
-			p.ahead(&h, at, at+n)
-			if got := h.runs.asked.Load(); got != at+n {
-				t.Errorf("a read at %d asks up to %d, want %d", at, got, at+n)
-			}
+		if ask, run := r.read(at, at+n); run || ask != (span{at, at + n}) {
+			t.Errorf("a read at %d asks for %d, as a run: %t", at, ask, run)
+		}
+		if ask, _ := r.read(at, at+n); ask != (span{}) {
+			t.Errorf("the second read at %d asks for %d", at, ask)
 		}
 	}
 }
@@ -49,47 +46,88 @@ func TestAhead(t *testing.T) {
 // Two readers of a run, which come to neighbours in turn, leave out nothing that neither has read.
 func TestAheadOfTwo(t *testing.T) {
 	const n = 1 << 20
-	var h handle
-	p := numbered(&Store{}, 0, 1<<40)
-	p.ahead(&h, 0, n)
+	var r runs
+	r.read(0, n)
 	for at := uint64(n); at < 40*n; at += 2 * n {
-		p.ahead(&h, at+n, at+2*n)
-		asked := h.runs.asked.Load()
-		p.ahead(&h, at, at+n)
-		if got := h.runs.asked.Load(); got != asked || h.runs.run.Load() != aheadMost {
-			t.Fatalf("a read at %d begins a run at %d", at, h.runs.run.Load()-aheadMost)
+		r.read(at+n, at+2*n)
+		asked := r.asked.Load()
+		r.read(at, at+n)
+		if got := r.asked.Load(); got != asked || r.run.Load() != aheadMost {
+			t.Fatalf("a read at %d begins a run at %d", at, r.run.Load()-aheadMost)
 		}
 	}
-	if more := h.runs.asked.Load() - 41*n; more < aheadMost/2 {
+	if more := r.asked.Load() - 41*n; more < aheadMost/2 {
 		t.Errorf("%d bytes are read ahead of a long run", more)
 	}
 }
 
-// A run goes on in the next packs, and in no others.
+// A run goes on at the start of the next pack that was not read, in a store of its own and in
+// one that borrows, and a reader that comes there goes on with the run.
 func TestAheadInNextPack(t *testing.T) {
-	const n, size = 1 << 20, 8 << 20
-	s := &Store{}
-	run := func(number uint64) uint64 {
-		var h handle
-		p := numbered(s, number, size)
-		p.ahead(&h, 64, n)
-		asked := h.runs.asked.Load()
-		for at := uint64(n); at < size; at += n {
-			p.ahead(&h, at, at+n)
+	const n = 1 << 20
+	for _, borrowed := range []bool{false, true} {
+		if borrowed && !mapAhead {
+			t.Skip("files are not leased everywhere")
 		}
-		return asked
-	}
-	if got := run(7); got != n {
-		t.Errorf("a first read asks up to %d, want %d", got, n)
-	}
-	for _, next := range []uint64{8, 9, 11} {
-		if got := run(next); got != n+aheadMost {
-			t.Errorf("the start of pack %d after the end of one before it asks up to %d, want %d", next, got, n+aheadMost)
+		s := mustOpen(t, t.TempDir(), &Options{MaxPackBytes: 4 * n, Writers: 1})
+		defer mustClose(t, s)
+		var at []Address
+		for range 4 {
+			at = append(at, mustAppend(t, s, make([]byte, 3*n)))
+		}
+		must.Get(s.Sync(bg))(t)
+		ids := []ID{at[0].Pack, at[1].Pack, at[2].Pack, at[3].Pack}
+		from := s
+		if borrowed {
+			from = Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) {
+				f, err := s.File(a)
+				if err != nil {
+					return nil, err
+				}
+				return f, nil
+			})
+			defer mustClose(t, from)
+		}
+		runs := func(i int) *runs {
+			t.Helper()
+			h, err := from.files.acquire(from.lookup(ids[i]), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.unref()
+			if h.data == nil {
+				t.Skip("packs are not mapped here")
+			}
+			return &h.runs
+		}
+		must.Do(t, from.View(bg, at[2], 0, n, nothing))
+		read := runs(2).asked.Load()
+		from.runOn(ids[0], n)
+		from.runOn(ids[0], 2*n) // by another reader of the run
+		from.runOn(ids[1], n)   // which pack 3 is next to: pack 2 was read
+		from.runOn(ids[3], n)   // there is no pack behind
+		for i, want := range map[int]uint64{1: 2 * n, 2: read, 3: n} {
+			if got := runs(i).asked.Load(); got != want {
+				t.Errorf("borrowed %t: %d bytes of pack %d are asked for, want %d", borrowed, got, i, want)
+			}
+		}
+		if ask, run := runs(3).read(200, n); !run || ask != (span{n, n + aheadMost}) {
+			t.Errorf("borrowed %t: the first read behind a run asks for %d, as a run: %t", borrowed, ask, run)
 		}
 	}
-	for _, other := range []uint64{30, 3} {
-		if got := run(other); got != n {
-			t.Errorf("the start of pack %d asks up to %d, want %d", other, got, n)
-		}
+}
+
+// A read of a run has what follows read by another goroutine, which keeps the map until then.
+func TestAheadFetches(t *testing.T) {
+	const n = 1 << 20
+	s := mustOpen(t, t.TempDir(), &Options{MaxPackBytes: 64 * n})
+	var at []Address
+	for range 20 {
+		at = append(at, mustAppend(t, s, make([]byte, n)))
 	}
+	must.Get(s.Sync(bg))(t)
+	for _, a := range at {
+		must.Do(t, s.View(bg, a, 0, n, nothing))
+	}
+	mustClose(t, s)
 }

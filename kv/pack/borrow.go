@@ -55,8 +55,10 @@ func Borrow(o *Options, dir string, borrow func(ctx context.Context, a Address) 
 // short.
 var errReturned = errors.New("pack: the file was given back")
 
-// borrow asks for the file of a pack that holds the payload at a.
-func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
+// borrow asks for the file of a pack that holds the payload at a. Of readers that ask at once all
+// read through the map of one, unless anew is set.
+func (s *Store) borrow(ctx context.Context, a Address, anew bool) (*pack, error) {
+	before := s.handleNow(a.Pack)
 	b, err := s.o.borrow(ctx, a)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = fmt.Errorf("%w: %v", ErrNotLent, err)
@@ -65,11 +67,19 @@ func (s *Store) borrow(ctx context.Context, a Address) (*pack, error) {
 		return nil, err
 	}
 	f := borrowedFile{Borrowed: b}
-	p, err := s.lend(a, f)
+	p, err := s.lend(a, f, func(now *handle) bool { return anew || now == before })
 	if err != nil {
 		_ = f.Close()
 	}
 	return p, err
+}
+
+// handleNow is the handle of a pack, nil if it has none.
+func (s *Store) handleNow(id ID) *handle {
+	if p := s.lookup(id); p != nil {
+		return p.handle.Load()
+	}
+	return nil
 }
 
 // viewBorrowed is View of a borrowed pack. If a payload is damaged, the file is borrowed again
@@ -86,14 +96,15 @@ func (s *Store) viewBorrowed(ctx context.Context, a Address, off, n uint64, all 
 	if begun || !errors.As(err, &damage) {
 		return err
 	}
-	if _, err := s.borrow(ctx, a); err != nil {
+	if _, err := s.borrow(ctx, a, true); err != nil {
 		return err
 	}
 	return s.view(ctx, a, off, n, all, fn)
 }
 
-// lend gives a pack a new handle, of a file that holds the payload at a.
-func (s *Store) lend(a Address, f vfs.File) (*pack, error) {
+// lend gives a pack a new handle, of a file that holds the payload at a, unless the pack has one
+// that is not to be replaced and reaches as far.
+func (s *Store) lend(a Address, f vfs.File, replace func(*handle) bool) (*pack, error) {
 	p := newPack(s, a.Pack, 0)
 	lay, err := p.checkFile(f)
 	if err != nil {
@@ -110,7 +121,7 @@ func (s *Store) lend(a Address, f vfs.File) (*pack, error) {
 	if a.Length > size || a.Offset > size-a.Length {
 		return nil, p.corrupt(a.Offset, a.Length, "no payload can be here")
 	}
-	return s.files.lend(a.Pack, f, lay, length, size)
+	return s.files.lend(a.Pack, f, lay, length, size, replace)
 }
 
 // logicalSize returns the size of the pack in a file.
@@ -123,7 +134,7 @@ func logicalSize(f vfs.File, lay *layout) (uint64, error) {
 }
 
 // lend is [Store.lend] for a file of length bytes, with the logical size of the pack.
-func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64) (*pack, error) {
+func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64, replace func(*handle) bool) (*pack, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.s.check(context.Background()); err != nil {
@@ -136,6 +147,10 @@ func (a *handles) lend(id ID, f vfs.File, lay *layout, length int64, size uint64
 		a.s.setPack(id, p)
 	}
 	a.s.mu.Unlock()
+	if now := p.handle.Load(); now != nil && size <= p.size.Load() && !replace(now) {
+		_ = f.Close()
+		return p, nil
+	}
 	if known := p.size.Load(); size > known {
 		if mapAhead && lay == nil && known > 0 && length+lendAhead <= a.s.o.MapBytes/4 {
 			length += lendAhead

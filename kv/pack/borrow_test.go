@@ -105,6 +105,43 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 	}
 }
 
+// Readers that come to a pack at once read through one map: what one of them had read ahead is
+// there for all.
+func TestBorrowedAtOnce(t *testing.T) {
+	const readers = 4
+	s := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, s)
+	a := mustAppend(t, s, make([]byte, 1<<20))
+	must.Get(s.Sync(bg))(t)
+	var all, wg sync.WaitGroup
+	all.Add(readers)
+	b := Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) {
+		all.Done()
+		all.Wait()
+		return s.File(a)
+	})
+	defer mustClose(t, b)
+	var mu sync.Mutex
+	maps := map[*handle]int{}
+	for range readers {
+		wg.Go(func() {
+			err := b.View(bg, a, 0, a.Length, func([]byte) error {
+				mu.Lock()
+				defer mu.Unlock()
+				maps[b.lookup(a.Pack).handle.Load()]++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(maps) != 1 || b.files.count.Load() != 1 {
+		t.Errorf("%d readers have %d maps, %d are open", readers, len(maps), b.files.count.Load())
+	}
+}
+
 // A pack that grows is borrowed twice, then read through the map; a payload that is not in the file
 // yet is waited for by borrowing once more, and nothing is found at an address without payload.
 func TestBorrowedGrows(t *testing.T) {

@@ -99,7 +99,6 @@ type Store struct {
 	// packs is replaced as a whole, so that readers look up without a lock.
 	packs atomic.Pointer[map[ID]*pack]
 	files handles
-	ran   atomic.Uint64 // the counter, plus 1, of the pack whose end a run of reads has reached last
 
 	sync sync.Mutex // one Sync at a time
 	// reclaim is held by Reclaim, and shared by Imports, of which there is one at

@@ -3,6 +3,7 @@ package pack
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -34,27 +35,63 @@ func punchHole(f vfs.File, off, n int64) error {
 	return err
 }
 
-// aheadStep is the largest readahead of one call: the kernel limits it to that
-// of the device.
-const aheadStep = 1 << 20
+const (
+	// aheadStep is the largest readahead of one call: the kernel limits it to that
+	// of the device.
+	aheadStep = 1 << 20
+	// hugePage is the size of a large page on most systems.
+	hugePage = 2 << 20
+)
 
-// readAhead asks the kernel for a range of a map, unless its end is in memory. It
-// promises nothing.
-func readAhead(data []byte, from, to uint64) {
-	from &^= uint64(os.Getpagesize() - 1)
+// inMemory reports whether the end of a range of a map is in memory, or cannot be.
+func inMemory(data []byte, from, to uint64) bool {
 	to = min(to, uint64(len(data)))
 	if from >= to {
-		return
+		return true
 	}
 	var there [1]byte
 	last := unsafe.Pointer(&data[(to-1)&^uint64(os.Getpagesize()-1)])
-	if _, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(last), 1, uintptr(unsafe.Pointer(&there[0]))); err != 0 || there[0]&1 != 0 {
+	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(last), 1, uintptr(unsafe.Pointer(&there[0])))
+	return err != 0 || there[0]&1 != 0
+}
+
+// readAhead asks the kernel for a range of a map, unless its end is in memory, and does not
+// wait. It promises nothing.
+func readAhead(data []byte, from, to uint64) {
+	if inMemory(data, from, to) {
 		return
 	}
+	from, to = from&^uint64(os.Getpagesize()-1), min(to, uint64(len(data)))
 	for ; from < to; from += aheadStep {
 		_ = unix.Madvise(data[from:min(to, from+aheadStep)], unix.MADV_WILLNEED)
 	}
 }
+
+// readLarge reads a range of a file with a map, and waits. The kernel's own readahead, which
+// takes large pages, serves whoever sends the file away; one request of a device then has some
+// MiB, and a page fault in the map as much.
+func readLarge(f vfs.File, data []byte, from, to uint64) {
+	if end := min(roundUp(to, hugePage), uint64(len(data))); from < end {
+		_ = unix.Madvise(data[from&^(hugePage-1):end], unix.MADV_HUGEPAGE)
+	}
+	nowhere, err := nowhere()
+	if err != nil || f.Fd() == vfs.InvalidFd {
+		readAhead(data, from, to)
+		return
+	}
+	for at := int64(from); at < int64(to); {
+		n, err := unix.Sendfile(int(nowhere.Fd()), int(f.Fd()), &at, int(min(to-uint64(at), hugePage)))
+		if err != nil && err != unix.EINTR {
+			readAhead(data, uint64(at), to)
+			return
+		}
+		if n == 0 && err == nil {
+			return // the end of the file
+		}
+	}
+}
+
+var nowhere = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_WRONLY, 0) })
 
 // allocated returns the bytes of a file's blocks.
 func allocated(fi vfs.FileInfo) uint64 {

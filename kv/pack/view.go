@@ -104,7 +104,7 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 	p := s.lookup(a.Pack)
 	if s.o.borrow != nil && (p == nil || (a.Length > p.size.Load() || a.Offset > p.size.Load()-a.Length) && !p.mapped(&a)) {
 		var err error
-		if p, err = s.borrow(ctx, a); err != nil {
+		if p, err = s.borrow(ctx, a, false); err != nil {
 			return part{}, err
 		}
 	}
@@ -147,7 +147,7 @@ func (r *part) acquire(ctx context.Context) (*handle, error) {
 	s := r.p.s
 	h, err := s.files.acquire(r.p, r.a.Offset+r.a.Length)
 	for err == errReturned {
-		if _, err = s.borrow(ctx, r.a); err == nil {
+		if _, err = s.borrow(ctx, r.a, false); err == nil {
 			h, err = s.files.acquire(r.p, r.a.Offset+r.a.Length)
 		}
 	}
