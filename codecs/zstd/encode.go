@@ -33,6 +33,7 @@ type Encoder struct {
 	block    []byte
 	huffman  huff0.Scratch
 
+	codes               []code
 	lits, offs, matches codes
 
 	plain bool // no assembly

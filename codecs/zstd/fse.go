@@ -18,11 +18,22 @@ const (
 type table struct {
 	log    uint
 	states [1 << maxLog]uint16
-	// change is by symbol how many bits are left behind, in the upper half: one
-	// less where the lower half, added to the state, does not carry; find is where
-	// the states that follow begin in states, less the first index.
-	change [maxSymbols]uint32
-	find   [maxSymbols]int32
+	steps  [64]step // by symbol
+}
+
+// step is what a symbol does to the state. change is how many bits are left behind, in the upper
+// half: one less where the lower half, added to the state, does not carry; find is where the
+// states that follow begin in states, less the first index.
+type step struct {
+	change uint32
+	find   int32
+}
+
+// next is the state after a symbol and how many low bits of the state before are left behind.
+func (t *table) next(state uint32, symbol byte) (next uint32, bits uint32) {
+	s := t.steps[symbol&63]
+	bits = (state + s.change) >> 16 & 31
+	return uint32(t.states[uint32(int32(state>>bits)+s.find)&(1<<maxLog-1)]), bits
 }
 
 // build makes the table of a normalized distribution; -1 is a symbol less likely
@@ -39,17 +50,14 @@ func (t *table) build(norm []int16, log uint) {
 		case n == -1:
 			symbols[high] = byte(s)
 			high--
-			t.change[s] = uint32(log<<16 - 1<<log)
-			t.find[s] = int32(total - 1)
+			t.steps[s] = step{uint32(log<<16 - 1<<log), int32(total - 1)}
 			total++
 		case n == 1:
-			t.change[s] = uint32(log<<16 - 1<<log)
-			t.find[s] = int32(total - 1)
+			t.steps[s] = step{uint32(log<<16 - 1<<log), int32(total - 1)}
 			total++
 		case n > 1:
 			most := log - uint(bits.Len16(uint16(n-1))) + 1
-			t.change[s] = uint32(most<<16 - uint(n)<<most)
-			t.find[s] = int32(total - int(n))
+			t.steps[s] = step{uint32(most<<16 - uint(n)<<most), int32(total - int(n))}
 			total += int(n)
 		}
 	}
@@ -77,14 +85,15 @@ func spread(symbols []byte, norm []int16, high int) {
 // single makes the table of one symbol, which takes no bits.
 func (t *table) single(symbol byte) {
 	t.log, t.states[0] = 0, 0
-	t.change[symbol], t.find[symbol] = 0, 0
+	t.steps[symbol] = step{}
 }
 
 // first returns the state after the first symbol.
 func (t *table) first(symbol byte) uint32 {
-	n := (t.change[symbol] + 1<<15) >> 16
-	v := n<<16 - t.change[symbol]
-	return uint32(t.states[int32(v>>n)+t.find[symbol]])
+	s := t.steps[symbol]
+	n := (s.change + 1<<15) >> 16
+	v := n<<16 - s.change
+	return uint32(t.states[int32(v>>n)+s.find])
 }
 
 // normalize scales counts, whose sum is total, to a sum of 1<<log. Each symbol

@@ -94,22 +94,22 @@ const (
 	modeOwn
 )
 
+// code has the codes of a sequence, and the bits that they leave open.
+type code struct {
+	open                          uint64
+	bits, literals, offset, match uint8
+}
+
 // codes has one of the three parts of all sequences of a block.
 type codes struct {
-	symbols []byte
-	counts  [maxSymbols]uint32
-	own     table
-	table   *table
+	counts [64]uint32
+	own    table
+	table  *table
 }
 
-func (c *codes) reset(n int) {
-	c.symbols = slices.Grow(c.symbols[:0], n)[:n]
-	clear(c.counts[:])
-}
-
-// choose picks the smallest table, appends its description and returns its mode.
-func (c *codes) choose(dst []byte, f *field) (_ []byte, mode byte) {
-	n, last, kinds := len(c.symbols), 0, 0
+// choose picks the smallest table for n sequences, appends its description and returns its mode.
+func (c *codes) choose(dst []byte, n int, f *field) (_ []byte, mode byte) {
+	last, kinds := 0, 0
 	for s, k := range c.counts {
 		if k > 0 {
 			last = s
@@ -153,77 +153,79 @@ func (e *Encoder) appendSequences(dst []byte) []byte {
 		return dst
 	}
 	lits, offs, matches := &e.lits, &e.offs, &e.matches
-	lits.reset(len(seqs))
-	offs.reset(len(seqs))
-	matches.reset(len(seqs))
-	ls, os, ms := lits.symbols, offs.symbols[:len(lits.symbols)], matches.symbols[:len(lits.symbols)]
-	for i := range ls {
-		s := &seqs[i]
-		l, o, m := literalCode(s.literals), byte(bits.Len32(s.offset)-1), matchCode(s.match-minMatch)
-		ls[i], os[i], ms[i] = l, o, m
+	clear(lits.counts[:])
+	clear(offs.counts[:])
+	clear(matches.counts[:])
+	e.codes = slices.Grow(e.codes[:0], len(seqs))[:len(seqs)]
+	for i := range seqs {
+		s, c := &seqs[i], &e.codes[i]
+		l, o, m := literalCode(s.literals)&63, byte(bits.Len32(s.offset)-1)&31, matchCode(s.match-minMatch)&63
 		lits.counts[l]++
 		offs.counts[o]++
 		matches.counts[m]++
+		open, n := uint64(s.offset&^(1<<o)), o
+		if m >= firstOpenMatch {
+			open, n = open<<(matchBits[m]&31)|uint64(s.match-minMatch-matchBase[m]), n+matchBits[m]
+		}
+		if l >= firstOpenLiterals {
+			open, n = open<<(literalBits[l]&31)|uint64(s.literals-literalBase[l]), n+literalBits[l]
+		}
+		c.open, c.bits, c.literals, c.offset, c.match = open, n, l, o, m // one by one: not by way of the stack
 	}
 	at := len(dst)
 	dst = append(dst, 0)
 	var ml, mo, mm byte
-	dst, ml = lits.choose(dst, &literalDefault)
-	dst, mo = offs.choose(dst, &offsetDefault)
-	dst, mm = matches.choose(dst, &matchDefault)
+	dst, ml = lits.choose(dst, len(seqs), &literalDefault)
+	dst, mo = offs.choose(dst, len(seqs), &offsetDefault)
+	dst, mm = matches.choose(dst, len(seqs), &matchDefault)
 	dst[at] = ml<<6 | mo<<4 | mm<<2
 	return e.appendBits(dst)
 }
+
+// The first codes that leave bits open.
+const (
+	firstOpenLiterals = 16
+	firstOpenMatch    = 32
+)
 
 // appendBits writes the codes of the sequences, last sequence first, with the
 // bits that the codes leave open between them.
 func (e *Encoder) appendBits(dst []byte) []byte {
 	lt, ot, mt := e.lits.table, e.offs.table, e.matches.table
-	ls, os, ms := e.lits.symbols, e.offs.symbols, e.matches.symbols
-	seqs := e.seqs
 	// A sequence takes 81 bits at most.
-	dst = slices.Grow(dst, 11*len(seqs)+16)
+	dst = slices.Grow(dst, 11*len(e.codes)+16)
 	out, at := dst[:cap(dst)], len(dst)
 	var b uint64
 	var n uint
 
-	i := len(seqs) - 1
-	s := &seqs[i]
-	l, o, m := ls[i], os[i], ms[i]
-	sl, so, sm := lt.first(l), ot.first(o), mt.first(m)
+	i := len(e.codes) - 1
+	c := &e.codes[i]
+	sl, so, sm := lt.first(c.literals), ot.first(c.offset), mt.first(c.match)
 	for {
-		b |= uint64(s.literals-literalBase[l]) << (n & 63)
-		n += uint(literalBits[l])
+		if n+uint(c.bits) > 64 {
+			binary.LittleEndian.PutUint64(out[at:], b)
+			at += int(n >> 3)
+			b >>= n &^ 7 & 63
+			n &= 7
+		}
+		b |= c.open << (n & 63)
+		n += uint(c.bits)
 		binary.LittleEndian.PutUint64(out[at:], b)
 		at += int(n >> 3)
-		b >>= n &^ 7 & 63
-		n &= 7
-		b |= uint64(s.match-minMatch-matchBase[m]) << n
-		n += uint(matchBits[m])
-		b |= uint64(s.offset&^(1<<(o&31))) << (n & 63)
-		n += uint(o)
-		binary.LittleEndian.PutUint64(out[at:], b)
-		at += int(n >> 3)
-		b >>= n &^ 7 & 63
+		b = b >> (n &^ 7 & 63) & (1<<(n&7) - 1) // n may be 64
 		n &= 7
 		i--
 		if i < 0 {
 			break
 		}
-		s = &seqs[i]
-		l, o, m = ls[i], os[i], ms[i]
-		k := (so + ot.change[o]) >> 16 & 31
-		b |= uint64(so&(1<<k-1)) << n
-		n += uint(k)
-		so = uint32(ot.states[int32(so>>k)+ot.find[o]])
-		k = (sm + mt.change[m]) >> 16 & 31
-		b |= uint64(sm&(1<<k-1)) << (n & 63)
-		n += uint(k)
-		sm = uint32(mt.states[int32(sm>>k)+mt.find[m]])
-		k = (sl + lt.change[l]) >> 16 & 31
-		b |= uint64(sl&(1<<k-1)) << (n & 63)
-		n += uint(k)
-		sl = uint32(lt.states[int32(sl>>k)+lt.find[l]])
+		c = &e.codes[i]
+		o, ko := ot.next(so, c.offset)
+		m, km := mt.next(sm, c.match)
+		l, kl := lt.next(sl, c.literals)
+		left := uint64(so&(1<<ko-1)) | uint64(sm&(1<<km-1))<<ko | uint64(sl&(1<<kl-1))<<(ko+km)
+		b |= left << n
+		n += uint(ko + km + kl)
+		so, sm, sl = o, m, l
 	}
 	w := bitWriter{dst: dst[:at], bits: b, n: n}
 	w.add(uint64(sm)&(1<<mt.log-1), mt.log)
