@@ -23,8 +23,8 @@ const (
 )
 
 func (s *lzwStage) Decode(dst, src []byte) ([]byte, error) {
-	// A code means a sequence: that of its prefix and one byte more. Each was
-	// written to the output before and is copied from there.
+	// A code means a sequence: the sequence of its prefix and one byte more. All
+	// sequences stand in the output already and are copied from there.
 	var at, length [lzwCodes]int
 	start, limit := len(dst), s.in.Limit(len(src))
 	next, width, last := lzwFirst, lzwBits, -1 // last is the code before, -1 after a clear

@@ -15,8 +15,8 @@ type boundStage struct {
 	in, out Rep
 	inPlace InPlaceStage // or nil
 	view    ViewStage    // or nil
-	// first means that all stages before this stage work in place, so that this stage can decode
-	// into the result. last means that all stages after it do, for encoding.
+	// first means that all stages before this stage work in place: this stage can decode into
+	// the result. last means the same of the stages after this stage, for encoding.
 	first, last bool
 }
 

@@ -52,7 +52,7 @@ func (db *DB) ValueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 	}
 }
 
-// valueChanges is ValueChanges, except that it returns its error.
+// valueChanges is ValueChanges with the error as its result.
 func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeChange, yield func(ValueChange, error) bool) error {
 	return db.bothArrays(ctx, from, to, c, func(old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) error {
 		compare.Values(ctx, c.Path, old, new, keys)(yield)

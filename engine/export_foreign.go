@@ -20,7 +20,7 @@ type ForeignOptions struct {
 	// stay virtual if it has such. For others, arrays are encoded anew, groups and
 	// attributes become what the format has for them. Something that has no form there
 	// is [ErrConvert] and formats.ErrUnsupported, and nothing is written. Such an export
-	// cannot be resumed; what one that fails wrote to a directory of this machine is
+	// cannot be resumed. If it fails, its files in a directory of this machine are
 	// removed.
 	Format string
 	// History writes a version of the format for each commit of a database, in one of

@@ -61,7 +61,7 @@ const inlineReference = 512
 // below its path, as a reference set (kerchunk): virtual values keep their URLs, or get
 // those that the mappings of src's Follow make of them,
 // metadata and small values stand in the set, and other native values are ranges
-// of pack files, which are not copied. DEST.packs has hard links to these files, so that they
+// of pack files, which are not copied. DEST.packs has hard links to these files, which
 // outlive the database. The same version
 // gives the same bytes. Something at dest is ErrExists; a dest in a database is
 // [ErrOverlap].

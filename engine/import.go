@@ -85,8 +85,8 @@ type ImportResult struct {
 	// NotGranted is the error of storing which references of a linked set may be
 	// followed: reading them then needs [Options].Follow. Else nil.
 	NotGranted error
-	// Forbidden are prefixes of URLs, at most [MaxForbidden]: this import linked references to
-	// them that reading does not follow; see [DB.Grant]. References that were linked before a
+	// Forbidden are prefixes of URLs, at most [MaxForbidden]: reading does not follow the
+	// references below them that this import linked; see [DB.Grant]. References that were linked before a
 	// stopped import was resumed are not counted.
 	Forbidden []string
 	// LeftOut are the paths of databases in the source, which are not copied.

@@ -81,7 +81,7 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 }
 
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays
-// opened from it read and write through it until it ends; arrays that are
+// that were opened from a session read and write through the session until it ends; arrays that are
 // opened twice may be written at the same time.
 //
 // What is changed through arrays, groups and the methods here keeps

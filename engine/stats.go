@@ -36,7 +36,7 @@ type Stats struct {
 	Packs           int   `json:"packs"`
 	CheckpointBytes int64 `json:"checkpoint_bytes"`
 	DiskBytes       int64 `json:"disk_bytes"`
-	// Memory is what this process takes, for all databases that it has open.
+	// Memory is the memory of this process, for all its open databases.
 	Memory MemoryUse `json:"memory"`
 	// Cache is the cache of decoded chunks of the database in this process.
 	Cache CacheStats `json:"cache"`

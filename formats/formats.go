@@ -185,8 +185,8 @@ type Name struct {
 	ID string
 }
 
-// NamesLike returns what branches and tags are called where not every name can be: prefix
-// and name as like makes them, which returns what can stay as it is. Where another branch
+// NamesLike returns names for branches and tags in a format that does not allow every name:
+// like(prefix and name), where like leaves names alone that the format allows. Where another branch
 // or tag has a name, "_" follows it: where one name stands for both, a branch hides a tag.
 func NamesLike(names []Name, prefix string, like func(string) string) map[Name]string {
 	out := make(map[Name]string, len(names))

@@ -121,8 +121,8 @@ func (a *Array) Key(coords []int64) string {
 	return string(b)
 }
 
-// List implements [refs.Set]. Chunks that are found one by one are asked for before
-// they are listed.
+// List implements [refs.Set]. Where a format has no list of its chunks, it asks for
+// each possible chunk.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	same := func(s *string) string { return *s }
 	return chunklist.Merge(ctx, opts, t.names, same, t.order, same, func(prefix *string) iter.Seq2[string, error] {

@@ -65,7 +65,7 @@ func (o *Output) Each(ctx context.Context, n int, fn func(ctx context.Context, i
 	return nil
 }
 
-// Files is where a [Writer] writes. It reads back what it has written there.
+// Files is where a [Writer] writes. A Writer reads its own files back.
 type Files interface {
 	kv.Reader
 	kv.Writer

@@ -11,8 +11,8 @@ import (
 // comparison with what other programs recorded. The same version may have several stamps over time;
 // [Validator] is what this module records.
 type Stamp struct {
-	// ETag is the entity tag (RFC 9110, 8.8.3), or "". That of a file of
-	// this machine is the one that the Rust crate object_store gives it: inode, time
+	// ETag is the entity tag (RFC 9110, 8.8.3), or "". A file of
+	// this machine has the tag of the Rust crate object_store: inode, time
 	// of the last change in microseconds and size, in hexadecimal digits.
 	ETag string
 	// Modified is the time of the last change, zero if it is not known.

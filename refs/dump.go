@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A value that is a JSON object stands for its text, which depends on the
-// program that prints it. The bytes printed here equal those of other programs
+// A value that is a JSON object stands for its text, and programs print objects in
+// different ways. The bytes printed here equal those of other programs
 // for the same set:
 //
 //   - in JSON sets, the output of ujson, as of kerchunk and fsspec: no white space,

@@ -35,8 +35,8 @@ func (f *fileWriter) start(ctx context.Context, dest kv.Writer, record int) {
 	}()
 }
 
-// write starts to write a partition when the one before is written. If wait is set,
-// it waits for this one too. After an error it only returns that error.
+// write starts to write a partition when the partition before is written. If wait is
+// set, it waits for the new one too. After an error it only returns that error.
 func (f *fileWriter) write(p *filling, wait bool) error {
 	if err := f.wait(); err != nil {
 		return err

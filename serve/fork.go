@@ -7,8 +7,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Fork opens a session that begins with everything that c has written, and stores it,
-// so that it can be named; see [engine.Session.Fork].
+// Fork opens a session that begins with the writes of c, and stores the new session, so
+// that other processes can name it; see [engine.Session.Fork].
 func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
 	s, err := c.t.find(c.db)
 	if err != nil {

@@ -112,8 +112,8 @@ type BeginOptions struct {
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
-	// Once says that the session is for one request, and that nobody knows its id: nothing
-	// is left of it if this process is killed.
+	// Once says that the session is for one request, and that nobody knows its id: no savepoint
+	// is left if this process is killed.
 	Once bool
 	// ID and Base are those of an unsaved session of a process that was killed; zero is
 	// a new id, and the head of the branch.

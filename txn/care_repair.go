@@ -238,8 +238,8 @@ func (db *DB) stored(ctx context.Context, s index.Space, name []byte) ([]byte, e
 	return onePage(db.Source().Pages(ctx, PageQuery{Names: []PageName{PageName(name)}}))
 }
 
-// healFromCheckpoint takes what it can from one checkpoint. One that cannot be opened
-// heals nothing.
+// healFromCheckpoint heals with the payloads of one checkpoint. A checkpoint that cannot
+// be opened heals nothing.
 func (p *repairer) healFromCheckpoint(ctx context.Context, checkpoint string) (err error) {
 	fs := p.db.opts.FS
 	path := fs.PathJoin(p.db.dir, checkpointDir, checkpoint)

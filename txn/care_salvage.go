@@ -118,8 +118,8 @@ func (v *salvager) run(ctx context.Context) error {
 		return err
 	}
 	// Checkpoints that are no good are newer than the new index will be, by name, and must
-	// not be taken for its copies. The one that the new index was made from stays until
-	// that takes its place.
+	// not be taken for its copies. The checkpoint from which the new index was made stays
+	// until the new index is in place.
 	for _, name := range v.refused {
 		if name == best.name {
 			continue

@@ -84,7 +84,7 @@ type Problem struct {
 // MaxProblemCommits bounds Problem.Commits.
 const MaxProblemCommits = 100
 
-// Error implements error. It says what, in which versions, and why.
+// Error implements error. The text names the damaged object, the versions that have it, and the reason.
 func (p Problem) Error() string { return p.What + p.in() + ": " + p.Err.Error() }
 
 // in says which versions are affected.

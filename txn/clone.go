@@ -75,8 +75,8 @@ func (t *transfer) branchOnly(ctx context.Context, ref string) (map[string]Commi
 	return refs, nil
 }
 
-// copyTo makes a new database by a transfer. The file that says that it is one
-// comes last.
+// copyTo makes a new database by a transfer. The FORMAT file comes last: without it the
+// directory is no database.
 func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOptions, plan, publish func(context.Context, *transfer) error) (r *TransferReport, err error) {
 	if err := db.check(); err != nil {
 		return nil, err

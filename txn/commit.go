@@ -124,9 +124,8 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 // head one by one. More are flushed by the session itself, beside others.
 const maxPoints = 256
 
-// freeze keeps writers out of the session. Few edits are left for the leader,
-// which makes them on the head, so that they are made once; more are flushed here,
-// beside other sessions.
+// freeze keeps writers out of the session. The leader makes few edits
+// directly on the head, once; more edits are flushed here, beside other sessions.
 func (r *commitRequest) freeze(ctx context.Context) error {
 	s := r.s
 	s.mu.Lock()

@@ -11,8 +11,8 @@ import (
 type ConflictError struct {
 	// Branch that was to be moved.
 	Branch string
-	// Base is the commit that the changes began from, Head the one that they
-	// met.
+	// Base is the commit from which the changes began, Head the commit of the
+	// branch.
 	Base, Head CommitID
 	// Conflicts are sorted by path. There may be more than are listed.
 	Conflicts []Conflict

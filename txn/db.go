@@ -274,8 +274,8 @@ type Identity struct {
 	File string
 }
 
-// Differs reports whether two identities are those of different databases. What one of
-// them does not know is not compared.
+// Differs reports whether two identities are those of different databases. Fields that are
+// empty on one side are not compared.
 func (i Identity) Differs(o Identity) bool {
 	differ := func(a, b string) bool { return a != b && a != "" && b != "" }
 	return differ(i.Name, o.Name) || differ(i.File, o.File)

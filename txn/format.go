@@ -49,8 +49,8 @@ func readFormat(fs index.FS, dir string) (err error) {
 	return err
 }
 
-// prepareDir makes dir and refuses one that holds a database, what is left of one
-// that lost its index, or other files.
+// prepareDir makes dir. It refuses a directory that holds a database, the remains of a
+// database without its index, or other files.
 func prepareDir(fs index.FS, dir string) (err error) {
 	defer wrap(&err, "create %s", dir)
 	if exists(fs, fs.PathJoin(dir, FormatFile)) {

@@ -71,8 +71,8 @@ type GCReport struct {
 // GC removes pages and payloads that nothing reaches: no commit that has not
 // expired, no session or open snapshot. It reads pages of the index, not
 // payloads. Readers and writers go on meanwhile. It can be interrupted at any
-// moment, by ctx or a crash, and then be run again. Damage that it meets ends
-// it before anything is removed. It waits some seconds for processes that have versions open
+// moment, by ctx or a crash, and then be run again. Damage ends the collection
+// before anything is removed. It waits some seconds for processes that have versions open
 // through a process which was killed, and then is [ErrPeersAway].
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if db.peer != nil {

@@ -61,8 +61,8 @@ func (c *committer) lock() {
 
 func (c *committer) unlock() { c.mu.Unlock() }
 
-// submit returns when the request is done. The first to come leads: it commits
-// everything that waits, and hands over to one that came in the meantime.
+// submit returns when the request is done. The first request leads: it commits
+// all waiting requests, and hands over to a request that came in the meantime.
 func (c *committer) submit(req *commitRequest) {
 	c.qmu.Lock()
 	c.queue = append(c.queue, req)

@@ -203,8 +203,8 @@ func (db *DB) putHoles(bad map[pack.Address]digest.Sum) error {
 
 // DamageError says that payloads are damaged, and where they are. It is kv.ErrCorrupt.
 type DamageError struct {
-	// Problems are the payloads, one for each key that one is found under, with the
-	// versions that have it.
+	// Problems has an entry for each key whose payload is damaged, with the versions
+	// that have the key.
 	Problems []Problem
 	Err      error
 }

@@ -112,8 +112,8 @@ type Options struct {
 	// MemTableBytes is the size of the index's write buffer; the default is a part of
 	// MemoryBytes, at most 32 MiB.
 	MemTableBytes int
-	// Socket is where this process serves the database to others, which those that
-	// find it locked are told; see [index.Holder].
+	// Socket is where this process serves the database. Processes that find the database
+	// locked read it from the lock file; see [index.Holder].
 	Socket string
 	// Other opens another database of this machine for reading, through the process that
 	// has it open if there is one, and returns what closes it. It is for transfers and

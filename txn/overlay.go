@@ -34,7 +34,7 @@ type overlay struct {
 
 var _ tree.Pages = (*overlay)(nil)
 
-// spiller are pages below an overlay, which take what outgrows its bound.
+// spiller is a page store below an overlay, which takes the pages beyond the bound of the overlay.
 type spiller interface {
 	spill(pages map[tree.Name][]byte) error
 }

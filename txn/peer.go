@@ -49,7 +49,7 @@ var ErrPeer = fmt.Errorf("txn: only the process that has the database open can d
 // NewPeer returns a DB that reads the database in dir through a source, while another process
 // has the database open. id is the identity of the database. NewPeer uses the options ReadOnly,
 // Author, Policy, Resolver, Now, MemoryBytes, SessionBytes, PageCacheBytes and VerifyReads. All
-// methods that read work. Those that write work through a source that is a [Remote], else they
+// methods that read work. Methods that write need a source that is a [Remote], else they
 // return ErrPeer. Close leaves the source open.
 func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()

@@ -28,8 +28,8 @@ type Remote interface {
 	Begin(ctx context.Context, o BeginOptions) (Tx, error)
 	// Resume joins the open session with that id, or takes it up from its last savepoint.
 	Resume(ctx context.Context, id SessionID) (Tx, error)
-	// Ask has that process do what name says, one of those that [DB.Answer] knows. in is
-	// JSON, as is the answer. progress, if not nil, is called with reports in JSON by one
+	// Ask sends a request to the process that has the database open: name is one of the
+	// requests that [DB.Answer] knows. in and the answer are JSON. progress, if not nil, is called with reports in JSON by one
 	// goroutine at a time, until Ask returns.
 	Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error)
 }

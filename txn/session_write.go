@@ -23,7 +23,7 @@ import (
 const maxBuffered = 1 << 16
 
 // Set implements [kv.Writer]. Setting the bytes that a key has already is no
-// write at all, unless the stored ones are damaged: then these take their place, in every
+// write at all, unless the stored bytes are damaged: then they are healed, in every
 // version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
@@ -138,8 +138,8 @@ func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum, value 
 	return v, &root, nil
 }
 
-// errOtherBase means that the session got another base, so that nothing keeps
-// what the old one names.
+// errOtherBase means that the session got another base: chunks that only the old
+// base names may have been collected.
 var errOtherBase = errors.New("txn: the session has another base now")
 
 // SetVirtual stores a reference to bytes that lie outside the database: length

@@ -100,8 +100,7 @@ type TransferReport struct {
 	PayloadBytes, PresentBytes int64
 	Packs                      int64
 	// Verified is how many payloads were read back from the destination and
-	// compared by hash: those that its new versions name, and which no version that
-	// it had before names.
+	// compared by hash: the payloads that only versions new to the destination name.
 	Verified int64
 	// Filled is how many known holes of the destination got their bytes, and Holes
 	// how many it has now. Skipped are the first 1000 new ones: what is damaged in the
@@ -226,7 +225,8 @@ func (t *transfer) close() {
 }
 
 // known reports whether the destination has a commit, and whether it has
-// expired there. One that has not is there with everything below it.
+// expired there. With a commit that has not expired, the destination has everything
+// that the commit names.
 func (t *transfer) known(ctx context.Context, id CommitID) (has, gone bool, err error) {
 	if _, err = catalog.Commits.Record(t.to.idx, id); errors.Is(err, index.ErrNotFound) {
 		return false, false, nil

@@ -154,7 +154,7 @@ func inlineValue(key string, value []byte) (tree.Value, bool) {
 	return tree.Value{Kind: tree.KindInline, Inline: slices.Clone(value)}, true
 }
 
-// store puts bytes into a pack. The owner is stored beside them, so that a salvage, which has only packs, can name them.
+// store puts bytes into a pack. The owner is stored beside them: a salvage, which has only packs, names the bytes by it.
 func (db *DB) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
 	a, err := db.packs.Append(ctx, owner, value)
 	if err != nil {

@@ -100,7 +100,7 @@ type chunkForm struct {
 	count   int   // elements
 	bytes   int   // decoded; 0 for variable-length elements
 	inner   []int // shape of the inner chunks of a shard that can be read in part, else nil
-	// indexed means that inner chunks can be replaced one by one too.
+	// indexed means that inner chunks can also be replaced one by one.
 	indexed bool
 	// uncached means that a cache does not help: the encoded bytes are the
 	// elements, except for their order.

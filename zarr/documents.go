@@ -19,7 +19,7 @@ type Documents struct {
 	c *lru.Cache[documentKey, *parsed]
 }
 
-// documentKey names a document, and all that decides what it means.
+// documentKey is a document and the options on which its meaning depends.
 type documentKey struct {
 	doc          string
 	registry     *codecs.Registry

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// plan is a region cut along the chunk grid: which chunks it touches, and for
-// each of them which elements go where. It holds no entry per chunk: the i-th
+// plan is a region cut along the chunk grid: the chunks that it touches, and
+// the place of each chunk's elements in the result. It holds no entry per chunk: the i-th
 // chunk is computed when asked for, so that a plan costs the same for any
 // number of chunks. Plans are pooled and their slices reused.
 type plan struct {

@@ -88,7 +88,7 @@ func zstdDecoder() (*library.Decoder, error) {
 	}
 	return library.NewReader(nil,
 		library.WithDecoderConcurrency(1),
-		// The output is its own window, so that a large one costs nothing.
+		// The output serves as the window: a large window costs nothing.
 		library.WithDecoderMaxWindow(1<<32),
 		library.WithDecodeAllCapLimit(true))
 }

@@ -131,8 +131,8 @@ func (r *replay) step(last bool) bool {
 	return true
 }
 
-// distance returns the distance that an offset stands for (section 3.1.1.5). That of a
-// match without literals before it is another one if it was used lately.
+// distance returns the distance for which an offset stands (section 3.1.1.5). Offsets that
+// mean distances used lately mean others if there are no literals before the match.
 func (r *replay) distance(offset uint32, lately, without bool) uint32 {
 	d := &r.recent
 	if !lately {

@@ -24,7 +24,8 @@ func mayHaveCopies(e Evidence) bool {
 	return e.Has(names.V2Metadata) || len(doc) == headBytes || bytes.Contains(doc, []byte(policy.InlineCopy))
 }
 
-// lookAtCopy reads .zmetadata whole if only its end says what it is.
+// lookAtCopy reads the whole .zmetadata if no other document tells what the directory is,
+// and only the beginning was read before.
 func lookAtCopy(ctx context.Context, ev Evidence, below kv.Reader) error {
 	if ev.Has(names.V2Array) || ev.Has(names.V2Group) || ev.Has(names.V3) || len(ev.heads[names.V2Metadata]) < headBytes {
 		return nil

@@ -104,8 +104,8 @@ func (f Follow) With(more Follow) Follow {
 // rules resolved it. It may read rng of it, see [kv.LocateRange].
 func (e *Env) reference(ctx context.Context, root, path string, rng kv.Range, limit int64) (kv.Value, []byte, error) {
 	if strings.ContainsAny(path, "%?") && isWeb(root) {
-		// What the server makes of these is its own affair: the URL goes to it
-		// as it is.
+		// Servers read these characters in different ways: the URL goes to the
+		// server unchanged.
 		return e.wholeURL(ctx, root+path, rng, limit)
 	}
 	view, err := e.below(ctx, root)
@@ -276,8 +276,8 @@ func PlainURL(url string) (string, error) {
 	return plain, nil
 }
 
-// follows returns the rules of a set in the folder base: what the opener allows,
-// and what this machine remembers.
+// follows returns the rules of a set in the folder base: the prefixes that the opener
+// allows, and those that this machine remembers.
 func (e *Env) follows(base string) (refs.Rules, error) {
 	follow := e.Follow
 	if e.Recall != nil {

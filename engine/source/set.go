@@ -99,8 +99,8 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 	return at, err
 }
 
-// Set is a reference set that was found. As a view it is opened when it is
-// first read, because linking it needs only one pass over it.
+// Set is a reference set that was found. Its view is opened by the
+// first read: linking needs only one pass over the set.
 type Set struct {
 	// file is a JSON set, dir a parquet set, foreign what is in a foreign format; the
 	// others are nil.

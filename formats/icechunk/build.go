@@ -41,7 +41,7 @@ func (f *builder) pad(align, n int) {
 	}
 }
 
-// point fills an offset, so that it leads to what is written next.
+// point sets the offset at a place to that of the object that is written next.
 func (f *builder) point(at int) {
 	binary.LittleEndian.PutUint32(f.b[at:], uint32(len(f.b)-at))
 }

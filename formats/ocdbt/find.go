@@ -92,7 +92,7 @@ func (s *store) at(i int, versions []generation, nodes []versionRef, older uint6
 func (s *store) search(ctx context.Context, w wanted, versions []generation, nodes []versionRef) (found, bool, error) {
 	older := uint64(0) // the generation before all versions and nodes
 	for {
-		// The last generation that is not after the one that is wanted.
+		// The last generation up to the wanted one.
 		i := sort.Search(len(versions), func(i int) bool {
 			if w.number > 0 {
 				return versions[i].number > w.number

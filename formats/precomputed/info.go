@@ -71,8 +71,8 @@ type scale struct {
 	refused  error    // why it is not read
 }
 
-// parseInfo parses an info file. Errors are ErrFormat or ErrUnsupported; what is not
-// supported of one scale stands in that.
+// parseInfo parses an info file. Errors are ErrFormat or ErrUnsupported; if only one
+// scale is not supported, the error is in its field refused.
 func parseInfo(text []byte) (*volume, error) {
 	v := &volume{}
 	if err := json.Unmarshal(text, v); err != nil {

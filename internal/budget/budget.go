@@ -164,8 +164,8 @@ func Used() Use {
 	return u
 }
 
-// Shared is a cache that the databases of the process share. The first user makes it, the last
-// one closes it.
+// Shared is a cache that the databases of the process share. The first user makes the cache,
+// the last user closes it.
 type Shared[C any] struct {
 	Part Part
 	New  func(bytes int64) C

@@ -403,8 +403,8 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 	})
 }
 
-// packing are the attributes that numbers are computed with. Another value of them means
-// other numbers, so that it is of no help to set it.
+// packing are the attributes from which readers compute numbers. The command does not
+// propose to change them: the numbers would be others.
 var packing = []string{"scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value"}
 
 // waysOn adds to the error of an append what the user can do about its differences.
@@ -526,7 +526,7 @@ func versionCmd() *cobra.Command {
 	return cmd
 }
 
-// leftOut names databases that were not copied with what is around them.
+// leftOut names the databases in a copied directory that were not copied.
 func leftOut(cmd *cobra.Command, databases []string) {
 	for _, name := range databases {
 		say(cmd, "left out: %s is a database", name)

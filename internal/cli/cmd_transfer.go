@@ -14,7 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// transferFlags are those that the commands which carry versions share.
+// transferFlags are the flags that all commands share which carry versions to another database.
 type transferFlags struct {
 	o    txn.TransferOptions
 	json bool

@@ -56,7 +56,7 @@ func parseTarget(s string) target {
 }
 
 // mayBeDatabase reports whether a directory holds a database, or this user may not look
-// into it, so that opening it says so.
+// into it: opening it then says so.
 func mayBeDatabase(dir string) bool {
 	if engine.IsDatabase(dir) {
 		return true
@@ -293,7 +293,7 @@ func (s *openOnce) close() error {
 	return errors.Join(errs...)
 }
 
-// reads completes a command that reads what its first argument names.
+// reads completes a command whose first argument names the store or version to read.
 func (f *sourceFlags) reads(cmd *cobra.Command, run func(cmd *cobra.Command, s *engine.Source, args []string) error) *cobra.Command {
 	f.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

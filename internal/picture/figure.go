@@ -65,7 +65,7 @@ func (s Scale) Ends(n int) string {
 	return fmt.Sprintf("%s %s … %s", s.Name, s.Label(0), s.Label(n-1))
 }
 
-// Number prints a value so that limits of these differ.
+// Number prints a value with as many digits as it takes to tell the limits apart.
 func (l Limits) Number(v float64) string {
 	digits := 4
 	if spread := l.Hi - l.Lo; spread > 0 && !math.IsInf(spread, 0) {

@@ -27,8 +27,8 @@ type fsys interface {
 	// removeAll removes a directory with its contents.
 	removeAll(rel string) error
 	mkdir(rel string) error
-	// mkdirs makes directories in one that exists, each in the one before. Those that
-	// exist already are fine.
+	// mkdirs makes directories, one in another, in a directory that exists. Directories
+	// that exist already are fine.
 	mkdirs(rel string, names []string, sync bool) error
 	// syncDir makes the names in a directory durable; "." is the base.
 	syncDir(rel string) error
@@ -42,8 +42,8 @@ type rootFS struct {
 	dir  string
 }
 
-// openRoot opens a directory, which others may rename or remove meanwhile. On Windows
-// they may if its handle was opened by another one.
+// openRoot opens a directory such that other programs may rename or remove it meanwhile.
+// Windows allows that for a handle that was opened through another handle.
 func openRoot(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil || runtime.GOOS != "windows" {

@@ -43,8 +43,8 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// logPart is a log that is copied to a checkpoint: its own bytes, without those of the
-// old log that it is written over.
+// logPart is a log that is copied to a checkpoint, without the bytes of the old log
+// over which it is written.
 type logPart struct {
 	vfs.File
 	left int64

@@ -27,7 +27,7 @@ import (
 //     power loss at that moment would have left, which Pebble can recover;
 //   - Pebble gets the answer that its log, manifest, marker and directory writes
 //     succeeded, so that its commit pipeline drains and Close ends;
-//   - tables that it still flushes go to memory, where it can read them;
+//   - tables that Pebble still flushes go to memory, where Pebble can read them;
 //     compactions wait for Close, so that memory stays bounded by the
 //     memtables that existed.
 //
@@ -123,7 +123,7 @@ func (g *guardFS) opened() {
 func (g *guardFS) stop() { close(g.closing) }
 
 // takeOutside returns and clears the first error of a directory sync outside
-// dir. Pebble panics at such errors, so they take this way around it.
+// dir. Pebble panics at such errors, so it does not hear of them.
 func (g *guardFS) takeOutside() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -168,7 +168,7 @@ func (h *healer) header(a Address) (header, bool, error) {
 	return head, ok && head.length == a.Length, err
 }
 
-// one writes a payload and what is before it.
+// one writes a payload, with its header and sums.
 func (h *healer) one(a Address, payload []byte) error {
 	front := fixedSize + sumSize*blocks(min(a.Length, MaxPayloadBytes)) + backSize
 	align := uint64(smallAlign)

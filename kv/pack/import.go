@@ -18,7 +18,7 @@ import (
 
 // Imported has the counts of [Store.Import].
 type Imported struct {
-	// Written are the bytes that were copied, Equal those that were there.
+	// Written is the number of bytes copied, Equal that of bytes which were there already.
 	Written, Equal uint64
 }
 

@@ -31,7 +31,7 @@ type Reclaimed struct {
 	Held uint64
 	// Linked means that the file has more than one link.
 	Linked bool
-	// Leased means that another process reads the file, so that it got no holes.
+	// Leased means that another process reads the file, which therefore got no holes.
 	Leased bool
 }
 

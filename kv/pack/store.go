@@ -252,8 +252,8 @@ func (p *pack) rewritten() bool {
 	return true
 }
 
-// linked reports whether the file has another name. Exported references rely on it
-// then, and find that it changed if it grows.
+// linked reports whether the file has another name. Exported references then rely on the
+// file, and take it for changed if it grows.
 func (p *pack) linked() bool {
 	f, err := p.s.fs.Open(p.s.path(p.id))
 	if err != nil {

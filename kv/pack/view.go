@@ -200,8 +200,8 @@ func (r *part) checkAll(b []byte, at uint64, sums []byte) error {
 	return nil
 }
 
-// compare compares the blocks of a window of a mapped payload that begins at base: all of them, or
-// those that were not compared before. some reports that it left blocks out.
+// compare compares the blocks of a window of a mapped payload that begins at base: all blocks, or
+// the blocks that were not compared before. some reports that blocks were left out.
 func (r *part) compare(h *handle, base, from, to uint64, all bool) (some bool, err error) {
 	sums := h.data[base-r.sums(from):]
 	for ; from < to; from += blockSize {

@@ -158,7 +158,7 @@ var (
 
 func (v *value) Size() int64 { return v.info.Size }
 
-// ID implements [kv.Value]; it is zero, because servers change what they have.
+// ID implements [kv.Value]; it is zero, because objects of servers change.
 func (v *value) ID() kv.ID { return kv.ID{} }
 
 func (v *value) Validator() string {

@@ -74,7 +74,7 @@ func public(a netip.Addr) bool {
 
 // guard sends requests that a redirect led to another host through the transport
 // that reaches public addresses only. Requests through a proxy are not guarded:
-// its own rules decide which addresses it connects to.
+// the proxy has rules of its own for addresses.
 type guard struct{ next http.RoundTripper }
 
 type outside struct{} // key of a context: the request left its host by the default rule

@@ -123,8 +123,8 @@ func parseHeader(b []byte) (header, error) {
 
 var errShort = errors.New("record is cut off")
 
-// zip64Extra replaces those numbers that did not fit their field by those of
-// the zip64 extra field, which has them in this order.
+// zip64Extra replaces numbers that did not fit their fields by the numbers of
+// the zip64 extra field, which are in the order of the arguments.
 func zip64Extra(extra []byte, size, packed, offset *uint64, disk *uint32) error {
 	need := *size == max32 || *packed == max32 || *offset == max32 || *disk == max16
 	if !need {

@@ -263,8 +263,8 @@ class Repository:
     def ancestry(
         self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
     ) -> Iterator[Commit]:
-        """A version and its ancestors, newest first; with `path`, those that changed something
-        at or below it.
+        """A version and its ancestors, newest first; with `path`, the versions that changed something
+        at or below the path.
 
         >>> [c.message for c in repo.ancestry()]
         ['first', 'create database']
@@ -421,8 +421,8 @@ class Repository:
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
 
     def revert_to(self, rev: Rev, branch: str = "main", message: str = "") -> dict[str, Any]:
-        """Make a commit on a branch that holds what a version holds. The branch goes forward, so that copies which
-        pull it go back too; after `undo` or `reset_branch`, a pull would bring the later commits back.
+        """Make a commit on a branch with the contents of an older version. The branch goes forward: copies that
+        pull the branch get the old contents too; after `undo` or `reset_branch`, a pull would bring the later commits back.
 
         >>> s = repo.writable_session()
         >>> s.array("t2m")[:] = 0
@@ -442,7 +442,7 @@ class Repository:
     def expire(
         self, older_than: str | timedelta | None = None, *, keep: int | None = None, drop_bases: bool = False, dry_run: bool = False
     ) -> Any:
-        """Let old versions go, so that `gc` can free what only they hold: those older than an age, such as "90d",
+        """Let old versions go, so that `gc` can free their space: versions older than an age, such as "90d",
         or all but the newest `keep` of each branch. The versions that branches come from stay, so that the branches
         can be merged; `drop_bases` lets them go too."""
         if isinstance(older_than, timedelta):

@@ -27,7 +27,7 @@ from ._views import PAGE, WritableView
 
 
 class Session(Contents, WritableView):
-    """A transaction. It lives in the server; processes share it by its id, by pickling it.
+    """A transaction. It lives in the server; a pickled session is its id, by which processes share it.
 
     A key that was read is written only if it still holds what was read; otherwise the
     error is `ChangedError`, and nothing is lost in silence. This holds between threads, too.
@@ -239,9 +239,9 @@ class Session(Contents, WritableView):
         self._forget()
 
     def fork(self, label: str = "") -> Session:
-        """A session that begins with everything that this one has written. Neither sees what
-        the other writes from then on, until `merge`. Its changes are those that it makes itself: its
-        own `commit` leaves out what this session wrote. It pickles like any session.
+        """A session that begins with all writes of this session. Neither sees what the other writes
+        from then on, until `merge`. A `commit` of the fork has the changes that were made in the fork,
+        and leaves out the writes before it. A fork pickles like any session.
 
         >>> s = repo.writable_session()
         >>> forks = [s.fork() for _ in range(2)]

@@ -164,7 +164,7 @@ func recovered(op wire.Op, err *error) {
 	}
 }
 
-// none is the reply that says that it is done.
+// none is the reply to a request without results: the work is done.
 type none struct{}
 
 // view is what a client reads, under a handle.
@@ -183,8 +183,8 @@ type view struct {
 	released bool
 }
 
-// add gives a view a handle: an even one to a session, so that a closed handle still
-// tells what it was.
+// add gives a view a handle. Sessions have even handles: the number of a closed handle
+// still tells that it was a session.
 func (c *conn) add(db string, v *serve.View) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

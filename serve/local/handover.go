@@ -26,7 +26,7 @@ import (
 //		}
 //	}
 //
-// The zero value works. It is for one goroutine, and for one search.
+// The zero value works. A Handover is for one goroutine and one search.
 type Handover struct {
 	// Wait, if not 0, bounds the wait for a process that has the database open. By default
 	// one that does not serve the database is not waited for.

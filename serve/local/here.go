@@ -115,8 +115,8 @@ func (h *here) answers(op wire.Op, alone bool) bool {
 }
 
 // sends is called before the reply to a read of elements is sent on w. A request that has
-// arrived by then was sent beside the read, so that the next ones are answered in parallel.
-// Later it might be one that the client sent when it had the reply.
+// arrived by then was sent beside the read: the next requests are then answered in parallel.
+// A request that arrives later may have been sent after the reply.
 func (h *here) sends(w *wire.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -120,7 +120,7 @@ type ownSource struct {
 	io.Closer
 }
 
-// joint is a database that several processes use, as one of them sees it.
+// joint is how one process sees a database that several processes use.
 type joint struct {
 	dir string
 	o   OpenOptions

@@ -150,7 +150,7 @@ type server struct {
 
 // serve answers the clients that connect to l, until ctx is done or l fails. Then
 // it takes no more requests, waits for those under way, leaves the sessions of its
-// clients at savepoints, and closes l. It returns nil if it was ctx that ended it.
+// clients at savepoints, and closes l. It returns nil when ctx is done.
 // It ends with [engine.ErrMoved] when the directory of its database was moved, removed or
 // replaced.
 func (s *server) serve(ctx context.Context) error {

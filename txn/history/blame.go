@@ -14,8 +14,8 @@ import (
 // Blame finds for each of some keys the commit that last changed its bytes, up
 // to and including the commit at. Keys are relative to path, the path of an array
 // (or of any node), which is followed through renames; result i belongs to
-// keys[i]. For a key that is absent it is the commit that removed it, or that
-// made the array. A merge is named only for what no side had.
+// keys[i]. The result of a key without a value is the commit that removed the value,
+// or made the array. A merge is named only for what no side had.
 //
 // Its cost is, for each commit on the way, the smaller of what the commit changed
 // in the array and of the keys still in question; nothing if the commit left the

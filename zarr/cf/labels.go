@@ -21,8 +21,8 @@ var ErrLabel = errors.New("cf: bad label")
 // maxLabels bounds the length of a coordinate that is read.
 const maxLabels = 16 << 20
 
-// Labels are the values of a coordinate: the array of one dimension that has the
-// name of that dimension. They are numbers, times, spans of time or texts. Safe for
+// Labels are the values of a coordinate, which is an array of one dimension with the
+// name of the dimension. They are numbers, times, spans of time or texts. Safe for
 // concurrent use.
 type Labels struct {
 	name string
@@ -213,7 +213,7 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 
 // FindRange returns the elements [lo, hi) from the label first to the label
 // last, both included, as xarray's sel(slice(first, last)) does: first comes
-// first in the coordinate, so that it is the greater one if labels descend. In
+// first in the coordinate: where labels descend, first is greater than last. In
 // the wrong order, or between two neighbours, the range is empty and lo equals
 // hi. nil is an open end. With labels in no order the error is
 // [zarr.ErrNotFound] unless first and last are among them, once each.

@@ -53,7 +53,7 @@ type Plan struct {
 	consolidated []string
 }
 
-// Array is one array: what it was and how its chunks get over.
+// Array is one array: the source, and how its chunks are copied.
 type Array struct {
 	From *zarr.Array
 	path string         // in the destination

@@ -13,8 +13,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 )
 
-// HeldAtOnce is the longest value that is read together with others; a longer
-// one is read when it is its turn.
+// HeldAtOnce is the longest value that is read together with others; longer
+// values are read one by one.
 var HeldAtOnce int64 = 64 << 20 // tests make it small
 
 // longHeld bounds the bytes of longer values that are in memory at a time: each worker

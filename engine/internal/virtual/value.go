@@ -46,7 +46,7 @@ func (v *value) current() *value {
 	return v
 }
 
-// pin makes sure that v stays of its version, and reports whether it is of it.
+// pin keeps v at its version of the file, and reports whether v still has that version.
 func (v *value) pin() bool {
 	return v.state.CompareAndSwap(stateFree, statePinned) || v.state.Load() == statePinned
 }

@@ -16,7 +16,7 @@ import (
 // Commit is one version with its parents and its message. It is immutable.
 type Commit struct {
 	ID CommitID
-	// Parents are the versions that this one was made from: none for the first
+	// Parents are the versions from which the commit was made: none for the first
 	// commit, two or more for a merge. The first is the branch's own history.
 	Parents []CommitID
 	// Generation is one more than the largest of the parents', 0 for the first

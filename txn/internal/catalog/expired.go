@@ -22,7 +22,7 @@ func (shallowError) Error() string {
 }
 func (shallowError) Is(target error) bool { return errors.Is(ErrExpired, target) }
 
-// Expiry marks a version that has expired: its commit stays, and what it holds may
+// Expiry marks a version that has expired: its commit stays, and its keys may
 // be collected.
 type Expiry struct {
 	Commit CommitID

@@ -47,9 +47,9 @@ func (m *merger) follow(r *sides) error {
 	if err := m.moveArrays(r, both, sideOurs, []int{sideBase}, []renameIndex{nil}); err != nil {
 		return err
 	}
-	// A new path is one of its own side. Where the other side has moved what
-	// is around it, it is a path there too; and in the base, when it has made
-	// the moves of the other side.
+	// A new path has the names of the side that moved the array. On the other side it is
+	// translated by the renames of that side, and likewise in the base once the base has
+	// made those renames.
 	ours, theirs := accepted[sideOurs], accepted[sideTheirs]
 	if err := m.moveArrays(r, ours, sideOurs, []int{sideBase, sideTheirs}, []renameIndex{nil, indexRenames(theirs)}); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 			return err
 		}
 	}
-	// Outer ones first, so that inner ones find them.
+	// Renames of outer directories come first: the inner ones lie in them.
 	slices.SortFunc(moves, func(a, b rename) int { return strings.Compare(a.To, b.To) })
 	replacers := make([]replacer, len(in))
 	for i, at := range in {

@@ -185,7 +185,7 @@ func (f *Form) numbers(coords []byte) []int64 {
 	return out
 }
 
-// A formCut stands for the keys of a form that begin with a prefix: numbers that are complete, then digits that the next one begins with.
+// A formCut stands for the keys of a form that begin with a prefix: complete numbers, then the first digits of the next number.
 type formCut struct {
 	lead   []byte // encoded complete numbers
 	dim    int    // how many they are

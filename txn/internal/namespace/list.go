@@ -22,7 +22,7 @@ func (s *Space) List(ctx context.Context, root tree.Root, prefix, after string) 
 }
 
 // ListDir yields the direct children of prefix, which is empty or ends in a
-// slash, ordered by name. It does not read what is below them.
+// slash, ordered by name. It does not read the directories below the children.
 func (s *Space) ListDir(ctx context.Context, root tree.Root, prefix string) iter.Seq2[kv.DirEntry, error] {
 	return kv.ListDir(ctx, flatLister{s, root, prefix}, prefix)
 }

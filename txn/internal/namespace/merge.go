@@ -158,8 +158,8 @@ func (m *merger) run(base, ours, theirs tree.Root) (tree.Root, error) {
 	return m.dropStale(was, root)
 }
 
-// rehomed moves documents that choices left beside a form that matches them into its
-// chunk map.
+// rehomed moves documents into the chunk map of a form that matches their keys, where a
+// choice between the sides left them beside the form.
 func (m *merger) rehomed(ours, root tree.Root) (tree.Root, error) {
 	var found []Edit
 	err := m.s.changedDirs(m.ctx, "", ours, root, func(path string, _, info *dirInfo) error {

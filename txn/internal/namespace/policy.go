@@ -36,8 +36,8 @@ type Policy interface {
 	// a group. A field that both removed is not one.
 	MergeDocument(name string, base, ours, theirs []byte, strict bool) (merged []byte, conflicts []FieldConflict, err error)
 
-	// Metadata reports whether documents of this name are metadata: those that
-	// others may hold copies of (".zattrs"), or that hold them.
+	// Metadata reports whether documents of this name are metadata: documents of which
+	// another document may hold a copy (".zattrs"), and documents that hold copies.
 	Metadata(name string) bool
 
 	// Copies returns the copies of documents below that a node document holds, nil

@@ -68,8 +68,8 @@ func New(t *tree.Tree, policy Policy, load func(context.Context, tree.Value) ([]
 	}
 }
 
-// With returns a space over another page store. Caches are shared: what they
-// hold is named by its content.
+// With returns a space over another page store. Caches are shared: their
+// entries are named by content.
 func (s *Space) With(p tree.Pages) *Space {
 	c := *s
 	c.Tree = s.Tree.With(p)

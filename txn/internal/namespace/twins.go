@@ -18,7 +18,7 @@ import (
 // array in the base, nothing tells whether the other side wrote the fill value
 // there or left it alone. Two arrays therefore become one only if they are equal.
 // An array of one identity that both sides took from another branch is different:
-// what it held at its birth was the same, and its chunks are merged one by one.
+// both sides began with the same chunks, which are merged one by one.
 
 // twoArrays returns what differs between two arrays that the sides put at the path
 // of the directory, except for chunks that both have, whose merge is refused anyway.

@@ -7,7 +7,7 @@ import (
 )
 
 // Pages is a set of page names with a number for each, 28 to 56 bytes a name. Names
-// are spread by their first bits, so that a part holds those of one range. Safe for
+// are spread by their first bits: each part holds a range of names. Safe for
 // concurrent use.
 type Pages struct {
 	parts [Parts]struct {

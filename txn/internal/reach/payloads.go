@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// Payloads lists payloads by pack. They are not joined, so that each can be compared.
+// Payloads lists payloads by pack. Neighbours are not joined: each payload is compared by itself.
 type Payloads map[tree.PackID][]pack.Extent
 
 // Add adds payloads.
