@@ -24,7 +24,7 @@ import (
 // used again: the server may still read it.
 
 const (
-	slotsFrom   = 64 << 10 // bytes of a value; shorter ones go through the socket
+	slotsFrom   = 16 << 10 // bytes of a value; shorter ones go through the socket
 	slotStep    = 1 << 20  // a slot has a multiple of it
 	maxSlots    = 16
 	maxSlotsMem = 256 << 20
