@@ -121,7 +121,7 @@ func (a *Array) Key(coords []int64) string {
 	return string(b)
 }
 
-// List implements [refs.Set]. Where a format has no list of its chunks, it asks for
+// List implements [refs.Set]. Where a format has no list of its chunks, List asks for
 // each possible chunk.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	same := func(s *string) string { return *s }

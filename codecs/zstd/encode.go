@@ -24,7 +24,7 @@ const (
 	kindCompressed
 )
 
-// Encoder has the tables of one encoding call after another, about a MiB. The
+// Encoder has the tables of one encoding call after another, one to two MiB. The
 // zero value is ready; it is not safe for concurrent use.
 type Encoder struct {
 	find     finder

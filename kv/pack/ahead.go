@@ -2,6 +2,7 @@ package pack
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 )
 
@@ -53,7 +54,8 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	more := min(to+aheadMost-r.run.Load(), aheadMost)
 	if asked := r.asked.Load(); asked < to+more/4*3 {
 		r.asked.Store(to + more)
-		return span{asked, to + more}, true
+		// Beside a reader that begins a run elsewhere, asked may be its own, far before.
+		return span{max(asked, from), to + more}, true
 	}
 	return span{}, true
 }
@@ -69,7 +71,7 @@ func (p *pack) ahead(h *handle, from, to uint64) {
 		if h.lay != nil {
 			size = uint64(len(h.data))
 		}
-		more := ask.to > size
+		more := ask.to > size && mapAhead
 		if !more && inMemory(h.data, ask.from, ask.to) || !h.ref() {
 			return
 		}
@@ -77,7 +79,7 @@ func (p *pack) ahead(h *handle, from, to uint64) {
 			p.s.fetch(p.id, h, ask.from, min(ask.to, size))
 			h.unref()
 			if more {
-				p.s.runOn(p.id, ask.to-size)
+				p.runOn(h, ask.to-size)
 			}
 		}()
 	}
@@ -85,7 +87,7 @@ func (p *pack) ahead(h *handle, from, to uint64) {
 
 // fetch reads a part of the file of a map, in large pages, and waits. It promises nothing.
 func (s *Store) fetch(id ID, h *handle, from, to uint64) {
-	if inMemory(h.data, from, to) {
+	if inMemory(h.data, from, to) || s.closed.Load() {
 		return
 	}
 	f, err := s.openPack(id)
@@ -94,32 +96,43 @@ func (s *Store) fetch(id ID, h *handle, from, to uint64) {
 		return
 	}
 	defer func() { _ = f.Close() }()
-	readLarge(f, h.data, from, to)
+	readLarge(f, h.data, from, to, s.closed.Load)
 }
 
 // firstPayload is where the first payload of a pack can be.
 var firstPayload = place(fileHeaderSize, 0, 0)
 
-// runOn reads the first n bytes of a pack after the given one: of the first that has not been
-// read, nor asked for so much.
-func (s *Store) runOn(id ID, n uint64) {
-	for k := uint64(1); k <= aheadPacks; k++ {
+// runOn reads the first n bytes of a pack after p, in which h was read: of the first that has
+// not been read, nor asked for so much. A store that borrows takes no file after it gave that
+// of h back.
+func (p *pack) runOn(h *handle, n uint64) {
+	s := p.s
+	back := func() bool { return s.o.borrow != nil && p.handle.Load() != h }
+	for k := uint64(1); k <= aheadPacks && !back(); k++ {
 		ctx := context.Background()
-		r, err := s.locate(ctx, Address{Pack: NewID(id.Incarnation(), id.Counter()+k), Offset: firstPayload}, 0, 0)
-		if err != nil {
-			return // there is no more to read, or a reader will say what is wrong
+		r, err := s.locate(ctx, Address{Pack: NewID(p.id.Incarnation(), p.id.Counter()+k), Offset: firstPayload}, 0, 0)
+		var next *handle
+		if err == nil {
+			next, err = r.acquire(ctx)
 		}
-		h, err := r.acquire(ctx)
+		if errors.As(err, new(*CorruptError)) {
+			continue // the pack, or its first payload, is not there any more
+		}
 		if err != nil {
+			return // a reader will say what is wrong
+		}
+		if back() {
+			s.files.evict(r.p)
+			next.unref()
 			return
 		}
-		asked := h.runs.asked.Load()
-		if h.data != nil && h.runs.last.Load() == 0 && asked < n {
-			h.runs.asked.Store(n)
-			s.fetch(r.p.id, h, asked, min(n, r.p.size.Load()))
-			h.unref()
+		asked := next.runs.asked.Load()
+		if next.data != nil && next.runs.last.Load() == 0 && asked < n {
+			next.runs.asked.Store(n)
+			s.fetch(r.p.id, next, asked, min(n, r.p.size.Load()))
+			next.unref()
 			return
 		}
-		h.unref()
+		next.unref()
 	}
 }

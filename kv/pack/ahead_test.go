@@ -102,10 +102,17 @@ func TestAheadInNextPack(t *testing.T) {
 		}
 		must.Do(t, from.View(bg, at[2], 0, n, nothing))
 		read := runs(2).asked.Load()
-		from.runOn(ids[0], n)
-		from.runOn(ids[0], 2*n) // by another reader of the run
-		from.runOn(ids[1], n)   // which pack 3 is next to: pack 2 was read
-		from.runOn(ids[3], n)   // there is no pack behind
+		on := func(i int, n uint64) {
+			p := from.lookup(ids[i])
+			p.runOn(p.handle.Load(), n)
+		}
+		for _, i := range []int{0, 1, 3} {
+			must.Do(t, from.View(bg, at[i], 0, 1, nothing)) // too little for a run
+		}
+		on(0, n)
+		on(0, 2*n) // by another reader of the run
+		on(1, n)   // which pack 3 is next to: pack 2 was read
+		on(3, n)   // there is no pack behind
 		for i, want := range map[int]uint64{1: 2 * n, 2: read, 3: n} {
 			if got := runs(i).asked.Load(); got != want {
 				t.Errorf("borrowed %t: %d bytes of pack %d are asked for, want %d", borrowed, got, i, want)
@@ -114,6 +121,49 @@ func TestAheadInNextPack(t *testing.T) {
 		if ask, run := runs(3).read(200, n); !run || ask != (span{n, n + aheadMost}) {
 			t.Errorf("borrowed %t: the first read behind a run asks for %d, as a run: %t", borrowed, ask, run)
 		}
+	}
+}
+
+// A reader that begins a run while another one looks does not make that one ask for what lies
+// between the two.
+func TestAheadBesideJump(t *testing.T) {
+	const n = 1 << 20
+	var r runs
+	r.read(0, n)
+	r.read(n, 2*n)
+	r.last.Store(4000 * n) // of the other reader, whose run and asked are not stored yet
+	ask, _ := r.read(4000*n, 4001*n)
+	if ask.from < 4000*n || ask.to > 4001*n+aheadMost {
+		t.Errorf("asks for %d", ask)
+	}
+}
+
+// A store that gave its files back while the next pack was borrowed for a run keeps none.
+func TestAheadAfterRelease(t *testing.T) {
+	if !mapAhead {
+		t.Skip("files are not leased everywhere")
+	}
+	s := mustOpen(t, t.TempDir(), &Options{MaxPackBytes: 1})
+	defer mustClose(t, s)
+	at := []Address{mustAppend(t, s, make([]byte, 1<<20)), mustAppend(t, s, make([]byte, 1<<20))}
+	must.Get(s.Sync(bg))(t)
+	var b *Store
+	b = Borrow(nil, "", func(_ context.Context, a Address) (Borrowed, error) {
+		f, err := s.File(a)
+		if err != nil {
+			return nil, err
+		}
+		if a.Pack == at[1].Pack {
+			b.Release(bg)
+		}
+		return f, nil
+	})
+	defer mustClose(t, b)
+	must.Do(t, b.View(bg, at[0], 0, 1, nothing))
+	p := b.lookup(at[0].Pack)
+	p.runOn(p.handle.Load(), 1<<20)
+	if n := b.files.count.Load(); n != 0 {
+		t.Errorf("%d files are open", n)
 	}
 }
 

@@ -67,10 +67,10 @@ func readAhead(data []byte, from, to uint64) {
 	}
 }
 
-// readLarge reads a range of a file with a map, and waits. The kernel's own readahead, which
+// readLarge reads a range of a file with a map, until stop is true, and waits. The kernel's own readahead, which
 // takes large pages, serves whoever sends the file away; one request of a device then has some
 // MiB, and a page fault in the map as much.
-func readLarge(f vfs.File, data []byte, from, to uint64) {
+func readLarge(f vfs.File, data []byte, from, to uint64, stop func() bool) {
 	if end := min(roundUp(to, hugePage), uint64(len(data))); from < end {
 		_ = unix.Madvise(data[from&^(hugePage-1):end], unix.MADV_HUGEPAGE)
 	}
@@ -79,7 +79,7 @@ func readLarge(f vfs.File, data []byte, from, to uint64) {
 		readAhead(data, from, to)
 		return
 	}
-	for at := int64(from); at < int64(to); {
+	for at := int64(from); at < int64(to) && !stop(); {
 		n, err := unix.Sendfile(int(nowhere.Fd()), int(f.Fd()), &at, int(min(to-uint64(at), hugePage)))
 		if err != nil && err != unix.EINTR {
 			readAhead(data, uint64(at), to)

@@ -22,4 +22,4 @@ func inMemory([]byte, uint64, uint64) bool { return true }
 
 func readAhead([]byte, uint64, uint64) {}
 
-func readLarge(vfs.File, []byte, uint64, uint64) {}
+func readLarge(vfs.File, []byte, uint64, uint64, func() bool) {}
