@@ -27,16 +27,15 @@ func CopyStrided(dst Dst, src Src, count []int, size int) {
 }
 
 const (
-	// cachedBytes is the size of a destination that the caches of processors hold.
+	// cachedBytes is the largest destination that caches of processors hold.
 	cachedBytes = 8 << 20
-	// copiedCached is a size that copy moves through the caches. From a MiB on it writes past
-	// them, which a large destination gains from.
+	// copiedCached is the length of a piece. The function copy writes pieces of a MiB and more
+	// past the caches, which is faster for destinations larger than the caches.
 	copiedCached = 512 << 10
 )
 
-// copyCached copies as many bytes as dst has through the caches: whoever asked for them reads
-// them there, and several readers do not wait for the memory (two of them: 32 GB/s, past the
-// caches 23).
+// copyCached fills dst from src through the caches. The caller reads the bytes there next, and
+// several readers do not wait for the memory: two copy 32 GB/s, past the caches 23.
 func copyCached(dst, src []byte) {
 	for len(dst) > 0 {
 		n := copy(dst[:min(len(dst), copiedCached)], src)

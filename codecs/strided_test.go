@@ -81,7 +81,7 @@ func TestCopyStrided(t *testing.T) {
 	}
 }
 
-// One run that is longer than what is copied at once.
+// A run longer than the pieces in which it is copied.
 func TestCopyStridedLongRun(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	for _, size := range []int{copiedCached - 1, copiedCached + 1, 3*copiedCached + 7, cachedBytes - 3, cachedBytes} {

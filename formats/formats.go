@@ -186,7 +186,7 @@ type Name struct {
 }
 
 // NamesLike returns names for branches and tags in a format that does not allow every name:
-// like(prefix and name), where like leaves names alone that the format allows. Where another branch
+// the result of like for prefix and name. like returns allowed names unchanged. Where another branch
 // or tag has a name, "_" follows it: where one name stands for both, a branch hides a tag.
 func NamesLike(names []Name, prefix string, like func(string) string) map[Name]string {
 	out := make(map[Name]string, len(names))

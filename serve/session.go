@@ -112,7 +112,7 @@ type BeginOptions struct {
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
-	// Once says that the session is for one request, and that nobody knows its id: no savepoint
+	// Once says that the session is for one request and its id is told to no client: no savepoint
 	// is left if this process is killed.
 	Once bool
 	// ID and Base are those of an unsaved session of a process that was killed; zero is

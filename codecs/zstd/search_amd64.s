@@ -156,7 +156,8 @@ forward:
 	JMP  forward
 
 differs:
-	// Elements of four bytes: the processor goes on before it knows.
+	// A branch for matches that end with an element of four bytes: the processor guesses the
+	// length and begins the next search before the match is loaded.
 	TESTL R14, R14
 	JNZ  counted
 	SHRQ $32, R14

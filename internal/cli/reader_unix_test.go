@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// nobody is the number of a user without permissions: on most systems that of the user "nobody".
+// nobody is the id of a user without permissions, on most systems the user "nobody".
 const nobody = 65534
 
 // forAll is this program for several users, and a database.

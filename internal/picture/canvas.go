@@ -24,7 +24,7 @@ import (
 type canvas interface {
 	line(c color.NRGBA, points ...[2]float64) // connects points
 	fill(c color.NRGBA, x, y, width, height float64)
-	// text puts a text on a base line: anchor is where x lies: -1 at its beginning, 0 in the middle, 1 at its end.
+	// text puts a text on a base line: anchor tells which point of the text lies at x: -1 the beginning, 0 the middle, 1 the end.
 	text(x, y float64, anchor int, s string)
 	// picture stretches an image, with hard edges.
 	picture(img image.Image, x, y, width, height int)

@@ -123,7 +123,7 @@ func (g *guardFS) opened() {
 func (g *guardFS) stop() { close(g.closing) }
 
 // takeOutside returns and clears the first error of a directory sync outside
-// dir. Pebble panics at such errors, so it does not hear of them.
+// dir. Pebble panics at such errors, so they are not returned to Pebble.
 func (g *guardFS) takeOutside() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

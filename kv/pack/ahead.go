@@ -13,8 +13,8 @@ import (
 //	run      last                 asked
 //	 | read … | about to be read …  |      asked - last ≤ last - run, up to aheadMost
 //
-// Several goroutines may read the payloads of one run, not quite in order. What a run asks for
-// beyond the end of its pack is read at the start of the next pack that nobody has read.
+// Several goroutines may read the payloads of one run, not quite in order. Where a run asks for
+// bytes beyond the end of its pack, as many are read at the start of the next unread pack.
 const (
 	aheadLarge = 128 << 10 // from this size on a payload is asked for by itself
 	aheadGap   = 4 << 20   // a read that begins so close behind the last one goes on with it
@@ -28,17 +28,17 @@ type runs struct {
 	last, asked atomic.Uint64
 }
 
-// span is a part of a pack. What is behind the end of the pack is to be found in the next one.
+// span is a part of a pack, in bytes of its file. It may reach beyond the end of the file.
 type span struct{ from, to uint64 }
 
-// read notes that [from, to) is read now. It returns what the kernel is to be asked for, if
-// anything: by another goroutine, if the read is one of a run.
+// read notes a read of [from, to). It returns the span to ask the kernel for, which may be
+// empty, and whether the read belongs to a run: then another goroutine asks.
 func (r *runs) read(from, to uint64) (ask span, run bool) {
 	last, begun := r.last.Load(), r.run.Load()
 	switch {
 	case last != 0 && from >= last && from-last <= aheadGap:
 	case last != 0 && from+aheadMost >= begun && to <= last:
-		return span{}, true // another reader of the run was faster, and has asked for this range too
+		return span{}, true // another reader of the run has asked for this range already
 	case last == 0 && from <= aheadGap && r.asked.Load() > 0: // by a run in a pack before
 		r.run.Store(to)
 	default:
@@ -54,13 +54,13 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	more := min(to+aheadMost-r.run.Load(), aheadMost)
 	if asked := r.asked.Load(); asked < to+more/4*3 {
 		r.asked.Store(to + more)
-		// Beside a reader that begins a run elsewhere, asked may be its own, far before.
+		// While another reader begins a run here, asked may still be that of a run far before.
 		return span{max(asked, from), to + more}, true
 	}
 	return span{}, true
 }
 
-// ahead has a range of the map read that is read next, and what may be read after it.
+// ahead has the kernel read a range of the map that is read next, and in a run what follows.
 func (p *pack) ahead(h *handle, from, to uint64) {
 	switch ask, run := h.runs.read(from, to); {
 	case ask.from >= ask.to:
@@ -102,9 +102,9 @@ func (s *Store) fetch(id ID, h *handle, from, to uint64) {
 // firstPayload is where the first payload of a pack can be.
 var firstPayload = place(fileHeaderSize, 0, 0)
 
-// runOn reads the first n bytes of a pack after p, in which h was read: of the first that has
-// not been read, nor asked for so much. A store that borrows takes no file after it gave that
-// of h back.
+// runOn reads the first n bytes of a pack after p: of the first pack that has not been read,
+// and of which less was asked for. h is the handle of p through which the run reads. A store
+// that borrows takes no more files once it has given h back.
 func (p *pack) runOn(h *handle, n uint64) {
 	s := p.s
 	back := func() bool { return s.o.borrow != nil && p.handle.Load() != h }

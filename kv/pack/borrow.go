@@ -55,8 +55,8 @@ func Borrow(o *Options, dir string, borrow func(ctx context.Context, a Address) 
 // short.
 var errReturned = errors.New("pack: the file was given back")
 
-// borrow asks for the file of a pack that holds the payload at a. Of readers that ask at once all
-// read through the map of one, unless anew is set.
+// borrow asks for the file of a pack that holds the payload at a. Readers that ask at the same
+// time share the first map, unless anew is set.
 func (s *Store) borrow(ctx context.Context, a Address, anew bool) (*pack, error) {
 	before := s.handleNow(a.Pack)
 	b, err := s.o.borrow(ctx, a)

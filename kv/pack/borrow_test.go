@@ -105,8 +105,8 @@ func TestBorrowedMapsTakeTurns(t *testing.T) {
 	}
 }
 
-// Readers that come to a pack at once read through one map: what one of them had read ahead is
-// there for all.
+// Readers that come to a pack at once read through one map, with the read-ahead of
+// all.
 func TestBorrowedAtOnce(t *testing.T) {
 	const readers = 4
 	s := mustOpen(t, t.TempDir(), nil)

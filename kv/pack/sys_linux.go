@@ -67,9 +67,9 @@ func readAhead(data []byte, from, to uint64) {
 	}
 }
 
-// readLarge reads a range of a file with a map, until stop is true, and waits. The kernel's own readahead, which
-// takes large pages, serves whoever sends the file away; one request of a device then has some
-// MiB, and a page fault in the map as much.
+// readLarge reads a range of a mapped file into memory, and waits; it ends early when stop
+// returns true. It sends the file to the null device, because the kernel reads ahead of a
+// sender in large pages: requests to the disk then have some MiB, and so have page faults.
 func readLarge(f vfs.File, data []byte, from, to uint64, stop func() bool) {
 	if end := min(roundUp(to, hugePage), uint64(len(data))); from < end {
 		_ = unix.Madvise(data[from&^(hugePage-1):end], unix.MADV_HUGEPAGE)

@@ -44,7 +44,7 @@ func (v Version) String() string {
 // is safe for concurrent use.
 //
 // A parsed Meta keeps the documents that it came from, so that [Meta.Print]
-// returns them with the changed fields and no others changed.
+// returns them unchanged but for the changed fields.
 type Meta struct {
 	Version Version
 	// Array says what kind of node this is; the fields from Shape to

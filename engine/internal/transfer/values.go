@@ -14,7 +14,7 @@ import (
 )
 
 // HeldAtOnce is the longest value that is read together with others; longer
-// values are read one by one.
+// values are read alone.
 var HeldAtOnce int64 = 64 << 20 // tests make it small
 
 // longHeld bounds the bytes of longer values that are in memory at a time: each worker

@@ -22,8 +22,8 @@ func (shallowError) Error() string {
 }
 func (shallowError) Is(target error) bool { return errors.Is(ErrExpired, target) }
 
-// Expiry marks a version that has expired: its commit stays, and its keys may
-// be collected.
+// Expiry marks a version that has expired: the commit stays, and a collection
+// may free the contents.
 type Expiry struct {
 	Commit CommitID
 	Time   time.Time // when it expired, or NotCopied
