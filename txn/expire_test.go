@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -303,5 +304,35 @@ func TestRevertTo(t *testing.T) {
 	}
 	if again, err := db.RevertTo(bg, "main", base, CommitOptions{}); err != nil || again.ID != c.ID {
 		t.Errorf("a second time: %v, %v", again, err)
+	}
+}
+
+// A version that expired while somebody has it open can be opened again by its full id, also
+// after a collection. When the last one is closed, the version is gone.
+func TestOpenHeldVersion(t *testing.T) {
+	db := openTest(t, nil)
+	old := update(t, db, "main", map[string]string{"a": "1"})
+	first := must.Get(db.At(bg, "main"))(t)
+	update(t, db, "main", map[string]string{"a": "2"})
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	if _, err := db.At(bg, old.ID.Short()); !errors.Is(err, ErrExpired) {
+		t.Errorf("by a part of the id: %v", err)
+	}
+	if err := db.CreateTag(bg, "v1", old.ID); !errors.Is(err, ErrExpired) {
+		t.Errorf("a tag of an expired version: %v", err)
+	}
+	second := must.Get(db.At(bg, old.ID.String()))(t)
+	must.Do(t, first.Close())
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	third := must.Get(db.Snapshot(bg, old.ID))(t)
+	must.Do(t, second.Close())
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	if b, err := third.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
+		t.Errorf("%q, %v", b, err)
+	}
+	must.Do(t, third.Close())
+	if _, err := db.Snapshot(bg, old.ID); !errors.Is(err, ErrExpired) {
+		t.Errorf("after the last one was closed: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ const minPrefix = 4
 //
 // "~N" is the N-th first parent, "^N" the N-th parent of a merge. Times are as
 // for [ParseTime], ages as for [ParseAge]. A name that is both is a branch before
-// a tag before a commit.
+// a tag before a commit. An expired version that a snapshot or a peer has open is found by its
+// full id.
 func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {
 		return CommitID{}, err
@@ -52,6 +54,12 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	}
 	if err == nil {
 		_, err = db.version(ctx, id)
+	}
+	if errors.Is(err, ErrExpired) && strings.EqualFold(rev, id.String()) {
+		if c, release := db.holdAgain(ctx, id); c != nil { // it can be opened
+			release()
+			err = nil
+		}
 	}
 	return id, err
 }

@@ -47,7 +47,8 @@ func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
 	return db.Snapshot(ctx, id)
 }
 
-// Snapshot opens the version of a commit.
+// Snapshot opens the version of a commit. A version that has expired can be opened as long as
+// another snapshot or a peer has it open.
 func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
 	if db.peer != nil {
 		s, err := db.peer.at(ctx, id.String())
@@ -59,16 +60,41 @@ func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
 	db.keeping.RLock()
 	defer db.keeping.RUnlock()
 	c, err := db.version(ctx, id)
+	if errors.Is(err, ErrExpired) {
+		if c, release := db.holdAgain(ctx, id); c != nil {
+			return &Snapshot{db: db, commit: c, close: release}, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{db: db, commit: c, close: db.hold(c.Root)}, nil
 }
 
+// holdAgain is hold of a version that may have expired, if an open snapshot or the lease of a
+// peer holds it. Else c is nil.
+func (db *DB) holdAgain(ctx context.Context, id CommitID) (c *Commit, release func()) {
+	c, err := db.Lookup(ctx, id)
+	if err != nil {
+		return nil, nil
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.roots[c.Root] == 0 {
+		return nil, nil
+	}
+	return c, db.holdLocked(c.Root)
+}
+
 // hold keeps all below a root from being collected until release is called.
 func (db *DB) hold(root tree.Root) (release func()) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	return db.holdLocked(root)
+}
+
+// holdLocked is hold where db.mu is held.
+func (db *DB) holdLocked(root tree.Root) (release func()) {
 	db.roots[root]++
 	return sync.OnceFunc(func() {
 		db.mu.Lock()

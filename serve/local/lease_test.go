@@ -197,3 +197,18 @@ func TestNoDescriptorsLeak(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// A second client opens a version that expired while the first one has it open.
+func TestOpenVersionOfAnotherClient(t *testing.T) {
+	h, c := served(t, nil, nil)
+	old := put(t, h.db, map[string][]byte{"k": []byte("old")})
+	first := version(t, c, "")
+	put(t, h.db, map[string][]byte{"k": []byte("new")})
+	dropVersions(t, h)
+	collect(t, h)
+	second := version(t, join(t, h, nil), old.String())
+	must.Do(t, first.Close())
+	dropVersions(t, h)
+	collect(t, h)
+	wantValue(t, second, "k", []byte("old"))
+}
