@@ -287,6 +287,10 @@ func (j *joiner) grow(ctx context.Context) error {
 		if b.axis < 0 {
 			continue
 		}
+		// An array that appears beside it would be too short.
+		if err := j.s.Guard(ctx, names.Parent(names.Join(j.o.To, b.path))+"/"); err != nil {
+			return err
+		}
 		// Stores may have kept chunks from a time when the array was longer, and they would
 		// become visible when the array grows.
 		if err := j.deleteChunks(ctx, b, b.stored.Grid.Count(b.axis, b.had)); err != nil {

@@ -272,8 +272,9 @@ func (s *Session) Base() CommitID {
 // Guard names paths that the session read and relies on: Commit and Refresh then
 // fail with a conflict if anything at or below them changed on the branch since
 // the session's base, even if the session wrote elsewhere. A path is that of a
-// node, or the key of a chunk or document. Savepoints keep guards. Each costs
-// Commit a look-up if the branch moved.
+// node, or the key of a chunk or document; with a slash at its end, that of a group
+// whose members are guarded: which arrays and groups are directly in it ("/" is the root).
+// Savepoints keep guards. Each costs Commit a look-up if the branch moved.
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
 	if s.tx != nil {
 		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}, nil)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import zarrdb
-from zarrdb._append import check_append
+from zarrdb._append import check
 from zarrdb._store import ZarrdbStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
@@ -56,9 +56,9 @@ for key, (unit, kind) in ENCODED.items():
         ("numbers", data([-2, -1]), "-2 does not follow"),
         ("one", data([6, 5]), "5 is there already"),
         ("down", data([3.0]), "3.0 does not follow"),
-        ("numbers", data([2, np.nan]), "time: its numbers cannot be stored as int64"), ("down", data([1, np.nan]), "nan does not follow"),
-        ("numbers", data([2.5]), "time: its numbers cannot be stored as int64"), ("numbers", data([2], (1.2, 2, 3)), "x: its numbers cannot be stored"),
-        ("int8", data([2**32 + 3]), "time: its numbers cannot be stored as int8"), ("int8", data(np.array([200], "u1")), "cannot be stored as int8"),
+        ("numbers", data([2, np.nan]), "time: it cannot be stored as int64"), ("down", data([1, np.nan]), "nan does not follow"),
+        ("numbers", data([2.5]), "time: it cannot be stored as int64"), ("numbers", data([2], (1.2, 2, 3)), "x: it cannot be stored"),
+        ("int8", data([2**32 + 3]), "time: it cannot be stored as int8"), ("int8", data(np.array([200], "u1")), "cannot be stored as int8"),
         ("labels", data(["c", "a"]), "'a' is there already"),
         ("times", data(days("2020-01-02")), "2020-01-02.* is there already"),
         ("times", data(days("2019-01-02")), "2019-01-02.* does not follow"),
@@ -145,6 +145,6 @@ def test_append_reads_the_ends_of_labels(repo: zarrdb.Repository, monkeypatch: p
         s = repo.writable_session()
         data(np.arange(n)).chunk(time=1).to_zarr(s.store, mode="w", consolidated=False, encoding={"time": {"chunks": (1,)}})
         read.clear()
-        check_append(data([n]), s.store, None, "time", False)
+        check(data([n]), s, None, {"append_dim": "time"}, False)
         counts.append(len([k for k in read if k.startswith("time/c")]))
     assert counts[0] == counts[1] <= 4

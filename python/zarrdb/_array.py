@@ -20,6 +20,7 @@ from . import _wire as w
 from ._client import exit_error
 from ._elements import PART, Elements, write_part
 from ._errors import InvalidError, NotFoundError, ZarrdbError
+from ._fit import cast
 from ._plain import PlainChunks
 from ._selection import Selection
 from ._views import View, WritableView
@@ -326,7 +327,8 @@ class Array:
 
     def write(self, sel: Any, value: Any) -> None:
         """Write a selection in a session. Elements of the same chunks that others write at the
-        same time stay.
+        same time stay. Floats are rounded to the type of the array; other values that it cannot hold, which numpy
+        cuts or wraps, are an InvalidError.
 
         >>> s = repo.writable_session()
         >>> s.array("t2m")[2, :3] = 300
@@ -337,7 +339,7 @@ class Array:
         """
         session = self.view._writable()
         s = Selection(sel, self.shape)
-        values = np.broadcast_to(np.asarray(value, self.dtype), s.final).reshape(s.shape)
+        values = np.broadcast_to(cast(value, self.dtype, f"/{self.path}: nothing was written"), s.final).reshape(s.shape)
         if values.size == 0:
             return
         if self._elements is not None:

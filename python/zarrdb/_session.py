@@ -213,8 +213,11 @@ class Session(Contents, WritableView):
         ...     print([(c.path, c.kind) for c in e.conflicts])
         [('t2m/c/0/0', 'guard')]
         """
-        clean = [p.strip("/") for p in paths]
-        self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": clean}))
+        self._guard([p.strip("/") for p in paths])
+
+    def _guard(self, paths: list[str]) -> None:
+        """Guard paths and keys. One that ends in a slash is a group of which the members are guarded."""
+        self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": paths}))
         self._dirty += 1
 
     def rebase(self, *choices: Choice) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,20 @@ def _hint() -> Iterator[None]:
             "or use zarrdb.codecs.use(): then the server merges what is written to parts of a chunk."
         )
         raise
+
+
+def _without_copies(key: str, b: Any) -> Any:
+    """A value without consolidated metadata, which is out of date as soon as the session changes a node."""
+    if key.endswith(".zmetadata"):
+        return None
+    if not key.endswith("zarr.json") or b'"consolidated_metadata"' not in b:
+        return b
+    try:
+        doc = json.loads(bytes(b))
+        doc.pop("consolidated_metadata", None)
+        return json.dumps(doc).encode()
+    except (ValueError, AttributeError):
+        return b
 
 
 class ZarrdbStore(Store):
@@ -56,8 +71,9 @@ class ZarrdbStore(Store):
 
     @property
     def supports_consolidated_metadata(self) -> bool:
-        """False: nothing would keep it right, and metadata is read as fast without."""
-        return False
+        """Whether `zarr.consolidate_metadata` may write it: into a session. It is not read through a store, see `_get`, since
+        metadata is read as fast without; a version shows it to others, made right."""
+        return not self.session.read_only and not self.read_only
 
     def __init__(self, view: View, *, read_only: bool | None = None) -> None:
         if read_only is False:
@@ -114,6 +130,8 @@ class ZarrdbStore(Store):
             if e.code == "not_found":
                 return None
             raise
+        if byte_range is None and b is not None and self.supports_consolidated_metadata:
+            b = _without_copies(key, b)
         return None if b is None else (prototype or default_buffer_prototype()).buffer.from_bytes(b)
 
     def get_sync(

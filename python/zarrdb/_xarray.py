@@ -6,13 +6,14 @@ import inspect
 import os
 from typing import Any
 
-from xarray import Dataset, Variable
+from xarray import DataArray, Dataset, DataTree, Variable
 from xarray.backends import BackendEntrypoint
+from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
-from ._append import check_append
+from ._append import check as check_values
 from ._client import Client
-from ._errors import InvalidError, NotFoundError
+from ._errors import ConflictError, InvalidError, NotFoundError
 from ._repository import Repository
 from ._repository import open as open_repository
 from ._session import Session
@@ -138,11 +139,12 @@ def to_zarrdb(
     any_order: bool = False,
     **options: Any,
 ) -> Any:
-    """Write a dataset. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
+    """Write a Dataset, DataArray or DataTree. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
-    such as append_dim, region and encoding. With append_dim, labels that are there already or go back (unless
-    `any_order`), other coordinates, and labels and times that the stored type or unit cannot hold are refused. With compute=False,
-    which needs a session, what writes the chunks is returned: dask's `Delayed`.
+    such as append_dim, region and encoding. Numbers, times and texts that the stored type, packing or unit cannot hold are
+    refused; with append_dim also labels that are there already or go back (unless `any_order`), and other coordinates.
+    If another one changes what was compared before the commit, that is a `ConflictError`: write again. With compute=False,
+    which needs a session, what writes the chunks is returned: dask's `Delayed`. Consolidated metadata is written with consolidated=True only.
 
     >>> import xarray as xr, zarrdb
     >>> repo = zarrdb.open("rain.zdb", create=True)
@@ -155,22 +157,49 @@ def to_zarrdb(
     if not isinstance(target, Session | Repository):
         target, branch, group = _place_of(os.fspath(target), branch, group)
 
-    def check(s: Session) -> None:
-        if options.get("append_dim") is not None and mode in (None, "a", "a-"):
-            check_append(ds, s.store, group, options["append_dim"], any_order)
+    ds, trees = _dataset(ds), isinstance(ds, DataTree)
+    if trees and options.get("append_dim") is not None:
+        raise InvalidError(
+            "append_dim: xarray appends no DataTree. Append its groups in one session: "
+            "to_zarrdb(tree[path].to_dataset(), session, group=path, append_dim=…), then session.commit()"
+        )
+    options["consolidated"] = bool(options.get("consolidated"))
+
+    def write(s: Session, **how: Any) -> Any:
+        if not trees:
+            data = check_values(ds, s, group, options | {"mode": mode}, any_order)
+            return data.to_zarr(s.store, group=group, mode=mode, **how, **options)
+        inherit = options.get("write_inherited_coords", False)
+        nodes = {node.path: node.to_dataset(inherit=inherit or node is ds) for node in ds.subtree}
+        encoding = options.get("encoding") or {}
+        for path, node in nodes.items():
+            at = "/".join(filter(None, [group and group.strip("/"), path.strip("/")]))
+            nodes[path] = check_values(node, s, at, options | {"mode": mode, "encoding": encoding.get(path)}, any_order)
+        return DataTree.from_dict(nodes).to_zarr(s.store, group=group, **({} if mode is None else {"mode": mode}), **how, **options)
 
     if isinstance(target, Session):
-        check(target)
-        later = ds.to_zarr(target.store, group=group, mode=mode, compute=compute, consolidated=False, **options)
+        later = write(target, compute=compute)
         return None if compute else later
     if not compute:
         raise InvalidError("compute=False needs a session, since a commit has all its chunks: to_zarrdb(ds, repo.writable_session(), compute=False)")
     repo = target
     s = repo.writable_session(branch)
     try:
-        check(s)
-        ds.to_zarr(s.store, group=group, mode=mode, consolidated=False, **options)
+        write(s)
         return s.commit(message or "write a dataset")
+    except ConflictError as e:
+        s.discard()
+        raise ConflictError(f"{e}; nothing was written. Call to_zarrdb again: it compares with what is there now", e.conflicts, e.branch) from e
     except BaseException:
         s.discard()
         raise
+
+
+def _dataset(data: Any) -> Any:
+    """A DataArray as the dataset that its to_zarr writes."""
+    if not isinstance(data, DataArray):
+        return data
+    if data.name is not None and data.name not in data.coords and data.name not in data.dims:
+        return data.to_dataset()
+    out = data.to_dataset(name=DATAARRAY_VARIABLE)
+    return out if data.name is None else out.assign_attrs({DATAARRAY_NAME: data.name})

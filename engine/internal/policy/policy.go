@@ -44,6 +44,23 @@ var structural = map[string][]string{
 	names.V3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
 }
 
+// meaning names the attributes that say what stored elements mean. Chunks that were written
+// beside a change of one would be read as other values.
+var meaning = []string{"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"}
+
+// meaningOf returns the attributes of a document of Zarr v3 that say what elements mean.
+func meaningOf(o *Object) *Object {
+	out := &Object{Values: map[string]json.RawMessage{}}
+	if all, err := ParseObject(o.Values["attributes"]); err == nil {
+		for _, name := range meaning {
+			if v, ok := all.Values[name]; ok {
+				out.Set(name, v)
+			}
+		}
+	}
+	return out
+}
+
 // Array implements [txn.Policy].
 func (Policy) Array(name string, doc []byte) bool { return arrayOf(name, doc) != nil }
 
@@ -71,6 +88,7 @@ func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
 		canonical = append(append(append(canonical, m...), 0), canonicalJSON(o.Values[m])...)
 		canonical = append(canonical, 0)
 	}
+	canonical = append(canonical, canonicalJSON(meaningOf(o).Print())...)
 	sum := digest.Of(canonical)
 	return txn.Structure{Key: sum[:], Grid: gridShape(name, o)}, true
 }
@@ -124,7 +142,7 @@ func gridShape(name string, o *Object) []int64 {
 }
 
 // WithAttributes implements [txn.Policy]. Other members than those that describe the
-// array count as attributes.
+// array count as attributes, and attributes that say what elements mean do not.
 func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 	out, err := ParseObject(doc)
 	if err != nil {
@@ -134,6 +152,7 @@ func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 	if err != nil {
 		return nil
 	}
+	kept := meaningOf(out)
 	isAttribute := func(k string) bool { return k != "shape" && !slices.Contains(structural[name], k) }
 	for _, k := range UnionKeys(out, from) {
 		if v, ok := from.Values[k]; !isAttribute(k) {
@@ -143,6 +162,16 @@ func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 		} else {
 			out.Remove(k)
 		}
+	}
+	if all, err := ParseObject(out.Values["attributes"]); err == nil {
+		for _, k := range meaning {
+			if v, ok := kept.Values[k]; ok {
+				all.Set(k, v)
+			} else {
+				all.Remove(k)
+			}
+		}
+		out.Set("attributes", all.Print())
 	}
 	return out.Print()
 }

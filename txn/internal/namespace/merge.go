@@ -3,6 +3,7 @@ package namespace
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -196,6 +197,9 @@ func (m *merger) rehomed(ours, root tree.Root) (tree.Root, error) {
 // guarded asks about what changed at and below a path that theirs relies on. The first
 // change that is not decided is recorded.
 func (m *merger) guarded(base, ours tree.Root, path string) error {
+	if group, ok := strings.CutSuffix(path, "/"); ok {
+		return m.guardedMembers(base, ours, DirPath(group))
+	}
 	refuse := func(c *Change) (bool, error) {
 		choice, err := m.askOrAdd(Conflict{Kind: ConflictGuard, Path: c.Key, Also: []string{path}, Coords: c.Coords, Base: brief(c.Old), Ours: brief(c.New)})
 		return choice == Refuse, err
@@ -212,6 +216,45 @@ func (m *merger) guarded(base, ours tree.Root, path string) error {
 			return err
 		}
 		if refused, err := refuse(&c); refused || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guardedMembers asks about the nodes directly in a directory that were added or removed, or are
+// of another kind.
+func (m *merger) guardedMembers(base, ours tree.Root, dir string) error {
+	r := [2]tree.Root{base, ours}
+	for i := range r {
+		var err error
+		if _, r[i], err = m.s.dirAt(m.ctx, r[i], dir); err != nil {
+			return err
+		}
+	}
+	for c, err := range m.s.Tree.Diff(m.ctx, r[0], r[1], tree.Span{}) {
+		if err != nil {
+			return err
+		}
+		if !isSub(c.Key) {
+			continue
+		}
+		was, err := m.s.readDir(m.ctx, childOf(c.Old))
+		if err != nil {
+			return err
+		}
+		is, err := m.s.readDir(m.ctx, childOf(c.New))
+		if err != nil {
+			return err
+		}
+		if was.kind() == is.kind() {
+			continue
+		}
+		choice, err := m.askOrAdd(Conflict{
+			Kind: ConflictGuard, Path: NodePath(dir + string(c.Key)), Also: []string{NodePath(dir)},
+			Base: nodeNames[was.kind()], Ours: nodeNames[is.kind()],
+		})
+		if choice == Refuse || err != nil {
 			return err
 		}
 	}
