@@ -121,8 +121,8 @@ func (s *Session) Abort() error {
 	return err
 }
 
-// AbortSession ends a session and discards its changes, for everybody who uses it in this
-// process. It need not be possible to resume it. The error is ErrNotFound if there is none.
+// AbortSession ends a session and discards its changes, for everybody who uses it, in other
+// processes too. It need not be possible to resume it. The error is ErrNotFound if there is none.
 func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
 	_, err := db.abortSession(ctx, id, time.Time{})
 	return err
@@ -157,7 +157,7 @@ func (db *DB) abortSession(ctx context.Context, id txn.SessionID, before time.Ti
 	defer db.shared.opening.Unlock()
 	s := db.shared.share(id)
 	if s == nil {
-		return true, db.store.AbortSession(ctx, id)
+		return db.store.AbortUnused(ctx, id, before)
 	}
 	if !before.IsZero() && !s.Info().Used.Before(before) {
 		return false, s.Close()

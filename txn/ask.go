@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -33,6 +34,9 @@ func init() {
 		AskAbortSession: changing(func(db *DB, ctx context.Context, id SessionID, _ func(any)) (none, error) {
 			return none{}, db.AbortSession(ctx, id)
 		}),
+		askAbortUnused: changing(func(db *DB, ctx context.Context, in abortRequest, _ func(any)) (bool, error) {
+			return db.AbortUnused(ctx, in.ID, in.Before)
+		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
 		"sync":     reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
 		"checkpoint": changing(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) {
@@ -60,6 +64,13 @@ func init() {
 // AskAbortSession is the name of the request that ends a session. Repeating it does no harm: the
 // second one is [ErrNoRef].
 const AskAbortSession = "session abort"
+
+const askAbortUnused = "session abort unused"
+
+type abortRequest struct {
+	ID     SessionID
+	Before time.Time
+}
 
 // none is the result of a request that returns an error alone.
 type none struct{}

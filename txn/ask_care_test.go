@@ -82,13 +82,23 @@ var careSteps = []struct {
 		if err != nil {
 			return nil, err
 		}
-		if err := db.AbortSession(bg, s.ID()); !errors.Is(err, ErrSessionBusy) {
-			return nil, fmt.Errorf("an open session: %w", err)
+		for _, long := range []bool{true, false} { // a session is ended by its age only if it was not used since
+			before := time.Time{}
+			if long {
+				before = time.Unix(1, 0)
+			}
+			ended, err := db.AbortUnused(bg, s.ID(), before)
+			if err != nil || ended == long {
+				return nil, fmt.Errorf("an open session: ended %v, %w", ended, err)
+			}
 		}
-		if err := s.Close(); err != nil {
-			return nil, err
+		if _, err := s.Get(bg, "k", kv.All()); !errors.Is(err, ErrSessionClosed) {
+			return nil, fmt.Errorf("use of a session that was ended: %w", err)
 		}
-		return nil, db.AbortSession(bg, s.ID())
+		if err := db.AbortSession(bg, s.ID()); !errors.Is(err, ErrNoRef) {
+			return nil, fmt.Errorf("a session that has ended: %w", err)
+		}
+		return nil, nil
 	}},
 	{"check", func(c *careOf, db, _ *DB) (any, error) {
 		r, err := db.Check(bg, CheckOptions{Payloads: true, Progress: func(CheckProgress) { c.progress++ }})

@@ -158,7 +158,7 @@ func (v *salvager) copyPacks(ctx context.Context) error {
 	}
 	v.dir, v.r.Dir = v.o.To, v.o.To
 	to, from := fs.PathJoin(v.dir, packDir), fs.PathJoin(v.from, packDir)
-	if err := fs.MkdirAll(to, 0o755); err != nil {
+	if err := errors.Join(index.MakeTop(fs, v.dir), fs.MkdirAll(to, 0o777)); err != nil {
 		return err
 	}
 	names, err := fs.List(from)
@@ -303,7 +303,7 @@ func (v *salvager) install(staged string) (err error) {
 			return err
 		}
 	}
-	err = errors.Join(fs.Rename(staged, place), index.SyncDir(fs, v.dir))
+	err = errors.Join(move(fs, staged, place), index.SyncDir(fs, v.dir))
 	if err == nil && slices.Contains(v.refused, v.r.Source) {
 		_, err = v.setAside(v.r.Source)
 	}

@@ -61,6 +61,8 @@ type checkpointer struct {
 	running chan struct{} // closed when the copy behind commits is done; or nil
 	rest    time.Time     // until when none is begun
 	stopped bool          // by Close
+	calming bool          // one is due, and waits until the commits pause
+	asked   time.Time     // when a commit last found one due
 }
 
 func (c *checkpointer) load(db *DB) error {
@@ -105,6 +107,14 @@ func (c *checkpointer) due() bool {
 	return moves >= last+min(c.every, 1+last/4) || c.bytes.Load() >= checkpointBytes
 }
 
+// Copies behind commits begin when no commit came for checkpointCalm, or the commits went on for
+// longestCalm: a program that removes its database after a commit then does not meet the files
+// that a copy makes.
+const (
+	checkpointCalm = time.Second
+	longestCalm    = 30 * time.Second
+)
+
 // checkpointIfDue is called after commits and begins a copy if it is time. The
 // commit does not wait for it, and does not fail with it: a failed copy is tried
 // again when it is due the next time, and [DB.CareErrors] has the error.
@@ -115,9 +125,39 @@ func (db *DB) checkpointIfDue() {
 	}
 	c.behind.Lock()
 	defer c.behind.Unlock()
-	if c.stopped || c.running != nil || c.rests && time.Now().Before(c.rest) {
+	now := time.Now()
+	c.asked = now
+	if c.stopped || c.running != nil || c.calming || c.rests && now.Before(c.rest) {
 		return
 	}
+	if !c.rests {
+		db.beginCheckpoint()
+		return
+	}
+	c.calming = true
+	db.checkpointWhenCalm(now, checkpointCalm)
+}
+
+// checkpointWhenCalm begins a copy that is due since a time when the commits pause.
+func (db *DB) checkpointWhenCalm(since time.Time, wait time.Duration) {
+	time.AfterFunc(wait, func() {
+		c := &db.checkpoints
+		c.behind.Lock()
+		defer c.behind.Unlock()
+		if rest := checkpointCalm - time.Since(c.asked); rest > 0 && time.Since(since) < longestCalm && !c.stopped {
+			db.checkpointWhenCalm(since, rest)
+			return
+		}
+		c.calming = false
+		if !c.stopped && c.running == nil && db.check() == nil {
+			db.beginCheckpoint()
+		}
+	})
+}
+
+// beginCheckpoint makes a copy in the background. c.behind is held.
+func (db *DB) beginCheckpoint() {
+	c := &db.checkpoints
 	done := make(chan struct{})
 	c.running = done
 	go func() {

@@ -177,6 +177,21 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A guarded group is one of which the members are guarded: not their contents, and not what is below them.
+func TestGuardMembers(t *testing.T) {
+	for key, conflict := range map[string]bool{"g/a/zarr.json": false, "g/a/c/0": false, "g/b/zarr.json": true, "h/b/zarr.json": false} {
+		db := openTest(t, nil)
+		update(t, db, "main", map[string]string{"zarr.json": "{}", "g/zarr.json": "{}", "g/a/zarr.json": "{}", "h/zarr.json": "{}"})
+		s := must.Get(db.Begin(bg, "main"))(t)
+		must.Do(t, s.Guard(bg, "g/"))
+		set(t, s, map[string]string{"other": "1"})
+		update(t, db, "main", map[string]string{key: `{"x":1}`})
+		if _, err := s.Commit(bg, CommitOptions{}); errors.Is(err, ErrConflict) != conflict {
+			t.Errorf("another commit wrote %s: %v, want a conflict: %v", key, err, conflict)
+		}
+	}
+}
+
 func TestRewoundBranchIsAConflict(t *testing.T) {
 	db := openTest(t, nil)
 	first := update(t, db, "main", map[string]string{"a": "1"})

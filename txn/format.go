@@ -56,7 +56,7 @@ func prepareDir(fs index.FS, dir string) (err error) {
 	if exists(fs, fs.PathJoin(dir, FormatFile)) {
 		return ErrExists
 	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := index.MakeTop(fs, dir); err != nil {
 		return err
 	}
 	names, err := fs.List(dir)

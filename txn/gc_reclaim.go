@@ -111,7 +111,10 @@ func (g *collector) seal(info pack.Info, alive uint64) bool {
 	case g.o.DryRun:
 		g.r.FreedBytes += int64(dead)
 	default:
-		return g.db.sealPack(info.ID) == nil
+		if g.db.sealPack(info.ID) == nil {
+			return true
+		}
+		g.r.HeldBytes += int64(dead)
 	}
 	return false
 }
@@ -119,7 +122,9 @@ func (g *collector) seal(info pack.Info, alive uint64) bool {
 // sealPack seals a pack and records it.
 func (db *DB) sealPack(id pack.ID) error {
 	db.packs.Seal(id)
-	return db.write(context.Background(), newChange(db.packFailures.Load()))
+	c := newChange(db.packFailures.Load())
+	c.makesRoom = true
+	return db.write(context.Background(), c)
 }
 
 // reclaimPack gives the space of one pack back.

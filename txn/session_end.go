@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -109,16 +110,55 @@ func (s *Session) Abort() error {
 	return nil
 }
 
-// AbortSession is [Session.Abort] for a session that this process has not open, also if it
-// cannot be resumed. ErrSessionBusy if it is open, [ErrNoRef] if there is none.
+// AbortSession ends a session and discards its changes, also one that programs use: they get
+// [ErrSessionClosed]. It need not be possible to resume it. [ErrNoRef] if there is none.
 func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
+	_, err = db.AbortUnused(ctx, id, time.Time{})
+	return err
+}
+
+// AbortUnused is [DB.AbortSession] for a session that was last used before a time; zero is any time.
+// It reports whether it ended the session.
+func (db *DB) AbortUnused(ctx context.Context, id SessionID, before time.Time) (ended bool, err error) {
 	defer wrap(&err, "abort session %v", id)
 	if db.peer != nil {
-		return db.peer.tell(ctx, AskAbortSession, id)
+		if before.IsZero() {
+			return true, db.peer.tell(ctx, AskAbortSession, id)
+		}
+		return ask[bool, none](ctx, db.peer, askAbortUnused, abortRequest{id, before}, nil)
 	}
 	if err := db.writable(); err != nil {
-		return err
+		return false, err
 	}
+	for {
+		db.mu.Lock()
+		s := db.sessions[id]
+		db.mu.Unlock()
+		if s != nil {
+			if !before.IsZero() && !s.Info().Used.Before(before) {
+				return ended, nil
+			}
+			if err := s.Abort(); err != nil {
+				return ended, err
+			}
+			ended = true
+		}
+		// One that was closed meanwhile may be stored.
+		err := db.abortStored(id)
+		if ended && errors.Is(err, ErrNoRef) {
+			return true, nil
+		}
+		if !errors.Is(err, ErrSessionBusy) {
+			return err == nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return ended, err
+		}
+	}
+}
+
+// abortStored ends a session that is not open. ErrSessionBusy if it is, ErrNoRef if there is none.
+func (db *DB) abortStored(id SessionID) error {
 	db.applying.Lock()
 	defer db.applying.Unlock()
 	// Whoever resumes the session registers it, and looks for the record after that.

@@ -292,8 +292,11 @@ func TestLogIsAppliedLater(t *testing.T) {
 	if got := contents(t, again)["k"]; got != want {
 		t.Errorf("the session holds %d bytes", len(got))
 	}
-	if err := db.AbortSession(bg, again.ID()); !errors.Is(err, ErrSessionBusy) {
+	if err := db.AbortSession(bg, again.ID()); err != nil {
 		t.Errorf("abort of a session that is open: %v", err)
+	}
+	if _, err := again.Get(bg, "k", kv.All()); !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("use of a session that was ended: %v", err)
 	}
 	if err := db.AbortSession(bg, other.ID()); err != nil {
 		t.Error(err)

@@ -17,6 +17,10 @@ type FS = vfs.FS
 // DefaultFS is the operating system's.
 var DefaultFS = osfs.FS
 
+// MakeTop makes the directory of a database. The umask gives its rights, and all that is made
+// below it gets the same.
+func MakeTop(fs FS, dir string) error { return osfs.MkdirTop(fs, dir) }
+
 // WriteCategory is the category of files outside the index.
 const WriteCategory = vfs.WriteCategoryUnspecified
 

@@ -118,12 +118,18 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 	if !reading && !own {
 		l, err = pebble.LockDirectory(dir, fs)
 	}
+	if noLocks(err) {
+		if !readOnly && os.Getenv(NoLockVariable) == "" {
+			return nil, fmt.Errorf("index: lock %s: %w: the file system has no locks; only reading is possible, unless %s=1 says that no other process uses the database", dir, err, NoLockVariable)
+		}
+		l, err = pebble.LockDirectory(dir, unlockedFS{fs})
+	}
 	// A lock that is held gives a bare error number or a bare text; what could not
 	// be created or opened gives a path error.
 	var pe *os.PathError
 	outside := errors.As(err, &pe)
 	busy := err != nil && !outside && !own && file != (fileID{}) // perhaps by readers only
-	if readOnly && (reading || busy || outside && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission))) {
+	if readOnly && (reading || busy || outside && (errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission) || isFull(err))) {
 		readOnlyDisk := outside && errors.Is(err, syscall.EROFS)
 		l, err = pebble.LockDirectory(dir, sharedFS{fs})
 		if readOnlyDisk && errors.As(err, &pe) {
@@ -192,6 +198,16 @@ func describeToReaders(fs vfs.FS, dir, path string) {
 }
 
 var _ io.Closer = (*dirLock)(nil)
+
+// NoLockVariable is the environment variable that has an index opened for writing on a file
+// system without locks, such as Lustre without flock. Whoever sets it sees to it that no other
+// process uses the database.
+const NoLockVariable = "ZARRDB_NO_LOCK"
+
+// noLocks reports whether a lock was not taken because the file system has none.
+func noLocks(err error) bool {
+	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, errors.ErrUnsupported)
+}
 
 // unlockedFS gives locks to everybody.
 type unlockedFS struct{ vfs.FS }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -104,4 +106,38 @@ func TestLockedInProcess(t *testing.T) {
 	mustClose(t, x)
 	must.Do(t, writeSmall(mem, "d/"+holderFile, []byte("{]")))
 	mustClose(t, mustOpen(t, "d", small(mem)))
+}
+
+// noLockFS is a file system without locks.
+type noLockFS struct {
+	vfs.FS
+	err error
+}
+
+func (f noLockFS) Lock(string) (io.Closer, error) { return nil, f.err }
+
+// A file system without locks is named, not taken for a database in use. Reading goes on, and writing where the user
+// says that no other process uses the database.
+func TestFileSystemWithoutLocks(t *testing.T) {
+	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP} {
+		dir := t.TempDir()
+		fs := noLockFS{vfs.Default, err}
+		_, got := lock(fs, dir, "test", "", false)
+		var locked *LockedError
+		if !errors.Is(got, err) || errors.As(got, &locked) || !strings.Contains(got.Error(), NoLockVariable) {
+			t.Errorf("to write: %v", got)
+		}
+		l, got := lock(fs, dir, "test", "", true)
+		if got != nil {
+			t.Fatalf("to read: %v", got)
+		}
+		must.Do(t, l.Close())
+		t.Setenv(NoLockVariable, "1")
+		l, got = lock(fs, dir, "test", "", false)
+		if got != nil {
+			t.Fatalf("to write, alone: %v", got)
+		}
+		must.Do(t, l.Close())
+		t.Setenv(NoLockVariable, "")
+	}
 }

@@ -142,3 +142,6 @@ func OnDisk(fi os.FileInfo) (device, number uint64, bytes int64) { return 0, 0, 
 
 // giveDir does nothing: a file has the owner that its directory says.
 func giveDir(string) {}
+
+// MkdirTop makes the directory of a database.
+func MkdirTop(files vfs.FS, dir string) error { return files.MkdirAll(dir, 0o777) }

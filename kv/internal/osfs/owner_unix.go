@@ -12,21 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerFS is for root at work in a directory of another user: what it makes belongs to
-// the owner of the directory, who could not use the database otherwise.
-type ownerFS struct{ vfs.FS }
+// ownFS gives what it makes the rights of the directory that it lies in, whatever the umask of
+// this process is, so that a group can share a database. What root makes in the directory of
+// another user belongs to that user, who could not use the database otherwise.
+type ownFS struct{ vfs.FS }
 
-func forRoot(fs vfs.FS) vfs.FS {
-	if os.Geteuid() != 0 {
-		return fs
-	}
-	return ownerFS{fs}
-}
+func forRoot(fs vfs.FS) vfs.FS { return ownFS{fs} }
 
 // Unwrap lets [vfs.Root] find the file system of the operating system.
-func (f ownerFS) Unwrap() vfs.FS { return f.FS }
+func (f ownFS) Unwrap() vfs.FS { return f.FS }
 
-func (f ownerFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (f ownFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
 	if err == nil {
 		Give(file.Fd(), name)
@@ -34,7 +30,7 @@ func (f ownerFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 	return file, err
 }
 
-func (f ownerFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+func (f ownFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.FS.OpenReadWrite(name, c, o...)
 	if err == nil {
 		Give(file.Fd(), name)
@@ -42,7 +38,10 @@ func (f ownerFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Op
 	return file, err
 }
 
-func (f ownerFS) MkdirAll(dir string, perm os.FileMode) error {
+func (f ownFS) MkdirAll(dir string, perm os.FileMode) error { return mkdirAll(dir, perm, giveDir) }
+
+// mkdirAll makes a directory and those above it, and calls give for each that it made.
+func mkdirAll(dir string, perm os.FileMode, give func(dir string)) error {
 	var made []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(d); !errors.Is(err, os.ErrNotExist) {
@@ -50,16 +49,26 @@ func (f ownerFS) MkdirAll(dir string, perm os.FileMode) error {
 		}
 		made = append(made, d)
 	}
-	err := f.FS.MkdirAll(dir, perm)
+	err := os.MkdirAll(dir, perm)
 	for _, d := range slices.Backward(made) {
-		giveDir(d)
+		give(d)
 	}
 	return err
 }
 
-func giveDir(dir string) {
+// MkdirTop makes the directory of a database. The umask gives its rights, which all in it get.
+func MkdirTop(files vfs.FS, dir string) error {
+	if vfs.Root(files) != vfs.Default {
+		return files.MkdirAll(dir, 0o777)
+	}
+	return mkdirAll(dir, 0o777, func(d string) { withDir(d, giveOwner) })
+}
+
+func giveDir(dir string) { withDir(dir, Give) }
+
+func withDir(dir string, do func(fd uintptr, name string)) {
 	if fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
-		Give(uintptr(fd), dir)
+		do(uintptr(fd), dir)
 		_ = unix.Close(fd)
 	}
 }
@@ -67,10 +76,40 @@ func giveDir(dir string) {
 // holder is the file that tells others by its owner which user serves a database.
 const holder = "HOLDER"
 
-// Give makes a file that this process has just made, and has open, one of the owner of
-// its directory. Only root can. A file of root that has contents, or that a link leads to,
-// was not made here, and stays root's.
+// Give gives a file or directory that this process has just made, and has open, the rights and
+// the group of its directory, and if this is root, the owner. A file of root that has contents,
+// or that a link leads to, was not made here, and stays root's.
 func Give(fd uintptr, name string) {
+	giveOwner(fd, name)
+	var dir, file unix.Stat_t
+	if filepath.Base(name) == holder || unix.Stat(filepath.Dir(name), &dir) != nil || unix.Fstat(int(fd), &file) != nil {
+		return
+	}
+	want := uint32(dir.Mode) & 0o777
+	switch uint32(file.Mode) & unix.S_IFMT {
+	case unix.S_IFDIR:
+		want |= uint32(dir.Mode) & unix.S_ISGID
+	case unix.S_IFREG:
+		want &= 0o666
+		if file.Size > 0 || file.Nlink != 1 {
+			return // an older file
+		}
+	default:
+		return
+	}
+	if euid := os.Geteuid(); int(file.Uid) != euid && euid != 0 {
+		return
+	}
+	if file.Gid != dir.Gid && unix.Fchown(int(fd), -1, int(dir.Gid)) != nil {
+		want = want&^0o070 | uint32(file.Mode)&0o070 // another group gets no more than the umask gave
+	}
+	if want != uint32(file.Mode)&(0o777|unix.S_ISGID) {
+		_ = unix.Fchmod(int(fd), want)
+	}
+}
+
+// giveOwner makes what root has made in the directory of another user that user's.
+func giveOwner(fd uintptr, name string) {
 	var dir, file, named unix.Stat_t
 	if os.Geteuid() != 0 || filepath.Base(name) == holder || unix.Stat(filepath.Dir(name), &dir) != nil || dir.Uid == 0 ||
 		unix.Fstat(int(fd), &file) != nil || unix.Lstat(name, &named) != nil {

@@ -47,3 +47,30 @@ func TestOwnerOfTheDirectory(t *testing.T) {
 		t.Errorf("what a link leads to: %v, %v", fi, err)
 	}
 }
+
+// Members of a group can share a database: files and directories have the rights and the group of their directory,
+// whatever the umask of the program is. The directory of the database itself has those of the umask.
+func TestRightsOfTheDirectory(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	for _, mode := range []os.FileMode{0o770 | os.ModeSetgid, 0o750, 0o755, 0o700} {
+		dir := t.TempDir()
+		must.Do(t, os.Chmod(dir, mode))
+		f := must.Get(FS.Create(filepath.Join(dir, "file"), vfs.WriteCategoryUnspecified))(t)
+		_ = f.Close()
+		must.Do(t, FS.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
+		must.Do(t, MkdirTop(FS, filepath.Join(dir, "top")))
+		for name, want := range map[string]os.FileMode{"file": mode & 0o666, "a": mode.Perm(), "a/b": mode.Perm(), "top": 0o700} {
+			if fi := must.Get(os.Stat(filepath.Join(dir, name)))(t); fi.Mode().Perm() != want {
+				t.Errorf("in a directory %v, %s is %v, want %v", mode, name, fi.Mode().Perm(), want)
+			}
+		}
+	}
+	kept := filepath.Join(t.TempDir(), "kept")
+	must.Do(t, os.WriteFile(kept, []byte("contents"), 0o600))
+	must.Do(t, os.Chmod(filepath.Dir(kept), 0o755))
+	f := must.Get(FS.OpenReadWrite(kept, vfs.WriteCategoryUnspecified))(t)
+	_ = f.Close()
+	if fi := must.Get(os.Stat(kept))(t); fi.Mode().Perm() != 0o600 {
+		t.Errorf("an older file is %v", fi.Mode().Perm())
+	}
+}
