@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
@@ -123,8 +124,22 @@ func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options 
 // IsDatabase reports whether a directory holds a database, of this or a newer
 // format.
 func IsDatabase(dir string) bool {
-	f, err := os.Stat(dir + string(os.PathSeparator) + txn.FormatFile)
-	return err == nil && f.Mode().IsRegular()
+	name := dir + string(os.PathSeparator) + txn.FormatFile
+	if f, err := os.Stat(name); err != nil || !f.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return true // opening it says why not
+	}
+	defer f.Close()
+	start := make([]byte, len(txn.FormatWord)+1)
+	if n, err := io.ReadFull(f, start); err != nil {
+		return n == 0 || !errors.Is(err, io.ErrUnexpectedEOF) // it was cut off, or opening it says why it cannot be read
+	}
+	// The index in a database has such a file, too: it names no number, but the word "index".
+	number, ok := strings.CutPrefix(string(start), txn.FormatWord)
+	return ok && number >= "0" && number <= "9"
 }
 
 // Close closes the database; see [txn.DB.Close].

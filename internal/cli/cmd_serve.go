@@ -12,11 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -83,7 +85,21 @@ machine only, without HTTP, and ends when it had no client for a while; programs
 	return cmd
 }
 
+// checkFlags refuses options without a value, as a variable that is not set gives them: another
+// program would take an empty address for every address of the machine.
+func (f *serveFlags) checkFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Value.String() == "" || flag.Name == "origin" && slices.Contains(f.origins, "") {
+			err = usagef("serve: --%s is empty; leave it out, or give it a value", flag.Name)
+		}
+	})
+	return err
+}
+
 func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
+	if err := f.checkFlags(cmd); err != nil {
+		return err
+	}
 	if (f.cert == "") != (f.key == "") {
 		return usagef("serve: --tls-cert and --tls-key belong together")
 	}
@@ -96,9 +112,13 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	closed := f.readOnly || f.keys == ""
-	for _, addr := range []string{f.listen, f.s3} {
-		how := auth.Listen{Address: addr, Keys: f.keys != "", ReadOnly: closed, TLS: tlsConfig != nil || f.proxied}
-		if err := how.Check(); addr != "" && err != nil {
+	servers := []*httpServer{{managed: true, how: auth.Listen{Address: f.listen}}}
+	if f.s3 != "" {
+		servers = append(servers, &httpServer{how: auth.Listen{Address: f.s3}})
+	}
+	for _, s := range servers {
+		s.how.Keys, s.how.ReadOnly, s.how.TLS = f.keys != "", closed, tlsConfig != nil || f.proxied
+		if err := s.how.Check(); err != nil {
 			return usagef("serve: %w", err)
 		}
 	}
@@ -143,11 +163,11 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	servers := []*httpServer{{addr: f.listen, managed: true, handler: web.New(table, o)}}
+	servers[0].handler = web.New(table, o)
 	if f.s3 != "" {
 		h := s3.New(table, so)
 		defer h.Close()
-		servers = append(servers, &httpServer{addr: f.s3, handler: h})
+		servers[1].handler = h
 	}
 	for _, s := range servers {
 		if err := s.begin(cmd, tlsConfig, log); err != nil {
@@ -160,7 +180,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		scheme = "https"
 	}
 	for _, name := range table.Names() {
-		say(cmd, "%s at %s://%s/%s/v/main/", name, scheme, servers[0].listener.Addr(), name)
+		say(cmd, "%s at %s://%s/%s/v/main/", name, scheme, servers[0].listener.Addr(), serve.EscapeSegment(name))
 	}
 	if len(servers) > 1 {
 		say(cmd, "S3 at %s://%s", scheme, servers[1].listener.Addr())
@@ -183,20 +203,26 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 // httpServer is a handler at an address.
 type httpServer struct {
 	*http.Server
-	addr     string
+	how      auth.Listen
 	managed  bool // the service manager may have made its socket
 	handler  http.Handler
 	listener net.Listener
 }
 
 // begin listens.
-func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger) (err error) {
+func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger) error {
 	s.Server = web.Server(s.handler, tls)
 	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-	if s.listener, err = listenOn(cmd.Context(), s.addr, s.managed); err == nil {
-		s.listener = web.Listener(s.listener)
+	on, err := listenOn(cmd.Context(), s.how.Address, s.managed)
+	if err != nil {
+		return err
 	}
-	return err
+	if err := s.how.On(on.Addr()).Check(); err != nil {
+		_ = on.Close()
+		return usagef("serve: %w", err)
+	}
+	s.listener = web.Listener(on)
+	return nil
 }
 
 // serve answers requests until the server ends.

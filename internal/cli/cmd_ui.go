@@ -86,7 +86,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	}
 	secret := strings.ToLower(rand.Text())
 	h := web.New(table, web.Options{Anonymous: serve.Owner("owner"), Owner: true, ReadOnly: true, Local: true, Log: log, Tables: webTables(cmd.Context())})
-	server := &httpServer{addr: listen, handler: behindSecret(secret, h)}
+	server := &httpServer{how: auth.Listen{Address: listen, ReadOnly: true}, handler: behindSecret(secret, h)}
 	if err := server.begin(cmd, nil, log); err != nil {
 		return err
 	}

@@ -18,10 +18,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -46,13 +44,10 @@ const (
 )
 
 // Main is the program: it runs the command line of the process and ends it with
-// the exit code. Interrupts end a command cleanly. tables are the formats of tables that
+// the exit code. Signals end a command cleanly, a second one at once. tables are the formats of tables that
 // the program is linked with.
 func Main(tables table.Formats) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(WithTables(ctx, tables), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(WithTables(interruptible(), tables), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run runs a command line, prints its error on one line, and returns the exit code.
@@ -60,6 +55,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot()
 	root.SetArgs(args)
 	if stdin != nil {
+		if err := closedInput(stdin); err != nil {
+			stdin = failing{err}
+		}
 		root.SetIn(&blockingReader{blocking: blocking{ctx: ctx}, r: stdin})
 	}
 	out := &stdoutWriter{w: &blockingWriter{blocking: blocking{ctx: ctx}, w: stdout}}
@@ -220,3 +218,8 @@ func shellWord(arg string) string {
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
+
+// failing is an input that cannot be read.
+type failing struct{ error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.error }

@@ -26,7 +26,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": func() { Main(arrowfile.Formats()) }, "older": holdAsOlder, "alone": holdAlone})
+	testscript.Main(m, map[string]func(){"zarrdb": func() { Main(arrowfile.Formats()) }, "older": holdAsOlder, "deaf": deaf, "alone": holdAlone})
+}
+
+// deaf is a command that does not end when it is interrupted.
+func deaf() {
+	ctx := interruptible()
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println("cancelled")
+	select {}
 }
 
 // holdAlone has the database open that it is given until standard input ends, and serves

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/arrowfile"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
@@ -76,6 +78,40 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// The address that is printed works as it is, whatever the name of the database is.
+func TestServePrintsURLs(t *testing.T) {
+	for _, name := range []string{"my data.zdb", "100%.zdb", "a?b#c.zdb", "é.zdb"} {
+		if runtime.GOOS == "windows" && strings.Contains(name, "?") {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), name)
+		for _, args := range [][]string{{"init", dir}, {"create", dir + ":t", "--shape", "2", "--dtype", "int8"}} {
+			if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+				t.Fatal(code)
+			}
+		}
+		urls, end := serving(t, dir)
+		if status, _ := get(t, urls[0]+"t/zarr.json"); status != 200 {
+			t.Errorf("%s: GET %s: %d", name, urls[0], status)
+		}
+		end()
+	}
+}
+
+// A server of one database makes no database inside it: it has no directory of databases.
+func TestServeOneMakesNoBucket(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w.zdb")
+	if code := run(t.Context(), []string{"init", dir}, nil, io.Discard, os.Stderr); code != 0 {
+		t.Fatal(code)
+	}
+	if got := databasesIn(dir); got != nil {
+		t.Errorf("databases in a database: %q", got)
+	}
+	if engine.IsDatabase(filepath.Join(dir, "index")) || !engine.IsDatabase(dir) {
+		t.Error("the index of a database is taken for a database, or the database is not")
+	}
+}
+
 // What would let strangers in does not start.
 func TestServeIsClosed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w.zdb")
@@ -84,6 +120,11 @@ func TestServeIsClosed(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--listen", ":0"},
+		{"--listen", ""},
+		{"--listen", "unix:"},
+		{"--listen", "localhost:0", "--s3", ""},
+		{"--listen", "localhost:0", "--keys", ""},
+		{"--listen", "localhost:0", "--origin", ""},
 		{"--listen", "localhost:0", "--s3", "0.0.0.0:0"},
 		{"--listen", "localhost:0", "--tls-cert", "c.pem"},
 	} {

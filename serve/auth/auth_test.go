@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -177,6 +178,12 @@ func TestCheck(t *testing.T) {
 		{Listen{Address: "[::]:80", ReadOnly: true, TLS: true}, "--keys"},
 		{Listen{Address: "example.org:80", ReadOnly: true}, "--keys"},
 		{Listen{Address: "nonsense", ReadOnly: true}, "HOST:PORT"},
+		{Listen{Address: "", ReadOnly: true}, "HOST:PORT"},
+		{Listen{Address: "unix:", ReadOnly: true}, "path of a socket"},
+		{Listen{Address: "localhost:80", ReadOnly: true}.On(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}), ""},
+		{Listen{Address: "localhost:80", ReadOnly: true}.On(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}), "--keys"},
+		{Listen{Address: "localhost:80", ReadOnly: true}.On(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}), "--keys"},
+		{Listen{Address: "localhost:80", ReadOnly: true}.On(&net.UnixAddr{Name: "/run/z.sock", Net: "unix"}), ""},
 		{Listen{Address: "8080", ReadOnly: true}, "such as localhost:8080"},
 		{Listen{Address: "localhost:80", Keys: true}, ""},
 		{Listen{Address: ":80", Keys: true}, "--behind-tls-proxy"},

@@ -24,6 +24,16 @@ type Listen struct {
 	TLS bool
 }
 
+// On returns l for the address that a listener has. It can be another than the one that was asked for: a
+// name resolves to any address, and a service manager hands over any socket.
+func (l Listen) On(at net.Addr) Listen {
+	l.Address = at.String()
+	if at.Network() == "unix" {
+		l.Address = "unix:" + l.Address
+	}
+	return l
+}
+
 // Local reports whether only this machine can connect.
 func (l Listen) Local() bool {
 	return strings.HasPrefix(l.Address, "unix:") || hostname.IsLoopback(l.Address)
@@ -34,6 +44,8 @@ func (l Listen) Local() bool {
 func (l Listen) Check() error {
 	_, _, err := net.SplitHostPort(l.Address)
 	switch {
+	case l.Address == "unix:":
+		return fmt.Errorf("listen on %s: %w: want unix:PATH, the path of a socket", l.Address, ErrOpen)
 	case err != nil && !strings.HasPrefix(l.Address, "unix:"):
 		return fmt.Errorf("listen on %s: %w: want HOST:PORT, such as localhost:8080, or :PORT for every address of this machine", l.Address, ErrOpen)
 	case !l.Keys && !l.Local():

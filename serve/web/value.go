@@ -41,8 +41,9 @@ func (h *handler) value(w http.ResponseWriter, r *http.Request, v *serve.View, p
 // serveValue answers with a value through [http.ServeContent], which handles
 // ranges, conditions and HEAD. A read error is returned if no byte was sent.
 func serveValue(w http.ResponseWriter, r *http.Request, val kv.Value) error {
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range") // a server may ignore it
+	unit, _, _ := strings.Cut(r.Header.Get("Range"), "=")
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges || !strings.EqualFold(strings.TrimSpace(unit), "bytes") {
+		r.Header.Del("Range") // a server may ignore it, and ignores units that it does not know (RFC 9110, 14.2)
 	}
 	out := &late{ResponseWriter: w}
 	inOneWrite(r, func() { http.ServeContent(out, r, "", time.Time{}, serve.NewContent(r.Context(), val, 0, val.Size())) })

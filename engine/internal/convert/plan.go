@@ -2,9 +2,11 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -219,10 +221,16 @@ func (c *Plan) note(path string, err error) {
 
 // noteTexts notes attributes in which a bare NaN or infinity became a text.
 func (c *Plan) noteTexts(path string, from, to *zarr.Meta) {
+	var made map[string]json.RawMessage
 	for name, was := range from.Attributes.All() {
 		strict, err := zarr.StrictJSON(was)
-		now, _ := to.Attributes.Get(name)
-		if err != nil || string(strict) == string(was) || string(strict) != string(now) {
+		if err != nil || string(strict) == string(was) {
+			continue
+		}
+		if made == nil { // Get compares one name after the other
+			made = maps.Collect(to.Attributes.All())
+		}
+		if string(strict) != string(made[name]) {
 			continue
 		}
 		c.note(path, fmt.Errorf("attribute %q: NaN or infinity became text", name))

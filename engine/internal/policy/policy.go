@@ -163,16 +163,21 @@ func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 			out.Remove(k)
 		}
 	}
-	if all, err := ParseObject(out.Values["attributes"]); err == nil {
-		for _, k := range meaning {
-			if v, ok := kept.Values[k]; ok {
-				all.Set(k, v)
-			} else {
-				all.Remove(k)
-			}
+	all, err := ParseObject(out.Values["attributes"])
+	if err != nil { // there are none
+		if len(kept.Values) == 0 {
+			return out.Print()
 		}
-		out.Set("attributes", all.Print())
+		all = &Object{Values: map[string]json.RawMessage{}}
 	}
+	for _, k := range meaning {
+		if v, ok := kept.Values[k]; ok {
+			all.Set(k, v)
+		} else {
+			all.Remove(k)
+		}
+	}
+	out.Set("attributes", all.Print())
 	return out.Print()
 }
 
