@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import base64
 import datetime
+import gc
 import json
 import pickle
 import re
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -326,3 +328,34 @@ def test_retention_and_copies(repo: zarrdb.Repository, path: Path) -> None:
     copy.pull(path, deepen=1)
     assert copy.at("main~1").array("a")[:].tolist() == [4, 6, 6, 0]
     copy.pull(path, unshallow=True)
+
+
+def test_nothing_holds_a_version(repo: zarrdb.Repository) -> None:
+    """A version goes with the last reference to it, without the cycle collector, also after errors."""
+    with repo.transaction(message="x") as st:
+        zarr.create_array(st, name="x", data=np.arange(10), chunks=(2,))
+
+    def read() -> weakref.ref[zarrdb.Snapshot]:
+        snap = repo.at("main")
+        a = snap.array("x")
+        assert a[3] == 3 and a[:].sum() == 45 and snap.get("none") is None
+        with pytest.raises(zarrdb.NotFoundError):
+            snap.array("none")
+        return weakref.ref(snap)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert read()() is None
+    finally:
+        gc.enable()
+
+
+def test_close_a_version(repo: zarrdb.Repository) -> None:
+    commit(repo, a=b"1")
+    with repo.at("main") as snap:
+        assert snap.get("a") == b"1"
+    snap.close()
+    with pytest.raises(zarrdb.InvalidError, match=r"is closed; open the version again"):
+        snap.get("a")
+    assert pickle.loads(pickle.dumps(snap)).get("a") == b"1"

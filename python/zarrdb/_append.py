@@ -44,8 +44,9 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
             pass
     if dim is not None and (not any(dim in v.dims for v in raw.values()) or dim not in ds.dims):
         raw, dim = {}, None
-    decoded: dict[Any, Variable] = {}
-    wrong, fitted = [], {}
+    decoded: Any = {}
+    wrong: list[str] = []
+    fitted: dict[Any, Any] = {}
     with warnings.catch_warnings():  # xarray repeats them when it writes
         warnings.simplefilter("ignore")
         if raw:
@@ -131,7 +132,7 @@ def _values(new: Variable, fit: Any, fitted: dict[Any, Variable], name: Any) -> 
     values = new.values
     step = max(1, PART // max(1, values.size // max(1, len(values)))) if new.ndim else 1
     for i in range(0, len(values), step) if new.ndim else [...]:
-        why = fit(values[i : i + step] if new.ndim else values)
+        why = fit(values[i : i + step] if new.ndim else values)  # type: ignore[operator]
         if why:
             return [f"{name}: {why}"]
     return []

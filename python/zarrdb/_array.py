@@ -78,6 +78,16 @@ def element_type(numpy: str) -> np.dtype[Any]:
     return named
 
 
+def _same(path: str, dtype: np.dtype[Any]) -> Callable[[dict[str, Any]], None]:
+    """What compares with the server's description of the elements: in a session the array may be another by now."""
+
+    def check(o: dict[str, Any]) -> None:
+        if o["item_size"] != dtype.itemsize or (o.get("numpy") and element_type(o["numpy"]) != dtype):
+            raise InvalidError(f"/{path} has another type by now, {o.get('numpy')}; open it again")
+
+    return check
+
+
 @functools.cache
 def _memory() -> int:
     """The bytes of memory of this machine, or of the address space where the system does not say."""
@@ -124,7 +134,7 @@ class Array:
         if o.get("item_size"):
             assert named is not None
             unit = tuple(o.get("unit") or self.chunks or ())
-            self._elements = Elements(self.view, self.path, self.shape, unit, named, self._same, self.chunks or ())
+            self._elements = Elements(self.view, self.path, self.shape, unit, named, _same(self.path, named), self.chunks or ())
             if o.get("plain") and self.view.read_only:
                 self._elements.plain = PlainChunks(o["plain"], unit, named)
         else:
@@ -302,11 +312,6 @@ class Array:
     def _read(self, sel: Selection) -> Numbers:
         self._check(sel.shape)
         return self._read_variable(sel) if self._elements is None else self._elements.read(sel)
-
-    def _same(self, o: dict[str, Any]) -> None:
-        """Compare with the server's description of the elements: in a session the array may be another by now."""
-        if o["item_size"] != self.dtype.itemsize or (o.get("numpy") and element_type(o["numpy"]) != self.dtype):
-            raise InvalidError(f"/{self.path} has another type by now, {o.get('numpy')}; open it again")
 
     def _read_variable(self, sel: Selection) -> Numbers:
         n = math.prod(sel.shape)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RECONNECTS = 5
+# A process that is killed while it starts to serve is started again so many times.
+RESTARTS = 2
 IDLE = "60s"
 
 
@@ -151,7 +153,7 @@ def _start(*args: str) -> tuple[subprocess.Popen[bytes], Any]:
 
 def exit_error(code: int, message: str) -> ZarrdbError:
     """The exception for a command that ended with a code."""
-    message = message.strip().removeprefix("zarrdb: ") or f"exit code {code}"
+    message = message.strip().removeprefix("zarrdb: ") or (f"the program was killed by signal {-code} while it started" if code < 0 else f"exit code {code}")
     if "is in use by" in message or "has it open" in message:
         return LockedError(message)
     kinds: dict[int, type[ZarrdbError]] = {2: InvalidError, 4: NotFoundError, 5: CorruptError}
@@ -282,6 +284,7 @@ class Client:
     def _reach(self, files: ExitStack) -> w.Link:
         deadline = self._deadline()
         started = log = None
+        killed = 0
         pause = 0.001
         while True:
             for path, user in sockets(self.dir):
@@ -315,7 +318,9 @@ class Client:
                 log.seek(0)
                 message = log.read().decode(errors="replace")
                 started = None
-                if code != 0:  # otherwise somebody else was faster, or it was idle
+                if code < 0 and killed < RESTARTS and not late:
+                    killed += 1  # by the system, for memory, or with the job that started it
+                elif code != 0:  # otherwise somebody else was faster, or it was idle
                     e = exit_error(code, message)
                     if not isinstance(e, LockedError) or late:
                         raise e

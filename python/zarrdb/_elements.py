@@ -113,7 +113,10 @@ def _stream(view: View, requests: Iterable[_Request]) -> None:
     with ThreadPoolExecutor(TAKERS) as threads:
         view._again(run)
     if failed:
-        raise failed[0]
+        try:
+            raise failed[0]
+        finally:
+            failed.clear()  # its traceback refers to this frame
 
 
 def _one(view: View, r: _Request) -> None:
@@ -154,7 +157,8 @@ def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Blo
 class Elements:
     """The elements of an array in a version or session, which have a fixed size. unit is the
     shape of what the server decodes at once, chunk that of what it encodes, if all are alike. check
-    gets the server's description of elements."""
+    gets the server's description of elements; it must not refer to what holds the elements, or only the
+    cycle collector would let the version go."""
 
     __slots__ = ("_path", "_right", "check", "chunk", "dtype", "path", "plain", "shape", "unit", "version", "view")
 

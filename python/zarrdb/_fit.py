@@ -67,7 +67,7 @@ def differ(given: Numbers, back: Numbers) -> Any:
 def _other(x: Any, y: Any) -> bool:
     """Whether two Python objects differ, but for rounding."""
     if x is None or isinstance(x, float) and isinstance(y, float):
-        return not (x is None or x != x and y != y or np.isclose(x, y, rtol=1e-2, atol=1e-2) and np.isfinite(y) == np.isfinite(x))
+        return not (x is None or x != x and y != y or np.isclose(x, y, rtol=1e-3, atol=1e-7) and np.isfinite(y) == np.isfinite(x))
     return bool(x != y)
 
 

@@ -166,4 +166,7 @@ def _all(fn: Callable[[Piece], None], todo: Iterator[Piece], threads: int) -> No
             if t.ident is not None:
                 t.join()
     if failed:
-        raise next((e for e in failed if not isinstance(e, Exception)), failed[0])
+        try:
+            raise next((e for e in failed if not isinstance(e, Exception)), failed[0])
+        finally:
+            failed.clear()  # its traceback refers to this frame

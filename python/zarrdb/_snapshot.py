@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from . import _wire as w
 from ._changes import Commit
@@ -60,8 +61,23 @@ class Contents(View):
         return f"<div>{shown}{past}</div>"
 
 
+class _Closed:
+    """The connection of a snapshot that was closed."""
+
+    over = "closed"
+    pid = 0
+
+
 class Snapshot(Contents):
-    """A version. It never changes. It pickles by its commit."""
+    """A version. It never changes. It pickles by its commit. It is held, so that `gc` leaves its data, until it is closed
+    or nothing refers to it, its arrays and its stores any more.
+
+    >>> with repo.at("main") as snap:
+    ...     float(snap.array("t2m")[1, 2])
+    280.0
+    """
+
+    _closed = False
 
     def __init__(self, client: Client, rev: str) -> None:
         def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
@@ -74,8 +90,29 @@ class Snapshot(Contents):
         self.commit = Commit._of(out["commit"])
 
     def _reopen(self) -> tuple[w.Link, int]:
+        if self._closed:
+            raise InvalidError(f"{self!r} is closed; open the version again with repo.at({self.commit.id[:10]!r})")
         link = self._client.link()
         return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
+
+    def close(self) -> None:
+        """Let the version go at once. Arrays and stores of it are then an InvalidError; closing again does nothing."""
+        with self._opening:
+            if self._closed:
+                return
+            self._closed = True
+            link: Any = self._link
+            self._let_go()
+            self._link = cast(w.Link, _Closed)
+        if link.over is None and link.pid == os.getpid():
+            with suppress(ZarrdbError):
+                link._close_views()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def snapshot_id(self) -> str:

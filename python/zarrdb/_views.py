@@ -33,6 +33,10 @@ class View:
         self._opening = threading.RLock()
 
     def __del__(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Have the server close the view with the next request."""
         link = getattr(self, "_link", None)
         if link is not None and link.over is None and link.pid == os.getpid():
             link.unused.append(self._handle)

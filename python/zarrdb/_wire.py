@@ -198,14 +198,20 @@ class Link:
             if isinstance(failed, ConnectionLostError):
                 failed._begun = False
                 self._drain(ConnectionError(str(failed)), ENDING)  # it still answers other requests
-            raise failed
+            try:
+                raise failed
+            finally:
+                del failed  # its traceback refers to this frame
         return frame
 
     def _failed(self, id: int, e: BaseException) -> NoReturn:
         self.cancel(id)
         if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
             raise self._gone(e) from e
-        raise e
+        try:
+            raise e
+        finally:
+            del e  # its traceback refers to this frame
 
     def _begin(self, wait: bool = True) -> int | None:
         with self._lock:

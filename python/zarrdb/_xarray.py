@@ -164,18 +164,19 @@ def to_zarrdb(
             "to_zarrdb(tree[path].to_dataset(), session, group=path, append_dim=…), then session.commit()"
         )
     options["consolidated"] = bool(options.get("consolidated"))
+    modes: dict[str, Any] = {} if mode is None else {"mode": mode}
 
     def write(s: Session, **how: Any) -> Any:
         if not trees:
             data = check_values(ds, s, group, options | {"mode": mode}, any_order)
-            return data.to_zarr(s.store, group=group, mode=mode, **how, **options)
+            return data.to_zarr(s.store, group=group, **modes, **how, **options)
         inherit = options.get("write_inherited_coords", False)
         nodes = {node.path: node.to_dataset(inherit=inherit or node is ds) for node in ds.subtree}
         encoding = options.get("encoding") or {}
         for path, node in nodes.items():
             at = "/".join(filter(None, [group and group.strip("/"), path.strip("/")]))
             nodes[path] = check_values(node, s, at, options | {"mode": mode, "encoding": encoding.get(path)}, any_order)
-        return DataTree.from_dict(nodes).to_zarr(s.store, group=group, **({} if mode is None else {"mode": mode}), **how, **options)
+        return DataTree.from_dict(nodes).to_zarr(s.store, group=group, **modes, **how, **options)
 
     if isinstance(target, Session):
         later = write(target, compute=compute)

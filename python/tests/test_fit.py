@@ -1,0 +1,120 @@
+"""Numbers that the stored type cannot hold, and appends beside other commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import zarrdb
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+DAYS = np.arange("2020-01-01", "2020-01-09", dtype="M8[D]").astype("M8[ns]")
+PACKED = {
+    "t": {"dtype": "i2", "scale_factor": 0.5, "add_offset": 200.0, "chunks": (4, 2)},
+    "time": {"chunks": (4,), "units": "days since 2020-01-01"},
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Any) -> Any:
+    with zarrdb.open(tmp_path / "w.zdb", create=True) as r:
+        yield r
+
+
+def month(i: int) -> xr.Dataset:
+    values = np.arange(8.0).reshape(4, 2) + 270 + 10 * i
+    return xr.Dataset({"t": (("time", "lat"), values)}, {"time": DAYS[4 * i : 4 * i + 4], "lat": [10.0, 20.0]})
+
+
+def packing(st: Any) -> None:
+    v: Any = zarr.open_array(st, path="t")
+    raw = v[:]
+    v.attrs["scale_factor"] = 0.25
+    v[:] = raw * 2
+
+
+def units(st: Any) -> None:
+    v: Any = zarr.open_array(st, path="time")
+    raw = v[:]
+    v.attrs["units"] = "hours since 2020-01-01"
+    v[:] = raw * 24
+
+
+def flip(st: Any) -> None:
+    lat: Any = zarr.open_array(st, path="lat")
+    v: Any = zarr.open_array(st, path="t")
+    lat[:] = lat[:][::-1]
+    v[:] = v[:][:, ::-1]
+
+
+def variable(st: Any) -> None:
+    month(0).rename(t="rh").to_zarr(st, mode="a", consolidated=False)
+
+
+@pytest.mark.parametrize("other", [packing, units, flip, variable])
+def test_append_conflicts_with_what_it_compared(repo: zarrdb.Repository, other: Callable[[Any], None]) -> None:
+    zarrdb.to_zarrdb(month(0), repo, encoding=PACKED)
+    s = repo.writable_session()
+    zarrdb.to_zarrdb(month(1), s, append_dim="time")
+    with repo.transaction(message="other") as st:
+        other(st)
+    with pytest.raises(zarrdb.ConflictError):
+        s.commit("append")
+    s.discard()
+    d = xr.open_zarr(repo.at("main").store, consolidated=False).load()
+    assert np.array_equal(d.time, month(0).time)
+    assert np.array_equal(d.t.sel(lat=[10.0, 20.0]), month(0).t)
+
+
+@pytest.mark.parametrize("dtype, values", [("i1", [200]), ("i4", [2.5]), ("i4", [np.nan]), ("u1", [-1]), ("f4", [1e300]), ("f4", np.array([2**24 + 1]))])
+def test_array_refuses_what_its_type_cannot_hold(repo: zarrdb.Repository, dtype: str, values: Any) -> None:
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="a", shape=(1,), dtype=dtype, chunks=(1,))
+    with pytest.raises(zarrdb.InvalidError, match="cannot be stored as"):
+        s.array("a")[:] = np.asarray(values)
+
+
+@pytest.mark.parametrize("dtype, values", [("i1", [100]), ("i4", [2.0]), ("f4", [0.1]), ("f4", [np.nan]), ("f4", [np.inf]), ("u1", [255])])
+def test_array_takes_what_its_type_holds(repo: zarrdb.Repository, dtype: str, values: Any) -> None:
+    s = repo.writable_session()
+    zarr.create_array(s.store, name="a", shape=(1,), dtype=dtype, chunks=(1,))
+    s.array("a")[:] = np.asarray(values)
+    assert np.array_equal(s.array("a")[:], np.asarray(values).astype(dtype), equal_nan=dtype == "f4")
+
+
+@pytest.mark.parametrize("dtype, value", [("i2", 40000), ("i2", 1.5), ("u1", -1), ("f4", 1e300)])
+@pytest.mark.parametrize("dask", [False, True])
+def test_append_refuses_what_the_stored_type_cannot_hold(repo: zarrdb.Repository, dtype: str, value: float, dask: bool) -> None:
+    zarrdb.to_zarrdb(xr.Dataset({"v": ("x", np.ones(2, dtype))}), repo)
+    ds = xr.Dataset({"v": ("x", np.array([value]))})
+    with pytest.raises(zarrdb.InvalidError, match="v: it cannot be stored as"):
+        zarrdb.to_zarrdb(ds.chunk() if dask else ds, repo, append_dim="x")
+    assert repo.at("main").array("v").shape == (2,)
+
+
+@pytest.mark.parametrize("name", [None, "t"])
+def test_data_array(repo: zarrdb.Repository, name: str | None) -> None:
+    a = month(0).t.rename(name)
+    zarrdb.to_zarrdb(a, repo)
+    back = xr.open_dataarray(repo.at("main").store, engine="zarr", consolidated=False)
+    assert np.array_equal(back, a)
+
+
+def test_consolidated(repo: zarrdb.Repository) -> None:
+    for consolidated in (None, False, True):
+        zarrdb.to_zarrdb(month(0), repo, mode="w", consolidated=consolidated)
+    with repo.transaction(message="consolidate") as st:
+        month(1).to_zarr(st, append_dim="time", consolidated=False)
+        zarr.consolidate_metadata(st)
+    assert xr.open_zarr(repo.at("main").store, consolidated=False).sizes["time"] == 8
+
+
+def test_append_names_another_calendar(repo: zarrdb.Repository) -> None:
+    zarrdb.to_zarrdb(month(0), repo)
+    with pytest.raises(zarrdb.InvalidError, match="its calendar is 'noleap', and"):
+        zarrdb.to_zarrdb(month(1).convert_calendar("noleap"), repo, append_dim="time")
