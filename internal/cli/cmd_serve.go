@@ -89,7 +89,7 @@ machine only, without HTTP, and ends when it had no client for a while; programs
 // program would take an empty address for every address of the machine.
 func (f *serveFlags) checkFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Value.String() == "" || flag.Name == "origin" && slices.Contains(f.origins, "") {
+		if flag.Value.Type() == "string" && flag.Value.String() == "" || flag.Name == "origin" && slices.Contains(f.origins, "") {
 			err = usagef("serve: --%s is empty; leave it out, or give it a value", flag.Name)
 		}
 	})
