@@ -20,6 +20,7 @@ import (
 type answer struct {
 	run     func(ctx context.Context, db *DB, in []byte, report func(any)) (any, error)
 	changes func(in []byte) bool // the database
+	lasts   bool                 // see Lasts
 }
 
 // answers are the requests that [DB.Answer] knows, by name. init fills it: the functions use it.
@@ -44,14 +45,14 @@ func init() {
 		}),
 		"checkpoints": reading((*DB).answerCheckpoints),
 		"care errors": reading(func(db *DB, _ context.Context, _ none, _ func(any)) ([]CareError, error) { return db.CareErrors(), nil }),
-		"gc":          unless(func(o GCOptions) bool { return o.DryRun }, (*DB).answerGC),
+		"gc":          lasting(unless(func(o GCOptions) bool { return o.DryRun }, (*DB).answerGC)),
 		"expire": unless(func(o ExpireOptions) bool { return o.DryRun }, func(db *DB, ctx context.Context, o ExpireOptions, _ func(any)) (*ExpireReport, error) {
 			return db.Expire(ctx, o)
 		}),
-		"check":    reading((*DB).answerCheck),
+		"check":    lasting(reading((*DB).answerCheck)),
 		"repair":   changing((*DB).answerRepair),
-		"transfer": changing((*DB).answerTransfer),
-		"keep":     reading((*DB).keepUntil),
+		"transfer": lasting(changing((*DB).answerTransfer)),
+		"keep":     lasting(reading((*DB).keepUntil)),
 		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),
@@ -100,6 +101,17 @@ func changing[In, Out any](fn func(db *DB, ctx context.Context, in In, report fu
 func reading[In, Out any](fn func(db *DB, ctx context.Context, in In, report func(any)) (Out, error)) answer {
 	return unless(func(In) bool { return true }, fn)
 }
+
+func lasting(a answer) answer {
+	a.lasts = true
+	return a
+}
+
+// Lasts reports whether a request of [Remote.Ask] may take as long as the peer wants, or as long
+// as the database is large. A process that gives the database up cancels it, and the peer asks the
+// next process again: a request that was cancelled has done nothing that the next one does not
+// complete. Others take about as long as a commit, or, as a repair, report what only they know.
+func Lasts(name string) bool { return answers[name].lasts }
 
 // Changes reports whether a request of [Remote.Ask] may change the database.
 func Changes(name string, in []byte) bool {

@@ -56,12 +56,16 @@ func (t *careTeller[Report, Progress]) end(r *Report, err error) (none, error) {
 // care has the other process do what name says. The report is not nil.
 func care[Report, Progress any](ctx context.Context, p *peer, name string, in any, progress func(Progress), found func(Problem)) (*Report, error) {
 	r := new(Report)
+	told := map[string]bool{} // a request that was begun again finds the same
 	_, err := ask[none](ctx, p, name, in, func(e careEvent[Report, Progress]) {
 		if e.Progress != nil && progress != nil {
 			progress(*e.Progress)
 		}
 		if e.Found != nil && found != nil {
-			found(*e.Found)
+			if b, err := json.Marshal(e.Found); err != nil || !told[string(b)] {
+				told[string(b)] = true
+				found(*e.Found)
+			}
 		}
 		if e.Report != nil {
 			r = e.Report

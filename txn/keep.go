@@ -18,7 +18,8 @@ import (
 //	DB.GC    ─▶ a version goes if it has expired, and had expired in every such snapshot
 //
 // A peer asks the process that has the database open to keep, for as long as the request
-// "keep" is under way.
+// "keep" is under way. That process ends the request when it gives the database up: then the
+// transfer begins anew with what the next process keeps, and goes on with what was copied.
 
 // kept is a moment of a database whose versions no collection removes.
 type kept struct {
@@ -27,8 +28,23 @@ type kept struct {
 	release func()
 }
 
-// errNotKept means that the process which kept the versions of a transfer has ended.
-var errNotKept = errors.New("txn: the process that has the source open has ended; the same call goes on with the transfer")
+// ErrNotKept means that the process which kept the versions of a transfer has given the database
+// up. Transfers then begin anew.
+var ErrNotKept = errors.New("txn: the process that kept the versions of the source has ended; the same call goes on with the transfer")
+
+// lost reports whether the versions are not kept any more, after something has failed. Of
+// two errors, that of the request "keep" may come later.
+func (k *kept) lost(ctx context.Context) bool {
+	if errors.Is(context.Cause(k.ctx), ErrNotKept) {
+		return true
+	}
+	if r, ok := k.records.(sourceRecords); ok && ctx.Err() == nil {
+		r.ctx = ctx
+		_, err := r.Get(index.SpaceRef, []byte{0})
+		return errors.Is(err, ErrNotKept)
+	}
+	return false
+}
 
 // keep keeps all versions that have not expired from being collected, until release is
 // called, or ctx of the result ends.
@@ -79,7 +95,7 @@ func (db *DB) keptSnapshot(id uint64) (*index.Snapshot, error) {
 	defer db.mu.Unlock()
 	snap := db.kept[id]
 	if snap == nil {
-		return nil, fmt.Errorf("txn: nothing is kept under the number %d", id)
+		return nil, fmt.Errorf("%w: nothing is kept under the number %d", ErrNotKept, id)
 	}
 	return snap, nil
 }
@@ -118,13 +134,13 @@ func (p *peer) keep(of context.Context) (*kept, error) {
 		n := 0
 		_, err := ask[none](ctx, p, "keep", none{}, func(id uint64) {
 			if n++; n > 1 { // asked again, of another process
-				cancel(errNotKept)
+				cancel(ErrNotKept)
 				return
 			}
 			ids <- id
 		})
 		if of.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) { // the process ends
-			err = errNotKept
+			err = ErrNotKept
 		}
 		cancel(err)
 	}()

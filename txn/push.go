@@ -65,7 +65,7 @@ func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (
 		return to.peer.transfer(ctx, from, op, o)
 	}
 	defer wrap(&err, "%s", op)
-	p := &pushing{op: op, refs: map[string]*pushedRef{}, move: map[string]CommitID{}}
+	p := &pushing{op: op}
 	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
 	if err == errPlanned {
 		err = nil
@@ -78,7 +78,7 @@ var errPlanned = errors.New("txn: it was planned")
 
 // plan finds the refs and which of them move.
 func (p *pushing) plan(ctx context.Context, t *transfer) error {
-	p.t = t
+	p.t, p.refs, p.move = t, map[string]*pushedRef{}, map[string]CommitID{}
 	if err := p.choose(); err != nil {
 		return err
 	}

@@ -123,7 +123,6 @@ type transfer struct {
 	kept    *kept // of the source
 	heads   map[string]CommitID
 	expired map[CommitID]time.Time // versions of the source, and when
-	release []func()
 
 	records []transferRecord
 	bases   []tree.Root // of what refs of the destination point at
@@ -155,41 +154,41 @@ type transferRecord struct {
 
 // transferred runs a transfer: plan says which commits and publish which refs.
 // The source goes on being read, written and collected; the destination is not
-// collected meanwhile.
+// collected meanwhile. A transfer whose versions are not kept any more begins anew: what was
+// copied is there.
 func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, publish func(context.Context, *transfer) error) (*TransferReport, error) {
-	t, err := newTransfer(from, to, o)
-	defer t.close()
-	if err != nil {
-		return t.r, err
+	if sameDatabase(from, to) {
+		return &TransferReport{}, errors.New("txn: source and destination are the same")
 	}
-	if t.kept, err = from.keep(ctx); err != nil {
-		return t.r, err
+	if err := errors.Join(from.check(), to.writable()); err != nil {
+		return &TransferReport{}, err
+	}
+	if !to.collecting.TryLock() {
+		return &TransferReport{}, ErrCollecting
+	}
+	defer to.collecting.Unlock()
+	for {
+		t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, bad: map[pack.Address]badPayload{}}
+		if again, err := t.run(ctx, plan, publish); !again {
+			return t.r, err
+		}
+	}
+}
+
+// run runs the transfer. again says that it failed because the versions were not kept.
+func (t *transfer) run(ctx context.Context, plan, publish func(context.Context, *transfer) error) (again bool, err error) {
+	defer t.close()
+	if t.kept, err = t.from.keep(ctx); err != nil {
+		return ctx.Err() == nil && errors.Is(err, ErrNotKept), err
 	}
 	err = inTurn(t.kept.ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
-	if lost := context.Cause(t.kept.ctx); err != nil && ctx.Err() == nil && lost != nil {
-		err = lost
+	if err != nil && ctx.Err() == nil {
+		again = t.kept.lost(ctx)
 	}
-	return t.r, err
-}
-
-// newTransfer keeps the destination from being collected until the transfer is
-// closed, which it is to be in any case.
-func newTransfer(from, to *DB, o TransferOptions) (*transfer, error) {
-	t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, bad: map[pack.Address]badPayload{}}
-	if sameDatabase(from, to) {
-		return t, errors.New("txn: source and destination are the same")
-	}
-	if err := errors.Join(from.check(), to.writable()); err != nil {
-		return t, err
-	}
-	if !to.collecting.TryLock() {
-		return t, ErrCollecting
-	}
-	t.release = append(t.release, to.collecting.Unlock)
-	return t, nil
+	return again, err
 }
 
 // begin takes the state of the source, which is kept, and plans.
@@ -218,9 +217,6 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 func (t *transfer) close() {
 	if t.kept != nil {
 		t.kept.release()
-	}
-	for _, release := range t.release {
-		release()
 	}
 }
 

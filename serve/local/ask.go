@@ -32,10 +32,20 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 		return err
 	}
 	defer h.free()
+	lasts := txn.Lasts(in.Name)
+	if lasts {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(c.s.staying, func() { cancel(ErrGone) })()
+	}
 	out, err := c.s.t.Answer(ctx, c.who, name, in.Name, in.In, func(report []byte) {
 		// If it fails the connection ends, and so does ctx.
 		_ = c.w.Send(&wire.Frame{ID: f.ID, Op: f.Op, Flags: wire.FlagReply | wire.FlagReport, Body: report})
 	})
+	if lasts && err != nil && errors.Is(context.Cause(ctx), ErrGone) {
+		return ErrGone
+	}
 	if err != nil {
 		return err
 	}
@@ -43,8 +53,8 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: out})
 }
 
-// Ask is that of [txn.Remote]. A request that changes nothing, that the server has not begun,
-// or that ends a session is repeated on a new connection. Another one is an [ErrUnknown] if its
+// Ask is that of [txn.Remote]. A request that changes nothing, that the server has not begun
+// or has cancelled because it ends, or that ends a session is repeated on a new connection. Another one is an [ErrUnknown] if its
 // answer was lost. If ctx ends, Ask waits until the server has ended a request that changes
 // something.
 func (s source) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error) {
@@ -65,19 +75,19 @@ func (s source) Ask(ctx context.Context, name string, in []byte, progress func(r
 	if !changes {
 		return out, s.c.again(ctx, ask)
 	}
-	for n := 0; ; n++ {
+	for n, again := 0, false; ; again = true {
 		l, err := s.c.link(ctx)
 		if err != nil {
 			return nil, err
 		}
 		err = ask(l)
-		if n > 0 && name == txn.AskAbortSession && errors.Is(err, txn.ErrNoRef) { // the try before has ended it
+		if again && name == txn.AskAbortSession && errors.Is(err, txn.ErrNoRef) { // the try before has ended it
 			return []byte("{}"), nil
 		}
 		if !errors.Is(err, ErrGone) {
 			return out, err
 		}
-		<-l.ended
+		n += l.broken()
 		begun := errors.Is(err, ErrUnknown) && name != txn.AskAbortSession
 		if begun {
 			err = fmt.Errorf("%w; look whether it took place before you repeat it", err)

@@ -246,13 +246,25 @@ func (c *Client) Identity() txn.Identity {
 	return c.l.identity()
 }
 
-// reconnects bounds how often a request is repeated on a new connection.
+// reconnects bounds how often a request is repeated after a connection that broke. Servers
+// that end in order do not count: while short commands follow each other, many may.
 const reconnects = 5
+
+// broken waits for the end of the connection. It returns 1 if the server did not end in order.
+func (l *link) broken() int {
+	<-l.ended
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bye {
+		return 0
+	}
+	return 1
+}
 
 // again runs fn, and repeats it on a new connection while the one before has ended.
 // It is for requests that change nothing.
 func (c *Client) again(ctx context.Context, fn func(*link) error) error {
-	for n := 0; ; n++ {
+	for n := 0; ; {
 		l, err := c.link(ctx)
 		if err != nil {
 			return err
@@ -260,7 +272,7 @@ func (c *Client) again(ctx context.Context, fn func(*link) error) error {
 		if err = fn(l); err == nil || !errors.Is(err, ErrGone) || n >= reconnects || ctx.Err() != nil {
 			return err
 		}
-		<-l.ended
+		n += l.broken()
 	}
 }
 

@@ -55,6 +55,7 @@ var codes = []struct {
 	{"other_root", txn.ErrOtherRoot},
 	{"collecting", txn.ErrCollecting},
 	{"peers_away", txn.ErrPeersAway},
+	{"not_kept", txn.ErrNotKept},
 	{"not_backup", txn.ErrNotBackup},
 	{"not_database", txn.ErrNotDatabase},
 	{"locked", engine.ErrLocked},

@@ -143,6 +143,8 @@ type server struct {
 	bodies  budget
 	idle    *time.Timer // nil if the server does not end by itself
 	end     context.CancelCauseFunc
+	staying context.Context // ends when the server ends; the cause is ErrGone
+	leave   context.CancelCauseFunc
 
 	memory   *membudget.Member
 	verified verified
@@ -207,6 +209,7 @@ func newServer(l *Listener, t *serve.Table, o *Options) *server {
 	if l.UnixListener != nil {
 		s.sockets[l.Path()] = l
 	}
+	s.staying, s.leave = context.WithCancelCause(context.Background())
 	s.bodies = budget{limit: s.o.Memory, users: map[string]*account{}}
 	s.metas = budget{limit: max(s.o.Memory/8, 2*wire.MaxMeta), users: map[string]*account{}}
 	return s
@@ -396,8 +399,11 @@ func (s *server) clients() (n int) {
 	return n
 }
 
-// finish ends all connections.
+// finish ends all connections. Requests that may last are cancelled, others are waited for: what
+// a peer does while such a request is under way may need the next process that has the
+// database open, which begins when this server has ended.
 func (s *server) finish() {
+	s.leave(ErrGone)
 	s.mu.Lock()
 	s.over = true
 	for c := range s.conns {
