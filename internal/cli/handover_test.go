@@ -57,6 +57,7 @@ func shortCommands(t *testing.T, length time.Duration) {
 			failed()
 		case errors.As(err, &exit) && exit.ExitCode() == exitConflict:
 			return "", true
+		case strings.Contains(stderr.String(), "another collection or transfer is running"): // as documented
 		default:
 			t.Errorf("zarrdb %q: %v: %s", args, err, stderr.String())
 			failed()
