@@ -90,6 +90,9 @@ type link struct {
 	recalls  atomic.Uint64
 	recalled func() // ends the recalls by the holder
 
+	mu   sync.Mutex
+	asks map[*underWay]bool
+
 	left     int  // requests that change something, until one is not answered; 0 for never
 	arrives  bool // that request is executed
 	asked    string
@@ -278,7 +281,51 @@ func (l *link) Ask(ctx context.Context, name string, in []byte, progress func([]
 	if Changes(name, in) {
 		what = name + string(in)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &underWay{name, cancel, make(chan struct{})}
+	l.mu.Lock()
+	if l.asks == nil {
+		l.asks = map[*underWay]bool{}
+	}
+	l.asks[a] = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.asks, a)
+		close(a.done)
+	}()
 	return through(l, what, func(r remote) ([]byte, error) { return r.Ask(ctx, name, in, progress) })
+}
+
+// underWay is a request of a peer that has no answer yet.
+type underWay struct {
+	name   string
+	cancel func()
+	done   chan struct{}
+}
+
+// leave ends what peers have under way at the holder, as a process does that gives the database up.
+// All that goes on is here, beside those requests: if one of them is not cancelled, the holder waits
+// for it, and its peer for the next holder.
+func (r *versionsRun) leave() error {
+	for _, l := range r.peers {
+		if l == nil {
+			continue
+		}
+		l.mu.Lock()
+		asks := slices.Collect(maps.Keys(l.asks))
+		l.mu.Unlock()
+		for _, a := range asks {
+			if !Lasts(a.name) {
+				return fmt.Errorf("the holder waits for %q, and the peer for the next holder", a.name)
+			}
+			a.cancel()
+			<-a.done
+		}
+	}
+	return nil
 }
 
 func (l *link) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
@@ -469,6 +516,9 @@ func (r *versionsRun) powerCut(s step) error {
 // takeOver opens the disk in a new holder: after a kill, or with the state before the step in
 // which the power failed.
 func (r *versionsRun) takeOver(before *worldState) error {
+	if err := r.leave(); err != nil {
+		return err
+	}
 	p, power := r.p, before != nil
 	old, other := r.db, r.other
 	p.mu.Lock()
@@ -635,6 +685,39 @@ func (r *versionsRun) cut(s step) error {
 	l := r.link(s.a)
 	l.left, l.arrives = 1+s.b%3, s.c%2 == 0
 	return nil
+}
+
+// carry copies the database through a peer to a disk of its own. Meanwhile holders give the database
+// up, and the next ones expire and collect what nothing keeps.
+func (r *versionsRun) carry(s step) error {
+	if r.p == nil {
+		return nil
+	}
+	l, times := r.link(s.a), s.b%3
+	var failed error
+	l.peer.opts.transferFault = func(*transfer) {
+		if times--; times < 0 || failed != nil {
+			return
+		}
+		if failed = r.reopen(s); failed == nil && s.c%2 == 0 {
+			failed = r.expire(step{a: s.b, b: s.c, c: 1 + s.b + s.c}) // in the holder
+		}
+		if failed == nil && s.c%3 == 0 {
+			failed = r.whenAllAreHere(func() error { return second(r.db.GC(bg, GCOptions{})) })
+		}
+	}
+	defer func() { l.peer.opts.transferFault = nil }()
+	o := *testOptions(vfs.NewMem())
+	_, err := l.peer.copyTo(bg, "copy", o, TransferOptions{}, everything, mirror(nil))
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	c, err := Open("copy", &o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return r.holds(c, "copy", 0)
 }
 
 // bulk writes a directory at once.

@@ -153,6 +153,7 @@ var versionOps = []op{
 	{"lose", 2, true, true, true, (*versionsRun).lose},
 	{"cut", 6, true, true, true, (*versionsRun).cut},
 	{"bulk", 3, true, false, true, (*versionsRun).bulk},
+	{"carry", 2, true, true, true, (*versionsRun).carry},
 }
 
 func (r *versionsRun) branchOf(n int) string   { return branchNames[n%len(branchNames)] }

@@ -191,6 +191,9 @@ func (r *versionsRun) rebased(head *Commit, upstream CommitID, states []content)
 }
 
 func (r *versionsRun) reopen(step) error {
+	if err := r.leave(); err != nil {
+		return err
+	}
 	if err := r.db.Close(); err != nil {
 		return err
 	}
@@ -536,6 +539,11 @@ func (r *versionsRun) duplicate(s step) error {
 		return err
 	}
 	defer c.Close()
+	return r.holds(c, dir, depth)
+}
+
+// holds compares the versions of a copy with the model.
+func (r *versionsRun) holds(c *DB, dir string, depth int) error {
 	if refs := refsOf(c); !maps.Equal(refs, r.m.refs) {
 		return fmt.Errorf("the %s has refs %v, want %v", dir, refs, r.m.refs)
 	}
