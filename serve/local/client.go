@@ -143,7 +143,8 @@ func Connect(ctx context.Context, socket string) (net.Conn, error) {
 
 // absent reports whether no process listens on the socket.
 func absent(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
+	var dial *net.OpError // a missing file of the index is no missing socket
+	return errors.As(err, &dial) && errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
 }
 
 // Close ends the connection. Views and sessions must not be used any more;
