@@ -500,3 +500,40 @@ def test_connection_with_something_to_receive_may_be_over() -> None:
     there.close()
     assert not link.alive()
     here.close()
+
+
+def _helper(tmp_path: Path, kills: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first processes that a client starts for a database be killed before they serve it."""
+    program = tmp_path / "program"
+    left = tmp_path / "left"
+    left.write_text("x" * kills)
+    program.write_text(
+        f'#!/bin/sh\nif [ "$1" = serve ] && [ -s "{left}" ]; then\n'
+        f'read -r s < "{left}"; printf %s "${{s#x}}" > "{left}"; kill -9 $$\nfi\nexec "{zarrdb._client.binary()}" "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("ZARRDB_BINARY", str(program))
+
+
+def test_helper_is_killed_while_it_starts(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _helper(tmp_path, 2, monkeypatch)
+    with zarrdb.open(path, create=True) as repo:
+        assert repo.list_branches() == ["main"]
+
+
+def test_helper_is_killed_again_and_again(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _helper(tmp_path, 100, monkeypatch)
+    with pytest.raises(zarrdb.ZarrdbError, match="killed by signal 9 before it did"):
+        zarrdb.open(path, create=True).list_branches()
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
+def test_no_temporary_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object, **__: object) -> str:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr("tempfile._get_default_tempdir", none)
+    monkeypatch.setattr("tempfile.TemporaryFile", none)
+    with zarrdb.open(path, create=True) as repo:
+        assert repo.list_branches() == ["main"]

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RECONNECTS = 5
-# A process that is killed while it starts to serve is started again so many times.
-RESTARTS = 2
+STARTS = 3  # how often a process is started again that was killed before it served
 IDLE = "60s"
 
 
@@ -133,27 +132,40 @@ def _let_go() -> None:
 atexit.register(_let_go)
 
 
+def _messages() -> Any:
+    """A file for the messages of a process, which needs no directory that may be written where the
+    system has files in memory. A pipe would end the process when this one ends."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("zarrdb"), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
 def _start(*args: str) -> tuple[subprocess.Popen[bytes], Any]:
     """Start the program so that Ctrl-C does not end it. Returns the file of its messages, too."""
     import subprocess
-    import tempfile
 
     for ended in [p for p in _started if p.poll() is not None]:
         with suppress(ValueError):  # another thread has removed it
             _started.remove(ended)
-    log = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe would end the process when this one ends
     env = {k: v for k, v in os.environ.items() if not k.startswith("NOTIFY_")}
-    p = subprocess.Popen(
-        [binary(), *args],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
-    )  # fmt: skip
-    _started.append(p)
+    log = _messages()
+    try:
+        p = subprocess.Popen(
+            [binary(), *args],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/", env=env,
+        )  # fmt: skip
+        _started.append(p)
+    except BaseException:
+        log.close()
+        raise
     return p, log
 
 
 def exit_error(code: int, message: str) -> ZarrdbError:
     """The exception for a command that ended with a code."""
-    message = message.strip().removeprefix("zarrdb: ") or (f"the program was killed by signal {-code} while it started" if code < 0 else f"exit code {code}")
+    message = message.strip().removeprefix("zarrdb: ") or f"exit code {code}"
     if "is in use by" in message or "has it open" in message:
         return LockedError(message)
     kinds: dict[int, type[ZarrdbError]] = {2: InvalidError, 4: NotFoundError, 5: CorruptError}
@@ -284,7 +296,7 @@ class Client:
     def _reach(self, files: ExitStack) -> w.Link:
         deadline = self._deadline()
         started = log = None
-        killed = 0
+        kills = 0
         pause = 0.001
         while True:
             for path, user in sockets(self.dir):
@@ -317,9 +329,12 @@ class Client:
                 assert log is not None
                 log.seek(0)
                 message = log.read().decode(errors="replace")
-                started = None
-                if code < 0 and killed < RESTARTS and not late:
-                    killed += 1  # by the system, for memory, or with the job that started it
+                pid, started = started.pid, None
+                if code < 0:  # by a signal, such as that of the system where memory is short
+                    kills += 1
+                    if kills > STARTS or late:
+                        why = f"killed by signal {-code} before it did, as {kills - 1} before; a limit of memory may be the cause"
+                        raise ZarrdbError(f"{self.dir}: process {pid} was started to serve it, and {why}")
                 elif code != 0:  # otherwise somebody else was faster, or it was idle
                     e = exit_error(code, message)
                     if not isinstance(e, LockedError) or late:
