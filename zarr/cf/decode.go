@@ -28,6 +28,7 @@ type Decoder struct {
 	flipped  bool     // _Unsigned gives integers the other sign
 	masked   bool     // an attribute or the fill value names missing values, of the type or not
 	missing  []uint64 // bits of missing values, as integers or float64
+	named    bool     // a missing value of floats is a number, of the type or not
 	scaled   bool
 	scale    float64
 	offset   float64
@@ -46,7 +47,8 @@ type Decoder struct {
 //	units "hours", dtype "timedelta64…"  timedelta64 of the unit in dtype, from s to ns; ns
 //	                                     where counts may be no whole ones
 //	dtype "bool"                         bool
-//	scale_factor or add_offset           float64
+//	scale_factor or add_offset           float64; the float itself if all missing values
+//	                                     that are named are NaN
 //	missing values                       the float itself; float32 for integers of 8
 //	                                     and 16 bits, float64 for longer ones
 //	_Unsigned alone                      the integer of the other sign
@@ -146,6 +148,9 @@ func (d *Decoder) setType(a attributes) error {
 		d.out, err = dtype.NewTimedelta(unit, 1)
 	case kind == "bool":
 		d.out = dtype.NewBool()
+	case d.scaled && d.masked && !d.named && d.in.Kind() == dtype.Float:
+		// xarray converts elements where a number is missing, or nothing is. It computes in their type.
+		d.scale, d.offset = d.round(d.scale), d.round(d.offset)
 	case d.scaled, d.masked && d.in.Kind() != dtype.Float && d.in.Size() > 2:
 		d.out = dtype.NewFloat(64)
 	case d.masked && d.in.Kind() != dtype.Float:
@@ -226,7 +231,9 @@ func (d *Decoder) addAttribute(a attributes, name string) error {
 		switch bits, err := d.bits(raw, fill && a.v3, fill && d.flipped); {
 		case err == nil:
 			d.addMissing(bits)
-		case err != errBeyond: // no element is equal to one beyond the type
+		case err == errBeyond: // no element is equal to one beyond the type
+			d.named = true
+		default:
 			return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
 		}
 	}
@@ -299,7 +306,7 @@ func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
 // addMissing adds a missing value. NaN decodes to itself.
 func (d *Decoder) addMissing(bits uint64) {
 	if f := math.Float64frombits(bits); d.in.Kind() != dtype.Float || f == f {
-		d.missing = append(d.missing, bits)
+		d.missing, d.named = append(d.missing, bits), true
 	}
 }
 
@@ -454,7 +461,7 @@ func (d *Decoder) one(elem []byte) (bits uint64, ok bool) {
 	default:
 		f = float64(d.signed(raw))
 	}
-	f = float64(f*d.scale) + d.offset // two roundings, as numpy
+	f = d.round(f*d.scale) + d.offset // two roundings, as numpy
 	switch {
 	case !counts:
 		return d.float(f), true
@@ -491,6 +498,15 @@ func (d *Decoder) float(f float64) uint64 {
 	}
 	bits, _ := d.out.RoundFloat(f) // missing values alone are no float of the type
 	return bits
+}
+
+// round rounds a number to the decoded type, if that is a float.
+func (d *Decoder) round(f float64) float64 {
+	if d.out.Kind() != dtype.Float || d.out.Bits() == 64 {
+		return float64(f)
+	}
+	bits, _ := d.out.RoundFloat(f)
+	return d.out.FloatValue(bits)
 }
 
 // signed extends the bits of a narrow integer.

@@ -131,3 +131,40 @@ func asPython(t *testing.T, d *Decoder, elem []byte) string {
 	text := must.Get(typ.AppendJSON(nil, elem))(t)
 	return string(text)
 }
+
+// A scaled float keeps its type, and is computed in it, if all missing values that are named are NaN, as
+// xarray writes them; otherwise it is a float64. The values are those of xarray 2026.9.
+func TestScaledFloats(t *testing.T) {
+	const nan, number = `"_FillValue":"AAAAAAAA+H8=",`, `"_FillValue":"AAAAAAA4j8A=",`
+	stored := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, math.Float32bits(45.1)), math.Float32bits(-3.7))
+	for _, c := range []struct {
+		attributes string
+		bits       int
+		values     [2]float64
+	}{
+		{nan + `"scale_factor":1.0,"add_offset":0.0`, 32, [2]float64{45.099998474121094, -3.700000047683716}},
+		{nan + `"scale_factor":0.1,"add_offset":273.15`, 32, [2]float64{277.6600036621094, 272.7799987792969}},
+		{nan + `"scale_factor":0.1`, 32, [2]float64{4.509999752044678, -0.3700000047683716}},
+		{`"scale_factor":1.0,"add_offset":0.0`, 64, [2]float64{45.099998474121094, -3.700000047683716}},
+		{`"scale_factor":0.1,"add_offset":273.15`, 64, [2]float64{277.6599998474121, 272.7799999952316}},
+		{number + `"scale_factor":0.1,"add_offset":273.15`, 64, [2]float64{277.6599998474121, 272.7799999952316}},
+		{`"missing_value":1e300,"scale_factor":0.1`, 64, [2]float64{4.50999984741211, -0.3700000047683716}},
+	} {
+		m := must.Get(meta.ParseV3([]byte(`{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"float32","fill_value":0,
+			"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default"},
+			"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":{`+c.attributes+`}}`), builtin.Registry()))(t)
+		d := must.Get(NewDecoder(m))(t)
+		if d.Type().Kind() != dtype.Float || d.Type().Bits() != c.bits {
+			t.Errorf("%s: %v, want %d bits", c.attributes, d.Type(), c.bits)
+			continue
+		}
+		out := must.Get(d.Append(nil, stored))(t)
+		for i, want := range c.values {
+			var word [8]byte
+			copy(word[:], out[i*c.bits/8:(i+1)*c.bits/8])
+			if got := d.Type().FloatValue(binary.LittleEndian.Uint64(word[:])); got != want {
+				t.Errorf("%s: element %d is %v, want %v", c.attributes, i, got, want)
+			}
+		}
+	}
+}
