@@ -121,8 +121,9 @@ func (s *Session) Abort() error {
 	return err
 }
 
-// AbortSession ends a session and discards its changes, for everybody who uses it, in other
-// processes too. It need not be possible to resume it. The error is ErrNotFound if there is none.
+// AbortSession ends a session and discards its changes, also if this or another process has it open, and if it
+// cannot be resumed. Later calls on the session return txn.ErrSessionClosed. Without such a session the error is
+// ErrNotFound.
 func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
 	_, err := db.abortSession(ctx, id, time.Time{})
 	return err

@@ -177,7 +177,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A guarded group is one of which the members are guarded: not their contents, and not what is below them.
+// The guard of a group's members makes a new node in the group a conflict. Documents and chunks of members may change.
 func TestGuardMembers(t *testing.T) {
 	for key, conflict := range map[string]bool{"g/a/zarr.json": false, "g/a/c/0": false, "g/b/zarr.json": true, "h/b/zarr.json": false} {
 		db := openTest(t, nil)

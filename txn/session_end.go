@@ -110,15 +110,15 @@ func (s *Session) Abort() error {
 	return nil
 }
 
-// AbortSession ends a session and discards its changes, also one that programs use: they get
-// [ErrSessionClosed]. It need not be possible to resume it. [ErrNoRef] if there is none.
+// AbortSession ends a session and discards its changes, also if programs have it open or it cannot be resumed.
+// Later calls of such programs return [ErrSessionClosed]. Without such a session the error is [ErrNoRef].
 func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
 	_, err = db.AbortUnused(ctx, id, time.Time{})
 	return err
 }
 
-// AbortUnused is [DB.AbortSession] for a session that was last used before a time; zero is any time.
-// It reports whether it ended the session.
+// AbortUnused is [DB.AbortSession] for a session that was last used before a time; the zero time means any
+// session. ended is false if the session was used since.
 func (db *DB) AbortUnused(ctx context.Context, id SessionID, before time.Time) (ended bool, err error) {
 	defer wrap(&err, "abort session %v", id)
 	if db.peer != nil {
@@ -157,7 +157,8 @@ func (db *DB) AbortUnused(ctx context.Context, id SessionID, before time.Time) (
 	}
 }
 
-// abortStored ends a session that is not open. ErrSessionBusy if it is, ErrNoRef if there is none.
+// abortStored ends a session that is not open. The error is ErrSessionBusy for an open session, and ErrNoRef
+// without such a session.
 func (db *DB) abortStored(id SessionID) error {
 	db.applying.Lock()
 	defer db.applying.Unlock()

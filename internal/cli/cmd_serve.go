@@ -219,7 +219,7 @@ func (s *httpServer) begin(cmd *cobra.Command, tls *tls.Config, log *slog.Logger
 	}
 	if err := s.how.On(on.Addr()).Check(); err != nil {
 		_ = on.Close()
-		return usagef("serve: %w", err)
+		return usagef("%s: %w", cmd.Name(), err)
 	}
 	s.listener = web.Listener(on)
 	return nil

@@ -17,8 +17,8 @@ type FS = vfs.FS
 // DefaultFS is the operating system's.
 var DefaultFS = osfs.FS
 
-// MakeTop makes the directory of a database. The umask gives its rights, and all that is made
-// below it gets the same.
+// MakeTop makes the directory of a database. The umask decides its rights. Files and directories below it get the
+// same rights. It is not an error if the directory exists.
 func MakeTop(fs FS, dir string) error { return osfs.MkdirTop(fs, dir) }
 
 // WriteCategory is the category of files outside the index.

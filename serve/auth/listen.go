@@ -24,8 +24,8 @@ type Listen struct {
 	TLS bool
 }
 
-// On returns l for the address that a listener has. It can be another than the one that was asked for: a
-// name resolves to any address, and a service manager hands over any socket.
+// On returns l with the address of a listener. A listener can have another address than the option names: a
+// host name may resolve to any address, and a service manager hands over any socket.
 func (l Listen) On(at net.Addr) Listen {
 	l.Address = at.String()
 	if at.Network() == "unix" {

@@ -149,7 +149,7 @@ func (d *Decoder) setType(a attributes) error {
 	case kind == "bool":
 		d.out = dtype.NewBool()
 	case d.scaled && d.masked && !d.named && d.in.Kind() == dtype.Float:
-		// xarray converts elements where a number is missing, or nothing is. It computes in their type.
+		// xarray keeps the stored type if NaN is the only missing value, and computes in that type.
 		d.scale, d.offset = d.round(d.scale), d.round(d.offset)
 	case d.scaled, d.masked && d.in.Kind() != dtype.Float && d.in.Size() > 2:
 		d.out = dtype.NewFloat(64)

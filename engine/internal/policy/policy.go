@@ -164,7 +164,7 @@ func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 		}
 	}
 	all, err := ParseObject(out.Values["attributes"])
-	if err != nil { // there are none
+	if err != nil { // the document has no attributes
 		if len(kept.Values) == 0 {
 			return out.Print()
 		}

@@ -56,7 +56,8 @@ func mkdirAll(dir string, perm os.FileMode, give func(dir string)) error {
 	return err
 }
 
-// MkdirTop makes the directory of a database. The umask gives its rights, which all in it get.
+// MkdirTop makes the directory of a database. The umask decides its rights. Files and directories below it get the
+// same rights.
 func MkdirTop(files vfs.FS, dir string) error {
 	if vfs.Root(files) != vfs.Default {
 		return files.MkdirAll(dir, 0o777)
@@ -77,8 +78,9 @@ func withDir(dir string, do func(fd uintptr, name string)) {
 const holder = "HOLDER"
 
 // Give gives a file or directory that this process has just made, and has open, the rights and
-// the group of its directory, and if this is root, the owner. A file of root that has contents,
-// or that a link leads to, was not made here, and stays root's.
+// the group of its directory, and if this is root, the owner. Others than owner and group get no right to write that
+// the umask denies, as in a directory like /tmp. A file that has contents, or that a link leads to, is older, and stays
+// as it is.
 func Give(fd uintptr, name string) {
 	giveOwner(fd, name)
 	var dir, file unix.Stat_t
@@ -97,6 +99,7 @@ func Give(fd uintptr, name string) {
 	default:
 		return
 	}
+	want &^= 0o002 &^ uint32(file.Mode)
 	if euid := os.Geteuid(); int(file.Uid) != euid && euid != 0 {
 		return
 	}

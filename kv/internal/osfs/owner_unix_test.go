@@ -52,14 +52,14 @@ func TestOwnerOfTheDirectory(t *testing.T) {
 // whatever the umask of the program is. The directory of the database itself has those of the umask.
 func TestRightsOfTheDirectory(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
-	for _, mode := range []os.FileMode{0o770 | os.ModeSetgid, 0o750, 0o755, 0o700} {
+	for _, mode := range []os.FileMode{0o770 | os.ModeSetgid, 0o750, 0o755, 0o700, 0o777 | os.ModeSticky} {
 		dir := t.TempDir()
 		must.Do(t, os.Chmod(dir, mode))
 		f := must.Get(FS.Create(filepath.Join(dir, "file"), vfs.WriteCategoryUnspecified))(t)
 		_ = f.Close()
 		must.Do(t, FS.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
 		must.Do(t, MkdirTop(FS, filepath.Join(dir, "top")))
-		for name, want := range map[string]os.FileMode{"file": mode & 0o666, "a": mode.Perm(), "a/b": mode.Perm(), "top": 0o700} {
+		for name, want := range map[string]os.FileMode{"file": mode & 0o664, "a": mode & 0o775, "a/b": mode & 0o775, "top": 0o700} {
 			if fi := must.Get(os.Stat(filepath.Join(dir, name)))(t); fi.Mode().Perm() != want {
 				t.Errorf("in a directory %v, %s is %v, want %v", mode, name, fi.Mode().Perm(), want)
 			}
