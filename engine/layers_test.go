@@ -96,7 +96,7 @@ var layers = map[string][]string{
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
 	"formats":             {"internal/chunklist", "codecs", "kv", "refs", "zarr"},
-	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/lz4", "kv", "refs", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
@@ -161,7 +161,7 @@ var layers = map[string][]string{
 	"bench/field":        {},
 	"examples/embed":     {"", "zarr"},
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
-	"interop/ocdbt":      {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
 
 	"examples/share/record": {"", "zarr"},
