@@ -93,7 +93,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 		}
 	}
 	s := e.newSet(url, base.Files)
-	set, err := f.Open(ctx, base, formats.Options{Version: part.Version, Skipped: e.skipped})
+	set, err := f.Open(ctx, base, formats.Options{Version: part.Version, Skipped: e.skipped, Warn: e.warning(from)})
 	if err != nil {
 		return from, err
 	}
