@@ -37,7 +37,7 @@ type value struct {
 
 	mu   sync.Mutex
 	made bool
-	b    []byte
+	ref  refs.Reference
 	err  error
 }
 
@@ -52,7 +52,7 @@ type Array struct {
 	Separator byte
 
 	// Counts is the number of chunks along each dimension. It is not empty: an array
-	// without dimensions has its one chunk as an entry of [Tree.Put].
+	// without dimensions has its one chunk as an entry of [Tree.PutReference].
 	Counts []int64
 
 	// Chunk returns the reference of a chunk inside Counts, or kv.ErrNotFound if it
@@ -72,7 +72,11 @@ var _ refs.Set = (*Tree)(nil)
 
 // Put adds a document, or another key with a value of its own. The bytes stay the
 // tree's.
-func (t *Tree) Put(key string, b []byte) { t.put(key, &value{b: b, made: true}) }
+func (t *Tree) Put(key string, b []byte) { t.PutReference(key, refs.Reference{Data: b}) }
+
+// PutReference adds a key whose value lies in a file: the chunk of an array without
+// dimensions.
+func (t *Tree) PutReference(key string, r refs.Reference) { t.put(key, &value{ref: r}) }
 
 // PutLazy adds a key whose value build returns when it is first asked for, by Lookup or
 // Entries, and not by List. The value is kept, and so is an error that is ErrFormat or
@@ -89,36 +93,37 @@ func (t *Tree) put(key string, v *value) {
 	t.docs[key] = v
 }
 
-// get returns the value, which the caller must not change.
-func (v *value) get(ctx context.Context) ([]byte, error) {
+// get returns the value, which whose bytes the caller must not change.
+func (v *value) get(ctx context.Context) (refs.Reference, error) {
 	if v.build == nil {
-		return v.b, nil
+		return v.ref, nil
 	}
-	if b, err, ok := v.kept(); ok {
-		return b, err
+	if r, err, ok := v.kept(); ok {
+		return r, err
 	}
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return refs.Reference{}, context.Cause(ctx)
 	}
-	if b, err, ok := v.kept(); ok { // made by the one before
-		return b, err
+	if r, err, ok := v.kept(); ok { // made by the one before
+		return r, err
 	}
 	b, err := v.build(ctx)
+	r := refs.Reference{Data: b}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err == nil || errors.Is(err, ErrFormat) || errors.Is(err, ErrUnsupported) {
-		v.b, v.err, v.made = b, err, true
+		v.ref, v.err, v.made = r, err, true
 	}
-	return b, err
+	return r, err
 }
 
-func (v *value) kept() ([]byte, error, bool) {
+func (v *value) kept() (refs.Reference, error, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.b, v.err, v.made
+	return v.ref, v.err, v.made
 }
 
 // keys returns the keys of documents and the prefixes of arrays, sorted.
@@ -144,8 +149,7 @@ func (t *Tree) Add(a Array) {
 
 func (t *Tree) Lookup(ctx context.Context, key string) (refs.Reference, error) {
 	if v, ok := t.docs[key]; ok {
-		b, err := v.get(ctx)
-		return refs.Reference{Data: b}, err
+		return v.get(ctx)
 	}
 	// The prefixes of an array end in a slash: the longest one first.
 	for i := len(key); i >= 0; i-- {
@@ -244,8 +248,8 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		names, prefixes := t.keys()
 		for _, key := range names {
-			b, err := t.docs[key].get(ctx)
-			if !yield(refs.Entry{Key: key, Reference: refs.Reference{Data: b}}, err) || err != nil {
+			r, err := t.docs[key].get(ctx)
+			if !yield(refs.Entry{Key: key, Reference: r}, err) || err != nil {
 				return
 			}
 		}
