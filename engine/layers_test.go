@@ -106,6 +106,7 @@ var layers = map[string][]string{
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
+	"formats/netcdf3":     {"formats", "codecs", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
 

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/icechunk"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/formats/netcdf3"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/formats/png"
 	"github.com/zarrdb/zarrdb/formats/precomputed"
@@ -35,6 +36,7 @@ func Formats() []formats.Format {
 		png.Format(),
 		tiff.Format(),
 		webp.Format(),
+		netcdf3.Format(),
 		ocdbt.Format(),
 		icechunk.Format(),
 	}
