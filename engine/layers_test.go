@@ -95,17 +95,18 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":             {"internal/chunklist", "codecs", "kv", "refs", "zarr"},
+	"formats":             {"internal/chunklist", "internal/lru", "codecs", "kv", "kv/gather", "refs", "zarr"},
 	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/lz4", "kv", "refs", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
 	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
 	"formats/png":         {"formats", "formats/raster", "codecs"},
-	"formats/tiff":        {"formats", "codecs", "internal/lru", "kv", "refs", "zarr/dtype"},
+	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
+	"formats/netcdf3":     {"formats", "codecs", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
 

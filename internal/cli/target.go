@@ -221,6 +221,13 @@ type sourceFlags struct {
 	followFlags
 	session string
 	opened  *openOnce // if set, opens the databases of sources
+	warned  sync.Map  // texts of warnings, which are told once: some commands open a source again
+}
+
+func (f *sourceFlags) warn(cmd *cobra.Command, text string) {
+	if _, told := f.warned.LoadOrStore(text, true); !told {
+		warn(cmd, text)
+	}
 }
 
 func (f *sourceFlags) register(cmd *cobra.Command) {
@@ -239,7 +246,7 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		return nil, err
 	}
 	o := &engine.SourceOptions{
-		Follow: follow, Warn: func(text string) { warn(cmd, text) },
+		Follow: follow, Warn: func(text string) { f.warn(cmd, text) },
 		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) {
 			if f.opened != nil {
 				return f.opened.open(cmd, dir, o)

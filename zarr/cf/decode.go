@@ -303,6 +303,38 @@ func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
 	return elem, true
 }
 
+// FillAttributeV3 returns an element, in memory layout, as xarray stores it in the attribute
+// _FillValue of v3: floats as base64 of a little-endian float64. It is nil if xarray opens no array of the type with one. The value is that of the type: its shortest
+// text would be another float64.
+func FillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
+	if t.Format() != "" {
+		return nil
+	}
+	switch t.Kind() {
+	case dtype.Float:
+		var word [8]byte
+		copy(word[:], elem)
+		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
+	case dtype.Complex:
+		half := t.Size() / 2
+		part := dtype.NewFloat(t.Bits() / 2)
+		parts := []json.RawMessage{FillAttributeV3(part, elem[:half]), FillAttributeV3(part, elem[half:])}
+		return fmt.Appendf(nil, "[%s,%s]", parts[0], parts[1])
+	case dtype.Bool, dtype.Int, dtype.Uint:
+		text, err := t.AppendJSON(nil, elem)
+		if err != nil {
+			return nil
+		}
+		return text
+	}
+	return nil
+}
+
+func floatAttributeV3(f float64) json.RawMessage {
+	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
+	return json.RawMessage(strconv.Quote(base64.StdEncoding.EncodeToString(b)))
+}
+
 // addMissing adds a missing value. NaN decodes to itself.
 func (d *Decoder) addMissing(bits uint64) {
 	if f := math.Float64frombits(bits); d.in.Kind() != dtype.Float || f == f {

@@ -34,10 +34,10 @@ func FuzzFillAttribute(f *testing.F) {
 			if !ok {
 				continue
 			}
-			text := fillAttributeV3(typ, elem)
+			text := cf.FillAttributeV3(typ, elem)
 			must.Do(t, m.Attributes.Set(cf.FillAttribute, text))
 			again, ok := cf.MissingElement(m)
-			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
+			if printed := cf.FillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
 				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
 			}
 		}
