@@ -189,9 +189,14 @@ func (c *conn) greet() error {
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
+		c.sharing.Lock() // a newer number comes behind the answer
 		ours.Processes = c.s.share(c, true)
 	}
-	if err := c.answer(f, ours); err != nil {
+	err = c.answer(f, ours)
+	if shares {
+		c.sharing.Unlock()
+	}
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
