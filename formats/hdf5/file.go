@@ -131,7 +131,7 @@ func (f *file) superblock(ctx context.Context) error {
 		}
 		if d.err == nil {
 			stored, _, end, driver = d.address(), d.address(), d.address(), d.address()
-			d.skip(f.addrSize) // name of the root
+			d.skip(f.lenSize) // name of the root
 			f.root = d.address()
 		}
 	} else {

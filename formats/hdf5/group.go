@@ -91,13 +91,13 @@ func (f *file) symbols(ctx context.Context, d *dec, list *[]link) error {
 			return err
 		}
 		d.skip(1)
-		n, entry := d.u16(), 2*f.addrSize+24
+		n, entry := d.u16(), f.lenSize+f.addrSize+24
 		if d, err = f.readWalked(ctx, w, what, addr, int64(8+n*entry)); err != nil {
 			return err
 		}
 		d.off = 8
 		for range n {
-			name, header := d.uint(f.addrSize), d.address()
+			name, header := d.uint(f.lenSize), d.address()
 			cached := d.u32()
 			d.skip(4)
 			scratch := d.take(16)

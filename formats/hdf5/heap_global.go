@@ -19,7 +19,8 @@ const collectionBytes = 4096
 func (f *file) collection(ctx context.Context, addr int64) (*collection, error) {
 	return f.globals.Get(ctx, addr, func() (*collection, error) {
 		const what = "a global heap"
-		head := int64(8 + f.lenSize)
+		// The heads of collections and of objects are padded to 16 bytes.
+		const head = 16
 		d, err := f.readSigned(ctx, what, "GCOL", 1, addr, head)
 		if err != nil {
 			return nil, err
@@ -35,12 +36,13 @@ func (f *file) collection(ctx context.Context, addr int64) (*collection, error) 
 		if d, err = f.read(ctx, what, addr, n); err != nil {
 			return nil, err
 		}
-		d.off = int(head)
+		d.off = head
 		c := &collection{b: d.b, objects: map[int]part{}}
-		for d.left() >= 8+f.lenSize {
+		for d.left() >= head {
 			i := d.u16()
 			d.skip(6)
 			size := d.length()
+			d.skip(8 - f.lenSize)
 			if i == 0 { // the rest is free
 				break
 			}
