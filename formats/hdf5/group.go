@@ -216,6 +216,7 @@ type node struct {
 	o          *object
 	group      bool
 	odd        error // why a name leads to no object
+	soft       bool  // a soft link leads to it, or to a group around it
 	children   map[string]*node
 	set        *dataset // of the object; nil if it is none
 }
@@ -311,7 +312,7 @@ func (s *scan) levels(ctx context.Context, level []*node) error {
 		}
 		level = level[:0]
 		for _, x := range hard {
-			n, err := s.add(x.parent, x.name, s.objects[x.addr])
+			n, err := s.add(x.parent, x.name, s.objects[x.addr], x.parent.soft)
 			if err != nil {
 				return err
 			}
@@ -324,8 +325,8 @@ func (s *scan) levels(ctx context.Context, level []*node) error {
 }
 
 // add adds an object under a name, unless it is one of the groups around it.
-func (s *scan) add(parent *node, name string, o *object) (*node, error) {
-	n := &node{path: join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup()}
+func (s *scan) add(parent *node, name string, o *object, soft bool) (*node, error) {
+	n := &node{path: join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup(), soft: soft}
 	if n.group {
 		depth := 0
 		for p := parent; p != nil; p = p.parent {
@@ -367,7 +368,7 @@ func (s *scan) follow(ctx context.Context) error {
 				later = append(later, x)
 				continue
 			}
-			n, err := s.add(x.parent, x.name, target.o)
+			n, err := s.add(x.parent, x.name, target.o, true)
 			if err != nil {
 				return err
 			}

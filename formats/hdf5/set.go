@@ -3,6 +3,7 @@ package hdf5
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -66,7 +67,7 @@ func (s *scan) tree(ctx context.Context) (*formats.Tree, error) {
 		if n.odd != nil {
 			continue
 		}
-		if _, ok := v.paths[n.o.addr]; !ok {
+		if path, ok := v.paths[n.o.addr]; !n.soft && (!ok || before(n.path, path)) {
 			v.paths[n.o.addr] = n.path
 		}
 		if n.group || !n.o.isDataset() {
@@ -159,4 +160,9 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 		t.Add(a)
 	}
 	return nil
+}
+
+// before reports whether a walk over all names, in order, comes to path a before b.
+func before(a, b string) bool {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) < 0
 }
