@@ -99,6 +99,7 @@ var layers = map[string][]string{
 	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/lz4", "kv", "refs", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
 	"formats/avif":        {"formats", "refs"},
+	"formats/hdf5":        {"formats", "internal/lru", "codecs", "codecs/builtin", "kv", "kv/gather", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
 	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
 	"formats/png":         {"formats", "formats/raster", "codecs"},

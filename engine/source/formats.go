@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/avif"
 	"github.com/zarrdb/zarrdb/formats/bmp"
+	"github.com/zarrdb/zarrdb/formats/hdf5"
 	"github.com/zarrdb/zarrdb/formats/icechunk"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
@@ -39,6 +40,7 @@ func Formats() []formats.Format {
 		netcdf3.Format(),
 		ocdbt.Format(),
 		icechunk.Format(),
+		hdf5.Format(),
 	}
 }
 

@@ -245,21 +245,9 @@ func parse(ctx context.Context, w *formats.Window) (*header, error) {
 	if p.version == 5 {
 		width = 8
 	}
-	if b := p.take(width); strings.Trim(string(b), "\xff") != "" { // all ones: the writer did not know yet
+	if b := p.take(width); string(b) != strings.Repeat("\xff", len(b)) { // all ones: the writer did not know yet
 		p.at = 4
 		h.stored = p.number()
-	}
-	stored := p.take(4)
-	if p.version == 5 {
-		p.at = 4
-		stored = p.take(8)
-	}
-	for _, b := range stored {
-		if b != 0xff { // all ones: a writer did not know yet
-			p.at = 4
-			h.stored = p.number()
-			break
-		}
 	}
 	n := p.list(tagDimension, 8)
 	for i := int64(0); i < n && p.err == nil; i++ {
