@@ -365,7 +365,7 @@ func TestListedVersions(t *testing.T) {
 			t.Fatalf("with a file that ends in %q: %v", lines, err)
 		}
 	}
-	list("\n" + strings.Repeat(" ", 40) + "\n" + old.ID.String() + "\n" + strings.Repeat("0", 40) + "\n")
+	list("\n" + strings.Repeat(" ", 40) + "\n" + strings.Repeat("\x00", 41) + old.ID.String() + "\n" + strings.Repeat("0", 40) + "\n")
 	must.Do(t, must.Get(db.Snapshot(bg, old.ID))(t).Close())
 	must.Get(db.GC(bg, GCOptions{}))(t)
 	s := must.Get(db.At(bg, old.ID.String()))(t)

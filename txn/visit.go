@@ -232,7 +232,7 @@ func (db *DB) holdListed(name string) bool {
 		return false
 	}
 	var kept []func()
-	for line := range strings.FieldsSeq(list) {
+	for line := range strings.FieldsFuncSeq(list, func(r rune) bool { return r <= ' ' }) {
 		var id CommitID
 		n, err := hex.Decode(id[:], []byte(line[:min(len(line), 2*len(id))]))
 		if err == nil && n == len(id) {
