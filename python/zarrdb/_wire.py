@@ -11,6 +11,7 @@ import mmap
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 from array import array
@@ -91,6 +92,11 @@ def to_json(o: Any) -> bytes:
     return _encode(o).encode()
 
 
+def program() -> str:
+    """What this process runs, for lists of sessions."""
+    return os.path.basename(getattr(sys, "argv", None) and sys.argv[0] or sys.executable or "python")
+
+
 class _File:
     """A file of the database that the server has passed."""
 
@@ -137,7 +143,7 @@ class Link:
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         sock.settimeout(30)
-        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "capabilities": ["files"]}
+        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()
