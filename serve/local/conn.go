@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type conn struct {
 	own   bool // the client is this process; see [server.dial]
 
 	version string // of the client
+	program string // the same
 	pid     int
 
 	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends
@@ -185,7 +187,7 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
-	c.version, c.pid, c.greeted = theirs.Version, theirs.PID, true
+	c.version, c.program, c.pid, c.greeted = theirs.Version, cmp.Or(theirs.Program, theirs.Version), theirs.PID, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
