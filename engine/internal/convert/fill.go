@@ -28,6 +28,9 @@ import (
 //	fill NaN or NaT       the same
 //	fill x                fill null: x would be a missing value
 //
+// An attribute that is not one element, such as a list, becomes missing_value, which names
+// the same elements in both.
+//
 // A missing chunk of a v2 array whose fill value is null holds no elements that all
 // readers agree on, so an export writes these chunks ([Array.Missing]).
 
@@ -39,6 +42,11 @@ func convertFill(c, m *zarr.Meta) error {
 	elem, has := m.Fill, true
 	if !cf.HasNames(m) || !cf.FillIsMissing(m) { // of names that an image gives, xarray knew nothing
 		elem, has = cf.MissingElement(m)
+	}
+	if !has {
+		if err := cf.MoveFill(&c.Attributes); err != nil {
+			return err
+		}
 	}
 	if c.Version == zarr.V3 {
 		if has {
@@ -58,7 +66,9 @@ func convertFill(c, m *zarr.Meta) error {
 		return nil
 	}
 	c.NullFill = true
-	if !has || isNaN(m.Type, elem) {
+	_, scaled := m.Attributes.Get("scale_factor")
+	_, moved := m.Attributes.Get("add_offset")
+	if !has || isNaN(m.Type, elem) && !scaled && !moved { // NaN keeps the type of scaled floats
 		return nil
 	}
 	text, err := fillAttributeV2(c.Type, elem)
