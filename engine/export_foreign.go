@@ -47,6 +47,11 @@ func ForeignHistories() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Create != nil })
 }
 
+// ForeignSkips returns those of [ForeignExports] that take ExportOptions.Skip, sorted.
+func ForeignSkips() []string {
+	return exportNames(func(f *formats.Format) bool { return f.Plan != nil })
+}
+
 func isExported(f *formats.Format) bool { return f.Plan != nil || f.Create != nil }
 
 func exportNames(wanted func(*formats.Format) bool) (list []string) {
@@ -80,7 +85,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 		}
 		return ex.planVersions(ctx, f)
 	}
-	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: ex.open})
+	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
 // writeForeign writes what was planned. Something that has no form in the format is

@@ -35,7 +35,7 @@ func NewPlan(ctx context.Context, src kv.Reader, path string, o formats.WriteOpt
 		return nil, formats.Unsupported("n5: shards")
 	}
 	p := &plan{compression: cmp.Or(o.Compression, "gzip")}
-	for n, err := range zarr.Walk(ctx, src, path, o.Open) {
+	for n, err := range o.Nodes(ctx, src, path, func(*zarr.Node) {}) {
 		if err != nil {
 			return nil, fmt.Errorf("n5: %w", err)
 		}

@@ -73,8 +73,9 @@ form, and keys that belong to no array or group. Consolidated metadata is made a
 chunks, encoded anew with --compression, attributes those of attributes.json. The
 order of dimensions stays. --format precomputed writes a volume of Neuroglancer, of
 an array or of those in a group as scales, as it is or --sharded; dimensions called
-x, y, z and c are put in that order. What a format cannot say is named before
-anything is written.
+x, y, z and c are put in that order. Of an image of OME-Zarr, the levels become scales,
+with its units, scales and translations; its labels are left out. What a format cannot
+say is named before anything is written.
 
 --format ocdbt writes a store of tensorstore's driver ocdbt with the keys as they
 are stored. With --history it has a generation for each version that led to TARGET,
@@ -127,7 +128,7 @@ no repository.`,
 	f.Int64Var(&e.refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&e.asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
 	f.BoolVar(&e.o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
-	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3 or kerchunk-…; may be repeated")
+	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3, "+strings.Join(engine.ForeignSkips(), ", ")+" or kerchunk-…; may be repeated")
 	e.src.register(cmd)
 	return cmd
 }
@@ -152,8 +153,8 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 		return usagef("export: --inline-threshold %d", e.refs.InlineThreshold)
 	case !references && (e.refs.Inline || e.asStored || cmd.Flags().Changed("inline-threshold")):
 		return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
-	case len(e.skip) > 0 && (e.asStored || !references && !isZarr):
-		return usagef("export: --skip needs --format zarr2, zarr3, kerchunk-json or kerchunk-parquet, without --as-stored")
+	case len(e.skip) > 0 && (e.asStored || !references && !isZarr && !slices.Contains(engine.ForeignSkips(), e.format)):
+		return usagef("export: --skip needs --format zarr2, zarr3, %s, kerchunk-json or kerchunk-parquet, without --as-stored", strings.Join(engine.ForeignSkips(), ", "))
 	case foreign && (e.o.Resume || e.o.Recode):
 		return usagef("export: --format %s goes with neither --resume nor --recode", e.format)
 	case e.format == "" && e.o.Recode:
