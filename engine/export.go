@@ -52,8 +52,9 @@ type ExportOptions struct {
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
-	// Skip are paths of arrays and groups that a conversion to Format leaves out, relative
-	// to what is exported. A path without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups that a conversion to Format, or to one of
+	// [ForeignSkips], leaves out, relative to what is exported. A path without a node is
+	// zarr.ErrNotFound.
 	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
@@ -120,8 +121,8 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		open.Version = o.Format // all that is copied, if nothing is converted
 		ex.open = &open
 	}
-	if len(o.Skip) > 0 && o.Format == 0 {
-		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
+	if len(o.Skip) > 0 && o.Format == 0 && !slices.Contains(ForeignSkips(), o.Foreign.Format) {
+		return nil, fmt.Errorf("export: skip without a format that arrays are converted to: %w", errors.ErrUnsupported)
 	}
 	if o.Foreign.Format != "" {
 		if o.Resume || o.Format != 0 {
@@ -178,8 +179,16 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	if ex.plan != nil {
 		res.fromPlan(ex.plan)
 	}
+	if n, ok := ex.foreign.(formats.Noter); ok {
+		notes, behind := n.Notes()
+		res.Notes, res.AllNotes = notes[:min(len(notes), maxNoted)], int64(len(notes))
+		res.Behind, res.AllBehind = behind[:min(len(behind), maxNoted)], int64(len(behind))
+	}
 	return res, nil
 }
+
+// maxNoted bounds the notes of an export to a foreign format.
+const maxNoted = 10
 
 // fromPlan copies the notes of a conversion.
 func (r *ExportResult) fromPlan(p *convert.Plan) {

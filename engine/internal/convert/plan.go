@@ -47,7 +47,6 @@ type Plan struct {
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
-	images   images
 	skipped  []bool              // which of o.Skip were met
 	nodes    map[string]nodeKeys // by path in the source
 	draft    bool                // the source is in the early v3 draft
@@ -85,7 +84,7 @@ type Options struct {
 // zarr.V2 or zarr.V3. open are the options that open nodes. A node that has no form is
 // [ErrConvert].
 func New(ctx context.Context, view kv.ReadLister, from string, open *zarr.OpenOptions, to zarr.Version, o Options) (*Plan, error) {
-	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), images: images{view, open, map[string]map[string][]*string{}}, nodes: map[string]nodeKeys{}}
+	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), nodes: map[string]nodeKeys{}}
 	if to != zarr.V2 && to != zarr.V3 {
 		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
@@ -192,10 +191,11 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 // axes returns the names of the axes of an array of an image, and nil for other nodes. It
 // copies the OME-XML of a group.
 func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, error) {
-	if n.Meta().Array {
-		return c.images.axes(ctx, n.Path())
+	if a, ok := n.Array(); ok {
+		axes, problem, err := axesOf(ctx, a)
+		c.note(path, problem)
+		return axes, err
 	}
-	c.images.seen[n.Path()] = imageAxes(n.Meta())
 	if c.o.OnlyNodes {
 		return nil, nil
 	}
