@@ -39,7 +39,7 @@ type DialOptions struct {
 	// bound requests that a running process works on.
 	Limit time.Duration
 
-	wait   time.Duration               // for the first answer; default helloTime
+	wait   time.Duration              // for the first answer; default helloTime
 	holder func() *engine.LockedError // describes the process at the other end of a new connection; may be nil
 }
 

@@ -234,15 +234,15 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		}
 		f.Close()
 		return false, nil
-	case f.ID == pingID:
-		f.Close()
-		return false, nil
 	case f.Op == wire.OpShare:
 		var in wire.Share
 		err := wire.ParseJSON(f.Op, f.Meta, &in)
 		f.Close()
 		l.client.share(in.Processes)
 		return false, err
+	case f.ID == pingID:
+		f.Close()
+		return false, nil
 	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
