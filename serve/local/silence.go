@@ -72,7 +72,7 @@ func (l *link) look() {
 		s.heard, s.quiet = heard, 0
 	case s.quiet == 0:
 		s.quiet++
-		go func() { _ = l.w.Send(&wire.Frame{ID: pingID, Op: wire.OpDatabases}) }() // other requests may be in the way
+		go func() { _ = l.w.Send(&wire.Frame{ID: pingID, Op: wire.OpPing}) }() // other requests may be in the way
 	case s.quiet+1 < quietLooks:
 		s.quiet++
 	default:
