@@ -29,6 +29,7 @@ BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ,
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
 LEAVE = 42
 ASK = 50
+PING = 61
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -53,6 +54,10 @@ MAX_FILES = 128
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
 PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
+# A server that is stopped neither answers nor ends the connection. A request to it fails after half of
+# this many seconds, and a third of them later if no other server was found.
+LIMIT = 30.0
+LOOKS = 2  # after an eighth of the limit without a byte comes a ping; after that many, and an eighth, the connection has ended
 # A server that ends first answers running requests, and may be silent for this many seconds.
 ENDING = 30.0
 
@@ -112,7 +117,7 @@ class _File:
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, limit: float = LIMIT) -> None:
         self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
@@ -130,7 +135,8 @@ class Link:
         self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
-        sock.settimeout(30)
+        self._quiet = 0  # how often nothing has arrived in time
+        sock.settimeout(max(1.0, limit / 3))
         hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
@@ -142,6 +148,8 @@ class Link:
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+        for option, seconds in ((socket.SO_RCVTIMEO, max(0.25, limit / 8)), (socket.SO_SNDTIMEO, max(1.0, limit / 2))):
+            sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
     def alive(self) -> bool:
         """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
@@ -243,6 +251,11 @@ class Link:
                 else:
                     self._sock.sendall(head)
                     self._sock.sendall(body)
+            except BlockingIOError:
+                late = TimeoutError(self._stopped())
+                with self._lock:
+                    self._end(late)
+                raise late from None
             except OSError as e:
                 self._drain(e)
                 raise
@@ -289,6 +302,8 @@ class Link:
     def _dispatch(self, id: int, frame: Frame) -> None:
         if frame.op == BYE:
             self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+            return
+        if frame.op == PING:
             return
         self._busy -= 1
         if id in self._replies:
@@ -402,7 +417,14 @@ class Link:
 
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
-        data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+        try:
+            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+        except BlockingIOError:
+            if flags & _dontwait:
+                raise
+            self._silent()
+            return
+        self._quiet = 0
         for level, kind, raw in oob:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
@@ -411,6 +433,29 @@ class Link:
         if not data:
             raise ConnectionError("it was closed at the other end")
         self._buf += data
+
+    def _silent(self) -> None:
+        """Nothing has arrived for a while. A server that runs answers a ping, whatever it works on."""
+        if self._quiet >= LOOKS:
+            raise TimeoutError(self._stopped())
+        if self._post(PING, b""):  # otherwise another thread is sending, which has a limit too
+            self._quiet += 1
+
+    def _stopped(self) -> str:
+        pid = self.hello.get("pid")
+        return f"{self.hello.get('program')} (process {pid}) does not answer; if it was stopped, kill -CONT {pid} lets it go on"
+
+    def _post(self, op: int, meta: bytes) -> bool:
+        """Send what has no reply that somebody waits for, unless another thread is sending: the reading thread must not wait for it."""
+        if not self._sending.acquire(blocking=False):
+            return False
+        try:
+            self._sock.sendall(_header.pack(0, op, 0, 0, len(meta), 0) + meta)
+        except OSError:
+            pass
+        finally:
+            self._sending.release()
+        return True
 
     def _take(self, n: int) -> bytearray:
         have = self._buf
@@ -426,7 +471,12 @@ class Link:
         have.clear()
         view = memoryview(out)
         while got < n:  # never beyond the frame: descriptors come with the next one
-            k = self._sock.recv_into(view[got:])
+            try:
+                k = self._sock.recv_into(view[got:])
+            except BlockingIOError:
+                self._silent()
+                continue
+            self._quiet = 0
             if k == 0:
                 raise ConnectionError("it was closed at the other end")
             got += k
@@ -472,15 +522,7 @@ class Link:
 
     def _forget(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            # The request has no reply. The reading thread must not wait for a sending thread.
-            if self._sending.acquire(blocking=False):
-                try:
-                    meta = to_json({"file": number})
-                    self._sock.sendall(_header.pack(0, FORGET, 0, 0, len(meta), 0) + meta)
-                except OSError:
-                    pass
-                finally:
-                    self._sending.release()
+            self._post(FORGET, to_json({"file": number}))
 
     def hold(self) -> None:
         self._views += 1
