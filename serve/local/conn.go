@@ -247,6 +247,12 @@ func (c *conn) loop() (passed bool, err error) {
 			f.Close()
 			c.returned()
 			continue
+		case wire.OpPing: // whatever is under way
+			c.drop(f)
+			if err := c.send(f, &wire.Frame{}); err != nil {
+				return false, err
+			}
+			continue
 		}
 		ctx, cancel, alone, err := c.start(f)
 		if err != nil {
