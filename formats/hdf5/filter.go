@@ -204,7 +204,7 @@ func (p *pipeline) bound(mask uint32, n int64) (*codecs.Bound, error) {
 }
 
 // maxChunk bounds a chunk that is decoded here.
-const maxChunk = 1 << 28
+const maxChunk = maxInline
 
 // decode returns the n bytes that filters made b of.
 func (p *pipeline) decode(b []byte, mask uint32, n int64) ([]byte, error) {
