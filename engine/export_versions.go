@@ -50,7 +50,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 		if !f.OnlyV3 {
 			return p, nil
 		}
-		ex.plan, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
+		ex.plan, _, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
 		if err != nil || ex.plan == nil {
 			return p, err
 		}
