@@ -108,11 +108,11 @@ func TestConvertFill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil))(t)
+		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil, false))(t)
 		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
 			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
 		}
-		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil))(t)
+		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil, false))(t)
 		before, ok := cf.MissingElement(m)
 		if cf.FillIsMissing(m) {
 			before, ok = m.Fill, true

@@ -219,7 +219,7 @@ func setVersioned(to *zarr.Attributes, name string, text json.RawMessage, versio
 // checkAxes returns an error if OME-Zarr 0.5 does not allow the array c in an image with
 // these axes. axes are nil for an array of no image.
 func checkAxes(c *zarr.Meta, axes []*string) error {
-	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, func(a, b *string) bool { return a != nil && *a == *b }) {
+	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, sameName) {
 		return errors.New("OME-Zarr 0.5: the dimensions of the array do not have the names of the axes of its image")
 	}
 	return nil

@@ -109,7 +109,7 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 			return nil, err
 		}
 	}
-	m, err := convertMeta(n.Meta(), c.format, c.open.Registry, axes)
+	m, err := convertMeta(n.Meta(), c.format, c.open.Registry, axes, false)
 	if err != nil {
 		return failed(err)
 	}
