@@ -70,7 +70,7 @@ var layers = map[string][]string{
 	"kv/redact": {},
 
 	"kv/gather": {"kv"},
-	"kv/remote": {"kv", "kv/gather", "kv/redact"},
+	"kv/remote": {"internal/mmap", "kv", "kv/gather", "kv/redact"},
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/gather", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},

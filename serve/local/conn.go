@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -378,6 +379,7 @@ func (e sendError) Unwrap() error { return e.error }
 
 // send sends a reply to f.
 func (c *conn) send(f, reply *wire.Frame) error {
+	mmap.Touch(reply.Body) // a frame is sent whole or not at all
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
 	if f.Op == wire.OpRead {
 		c.here.sends(c.w)
