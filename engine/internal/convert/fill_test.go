@@ -151,7 +151,7 @@ func TestConvertFillLists(t *testing.T) {
 			m, err = meta.ParseV3([]byte(doc), builtin.Registry())
 		}
 		must.Do(t, err)
-		out := must.Get(convertMeta(m, to, builtin.Registry(), nil))(t)
+		out := must.Get(convertMeta(m, to, builtin.Registry(), nil, false))(t)
 		got, _ := out.Attributes.Get("missing_value")
 		if fill, has := out.Attributes.Get(cf.FillAttribute); string(got) != c.want || has {
 			t.Errorf("%s to %s: missing_value %s, want %s; _FillValue %s", c.attributes, c.to, got, c.want, fill)
