@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,10 @@ type Array struct {
 // NewTree returns an empty tree.
 func NewTree() *Tree { return &Tree{docs: map[string]*value{}, arrays: map[string]*Array{}} }
 
-var _ refs.Set = (*Tree)(nil)
+var (
+	_ refs.Set     = (*Tree)(nil)
+	_ kv.DirLister = (*Tree)(nil)
+)
 
 // Put adds a document, or another key with a value of its own. The bytes stay the
 // tree's.
@@ -267,3 +271,40 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 		}
 	}
 }
+
+// ListDir implements [kv.DirLister]: the children of a group are found without looking for
+// chunks.
+func (t *Tree) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	names, prefixes := t.keys()
+	for at := prefix; at != ""; at = at[:strings.LastIndexByte(at[:len(at)-1], '/')+1] {
+		if t.arrays[at] != nil || !strings.HasSuffix(at, "/") {
+			return kv.ListDir(ctx, flat{t}, prefix) // chunks
+		}
+	}
+	if t.arrays[""] != nil {
+		return kv.ListDir(ctx, flat{t}, prefix)
+	}
+	return func(yield func(kv.DirEntry, error) bool) {
+		found := map[kv.DirEntry]bool{}
+		for _, list := range [][]string{names, prefixes} {
+			i, _ := slices.BinarySearch(list, prefix)
+			for ; i < len(list) && strings.HasPrefix(list[i], prefix); i++ {
+				name, _, below := strings.Cut(list[i][len(prefix):], "/")
+				found[kv.DirEntry{Name: name, Prefix: below}] = true
+			}
+		}
+		for _, e := range slices.SortedFunc(maps.Keys(found), func(a, b kv.DirEntry) int {
+			if a.Name == b.Name && b.Prefix {
+				return -1
+			}
+			return strings.Compare(a.Name, b.Name)
+		}) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// flat is a tree without its ListDir.
+type flat struct{ kv.Lister }

@@ -53,6 +53,9 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
+	if err := f.charge(len(d.b)); err != nil {
+		return nil, err
+	}
 	var err error
 	if flags&1 != 0 {
 		if typ, err = f.sharedMessage(ctx, msgType, typ); err != nil {
@@ -63,6 +66,9 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 		if extent, err = f.sharedMessage(ctx, msgSpace, extent); err != nil {
 			return nil, err
 		}
+	}
+	if err := f.charge(len(typ.b)); err != nil {
+		return nil, err
 	}
 	if a.typ, err = readType(typ, 0); err == nil {
 		a.space, err = readSpace(extent)
@@ -136,7 +142,15 @@ type values struct {
 	f     *file
 	ctx   context.Context
 	paths map[int64]string // of objects
+	used  int              // bytes of texts and lists of variable length
 }
+
+const (
+	// maxAttribute bounds the elements of one attribute, in bytes.
+	maxAttribute = 1 << 20
+	// maxAttributes bounds the attributes of one object, in bytes of their text.
+	maxAttributes = 16 << 20
+)
 
 // json returns the value of an attribute: one element alone, others as lists. It is nil if
 // the elements have no form.
@@ -145,8 +159,11 @@ func (v *values) json(a *attribute) (any, error) {
 		return nil, a.err
 	}
 	n, _ := a.space.count()
-	if a.space.null {
+	switch {
+	case a.space.null:
 		return "", nil
+	case len(a.data) > maxAttribute:
+		return nil, formats.Unsupported("hdf5: attributes of %d bytes are too long", len(a.data))
 	}
 	if n == 1 {
 		return v.element(a.typ, a.data)
@@ -219,6 +236,9 @@ func (v *values) variable(t *datatype, b []byte) (any, error) {
 	if r.n > 0 {
 		if data, err = v.f.globalObject(v.ctx, r.addr, r.index); err != nil {
 			return nil, err
+		}
+		if v.used += min(len(data), int(r.n)*t.base.size) + 16; v.used > maxAttributes {
+			return nil, formats.Unsupported("hdf5: texts of more than %d MiB in attributes", maxAttributes>>20)
 		}
 	}
 	if t.isText() {
@@ -309,7 +329,7 @@ var bookkeeping = map[string]bool{
 // members returns the attributes of an object as members of a JSON object. elem is the type
 // of an array, for _FillValue.
 func (v *values) members(path string, list []*attribute, elem *dtype.Type) ([]any, error) {
-	out := []any{}
+	out, size := []any{}, 0
 	for _, a := range list {
 		if bookkeeping[a.name] {
 			continue
@@ -331,7 +351,13 @@ func (v *values) members(path string, list []*attribute, elem *dtype.Type) ([]an
 			v.f.o.Warned("%s: the attribute %q is left out: %v", orRoot(path), a.name, err)
 			continue
 		}
-		out = append(out, a.name, value)
+		text := codecs.Object("", value)
+		text = text[len(`{"":`) : len(text)-1]
+		if size += len(a.name) + len(text); size > maxAttributes {
+			v.f.o.Warned("%s: the attribute %q and those after it are left out: more than %d MiB", orRoot(path), a.name, maxAttributes>>20)
+			break
+		}
+		out = append(out, a.name, text)
 	}
 	return out, nil
 }

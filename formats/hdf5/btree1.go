@@ -32,10 +32,7 @@ func (t *tree1) nodeSize() int64 { return int64(t.head() + 2*t.k*(t.key+t.f.addr
 // node reads a node; level is that of its parent less one, or -1 for the root.
 func (t *tree1) node(ctx context.Context, addr int64, level int) (node1, error) {
 	const what = "a node of a B-tree"
-	if err := t.f.inside(what, addr, int64(t.head())); err != nil {
-		return node1{}, err
-	}
-	d, err := t.f.read(ctx, what, addr, min(t.nodeSize(), t.f.w.Size()-t.f.base-addr))
+	d, err := t.f.read(ctx, what, addr, int64(t.head()))
 	if err != nil {
 		return node1{}, err
 	}
@@ -49,8 +46,14 @@ func (t *tree1) node(ctx context.Context, addr int64, level int) (node1, error) 
 	if d.err == nil && (kind != t.kind || level >= 0 && n.level != level || n.children > 2*t.k) {
 		d.fail("has type %d, level %d and %d children", kind, n.level, n.children)
 	}
-	n.keys = d.take(n.children*n.entry + n.key)
-	return n, d.err
+	if d.err != nil {
+		return n, d.err
+	}
+	d, err = t.f.read(ctx, what, addr+int64(t.head()), int64(n.children*n.entry+n.key))
+	if err == nil {
+		n.keys = d.b
+	}
+	return n, err
 }
 
 // child returns the address of a child, and the key before it.
@@ -67,7 +70,7 @@ func (t *tree1) each(ctx context.Context, fn func(key []byte, addr int64) error)
 	depth := -1
 	for level := []int64{t.root}; len(level) > 0; {
 		var below []int64
-		err := inBatches(ctx, t.f, level, func(addr int64) part { return part{addr, t.nodeSize()} }, func(addr int64) error {
+		err := inBatches(ctx, t.f, level, func(addr int64) part { return part{addr, min(t.nodeSize(), aheadBytes)} }, func(addr int64) error {
 			n, err := t.node(ctx, addr, depth)
 			if err != nil {
 				return err

@@ -106,7 +106,7 @@ func (t *tree2) each(ctx context.Context, fn func(record []byte) error) error {
 	w := t.f.walk()
 	for level := []node2{{t.root, t.records, t.depth}}; len(level) > 0; {
 		var below []node2
-		err := inBatches(ctx, t.f, level, func(n node2) part { return part{n.addr, t.nodeSize} }, func(n node2) error {
+		err := inBatches(ctx, t.f, level, func(n node2) part { return part{n.addr, min(t.nodeSize, aheadBytes)} }, func(n node2) error {
 			if err := w.visit("a node of a B-tree", n.addr, int64(6+n.records*t.recordSize)); err != nil {
 				return err
 			}
@@ -161,6 +161,9 @@ func (t *tree2) find(ctx context.Context, order func(record []byte) int) ([]byte
 		n = children[lo]
 	}
 }
+
+// aheadBytes bounds what is read ahead of one node.
+const aheadBytes = 64 << 10
 
 // inBatches calls fn for nodes of one level, and reads their parts ahead, some MiB at a time.
 func inBatches[T any](ctx context.Context, f *file, level []T, at func(T) part, fn func(T) error) error {

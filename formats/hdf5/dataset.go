@@ -243,10 +243,12 @@ func cut(shape []int64, size int64) (chunk []int64, edges int) {
 		case inner <= mostBytes/chunk[i]:
 			return chunk, -1
 		}
+		// Chunks of one length, if not much shorter ones divide the dimension.
 		most := max(1, mostBytes/inner)
-		for n := most; n > most/16; n-- {
+		parts := divide(chunk[i], most)
+		for n := parts; n < min(16*parts, parts+1000); n++ {
 			if chunk[i]%n == 0 {
-				chunk[i] = n
+				chunk[i] /= n
 				return chunk, -1
 			}
 		}

@@ -47,10 +47,13 @@ type file struct {
 	mu              sync.Mutex // guards what follows
 	spent           map[inlineKey]bool
 	inlined, texted int64
+	collected       int64 // bytes of global heaps that were read
+	described       int64 // bytes of headers, types and names
 
 	heaps   *lru.Cache[int64, *fractalHeap]
 	blocks  *lru.Cache[int64, []byte] // of fractal heaps, checked and decoded
 	globals *lru.Cache[int64, *collection]
+	commits *lru.Cache[int64, *object] // of shared types
 }
 
 func newFile(ctx context.Context, value kv.Value, name string, o formats.Options) (*file, error) {
@@ -64,11 +67,23 @@ func newFile(ctx context.Context, value kv.Value, name string, o formats.Options
 	f.tables = lru.New[int64](tableBytes, func(t *table) int64 { return 32 * int64(len(t.rows)) })
 	f.heaps = lru.New[int64](1<<20, func(*fractalHeap) int64 { return 500 })
 	f.blocks = lru.New[int64](4<<20, func(b []byte) int64 { return int64(len(b)) })
+	f.commits = lru.New[int64](1<<20, func(o *object) int64 { return 100 + 64*int64(len(o.msgs)) })
 	f.globals = lru.New[int64](4<<20, func(c *collection) int64 { return int64(len(c.b)) })
 	if f.base, err = f.find(ctx); err != nil {
 		return nil, err
 	}
 	return f, f.superblock(ctx)
+}
+
+// charge counts bytes of what describes the objects: a file whose structures overlap could
+// have much more of it than bytes.
+func (f *file) charge(n int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.described += int64(n); f.described/6 > f.w.Size()+(16<<20) {
+		return formats.Invalid("hdf5: the descriptions of objects are longer than a file of %d bytes has", f.w.Size())
+	}
+	return nil
 }
 
 // detected reports whether the beginning of a file has a superblock.
@@ -146,7 +161,7 @@ func (f *file) superblock(ctx context.Context) error {
 	switch {
 	case d.err != nil:
 		return d.err
-	case flags&5 != 0:
+	case version == 3 && flags&5 != 0:
 		return formats.Unsupported("hdf5: the file is open for writing, or was not closed: the superblock says so (flags %d). Close it there; if no program writes it, run h5clear -s", flags)
 	case driver != undefined:
 		return f.driver(ctx, driver)

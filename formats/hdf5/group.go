@@ -161,6 +161,9 @@ func (f *file) denseLinks(ctx context.Context, d *dec, list *[]link) error {
 	}
 	return f.dense(ctx, heap, names, 4, func(_, id []byte, h *fractalHeap) error {
 		b, err := h.object(ctx, id)
+		if err == nil {
+			err = f.charge(len(b) + 64)
+		}
 		if err != nil {
 			return err
 		}
@@ -326,6 +329,9 @@ func (s *scan) levels(ctx context.Context, level []*node) error {
 
 // add adds an object under a name, unless it is one of the groups around it.
 func (s *scan) add(parent *node, name string, o *object, soft bool) (*node, error) {
+	if err := s.f.charge(len(parent.path) + len(name)); err != nil {
+		return nil, err
+	}
 	n := &node{path: join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup(), soft: soft}
 	if n.group {
 		depth := 0

@@ -205,6 +205,9 @@ func (h *fractalHeap) direct(ctx context.Context, addr, size, stored int64, mask
 	if err := h.f.inside(what, addr, stored); err != nil {
 		return nil, err
 	}
+	if size > maxChunk {
+		return nil, formats.Unsupported("hdf5: a block of %d bytes in a fractal heap", size)
+	}
 	return h.f.blocks.Get(ctx, addr, func() ([]byte, error) {
 		d, err := h.f.read(ctx, what, addr, stored)
 		if err != nil {

@@ -32,18 +32,14 @@ func TestRefused(t *testing.T) {
 	}
 	formattest.Refused(t, f, data[:300], formats.ErrFormat)
 	formattest.Other(t, f, []byte("no HDF5 file"))
-	for name, at := range map[string]int{"indexes.h5": 11, "compact.h5": 20} { // versions 3 and 0
-		b := load(t, name)
-		b[at] |= 1
-		if name == "indexes.h5" {
-			binary.LittleEndian.PutUint32(b[44:], hdf5.Checksum(b[:44]))
-		}
-		_, err := formattest.Open(t.Context(), f, formattest.Files(b), formattest.Name)
-		if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), "open for writing") {
-			t.Errorf("%s, which is open for writing: %v", name, err)
-		}
-	}
 	b := load(t, "indexes.h5")
+	b[11] |= 1
+	binary.LittleEndian.PutUint32(b[44:], hdf5.Checksum(b[:44]))
+	_, err = formattest.Open(t.Context(), f, formattest.Files(b), formattest.Name)
+	if !errors.Is(err, formats.ErrUnsupported) || !strings.Contains(err.Error(), "open for writing") {
+		t.Errorf("a file that is open for writing: %v", err)
+	}
+	b = load(t, "indexes.h5")
 	b[46] ^= 1
 	formattest.Refused(t, f, b, formats.ErrFormat) // the checksum of the superblock
 }

@@ -41,7 +41,7 @@ func openExtensible(ctx context.Context, g *grid) (*extensibleIndex, error) {
 		return nil, err
 	}
 	power := func(n int) bool { return n > 0 && n&(n-1) == 0 }
-	if maxBits < 1 || maxBits > 64 || !power(int(x.least)) || !power(pointers) || pageBits > 40 || log2(x.least) > maxBits {
+	if maxBits < 1 || maxBits > 64 || !power(int(x.least)) || !power(pointers) || pageBits > 16 || log2(x.least) > maxBits {
 		d.fail("has %d slots in the smallest block, %d pointers and indexes of %d bits", x.least, pointers, maxBits)
 		return nil, d.err
 	}
@@ -203,6 +203,14 @@ func (x *extensibleIndex) each(ctx context.Context, fn func([]int64, chunk) erro
 		return err
 	}
 	var runs []run
+	left := x.g.f.w.Size()
+	add := func(r run) error {
+		if left -= x.bytes(r); left < 0 {
+			return formats.Invalid("hdf5: the extensible array at %d has more slots than the file has bytes", x.g.addr)
+		}
+		runs = append(runs, r)
+		return nil
+	}
 	for u := range x.direct {
 		first, _, blocks, each := x.super(u)
 		for b := range blocks {
@@ -210,7 +218,9 @@ func (x *extensibleIndex) each(ctx context.Context, fn func([]int64, chunk) erro
 				if x.paged(each) {
 					return x.pagedIndex()
 				}
-				runs = append(runs, x.dataBlock(addr, first+b*each, each))
+				if err := add(x.dataBlock(addr, first+b*each, each)); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -245,12 +255,16 @@ func (x *extensibleIndex) each(ctx context.Context, fn func([]int64, chunk) erro
 			}
 			r := x.dataBlock(addr, first+b*each, each)
 			if !x.paged(each) {
-				runs = append(runs, r)
+				if err := add(r); err != nil {
+					return err
+				}
 				continue
 			}
 			for p := range each / x.perPage {
 				if written(bitmap[int(b)*x.mapBytes(each):], p) {
-					runs = append(runs, x.page(r, p))
+					if err := add(x.page(r, p)); err != nil {
+						return err
+					}
 				}
 			}
 		}

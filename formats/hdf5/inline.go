@@ -2,9 +2,11 @@ package hdf5
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
@@ -227,20 +229,30 @@ func (ds *dataset) readTexts(ctx context.Context, b []byte) ([]byte, error) {
 	if err := ds.f.collectionsAhead(ctx, heaps); err != nil {
 		return nil, err
 	}
-	out := binary.LittleEndian.AppendUint32(nil, uint32(len(list)))
-	for _, p := range list {
-		s := ""
-		if p.n > 0 {
-			o, err := ds.f.globalObject(ctx, p.addr, p.index)
-			if err != nil {
-				return nil, err
-			}
-			s = text(o, p.n)
+	// Heap by heap, so that each is read once.
+	order := make([]int32, len(list))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(list[a].addr, list[b].addr) })
+	texts, size := make([]string, len(list)), 4+4*len(list)
+	for _, i := range order {
+		p := list[i]
+		if p.n == 0 {
+			continue
 		}
-		out = append(binary.LittleEndian.AppendUint32(out, uint32(len(s))), s...)
-		if len(out) > maxInline {
+		o, err := ds.f.globalObject(ctx, p.addr, p.index)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text(o, p.n)
+		if size += len(texts[i]); size > maxInline {
 			return nil, errTexts
 		}
+	}
+	out := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(len(list)))
+	for _, s := range texts {
+		out = append(binary.LittleEndian.AppendUint32(out, uint32(len(s))), s...)
 	}
 	return out, nil
 }

@@ -55,6 +55,7 @@ func (f *file) message(m *message) *dec {
 	return &dec{f: f, b: m.data, what: messageName(m.typ), addr: m.addr}
 }
 
+// messageName is what errors call a message; "" of one that is not read.
 func messageName(typ int) string {
 	switch typ {
 	case msgSpace:
@@ -71,8 +72,10 @@ func messageName(typ int) string {
 		return "an attribute"
 	case msgLink, msgLinkInfo:
 		return "a link"
+	case msgExternal, msgSharedTable, msgSymbols, msgTreeK, msgDriver, msgAttrInfo:
+		return "a message"
 	}
-	return "a message"
+	return ""
 }
 
 // find returns the message of a type, nil if there is none.
@@ -210,6 +213,9 @@ func (f *file) readWalked(ctx context.Context, w *walk, what string, addr, n int
 	if err := w.visit(what, addr, n); err != nil {
 		return nil, err
 	}
+	if err := f.charge(int(n)); err != nil {
+		return nil, err
+	}
 	return f.read(ctx, what, addr, n)
 }
 
@@ -275,6 +281,12 @@ func (f *file) messages(r *reading, d *dec) error {
 			continue
 		case m.typ >= msgLast && m.flags&flagUnknown != 0:
 			return formats.Unsupported("hdf5: a message of type %d, which a reader has to know", m.typ)
+		}
+		if messageName(m.typ) == "" {
+			continue
+		}
+		if err := f.charge(n + 64); err != nil {
+			return err
 		}
 		m.data = bytes.Clone(data)
 		r.o.msgs = append(r.o.msgs, m)

@@ -77,7 +77,7 @@ func (f *file) committed(ctx context.Context, typ int, d *dec) (*dec, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	o, err := f.object(ctx, addr)
+	o, err := f.commits.Get(ctx, addr, func() (*object, error) { return f.object(ctx, addr) })
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,9 @@ const (
 // datatype reads a data type that may be shared.
 func (f *file) datatype(ctx context.Context, m *message) (*datatype, error) {
 	d, err := f.resolve(ctx, m)
+	if err == nil {
+		err = f.charge(len(d.b))
+	}
 	if err != nil {
 		return nil, err
 	}
