@@ -113,7 +113,7 @@ func (x *filter) codec(size int) (json.RawMessage, error) {
 		}
 		return nil, nil
 	case filterFletcher:
-		return codecs.Object("name", "numcodecs.fletcher32"), nil
+		return formats.Named("numcodecs.fletcher32", codecs.Object()), nil
 	case filterSzip:
 		return formats.Named("imagecodecs_szip", codecs.Object("options_mask", x.value(0, 0), "pixels_per_block", x.value(1, 0),
 			"bits_per_pixel", x.value(2, 0), "pixels_per_scanline", x.value(3, 0), "header", true)), nil
@@ -134,7 +134,7 @@ func (x *filter) codec(size int) (json.RawMessage, error) {
 		if n := x.value(0, 0); n > 0 {
 			return formats.Named("imagecodecs_lz4h5", codecs.Object("blocksize", n)), nil
 		}
-		return codecs.Object("name", "imagecodecs_lz4h5"), nil
+		return formats.Named("imagecodecs_lz4h5", codecs.Object()), nil
 	case filterBitshuffle:
 		item, block := x.value(2, uint32(size)), x.value(3, 0)
 		switch x.value(4, 0) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -223,11 +224,21 @@ type sourceFlags struct {
 	session string
 	opened  *openOnce // if set, opens the databases of sources
 	warned  sync.Map  // texts of warnings, which are told once: some commands open a source again
+	warns   atomic.Int64
 }
 
+// maxWarnings bounds the warnings of a command, which may have thousands of sources.
+const maxWarnings = 100
+
 func (f *sourceFlags) warn(cmd *cobra.Command, text string) {
-	if _, told := f.warned.LoadOrStore(text, true); !told {
+	if _, told := f.warned.LoadOrStore(text, true); told {
+		return
+	}
+	switch n := f.warns.Add(1); {
+	case n <= maxWarnings:
 		warn(cmd, text)
+	case n == maxWarnings+1:
+		warn(cmd, "there are more warnings, which are not shown")
 	}
 }
 
