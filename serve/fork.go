@@ -10,7 +10,7 @@ import (
 // Fork opens a session that begins with the writes of c, and stores the new session, so
 // that other processes can name it; see [engine.Session.Fork].
 func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
-	s, err := c.t.find(c.db)
+	s, err := c.t.find(ctx, c.db, true)
 	if err != nil {
 		return nil, err
 	}

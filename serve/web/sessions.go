@@ -129,7 +129,7 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
-	db, err := h.t.Database(r.URL.Query().Get("db"))
+	db, err := h.t.Database(r.Context(), r.URL.Query().Get("db"))
 	if err != nil {
 		return err
 	}
