@@ -25,7 +25,7 @@ import (
 var ErrUnavailable = errors.New("serve: the database cannot be opened at present; it is tried again")
 
 // lookTime is the time between two looks for databases, and two tries to open one.
-const lookTime = time.Second
+var lookTime = time.Second // tests change it
 
 // entry is a name of a table.
 type entry struct {
@@ -57,7 +57,9 @@ func (e *entry) opened(ctx context.Context) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.lacks = lacks
+	if e.lacks = lacks; lacks != nil {
+		e.t.o.Log.WarnContext(ctx, "opened to read only", "database", e.name, "reason", lacks.Error())
+	}
 	return &served{name: e.name, db: db, reads: lacks != nil}, nil
 }
 
@@ -117,7 +119,7 @@ func (e *entry) again(ctx context.Context, old *served, why error) {
 	s, err := e.opened(ctx)
 	switch {
 	case err == nil:
-		e.t.o.Log.WarnContext(ctx, "opened", "database", e.name, "reason", why.Error(), "read only", s.reads)
+		e.t.o.Log.WarnContext(ctx, "opened", "database", e.name, "reason", why.Error())
 		e.use(s)
 	case e.failed == nil || err.Error() != e.failed.Error():
 		e.t.o.Log.ErrorContext(ctx, "cannot be opened", "database", e.name, "error", err)
@@ -154,7 +156,7 @@ func (t *Table) look(pause time.Duration) bool {
 	t.mu.Unlock()
 	for name, open := range t.o.Look() {
 		if e, err := t.entry(name); e == nil && err == nil {
-			_ = t.add(&entry{name: name, open: open, found: true}, nil) // another one may be faster
+			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another one may be faster
 		}
 	}
 	return true

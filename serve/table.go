@@ -118,7 +118,7 @@ func New(o Options) *Table {
 // AddDatabase serves db, which stays the caller's, under a name without slashes. It is not opened again
 // after a fault.
 func (t *Table) AddDatabase(name string, db *engine.DB) error {
-	return t.add(&entry{name: name}, &served{name: name, db: db})
+	return t.add(&entry{t: t, name: name}, &served{name: name, db: db})
 }
 
 // Open opens a database and serves it under a name without slashes. The table opens it again after a fault, such as a full
@@ -127,7 +127,7 @@ func (t *Table) Open(ctx context.Context, name string, open Opener) error {
 	if err := t.check(name); err != nil {
 		return err
 	}
-	e := &entry{name: name, open: open}
+	e := &entry{t: t, name: name, open: open}
 	s, err := e.opened(ctx)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 
 // AddTarget serves what src names, read-only. src stays the caller's.
 func (t *Table) AddTarget(name string, src *engine.Source) error {
-	return t.add(&entry{name: name}, &served{name: name, src: src})
+	return t.add(&entry{t: t, name: name}, &served{name: name, src: src})
 }
 
 // check returns the error for what cannot be a name.
@@ -184,7 +184,7 @@ func (t *Table) add(e *entry, now *served) error {
 	if t.served[e.name] != nil {
 		return fmt.Errorf("serve: %s is served already; give one of them another name", e.name)
 	}
-	e.t, e.opening = t, make(chan struct{}, 1)
+	e.opening = make(chan struct{}, 1)
 	if now != nil {
 		e.use(now)
 	}

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -317,7 +316,7 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 	return opened, nil
 }
 
-// openerOf opens a database for a server. While its disk is full it is opened to read. failed is called when
+// openerOf opens a database for a server, to read if it cannot be written now, as with a full disk. failed is called when
 // others cannot use it any more, and may open it again.
 func openerOf(cmd *cobra.Command, dir string, log *slog.Logger, failed func()) serve.Opener {
 	return func(ctx context.Context) (db *engine.DB, lacks, err error) {
@@ -328,11 +327,13 @@ func openerOf(cmd *cobra.Command, dir string, log *slog.Logger, failed func()) s
 			go failed()
 		})
 		db, err = local.OpenOrRead(ctx, dir, to)
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			lacks, to.Engine.ReadOnly = err, true
-			db, err = local.Open(ctx, dir, to)
+		if err != nil && !errors.Is(err, engine.ErrLocked) && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrMoved) {
+			to.Engine.ReadOnly = true
+			if reader, failed := local.Open(ctx, dir, to); failed == nil {
+				return reader, err, nil
+			}
 		}
-		return db, lacks, err
+		return db, nil, err
 	}
 }
 
