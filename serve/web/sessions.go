@@ -143,7 +143,7 @@ func origin(r *http.Request) txn.Origin {
 }
 
 func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
-	db, err := h.t.Database(r.URL.Query().Get("db"))
+	db, err := h.t.Database(r.Context(), r.URL.Query().Get("db"))
 	if err != nil {
 		return err
 	}
