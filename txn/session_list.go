@@ -63,6 +63,10 @@ func (db *DB) openSessions() []*Session {
 	return slices.Collect(maps.Values(db.sessions))
 }
 
+// OpenSessions returns the number of sessions that are open in this process, those of other
+// processes that use the database through it included.
+func (db *DB) OpenSessions() int { return int(db.memory.sessions.Load()) }
+
 // SessionInfo describes a session that is open or stored.
 type SessionInfo struct {
 	ID      SessionID

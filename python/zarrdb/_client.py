@@ -183,6 +183,17 @@ def is_database(dir: str) -> bool:
     return os.path.isfile(os.path.join(index, "LOCK")) or os.path.isfile(os.path.join(dir, "FORMAT")) and os.path.isdir(index)
 
 
+def _holder(dir: str) -> str:
+    """Names the process that has the database open and does not answer."""
+    try:
+        with open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
+            o = json.load(f)
+        pid = int(o["pid"])
+        return f"{o.get('program')} (process {pid} on {o.get('host')}), which does not answer; if it was stopped, kill -CONT {pid} lets it go on"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a process that does not answer"
+
+
 def _lock_file(dir: str) -> str:
     """What tells the database in a directory from its copies, as `lock` of the server's hello."""
     try:
@@ -218,6 +229,7 @@ class Client:
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
+        self._silent: tuple[float, str] = (0.0, "")  # when the process did not answer, and the error
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
         self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
@@ -333,6 +345,9 @@ class Client:
 
     def _connect(self) -> w.Link:
         """Connect to the process that has the database open, or start one."""
+        when, why = self._silent
+        if why and time.monotonic() - when < 1:  # other threads waited meanwhile
+            raise LockedError(why)
         with ExitStack() as files:
             return self._reach(files)
 
@@ -346,10 +361,13 @@ class Client:
                 sock = dial(path, user)
                 if sock is not None:
                     try:
-                        link = w.Link(sock)
-                    except (ConnectionLostError, MovedError):
-                        sock.close()  # it was about to end
-                        continue
+                        link = w.Link(sock, w.LIMIT if self.wait is None else self.wait)
+                    except (ConnectionLostError, MovedError) as ended:
+                        sock.close()
+                        if isinstance(ended.__cause__, TimeoutError):
+                            self._silent = time.monotonic(), f"{self.dir} is in use by {_holder(self.dir)}"
+                            raise LockedError(self._silent[1]) from ended
+                        continue  # it was about to end
                     except BaseException:
                         sock.close()
                         raise
@@ -415,7 +433,7 @@ class Client:
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
     def _deadline(self) -> float:
-        return time.monotonic() + (30 if self.wait is None else self.wait)
+        return time.monotonic() + (w.LIMIT if self.wait is None else self.wait)
 
     def close(self) -> None:
         with self._lock:

@@ -548,9 +548,10 @@ class Repository:
         validate: str = "local",
     ) -> Commit:
         """Take reference sets or files of other formats in as one commit, which is returned, and leave their bytes where
-        they are: the chunks are virtual. Several sources need `append_dim`. Bytes are read from the folder of
-        a source, and below the URLs that `allow` names; `url_map` says where those below a URL are found. What
-        is read must not have changed: `validate` says for which files, "local", "all" or "none"."""
+        they are: the chunks are virtual. Several sources need `append_dim`. A source may be a pattern such as
+        "s3://bucket/2024/*.nc", and "@files.txt" a list of them. Bytes are read from the folder of a source,
+        and below the URLs that `allow` names; `url_map` says where those below a URL are found. What is read must
+        not have changed: `validate` says for which files, "local", "all" or "none"."""
         args = ["import", self.path, *map(_place, sources), "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
         for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
             args += [flag, value] if value else []

@@ -31,7 +31,7 @@ HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
 BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
-LEAVE, RECALL, ASK, SHARE, VISIT = 42, 47, 50, 58, 59
+LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -57,6 +57,10 @@ DRAIN = -1
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
 PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
+# A server that is stopped neither answers nor ends the connection. A request to it fails after half of
+# this many seconds, and a third of them later if no other server was found.
+LIMIT = 30.0
+LOOKS = 2  # after an eighth of the limit without a byte comes a ping; after that many, and an eighth, the connection has ended
 # A server that ends first answers running requests, and may be silent for this many seconds.
 ENDING = 30.0
 
@@ -120,7 +124,7 @@ class _File:
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, limit: float = LIMIT) -> None:
         self._sock, self._buf = sock, bytearray()
         self._got: deque[Any] = deque()  # what recvmsg has returned, until its descriptors are in _fds
         self._fds: deque[Fd] = deque()
@@ -142,7 +146,8 @@ class Link:
         self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
-        sock.settimeout(30)
+        self._quiet = 0  # how often nothing has arrived in time
+        sock.settimeout(max(1.0, limit / 3))
         hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
@@ -154,6 +159,8 @@ class Link:
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+        for option, seconds in ((socket.SO_RCVTIMEO, max(0.25, limit / 8)), (socket.SO_SNDTIMEO, max(1.0, limit / 2))):
+            sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
     def alive(self) -> bool:
         """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
@@ -273,6 +280,11 @@ class Link:
                 else:
                     self._sock.sendall(head)
                     self._sock.sendall(body)
+            except BlockingIOError:
+                late = TimeoutError(self._stopped())
+                with self._lock:
+                    self._end(late)
+                raise late from None
             except BaseException as e:
                 if by_system(e):
                     self._drain(e)
@@ -440,7 +452,14 @@ class Link:
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
         # In one call: no signal handler can raise while descriptors belong to nobody.
-        self._got.extend(map(self._sock.recvmsg, (1 << 16,), (_oob,), (_cloexec | flags,)))
+        try:
+            self._got.extend(map(self._sock.recvmsg, (1 << 16,), (_oob,), (_cloexec | flags,)))
+        except BlockingIOError:
+            if flags & _dontwait:
+                raise
+            self._silent()
+            return
+        self._quiet = 0
         data, _, flags, _ = self._got[0]
         self._own()
         if flags & _ctrunc:
@@ -453,6 +472,20 @@ class Link:
         """Take over the descriptors that have come."""
         if self._got:
             self._fds.extend(map(own, array("i", b"".join(map(itemgetter(2), self._got.pop()[1])))))
+
+    def _silent(self) -> None:
+        """Nothing has arrived for a while. A server that runs answers a ping, whatever it works on."""
+        if self._quiet >= LOOKS:
+            raise TimeoutError(self._stopped())
+        if self._sending.locked():  # by another thread, which has a limit too
+            return
+        with suppress(OSError), self._sending:
+            self._sock.sendall(_header.pack(0, PING, 0, 0, 0, 0))
+        self._quiet += 1
+
+    def _stopped(self) -> str:
+        pid = self.hello.get("pid")
+        return f"{self.hello.get('program')} (process {pid}) does not answer; if it was stopped, kill -CONT {pid} lets it go on"
 
     def _take(self, n: int) -> bytearray:
         have = self._buf
@@ -468,7 +501,12 @@ class Link:
         have.clear()
         view = memoryview(out)
         while got < n:  # never beyond the frame: descriptors come with the next one
-            k = self._sock.recv_into(view[got:])
+            try:
+                k = self._sock.recv_into(view[got:])
+            except BlockingIOError:
+                self._silent()
+                continue
+            self._quiet = 0
             if k == 0:
                 raise ConnectionError("it was closed at the other end")
             got += k
@@ -563,7 +601,7 @@ def by_system(e: BaseException) -> bool:
 _HERE, _SOCKET = os.path.dirname(by_system.__code__.co_filename), socket.send_fds.__code__.co_filename
 
 # What the server sends without a request.
-_NO_REPLIES = (BYE, RECALL, SHARE)
+_NO_REPLIES = (BYE, RECALL, SHARE, PING)
 
 
 def _remove(items: deque[Any], item: Any) -> None:

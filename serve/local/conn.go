@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -191,9 +192,14 @@ func (c *conn) greet() error {
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
+		c.sharing.Lock() // a newer number comes behind the answer
 		ours.Processes = c.s.share(c, true)
 	}
-	if err := c.answer(f, ours); err != nil {
+	err = c.answer(f, ours)
+	if shares {
+		c.sharing.Unlock()
+	}
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -241,6 +247,12 @@ func (c *conn) loop() (passed bool, err error) {
 		case wire.OpRecall:
 			f.Close()
 			c.returned()
+			continue
+		case wire.OpPing: // whatever is under way
+			c.drop(f)
+			if err := c.send(f, &wire.Frame{}); err != nil {
+				return false, err
+			}
 			continue
 		}
 		ctx, cancel, alone, err := c.start(f)
@@ -367,6 +379,7 @@ func (e sendError) Unwrap() error { return e.error }
 
 // send sends a reply to f.
 func (c *conn) send(f, reply *wire.Frame) error {
+	mmap.Touch(reply.Body) // a frame is sent whole or not at all
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
 	if f.Op == wire.OpRead {
 		c.here.sends(c.w)

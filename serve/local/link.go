@@ -48,6 +48,9 @@ type link struct {
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
 	visited map[string]bool             // databases; under client.visiting
 
+	heard   atomic.Uint64 // frames received
+	silence silence       // under mu
+
 	recalls  atomic.Uint64 // by the server
 	counters uint32        // the number of the block of counters, or the next one to try; under mu
 	counted  bool          // the server has that block; under mu
@@ -64,7 +67,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 		uid, known, err := peer(u)
 		l.other = err != nil || known && uid != os.Getuid() && uid != 0
 	}
-	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, helloTime))
+	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, client.o.helloTime()))
 	defer cancel()
 	stop := context.AfterFunc(waits, func() { _ = c.Close() })
 	err := l.greet(&client.o)
@@ -79,6 +82,9 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 			err = ctx.Err()
 		case waits.Err() != nil:
 			err = fmt.Errorf("the process that serves %v does not answer: %w", c.RemoteAddr(), os.ErrDeadlineExceeded)
+			if held := client.o.holder; held != nil && held() != nil {
+				err = silentError{held()}
+			}
 		}
 		return nil, err
 	}
@@ -180,6 +186,7 @@ func (l *link) receive() {
 		l.err = gone(err)
 	}
 	l.waiting = 0
+	l.silence.stop()
 	for id, reply := range l.pending {
 		delete(l.pending, id)
 		if reply != nil {
@@ -205,6 +212,7 @@ func (l *link) take(gives bool) (gave bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	l.heard.Add(1)
 	if f.Op == wire.OpBye {
 		var bye wire.Bye
 		err := wire.ParseJSON(f.Op, f.Meta, &bye)
@@ -233,6 +241,9 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		f.Close()
 		l.client.share(in.Processes)
 		return false, err
+	case f.ID == pingID:
+		f.Close()
+		return false, nil
 	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
@@ -367,7 +378,12 @@ func (l *link) begin(f *wire.Frame) (reply chan *wire.Frame, mine bool, err erro
 		return nil, false, l.err
 	}
 	for taken := true; taken; _, taken = l.pending[l.next] {
-		l.next++
+		if l.next++; l.next == pingID {
+			l.next++
+		}
+	}
+	if !l.silence.looks {
+		l.listen()
 	}
 	f.ID = l.next
 	l.calls++
