@@ -17,6 +17,7 @@ import (
 const (
 	careCheckpoint = "checkpoint"
 	careDelayed    = "delayed write"
+	careLog        = "log of a session"
 	careTables     = index.WorkTables
 	careFiles      = index.WorkFiles
 )
@@ -24,7 +25,7 @@ const (
 // CareError is the error of work that a database does by itself, which fails no
 // operation of a user.
 type CareError struct {
-	// Work is "checkpoint", "delayed write", "tables of the index" or "remove files".
+	// Work is "checkpoint", "delayed write", "log of a session", "tables of the index" or "remove files".
 	Work string
 	Err  error
 }
