@@ -129,12 +129,12 @@ type Writer interface {
 	// Commit writes a version and returns its ID. v.ID names the version where it comes
 	// from; v.Parents are IDs that Commit returned. Changes are those to the first
 	// parent, without parents to an empty version, in any order: Deleted, or with a
-	// reference that Put returned, with Data, or with an absolute URL if the format has
-	// virtual chunks (Format.Virtual). What the format cannot say is ErrUnsupported.
+	// reference that Put returned, with Data, or with an absolute URL. What the format
+	// cannot say is ErrUnsupported.
 	Commit(ctx context.Context, v Version, changes iter.Seq2[Change, error]) (id string, err error)
 
-	// Finish writes branches and tags (if Format.Branches) and completes the store. One
-	// of the names is the branch main.
+	// Finish writes branches and tags and completes the store. One of the names is the
+	// branch main.
 	Finish(ctx context.Context, names []Name) error
 }
 

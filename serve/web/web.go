@@ -115,7 +115,7 @@ func New(t *serve.Table, o Options) http.Handler {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &pace.Writer{ResponseWriter: w}
+	out := pace.NewWriter(w, r)
 	begun := time.Now()
 	defer func() { h.o.Metrics.Observe(routeOf(r), out.Status, out.Bytes, time.Since(begun)) }()
 	w = out
