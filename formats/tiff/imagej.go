@@ -88,7 +88,7 @@ func (f *file) following(ctx context.Context, p *page, images int64) ([]*page, e
 	if err != nil {
 		return nil, err
 	}
-	if last-first != uint64((strips-1)*strip) || first > uint64(f.file.Size()) || images*size > f.file.Size()-int64(first) {
+	if last-first != uint64((strips-1)*strip) || first > uint64(f.Size()) || images*size > f.Size()-int64(first) {
 		return nil, nil
 	}
 	list := make([]*page, images)
