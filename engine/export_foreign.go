@@ -43,6 +43,11 @@ func ForeignHistories() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Create != nil })
 }
 
+// ForeignSkips returns those of [ForeignExports] that take ExportOptions.Skip, sorted.
+func ForeignSkips() []string {
+	return exportNames(func(f *formats.Format) bool { return f.Plan != nil })
+}
+
 // ForeignReadOnly reports whether something is the name of a foreign format that is read and
 // not written.
 func ForeignReadOnly(name string) bool {
@@ -83,7 +88,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 		}
 		return ex.planVersions(ctx, f)
 	}
-	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: ex.open})
+	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
 // writeForeign writes what was planned. Something that has no form in the format is

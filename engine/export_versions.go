@@ -47,7 +47,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 		p.db, p.head = snap.db, snap.Commit()
 	}
 	if !ex.o.Foreign.History {
-		ex.plan, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
+		ex.plan, _, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
 		if err != nil || ex.plan == nil {
 			return p, err
 		}

@@ -119,6 +119,17 @@ type Options struct {
 	// Skipped, if not nil, is called with keys that are left out, because no store can
 	// have keys like them. Safe for concurrent use.
 	Skipped func(key string)
+
+	// Warn, if not nil, is called with a text for the user that is not an error: what
+	// was left out, and why. The text does not name the file. Safe for concurrent use.
+	Warn func(text string)
+}
+
+// Warned calls Warn, if it is set.
+func (o *Options) Warned(format string, args ...any) {
+	if o.Warn != nil {
+		o.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 // Evidence is what detection knows: the beginning of a file, or files of a

@@ -3,12 +3,15 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/hostname"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -83,6 +86,20 @@ func (c *Content) CopyN(w io.Writer, n int64) (done int64, err error) {
 
 // WriteTo implements [io.WriterTo], as CopyN.
 func (c *Content) WriteTo(w io.Writer) (int64, error) { return c.CopyN(w, c.end-c.at) }
+
+// InUse returns what clients are told of a database that another process has open and does not serve, as a
+// process that was stopped: the process and the cure, and no file of the server. "" for other errors.
+func InUse(err error) string {
+	var held *engine.LockedError
+	if !errors.As(err, &held) {
+		return ""
+	}
+	text := fmt.Sprintf("the database is in use by %s (process %d on %s), which ", held.Holder.Program, held.Holder.PID, held.Holder.Host)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return text + fmt.Sprintf("does not answer; if it was stopped, kill -CONT %d lets it go on", held.Holder.PID)
+	}
+	return text + "keeps others out; try again when it has ended"
+}
 
 // ContentType returns the media type of documents and chunks.
 func ContentType(key string) string {

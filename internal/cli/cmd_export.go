@@ -71,7 +71,9 @@ form, and keys that belong to no array or group. Consolidated metadata is made a
 
 --format precomputed writes a volume of Neuroglancer, of an array or of those in a
 group as scales, as it is or --sharded; dimensions called x, y, z and c are put in
-that order. What it cannot say is named before anything is written.
+that order. Of an image of OME-Zarr, the levels become scales, with its units, scales
+and translations; its labels are left out. What it cannot say is named before
+anything is written.
 
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
@@ -119,7 +121,7 @@ no repository.`,
 	f.Int64Var(&e.refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&e.asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
 	f.BoolVar(&e.o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
-	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3 or kerchunk-…; may be repeated")
+	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3, "+strings.Join(engine.ForeignSkips(), ", ")+" or kerchunk-…; may be repeated")
 	e.src.register(cmd)
 	return cmd
 }
@@ -146,8 +148,8 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 		return usagef("export: --inline-threshold %d", e.refs.InlineThreshold)
 	case !references && (e.refs.Inline || e.asStored || cmd.Flags().Changed("inline-threshold")):
 		return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
-	case len(e.skip) > 0 && (e.asStored || !references && !isZarr):
-		return usagef("export: --skip needs --format zarr2, zarr3, kerchunk-json or kerchunk-parquet, without --as-stored")
+	case len(e.skip) > 0 && (e.asStored || !references && !isZarr && !slices.Contains(engine.ForeignSkips(), e.format)):
+		return usagef("export: --skip needs --format zarr2, zarr3, %s, kerchunk-json or kerchunk-parquet, without --as-stored", strings.Join(engine.ForeignSkips(), ", "))
 	case foreign && (e.o.Resume || e.o.Recode):
 		return usagef("export: --format %s goes with neither --resume nor --recode", e.format)
 	case e.format == "" && e.o.Recode:

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ type conn struct {
 	own   bool // the client is this process; see [server.dial]
 
 	version string // of the client
+	program string // the same
 	pid     int
 
 	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends
@@ -186,13 +188,18 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
-	c.version, c.pid, c.greeted = theirs.Version, theirs.PID, true
+	c.version, c.program, c.pid, c.greeted = theirs.Version, cmp.Or(theirs.Program, theirs.Version), theirs.PID, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
+		c.sharing.Lock() // a newer number comes behind the answer
 		ours.Processes = c.s.share(c, true)
 	}
-	if err := c.answer(f, ours); err != nil {
+	err = c.answer(f, ours)
+	if shares {
+		c.sharing.Unlock()
+	}
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -240,6 +247,12 @@ func (c *conn) loop() (passed bool, err error) {
 		case wire.OpRecall:
 			f.Close()
 			c.returned()
+			continue
+		case wire.OpPing: // whatever is under way
+			c.drop(f)
+			if err := c.send(f, &wire.Frame{}); err != nil {
+				return false, err
+			}
 			continue
 		}
 		ctx, cancel, alone, err := c.start(f)

@@ -56,6 +56,8 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, kv.ErrTooLarge), errors.Is(err, zarr.ErrTooLarge), errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
+	case serve.InUse(err) != "":
+		return http.StatusServiceUnavailable
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout
 	case errors.Is(err, os.ErrClosed), errors.Is(err, txn.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -73,6 +75,10 @@ func statusOf(err error) int {
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	text := fault.OneLine(err)
+	if in := serve.InUse(err); in != "" && status == http.StatusServiceUnavailable {
+		h.o.Log.WarnContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
+		text = in
+	}
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		h.o.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		switch {
