@@ -50,6 +50,7 @@ see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may r
 }
 
 func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
+	endsItself.Store(true)
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	table := serve.New(serve.Options{Log: log})
 	t := parseTarget(arg)
@@ -58,11 +59,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	var err error
 	if t.db != "" {
 		name := shownName(t.db)
-		var db *engine.DB
-		if db, err = openToServe(cmd, t.db, log); err == nil {
-			opened = db
-			err = table.AddDatabase(name, db)
-		}
+		err = table.Open(cmd.Context(), name, openerOf(cmd, t.db, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) }))
 		state.Set("db", name)
 		for key, value := range map[string]string{"rev": t.rev, "path": t.path} {
 			if value != "" {
@@ -81,6 +78,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	if opened != nil {
 		defer opened.Close()
 	}
+	defer table.Close(context.WithoutCancel(cmd.Context()))
 	if err != nil {
 		return err
 	}

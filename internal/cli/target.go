@@ -473,6 +473,8 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 		return onlyBranches(db, t.rev, err)
 	}
 	defer s.Abort() // does nothing after the commit
+	discarded.Add(1)
+	defer discarded.Add(-1)
 	if err := fn(db, s); err != nil {
 		return err
 	}

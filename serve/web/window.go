@@ -157,7 +157,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 // difference reads the difference of an array from the version of the request's from.
 func (h *handler) difference(r *http.Request, v *serve.View, path string, req picture.Request) (win *picture.Window, more bool, err error) {
 	ctx, q := r.Context(), r.URL.Query()
-	db, err := h.t.Database(q.Get("db"))
+	db, err := h.t.Database(r.Context(), q.Get("db"))
 	if err != nil {
 		return nil, false, err
 	}

@@ -121,6 +121,7 @@ const (
 	OpShare                      // from the server: Share
 	OpVisit                      // Visit, Visited and perhaps a descriptor
 	OpWatch                      // Watch and perhaps a descriptor, nothing
+	OpPing                       // nothing, nothing: a server that runs answers at once
 	numOps
 )
 
@@ -129,7 +130,7 @@ var opNames = [numOps]string{
 	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
 	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
-	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch",
+	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
 }
 
 func (o Op) String() string {

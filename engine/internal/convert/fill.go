@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/zarr"
@@ -28,17 +29,28 @@ import (
 //	fill NaN or NaT       the same
 //	fill x                fill null: x would be a missing value
 //
+// An attribute that is not one element, such as a list, becomes missing_value, which names
+// the same elements in both.
+//
+// An array of an OME-Zarr image keeps its fill value: in v2 the image alone has the names of its
+// dimensions ([haveNames]), so that no reader takes the fill value for a missing one.
+//
 // A missing chunk of a v2 array whose fill value is null holds no elements that all
 // readers agree on, so an export writes these chunks ([Array.Missing]).
 
 // convertFill changes converted metadata c of m accordingly.
 func convertFill(c, m *zarr.Meta) error {
-	if !cf.HasNames(m) && c.DimensionNames == nil || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
+	if c.DimensionNames == nil && (!cf.HasNames(m) || c.Version == zarr.V2 && m.DimensionNames != nil) || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
 		return nil
 	}
 	elem, has := m.Fill, true
 	if !cf.HasNames(m) || !cf.FillIsMissing(m) { // of names that an image gives, xarray knew nothing
 		elem, has = cf.MissingElement(m)
+	}
+	if !has {
+		if err := cf.MoveFill(&c.Attributes); err != nil {
+			return err
+		}
 	}
 	if c.Version == zarr.V3 {
 		if has {
@@ -58,7 +70,9 @@ func convertFill(c, m *zarr.Meta) error {
 		return nil
 	}
 	c.NullFill = true
-	if !has || isNaN(m.Type, elem) {
+	_, scaled := m.Attributes.Get("scale_factor")
+	_, moved := m.Attributes.Get("add_offset")
+	if !has || isNaN(m.Type, elem) && !scaled && !moved { // NaN keeps the type of scaled floats
 		return nil
 	}
 	text, err := fillAttributeV2(c.Type, elem)
@@ -67,6 +81,15 @@ func convertFill(c, m *zarr.Meta) error {
 	}
 	return c.Attributes.Set(cf.FillAttribute, text)
 }
+
+// haveNames reports whether the dimensions of an array of v3 have the names of the axes of its image,
+// and no missing value is stated.
+func haveNames(m *zarr.Meta, axes []*string) bool {
+	_, missing := m.Attributes.Get(cf.FillAttribute)
+	return !missing && axes != nil && slices.EqualFunc(m.DimensionNames, axes, sameName)
+}
+
+func sameName(a, b *string) bool { return a != nil && b != nil && *a == *b }
 
 // isNaN reports whether an element is NaN or NaT, which xarray shows as missing anyway.
 func isNaN(t dtype.Type, elem []byte) bool {
