@@ -161,7 +161,7 @@ func isStore(path string) bool {
 		return false
 	}
 	if info.Mode().IsRegular() {
-		return strings.HasSuffix(path, ".zip") || strings.Contains(filepath.Base(path), ".json")
+		return engine.IsArchive(path) || strings.Contains(filepath.Base(path), ".json")
 	}
 	return slices.ContainsFunc([]string{"zarr.json", ".zgroup", ".zarray", ".zmetadata"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(path, name))

@@ -31,10 +31,6 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 // origin describes the process at the other end.
 func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
-func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
-	return sessionOut(v.Session.Engine().Info()), nil
-}
-
 func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
 	if in.Label != nil {
 		v.Session.Engine().SetLabel(*in.Label)

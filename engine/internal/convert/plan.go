@@ -419,12 +419,14 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 	return nil
 }
 
-// CopyDocuments brings the metadata to a store.
+// CopyDocuments brings the metadata to a store, that of groups before that of nodes below them.
 func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
-	for key, err := range c.Documents.List(ctx, kv.ListOptions{}) {
-		if err != nil {
-			return err
-		}
+	keys, err := kv.Keys(ctx, c.Documents, "")
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(keys, names.Above)
+	for _, key := range keys {
 		doc, err := kv.Get(ctx, c.Documents, key)
 		if err == nil {
 			err = out.Set(ctx, key, doc)
