@@ -389,7 +389,7 @@ func TestAppendIntoSession(t *testing.T) {
 // What the pieces were compared with must still be so when the commit is made.
 func TestAppendGuards(t *testing.T) {
 	for _, link := range []bool{true, false} {
-		for _, key := range []string{"x/0", "t/.zattrs"} {
+		for _, key := range []string{"x/0", "t/.zattrs", "new/.zgroup"} {
 			db := openDB(t, nil)
 			list := pieces(t, dailySet(0), dailySet(1), dailySet(2))
 			must.Get(appendAll(db, "time", link, ImportOptions{To: "a"}, list[0]))(t)

@@ -172,6 +172,10 @@ func (db *DB) release() error {
 // documentBytes is about how much memory parsed documents of a database take.
 const documentBytes = 2 << 20
 
+// OpenSessions returns the number of sessions that are open in this process, those of other
+// processes that use the database through it included.
+func (db *DB) OpenSessions() int { return db.store.OpenSessions() }
+
 // arrays is how arrays of this database are opened.
 func (db *DB) arrays() *zarr.OpenOptions {
 	return &zarr.OpenOptions{Registry: db.opts.Codecs, Documents: db.docs, Runner: db.pool, Cache: db.cache.ForArrays()}

@@ -52,8 +52,9 @@ type ExportOptions struct {
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
-	// Skip are paths of arrays and groups that a conversion to Format leaves out, relative
-	// to what is exported. A path without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups that a conversion to Format, or to one of
+	// [ForeignSkips], leaves out, relative to what is exported. A path without a node is
+	// zarr.ErrNotFound.
 	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
@@ -113,15 +114,15 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = from.planConversion(ctx, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
+		if ex.plan, ex.private, err = from.planConversion(ctx, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		open := *from.open
 		open.Version = o.Format // all that is copied, if nothing is converted
 		ex.open = &open
 	}
-	if len(o.Skip) > 0 && o.Format == 0 {
-		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
+	if len(o.Skip) > 0 && o.Format == 0 && !slices.Contains(ForeignSkips(), o.Foreign.Format) {
+		return nil, fmt.Errorf("export: skip without a format that arrays are converted to: %w", errors.ErrUnsupported)
 	}
 	if o.Foreign.Format != "" {
 		if o.Resume || o.Format != 0 {
@@ -129,6 +130,11 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		if ex.foreign, err = ex.planForeign(ctx); err != nil {
 			return nil, fmt.Errorf("export: %w", convertError(err))
+		}
+	}
+	if o.Format == 0 && o.Foreign.Format == "" {
+		if ex.private, err = from.notePrivate(ctx); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
 	d, err := src.destination(ctx, dest)
@@ -177,9 +183,19 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	res := &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired, Stale: ex.stale, AllStale: ex.allStale}
 	if ex.plan != nil {
 		res.fromPlan(ex.plan)
+	} else {
+		res.Notes, res.AllNotes = ex.private[:min(len(ex.private), maxNoted)], int64(len(ex.private))
+	}
+	if n, ok := ex.foreign.(formats.Noter); ok {
+		notes, behind := n.Notes()
+		res.Notes, res.AllNotes = notes[:min(len(notes), maxNoted)], int64(len(notes))
+		res.Behind, res.AllBehind = behind[:min(len(behind), maxNoted)], int64(len(behind))
 	}
 	return res, nil
 }
+
+// maxNoted bounds the notes of an export to a foreign format.
+const maxNoted = 10
 
 // fromPlan copies the notes of a conversion.
 func (r *ExportResult) fromPlan(p *convert.Plan) {
@@ -192,28 +208,61 @@ const writtenMissing = 16 << 30
 
 // planConversion makes the metadata of every node in another format. The plan is nil if all
 // are in that format, none is skipped and consolidated metadata is true, so that keys can be
-// copied as they are.
-func (x *selection) planConversion(ctx context.Context, to zarr.Version, how convert.Options) (*convert.Plan, error) {
+// copied as they are; private then names the arrays that other programs do not read.
+func (x *selection) planConversion(ctx context.Context, to zarr.Version, how convert.Options) (plan *convert.Plan, private []string, err error) {
 	needed := len(how.Skip) > 0
 	for n, err := range zarr.Walk(ctx, x.view, x.at.Path, x.open) {
 		path, m, err := opened(n, err)
 		if needed = needed || err != nil || m.Version != to; needed {
 			break
 		}
+		if line := x.privateLine(path, m); line != "" {
+			private = append(private, line)
+			needed = how.Recode
+		}
 		if !m.Array && (to == zarr.V2 || m.CarriesNodes()) {
 			if needed, err = staleCopies(ctx, x.view, x.open, path, to); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+		}
+		if needed {
+			break
 		}
 	}
 	if !needed {
-		return nil, nil
+		return nil, private, nil
 	}
-	plan, err := convert.New(ctx, x.view, x.at.Path, x.open, to, how)
+	plan, err = convert.New(ctx, x.view, x.at.Path, x.open, to, how)
 	if err != nil || x.told() {
-		return plan, err // the listing has no other keys
+		return plan, nil, err // the listing has no other keys
 	}
-	return plan, plan.LeaveKeys(x.keys(ctx))
+	return plan, nil, plan.LeaveKeys(x.keys(ctx))
+}
+
+// privateLine says what other programs do not read of an array, "" if they read it.
+func (x *selection) privateLine(path string, m *zarr.Meta) string {
+	if what := convert.Private(m); what != "" {
+		return fmt.Sprintf("/%s: %s: %s; an export with --format zarr3 --recode is for them", names.Relative(path, x.at.Path), what, convert.NotRead)
+	}
+	return ""
+}
+
+// notePrivate names the arrays of a store in a foreign format that other programs do not read.
+func (x *selection) notePrivate(ctx context.Context) (private []string, err error) {
+	last := x.at.URL.Last().Scheme
+	if !slices.ContainsFunc(source.Formats(), func(f formats.Format) bool { return f.Scheme == last && f.Create == nil }) {
+		return nil, nil // keys are as another program wrote them
+	}
+	for n, err := range x.nodes(ctx) {
+		path, m, err := opened(n, err)
+		if err != nil {
+			return nil, err
+		}
+		if line := x.privateLine(path, m); line != "" {
+			private = append(private, line)
+		}
+	}
+	return private, nil
 }
 
 // staleCopies reports whether a group of a format carries consolidated metadata that differs
@@ -266,6 +315,7 @@ type exporter struct {
 	foreign           formats.Plan
 	versions, expired int64 // of a history
 	stale             []string
+	private           []string // arrays that other programs do not read
 	allStale          int64
 }
 

@@ -96,7 +96,7 @@ func isStore(ctx context.Context, dir kv.Reader) (bool, error) {
 		}
 	}
 	for _, f := range source.Formats() {
-		if !isExported(&f) {
+		if !f.Written() {
 			continue
 		}
 		heads := map[string][]byte{}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,9 @@ type BeginOptions struct {
 	Branch string
 	// Label describes the session.
 	Label string
+	// By is the process that begins the session. User and Host are by default the principal and
+	// this machine.
+	By txn.Origin
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
@@ -152,6 +156,9 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 		return nil, err
 	}
 	es.SetLabel(o.Label)
+	o.By.User = cmp.Or(o.By.User, who.Name)
+	o.By.Host = cmp.Or(o.By.Host, es.Info().By.Host)
+	es.SetOrigin(o.By)
 	if !o.Unsaved && !o.Once {
 		err = es.Savepoint(ctx)
 	}

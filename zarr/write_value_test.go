@@ -44,6 +44,31 @@ func TestWriteValue(t *testing.T) {
 	}
 }
 
+// A number that the type of the array cannot hold is refused by name, and a fraction is rounded.
+func TestWriteValueThatDoesNotFit(t *testing.T) {
+	for _, c := range []struct{ typ, value, err string }{
+		{"int8", "300", "300 is outside the range of int8"},
+		{"int16", "1.5", "1.5 is not an integer"},
+		{"float16", "1e6", "out of range in float16"},
+		{"float16", "2049", "2049 is not a float16, the nearest is 2048"},
+		{"float16", "-20490", "-20490 is not a float16, the nearest is -20496"},
+		{"float32", "16777216", ""},
+		{"float32", "16777217", "16777217 is not a float32, the nearest is 16777216"},
+		{"float32", "16777217.0", ""},
+		{"float64", "9007199254740993", "9007199254740993 is not a float64, the nearest is 9007199254740992"},
+		{"float64", "18446744073709551616", ""},
+	} {
+		a := must.Have(Create(context.Background(), kv.NewMem(), "a", Spec{Shape: []int64{3}, Chunks: []int64{2}, DataType: c.typ}, nil))
+		err := a.WriteValue(context.Background(), Sel(), json.RawMessage(c.value))
+		_, err2 := a.Type().ParseJSON(nil, json.RawMessage(c.value))
+		for _, err := range []error{err, err2} {
+			if (err == nil) != (c.err == "") || err != nil && (!errors.Is(err, dtype.ErrValue) || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("%s as %s: %v, want %q", c.value, c.typ, err, c.err)
+			}
+		}
+	}
+}
+
 // valuesOf returns the values of an array of one dimension as JSON.
 func valuesOf(t *testing.T, a *Array) string {
 	t.Helper()

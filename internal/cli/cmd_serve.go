@@ -97,6 +97,7 @@ func (f *serveFlags) checkFlags(cmd *cobra.Command) (err error) {
 }
 
 func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
+	endsItself.Store(true)
 	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may r
 }
 
 func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
+	endsItself.Store(true)
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	table := serve.New(serve.Options{Log: log})
 	t := parseTarget(arg)

@@ -20,7 +20,9 @@ all of it), as one commit. The file is a .npy file, whose data type must be the
 array's and whose shape must be that of the selection, or () for one value that is
 written everywhere; or it has one JSON value a line, in C order, as read
 -o FILE.jsonl writes them. Fixed-width text and bytes of a .npy file become strings
-and bytes.
+and bytes. All values are elements as they are stored: counts for times, and packed
+ones beside scale_factor and add_offset. Numbers that the type cannot hold are an
+error.
 
 --value writes one value everywhere, given as JSON in the form of the fill values
 of Zarr v3:

@@ -26,11 +26,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zarrdb": func() { Main(arrowfile.Formats()) }, "older": holdAsOlder, "deaf": deaf, "alone": holdAlone})
+	testscript.Main(m, map[string]func(){"zarrdb": func() { Main(arrowfile.Formats()) }, "older": holdAsOlder, "deaf": deaf, "computing": computing, "alone": holdAlone})
 }
 
-// deaf is a command that does not end when it is interrupted.
+// computing is a command that does not look at its context, and has nothing to save.
+func computing() {
+	interruptible()
+	fmt.Println("ready")
+	select {}
+}
+
+// deaf is a command that should end by itself when it is interrupted, and does not.
 func deaf() {
+	endsItself.Store(true)
 	ctx := interruptible()
 	fmt.Println("ready")
 	<-ctx.Done()
@@ -96,6 +104,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("STORES", mustAbs(t, "../../zarr/testdata/stores"))
 			e.Setenv("REFS", mustAbs(t, "../../refs/testdata/fixtures"))
+			e.Setenv("FORMATS", mustAbs(t, "../../formats"))
 			e.Setenv("URLPIPE", mustAbs(t, "../../engine/testdata/urlpipe"))
 			return nil
 		},

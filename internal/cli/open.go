@@ -19,6 +19,9 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 		to.Engine.CareFailed = failed
 	}
 	db, err := local.Open(cmd.Context(), dir, to)
+	if err == nil {
+		noteOpen(db)
+	}
 	if err == nil && db.IsPeer() && !to.Engine.ReadOnly {
 		for _, e := range db.CareErrors() {
 			failed(e)

@@ -65,6 +65,7 @@ func (p *progress) rate() string {
 
 // update shows a report of the engine. Calls do not overlap.
 func (p *progress) update(r engine.Progress) {
+	endsItself.Store(true)
 	if p.bar == nil {
 		return
 	}
@@ -118,6 +119,7 @@ func (p *phases) update(phase string, done int64) { p.say(fmt.Sprintf("%s %d", p
 
 // say shows a text.
 func (p *phases) say(text string) {
+	endsItself.Store(true)
 	text += " "
 	p.text.Store(&text)
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -86,4 +88,35 @@ func TestSecondSignal(t *testing.T) {
 	must.Do(t, cmd.Process.Signal(syscall.SIGHUP))
 	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 	ended(t, cmd, exitInterrupted)
+}
+
+// A command that computes, whatever it computes, ends after one signal, unless a session is open that
+// is kept, of its own or of another process.
+func TestSignalEndsAComputation(t *testing.T) {
+	cmd := exec.Command("computing")
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
+	bufio.NewScanner(out).Scan()
+	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
+	ended(t, cmd, exitInterrupted)
+
+	defer endsItself.Store(endsItself.Swap(false))
+	db := must.Get(engine.Open(context.Background(), filepath.Join(t.TempDir(), "w.zdb"), &engine.Options{Create: true}))(t)
+	noteOpen(db)
+	check := func(when string, want bool) {
+		if got := losesNothing(); got != want {
+			t.Errorf("%s: may end %v, want %v", when, got, want)
+		}
+	}
+	check("open", true)
+	s := must.Get(db.Begin(context.Background(), ""))(t)
+	check("in a session", false)
+	discarded.Add(1)
+	check("in a session that an interrupted command does not keep", true)
+	discarded.Add(-1)
+	s.Abort()
+	check("after the session", true)
+	new(phases).say("copied 1")
+	check("while progress is counted", false)
+	must.Do(t, db.Close())
 }

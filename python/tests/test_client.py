@@ -425,7 +425,7 @@ def test_socket_left_behind(repo: zarrdb.Repository, path: Path) -> None:
 def test_many_views(repo: zarrdb.Repository) -> None:
     for _ in range(1100):
         assert repo.at("main").get("none") is None
-    assert repo._client.link()._views < 100
+    assert len(repo._client.link().unused) < 100
 
 
 def test_a_reply_without_a_waiting_thread(repo: zarrdb.Repository) -> None:
@@ -435,9 +435,9 @@ def test_a_reply_without_a_waiting_thread(repo: zarrdb.Repository) -> None:
     assert id is not None
     link.cancel(id)
     deadline = time.monotonic() + 60
-    while link._busy > 0 and time.monotonic() < deadline:  # replies come in any order
+    while link._busy and time.monotonic() < deadline:  # replies come in any order
         assert v.get("k") == b"abc"
-    assert link._busy == 0 and repo._client.link() is link
+    assert not link._busy and repo._client.link() is link
 
 
 EXITS = {

@@ -28,9 +28,12 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
+from ._memory import Fd
 
 if TYPE_CHECKING:
     import subprocess
+
+    from ._leases import Peer
 
 T = TypeVar("T")
 RECONNECTS = 5
@@ -101,11 +104,8 @@ def dial(path: str, user: int | None) -> socket.socket | None:
         if len(os.fsencode(path)) < 100 or sys.platform != "linux":
             s.connect(path)
         else:  # longer than the system takes
-            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                s.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
-            finally:
-                os.close(folder)
+            folder = Fd(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY))
+            s.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
         if user is not None and hasattr(socket, "SO_PEERCRED"):
             raw = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", raw)[1] != user:
@@ -127,6 +127,10 @@ def _let_go() -> None:
     for p in _started:
         if p.poll() is None:
             p.returncode = 0
+    for c in list(_clients):
+        if c.peer is not None:
+            with suppress(OSError):
+                c.peer.end()
 
 
 atexit.register(_let_go)
@@ -198,10 +202,17 @@ def _lock_file(dir: str) -> str:
     return f"{st.st_dev}:{st.st_ino}"
 
 
-class Forks(Protocol):
-    """A view of the database, which is told of a fork."""
+class Viewer(Protocol):
+    """A view of the database."""
 
-    def _forked(self) -> None: ...
+    def _forked(self) -> None:
+        """Called in a child process."""
+
+    def _leased(self) -> str:
+        """The version that must stay while the view is open, else ""."""
+
+    def _renewed(self, link: w.Link, handle: int | None) -> None:
+        """The version is leased again, on a new connection. Without a handle it is not."""
 
 
 class Client:
@@ -220,7 +231,8 @@ class Client:
         self._silent: tuple[float, str] = (0.0, "")  # when the process did not answer, and the error
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
-        self.views: weakref.WeakValueDictionary[int, Forks] = weakref.WeakValueDictionary()  # by id()
+        self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
+        self.peer: Peer | None = None  # tells later processes what is leased
         _clients.add(self)
 
     @staticmethod
@@ -279,6 +291,9 @@ class Client:
             if self.users or link is None or link.over is not None or link.pid != os.getpid():
                 return
             self._link = None
+            if self.peer is not None and not any(v._leased() for v in list(self.views.values())):
+                self.peer.end()
+                self.peer = None
         ends = False
         started = next((p for p in _started if p.pid == link.hello.get("pid")), None)
         if started is not None:
@@ -298,7 +313,34 @@ class Client:
             l = self._link
             if l is None or l.over is not None:
                 l = self._link = self._connect()
+                if any(v._leased() for v in list(self.views.values())):
+                    self._visit(l)
             return l
+
+    def visit(self, link: w.Link) -> None:
+        """Have the server know this process before it opens a version: versions outlive that server then."""
+        if not link.visited:
+            with self._lock:
+                self._visit(link)
+
+    def _visit(self, link: w.Link) -> None:
+        if link.visited:
+            return
+        views = [v for v in list(self.views.values()) if v._leased()]
+        name = "" if self.peer is None else self.peer.name
+        try:
+            frame = link.call(w.VISIT, w.to_json({"peer": name, "versions": [v._leased() for v in views]}))
+        except (InvalidError, UnsupportedError):
+            link.visited = True
+            return
+        out = json.loads(frame.meta or frame.body)
+        if frame.files:
+            from ._leases import Peer
+
+            self.peer = Peer(out["peer"], frame.files[0])
+        for v, lease in zip(views, out.get("leases") or (), strict=True):
+            v._renewed(link, lease.get("view"))
+        link.visited = True
 
     def _connect(self) -> w.Link:
         """Connect to the process that has the database open, or start one."""
@@ -319,11 +361,11 @@ class Client:
                 if sock is not None:
                     try:
                         link = w.Link(sock, w.LIMIT if self.wait is None else self.wait)
-                    except (ConnectionLostError, MovedError) as e:
+                    except (ConnectionLostError, MovedError) as ended:
                         sock.close()
-                        if isinstance(e.__cause__, TimeoutError):
+                        if isinstance(ended.__cause__, TimeoutError):
                             self._silent = time.monotonic(), f"{self.dir} is in use by {_holder(self.dir)}"
-                            raise LockedError(self._silent[1]) from e
+                            raise LockedError(self._silent[1]) from ended
                         continue  # it was about to end
                     except BaseException:
                         sock.close()
@@ -402,6 +444,7 @@ class Client:
         if self._link is not None:
             self._link.abandon()
             self._link = None
+        self.peer = None  # the file is the parent's
         for v in list(self.views.values()):
             v._forked()
 

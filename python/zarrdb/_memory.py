@@ -34,25 +34,30 @@ LONGEST = 256 << 20
 MOST = 32
 
 
+class Fd(int):
+    """A descriptor, which is closed when nothing refers to it."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        os.close(self)
+
+
 class Block:
     """Memory that both sides map. lost gets the number of one that is gone."""
 
     __slots__ = ("_lost", "fd", "map", "number", "size")
 
     def __init__(self, number: int, size: int, lost: deque[int]) -> None:
-        self.number, self.size, self._lost = number, size, lost
-        self.fd = _sealed(size)  # open until the server has it
+        self._lost, self.number, self.size = lost, number, size
+        self.fd: Fd | None = _sealed(size)  # open until the server has it
         self.map = memoryview(mmap.mmap(self.fd, size))
 
     def sent(self) -> None:
         """The server has the descriptor."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        self.fd = None
 
     def __del__(self) -> None:
-        if getattr(self, "fd", -1) >= 0:
-            os.close(self.fd)
         self._lost.append(self.number)
 
 
@@ -79,8 +84,12 @@ class Blocks:
         if len(known) >= MOST or sum(known) + size > self._limit // 2:
             return None
         number = next(self._numbers)
-        self.known[number] = size
-        return Block(number, size, self.lost)
+        try:
+            self.known[number] = size
+            return Block(number, size, self.lost)
+        except BaseException:
+            self.known.pop(number, None)  # the server does not know it
+            raise
 
     def give(self, block: Block) -> None:
         """Keep a block for the next request."""
@@ -91,15 +100,11 @@ class Blocks:
         self._free[block.size].append(block)
 
 
-def _sealed(size: int) -> int:
+def _sealed(size: int) -> Fd:
     """Memory that can be neither cut off nor made longer."""
     if sys.platform != "linux":
         raise NotImplementedError
-    fd = os.memfd_create("zarrdb", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        os.ftruncate(fd, size)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-    except BaseException:
-        os.close(fd)
-        raise
+    fd = Fd(os.memfd_create("zarrdb", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     return fd

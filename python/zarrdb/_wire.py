@@ -11,14 +11,18 @@ import mmap
 import os
 import socket
 import struct
+import sys
 import threading
 import time
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
-from ._memory import AVAILABLE, Blocks
+from ._memory import AVAILABLE, Blocks, Fd
 
 PROTOCOL = 1
 ZERO = bytes(20)
@@ -27,9 +31,7 @@ HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
 BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
-LEAVE = 42
-ASK = 50
-PING = 61
+LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -47,6 +49,7 @@ _dontwait = int(getattr(socket, "MSG_DONTWAIT", 0))
 _ctrunc = int(getattr(socket, "MSG_CTRUNC", 0))
 _oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
+DRAIN = -1
 
 # How many seconds to look for a reply before sleeping until it is there, and for each byte of
 # a result: to be woken takes longer than most requests. After failures that many replies
@@ -67,6 +70,7 @@ class Frame(NamedTuple):
     flags: int
     meta: bytes
     body: bytes | bytearray
+    files: tuple[Fd, ...] = ()
 
 
 def get_meta(view: int, key: bytes, kind: int = ALL, off: int = 0, n: int = 0) -> bytes:
@@ -92,14 +96,20 @@ def to_json(o: Any) -> bytes:
     return _encode(o).encode()
 
 
+def program() -> str:
+    """What this process runs, for lists of sessions."""
+    return os.path.basename(getattr(sys, "argv", None) and sys.argv[0] or sys.executable or "python")
+
+
 class _File:
     """A file of the database that the server has passed."""
 
-    __slots__ = ("fd", "map")
+    __slots__ = ("fd", "map", "views")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: Fd) -> None:
         self.fd = fd
         self.map: mmap.mmap | None = None
+        self.views: set[int] = set()  # handles of the views that have read it
 
     def mapped(self, off: int, n: int) -> mmap.mmap:
         """The file in memory, with n bytes at off. What refers to it keeps it open."""
@@ -110,24 +120,25 @@ class _File:
                 raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
         return m
 
-    def __del__(self) -> None:
-        os.close(self.fd)
-
 
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
     def __init__(self, sock: socket.socket, limit: float = LIMIT) -> None:
-        self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
+        self._sock, self._buf = sock, bytearray()
+        self._got: deque[Any] = deque()  # what recvmsg has returned, until its descriptors are in _fds
+        self._fds: deque[Fd] = deque()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._cond = threading.Condition(self._lock)
-        self._next, self._busy = 0, 0
+        self._next, self._busy = 0, set[int]()  # ids of requests that are not answered
         self._replies: dict[int, Frame | None] = {}  # of requests that somebody waits for
-        self._reading = False
+        self._reading = 0  # the id of the request whose thread reads, DRAIN, or 0
         self._files: OrderedDict[int, _File] = OrderedDict()
-        self._views = 0
-        self.unused: deque[int] = deque()  # handles of views that are to be closed, 0 if the server has
+        self._dropped: deque[int] = deque()  # numbers of files that the server is to forget
+        self._recalled = False  # the server wants an answer to a recall
+        self.unused: deque[int] = deque()  # handles of views that are to be closed
+        self.visited = False  # see Client.visit
         self.server = ""  # names the process at the other end, once it was asked for
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
@@ -137,7 +148,7 @@ class Link:
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         self._quiet = 0  # how often nothing has arrived in time
         sock.settimeout(max(1.0, limit / 3))
-        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "capabilities": ["files"]}
+        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()
@@ -173,9 +184,15 @@ class Link:
 
     def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
         """Send a request and return its reply. A failure is raised as its exception."""
-        id = self.start(op, meta, body, flags, fds)
-        assert id is not None
-        return self.finish(id)
+        id = None
+        try:
+            id = self.start(op, meta, body, flags, fds)
+            assert id is not None
+            return self.finish(id)
+        except BaseException:
+            if id is not None:
+                self.cancel(id)
+            raise
 
     def start(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = (), wait: bool = True) -> int | None:
         """Send a request. Its reply is to be had from `finish`, or given up with `cancel`.
@@ -184,16 +201,20 @@ class Link:
         if len(body) > self.max_body or len(meta) > self.max_meta:
             raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
         if wait and self.unused:
-            self._close_views()
-        if self.blocks and self.blocks.lost:
-            self._forget_blocks(self.blocks)
-        id = self._begin(wait)
-        if id:
-            try:
+            self.close_views()
+        if self._dropped or self._recalled or self.blocks and self.blocks.lost:
+            self._give_back()
+        id = None
+        try:
+            id = self._begin(wait)
+            if id is not None:
                 self._send(id, op, flags, meta, body, fds)
-            except BaseException as e:
-                self._failed(id, e)
-        return id
+            return id
+        except BaseException as e:
+            if id is not None and self.over is None:  # by a signal handler: what was sent is not known
+                with self._lock:
+                    self._end(e)
+            self._failed(id, e)
 
     def finish(self, id: int, size: int = 0) -> Frame:
         """The reply to a request, which gives a result of that many bytes. A failure is raised as its exception."""
@@ -212,9 +233,10 @@ class Link:
                 del failed  # its traceback refers to this frame
         return frame
 
-    def _failed(self, id: int, e: BaseException) -> NoReturn:
-        self.cancel(id)
-        if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
+    def _failed(self, id: int | None, e: BaseException) -> NoReturn:
+        if id is not None:
+            self.cancel(id)
+        if _of_socket(e):
             raise self._gone(e) from e
         try:
             raise e
@@ -222,22 +244,29 @@ class Link:
             del e  # its traceback refers to this frame
 
     def _begin(self, wait: bool = True) -> int | None:
+        id = 0
         with self._lock:
-            if not wait and self._busy >= self._most:
-                return None
-            while self._busy >= self._most and self.over is None:
-                if not any(True for _ in self._replies):  # only such as were given up
-                    self._end(OSError("too many requests were given up"))
-                    break
-                self._cond.wait()
-            if self.over is not None:
-                raise self._gone(None)
-            self._next = self._next + 1 & 0xFFFFFFFF
-            while self._next in self._replies or self._next == 0:
-                self._next = self._next + 1 & 0xFFFFFFFF
-            self._replies[self._next] = None
-            self._busy += 1
-            return self._next
+            try:
+                if not wait and len(self._busy) >= self._most:
+                    return None
+                while len(self._busy) >= self._most and self.over is None:
+                    if not self._replies:  # only such as were given up
+                        self._end(OSError("too many requests were given up"))
+                        break
+                    self._cond.wait()
+                if self.over is not None:
+                    raise self._gone(None)
+                id = self._next + 1 & 0xFFFFFFFF
+                while id in self._busy or id == 0:
+                    id = id + 1 & 0xFFFFFFFF
+                self._next = id
+                self._busy.add(id)
+                self._replies[id] = None
+                return id
+            except BaseException:
+                self._busy.discard(id)
+                self._replies.pop(id, None)
+                raise
 
     def _send(self, id: int, op: int, flags: int, meta: bytes, body: Any, fds: Sequence[int] = ()) -> None:
         head = _header.pack(id, op, len(fds), flags, len(meta), len(body)) + meta
@@ -256,56 +285,54 @@ class Link:
                 with self._lock:
                     self._end(late)
                 raise late from None
-            except OSError as e:
-                self._drain(e)
-                raise
-            except BaseException:  # a part of a frame may have been sent
-                with self._lock:
-                    self._end(OSError("interrupted"))
+            except BaseException as e:
+                if _of_socket(e):
+                    self._drain(e)
+                else:  # a part of a frame may have been sent
+                    with self._lock:
+                        self._end(e)
                 raise
 
     def _await(self, id: int, patience: float) -> Frame:
-        reader = False
         try:
             with self._lock:
-                while True:
-                    frame = self._replies[id]
-                    if frame is not None:
-                        del self._replies[id]
-                        return frame
+                while (frame := self._replies[id]) is None:
                     if self.over is not None:
                         raise self._gone(None)
                     if not self._reading:
-                        self._reading = reader = True
+                        self._reading = id
                         break
                     self._cond.wait()
-            if self._busy == 1 and not self._buf:
-                self._look(patience)
-            while True:
-                got, frame = self._receive()
+            if frame is None:  # this thread reads
+                if len(self._busy) == 1 and not self._buf:
+                    self._look(patience)
+                while frame is None:
+                    got, other = self._receive()
+                    with self._lock:
+                        self._dispatch(got, other)
+                        frame = self._replies[id]
                 with self._lock:
-                    self._dispatch(got, frame)
-                    if got == id:
-                        del self._replies[id]
-                        return frame
+                    self._reading = 0
+                    self._cond.notify_all()
+            del self._replies[id]
+            return frame
         except BaseException as e:
-            if reader:  # a part of a frame may have been read
-                with self._lock:
+            with self._lock:
+                if self._reading == id:  # a part of a frame may have been read
+                    self._reading = 0
                     self._end(e)
             raise
-        finally:
-            if reader:
-                with self._lock:
-                    self._reading = False
-                    self._cond.notify_all()
 
     def _dispatch(self, id: int, frame: Frame) -> None:
-        if frame.op == BYE:
-            self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+        if frame.op in _NO_REPLIES:
+            if frame.op == BYE:
+                self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+            elif frame.op == RECALL:
+                self._dropped.extend(self._files)
+                self._files.clear()
+                self._recalled = True
             return
-        if frame.op == PING:
-            return
-        self._busy -= 1
+        self._busy.discard(id)
         if id in self._replies:
             self._replies[id] = frame
         self._cond.notify_all()
@@ -321,25 +348,33 @@ class Link:
             except OSError:
                 pass
 
-    def _drain(self, e: OSError, patience: float = 2) -> None:
+    def _drain(self, e: BaseException, patience: float = 2) -> None:
         """The other side has ended: read what it said last."""
-        with self._lock:
-            while self._reading and self.over is None:
-                self._cond.wait()  # another thread reads it
-            if self.over is not None:
-                return
-            self._reading = True
         try:
-            self._sock.settimeout(patience)
-            while True:
-                got, frame = self._receive()
-                with self._lock:
-                    self._dispatch(got, frame)
-        except (OSError, ZarrdbError):
-            pass
-        finally:
             with self._lock:
-                self._reading = False
+                while self._reading and self.over is None:
+                    self._cond.wait()  # another thread reads it
+                if self.over is not None:
+                    return
+                self._reading = DRAIN
+            try:
+                self._sock.settimeout(patience)
+                while True:
+                    got, frame = self._receive()
+                    with self._lock:
+                        self._dispatch(got, frame)
+            except BaseException as last:
+                if not isinstance(last, ZarrdbError) and not _of_socket(last):
+                    raise
+            self._drained(e)
+        except BaseException:
+            self._drained(e)
+            raise
+
+    def _drained(self, e: BaseException) -> None:
+        with self._lock:
+            if self._reading == DRAIN:
+                self._reading = 0
                 self._end(e)
 
     def drain(self) -> None:
@@ -349,13 +384,13 @@ class Link:
     def _end(self, e: BaseException) -> None:
         if self.over is None:
             self.over = ConnectionLostError(f"the connection to the process that has the database open has ended: {e}", "gone")
-            self._files.clear()
-            try:
-                self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
-            except OSError:
-                pass
-            self._sock.close()
         self._cond.notify_all()
+        self._files.clear()
+        self._own()
+        self._fds.clear()
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
+        self._sock.close()
 
     def _gone(self, e: BaseException | None) -> ConnectionLostError:
         return ConnectionLostError(str(self.over or e), "gone")
@@ -379,21 +414,18 @@ class Link:
 
     def _receive(self) -> tuple[int, Frame]:
         id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
-        if not flags & REPLY or m > 64 << 20:
+        if not flags & REPLY and op not in _NO_REPLIES or m > 64 << 20:
             raise ConnectionError("it sent what is no reply")
         meta = bytes(self._take(m))
         body = self._take(b) if b else b""
-        if files:
-            fds = [self._fds.popleft() for _ in range(files)]
-            if flags & PLACE and not flags & ERROR:
-                number = _place.unpack(meta)[2]
-                with self._lock:
-                    self._files[number] = _File(fds.pop())
-                    dropped = [self._files.popitem(last=False)[0]] if len(self._files) > MAX_FILES else []
-                self._forget(dropped)
-            for fd in fds:
-                os.close(fd)
-        return id, Frame(op, flags, meta, body)
+        passed = tuple([self._fds.popleft() for _ in range(files)])
+        if passed and flags & PLACE and not flags & ERROR:
+            number = _place.unpack(meta)[2]
+            with self._lock:
+                self._files[number] = _File(passed[-1])
+                if len(self._files) > MAX_FILES:
+                    self._dropped.append(self._files.popitem(last=False)[0])
+        return id, Frame(op, flags, meta, body, passed if op == VISIT else ())
 
     def _look(self, patience: float) -> None:
         """Receive something if it comes soon."""
@@ -417,45 +449,41 @@ class Link:
 
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
+        # In one call: no signal handler can raise while descriptors belong to nobody.
         try:
-            data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
+            self._got.extend(map(self._sock.recvmsg, (1 << 16,), (_oob,), (_cloexec | flags,)))
         except BlockingIOError:
             if flags & _dontwait:
                 raise
             self._silent()
             return
         self._quiet = 0
-        for level, kind, raw in oob:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
+        data, _, flags, _ = self._got[0]
+        self._own()
         if flags & _ctrunc:
             raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
         if not data:
             raise ConnectionError("it was closed at the other end")
         self._buf += data
 
+    def _own(self) -> None:
+        """Take over the descriptors that have come."""
+        if self._got:
+            self._fds.extend(map(Fd, array("i", b"".join(map(itemgetter(2), self._got.pop()[1])))))
+
     def _silent(self) -> None:
         """Nothing has arrived for a while. A server that runs answers a ping, whatever it works on."""
         if self._quiet >= LOOKS:
             raise TimeoutError(self._stopped())
-        if self._post(PING, b""):  # otherwise another thread is sending, which has a limit too
-            self._quiet += 1
+        if self._sending.locked():  # by another thread, which has a limit too
+            return
+        with suppress(OSError), self._sending:
+            self._sock.sendall(_header.pack(0, PING, 0, 0, 0, 0))
+        self._quiet += 1
 
     def _stopped(self) -> str:
         pid = self.hello.get("pid")
         return f"{self.hello.get('program')} (process {pid}) does not answer; if it was stopped, kill -CONT {pid} lets it go on"
-
-    def _post(self, op: int, meta: bytes) -> bool:
-        """Send what has no reply that somebody waits for, unless another thread is sending: the reading thread must not wait for it."""
-        if not self._sending.acquire(blocking=False):
-            return False
-        try:
-            self._sock.sendall(_header.pack(0, op, 0, 0, len(meta), 0) + meta)
-        except OSError:
-            pass
-        finally:
-            self._sending.release()
-        return True
 
     def _take(self, n: int) -> bytearray:
         have = self._buf
@@ -484,22 +512,23 @@ class Link:
 
     # --- files and views
 
-    def value(self, frame: Frame) -> tuple[bytes | bytearray | None, int, bytes]:
-        """The bytes of a reply to get or stat, the size of the whole value and its id.
+    def value(self, frame: Frame, view: int) -> tuple[bytes | bytearray | None, int, bytes]:
+        """The bytes of a reply to get or stat of a view, the size of the whole value and its id.
         The bytes are None if they are in a file that is closed."""
         if not frame.flags & PLACE:
             size, id = _found.unpack(frame.meta)
             return frame.body, size, id
         size, id, number, off, n = _place.unpack(frame.meta)
-        m = self.mapped(number, off, n)
+        m = self.mapped(number, off, n, view)
         return None if m is None else m[off : off + n], size, id
 
-    def mapped(self, number: int, off: int, n: int) -> mmap.mmap | None:
-        """A file that the server has passed, in memory, with n bytes at off. None if it is closed."""
+    def mapped(self, number: int, off: int, n: int, view: int) -> mmap.mmap | None:
+        """A file that the server has passed, in memory, with n bytes at off; it stays open until the view is closed. None if it is closed."""
         with self._lock:
             file = self._files.get(number)
             if file is not None:
                 self._files.move_to_end(number)
+                file.views.add(view)
         return None if file is None else file.mapped(off, n)
 
     @staticmethod
@@ -507,46 +536,72 @@ class Link:
         """Where the value of a reply to get is: the number of a file, offset and length."""
         return _place.unpack(frame.meta)[2:] if frame.flags & PLACE else None
 
-    def _forget_blocks(self, blocks: Blocks) -> None:
-        """Let the server forget blocks. It may not know them."""
-        while True:
-            try:
-                number = blocks.lost.popleft()
-            except IndexError:
+    def _give_back(self) -> None:
+        """Let the server forget blocks and files. It may not know them."""
+        lost: list[tuple[deque[int], str]] = [(self._dropped, "file")]
+        if self.blocks:
+            lost.append((self.blocks.lost, "block"))
+        for numbers, kind in lost:
+            while numbers:
+                with suppress(IndexError):  # another thread was faster
+                    number = numbers[0]
+                    self._tell(FORGET, {kind: number})
+                    _remove(numbers, number)
+                    if self.blocks and kind == "block":
+                        self.blocks.known.pop(number, None)
+        if self._recalled:
+            self._tell(RECALL, {})
+            self._recalled = False
+
+    def _tell(self, op: int, o: Any) -> None:
+        """Send what is not answered."""
+        try:
+            self._send(0, op, 0, to_json(o), b"")
+        except OSError as e:
+            raise self._gone(e) from e
+
+    def close_views(self, wait: bool = True) -> None:
+        """Close views that are not used any more, and files that only they have read, without waiting for the answers. Without
+        wait nothing is done where another thread, or this one further out, uses the connection: finalizers call that."""
+        while self.unused:
+            if not wait and (self._busy or self._reading or self._lock.locked() or self._sending.locked()):
                 return
-            try:
-                self._send(0, FORGET, 0, to_json({"block": number}), b"")
-            except OSError as e:
-                raise self._gone(e) from e
-            blocks.known.pop(number, None)
+            with suppress(IndexError):  # another thread was faster
+                handle = self.unused[0]
+                id = self.start(CLOSE, to_json({"view": handle}), wait=False)
+                if id is None:
+                    return
+                _remove(self.unused, handle)
+                with self._lock:
+                    self._replies.pop(id, None)
+                    self._drop_files(handle)
+        if self._dropped:
+            self._give_back()
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            self._post(FORGET, to_json({"file": number}))
+    def _drop_files(self, view: int) -> None:
+        for number, file in list(self._files.items()):
+            if view in file.views:
+                file.views.discard(view)
+                if not file.views:
+                    self._dropped.append(number)
+                    del self._files[number]
 
-    def hold(self) -> None:
-        self._views += 1
 
-    def _close_views(self) -> None:
-        """Close what is not used any more, without waiting."""
-        while True:
-            try:
-                handle = self.unused.popleft()
-            except IndexError:
-                break
-            self._views -= 1
-            if not handle:
-                continue
-            id = self._begin()
-            assert id is not None
-            with self._lock:
-                del self._replies[id]
-            try:
-                self._send(id, CLOSE, 0, to_json({"view": handle}), b"")
-            except OSError as e:
-                raise self._gone(e) from e
-        if self._views <= 0 and self._files:
-            with self._lock:
-                numbers = list(self._files)
-                self._files.clear()
-            self._forget(numbers)
+def _of_socket(e: BaseException) -> bool:
+    """Whether an error is that of a socket. One that a signal handler raises, such as a TimeoutError, is for the caller."""
+    tb = e.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return isinstance(e, OSError) and not isinstance(e, ZarrdbError) and (tb is None or tb.tb_frame.f_code.co_filename in _HERE)
+
+
+_HERE = _of_socket.__code__.co_filename, socket.send_fds.__code__.co_filename
+
+
+# What the server sends without a request.
+_NO_REPLIES = (BYE, RECALL, SHARE, PING)
+
+
+def _remove(numbers: deque[int], number: int) -> None:
+    with suppress(ValueError):  # another thread was faster
+        numbers.remove(number)

@@ -14,7 +14,7 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved}
+	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved, By: c.origin()}
 	if in.ID != "" {
 		if o.ID, err = txn.ParseSessionID(in.ID); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -27,6 +27,9 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	}
 	return c.opened(name, s.View())
 }
+
+// origin describes the process at the other end.
+func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
 func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
 	return sessionOut(v.Session.Engine().Info()), nil

@@ -123,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// and waits for a minute on the next answer of the connection.
 		w.WriteHeader(http.StatusContinue)
 	}
-	out := &pace.Writer{ResponseWriter: w}
+	out := pace.NewWriter(w, r)
 	w = out
 	if h.o.Metrics != nil {
 		begun := time.Now()

@@ -154,7 +154,7 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &pace.Writer{ResponseWriter: w}
+	out := pace.NewWriter(w, r)
 	begun := time.Now()
 	defer func() { h.o.Metrics.Observe(routeOf(r), out.Status, out.Bytes, time.Since(begun)) }()
 	w = out

@@ -181,7 +181,7 @@ func (h *handler) difference(r *http.Request, v *serve.View, path string, req pi
 	failed := db.ChangedParts(ctx, from, v.Commit.ID, change, func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error {
 		pair := picture.Pair{Older: older, Newer: newer, Parts: parts, Most: req.Chunks}
 		if err = picture.Numeric(older.Type()); err == nil && req.Decoder != nil {
-			pair.Was, err = cf.NewDecoder(older.Meta())
+			pair.Was, err = cf.NewDecoderBeside(ctx, older, engine.Beside(v, path))
 		}
 		if err != nil {
 			err = httpError{http.StatusUnprocessableEntity, err}
@@ -219,7 +219,7 @@ func decodable(r *http.Request, v *serve.View, path string) (*zarr.Array, *cf.De
 	case "":
 		return a, nil, nil
 	case "cf":
-		dec, err := cf.NewDecoder(a.Meta())
+		dec, err := cf.NewDecoderBeside(r.Context(), a, engine.Beside(v, path))
 		if err != nil {
 			return nil, nil, httpError{http.StatusUnprocessableEntity, err}
 		}

@@ -271,6 +271,11 @@ type Session struct {
 	Used    time.Time `json:"used,omitzero"`
 	// Logged says that acknowledged changes survive when the server is killed.
 	Logged bool `json:"logged,omitempty"`
+	// The process that began it; "unknown" and 0 if it is not known.
+	Program string `json:"program,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	User    string `json:"user,omitempty"`
 }
 
 // Sessions lists sessions.

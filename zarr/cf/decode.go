@@ -2,12 +2,15 @@ package cf
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,6 +92,41 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		return nil, err
 	}
 	return d, d.setType(a)
+}
+
+// NewDecoderBeside is [NewDecoder] for an array in a group that beside opens nodes of. Where
+// a coordinate of its dimensions names it as its bounds, it has units and calendar of the
+// coordinate, as in xarray, unless it has units.
+func NewDecoderBeside(ctx context.Context, a *zarr.Array, beside Opener) (*Decoder, error) {
+	m := *a.Meta()
+	if _, has := m.Attributes.Get("units"); has || len(m.Shape) < 2 {
+		return NewDecoder(&m)
+	}
+	name := path.Base(a.Path())
+	for _, dim := range a.DimensionNames() {
+		n, err := beside(ctx, dim)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue // a dimension without coordinate
+		}
+		of := attributes{n.Meta().Attributes, false}
+		units, _ := of.text("units")
+		if bounds, _ := of.text("bounds"); bounds != name || !strings.Contains(units, "since") {
+			continue
+		}
+		err = m.Attributes.Set("units", units)
+		if calendar, ok := of.text("calendar"); ok && err == nil {
+			if _, has := m.Attributes.Get("calendar"); !has {
+				err = m.Attributes.Set("calendar", calendar)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return NewDecoder(&m)
 }
 
 // setSign reads the sign of integers from their type and the attribute _Unsigned.
@@ -215,29 +253,118 @@ func (d *Decoder) appendComplex(dst, src []byte) []byte {
 	return dst
 }
 
-// addAttribute adds the missing values that an attribute names.
+// addAttribute adds the missing values that an attribute names. As in xarray, a text names no
+// element, nor does a list with a text in it, but decoded elements are then floats as well.
 func (d *Decoder) addAttribute(a attributes, name string) error {
 	raw, ok := a.Get(name)
 	if !ok || string(raw) == "null" {
 		return nil
 	}
-	var list []json.RawMessage
-	if strict, err := zarr.StrictJSON(raw); err != nil || json.Unmarshal(strict, &list) != nil {
-		list = []json.RawMessage{raw}
+	fill := name == FillAttribute
+	values, err := d.parseMissing(raw, fill && a.v3)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %s is not a value of %v", ErrAttribute, name, raw, d.in)
 	}
-	d.masked = d.masked || len(list) > 0
-	for _, raw := range list {
-		fill := name == FillAttribute
-		switch bits, err := d.bits(raw, fill && a.v3, fill && d.flipped); {
-		case err == nil:
+	float := d.in.Kind() == dtype.Float
+	d.masked = d.masked || float
+	for _, v := range values {
+		if v == "NaN" && !float {
+			continue
+		}
+		d.masked = true
+		if bits, ok := d.bits(v, fill && a.v3, fill && d.flipped); ok {
 			d.addMissing(bits)
-		case err == errBeyond: // no element is equal to one beyond the type
+		} else {
 			d.named = true
-		default:
-			return fmt.Errorf("%w: %s: %s is no %v", ErrAttribute, name, raw, d.in)
 		}
 	}
 	return nil
+}
+
+// noElement stands for a text in place of missing values.
+const noElement = ""
+
+// parseMissing returns the numbers in the value of an attribute that names missing values, in
+// lists of any depth: true and false are 1 and 0, null is left out. Texts are one noElement. In
+// the attribute _FillValue of v3, coded, a text is a float64 in base64 or an error.
+func (d *Decoder) parseMissing(raw json.RawMessage, coded bool) (values []string, err error) {
+	strict, err := zarr.StrictJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	float := d.in.Kind() == dtype.Float
+	words := !json.Valid(raw) || coded && float // NaN and infinities are numbers
+	dec := json.NewDecoder(bytes.NewReader(strict))
+	dec.UseNumber()
+	var all any
+	if err := dec.Decode(&all); err != nil {
+		return nil, err
+	}
+	if s, ok := all.(string); ok && coded && float {
+		if b, err := base64.StdEncoding.DecodeString(s); err == nil && len(b) == 8 {
+			return []string{codedFloat + strconv.FormatFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)), 'g', -1, 64)}, nil
+		}
+	}
+	text := false
+	var add func(v any) error
+	add = func(v any) error {
+		switch v := v.(type) {
+		case nil:
+		case json.Number:
+			values = append(values, v.String())
+		case bool:
+			values = append(values, map[bool]string{true: "1", false: "0"}[v])
+		case string:
+			if words && (v == "NaN" || v == "Infinity" || v == "-Infinity") {
+				values = append(values, v)
+			} else if text = true; coded {
+				return ErrAttribute
+			}
+		case []any:
+			for _, v := range v {
+				if err := add(v); err != nil {
+					return err
+				}
+			}
+		default:
+			return ErrAttribute
+		}
+		return nil
+	}
+	if err := add(all); err != nil {
+		return nil, err
+	}
+	if text {
+		return []string{noElement}, nil
+	}
+	return values, nil
+}
+
+// codedFloat begins a number that was stored as a float64, and is not rounded to the type.
+const codedFloat = "="
+
+// MoveFill moves the attribute _FillValue to missing_value, which names the same elements in
+// every version of Zarr. The numbers of both are one list.
+func MoveFill(a *zarr.Attributes) error {
+	raw, ok := a.Get(FillAttribute)
+	a.Delete(FillAttribute)
+	if !ok || string(raw) == "null" {
+		return nil
+	}
+	d := &Decoder{}
+	values, err := d.parseMissing(raw, false)
+	other, ok := a.Get("missing_value")
+	if !ok || string(other) == "null" || err != nil {
+		return a.Set("missing_value", raw)
+	}
+	more, err := d.parseMissing(other, false)
+	switch {
+	case err != nil || slices.Contains(values, noElement):
+		return nil
+	case slices.Contains(more, noElement):
+		return a.Set("missing_value", raw)
+	}
+	return a.Set("missing_value", json.RawMessage("["+strings.Join(append(more, values...), ",")+"]"))
 }
 
 // FillAttribute is the attribute that names a missing value: in v3 for xarray as base64
@@ -272,8 +399,12 @@ func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 	}
 	d := &Decoder{in: m.Type}
 	_ = d.setSign(attributes{m.Attributes, m.Version == zarr.V3}) // decoding says what is wrong
-	bits, err := d.bits(raw, m.Version == zarr.V3, d.flipped)
-	if err != nil {
+	values, err := d.parseMissing(raw, m.Version == zarr.V3)
+	if err != nil || len(values) != 1 {
+		return nil, false
+	}
+	bits, ok := d.bits(values[0], m.Version == zarr.V3, d.flipped)
+	if !ok {
 		return nil, false
 	}
 	if m.Type.Kind() == dtype.Float {
@@ -303,6 +434,38 @@ func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
 	return elem, true
 }
 
+// FillAttributeV3 returns an element, in memory layout, as xarray stores it in the attribute
+// _FillValue of v3: floats as base64 of a little-endian float64. It is nil if xarray opens no array of the type with one. The value is that of the type: its shortest
+// text would be another float64.
+func FillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
+	if t.Format() != "" {
+		return nil
+	}
+	switch t.Kind() {
+	case dtype.Float:
+		var word [8]byte
+		copy(word[:], elem)
+		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
+	case dtype.Complex:
+		half := t.Size() / 2
+		part := dtype.NewFloat(t.Bits() / 2)
+		parts := []json.RawMessage{FillAttributeV3(part, elem[:half]), FillAttributeV3(part, elem[half:])}
+		return fmt.Appendf(nil, "[%s,%s]", parts[0], parts[1])
+	case dtype.Bool, dtype.Int, dtype.Uint:
+		text, err := t.AppendJSON(nil, elem)
+		if err != nil {
+			return nil
+		}
+		return text
+	}
+	return nil
+}
+
+func floatAttributeV3(f float64) json.RawMessage {
+	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
+	return json.RawMessage(strconv.Quote(base64.StdEncoding.EncodeToString(b)))
+}
+
 // addMissing adds a missing value. NaN decodes to itself.
 func (d *Decoder) addMissing(bits uint64) {
 	if f := math.Float64frombits(bits); d.in.Kind() != dtype.Float || f == f {
@@ -310,40 +473,20 @@ func (d *Decoder) addMissing(bits uint64) {
 	}
 }
 
-// errBeyond means that an integer is out of the range of the data type.
-var errBeyond = errors.New("out of range")
-
-// bits reads a value of an attribute in the form that raw gives. A float in base64, as
-// xarray stores it in v3, and one in text is compared as a float64, so that 1e20 is no
-// float32; rounded rounds one in text, which xarray does not read. An integer is compared
-// with decoded elements, so that -1 is no uint8; with either, it may have the sign that
-// elements are stored with as well.
-func (d *Decoder) bits(text json.RawMessage, rounded, either bool) (uint64, error) {
-	var s string
-	if json.Unmarshal(text, &s) == nil && d.in.Kind() != dtype.Float && s != "" {
-		text = json.RawMessage(s)
-	}
-	if d.in.Kind() != dtype.Float && string(text) == "NaN" {
-		return 0, errBeyond
+// bits reads a number as the bits of an element, of floats those of a float64. ok is false if no
+// element is equal to it: a float is compared as a float64, so that 1e20 is no float32, unless fill
+// rounds it to the type; an integer is compared with decoded elements, so that -1 is no uint8; with
+// either, it may have the sign that elements are stored with as well.
+func (d *Decoder) bits(number string, fill, either bool) (bits uint64, ok bool) {
+	number, exact := strings.CutPrefix(number, codedFloat)
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
 	}
 	if d.in.Kind() == dtype.Float {
-		f, err := strconv.ParseFloat(string(text), 64)
-		if b, err64 := base64.StdEncoding.DecodeString(s); err64 == nil && len(b) == 8 {
-			f, err, rounded = math.Float64frombits(binary.LittleEndian.Uint64(b)), nil, false
-		}
-		if err != nil { // a word, or a number in quotes
-			elem, _, err := d.in.ParseFillV2(text)
-			if err != nil {
-				return 0, err
-			}
-			return d.raw(elem), nil
-		}
-		bits, ok := d.in.RoundFloat(f)
-		value := d.in.FloatValue(bits)
-		if !ok || !rounded && value != f && f == f {
-			return 0, errBeyond
-		}
-		return math.Float64bits(value), nil
+		rounded, ok := d.in.RoundFloat(f)
+		value := d.in.FloatValue(rounded)
+		return math.Float64bits(value), ok && (fill && !exact || value == f || f != f)
 	}
 	width := 8 * d.in.Size()
 	mask := uint64(math.MaxUint64) >> (64 - width)
@@ -354,27 +497,17 @@ func (d *Decoder) bits(text json.RawMessage, rounded, either bool) (uint64, erro
 	if !d.unsigned && !either {
 		most = mask >> 1
 	}
-	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		if n > most {
-			return 0, errBeyond
-		}
-		return n, nil
+	if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+		return n, n <= most
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
+	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		f, err := strconv.ParseFloat(string(text), 64)
-		if err != nil || f != math.Trunc(f) {
-			return 0, ErrAttribute
-		}
-		if f < -1<<63 || f >= 1<<63 {
-			return 0, errBeyond
+		if f != f || f != math.Trunc(f) && !fill || f < -1<<63 || f >= 1<<63 {
+			return 0, false
 		}
 		n = int64(f)
 	}
-	if n < least || n > 0 && uint64(n) > most {
-		return 0, errBeyond
-	}
-	return uint64(n) & mask, nil
+	return uint64(n) & mask, n >= least && (n <= 0 || uint64(n) <= most)
 }
 
 // raw is an element as its bits: those of a float64 for floats.

@@ -3,8 +3,12 @@ package dtype
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -80,7 +84,26 @@ func (t Type) parseValue(dst []byte, raw json.RawMessage) ([]byte, error) {
 	if err := t.fillV3(out[n:], raw); err != nil {
 		return dst, err
 	}
+	if err := t.CheckWhole(out[n:], raw); err != nil {
+		return dst, err
+	}
 	return out, nil
+}
+
+// CheckWhole returns ErrValue if JSON is a whole number without a fraction or exponent, and the
+// float that it was parsed to is another number: 16777217 is not a float32.
+func (t Type) CheckWhole(elem []byte, raw json.RawMessage) error {
+	if t.kind != Float || t.format != "" || len(raw) < 4 || bytes.ContainsAny(raw, ".eENI\"") {
+		return nil
+	}
+	var word [8]byte
+	copy(word[:], elem)
+	value := t.FloatValue(binary.LittleEndian.Uint64(word[:]))
+	n, ok := new(big.Int).SetString(string(raw), 10)
+	if !ok || math.IsInf(value, 0) || new(big.Float).SetInt(n).Cmp(big.NewFloat(value)) == 0 {
+		return nil
+	}
+	return badValue("%s is not a %v, the nearest is %s", clip(string(raw)), t, strconv.FormatFloat(value, 'f', -1, 64))
 }
 
 // parseDims parses nested lists, one level for each dimension of shape.

@@ -34,10 +34,10 @@ func FuzzFillAttribute(f *testing.F) {
 			if !ok {
 				continue
 			}
-			text := fillAttributeV3(typ, elem)
+			text := cf.FillAttributeV3(typ, elem)
 			must.Do(t, m.Attributes.Set(cf.FillAttribute, text))
 			again, ok := cf.MissingElement(m)
-			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
+			if printed := cf.FillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
 				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
 			}
 		}
@@ -67,10 +67,12 @@ func TestConvertFill(t *testing.T) {
 		{"v3", "<i2", "null", "-9", "0", "-9"},
 		{"v3", "<i2", "null", "-99999", "0", ""}, // no element is missing
 		{"v3", "<f4", "null", "1.0000000200408773e20", "0.0", `"AAAAgB2vFUQ="`},
-		{"v3", "<f4", "null", "1e20", "0.0", ""}, // which no float32 is
-		{"v3", "<f4", "null", `"NaN"`, "0.0", nan},
+		{"v3", "<f4", "null", "1e20", "0.0", ""},  // which no float32 is
+		{"v3", "<f4", "null", `"NaN"`, "0.0", ""}, // a text
 		{"v3", "<f4", "null", "NaN", "0.0", nan},
 		{"v3", "<f4", "null", `"x"`, "0.0", ""},
+		{"v3", "<i2", "null", "[5]", "0", "5"},
+		{"v3", "<i2", "null", "true", "0", "1"},
 		{"v3", "<c8", "[0.0, 1.0]", "", "[0.0,1.0]", `["AAAAAAAAAAA=","AAAAAAAA8D8="]`},
 		{"v3", "<c8", "null", "", "[0.0,0.0]", ""},
 		{"v3", "|b1", "false", "", "false", "false"},
@@ -106,11 +108,11 @@ func TestConvertFill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil))(t)
+		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil, false))(t)
 		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
 			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
 		}
-		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil))(t)
+		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil, false))(t)
 		before, ok := cf.MissingElement(m)
 		if cf.FillIsMissing(m) {
 			before, ok = m.Fill, true
@@ -124,6 +126,35 @@ func TestConvertFill(t *testing.T) {
 		}
 		if ok != ok2 || !bytes.Equal(before, after) {
 			t.Errorf("%s with fill %s, attribute %s, there and back: missing %x %v, then %x %v", c.dataType, c.fill, c.attr, before, ok, after, ok2)
+		}
+	}
+}
+
+// Missing values that are not a single element are named by missing_value, for which xarray shows the same.
+func TestConvertFillLists(t *testing.T) {
+	for _, c := range []struct{ to, attributes, want string }{
+		{"v3", `{"_FillValue":[5,-1]}`, "[5,-1]"},
+		{"v3", `{"_FillValue":[[5],[-1]],"missing_value":7}`, "[7,5,-1]"},
+		{"v3", `{"_FillValue":5.5}`, "5.5"},
+		{"v3", `{"_FillValue":"abc"}`, `"abc"`},
+		{"v3", `{"_FillValue":"abc","missing_value":7}`, "7"},
+		{"v3", `{"_FillValue":[5,-1],"missing_value":"abc"}`, "[5,-1]"},
+		{"v3", `{"_FillValue":null,"missing_value":7}`, "7"},
+		{"v2", `{"_FillValue":[5,-1]}`, "[5,-1]"},
+		{"v2", `{"_FillValue":[5,-1],"missing_value":null}`, "[5,-1]"},
+	} {
+		doc, to := `{"zarr_format":2,"shape":[],"chunks":[],"dtype":"<i2","compressor":null,"filters":null,"order":"C","fill_value":null}`, zarr.V3
+		m, err := meta.ParseV2Array([]byte(doc), []byte(c.attributes), builtin.Registry())
+		if c.to == "v2" {
+			doc, to = `{"zarr_format":3,"node_type":"array","shape":[],"data_type":"int16","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[]}},
+				"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"attributes":`+c.attributes+`}`, zarr.V2
+			m, err = meta.ParseV3([]byte(doc), builtin.Registry())
+		}
+		must.Do(t, err)
+		out := must.Get(convertMeta(m, to, builtin.Registry(), nil, false))(t)
+		got, _ := out.Attributes.Get("missing_value")
+		if fill, has := out.Attributes.Get(cf.FillAttribute); string(got) != c.want || has {
+			t.Errorf("%s to %s: missing_value %s, want %s; _FillValue %s", c.attributes, c.to, got, c.want, fill)
 		}
 	}
 }

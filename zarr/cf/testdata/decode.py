@@ -85,6 +85,9 @@ for version in (2, 3):
         for packing in [{"scale_factor": 0.1}, {"add_offset": 10.5}, {"scale_factor": 0.01, "add_offset": 273.15}]:
             add(values, dtype, packing, 0, version)
             add(values, dtype, {**packing, "_FillValue": missing(1, dtype, version)}, None, version)
+    for dtype, name, packing in itertools.product(["int16", "uint8", "float32"], ["_FillValue", "missing_value"], [{}, {"scale_factor": 0.5}]):
+        for v in ["5", "", [], [None, 5], [5, "x"], [[5], [1]], True, 5.5, 1e20, "NaN", ["AAAAAAAAFEA="]]:
+            add([0, 1, 5, 255 if dtype[0] == "u" else -99], dtype, {name: v, **packing}, None, version)
     for unsigned, dtype in [("true", "int8"), ("true", "int16"), ("false", "uint8")]:
         add([0, 1, 127, -1 if dtype[0] == "i" else 255], dtype, {"_Unsigned": unsigned}, None, version)
         add([0, 1, 127, -1 if dtype[0] == "i" else 255], dtype, {"_Unsigned": unsigned, "_FillValue": missing(1, dtype, version)}, None, version)
