@@ -42,7 +42,7 @@ func TestQuick(t *testing.T) {
 	table := string(b.report("table.svg"))
 	for _, want := range []string{
 		"| read all, fresh memory | blosc-lz4 |", "| list | 100 arrays |", "| versions: expire + gc |", "| space: ", "| lookup: ",
-		"| formats: chunk p50 | n5, gzip |", "| serving: get of 100 B p50 | local socket |",
+		"| formats: chunk p50 | precomputed, raw |", "| serving: get of 100 B p50 | local socket |",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table has no %q:\n%s", want, table)

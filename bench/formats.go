@@ -38,16 +38,12 @@ type foreignStore struct {
 
 // foreignStores are all but the TIFF file, which nothing here exports.
 func foreignStores() []foreignStore {
-	tensorstore := func(driver string) map[string]any { return map[string]any{"driver": driver} }
-	const own, linked, precomputed = "field.zdb", "linked.zdb", "neuroglancer_precomputed"
+	const own, linked = "field.zdb", "linked.zdb"
 	return []foreignStore{
 		{"icechunk, native", "native", own, engine.ForeignOptions{Format: "icechunk"}, "icechunk:", false, "icechunk", nil},
 		{"icechunk, virtual", "virtual", linked, engine.ForeignOptions{Format: "icechunk"}, "icechunk:", false, "icechunk", map[string]any{"files": virtualFiles}},
-		{"ocdbt, zstd", "ocdbt", own, engine.ForeignOptions{Format: "ocdbt"}, "ocdbt:", false, "tensorstore", tensorstore("zarr3")},
-		{"n5, gzip", "n5", own, engine.ForeignOptions{Format: "n5"}, "n5:", false, "tensorstore", tensorstore("n5")},
-		{"n5, raw", "n5raw", own, engine.ForeignOptions{Format: "n5", Compression: "raw"}, "n5:", false, "tensorstore", tensorstore("n5")},
-		{"precomputed, raw", "volume", own, engine.ForeignOptions{Format: "precomputed"}, "neuroglancer-precomputed:", true, "tensorstore", tensorstore(precomputed)},
-		{"precomputed, shards", "shards", own, engine.ForeignOptions{Format: "precomputed", Sharded: true}, "neuroglancer-precomputed:", true, "tensorstore", tensorstore(precomputed)},
+		{"precomputed, raw", "volume", own, engine.ForeignOptions{Format: "precomputed"}, "neuroglancer-precomputed:", true, "tensorstore", nil},
+		{"precomputed, shards", "shards", own, engine.ForeignOptions{Format: "precomputed", Sharded: true}, "neuroglancer-precomputed:", true, "tensorstore", nil},
 	}
 }
 

@@ -64,13 +64,8 @@ def icechunk():
 
 def tensorstore():
     import tensorstore as ts
-    kvstore, context = f"file://{args['path']}/", None
-    if args["driver"] == "zarr3":  # nodes of the tree are kept as they are here, chunks are not
-        kvstore = {"driver": "ocdbt", "base": kvstore, "cache_pool": "cache_pool#nodes"}
-        context = ts.Context({"cache_pool#nodes": {"total_bytes_limit": 64 << 20}})
-    elif args["driver"] == "neuroglancer_precomputed":  # indexes of shards are in the one pool
-        context = ts.Context({"cache_pool": {"total_bytes_limit": 2 << 20}})
-    a = ts.open({"driver": args["driver"], "kvstore": kvstore}, context=context).result()
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 2 << 20}})  # indexes of shards are in it
+    a = ts.open({"driver": "neuroglancer_precomputed", "kvstore": f"file://{args['path']}/"}, context=context).result()
     measure("tensorstore", lambda: a.read().result(), lambda index: a[index].read().result())
 
 

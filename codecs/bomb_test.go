@@ -114,7 +114,22 @@ func bombRows(t *testing.T) map[string][]bomb {
 		"imagecodecs_packbits":      {{v2: `{"id":"imagecodecs_packbits"}`, typ: u8, lies: [][]byte{[]byte(strings.Repeat("\x81a", 1<<16))}}},
 		"imagecodecs_bitorder":      {{v2: `{"id":"imagecodecs_bitorder"}`, typ: u8}},
 		"imagecodecs_deflate":       {{v2: `{"id":"imagecodecs_deflate"}`, typ: u8}, {v2: `{"id":"imagecodecs_deflate","raw":true}`, typ: u8}},
-		"imagecodecs_zstd":          {{v2: `{"id":"imagecodecs_zstd"}`, typ: u8}},
+		"imagecodecs_bz2":           {{v2: `{"id":"imagecodecs_bz2"}`, typ: u8}},
+		"imagecodecs_lzf": {
+			{v2: `{"id":"imagecodecs_lzf"}`, typ: u8, lies: [][]byte{unhex("ffffffff 0061"), unhex("00010000 e0ffff")}},
+			{v2: `{"id":"imagecodecs_lzf","header":false}`, typ: u8, lies: [][]byte{append(unhex("0061"), []byte(strings.Repeat("\xe0\xff\x00", 1<<14))...)}},
+		},
+		"imagecodecs_lz4h5": {{v2: `{"id":"imagecodecs_lz4h5"}`, typ: u8, lies: [][]byte{
+			unhex("7fffffffffffffff 40000000 00000004 10616161"), unhex("0000000000000100 40000000 ffffffff"), unhex("0000000000000100 00000000 00000000"),
+		}}},
+		"imagecodecs_bitshuffle": named("imagecodecs_bitshuffle"),
+		"numcodecs.bshuf": {
+			{v2: `{"id":"bshuf"}`, typ: u8, lies: [][]byte{
+				unhex("7fffffffffffffff 00002000 00000004 10616161"), unhex("0000000000000100 ffffffff ffffffff"), unhex("0000000000000100 00000007 00000000"), unhex("0000000000000100 00000000"),
+			}},
+			{v2: `{"id":"bshuf","cname":"zstd"}`, typ: u8, lies: [][]byte{append(unhex("0000000000000100 00000100 0000000d"), unhex("28b52ffd e0 ffffffffffffff7f")...)}},
+		},
+		"imagecodecs_zstd": {{v2: `{"id":"imagecodecs_zstd"}`, typ: u8}},
 	}
 }
 

@@ -20,19 +20,13 @@ type checksum struct {
 	config json.RawMessage
 	start  bool
 	sum    func(p []byte) uint32
+	other  func(sum uint32) uint32 // a second form of the checksum that is read, if set
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func crc32c(p []byte) uint32  { return crc32.Checksum(p, castagnoli) }
 func adler32(p []byte) uint32 { return kernels.Adler32(1, p) }
-
-// parseChecksum parses a checksum without configuration.
-func parseChecksum(name string, sum func([]byte) uint32) func(Config) (Codec, error) {
-	return func(c Config) (Codec, error) {
-		return &checksum{name: name, sum: sum}, c.Fields().Err()
-	}
-}
 
 // parseLocated parses a checksum that is at the start or the end; location is the
 // default. In v3 only codecs of numcodecs have it.
@@ -102,7 +96,7 @@ func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
 	if s.start {
 		data, stored = src[4:], src[:4]
 	}
-	if want, got := binary.LittleEndian.Uint32(stored), s.sum(data); got != want {
+	if want, got := binary.LittleEndian.Uint32(stored), s.sum(data); got != want && (s.other == nil || s.other(got) != want) {
 		return nil, Corruptf(s.name, "checksum is %08x, stored is %08x", got, want)
 	}
 	return data, nil
@@ -111,6 +105,13 @@ func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
 func (s checksumStage) Decode(dst, src []byte) ([]byte, error) {
 	data, err := s.DecodeView(src)
 	return append(dst, data...), err
+}
+
+// parseFletcher32 also reads the checksum of HDF5 before 1.6.3 on little-endian machines, as
+// HDF5 does: the bytes of both halves were swapped.
+func parseFletcher32(c Config) (Codec, error) {
+	swapped := func(sum uint32) uint32 { return sum>>8&0x00ff00ff | sum<<8&0xff00ff00 }
+	return &checksum{name: "fletcher32", sum: fletcher32, other: swapped}, c.Fields().Err()
 }
 
 // fletcher32 is HDF5's checksum of that name: big-endian words of 16 bits, the

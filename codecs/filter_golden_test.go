@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"testing"
 
@@ -54,6 +55,49 @@ func TestNumcodecs(t *testing.T) {
 		if back, err = plain.Encode(nil, back); err != nil || !bytes.Equal(back, decoded) {
 			t.Errorf("%s of %s: decoded % x, want % x (%v)", c.Filter, c.Dtype, back, decoded, err)
 		}
+	}
+}
+
+// TestHDF5Chunks decodes what filters of HDF5 wrote, and what it encodes itself; see
+// testdata/hdf5/generate.py.
+func TestHDF5Chunks(t *testing.T) {
+	raw := must.Get(os.ReadFile("testdata/hdf5/chunks.json"))(t)
+	var file struct {
+		Cases []struct {
+			Codecs               []json.RawMessage
+			Dtype, Data, Encoded string
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil || len(file.Cases) < 30 {
+		t.Fatal(err)
+	}
+	for _, c := range file.Cases {
+		list := must.Get(json.Marshal(append([]json.RawMessage{json.RawMessage(little)}, c.Codecs...)))(t)
+		typ := must.Get(dtype.ParseV3(json.RawMessage(`"`+c.Dtype+`"`)))(t)
+		data, encoded := must.Get(hex.DecodeString(c.Data))(t), must.Get(hex.DecodeString(c.Encoded))(t)
+		b := bind(t, string(list), typ, []int{len(data) / typ.Size()}, nil)
+		for _, stored := range [][]byte{encoded, must.Get(b.Encode(nil, data))(t)} {
+			if got, err := b.Decode(nil, stored); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%s of %s: % x, want % x (%v)", list, c.Dtype, got[:min(len(got), 32)], data[:32], err)
+			}
+		}
+		for i := range encoded { // a checksum tells all, the others end
+			if bad := bytes.Clone(encoded); len(c.Codecs) == 1 && bytes.Contains(c.Codecs[0], []byte("fletcher")) {
+				bad[i] ^= 1
+				if _, err := b.Decode(nil, bad); !errors.Is(err, codecs.ErrCorrupt) {
+					t.Fatalf("%s: byte %d is wrong: %v", list, i, err)
+				}
+			} else if _, err := b.Decode(nil, encoded[:i]); err != nil && !errors.Is(err, codecs.ErrCorrupt) {
+				t.Fatalf("%s: %d bytes: %v", list, i, err)
+			}
+		}
+	}
+	// HDF5 before 1.6.3 swapped the bytes of both halves.
+	b := bind(t, `[`+little+`,"numcodecs.fletcher32"]`, dtype.NewUint(8), []int{4}, nil)
+	sum := must.Get(b.Encode(nil, []byte("abcd")))(t)
+	sum[4], sum[5], sum[6], sum[7] = sum[5], sum[4], sum[7], sum[6]
+	if got, err := b.Decode(nil, sum); string(got) != "abcd" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

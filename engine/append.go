@@ -78,6 +78,7 @@ type appendArray struct {
 	path  string
 	meta  *zarr.Meta
 	sum   [sha256.Size]byte // of meta
+	dims  []string          // names of the dimensions, "" for one without
 	own   *zarr.Meta        // as it is stored, if meta has a new dimension
 	label []byte            // of a new dimension, of which it is the coordinate
 	base  *appendBase
@@ -98,6 +99,7 @@ type appendArray struct {
 type appendBase struct {
 	path  string
 	meta  *zarr.Meta // of the existing array, else of the first piece
+	dims  []string   // names of its dimensions
 	from  string     // the source of meta
 	axis  int        // the dimension, -1 if it has not
 	chunk int64      // the chunk length there, or of the first dimension
@@ -170,13 +172,13 @@ func (p *AppendPlan) begin(a *appendPiece) error {
 			p.groups = append(p.groups, n)
 			continue
 		}
-		b := &appendBase{path: n.path, meta: n.meta, from: a.label}
+		b := &appendBase{path: n.path, meta: n.meta, dims: n.dims, from: a.label}
 		if err := b.describe(p.dim); err != nil {
 			return fmt.Errorf("/%s: %w", n.path, err)
 		}
-		for _, d := range n.meta.DimensionNames {
-			if d != nil {
-				dims[*d] = true
+		for _, d := range n.dims {
+			if d != "" {
+				dims[d] = true
 			}
 		}
 		p.base[n.path] = b
@@ -198,8 +200,8 @@ func (b *appendBase) describe(dim string) error {
 	if b.meta.Version != zarr.V2 && b.meta.Version != zarr.V3 {
 		return errJoin
 	}
-	for d, name := range b.meta.DimensionNames {
-		if name == nil || *name != dim {
+	for d, name := range b.dims {
+		if name != dim {
 			continue
 		}
 		if b.axis >= 0 {
@@ -282,10 +284,11 @@ func (p *AppendPlan) existing(ctx context.Context, there nodes, to string) error
 			return err
 		}
 		m := n.Meta()
-		if !m.Array {
+		a, ok := n.Array()
+		if !ok {
 			continue
 		}
-		is := &appendBase{path: names.Relative(n.Path(), to), meta: m, stored: m, from: fmt.Sprintf("/%s of the database", n.Path())}
+		is := &appendBase{path: names.Relative(n.Path(), to), meta: m, dims: a.DimensionNames(), stored: m, from: fmt.Sprintf("/%s of the database", n.Path())}
 		if err := is.describe(p.dim); err != nil {
 			return fmt.Errorf("append to /%s: %w", n.Path(), err)
 		}

@@ -88,7 +88,11 @@ func surveyPiece(ctx context.Context, p Piece, link bool, keep *keptRefs) (found
 		if n.Version() == zarr.Draft3 { // its groups cannot be compared
 			return nil, nil, fmt.Errorf("/%s: %w", n.Path(), errJoin)
 		}
-		found = append(found, &appendArray{path: names.Relative(n.Path(), from.at.Path), meta: n.Meta()})
+		is := &appendArray{path: names.Relative(n.Path(), from.at.Path), meta: n.Meta()}
+		if a, ok := n.Array(); ok {
+			is.dims = a.DimensionNames()
+		}
+		found = append(found, is)
 	}
 	if len(found) == 0 {
 		return nil, nil, fmt.Errorf("%w: there is no array and no group", ErrFormat)

@@ -129,11 +129,11 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 		if !n.meta.Array {
 			continue
 		}
-		for _, d := range n.meta.DimensionNames {
-			if d != nil && *d == dim {
+		for _, d := range n.dims {
+			if d == dim {
 				return nil, fmt.Errorf("%w: /%s has the dimension %q already", ErrMisfit, n.path, dim)
 			}
-			if d != nil && *d == path.Base(n.path) && len(n.meta.Shape) == 1 {
+			if d == path.Base(n.path) && len(n.meta.Shape) == 1 {
 				stays[n.path] = true // a coordinate
 			}
 		}
@@ -154,6 +154,7 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 			return nil, fmt.Errorf("/%s: %w", n.path, err)
 		}
 		n.meta, n.own, version = m, n.meta, m.Version
+		n.dims = append([]string{dim}, n.dims...)
 		labelled[names.Parent(n.path)] = true
 	}
 	for group := range labelled {
@@ -165,7 +166,7 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, &appendArray{path: at, meta: m, label: label})
+		found = append(found, &appendArray{path: at, meta: m, dims: []string{dim}, label: label})
 	}
 	return found, nil
 }

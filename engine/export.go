@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,8 +53,9 @@ type ExportOptions struct {
 	// Recode encodes the chunks of an array anew where they do not mean the
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
-	// Skip are paths of arrays and groups that a conversion to Format leaves out, relative
-	// to what is exported. A path without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups that a conversion to Format, or to one of
+	// [ForeignSkips], leaves out, relative to what is exported. A path without a node is
+	// zarr.ErrNotFound.
 	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
@@ -90,7 +92,7 @@ type ExportResult struct {
 }
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
-// if dest ends in ".zip", or to where a URL such as s3://bucket/path leads if
+// if dest ends in ".zip" or ".ozx", or to where a URL such as s3://bucket/path leads if
 // that can be written: keys and bytes as they are stored. Metadata is written
 // last, so that an export that was stopped does not pass for a complete array; a
 // zip archive appears when it is complete. Something at
@@ -113,15 +115,15 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		if o.Resume {
 			return nil, fmt.Errorf("export: to another format, resumed: %w", errors.ErrUnsupported)
 		}
-		if ex.plan, err = from.planConversion(ctx, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
+		if ex.plan, ex.private, err = from.planConversion(ctx, o.Format, convert.Options{Recode: o.Recode, Written: writtenMissing, Skip: o.Skip}); err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		open := *from.open
 		open.Version = o.Format // all that is copied, if nothing is converted
 		ex.open = &open
 	}
-	if len(o.Skip) > 0 && o.Format == 0 {
-		return nil, fmt.Errorf("export: skip without a format of Zarr: %w", errors.ErrUnsupported)
+	if len(o.Skip) > 0 && o.Format == 0 && !slices.Contains(ForeignSkips(), o.Foreign.Format) {
+		return nil, fmt.Errorf("export: skip without a format that arrays are converted to: %w", errors.ErrUnsupported)
 	}
 	if o.Foreign.Format != "" {
 		if o.Resume || o.Format != 0 {
@@ -129,6 +131,11 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 		if ex.foreign, err = ex.planForeign(ctx); err != nil {
 			return nil, fmt.Errorf("export: %w", convertError(err))
+		}
+	}
+	if o.Format == 0 && o.Foreign.Format == "" {
+		if ex.private, err = from.notePrivate(ctx); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
 	d, err := src.destination(ctx, dest)
@@ -154,8 +161,9 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	replace := there && !o.Resume
 	kept := copied && !replace // what was copied, if it is not all
 	local := ex.toDir
-	if strings.HasSuffix(d.lies.Path, ".zip") {
+	if IsArchive(d.lies.Path) {
 		kept, local = false, ex.toZip
+		ex.ozx = strings.EqualFold(path.Ext(d.lies.Path), ".ozx") && ex.foreign == nil
 	}
 	switch {
 	case d.store != nil && replace:
@@ -177,9 +185,19 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	res := &ExportResult{Keys: ex.meter.Keys.Load(), Bytes: ex.meter.Bytes.Load(), LeftOut: src.leftOut(), Versions: ex.versions, Expired: ex.expired, Stale: ex.stale, AllStale: ex.allStale}
 	if ex.plan != nil {
 		res.fromPlan(ex.plan)
+	} else {
+		res.Notes, res.AllNotes = ex.private[:min(len(ex.private), maxNoted)], int64(len(ex.private))
+	}
+	if n, ok := ex.foreign.(formats.Noter); ok {
+		notes, behind := n.Notes()
+		res.Notes, res.AllNotes = notes[:min(len(notes), maxNoted)], int64(len(notes))
+		res.Behind, res.AllBehind = behind[:min(len(behind), maxNoted)], int64(len(behind))
 	}
 	return res, nil
 }
+
+// maxNoted bounds the notes of an export to a foreign format.
+const maxNoted = 10
 
 // fromPlan copies the notes of a conversion.
 func (r *ExportResult) fromPlan(p *convert.Plan) {
@@ -192,28 +210,61 @@ const writtenMissing = 16 << 30
 
 // planConversion makes the metadata of every node in another format. The plan is nil if all
 // are in that format, none is skipped and consolidated metadata is true, so that keys can be
-// copied as they are.
-func (x *selection) planConversion(ctx context.Context, to zarr.Version, how convert.Options) (*convert.Plan, error) {
+// copied as they are; private then names the arrays that other programs do not read.
+func (x *selection) planConversion(ctx context.Context, to zarr.Version, how convert.Options) (plan *convert.Plan, private []string, err error) {
 	needed := len(how.Skip) > 0
 	for n, err := range zarr.Walk(ctx, x.view, x.at.Path, x.open) {
 		path, m, err := opened(n, err)
 		if needed = needed || err != nil || m.Version != to; needed {
 			break
 		}
+		if line := x.privateLine(path, m); line != "" {
+			private = append(private, line)
+			needed = how.Recode
+		}
 		if !m.Array && (to == zarr.V2 || m.CarriesNodes()) {
 			if needed, err = staleCopies(ctx, x.view, x.open, path, to); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+		}
+		if needed {
+			break
 		}
 	}
 	if !needed {
-		return nil, nil
+		return nil, private, nil
 	}
-	plan, err := convert.New(ctx, x.view, x.at.Path, x.open, to, how)
+	plan, err = convert.New(ctx, x.view, x.at.Path, x.open, to, how)
 	if err != nil || x.told() {
-		return plan, err // the listing has no other keys
+		return plan, nil, err // the listing has no other keys
 	}
-	return plan, plan.LeaveKeys(x.keys(ctx))
+	return plan, nil, plan.LeaveKeys(x.keys(ctx))
+}
+
+// privateLine says what other programs do not read of an array, "" if they read it.
+func (x *selection) privateLine(path string, m *zarr.Meta) string {
+	if what := convert.Private(m); what != "" {
+		return fmt.Sprintf("/%s: %s: %s; an export with --format zarr3 --recode is for them", names.Relative(path, x.at.Path), what, convert.NotRead)
+	}
+	return ""
+}
+
+// notePrivate names the arrays of a store in a foreign format that other programs do not read.
+func (x *selection) notePrivate(ctx context.Context) (private []string, err error) {
+	last := x.at.URL.Last().Scheme
+	if !slices.ContainsFunc(source.Formats(), func(f formats.Format) bool { return f.Scheme == last && f.Create == nil }) {
+		return nil, nil // keys are as another program wrote them
+	}
+	for n, err := range x.nodes(ctx) {
+		path, m, err := opened(n, err)
+		if err != nil {
+			return nil, err
+		}
+		if line := x.privateLine(path, m); line != "" {
+			private = append(private, line)
+		}
+	}
+	return private, nil
 }
 
 // staleCopies reports whether a group of a format carries consolidated metadata that differs
@@ -266,6 +317,8 @@ type exporter struct {
 	foreign           formats.Plan
 	versions, expired int64 // of a history
 	stale             []string
+	private           []string // arrays that other programs do not read
+	ozx               bool     // an archive of OME-Zarr, whose documents come first
 	allStale          int64
 }
 
@@ -340,10 +393,16 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 						chunks = append(chunks, k)
 					}
 				}
+				if ex.ozx {
+					return nil
+				}
 				return ex.copyAll(ctx, store, chunks)
 			})
 		},
 		func() error {
+			if ex.ozx {
+				slices.SortFunc(documents, names.Above)
+			}
 			if err := ex.copyAll(ctx, store, documents); err != nil {
 				return err
 			}
@@ -358,6 +417,16 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 			func() error { return ex.plan.CopyChunks(ctx, store, ex.pool, ex.count) },
 			func() error { return ex.plan.CopyDocuments(ctx, store, ex.count) },
 		}
+	}
+	switch {
+	case ex.ozx && ex.plan != nil:
+		slices.Reverse(steps)
+	case ex.ozx:
+		steps = append(steps, func() error {
+			return transfer.Batches(ex.keys(ctx), func(keys []string) error {
+				return ex.copyAll(ctx, store, slices.DeleteFunc(keys, names.IsDocument))
+			})
+		})
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -477,11 +546,41 @@ func (ex *exporter) toZip(ctx context.Context, dest string) error {
 		return err
 	}
 	ex.pool = transfer.NewPool(1) // a single worker makes the bytes of the archive depend on the input alone
-	if err = ex.toStore(ctx, z, noSync); err == nil {
+	if err = ex.toStore(ctx, z, noSync); err == nil && ex.ozx {
+		err = ex.comment(ctx, z)
+	}
+	if err == nil {
 		err = z.Close()
 	}
 	if err != nil {
 		err = errors.Join(err, z.Abort())
+	}
+	return err
+}
+
+// comment sets the comment of an archive of OME-Zarr (RFC-9): the version that the root has.
+func (ex *exporter) comment(ctx context.Context, z *zipkv.Writer) error {
+	var view kv.Reader = ex.view
+	key := ex.prefix + names.V3
+	if ex.plan != nil {
+		view, key = ex.plan.Documents, names.V3
+	}
+	doc, err := kv.Get(ctx, view, key)
+	if err == nil {
+		doc, err = zarr.StrictJSON(doc)
+	}
+	var root struct {
+		Attributes struct {
+			OME struct {
+				Version string `json:"version"`
+			} `json:"ome"`
+		} `json:"attributes"`
+	}
+	if err == nil && json.Unmarshal(doc, &root) == nil && root.Attributes.OME.Version != "" {
+		z.SetComment(fmt.Sprintf(`{"ome": {"version": %q}}`, root.Attributes.OME.Version))
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = nil
 	}
 	return err
 }

@@ -15,23 +15,19 @@ import (
 // ForeignOptions are the options of an export to a foreign format. The zero value stands for an
 // export to Zarr.
 type ForeignOptions struct {
-	// Format is one of [ForeignExports]. A format that is a store of keys, such as ocdbt
-	// and icechunk, gets keys and bytes as they are stored; virtual chunks of a database
-	// stay virtual if it has such. For others, arrays are encoded anew, groups and
-	// attributes become what the format has for them. Something that has no form there
-	// is [ErrConvert] and formats.ErrUnsupported, and nothing is written. Such an export
-	// cannot be resumed. If it fails, its files in a directory of this machine are
-	// removed.
+	// Format is one of [ForeignExports]. icechunk gets keys and bytes as they are stored,
+	// and virtual chunks of a database stay virtual. For precomputed, arrays are encoded
+	// anew, groups and attributes become what the format has for them. Something that has
+	// no form there is [ErrConvert] and formats.ErrUnsupported, and nothing is written.
+	// Such an export cannot be resumed. If it fails, its files in a directory of this
+	// machine are removed.
 	Format string
-	// History writes a version of the format for each commit of a database, in one of
-	// [ForeignHistories]: all that branches and tags reach and those, in a format that
-	// has branches; else the chain of first parents that leads to the version that is
-	// exported. Commits whose contents are gone are left out and counted. Progress
-	// then counts versions.
+	// History writes a version of the format for each commit of a database that branches
+	// and tags reach, and those, in one of [ForeignHistories]. Commits whose contents are
+	// gone are left out and counted. Progress then counts versions.
 	History bool
-	// Compression of all chunks, as the format calls it: "raw", "gzip" (default),
-	// "bzip2", "xz", "lz4", "blosc" or "zstd" of n5; "raw" or "gzip" (default) of
-	// precomputed with shards, which compresses nothing without.
+	// Compression of all chunks of precomputed with shards, which compresses nothing
+	// without: "raw" or "gzip" (default).
 	Compression string
 	// Sharded writes the chunks of precomputed into shards, else each into a file.
 	Sharded bool
@@ -39,7 +35,7 @@ type ForeignOptions struct {
 
 // ForeignExports returns the foreign formats that [ForeignOptions.Format] may name,
 // sorted.
-func ForeignExports() []string { return exportNames(isExported) }
+func ForeignExports() []string { return exportNames((*formats.Format).Written) }
 
 // ForeignHistories returns those of [ForeignExports] that take ForeignOptions.History,
 // sorted.
@@ -47,7 +43,16 @@ func ForeignHistories() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Create != nil })
 }
 
-func isExported(f *formats.Format) bool { return f.Plan != nil || f.Create != nil }
+// ForeignSkips returns those of [ForeignExports] that take ExportOptions.Skip, sorted.
+func ForeignSkips() []string {
+	return exportNames(func(f *formats.Format) bool { return f.Plan != nil })
+}
+
+// ForeignReadOnly reports whether something is the name of a foreign format that is read and
+// not written.
+func ForeignReadOnly(name string) bool {
+	return slices.Contains(exportNames(func(f *formats.Format) bool { return !f.Written() }), name)
+}
 
 func exportNames(wanted func(*formats.Format) bool) (list []string) {
 	for _, f := range source.Formats() {
@@ -66,6 +71,9 @@ func exportName(f *formats.Format) string { return strings.TrimPrefix(f.Scheme, 
 // planForeign prepares an export to a foreign format.
 func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 	o := ex.o.Foreign
+	if ForeignReadOnly(o.Format) {
+		return nil, fmt.Errorf("to %s: %w: it is read only; use %s or a version of Zarr", o.Format, errors.ErrUnsupported, strings.Join(ForeignExports(), ", "))
+	}
 	if !slices.Contains(ForeignExports(), o.Format) {
 		return nil, fmt.Errorf("to format %q, of which %s are possible: %w", o.Format, strings.Join(ForeignExports(), ", "), errors.ErrUnsupported)
 	}
@@ -80,7 +88,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 		}
 		return ex.planVersions(ctx, f)
 	}
-	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Open: ex.open})
+	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
 // writeForeign writes what was planned. Something that has no form in the format is

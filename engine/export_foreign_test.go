@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -124,6 +125,27 @@ func TestExportOverwritesNoNames(t *testing.T) {
 		}
 		if got := read(t, filepath.Join(dest, name)); got != "my papers" {
 			t.Errorf("%s holds %q", name, got)
+		}
+	}
+}
+
+// A format that is only read is refused by name before anything is there, and no export
+// replaces a store of it.
+func TestExportReadOnly(t *testing.T) {
+	src := openURL(t, memoryURL(t, volumeStore(t, 5, 4, 4)))
+	for _, format := range []string{"n5", "ocdbt", "tiff", "png"} {
+		dest := filepath.Join(t.TempDir(), "out")
+		_, err := Export(bg, src, dest, ExportOptions{Foreign: ForeignOptions{Format: format}})
+		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), format+": unsupported operation: it is read only; use icechunk, precomputed or") {
+			t.Errorf("%s: %v", format, err)
+		}
+		if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v is left", format, dest)
+		}
+	}
+	for _, store := range []string{"../formats/n5/testdata/raw/store", "../formats/ocdbt/testdata/ocdbt_zarr3/db"} {
+		if ok, err := isStoreAt(bg, store); ok || err != nil {
+			t.Errorf("%s may be replaced: %v", store, err)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (ex *refExporter) planFormat(ctx context.Context, from *selection) (err err
 	if ex.o.Format != zarr.V2 {
 		return fmt.Errorf("references in format %v: %w", ex.o.Format, errors.ErrUnsupported)
 	}
-	ex.plan, err = from.planConversion(ctx, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip, OnlyNodes: ex.o.Parquet})
+	ex.plan, _, err = from.planConversion(ctx, zarr.V2, convert.Options{Written: inlinedMissing, Skip: ex.o.Skip, OnlyNodes: ex.o.Parquet, KeepNames: true})
 	return err
 }
 

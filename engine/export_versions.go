@@ -47,10 +47,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 		p.db, p.head = snap.db, snap.Commit()
 	}
 	if !ex.o.Foreign.History {
-		if !f.OnlyV3 {
-			return p, nil
-		}
-		ex.plan, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
+		ex.plan, _, err = ex.planConversion(ctx, zarr.V3, convert.Options{OnlyNodes: true})
 		if err != nil || ex.plan == nil {
 			return p, err
 		}
@@ -60,14 +57,11 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 	if p.db == nil {
 		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
 	}
-	p.names = []Ref{{Name: txn.MainBranch, Commit: p.head.ID}}
-	if f.Branches {
-		branches, tags, err := p.db.PageSource().Refs(ctx)
-		if err != nil {
-			return p, err
-		}
-		p.names, p.tags = append(branches, tags...), len(tags)
+	branches, tags, err := p.db.PageSource().Refs(ctx)
+	if err != nil {
+		return p, err
 	}
+	p.names, p.tags = append(branches, tags...), len(tags)
 	return p, p.find(ctx)
 }
 
@@ -89,9 +83,7 @@ func (p *versionsPlan) find(ctx context.Context) error {
 			return err
 		}
 		seen[id] = c
-		if waiting = append(waiting, c.Parents...); !p.format.Branches && len(c.Parents) > 1 {
-			waiting = append(waiting[:len(waiting)-len(c.Parents)], c.Parents[0])
-		}
+		waiting = append(waiting, c.Parents...)
 	}
 	for id, c := range seen {
 		gone, err := p.db.Expired(ctx, id)
@@ -283,7 +275,7 @@ func (p *versionsPlan) batch(ctx context.Context, w formats.Writer, view kv.Read
 		case v == nil:
 			c.Deleted = true
 			add(c, 0)
-		case v.Kind != "virtual" || !p.format.Virtual:
+		case v.Kind != "virtual":
 			copied = append(copied, c.Key)
 		default:
 			c.Reference = refs.Reference{URL: p.mapped(v.URL), Offset: int64(v.Offset), Length: v.Length, Condition: virtual.ConditionOf(v.Validator)}

@@ -105,7 +105,7 @@ func (s *Source) versions(ctx context.Context) (*source.Set, string, formats.Ver
 	}
 	var has []string
 	for _, f := range source.Formats() {
-		if f.Create != nil {
+		if f.Store {
 			has = append(has, f.Scheme+":")
 		}
 	}

@@ -125,7 +125,7 @@ func (s *Session) Abort() error {
 // cannot be resumed. Later calls on the session return txn.ErrSessionClosed. Without such a session the error is
 // ErrNotFound.
 func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
-	_, err := db.abortSession(ctx, id, time.Time{})
+	_, err := db.AbortUnused(ctx, id, time.Time{})
 	return err
 }
 
@@ -141,7 +141,7 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 		if !i.Used.Before(before) {
 			continue
 		}
-		switch done, err := db.abortSession(ctx, i.ID, before); {
+		switch done, err := db.AbortUnused(ctx, i.ID, before); {
 		case errors.Is(err, txn.ErrNoRef): // it has ended since
 		case err != nil:
 			errs = append(errs, err)
@@ -152,8 +152,8 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 	return ended, errors.Join(errs...)
 }
 
-// abortSession ends a session, unless it was used after a time that is not zero.
-func (db *DB) abortSession(ctx context.Context, id txn.SessionID, before time.Time) (ended bool, err error) {
+// AbortUnused is [DB.AbortSession], unless the session was used after a time that is not zero.
+func (db *DB) AbortUnused(ctx context.Context, id txn.SessionID, before time.Time) (ended bool, err error) {
 	db.shared.opening.Lock()
 	defer db.shared.opening.Unlock()
 	s := db.shared.share(id)

@@ -53,12 +53,13 @@ var layers = map[string][]string{
 	"codecs/lzma":               {"codecs/internal/"},
 	"codecs/pco":                {"codecs/kernels"},
 	"codecs/kernels":            {},
-	"zarr":                      {"internal/lru", "internal/mmap", "zarr/meta", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
+	"zarr":                      {"internal/lru", "internal/mmap", "zarr/meta", "zarr/ome", "zarr/internal/jsontext", "zarr/dtype", "codecs", "codecs/builtin", "kv"},
 	// Documents: parsed, printed and converted without I/O.
 	"zarr/meta":              {"zarr/internal/jsontext", "zarr/dtype", "codecs"},
 	"zarr/internal/jsontext": {"zarr/dtype"},
+	"zarr/ome":               {"zarr/meta", "zarr/internal/jsontext"},                             // the axes of images
 	"zarr/internal/metatest": {"zarr/meta", "zarr/internal/jsontext", "codecs", "codecs/builtin"}, // of tests
-	"zarr/cf":                {"zarr", "zarr/dtype"},
+	"zarr/cf":                {"zarr", "zarr/dtype", "zarr/ome"},
 	"zarr/npy":               {"zarr/dtype"},
 
 	"kv":        {},
@@ -69,7 +70,7 @@ var layers = map[string][]string{
 	"kv/redact": {},
 
 	"kv/gather": {"kv"},
-	"kv/remote": {"kv", "kv/gather", "kv/redact"},
+	"kv/remote": {"internal/mmap", "kv", "kv/gather", "kv/redact"},
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/gather", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
@@ -95,17 +96,19 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":             {"internal/chunklist", "codecs", "kv", "refs", "zarr"},
-	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/builtin", "codecs/lz4", "kv", "refs", "zarr", "zarr/dtype"},
-	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype"},
+	"formats":             {"internal/chunklist", "internal/lru", "codecs", "kv", "kv/gather", "refs", "zarr"},
+	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/lz4", "kv", "refs", "zarr/dtype"},
+	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype", "zarr/ome"},
 	"formats/avif":        {"formats", "refs"},
+	"formats/hdf5":        {"formats", "internal/lru", "codecs", "codecs/builtin", "kv", "kv/gather", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/bmp":         {"formats", "formats/raster", "codecs"},
 	"formats/jpeg":        {"formats", "formats/raster", "codecs"},
 	"formats/png":         {"formats", "formats/raster", "codecs"},
-	"formats/tiff":        {"formats", "codecs", "internal/lru", "kv", "refs", "zarr/dtype"},
+	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
+	"formats/netcdf3":     {"formats", "codecs", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
 
@@ -115,7 +118,7 @@ var layers = map[string][]string{
 	// Decoded chunks.
 	"engine/internal/cache": {"internal/budget", "kv", "zarr"},
 	// Nodes in another format of Zarr.
-	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/cf", "zarr/dtype", "zarr/meta"},
+	"engine/internal/convert": {"engine/internal/listing", "engine/internal/names", "engine/internal/transfer", "codecs", "kv", "zarr", "zarr/cf", "zarr/dtype", "zarr/meta", "zarr/ome"},
 	// The keys of stores that list none.
 	"engine/internal/listing": {"engine/internal/names", "internal/chunklist", "kv", "zarr"},
 	// Where bytes lie: what is written must lie apart from what is read.
@@ -161,7 +164,7 @@ var layers = map[string][]string{
 	"bench/field":        {},
 	"examples/embed":     {"", "zarr"},
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
-	"interop/ocdbt":      {"formats", "formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
 
 	"examples/share/record": {"", "zarr"},

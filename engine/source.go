@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func newSource(o *SourceOptions) (*Source, error) {
 	if c.CacheBytes > 0 {
 		s.cache = cache.New(c.CacheBytes)
 	}
-	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.ForArrays()}
+	s.open = &zarr.OpenOptions{Registry: base.Codecs, Runner: s.pool, Cache: s.cache.ForArrays(), Above: s.above}
 	return s, nil
 }
 
@@ -234,7 +235,7 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	case at.Path != "":
 		at.Path = names.Dir(names.Parent(at.Path)) + name
 	default:
-		if at.View, err = s.around(ctx, at); err != nil {
+		if at.View, _, err = s.around(ctx, at, "../"); err != nil {
 			return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), err)
 		}
 		at.Path = name
@@ -242,25 +243,42 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	return s.nodeAt(ctx, at)
 }
 
-// around opens the directory around the root of a store that has a URL without
-// adapters. It stays open until the source is closed.
-func (s *Source) around(ctx context.Context, at source.Place) (kv.Reader, error) {
+// around opens a directory around the root of a store that has a URL without adapters, as up says
+// from there, and returns the path of that root in it. It stays open until the source is closed.
+func (s *Source) around(ctx context.Context, at source.Place, up string) (view kv.Reader, root string, err error) {
 	if at.Store == nil || len(at.Store.URL.Adapters()) > 0 {
-		return nil, zarr.ErrNotFound
+		return nil, "", zarr.ErrNotFound
 	}
-	up, q := "../", at.Store.URL.Root().Query
-	if q != "" {
+	own := at.Store.URL.AsDirectory()
+	if q := own.Root().Query; q != "" {
 		up += "?" + q
 	}
-	u, err := at.Store.URL.AsDirectory().Resolve(up)
+	u, err := own.Resolve(up)
 	if err != nil {
-		return nil, zarr.ErrNotFound // it is the root of its file system or server
+		return nil, "", zarr.ErrNotFound // it is the root of its file system or server
 	}
+	root, inside := strings.CutPrefix(own.Root().Path, u.Root().Path)
 	out, err := s.env.Open(ctx, u)
-	if err == nil && out.Path != "" {
+	if err == nil && (out.Path != "" || !inside) {
 		err = zarr.ErrNotFound
 	}
-	return out.View, err
+	return out.View, names.Clean(root), err
+}
+
+// above is zarr.OpenOptions.Above of the store that the URL names: two directories above it, which
+// holds a store of OME-Zarr also if the URL names a level in a group of its own.
+func (s *Source) above(ctx context.Context) (view kv.Reader, root string, err error) {
+	at, err := s.dataset(ctx)
+	if err != nil || at.Store == nil {
+		return nil, "", cmp.Or(err, error(zarr.ErrNotFound))
+	}
+	if at.Store.Path != "" {
+		return policy.WithSeparators(at.Store.View), at.Store.Path, nil
+	}
+	if view, root, err = s.around(ctx, at, "../../"); err != nil {
+		view, root, err = s.around(ctx, at, "../")
+	}
+	return view, root, err
 }
 
 func (s *Source) nodeAt(ctx context.Context, at source.Place) (*zarr.Node, error) {

@@ -51,8 +51,8 @@ type Format struct {
 	// Directory says that it is made of a directory of files; else of one file.
 	Directory bool
 
-	// Store says that what comes of it is a store of keys, in which any Zarr
-	// hierarchy may lie; else it is the hierarchy.
+	// Store says that what comes of it is a store of keys with versions ([Versioned]), in
+	// which any Zarr hierarchy may lie; else it is the hierarchy.
 	Store bool
 
 	// Open reads what is needed to know the documents. The set is used by many
@@ -80,25 +80,20 @@ type Format struct {
 	Codecs []codecs.Entry
 
 	// Plan prepares to write the node at path in src, and all below it, in the format;
-	// nil if the format is not written, or by Create. src must be a kv.Lister unless path
+	// nil if the format is only read, or written by Create. src must be a kv.Lister unless path
 	// is an array. It is read when the plan is written, too. What the format has no form
 	// for is ErrUnsupported.
 	Plan func(ctx context.Context, src kv.Reader, path string, o WriteOptions) (Plan, error)
 
-	// Create begins a new store of a format with versions; nil if the format has none or
-	// is not written. Files of an older store are overwritten where names are equal.
+	// Create begins a new store of a format with versions, branches and tags, which holds
+	// nodes of Zarr v3 alone and can refer to ranges of absolute URLs; nil if the format is
+	// only read, or written by Plan. Files of an older store are overwritten where names
+	// are equal.
 	Create func(ctx context.Context, files Files) (Writer, error)
-
-	// Branches says that what Create begins has branches and tags; else each version
-	// follows the one before it, and names are not kept.
-	Branches bool
-
-	// Virtual says that what Create begins can refer to ranges of absolute URLs.
-	Virtual bool
-
-	// OnlyV3 says that an output of Create can hold only nodes of Zarr v3, and no other keys.
-	OnlyV3 bool
 }
+
+// Written reports whether the format can be written.
+func (f *Format) Written() bool { return f.Plan != nil || f.Create != nil }
 
 // Base is where something in a foreign format lies.
 type Base struct {
@@ -124,6 +119,17 @@ type Options struct {
 	// Skipped, if not nil, is called with keys that are left out, because no store can
 	// have keys like them. Safe for concurrent use.
 	Skipped func(key string)
+
+	// Warn, if not nil, is called with a text for the user that is not an error: what
+	// was left out, and why. The text does not name the file. Safe for concurrent use.
+	Warn func(text string)
+}
+
+// Warned calls Warn, if it is set.
+func (o *Options) Warned(format string, args ...any) {
+	if o.Warn != nil {
+		o.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 // Evidence is what detection knows: the beginning of a file, or files of a

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/kv"
@@ -20,10 +22,24 @@ import (
 //	zarr.json, a/zarr.json, …    Documents
 //	a/c/0/0, a/c/0/1, …          Arrays: coordinates ▶ Chunk ▶ reference
 type Tree struct {
-	docs   map[string][]byte // by key
-	names  []string          // keys of docs, sorted
+	docs   map[string]*value // by key
 	arrays map[string]*Array // by the prefix of their chunks
-	order  []string          // prefixes of arrays, sorted
+
+	sorting sync.Mutex
+	sorted  bool     // the lists below are in order
+	names   []string // keys of docs
+	order   []string // prefixes of arrays
+}
+
+// value is that of a key. It is made when it is first asked for, if build is set.
+type value struct {
+	build func(ctx context.Context) ([]byte, error)
+	turn  chan struct{} // held by the one that calls build
+
+	mu   sync.Mutex
+	made bool
+	ref  refs.Reference
+	err  error
 }
 
 // Array says where the chunks of an array lie.
@@ -37,7 +53,7 @@ type Array struct {
 	Separator byte
 
 	// Counts is the number of chunks along each dimension. It is not empty: an array
-	// without dimensions has its one chunk as an entry of [Tree.Put].
+	// without dimensions has its one chunk as an entry of [Tree.PutReference].
 	Counts []int64
 
 	// Chunk returns the reference of a chunk inside Counts, or kv.ErrNotFound if it
@@ -51,18 +67,79 @@ type Array struct {
 }
 
 // NewTree returns an empty tree.
-func NewTree() *Tree { return &Tree{docs: map[string][]byte{}, arrays: map[string]*Array{}} }
+func NewTree() *Tree { return &Tree{docs: map[string]*value{}, arrays: map[string]*Array{}} }
 
-var _ refs.Set = (*Tree)(nil)
+var (
+	_ refs.Set     = (*Tree)(nil)
+	_ kv.DirLister = (*Tree)(nil)
+)
 
 // Put adds a document, or another key with a value of its own. The bytes stay the
 // tree's.
-func (t *Tree) Put(key string, value []byte) {
+func (t *Tree) Put(key string, b []byte) { t.PutReference(key, refs.Reference{Data: b}) }
+
+// PutReference adds a key whose value lies in a file: the chunk of an array without
+// dimensions.
+func (t *Tree) PutReference(key string, r refs.Reference) { t.put(key, &value{ref: r}) }
+
+// PutLazy adds a key whose value build returns when it is first asked for, by Lookup or
+// Entries, and not by List. The value is kept, and so is an error that is ErrFormat or
+// ErrUnsupported; after another one, such as that of a server, build is called again.
+// One call runs at a time.
+func (t *Tree) PutLazy(key string, build func(ctx context.Context) ([]byte, error)) {
+	t.put(key, &value{build: build, turn: make(chan struct{}, 1)})
+}
+
+func (t *Tree) put(key string, v *value) {
 	if _, ok := t.docs[key]; !ok {
-		i, _ := slices.BinarySearch(t.names, key)
-		t.names = slices.Insert(t.names, i, key)
+		t.names, t.sorted = append(t.names, key), false
 	}
-	t.docs[key] = value
+	t.docs[key] = v
+}
+
+// get returns the value, which whose bytes the caller must not change.
+func (v *value) get(ctx context.Context) (refs.Reference, error) {
+	if v.build == nil {
+		return v.ref, nil
+	}
+	if r, err, ok := v.kept(); ok {
+		return r, err
+	}
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return refs.Reference{}, context.Cause(ctx)
+	}
+	if r, err, ok := v.kept(); ok { // made by the one before
+		return r, err
+	}
+	b, err := v.build(ctx)
+	r := refs.Reference{Data: b}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil || errors.Is(err, ErrFormat) || errors.Is(err, ErrUnsupported) {
+		v.ref, v.err, v.made = r, err, true
+	}
+	return r, err
+}
+
+func (v *value) kept() (refs.Reference, error, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ref, v.err, v.made
+}
+
+// keys returns the keys of documents and the prefixes of arrays, sorted.
+func (t *Tree) keys() (names, prefixes []string) {
+	t.sorting.Lock()
+	defer t.sorting.Unlock()
+	if !t.sorted {
+		slices.Sort(t.names)
+		slices.Sort(t.order)
+		t.sorted = true
+	}
+	return t.names, t.order
 }
 
 // Add adds an array, whose documents are put apart.
@@ -71,13 +148,12 @@ func (t *Tree) Add(a Array) {
 		panic(fmt.Sprintf("formats: array %q without dimensions, or added twice", a.Prefix))
 	}
 	t.arrays[a.Prefix] = &a
-	i, _ := slices.BinarySearch(t.order, a.Prefix)
-	t.order = slices.Insert(t.order, i, a.Prefix)
+	t.order, t.sorted = append(t.order, a.Prefix), false
 }
 
 func (t *Tree) Lookup(ctx context.Context, key string) (refs.Reference, error) {
-	if b, ok := t.docs[key]; ok {
-		return refs.Reference{Data: b}, nil
+	if v, ok := t.docs[key]; ok {
+		return v.get(ctx)
 	}
 	// The prefixes of an array end in a slash: the longest one first.
 	for i := len(key); i >= 0; i-- {
@@ -125,7 +201,8 @@ func (a *Array) Key(coords []int64) string {
 // each possible chunk.
 func (t *Tree) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	same := func(s *string) string { return *s }
-	return chunklist.Merge(ctx, opts, t.names, same, t.order, same, func(prefix *string) iter.Seq2[string, error] {
+	names, prefixes := t.keys()
+	return chunklist.Merge(ctx, opts, names, same, prefixes, same, func(prefix *string) iter.Seq2[string, error] {
 		return t.arrays[*prefix].List(ctx, opts)
 	})
 }
@@ -173,17 +250,20 @@ var errStopped = errors.New("formats: the caller stopped")
 
 func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
-		for _, key := range t.names {
-			if !yield(refs.Entry{Key: key, Reference: refs.Reference{Data: t.docs[key]}}, nil) {
+		names, prefixes := t.keys()
+		for _, key := range names {
+			r, err := t.docs[key].get(ctx)
+			if !yield(refs.Entry{Key: key, Reference: r}, err) || err != nil {
 				return
 			}
 		}
-		for _, prefix := range t.order {
+		for _, prefix := range prefixes {
 			a := t.arrays[prefix]
 			for key, err := range a.List(ctx, kv.ListOptions{}) {
 				e := refs.Entry{Key: key}
 				if err == nil {
-					e.Reference, err = t.Lookup(ctx, key)
+					coords, _ := a.Parse(key[len(prefix):])
+					e.Reference, err = a.Chunk(ctx, coords)
 				}
 				if !yield(e, err) || err != nil {
 					return
@@ -192,3 +272,40 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 		}
 	}
 }
+
+// ListDir implements [kv.DirLister]: the children of a group are found without looking for
+// chunks.
+func (t *Tree) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEntry, error] {
+	names, prefixes := t.keys()
+	for at := prefix; at != ""; at = at[:strings.LastIndexByte(at[:len(at)-1], '/')+1] {
+		if t.arrays[at] != nil || !strings.HasSuffix(at, "/") {
+			return kv.ListDir(ctx, flat{t}, prefix) // chunks
+		}
+	}
+	if t.arrays[""] != nil {
+		return kv.ListDir(ctx, flat{t}, prefix)
+	}
+	return func(yield func(kv.DirEntry, error) bool) {
+		found := map[kv.DirEntry]bool{}
+		for _, list := range [][]string{names, prefixes} {
+			i, _ := slices.BinarySearch(list, prefix)
+			for ; i < len(list) && strings.HasPrefix(list[i], prefix); i++ {
+				name, _, below := strings.Cut(list[i][len(prefix):], "/")
+				found[kv.DirEntry{Name: name, Prefix: below}] = true
+			}
+		}
+		for _, e := range slices.SortedFunc(maps.Keys(found), func(a, b kv.DirEntry) int {
+			if a.Name == b.Name && b.Prefix {
+				return -1
+			}
+			return strings.Compare(a.Name, b.Name)
+		}) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// flat is a tree without its ListDir.
+type flat struct{ kv.Lister }

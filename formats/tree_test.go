@@ -2,10 +2,13 @@ package formats_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/formats"
@@ -98,5 +101,55 @@ func TestTreeLookup(t *testing.T) {
 		if _, err := set.Lookup(t.Context(), key); err != kv.ErrNotFound {
 			t.Errorf("%q: %v", key, err)
 		}
+	}
+}
+
+// A value that is made is made once, also for many readers, and never for a list. The error
+// of a server is not kept; that of a damaged file is.
+func TestTreeLazy(t *testing.T) {
+	set := formats.NewTree()
+	var made atomic.Int64
+	fail := errors.New("the server is busy")
+	set.PutLazy("b", func(context.Context) ([]byte, error) {
+		if made.Add(1) == 1 {
+			return nil, fail
+		}
+		return []byte("text"), nil
+	})
+	set.PutLazy("c", func(context.Context) ([]byte, error) {
+		made.Add(1)
+		return nil, formats.Invalid("odd")
+	})
+	set.Put("a", nil)
+	if keys := must.Get(kv.Keys(t.Context(), set, ""))(t); !slices.Equal(keys, []string{"a", "b", "c"}) || made.Load() != 0 {
+		t.Fatal(keys, made.Load())
+	}
+	if _, err := set.Lookup(t.Context(), "b"); !errors.Is(err, fail) {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			ref, err := set.Lookup(t.Context(), "b")
+			if err != nil || string(ref.Data) != "text" {
+				t.Error(string(ref.Data), err)
+			}
+			if _, err := set.Lookup(t.Context(), "c"); !errors.Is(err, formats.ErrFormat) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if made.Load() != 3 {
+		t.Error("made", made.Load(), "times, want 3")
+	}
+	var last error
+	for e, err := range set.Entries(t.Context()) {
+		if last = err; e.Key == "b" && string(e.Data) != "text" {
+			t.Error(string(e.Data))
+		}
+	}
+	if !errors.Is(last, formats.ErrFormat) {
+		t.Error(last)
 	}
 }

@@ -2,7 +2,10 @@ package formats
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/kv"
@@ -16,8 +19,42 @@ type WriteOptions struct {
 	Compression string
 	// Sharded writes shards, where the format has them.
 	Sharded bool
+	// Skip are paths of arrays and groups to leave out, relative to what is written. A path
+	// without a node is zarr.ErrNotFound.
+	Skip []string
 	// Open is how the nodes of the source are opened. Default: the built-in codecs.
 	Open *zarr.OpenOptions
+}
+
+// Nodes yields the nodes at and below a path but those of Skip, as [zarr.Walk] does. left is called
+// for each node that is left out.
+func (o *WriteOptions) Nodes(ctx context.Context, src kv.Reader, path string, left func(n *zarr.Node)) iter.Seq2[*zarr.Node, error] {
+	return func(yield func(*zarr.Node, error) bool) {
+		met := make([]bool, len(o.Skip))
+		for n, err := range zarr.Walk(ctx, src, path, o.Open) {
+			at, skipped := "", false
+			if n != nil {
+				at = n.Path()
+			} else if found, _, ok := zarr.Unreadable(err); ok {
+				at = found
+			}
+			rel := strings.Trim(strings.TrimPrefix(at, strings.Trim(path, "/")), "/")
+			for i, s := range o.Skip {
+				if s = strings.Trim(s, "/"); s != "" && (rel == s || strings.HasPrefix(rel, s+"/")) {
+					skipped, met[i] = true, true
+				}
+			}
+			switch {
+			case !skipped && !yield(n, err):
+				return
+			case skipped && n != nil:
+				left(n)
+			}
+		}
+		if i := slices.Index(met, false); i >= 0 {
+			yield(nil, fmt.Errorf("skip: /%s: %w", o.Skip[i], zarr.ErrNotFound))
+		}
+	}
 }
 
 // Plan is a hierarchy that is ready to be written in a foreign format: all of it was
@@ -26,6 +63,12 @@ type Plan interface {
 	// Write writes everything, what describes an array after its chunks. It is called
 	// once.
 	Write(ctx context.Context, out Output) error
+}
+
+// Noter is an optional interface of a [Plan].
+type Noter interface {
+	// Notes returns what differs in the foreign format, and what is left behind.
+	Notes() (notes, behind []string)
 }
 
 // Output is where a format is written to.
@@ -86,12 +129,12 @@ type Writer interface {
 	// Commit writes a version and returns its ID. v.ID names the version where it comes
 	// from; v.Parents are IDs that Commit returned. Changes are those to the first
 	// parent, without parents to an empty version, in any order: Deleted, or with a
-	// reference that Put returned, with Data, or with an absolute URL if the format has
-	// virtual chunks (Format.Virtual). What the format cannot say is ErrUnsupported.
+	// reference that Put returned, with Data, or with an absolute URL. What the format
+	// cannot say is ErrUnsupported.
 	Commit(ctx context.Context, v Version, changes iter.Seq2[Change, error]) (id string, err error)
 
-	// Finish writes branches and tags (if Format.Branches) and completes the store. One
-	// of the names is the branch main.
+	// Finish writes branches and tags and completes the store. One of the names is the
+	// branch main.
 	Finish(ctx context.Context, names []Name) error
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Other implementations of foreign formats read what zarrdb writes, and zarrdb reads
-# theirs. Each script has its packages in an environment of its own below .cache.
+# zarrdb reads the foreign formats of other implementations, and these read what it
+# writes. Each script has its packages in an environment of its own below .cache.
 # Prints a line for each format; what fails goes to the standard error. Needs Go, and
 # Python 3.11 or later with venv; with 3.12 or later, icechunk-python 2 takes part.
 #   interop/formats.sh [NAME...]              only these scripts; default all

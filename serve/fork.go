@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -9,8 +10,8 @@ import (
 
 // Fork opens a session that begins with the writes of c, and stores the new session, so
 // that other processes can name it; see [engine.Session.Fork].
-func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
-	s, err := c.t.find(c.db)
+func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Session, error) {
+	s, err := c.t.find(ctx, c.db, true)
 	if err != nil {
 		return nil, err
 	}
@@ -19,6 +20,8 @@ func (c *Session) Fork(ctx context.Context, label string) (*Session, error) {
 		return nil, err
 	}
 	f.SetLabel(label)
+	by.User, by.Host = cmp.Or(by.User, c.who.Name), cmp.Or(by.Host, f.Info().By.Host)
+	f.SetOrigin(by)
 	if err = f.Savepoint(ctx); err == nil {
 		err = f.Log(ctx)
 	}

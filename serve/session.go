@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,8 +99,10 @@ func (c *sessions) close(ctx context.Context) error {
 }
 
 func (c *Session) left() {
-	if s, err := c.t.find(c.db); err == nil { // else the server ends, and stores them
-		s.sessions.left(c.s)
+	if e, err := c.t.entry(c.db); err == nil && e != nil { // else the server ends, and stores them
+		if s := e.now.Load(); s != nil {
+			s.sessions.left(c.s)
+		}
 	}
 }
 
@@ -109,6 +112,9 @@ type BeginOptions struct {
 	Branch string
 	// Label describes the session.
 	Label string
+	// By is the process that begins the session. User and Host are by default the principal and
+	// this machine.
+	By txn.Origin
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
@@ -123,7 +129,7 @@ type BeginOptions struct {
 
 // Begin opens a session on a branch. Clients find it by its id.
 func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginOptions) (*Session, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +156,9 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 		return nil, err
 	}
 	es.SetLabel(o.Label)
+	o.By.User = cmp.Or(o.By.User, who.Name)
+	o.By.Host = cmp.Or(o.By.Host, es.Info().By.Host)
+	es.SetOrigin(o.By)
 	if !o.Unsaved && !o.Once {
 		err = es.Savepoint(ctx)
 	}
@@ -166,7 +175,7 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 // Session returns the open session with that id, or resumes it from its last
 // savepoint. Reading it needs write access to its branch.
 func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*Session, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
 	}

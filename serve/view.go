@@ -104,7 +104,7 @@ const SessionPrefix = "~"
 // command line, or [SessionPrefix] and a session. "" is the branch main. A
 // version is kept open for the next request.
 func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*View, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 // Renew opens a version that a peer of a database leases anew in a visit, or without one if
 // visit is nil.
 func (t *Table) Renew(ctx context.Context, name string, visit *txn.Visit, id txn.CommitID) (*View, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -198,21 +198,28 @@ func (k *kept) in(format zarr.Version) (*engine.Converted, error) {
 	return k.forms[format], nil
 }
 
-// get returns the version with that id, and keeps it open when it is released.
+// get returns the version with that id, and keeps it open when it is released. While it is opened, which
+// another process may delay, other versions are there.
 func (v *views) get(id txn.CommitID, open func() (*engine.Snapshot, error)) (*View, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	e, ok := v.open[id]
 	if !ok {
+		v.mu.Unlock()
 		snap, err := open()
+		v.mu.Lock()
 		if err != nil {
 			return nil, err
 		}
-		if v.open == nil {
-			v.open = map[txn.CommitID]*list.Element{}
+		if e, ok = v.open[id]; ok { // another request was faster
+			_ = snap.Close() // it only releases memory
+		} else {
+			if v.open == nil {
+				v.open = map[txn.CommitID]*list.Element{}
+			}
+			e = v.last.PushFront(&kept{id: id, snap: snap})
+			v.open[id] = e
 		}
-		e = v.last.PushFront(&kept{id: id, snap: snap})
-		v.open[id] = e
 	}
 	v.last.MoveToFront(e)
 	k := e.Value.(*kept)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -335,4 +336,49 @@ func TestOpenHeldVersion(t *testing.T) {
 	if _, err := db.Snapshot(bg, old.ID); !errors.Is(err, ErrExpired) {
 		t.Errorf("after the last one was closed: %v", err)
 	}
+}
+
+// A peer that is away has written into its file what it has open. The next process keeps these
+// versions, opens them again for others, and keeps none that the peer has closed since.
+func TestListedVersions(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs)
+	o.lives = func(string) bool { return true }
+	db := must.Get(Create("db", o))(t)
+	old := update(t, db, "main", map[string]string{"a": "1"})
+	visit := must.Get(db.Visit("", "process 1"))(t)
+	must.Do(t, visit.File.Close())
+	update(t, db, "main", map[string]string{"a": "2"})
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+	must.Do(t, db.Close())
+	list := func(lines string) {
+		f := must.Get(fs.Create("db/peers/"+visit.Name, vfs.WriteCategoryUnspecified))(t)
+		must.Get(f.Write([]byte("process 1" + lines)))(t)
+		must.Do(t, f.Close())
+	}
+
+	db = must.Get(Open("db", o))(t)
+	defer closeChecked(t, db)
+	for _, lines := range []string{"", "\nno id\n"} {
+		list(lines)
+		if _, err := db.GC(bg, GCOptions{}); !errors.Is(err, ErrPeersAway) {
+			t.Fatalf("with a file that ends in %q: %v", lines, err)
+		}
+	}
+	list("\n" + strings.Repeat(" ", 40) + "\n" + strings.Repeat("\x00", 41) + old.ID.String() + "\n" + strings.Repeat("0", 40) + "\n")
+	must.Do(t, must.Get(db.Snapshot(bg, old.ID))(t).Close())
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	s := must.Get(db.At(bg, old.ID.String()))(t)
+	if b, err := s.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
+		t.Errorf("%q, %v", b, err)
+	}
+	must.Do(t, s.Close())
+	list("\n")
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	if _, err := db.Snapshot(bg, old.ID); !errors.Is(err, ErrExpired) {
+		t.Errorf("after the peer has closed it: %v", err)
+	}
+	list("\n" + old.ID.String()) // of a version that was collected
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	list("\n")
 }

@@ -129,8 +129,9 @@ var answerTime = 10 * time.Second // tests change it
 const manyAncestors = 512
 
 // ancestors reads a commit, and puts the commits before it that a search will want next into
-// the cache: one commit at first, four times as many with each answer that was followed.
-func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
+// the cache: one commit at first, four times as many with each answer that was followed. expired is
+// when the commit has expired, nil if it has not.
+func (p *peer) ancestors(ctx context.Context, id CommitID) (first *Commit, expired *int64, err error) {
 	p.mu.Lock()
 	n, age := 1, p.age
 	for i := range p.answers {
@@ -142,7 +143,7 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 		err = fmt.Errorf("txn: the answer about commit %v begins with another commit", id)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a := ancestry{first: id, expired: make(map[CommitID]*int64, len(list)), read: time.Now(), next: map[CommitID]int{}}
 	for i := range list {
@@ -162,7 +163,7 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	// The last commit tells where the next answer begins, which comes while this one is decoded.
 	if _, err := decode(len(list) - 1); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.mu.Lock()
 	if p.age != age {
@@ -173,11 +174,10 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 	p.askAhead(ctx)
 	p.mu.Unlock()
 	a.next = map[CommitID]int{}
-	var first *Commit
 	for i := range list {
 		c, err := decode(i)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if i == 0 {
 			first = c
@@ -192,7 +192,7 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (*Commit, error) {
 			p.answers[i].next = a.next
 		}
 	}
-	return first, nil
+	return first, list[0].Expired, nil
 }
 
 // answersAhead is how many long answers a search has asked for beyond the one that it reads:
@@ -222,7 +222,10 @@ func (p *peer) askAhead(ctx context.Context) {
 	a.asked = true
 	for next := range a.next {
 		go func() {
-			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { return p.ancestors(ctx, next) }) // an error comes again
+			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { // an error comes again
+				c, _, err := p.ancestors(ctx, next)
+				return c, err
+			})
 		}()
 	}
 }
@@ -233,26 +236,24 @@ const expiryTime = time.Second
 
 // expired is [DB.expired] of a peer.
 func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
-	for try := 0; ; try++ {
-		p.mu.Lock()
-		a := &p.answers[max(slices.IndexFunc(p.answers[:], func(a ancestry) bool {
-			_, ok := a.expired[id]
-			return ok
-		}), 0)]
-		at, ok := a.expired[id]
-		old := time.Since(a.read) > expiryTime
-		p.mu.Unlock()
-		switch {
-		case !ok || old && try == 0:
-		case at == nil:
-			return false, time.Time{}, nil
-		default:
-			return true, time.Unix(0, *at).UTC(), nil
-		}
-		if _, err := p.ancestors(ctx, id); err != nil {
+	p.mu.Lock()
+	a := &p.answers[max(slices.IndexFunc(p.answers[:], func(a ancestry) bool {
+		_, ok := a.expired[id]
+		return ok
+	}), 0)]
+	at, ok := a.expired[id]
+	old := time.Since(a.read) > expiryTime
+	p.mu.Unlock()
+	if !ok || old {
+		var err error
+		if _, at, err = p.ancestors(ctx, id); err != nil {
 			return false, time.Time{}, err
 		}
 	}
+	if at == nil {
+		return false, time.Time{}, nil
+	}
+	return true, time.Unix(0, *at).UTC(), nil
 }
 
 // records are the records of an index, in this process or in another one.

@@ -224,7 +224,8 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	c, err := db.commits.Load().Get(ctx, id, func() (*Commit, error) {
 		if db.peer != nil {
-			return db.peer.ancestors(ctx, id)
+			c, _, err := db.peer.ancestors(ctx, id)
+			return c, err
 		}
 		b, err := db.storedCommit(id)
 		if err != nil {

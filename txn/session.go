@@ -63,6 +63,7 @@ type Session struct {
 	stored   bool         // a record of it is in the index
 	saved    time.Time
 	label    string
+	by       Origin
 	guards   map[string]struct{}
 	held     []func() // release roots that nothing names yet
 	used     time.Time
@@ -152,7 +153,7 @@ func (db *DB) begin(ctx context.Context, id SessionID, branch string, base Commi
 		return nil, err
 	}
 	now := db.opts.Now().UTC()
-	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: base, Work: c.Root, Created: now}, c.Root)
+	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: base, Work: c.Root, Created: now, By: thisProcess()}, c.Root)
 	if err := db.register(s); err != nil {
 		s.close()
 		return nil, err
@@ -227,7 +228,7 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 	s := &Session{
 		db: db, life: mathrand.Uint64(), id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),
-		base: rec.Base, start: start, work: rec.Work, label: rec.Label,
+		base: rec.Base, start: start, work: rec.Work, label: rec.Label, by: rec.By,
 		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: dirSet{}, floor: db.packs.Position(),
 	}
 	for _, path := range rec.Guards {
@@ -253,6 +254,13 @@ func (s *Session) SetLabel(label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.label = label
+}
+
+// SetOrigin says which process began the session, where that is not this one. A savepoint keeps it.
+func (s *Session) SetOrigin(by Origin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by = by
 }
 
 // Label returns what SetLabel said.

@@ -70,7 +70,7 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 func (s *Session) record(work tree.Root) *catalog.Session {
 	rec := &catalog.Session{
 		ID: s.id, Branch: s.branch, Base: s.base, Work: work,
-		Created: s.created, Saved: s.saved, Label: s.label, Guards: s.guarded(),
+		Created: s.created, Saved: s.saved, Label: s.label, By: s.by, Guards: s.guarded(),
 	}
 	if s.forked {
 		rec.Start = &s.start

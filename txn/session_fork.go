@@ -31,7 +31,7 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	}
 	var id SessionID
 	rand.Read(id[:])
-	rec := &catalog.Session{ID: id, Branch: s.branch, Base: s.base, Work: s.work, Created: s.db.opts.Now().UTC(), Guards: s.guarded()}
+	rec := &catalog.Session{ID: id, Branch: s.branch, Base: s.base, Work: s.work, Created: s.db.opts.Now().UTC(), By: s.by, Guards: s.guarded()}
 	f := s.db.newSession(rec, s.work)
 	f.forked = s.forked || s.work != s.start
 	if err := s.db.register(f); err != nil {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -80,7 +84,22 @@ type SessionInfo struct {
 	Open bool
 	// Label says what the session is for; see [Session.SetLabel].
 	Label string
+	// By is the process that began it, zero if an earlier version did.
+	By Origin
 }
+
+// Origin is the process that began a session. Parts that are not known are zero.
+type Origin = catalog.Origin
+
+// thisProcess is the origin of sessions of this process.
+var thisProcess = sync.OnceValue(func() Origin {
+	by := Origin{Program: filepath.Base(os.Args[0]), PID: os.Getpid()}
+	by.Host, _ = os.Hostname()
+	if u, err := user.Current(); err == nil {
+		by.User = u.Username
+	}
+	return by
+})
 
 // Sessions lists the sessions that can be resumed or are open, oldest first.
 func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
@@ -120,7 +139,7 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 		if err != nil {
 			return nil, err
 		}
-		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Used: r.Saved, Label: r.Label}
+		found[r.ID] = SessionInfo{ID: r.ID, Branch: r.Branch, Base: r.Base, Created: r.Created, Saved: r.Saved, Used: r.Saved, Label: r.Label, By: r.By}
 	}
 	return found, nil
 }
@@ -129,5 +148,5 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 func (s *Session) Info() SessionInfo {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.log.on, Open: true, Label: s.label}
+	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.log.on, Open: true, Label: s.label, By: s.by}
 }

@@ -78,12 +78,29 @@ func (db *DB) holdAgain(ctx context.Context, id CommitID) (c *Commit, release fu
 	if err != nil {
 		return nil, nil
 	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.roots[c.Root] == 0 {
+	if release := db.holdHeld(c.Root); release != nil {
+		return c, release
+	}
+	if db.writable() != nil {
 		return nil, nil
 	}
-	return c, db.holdLocked(c.Root)
+	if _, err := db.peersAway(); err != nil { // a peer of an earlier process may have the version open
+		return nil, nil
+	}
+	if release := db.holdHeld(c.Root); release != nil {
+		return c, release
+	}
+	return nil, nil
+}
+
+// holdHeld is hold of what is held already, else nil.
+func (db *DB) holdHeld(root tree.Root) (release func()) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.roots[root] == 0 {
+		return nil
+	}
+	return db.holdLocked(root)
 }
 
 // hold keeps all below a root from being collected until release is called.

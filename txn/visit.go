@@ -14,6 +14,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // The leases of a peer end with the process that has the database open (the holder). The next
@@ -25,6 +26,13 @@ import (
 //	peer          visits with NAME, and renews its leases, also those of versions that expired
 //
 // The system releases the lock when the peer ends, even if the peer is killed.
+//
+// A peer that does nothing while its program does not call it, such as a client in Python, cannot
+// come back at once. It writes the versions that it has open into its file, and [DB.GC] keeps them:
+//
+//	process 42 of user alice
+//	0123456789abcdef0123456789abcdef01234567
+//	(blanks: the peer has closed a version)
 
 const peersDir = "peers"
 
@@ -208,6 +216,7 @@ func (db *DB) peersAway() (away []string, err error) {
 		case p != nil && p.here > 0:
 		case !db.peerLives(name):
 			db.forgetPeer(name)
+		case db.holdListed(name):
 		case p == nil:
 			away = append(away, db.describePeer(name))
 		}
@@ -215,16 +224,70 @@ func (db *DB) peersAway() (away []string, err error) {
 	return away, err
 }
 
-// describePeer reads the file of a peer.
+// holdListed keeps the versions that a peer has written into its file, in place of those that were
+// kept for it before. It is false if the peer does not write them. visits.mu is held.
+func (db *DB) holdListed(name string) bool {
+	who, list, ok := strings.Cut(db.peerFile(name), "\n")
+	if !ok || who == "" {
+		return false
+	}
+	var kept []func()
+	for line := range strings.FieldsFuncSeq(list, func(r rune) bool { return r <= ' ' }) {
+		var id CommitID
+		n, err := hex.Decode(id[:], []byte(line[:min(len(line), 2*len(id))]))
+		if err == nil && n == len(id) {
+			var c *Commit
+			if c, err = db.Lookup(context.Background(), id); err == nil && db.hasPage(c.Root) {
+				kept = append(kept, db.hold(c.Root))
+			}
+		}
+		if n != len(id) || err != nil && !errors.Is(err, ErrNoRef) {
+			for _, release := range kept {
+				release()
+			}
+			return false
+		}
+	}
+	p := db.visits.peers[name]
+	if p == nil {
+		p = &visitor{}
+		if db.visits.peers == nil {
+			db.visits.peers = map[string]*visitor{}
+		}
+		db.visits.peers[name] = p
+	}
+	p.release()
+	p.kept = kept
+	return true
+}
+
+// hasPage reports whether a root is stored: the list of a peer may lag behind a collection.
+func (db *DB) hasPage(root tree.Root) bool {
+	return root.Empty() || db.committed().ViewPage(context.Background(), root.Name, func([]byte) error { return nil }) == nil
+}
+
+// describePeer names a peer for errors.
 func (db *DB) describePeer(name string) string {
-	f, err := db.opts.FS.Open(db.opts.FS.PathJoin(db.dir, peersDir, name))
-	if err != nil {
+	who, _, _ := strings.Cut(db.peerFile(name), "\n")
+	if who == "" {
 		return name
 	}
+	return who
+}
+
+// peerFile reads the file of a peer, "" if it cannot be read.
+func (db *DB) peerFile(name string) string {
+	f, err := db.opts.FS.Open(db.opts.FS.PathJoin(db.dir, peersDir, name))
+	if err != nil {
+		return ""
+	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 200))
-	if err != nil || len(b) == 0 {
-		return name
+	b, err := io.ReadAll(io.LimitReader(f, maxPeerFile))
+	if err != nil || len(b) == maxPeerFile {
+		return ""
 	}
 	return string(b)
 }
+
+// maxPeerFile bounds the file of a peer. The peer is waited for if its file is longer.
+const maxPeerFile = 16 << 20

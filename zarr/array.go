@@ -35,6 +35,8 @@ type Array struct {
 	loc      location
 	opts     OpenOptions
 	locks    *ChunkLocks
+	images   *images
+	image    atomic.Pointer[levelOf] // nil until it was looked for
 
 	// change serialises Resize, Append and SetAttributes.
 	change sync.Mutex
@@ -222,9 +224,13 @@ func (a *Array) InnerChunks() []int {
 }
 
 // DimensionNames returns a name per dimension, "" for one without, as
-// [ParseSelection] takes them.
+// [ParseSelection] takes them. An array without names of its own that was opened has those of
+// the axes of its OME-Zarr image; see [Array.Image].
 func (a *Array) DimensionNames() []string {
 	m := a.Meta()
+	if l := a.image.Load(); l != nil && l.Level != nil && m.DimensionNames == nil {
+		return l.Names()
+	}
 	names := make([]string, len(m.Shape))
 	for d, n := range m.DimensionNames {
 		if n != nil && d < len(names) {

@@ -104,7 +104,7 @@ type creator struct {
 }
 
 func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *OpenOptions) (*creator, error) {
-	c := &creator{finder: finder{view: view, opts: o.withDefaults()}}
+	c := &creator{finder: newFinder(view, o.withDefaults())}
 	if v == 0 {
 		v = c.opts.Version
 	}

@@ -63,7 +63,7 @@ func (k *knownNodes) names(path string) []string {
 // A child has the format of the group; what else lies below it is passed over.
 func (n *Node) Children(ctx context.Context) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
-		for c, err := range n.entries(ctx) {
+		for c, err := range n.entries(ctx, &images{}) {
 			if c.node == nil && err == nil {
 				continue
 			}
@@ -83,13 +83,16 @@ type entry struct {
 	inside func() iter.Seq2[entry, error]
 }
 
-func (n *Node) entries(ctx context.Context) iter.Seq2[entry, error] {
-	f := finder{view: n.view, opts: n.opts}
+func (n *Node) entries(ctx context.Context, im *images) iter.Seq2[entry, error] {
+	f := finder{view: n.view, opts: n.opts, images: im}
+	if n.array == nil {
+		im.keep(n.loc.path, n.Meta())
+	}
 	switch {
 	case n.array != nil:
 		return func(func(entry, error) bool) {}
 	case n.known != nil:
-		return f.knownEntries(n.loc.path, n.loc.version, n.known)
+		return f.knownEntries(ctx, n.loc.path, n.loc.version, n.known)
 	case n.loc.version == Draft3:
 		return f.draftEntries(ctx, n.loc)
 	}
@@ -98,7 +101,7 @@ func (n *Node) entries(ctx context.Context) iter.Seq2[entry, error] {
 }
 
 // knownEntries yields the entries that consolidated metadata tells.
-func (f *finder) knownEntries(path string, v Version, known *knownNodes) iter.Seq2[entry, error] {
+func (f *finder) knownEntries(ctx context.Context, path string, v Version, known *knownNodes) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for _, name := range known.names(path) {
 			e := entry{path: joinPath(path, name), format: v}
@@ -106,9 +109,11 @@ func (f *finder) knownEntries(path string, v Version, known *knownNodes) iter.Se
 			if m := known.nodes[e.path]; m != nil {
 				if e.node, err = f.node(locate(v, e.path), m); err == nil && !m.Array {
 					e.node.known = known
+				} else if err == nil {
+					e.node.findImage(ctx)
 				}
 			} else if err == nil {
-				e.inside = func() iter.Seq2[entry, error] { return f.knownEntries(e.path, v, known) }
+				e.inside = func() iter.Seq2[entry, error] { return f.knownEntries(ctx, e.path, v, known) }
 			}
 			if !yield(e, failAt("open", e.path, err)) {
 				return
@@ -205,6 +210,9 @@ func (f *finder) openMany(ctx context.Context, paths []string, yield func(entry,
 		} else if own[0] != nil {
 			n, err = f.parseV3(path, own[0])
 		}
+		if err == nil {
+			n.findImage(ctx)
+		}
 		if !f.yieldFound(ctx, yield, path, n, err) {
 			return false
 		}
@@ -296,7 +304,7 @@ func draftName(l meta.DraftLayout, d kv.DirEntry) (name string, ok bool) {
 // and the group at path carries it.
 func Walk(ctx context.Context, view kv.Reader, path string, o *OpenOptions) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
-		w := walk{ctx: ctx, finder: finder{view: view, opts: o.withDefaults()}, yield: yield}
+		w := walk{ctx: ctx, finder: newFinder(view, o.withDefaults()), yield: yield}
 		n, err := w.find(ctx, path)
 		switch {
 		case err == nil:
@@ -325,7 +333,7 @@ type walk struct {
 // node yields n and what is below it; it returns false to stop.
 func (w *walk) node(n *Node) bool {
 	w.found = true
-	return w.yield(n, nil) && w.entries(n.entries(w.ctx))
+	return w.yield(n, nil) && w.entries(n.entries(w.ctx, w.images))
 }
 
 func (w *walk) entries(list iter.Seq2[entry, error]) bool {

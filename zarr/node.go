@@ -65,7 +65,8 @@ type Node struct {
 	// stored last.
 	change sync.Mutex
 	// known holds the nodes below a group that consolidated metadata tells.
-	known *knownNodes
+	known  *knownNodes
+	images *images
 }
 
 // Path is the path of the node in the view without slashes around it; "" is
@@ -107,7 +108,7 @@ type Group struct{ *Node }
 // [kv.Lister] or consolidated metadata, changes a [kv.Writer]. Nodes in the
 // early v3 draft are only read: changes are [ErrDraft3].
 func Open(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Node, error) {
-	f := finder{view: view, opts: o.withDefaults()}
+	f := newFinder(view, o.withDefaults())
 	n, err := f.find(ctx, path)
 	if err != nil {
 		return nil, failAt("open", path, err)
@@ -159,7 +160,7 @@ func failAt(op, path string, err error) error {
 // yields each node or its error in the order of the paths. Long documents are read
 // one at a time.
 func OpenEach(ctx context.Context, view kv.Reader, paths []string, o *OpenOptions) iter.Seq2[*Node, error] {
-	f := finder{view: view, opts: o.withDefaults()}
+	f := newFinder(view, o.withDefaults())
 	return func(yield func(*Node, error) bool) {
 		for paths := range slices.Chunk(paths, openBatch) {
 			nodes, errs := make([]*Node, len(paths)), make([]error, len(paths))
@@ -203,16 +204,30 @@ func runWith(ctx context.Context, r Runner, n int, fn func(ctx context.Context, 
 
 // finder looks for nodes in a view.
 type finder struct {
-	view kv.Reader
-	opts OpenOptions
-	most int64 // the longest document that is read; 0 is jsontext.MaxDocument
-	long bool  // some document is longer than batchDocument: look at how each begins
+	view   kv.Reader
+	opts   OpenOptions
+	images *images
+	most   int64 // the longest document that is read; 0 is jsontext.MaxDocument
+	long   bool  // some document is longer than batchDocument: look at how each begins
+}
+
+func newFinder(view kv.Reader, o OpenOptions) finder {
+	return finder{view: view, opts: o, images: &images{}}
 }
 
 func (f *finder) wants(v Version) bool { return f.opts.Version == 0 || f.opts.Version == v }
 
 // find opens the node at path. ErrNotFound is not wrapped.
 func (f *finder) find(ctx context.Context, path string) (*Node, error) {
+	n, err := f.lookUp(ctx, path)
+	if err == nil {
+		n.findImage(ctx)
+	}
+	return n, err
+}
+
+// lookUp is find without the image of an array.
+func (f *finder) lookUp(ctx context.Context, path string) (*Node, error) {
 	path = strings.TrimSuffix(path, "/")
 	v3, err3 := meta.CleanPath(path)
 	v2, err2 := meta.CleanPathV2(path)
@@ -442,13 +457,15 @@ func (f *finder) node(loc location, m *Meta) (*Node, error) {
 
 // parsedNode makes a Node of metadata whose codecs are bound.
 func (f *finder) parsedNode(loc location, p *parsed) (*Node, error) {
-	n := &Node{view: f.view, loc: loc, opts: f.opts}
+	n := &Node{view: f.view, loc: loc, opts: f.opts, images: f.images}
 	if !p.meta.Array {
 		n.meta.Store(p.meta)
 		return n, nil
 	}
 	var err error
-	n.array, err = newArray(f.view, loc, p, f.opts)
+	if n.array, err = newArray(f.view, loc, p, f.opts); err == nil {
+		n.array.images = f.images
+	}
 	return n, err
 }
 

@@ -2,6 +2,7 @@ package blosc
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -39,7 +40,8 @@ func (p *processors) take(n int32) int32 {
 }
 
 // inParallel decodes the blocks from first up to end by several goroutines, one of them the
-// caller's. The error is the error of the first damaged block.
+// caller's. The error is the error of the first damaged block. A panic of one of them, such as
+// the fault of a page that cannot be read, becomes a panic of the caller when all have ended.
 func (p part) inParallel(workers int, first, end int64) error {
 	var (
 		next   atomic.Int64
@@ -53,6 +55,7 @@ func (p part) inParallel(workers int, first, end int64) error {
 	work := func() {
 		s := scratchPool.Get().(*scratch)
 		defer scratchPool.Put(s)
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as the caller, who may decode a mapped file
 		defer func() {
 			if r := recover(); r != nil {
 				mu.Lock()

@@ -10,7 +10,8 @@ import (
 )
 
 // shuffleCodec is numcodecs' "shuffle": the first bytes of all elements, then
-// the second ones, and so on.
+// the second ones, and so on. Bytes after the last element stay behind, as in HDF5: a
+// checksum may come before.
 type shuffleCodec struct{ size int }
 
 func parseShuffle(c codecs.Config) (codecs.Codec, error) {
@@ -23,9 +24,6 @@ func (c *shuffleCodec) Config() json.RawMessage { return codecs.Object("elements
 func (c *shuffleCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if c.size <= 1 {
 		return nil, in, nil
-	}
-	if in.Size >= 0 && in.Size%int64(c.size) != 0 {
-		return nil, codecs.Rep{}, codecs.BadField("elementsize", "%d bytes are not elements of %d", in.Size, c.size)
 	}
 	out := in
 	out.ItemSize = 1
@@ -43,11 +41,9 @@ func (s *shuffleStage) Decode(dst, src []byte) ([]byte, error) {
 }
 
 func (s *shuffleStage) run(dst, src []byte, kernel func(dst, src []byte, size int)) ([]byte, error) {
-	if len(src)%s.size != 0 {
-		return dst, codecs.Corruptf("shuffle", "%d bytes are not elements of %d", len(src), s.size)
-	}
-	start := len(dst)
+	start, whole := len(dst), len(src)-len(src)%s.size
 	dst = scratch.Grow(dst, int64(len(src)))[:start+len(src)]
-	kernel(dst[start:], src, s.size)
+	kernel(dst[start:start+whole], src[:whole], s.size)
+	copy(dst[start+whole:], src[whole:])
 	return dst, nil
 }

@@ -124,10 +124,7 @@ func (e *Env) matches(ev Evidence) []string {
 // foreign describes a file of a format that nothing here reads, and how to make a store of the
 // file; "" for other files.
 func foreign(head []byte) string {
-	const set = "; a reference set of it, as kerchunk and VirtualiZarr make them, can be imported or linked"
 	for what, magic := range map[string][]string{
-		"NetCDF-4 or HDF5 file" + set: {"\x89HDF\r\n\x1a\n"},
-		"NetCDF-3 file" + set:         {"CDF\x01", "CDF\x02", "CDF\x05"},
 		"GRIB file, whose values nothing here decodes, through reference sets neither; xarray decodes it with cfgrib, and to_zarr writes a store that can be imported": {"GRIB"},
 	} {
 		for _, m := range magic {

@@ -12,9 +12,11 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/avif"
 	"github.com/zarrdb/zarrdb/formats/bmp"
+	"github.com/zarrdb/zarrdb/formats/hdf5"
 	"github.com/zarrdb/zarrdb/formats/icechunk"
 	"github.com/zarrdb/zarrdb/formats/jpeg"
 	"github.com/zarrdb/zarrdb/formats/n5"
+	"github.com/zarrdb/zarrdb/formats/netcdf3"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/formats/png"
 	"github.com/zarrdb/zarrdb/formats/precomputed"
@@ -35,8 +37,10 @@ func Formats() []formats.Format {
 		png.Format(),
 		tiff.Format(),
 		webp.Format(),
+		netcdf3.Format(),
 		ocdbt.Format(),
 		icechunk.Format(),
+		hdf5.Format(),
 	}
 }
 
@@ -93,7 +97,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 		}
 	}
 	s := e.newSet(url, base.Files)
-	set, err := f.Open(ctx, base, formats.Options{Version: part.Version, Skipped: e.skipped})
+	set, err := f.Open(ctx, base, formats.Options{Version: part.Version, Skipped: e.skipped, Warn: e.warning(from)})
 	if err != nil {
 		return from, err
 	}

@@ -222,6 +222,14 @@ func (e *Env) skipped(key string) {
 	e.Warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
+// warning returns what passes the warnings of a format about at to Warn.
+func (e *Env) warning(at Place) func(text string) {
+	if e.Warn == nil {
+		return nil
+	}
+	return func(text string) { e.Warn(at.URL.Redacted() + ": " + text) }
+}
+
 // baseOf returns the URL of the folder that holds a set, and the folder.
 func baseOf(at Place) (base string, folder kv.Reader) {
 	if at.origin != nil {

@@ -30,9 +30,6 @@ func Format() formats.Format {
 		Create: func(ctx context.Context, files formats.Files) (formats.Writer, error) {
 			return Create(ctx, files)
 		},
-		Branches: true,
-		Virtual:  true,
-		OnlyV3:   true,
 	}
 }
 

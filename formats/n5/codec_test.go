@@ -1,7 +1,9 @@
 package n5
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -43,6 +45,32 @@ func FuzzAttributes(f *testing.F) {
 		}
 		memberNames(text)
 	})
+}
+
+// An imported array can be written: what is encoded is decoded to the same.
+func TestEncode(t *testing.T) {
+	numbers := codecs.Rep{Type: dtype.NewUint(8), Shape: []int{20, 15}}
+	texts := codecs.Rep{Type: dtype.NewString(), Shape: []int{3, 2}}
+	w := must.Get(dtype.NewBuilder(nil, 6))(t)
+	for _, item := range []string{"a", "", "ä", "bcd", "e", ""} {
+		must.Do(t, w.Append([]byte(item)))
+	}
+	items := must.Get(w.Finish())(t)
+	for list, tt := range map[string]struct {
+		rep   codecs.Rep
+		chunk []byte
+	}{
+		`["bytes",{"name":"zarrdb.lz4block"}]`:                                                          {numbers, []byte(strings.Repeat("abcdefghij", 30))},
+		`["bytes",{"name":"zarrdb.lz4block","configuration":{"block_size":64}}]`:                        {numbers, []byte(strings.Repeat("abc", 100))},
+		`[{"name":"zarrdb.n5_string","configuration":{"codecs":["bytes"]}}]`:                            {texts, items},
+		`[{"name":"zarrdb.n5_string","configuration":{"codecs":["bytes",{"name":"zarrdb.lz4block"}]}}]`: {texts, items},
+	} {
+		b := must.Get(must.Get(registry().ParseV3([]byte(list)))(t).Bind(tt.rep))(t)
+		block := must.Get(b.Encode(nil, tt.chunk))(t)
+		if got := must.Get(b.Decode(nil, block))(t); !bytes.Equal(got, tt.chunk) {
+			t.Errorf("%s: %q, want %q", list, got, tt.chunk)
+		}
+	}
 }
 
 // Damaged blocks give an error or elements, and take bounded memory.

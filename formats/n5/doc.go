@@ -1,5 +1,5 @@
 // Package n5 reads containers of N5 (the file-system specification of
-// github.com/saalfeldlab/n5, version 4) as Zarr hierarchies, and writes them.
+// github.com/saalfeldlab/n5, version 4) as Zarr hierarchies.
 //
 //	attributes.json          zarr.json      a group
 //	g/                       g/zarr.json    a group without attributes

@@ -24,7 +24,6 @@ func Format() formats.Format {
 			{V3: []string{stringCodec}, Kind: codecs.ArrayToBytes, Parse: parseString},
 			formats.RefusedCodec(scheme),
 		},
-		Plan: NewPlan,
 	}
 }
 

@@ -1,11 +1,11 @@
-// Package ocdbt reads and writes OCDBT stores: the versioned key-value store of
+// Package ocdbt reads OCDBT stores: the versioned key-value store of
 // tensorstore (driver "ocdbt"), a B+tree in files that are never changed. Whatever
 // Zarr hierarchy lies in its keys is read as it is.
 //
 //	manifest.ocdbt ─▶ newest generations ─▶ root ─▶ interior nodes ─▶ leaf nodes ─▶ values
 //	        └─▶ version tree ─▶ older generations ─▶ root …           └ short values
 //
-// All but the manifest lies in data files d/…, where a node or a value is named by
+// All but the manifest lies in data files, where a node or a value is named by
 // file, offset and length. What did not change between two generations is the same
 // node, so that [Set.Changes] does not enter it.
 //

@@ -1,10 +1,6 @@
 package ocdbt
 
-import (
-	"encoding/binary"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // dataFile names a data file.
 type dataFile struct {
@@ -64,50 +60,3 @@ func decodeFiles(c *cursor, transitive string, limit int) []dataFile {
 
 // transitive is what the paths in a node of this file are relative to.
 func (f dataFile) transitive() string { return f.path[:f.base] }
-
-// fileTable numbers the data files that a node names. Their base paths are empty, as
-// this package writes them.
-type fileTable struct {
-	paths  []string // sorted
-	number map[string]int
-}
-
-// newFileTable makes the table of some paths, in any order and repeated.
-func newFileTable(paths []string) *fileTable {
-	slices.Sort(paths)
-	t := &fileTable{paths: slices.Compact(paths), number: map[string]int{}}
-	for i, p := range t.paths {
-		t.number[p] = i
-	}
-	return t
-}
-
-func (t *fileTable) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(t.paths)))
-	prefixes := make([]int, len(t.paths))
-	for i := 1; i < len(t.paths); i++ {
-		prefixes[i] = common(t.paths[i-1], t.paths[i])
-		b = binary.AppendUvarint(b, uint64(prefixes[i]))
-	}
-	for i, p := range t.paths {
-		b = binary.AppendUvarint(b, uint64(len(p)-prefixes[i]))
-	}
-	for range t.paths {
-		b = append(b, 0) // base path
-	}
-	for i, p := range t.paths {
-		b = append(b, p[prefixes[i]:]...)
-	}
-	return b
-}
-
-// common is the length of the prefix that two strings share.
-func common[A, B ~string | ~[]byte](a A, b B) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}

@@ -38,11 +38,6 @@ func TestDataFileTable(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	b := newFileTable([]string{"d/xa", "d/xb", "", "d/xa"}).append(nil)
-	c = &cursor{b: b}
-	if got := decodeFiles(c, "", 1000); c.end() != nil || !slices.Equal(got, []dataFile{{0, ""}, {0, "d/xa"}, {0, "d/xb"}}) {
-		t.Errorf("%v, %v", got, c.err)
-	}
 	for path, ok := range map[string]bool{
 		"d/0": true, "x y%20": true, "": false, "/etc/passwd": false, "../x": false, "a/./b": false,
 		"http://example.org/x": false, "file:/x": false, "c:/x": false, "a\x00": false,

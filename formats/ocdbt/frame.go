@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 )
@@ -63,17 +61,4 @@ func decodeZstd(src []byte, limit int) ([]byte, error) {
 		return nil, formats.Invalid("%v", err)
 	}
 	return out, nil
-}
-
-// encodeFrame makes a frame of a body. enc is nil for no compression.
-func encodeFrame(magic uint32, body []byte, enc *zstd.Encoder) []byte {
-	dst := binary.BigEndian.AppendUint32(nil, magic)
-	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	if enc != nil {
-		dst = enc.EncodeAll(body, append(dst, 1))
-	} else {
-		dst = append(append(dst, 0), body...)
-	}
-	binary.LittleEndian.PutUint64(dst[4:], uint64(len(dst)+4))
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }

@@ -10,10 +10,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
+
+// encodeFrame makes a frame of a body. enc is nil for no compression.
+func encodeFrame(magic uint32, body []byte, enc *zstd.Encoder) []byte {
+	dst := binary.BigEndian.AppendUint32(nil, magic)
+	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	if enc != nil {
+		dst = enc.EncodeAll(body, append(dst, 1))
+	} else {
+		dst = append(append(dst, 0), body...)
+	}
+	binary.LittleEndian.PutUint64(dst[4:], uint64(len(dst)+4))
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
+}
 
 // bodies calls fn with the bodies of all frames in the test data that begin with magic.
 func bodies(f *testing.F, magic uint32, fn func(body []byte)) {
@@ -87,19 +102,8 @@ func FuzzDecodeManifest(f *testing.F) {
 			}
 			return
 		}
-		if m.numbered {
-			return // which is not written
-		}
-		again := must.Get(decodeManifest(m.encode(nil)))(t)
-		if len(again.versions) != len(m.versions) || len(again.nodes) != len(m.nodes) || again.config != m.config {
-			t.Errorf("%v, then %v", m, again)
-		}
-		for i, v := range again.versions {
-			w := m.versions[i]
-			v.root.file.base, w.root.file.base = 0, 0
-			if v != w {
-				t.Errorf("%v, then %v", w, v)
-			}
+		if m.arityLog2 == 0 || !m.numbered && len(m.versions) == 0 {
+			t.Errorf("%+v", m)
 		}
 	})
 }
@@ -115,14 +119,11 @@ func FuzzDecodeVersionNode(f *testing.F) {
 			ref.height = body[1]
 		}
 		v, err := decodeVersionNode(encodeFrame(magicVersions, body, nil), arity, ref)
-		if err != nil {
-			if !badFormat(err) {
-				t.Error(err)
-			}
-			return
-		}
-		if _, err := decodeVersionNode(v.encode(arity, nil), arity, ref); err != nil {
+		switch {
+		case err != nil && !badFormat(err):
 			t.Error(err)
+		case err == nil && len(v.versions)+len(v.nodes) == 0:
+			t.Error("an empty node")
 		}
 	})
 }

@@ -1,12 +1,6 @@
 package ocdbt
 
-import (
-	"encoding/binary"
-
-	"github.com/klauspost/compress/zstd"
-
-	"github.com/zarrdb/zarrdb/formats"
-)
+import "github.com/zarrdb/zarrdb/formats"
 
 // config is the configuration of a store (index.rst, "Manifest configuration").
 type config struct {
@@ -70,22 +64,4 @@ func decodeManifest(b []byte) (*manifest, error) {
 		return nil, formats.Invalid("generation %d is in the version tree and in the manifest", m.nodes[n-1].last)
 	}
 	return m, nil
-}
-
-// encode returns the stored form.
-func (m *manifest) encode(enc *zstd.Encoder) []byte {
-	b := append([]byte(nil), m.uuid[:]...)
-	b = append(b, 0)
-	b = binary.AppendUvarint(b, m.maxInline)
-	b = binary.AppendUvarint(b, m.maxNode)
-	b = append(b, m.arityLog2)
-	b = append(b, 1, 0, 0, 0, 0) // zstd, and its default level
-	files := filesOf(m.versions, m.nodes)
-	b = files.append(b)
-	b = appendGenerations(b, files, m.versions)
-	b = appendVersionRefs(b, files, m.nodes)
-	for i := range m.nodes {
-		b = append(b, m.nodes[i].height)
-	}
-	return encodeFrame(magicManifest, b, enc)
 }

@@ -40,7 +40,6 @@ type value struct {
 // child is an entry of an interior node.
 type child struct {
 	location
-	stats statistics
 	// shared is how much of its key all keys in the child begin with; the keys of the
 	// child leave it out.
 	shared int
@@ -79,7 +78,7 @@ func decodeNode(b []byte, transitive string, limit int) (*node, error) {
 		n.decodeValues(c, files, count)
 	} else {
 		decodeLocations(c, files, count, false, func(i int) *location { return &n.kids[i].location })
-		decodeStatistics(c, count, func(i int) *statistics { return &n.kids[i].stats })
+		c.skipStatistics(count)
 	}
 	if err := c.end(); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -285,6 +286,56 @@ func checkChanges(t *testing.T, files kv.Reader, all []*Set, versions []map[stri
 			if !equalMaps(old, now) {
 				t.Errorf("changes from %q do not lead to %s", since, set.Version().ID)
 			}
+		}
+	}
+}
+
+// counted counts the reads of data files.
+type counted struct {
+	kv.Reader
+	gets atomic.Int64
+}
+
+func (c *counted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	if key != manifestName {
+		c.gets.Add(1)
+	}
+	return c.Reader.Get(ctx, key, rng)
+}
+
+// A key and a prefix cost the nodes on the way, each read once.
+func TestCost(t *testing.T) {
+	files, versions, _ := readGolden(t, "ocdbt_many_nodes")
+	newest := must.Get(Open(t.Context(), files, nil))(t)
+	path, key := int64(newest.height)+1, slices.Max(slices.Collect(maps.Keys(versions[len(versions)-1])))
+	if path < 3 {
+		t.Fatalf("the tree has height %d", newest.height)
+	}
+	for name, test := range map[string]struct {
+		most int64
+		use  func(set *Set) error
+	}{
+		"open":           {0, func(*Set) error { return nil }},
+		"lookup":         {path, func(set *Set) error { _, err := set.Lookup(t.Context(), key); return err }},
+		"lookup of none": {path, func(set *Set) error { _, err := set.Lookup(t.Context(), key+"0"); return err }},
+		"list": {path, func(set *Set) (err error) {
+			for _, e := range set.List(t.Context(), kv.ListOptions{Prefix: key}) {
+				err = errors.Join(err, e)
+			}
+			return err
+		}},
+	} {
+		c := &counted{Reader: files}
+		set := must.Get(Open(t.Context(), c, nil))(t)
+		if err := test.use(set); err != nil && !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := c.gets.Load()
+		if got > test.most {
+			t.Errorf("%s: %d nodes are read, more than %d", name, got, test.most)
+		}
+		if _ = test.use(set); c.gets.Load() != got {
+			t.Errorf("%s: nodes are read again", name)
 		}
 	}
 }

@@ -21,9 +21,6 @@ func Format() formats.Format {
 		Open:      open,
 		Detect:    func(e formats.Evidence) bool { return e.Has(manifestName) },
 		Files:     []string{manifestName},
-		Create: func(_ context.Context, files formats.Files) (formats.Writer, error) {
-			return NewWriter(files, nil)
-		},
 	}
 }
 

@@ -1,11 +1,8 @@
 package ocdbt
 
 import (
-	"encoding/binary"
 	"math"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/zarrdb/zarrdb/formats"
 )
@@ -24,22 +21,11 @@ func (l *location) same(o *location) bool {
 	return l.file.path == o.file.path && l.off == o.off && l.n == o.n
 }
 
-// statistics of a tree (index.rst, "num_keys[i]" and what follows). They are written,
-// and never believed.
-type statistics struct{ keys, treeBytes, indirectBytes uint64 }
-
-func (s *statistics) add(o statistics) {
-	s.keys += o.keys
-	s.treeBytes += o.treeBytes
-	s.indirectBytes += o.indirectBytes
-}
-
 // generation is one version of a store.
 type generation struct {
 	number uint64
 	height uint8
 	root   location
-	stats  statistics
 	time   uint64 // nanoseconds since 1970
 }
 
@@ -79,24 +65,6 @@ func decodeLocations(c *cursor, files []dataFile, n int, mayMiss bool, at func(i
 	}
 }
 
-func appendLocations(b []byte, files *fileTable, n int, at func(i int) *location) []byte {
-	b = appendColumn(b, n, func(i int) uint64 { return uint64(files.number[at(i).file.path]) })
-	b = appendColumn(b, n, func(i int) uint64 { return at(i).off })
-	return appendColumn(b, n, func(i int) uint64 { return at(i).n })
-}
-
-func decodeStatistics(c *cursor, n int, at func(i int) *statistics) {
-	c.column(n, func(i int) *uint64 { return &at(i).keys })
-	c.column(n, func(i int) *uint64 { return &at(i).treeBytes })
-	c.column(n, func(i int) *uint64 { return &at(i).indirectBytes })
-}
-
-func appendStatistics(b []byte, n int, at func(i int) *statistics) []byte {
-	b = appendColumn(b, n, func(i int) uint64 { return at(i).keys })
-	b = appendColumn(b, n, func(i int) uint64 { return at(i).treeBytes })
-	return appendColumn(b, n, func(i int) uint64 { return at(i).indirectBytes })
-}
-
 // decodeGenerations reads the entries of a leaf of the version tree, or those in a
 // manifest (index.rst, "Version tree leaf node entries format").
 func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generation {
@@ -110,7 +78,7 @@ func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generatio
 		v[i].height = c.byte()
 	}
 	decodeLocations(c, files, n, true, func(i int) *location { return &v[i].root })
-	decodeStatistics(c, n, func(i int) *statistics { return &v[i].stats })
+	c.skipStatistics(n)
 	for i := range v {
 		v[i].time = c.uint64()
 	}
@@ -128,20 +96,6 @@ func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generatio
 		}
 	}
 	return v
-}
-
-func appendGenerations(b []byte, files *fileTable, v []generation) []byte {
-	b = binary.AppendUvarint(b, uint64(len(v)))
-	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].number })
-	for i := range v {
-		b = append(b, v[i].height)
-	}
-	b = appendLocations(b, files, len(v), func(i int) *location { return &v[i].root })
-	b = appendStatistics(b, len(v), func(i int) *statistics { return &v[i].stats })
-	for i := range v {
-		b = binary.LittleEndian.AppendUint64(b, v[i].time)
-	}
-	return b
 }
 
 // decodeVersionRefs reads the entries of an interior node of the version tree, whose
@@ -174,18 +128,6 @@ func decodeVersionRefs(c *cursor, files []dataFile, most uint64, arityLog2 uint8
 		}
 	}
 	return v
-}
-
-// appendVersionRefs leaves out the heights.
-func appendVersionRefs(b []byte, files *fileTable, v []versionRef) []byte {
-	b = binary.AppendUvarint(b, uint64(len(v)))
-	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].last })
-	b = appendLocations(b, files, len(v), func(i int) *location { return &v[i].location })
-	b = appendColumn(b, len(v), func(i int) uint64 { return v[i].count })
-	for i := range v {
-		b = binary.LittleEndian.AppendUint64(b, v[i].time)
-	}
-	return b
 }
 
 // maxVersionNode bounds a node of the version tree, as maxManifest does a manifest.
@@ -222,29 +164,6 @@ func decodeVersionNode(b []byte, arityLog2 uint8, ref versionRef) (*versionNode,
 		return nil, formats.Invalid("its newest generation is %d, not %d", last, ref.last)
 	}
 	return v, nil
-}
-
-// filesOf returns the files that generations, and nodes of the version tree, lie in.
-func filesOf(versions []generation, nodes []versionRef) *fileTable {
-	var paths []string
-	for i := range versions {
-		paths = append(paths, versions[i].root.file.path)
-	}
-	for i := range nodes {
-		paths = append(paths, nodes[i].file.path)
-	}
-	return newFileTable(paths)
-}
-
-func (v *versionNode) encode(arityLog2 uint8, enc *zstd.Encoder) []byte {
-	files := filesOf(v.versions, v.nodes)
-	b := files.append([]byte{arityLog2, v.height})
-	if v.height == 0 {
-		b = appendGenerations(b, files, v.versions)
-	} else {
-		b = appendVersionRefs(b, files, v.nodes)
-	}
-	return encodeFrame(magicVersions, b, enc)
 }
 
 // when is a commit time.

@@ -42,10 +42,16 @@ func (s *step) writeFiles(ctx context.Context, out *formats.Output) error {
 
 // chunkBytes returns the voxels of a chunk, x fastest, nil if all are zero.
 func (s *step) chunkBytes(ctx context.Context, cell [3]int64) ([]byte, error) {
-	idx := make([]zarr.Index, len(s.axes))
-	strides := make([]int, len(s.axes))
+	idx := make([]zarr.Index, len(s.from.Meta().Shape))
+	strides := make([]int, len(idx))
 	step := s.size
+	for d := range idx {
+		idx[d], strides[d] = zarr.Slice(0, 1, 1), step
+	}
 	for d, axis := range s.axes {
+		if axis < 0 {
+			continue
+		}
 		lo, n := int64(0), s.channels
 		if d < 3 {
 			lo = cell[d] * s.chunk[d]

@@ -22,6 +22,11 @@ const (
 	maxRead = 64 << 20
 	// maxArrays bounds the arrays of a file.
 	maxArrays = 1 << 14
+	// frontBytes are read at once when a file is opened: in most files that are made for
+	// servers, all directories with the offsets of all tiles.
+	frontBytes = 256 << 10
+	// keepBytes of other blocks are kept.
+	keepBytes = 4 << 20
 )
 
 // file is a TIFF file that is being opened.
@@ -29,7 +34,7 @@ const (
 //	"II" or "MM" │ 42 (2) │ first directory (4)
 //	"II" or "MM" │ 43 (2) │ 8 (2) │ 0 (2) │ first directory (8)      BigTIFF
 type file struct {
-	*window
+	*formats.Window
 	order binary.ByteOrder
 	big   bool
 	first int64
@@ -89,13 +94,13 @@ func magic(head []byte) (order binary.ByteOrder, big, ok bool) {
 }
 
 func openFile(ctx context.Context, v kv.Value) (*file, error) {
-	w, err := openWindow(ctx, v)
+	w, err := formats.OpenWindow(ctx, v, formats.WindowOptions{Scheme: "tiff", Front: frontBytes, Keep: keepBytes})
 	if err != nil {
 		return nil, err
 	}
-	f := &file{window: w, seen: map[int64]bool{}}
+	f := &file{Window: w, seen: map[int64]bool{}}
 	var ok bool
-	if f.order, f.big, ok = magic(w.front); !ok {
+	if f.order, f.big, ok = magic(w.Front()); !ok {
 		return nil, formats.Other("TIFF")
 	}
 	at := int64(4)
@@ -110,10 +115,10 @@ func openFile(ctx context.Context, v kv.Value) (*file, error) {
 func (f *file) offset(ctx context.Context, at int64) (int64, error) {
 	var b [8]byte
 	if !f.big {
-		err := f.read(ctx, b[:4], at)
+		err := f.Read(ctx, b[:4], at)
 		return int64(f.order.Uint32(b[:])), err
 	}
-	err := f.read(ctx, b[:], at)
+	err := f.Read(ctx, b[:], at)
 	n := f.order.Uint64(b[:])
 	if err == nil && n > math.MaxInt64 {
 		err = formats.Invalid("tiff: an offset of %d", n)
@@ -171,7 +176,7 @@ func (f *file) directory(ctx context.Context, off int64) (*ifd, error) {
 		head, width = 8, 20
 	}
 	var b [8]byte
-	if err := f.read(ctx, b[:head], off); err != nil {
+	if err := f.Read(ctx, b[:head], off); err != nil {
 		return nil, err
 	}
 	n := uint64(f.order.Uint16(b[:]))
@@ -185,7 +190,7 @@ func (f *file) directory(ctx context.Context, off int64) (*ifd, error) {
 	d := &ifd{off: off, tags: make([]tag, 0, min(n, 64))}
 	raw := make([]byte, int(n)*width)
 	at := off + int64(head)
-	if err := f.read(ctx, raw, at); err != nil {
+	if err := f.Read(ctx, raw, at); err != nil {
 		return nil, err
 	}
 	for i := range int(n) {
@@ -213,7 +218,7 @@ func (f *file) directory(ctx context.Context, off int64) (*ifd, error) {
 	}
 	// Some writers end a file with the last directory, without the offset 0 that
 	// ends the chain.
-	if end := at + int64(len(raw)); end < f.file.Size() {
+	if end := at + int64(len(raw)); end < f.Size() {
 		var err error
 		if d.next, err = f.offset(ctx, end); err != nil {
 			d.next = 0
@@ -233,7 +238,7 @@ func (d *ifd) find(id uint16) (tag, bool) {
 
 // inside reports whether the values of a tag lie in the file.
 func (f *file) inside(t tag) bool {
-	size := f.file.Size()
+	size := f.Size()
 	return t.at <= size && t.count <= uint64((size-t.at)/t.size())
 }
 
@@ -256,7 +261,7 @@ func (f *file) check(t tag, most uint64) error {
 func (f *file) number(ctx context.Context, t tag, i uint64) (uint64, error) {
 	var b [8]byte
 	size := t.size()
-	if err := f.read(ctx, b[:size], t.at+int64(i)*size); err != nil {
+	if err := f.Read(ctx, b[:size], t.at+int64(i)*size); err != nil {
 		return 0, err
 	}
 	return f.decode(t.typ, b[:]), nil
@@ -284,7 +289,7 @@ func (f *file) numbers(ctx context.Context, t tag, most uint64) ([]uint64, error
 	}
 	size := t.size()
 	raw := make([]byte, int64(t.count)*size)
-	if err := f.read(ctx, raw, t.at); err != nil {
+	if err := f.Read(ctx, raw, t.at); err != nil {
 		return nil, err
 	}
 	list := make([]uint64, t.count)
@@ -301,7 +306,7 @@ func (f *file) floats(ctx context.Context, t tag) ([]float64, error) {
 	}
 	size := t.size()
 	raw := make([]byte, int64(t.count)*size)
-	if err := f.read(ctx, raw, t.at); err != nil {
+	if err := f.Read(ctx, raw, t.at); err != nil {
 		return nil, err
 	}
 	list := make([]float64, t.count)
@@ -340,7 +345,7 @@ func (f *file) bytes(ctx context.Context, t tag, most uint64) ([]byte, error) {
 		return nil, err
 	}
 	b := make([]byte, t.count)
-	return b, f.read(ctx, b, t.at)
+	return b, f.Read(ctx, b, t.at)
 }
 
 // text reads a tag of type ASCII, which ends with the first NUL.

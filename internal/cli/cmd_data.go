@@ -81,6 +81,10 @@ coordinates that repeat or go back, as when a file is appended twice, unless
 --any-order is given. A long append that is stopped, by you or by a server, is kept
 up to some SOURCE: --resume goes on after it.
 
+SOURCE may be a pattern in quotes, such as 'data/*.nc' or 's3://bucket/2024/*.nc': all that fit,
+by name. @FILE is a list of sources and patterns, a line each, in that order; @- is read from
+standard input.
+
 --new-dim stacks SOURCEs that have no such dimension, in the same way: it becomes the
 first dimension of every array but coordinates. Its labels are the date in the name of
 each SOURCE (time=%Y%m; time=tas_%Y%m%d if there are several; the fields are %Y %m %d %H
@@ -105,7 +109,8 @@ func importCmd() *cobra.Command {
   zarrdb import weather.zdb 'file:///d/x.zip|zip:a/' --to x --branch incoming
   zarrdb import weather.zdb refs.json.zst --link --allow s3://noaa/
   zarrdb import weather.zdb june.json july.json --link --append-dim time --to era5
-  zarrdb import era5.zdb tas_2001*.zarr --append-dim time
+  zarrdb import era5.zdb 's3://bucket/tas_2001*.nc' --link --append-dim time
+  zarrdb import era5.zdb @files.txt --append-dim time
   zarrdb import runs.zdb runs@v1:out runs@v2:out --new-dim member=1,2
   zarrdb import copy.zdb weather.zdb@v1.0:temp --to temp
   zarrdb import era5.zdb 's3://bucket/era5/|icechunk:' --history --link`,
@@ -132,6 +137,11 @@ func importCmd() *cobra.Command {
 }
 
 func (f *importFlags) run(cmd *cobra.Command, args []string) error {
+	sources, err := f.src.expand(cmd, args[1:])
+	if err != nil {
+		return err
+	}
+	args = append(args[:1:1], sources...)
 	if len(args) > 2 && f.how.Dim == "" && f.stack == "" {
 		return usagef("import: several sources need --append-dim or --new-dim")
 	}
@@ -139,7 +149,6 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		if f.how.Dim != "" {
 			return usagef("import: --new-dim and --append-dim exclude each other")
 		}
-		var err error
 		if f.how.Dim, f.how.Labels, err = newDim(f.stack, args[1:]); err != nil {
 			return err
 		}

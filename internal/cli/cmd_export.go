@@ -46,8 +46,8 @@ func exportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
-		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip, or to a
-bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
+		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip or .ozx,
+or to a bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
 does not pass for a store, and --resume completes it. A DEST that ends as files of
@@ -69,16 +69,11 @@ have no form for. PATH is relative to TARGET, as in the messages of export. What
 behind is named at the end: skipped arrays and groups, members of metadata without a
 form, and keys that belong to no array or group. Consolidated metadata is made again.
 
---format n5 writes an N5 container: arrays become datasets whose blocks are the
-chunks, encoded anew with --compression, attributes those of attributes.json. The
-order of dimensions stays. --format precomputed writes a volume of Neuroglancer, of
-an array or of those in a group as scales, as it is or --sharded; dimensions called
-x, y, z and c are put in that order. What a format cannot say is named before
+--format precomputed writes a volume of Neuroglancer, of an array or of those in a
+group as scales, as it is or --sharded; dimensions called x, y, z and c are put in
+that order. Of an image of OME-Zarr, the levels become scales, with its units, scales
+and translations; its labels are left out. What it cannot say is named before
 anything is written.
-
---format ocdbt writes a store of tensorstore's driver ocdbt with the keys as they
-are stored. With --history it has a generation for each version that led to TARGET,
-by first parents, with its time; OCDBT has no messages and no branches.
 
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
 database as a reference set: virtual chunks keep their URLs, and chunks of the
@@ -99,7 +94,6 @@ no repository.`,
 		Example: `  zarrdb export weather.zdb@v1.0 ./v1.zarr
   zarrdb export weather.zdb old.zip --format zarr2 --recode
   zarrdb export weather.zdb:temp temp.zip
-  zarrdb export weather.zdb weather.ocdbt --format ocdbt --history
   zarrdb export weather.zdb weather.icechunk --format icechunk --history
   zarrdb export weather.zdb refs.json --format kerchunk-json --inline-threshold 300`,
 		Args: argCount(2, 2),
@@ -120,14 +114,14 @@ no repository.`,
 	f.BoolVar(&e.o.Overwrite, "overwrite", false, "replace the store or zip file at DEST")
 	f.BoolVar(&e.o.Resume, "resume", false, "go on with an export that was interrupted")
 	f.StringVar(&e.format, "format", "", "write `FORMAT`: "+exportFormats("or")+" (default as it is stored)")
-	f.StringVar(&e.o.Foreign.Compression, "compression", "", "with --format n5, how blocks are compressed: raw, gzip, bzip2, xz, lz4, blosc or zstd; with --sharded raw or gzip (default gzip)")
+	f.StringVar(&e.o.Foreign.Compression, "compression", "", "with --sharded, how chunks are compressed: raw or gzip (default gzip)")
 	f.BoolVar(&e.o.Foreign.Sharded, "sharded", false, "with --format precomputed, write shards, not a file for each chunk")
-	f.BoolVar(&e.o.Foreign.History, "history", false, "write all versions, branches and tags with --format icechunk, every version that led to TARGET with ocdbt")
+	f.BoolVar(&e.o.Foreign.History, "history", false, "write all versions, branches and tags with --format icechunk")
 	f.BoolVar(&e.refs.Inline, "inline", false, "put all chunks of the database into the reference set")
 	f.Int64Var(&e.refs.InlineThreshold, "inline-threshold", 0, "put values of at most so many `BYTES` into the reference set (default 512, and no virtual ones)")
 	f.BoolVar(&e.asStored, "as-stored", false, "leave Zarr v3 in a reference set, do not make Zarr v2 of it")
 	f.BoolVar(&e.o.Recode, "recode", false, "encode chunks anew where the format has no form for them")
-	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3 or kerchunk-…; may be repeated")
+	f.StringArrayVar(&e.skip, "skip", nil, "leave out the array or group at `PATH` with --format zarr2, zarr3, "+strings.Join(engine.ForeignSkips(), ", ")+" or kerchunk-…; may be repeated")
 	e.src.register(cmd)
 	return cmd
 }
@@ -138,12 +132,14 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 	_, isZarr := zarrFormats[e.format]
 	foreign := slices.Contains(engine.ForeignExports(), e.format)
 	switch {
+	case engine.ForeignReadOnly(e.format):
+		return usagef("export: --format %s: %s is read only: use %s", e.format, e.format, exportFormats("or"))
 	case e.format != "" && !references && !isZarr && !foreign:
 		return usagef("export: --format %s: %s are possible", e.format, exportFormats("and"))
 	case e.o.Foreign.Sharded && e.format != "precomputed":
 		return usagef("export: --sharded needs --format precomputed")
-	case e.o.Foreign.Compression != "" && e.format != "n5" && !e.o.Foreign.Sharded:
-		return usagef("export: --compression needs --format n5, or --format precomputed with --sharded")
+	case e.o.Foreign.Compression != "" && !e.o.Foreign.Sharded:
+		return usagef("export: --compression needs --format precomputed with --sharded")
 	case e.o.Foreign.History && !slices.Contains(engine.ForeignHistories(), e.format):
 		return usagef("export: --history needs --format %s", strings.Join(engine.ForeignHistories(), " or "))
 	case references && (e.o.Overwrite || e.o.Resume || e.o.Recode):
@@ -152,8 +148,8 @@ func (e *exportFlags) check(cmd *cobra.Command) error {
 		return usagef("export: --inline-threshold %d", e.refs.InlineThreshold)
 	case !references && (e.refs.Inline || e.asStored || cmd.Flags().Changed("inline-threshold")):
 		return usagef("export: --inline, --inline-threshold and --as-stored need --format kerchunk-json or kerchunk-parquet")
-	case len(e.skip) > 0 && (e.asStored || !references && !isZarr):
-		return usagef("export: --skip needs --format zarr2, zarr3, kerchunk-json or kerchunk-parquet, without --as-stored")
+	case len(e.skip) > 0 && (e.asStored || !references && !isZarr && !slices.Contains(engine.ForeignSkips(), e.format)):
+		return usagef("export: --skip needs --format zarr2, zarr3, %s, kerchunk-json or kerchunk-parquet, without --as-stored", strings.Join(engine.ForeignSkips(), ", "))
 	case foreign && (e.o.Resume || e.o.Recode):
 		return usagef("export: --format %s goes with neither --resume nor --recode", e.format)
 	case e.format == "" && e.o.Recode:
@@ -187,13 +183,12 @@ func (e *exportFlags) references(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// store exports a store in any other format.
 // otherFormats are endings of the names of files that are no stores of Zarr, and what writes such a
 // file, if anything does: a format of export, or read.
 var otherFormats = map[string]string{
 	".nc": "", ".nc4": "", ".cdf": "", ".h5": "", ".hdf5": "", ".hdf": "", ".he5": "", ".tif": "", ".tiff": "", ".grib": "", ".grib2": "", ".grb": "", ".grb2": "", ".npz": "",
 	".mat": "", ".tar": "", ".gz": "", ".tgz": "", ".jpg": "", ".jpeg": "", ".csv": "read", ".npy": "read", ".jsonl": "read", ".png": "read",
-	".json": "kerchunk-json", ".parquet": "kerchunk-parquet", ".parq": "kerchunk-parquet", ".n5": "n5", ".ocdbt": "ocdbt", ".icechunk": "icechunk",
+	".json": "kerchunk-json", ".parquet": "kerchunk-parquet", ".parq": "kerchunk-parquet", ".n5": "", ".ocdbt": "", ".icechunk": "icechunk",
 }
 
 // ending refuses names without --format that would say something else than what is in the directory.
@@ -216,6 +211,7 @@ func (e *exportFlags) ending(target, dest string) error {
 		dest, by, dest[:len(dest)-len(ext)])
 }
 
+// store exports a store in any other format.
 func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 	unit := "keys"
 	if e.o.Foreign.History {
@@ -226,7 +222,7 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 		return engine.Export(cmd.Context(), s, args[1], e.o)
 	})
 	switch {
-	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !strings.HasSuffix(args[1], ".zip"):
+	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !engine.IsArchive(args[1]):
 		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
 	case errors.Is(err, engine.ErrRecode) && e.format == "icechunk":
 		return fmt.Errorf("%w: export --format zarr3 --recode makes a copy that can be", err)

@@ -133,7 +133,7 @@ func sessionLine(s engine.SessionInfo) string {
 	if !s.Saved.IsZero() {
 		saved = "saved " + at(s.Saved)
 	}
-	return strings.TrimRight(fmt.Sprintf("%v %s from %s, %s, used %s %s", s.ID, s.Branch, s.Base.Short(), saved, at(s.Used), s.Label), " ")
+	return strings.TrimRight(fmt.Sprintf("%v %s from %s, %s, used %s, by %v %s", s.ID, s.Branch, s.Base.Short(), saved, at(s.Used), s.By, s.Label), " ")
 }
 
 func sessionList() *cobra.Command {
@@ -141,7 +141,7 @@ func sessionList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list DB",
 		Short:   "List open sessions",
-		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included, and when each was used last.",
+		Long:    "List the sessions that were begun and neither committed nor aborted, imports that were interrupted included, when each was used last, and by which program it was begun.",
 		Example: `  zarrdb session list weather.zdb`,
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,7 +152,9 @@ func sessionList() *cobra.Command {
 				}
 				for _, s := range list {
 					if asJSON {
+						by := s.By.Named()
 						fields := map[string]any{
+							"program": by.Program, "host": by.Host, "pid": by.PID, "user": by.User,
 							"id": s.ID.String(), "branch": s.Branch, "base": s.Base.String(), "label": s.Label,
 							"created": s.Created, "used": s.Used,
 						}

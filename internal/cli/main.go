@@ -98,7 +98,7 @@ func message(err error, code int) string {
 		return "interrupted"
 	case errors.As(err, &locked) && errors.Is(err, serve.ErrDenied):
 		return fmt.Sprintf("%s is in use by %s, which lets only its own user write; commands that only read work meanwhile", filepath.Dir(locked.Dir), holder(locked))
-	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &locked) && errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, local.ErrUnknown) && !errors.Is(err, txn.ErrLost):
 		return fmt.Sprintf("%s is in use by %s, which does not answer; if it was stopped, kill -CONT %d lets it go on", filepath.Dir(locked.Dir), holder(locked), locked.Holder.PID)
 	case errors.As(err, &locked) && !errors.Is(err, local.ErrGone):
 		why := "that process keeps others out"

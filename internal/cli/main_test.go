@@ -104,6 +104,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("STORES", mustAbs(t, "../../zarr/testdata/stores"))
 			e.Setenv("REFS", mustAbs(t, "../../refs/testdata/fixtures"))
+			e.Setenv("FORMATS", mustAbs(t, "../../formats"))
 			e.Setenv("URLPIPE", mustAbs(t, "../../engine/testdata/urlpipe"))
 			return nil
 		},

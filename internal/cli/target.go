@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -159,7 +161,7 @@ func isStore(path string) bool {
 		return false
 	}
 	if info.Mode().IsRegular() {
-		return strings.HasSuffix(path, ".zip") || strings.Contains(filepath.Base(path), ".json")
+		return engine.IsArchive(path) || strings.Contains(filepath.Base(path), ".json")
 	}
 	return slices.ContainsFunc([]string{"zarr.json", ".zgroup", ".zarray", ".zmetadata"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(path, name))
@@ -223,6 +225,23 @@ type sourceFlags struct {
 	followFlags
 	session string
 	opened  *openOnce // if set, opens the databases of sources
+	warned  sync.Map  // texts of warnings, which are told once: some commands open a source again
+	warns   atomic.Int64
+}
+
+// maxWarnings bounds the warnings of a command, which may have thousands of sources.
+const maxWarnings = 100
+
+func (f *sourceFlags) warn(cmd *cobra.Command, text string) {
+	if _, told := f.warned.LoadOrStore(text, true); told {
+		return
+	}
+	switch n := f.warns.Add(1); {
+	case n <= maxWarnings:
+		warn(cmd, text)
+	case n == maxWarnings+1:
+		warn(cmd, "there are more warnings, which are not shown")
+	}
 }
 
 func (f *sourceFlags) register(cmd *cobra.Command) {
@@ -236,18 +255,9 @@ func (f *sourceFlags) open(cmd *cobra.Command, s string) (*engine.Source, error)
 }
 
 func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) (*engine.Source, error) {
-	follow, err := f.follow()
+	o, err := f.sourceOptions(cmd)
 	if err != nil {
 		return nil, err
-	}
-	o := &engine.SourceOptions{
-		Follow: follow, Warn: func(text string) { warn(cmd, text) },
-		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) {
-			if f.opened != nil {
-				return f.opened.open(cmd, dir, o)
-			}
-			return openDB(cmd, dir, o)
-		},
 	}
 	t := parseTarget(s)
 	if t.url != "" {
@@ -260,6 +270,74 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		return engine.OpenSource(ctx, t.url, o)
 	}
 	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
+}
+
+// sourceOptions say how sources are opened.
+func (f *sourceFlags) sourceOptions(cmd *cobra.Command) (*engine.SourceOptions, error) {
+	follow, err := f.follow()
+	if err != nil {
+		return nil, err
+	}
+	return &engine.SourceOptions{
+		Follow: follow, Warn: func(text string) { f.warn(cmd, text) },
+		Open: func(_ context.Context, dir string, o *engine.Options) (*engine.DB, error) {
+			if f.opened != nil {
+				return f.opened.open(cmd, dir, o)
+			}
+			return openDB(cmd, dir, o)
+		},
+	}, nil
+}
+
+// expand returns the sources that arguments name: @FILE is a list of them, a line each, and
+// names with "*" stand for all that fit, see [engine.ExpandSources].
+func (f *sourceFlags) expand(cmd *cobra.Command, args []string) ([]string, error) {
+	o, err := f.sourceOptions(cmd)
+	if err != nil {
+		return nil, err
+	}
+	var patterns []string
+	for _, arg := range args {
+		file, is := strings.CutPrefix(arg, "@")
+		if !is || !isAbsent(arg) {
+			patterns = append(patterns, arg)
+			continue
+		}
+		in := cmd.InOrStdin()
+		if file != "-" {
+			list, err := os.Open(file)
+			if err != nil {
+				return nil, err
+			}
+			defer list.Close()
+			in = list
+		}
+		n := len(patterns)
+		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
+				patterns = append(patterns, line)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(patterns) == n {
+			return nil, usagef("%s: the list names no source", file)
+		}
+	}
+	var all []string
+	for _, p := range patterns {
+		list := []string{p}
+		if parseTarget(p).db == "" { // nodes of a database have any name
+			if list, err = engine.ExpandSources(cmd.Context(), list, o); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, list...)
+	}
+	return all, nil
 }
 
 // openOnce opens each database once, for commands with several sources in it. Safe for

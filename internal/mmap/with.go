@@ -6,7 +6,8 @@ import (
 )
 
 // With calls fn with the first n bytes of a file, mapped where the system can. No other
-// process may shorten the file meanwhile.
+// process may shorten the file meanwhile: then, and where the file cannot be read, the error is
+// ErrFault, if fn touches the bytes on its own goroutine.
 func With(f *os.File, n int64, fn func([]byte) error) error {
 	if !Supported || n == 0 {
 		b := make([]byte, n)
@@ -20,5 +21,8 @@ func With(f *os.File, n int64, fn func([]byte) error) error {
 		return &os.PathError{Op: "map", Path: f.Name(), Err: err}
 	}
 	defer func() { _ = Unmap(b) }()
-	return fn(b)
+	if err = Catch(func() error { return fn(b) }); err == ErrFault {
+		err = &os.PathError{Op: "read", Path: f.Name(), Err: err}
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,7 +69,20 @@ func Describe(ctx context.Context, s *engine.Source) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	return newNode(n.Path(), n.Meta())
+	return nodeOf(n)
+}
+
+// nodeOf describes a node that was opened: dimensions without names have those of its image.
+func nodeOf(n *zarr.Node) (Node, error) {
+	out, err := newNode(n.Path(), n.Meta())
+	if a, ok := n.Array(); ok && out.DimensionNames == nil {
+		if names := a.DimensionNames(); slices.ContainsFunc(names, func(s string) bool { return s != "" }) {
+			for i := range names {
+				out.DimensionNames = append(out.DimensionNames, &names[i])
+			}
+		}
+	}
+	return out, err
 }
 
 // newNode describes a node by its metadata. Data type, codecs and fill value have the form of
@@ -204,7 +218,7 @@ func Nodes(members iter.Seq2[Member, error]) iter.Seq2[any, error] {
 			case m.Node == nil:
 				continue
 			default:
-				out, err = newNode(m.Node.Path(), m.Node.Meta())
+				out, err = nodeOf(m.Node)
 			}
 			if !yield(out, err) {
 				return

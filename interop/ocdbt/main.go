@@ -1,14 +1,10 @@
-// Command ocdbt writes and reads OCDBT stores through package formats/ocdbt and without
-// a database, in settings that the command line of zarrdb does not have.
+// Command ocdbt reads OCDBT stores through package formats/ocdbt and without a database.
 //
-//	ocdbt write DIR    a new store of the history on standard input
-//	ocdbt read DIR     prints the contents of all generations, newest first
+//	ocdbt DIR     prints the contents of all generations, newest first
 //
-// A history is {"options": {…}, "commits": [{"time": nanoseconds, "changes": {KEY: VALUE}}]},
-// a value null where the key is deleted; contents are {"version", "time", "values"}, one
-// line each. Keys and values are in base64, values of null are missing. Generations are
-// printed once with all values, and reading fails unless Changes leads from each to the
-// next.
+// They are {"version", "time", "values"}, one line each, with keys and values in base64.
+// Generations are printed once with all values, and reading fails unless Changes leads
+// from each to the next.
 package main
 
 import (
@@ -16,15 +12,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"os"
-	"time"
 
-	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/formats/ocdbt"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
@@ -33,65 +25,13 @@ import (
 
 func main() {
 	ctx := context.Background()
-	var err error
-	switch {
-	case len(os.Args) == 3 && os.Args[1] == "write":
-		err = write(ctx, os.Args[2], os.Stdin)
-	case len(os.Args) == 3 && os.Args[1] == "read":
-		err = read(ctx, os.Args[2], os.Stdout)
-	default:
-		fmt.Fprintln(os.Stderr, "usage: ocdbt write|read DIR")
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: ocdbt DIR")
 		os.Exit(2)
 	}
-	if err != nil {
+	if err := read(ctx, os.Args[1], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "ocdbt:", err)
 		os.Exit(1)
-	}
-}
-
-type commit struct {
-	Time    int64
-	Changes map[string][]byte
-}
-
-func write(ctx context.Context, dir string, in io.Reader) (err error) {
-	var history struct {
-		Options ocdbt.WriterOptions
-		Commits []commit
-	}
-	if err := json.NewDecoder(in).Decode(&history); err != nil {
-		return err
-	}
-	files, err := dirkv.Create(dir, &dirkv.Options{NoSync: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, files.Close()) }()
-	w, err := ocdbt.NewWriter(files, &history.Options)
-	if err != nil {
-		return err
-	}
-	v := formats.Version{}
-	for _, c := range history.Commits {
-		v.Time = time.Unix(0, c.Time)
-		id, err := w.Commit(ctx, v, changes(c))
-		if err != nil {
-			return err
-		}
-		v.Parents = []string{id}
-	}
-	return w.Finish(ctx, nil)
-}
-
-func changes(c commit) iter.Seq2[formats.Change, error] {
-	return func(yield func(formats.Change, error) bool) {
-		for key, value := range c.Changes {
-			raw, err := base64.StdEncoding.DecodeString(key)
-			change := formats.Change{Entry: refs.Entry{Key: string(raw), Reference: refs.Reference{Data: value}}, Deleted: value == nil}
-			if !yield(change, err) || err != nil {
-				return
-			}
-		}
 	}
 }
 

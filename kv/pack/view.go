@@ -7,11 +7,10 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"runtime"
 	"runtime/debug"
 	"sync"
-	"unsafe"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -19,9 +18,10 @@ import (
 // belong to the store, may be mapped from a file, must not be changed, and are
 // invalid when fn returns. The error of fn is returned as it is.
 //
-// fn must touch the bytes on its own goroutine: only there a page that cannot
-// be read becomes an error instead of the end of the process. Panics of fn
-// pass through.
+// A page that cannot be read becomes an error instead of the end of the process where
+// fn touches it on its own goroutine. Other goroutines that touch the bytes for fn use
+// mmap.Catch, and fn returns its error or panics with the fault; system calls that get the
+// bytes return an error, which fn returns. Panics of fn pass through.
 //
 // A block of 64 KiB that this process compared with its checksum through the same map is not
 // compared again, unless Options.VerifyReads is set or fn returns an error: damage of the file
@@ -201,22 +201,21 @@ func (r *part) checkAll(b []byte, at uint64, sums []byte) error {
 }
 
 // compare compares the blocks of a window of a mapped payload that begins at base: all blocks, or
-// the blocks that were not compared before. some reports that blocks were left out.
-func (r *part) compare(h *handle, base, from, to uint64, all bool) (some bool, err error) {
+// the blocks that were not compared before.
+func (r *part) compare(h *handle, base, from, to uint64, all bool) error {
 	sums := h.data[base-r.sums(from):]
 	for ; from < to; from += blockSize {
 		end := min(from+blockSize, to)
-		if !all && h.seen.has(base+from, end-from, r.a.Length) {
-			some = true
-		} else if err := r.check(h.data[base+from:base+end], from, sums); err != nil {
-			h.seen.forget()
-			return some, err
-		} else {
+		if all || !h.seen.has(base+from, end-from, r.a.Length) {
+			if err := r.check(h.data[base+from:base+end], from, sums); err != nil {
+				h.seen.forget()
+				return err
+			}
 			h.seen.add(base+from, end-from, r.a.Length)
 		}
 		sums = sums[sumSize:]
 	}
-	return some, nil
+	return nil
 }
 
 // viewMap is View for a mapped pack. It gives the handle back.
@@ -232,16 +231,13 @@ func (r *part) viewMap(h *handle, all bool, fn func([]byte) error) (err error) {
 	if to-from >= aheadLarge {
 		r.p.ahead(h, base+from-min(base, headerBytes), base+to) // with the sums
 	}
-	some, err := r.compare(h, base, from, to, all)
-	if err != nil {
+	if err := r.compare(h, base, from, to, all); err != nil {
 		return err
 	}
 	at, end := base+r.off, base+r.off+r.n
 	if err := fn(h.data[at:end:end]); err != nil {
-		if some { // the bytes may be the reason
-			if _, damage := r.compare(h, base, from, to, true); damage != nil {
-				return damage
-			}
+		if damage := r.compare(h, base, from, to, true); damage != nil {
+			return damage // the bytes may be the reason
 		}
 		return err
 	}
@@ -255,17 +251,12 @@ func (r *part) fault(h *handle, err *error) {
 	if p == nil {
 		return
 	}
-	if e, ok := p.(interface {
-		runtime.Error
-		Addr() uintptr
-	}); ok {
-		if at := e.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(h.data))); at < uintptr(len(h.data)) {
-			h.seen.forget()
-			*err = r.p.corrupt(uint64(at), 1, "cannot be read")
-			return
-		}
+	at, ok := mmap.Faulted(p, h.data)
+	if !ok {
+		panic(p)
 	}
-	panic(p)
+	h.seen.forget()
+	*err = r.p.corrupt(at, 1, "cannot be read")
 }
 
 // viewFile is View with pread.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
@@ -83,7 +84,11 @@ func (c *Client) backoff(tries int) time.Duration {
 func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Request, error), handle func(*http.Response) error) error {
 	ctx, cancel := context.WithCancelCause(mark(ctx))
 	defer cancel(nil)
-	req, err := build(ctx)
+	var req *http.Request
+	err := mmap.Catch(func() (err error) { // a signature reads all that is sent
+		req, err = build(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,7 @@ func worthless(err error) bool {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	return errors.Is(err, ErrRedirect) || errors.Is(err, ErrAnswer) ||
+	return errors.Is(err, ErrRedirect) || errors.Is(err, ErrAnswer) || errors.Is(err, mmap.ErrFault) ||
 		errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &cert) || errors.As(err, &record) ||
 		strings.Contains(err.Error(), "unsupported protocol scheme") || strings.Contains(err.Error(), "malformed redirect")
 }
@@ -210,9 +215,14 @@ type upload struct {
 	watch watch
 }
 
-func (u *upload) Read(p []byte) (int, error) {
+// Read is called by a goroutine of net/http. The bytes may be mapped.
+func (u *upload) Read(p []byte) (n int, err error) {
 	u.watch.progress()
-	return u.ReadCloser.Read(p)
+	err = mmap.Catch(func() (err error) {
+		n, err = u.ReadCloser.Read(p)
+		return err
+	})
+	return n, err
 }
 
 // body is the body of an answer. Its errors are transient.

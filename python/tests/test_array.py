@@ -189,7 +189,7 @@ def test_blocks_are_used_again(snap: zarrdb.Snapshot, monkeypatch: pytest.Monkey
         assert a[:].sum() == (1 << 17) * ((1 << 18) - 1)
     assert next(link.blocks._numbers) < 20
     kept = [b for free in link.blocks._free.values() for b in free]
-    assert kept and all(b.fd < 0 for b in kept)
+    assert kept and all(b.fd is None for b in kept)
     while kept:
         kept.pop()
     for free in link.blocks._free.values():

@@ -4,8 +4,12 @@ import base64
 import datetime
 import gc
 import json
+import os
 import pickle
 import re
+import signal
+import subprocess
+import time
 import weakref
 from pathlib import Path
 
@@ -16,7 +20,7 @@ from conftest import end, holder
 from test_client import commit
 
 import zarrdb
-from zarrdb import _html
+from zarrdb import _html, _wire
 
 
 def test_branches_and_tags(repo: zarrdb.Repository) -> None:
@@ -349,6 +353,94 @@ def test_nothing_holds_a_version(repo: zarrdb.Repository) -> None:
         assert read()() is None
     finally:
         gc.enable()
+
+
+def test_versions_outlive_the_holder(repo: zarrdb.Repository, path: Path) -> None:
+    """What is open stays when it has expired and the process that has the database open is killed, also while this
+    program asks for nothing, and is read by this program, by a child of it, and by others."""
+
+    def commit(n: int) -> None:
+        with repo.transaction(message=str(n)) as store:
+            store.session.set("k", bytes([n]) * 100_000)
+
+    def replaced() -> None:
+        pid = holder(path)
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        while repo._client._link is not None and repo._client._link.alive():
+            time.sleep(0.001)
+
+    def run(*args: str) -> str:  # from another program
+        return subprocess.run([zarrdb._client.binary(), *args], check=True, capture_output=True, text=True).stdout
+
+    def child() -> bytes:
+        r, w = os.pipe()
+        if os.fork() == 0:
+            try:
+                os.write(w, snap.get("k") or b"")
+            finally:
+                os._exit(0)
+        os.close(w)
+        with os.fdopen(r, "rb") as f:
+            return f.read()
+
+    commit(1)
+    snap, other = repo.at("main"), repo.at("main")
+    commit(2)
+    repo.expire(keep=1)
+    for _ in range(2):
+        replaced()
+        run("gc", str(path))
+        assert run("get", f"{path}@{snap.commit.id}", "k")[:1] == "\1"
+        assert snap.get("k") == other.get("k") == child() == b"\1" * 100_000
+    link = repo._client.link()
+    replaced()
+    run("gc", str(path))
+    assert snap.get("k") == b"\1" * 100_000 and repo._client.link() is not link
+    other.close()
+    replaced()
+    run("gc", str(path))
+    assert snap.get("k") == b"\1" * 100_000
+    snap.close()
+    replaced()
+    run("gc", str(path))
+    with pytest.raises(zarrdb.NotFoundError):
+        repo.at(snap.commit.id)
+    repo.at("main").close()
+    again = repo._client.peer
+    assert again is not None and os.listdir(path / "peers") == [again.name]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_reader_moves_on(repo: zarrdb.Repository, path: Path, first: bool) -> None:
+    """A reader that takes the next version after each commit keeps no file of earlier ones open."""
+    reader = zarrdb.open(path)
+    current = None
+    for n in range(6):
+        with repo.transaction(message=str(n)) as store:
+            store.session.set("k", os.urandom(1 << 20))
+        if not first:
+            current = None
+        current = reader.at("main")
+        assert len(current.get("k") or b"") == 1 << 20
+        repo.expire(keep=1)
+        repo.gc()
+    size = sum(f.stat().st_blocks * 512 for f in (path / "packs").iterdir())
+    assert size < 2.5 * (1 << 20)
+    files = [os.readlink(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{f}")]
+    assert len([f for f in files if str(path / "packs") in f]) <= 2
+
+
+def test_recall(repo: zarrdb.Repository) -> None:
+    """The server may ask for its files, which is no reply."""
+    with repo.transaction() as store:
+        store.session.set("k", bytes(100_000))
+    snap, link = repo.at("main"), repo._client.link()
+    assert snap.get("k") == bytes(100_000) and link._files
+    for op in (_wire.RECALL, _wire.SHARE):
+        link._buf += _wire._header.pack(0, op, 0, 0, 2, 0) + b"{}"
+    assert snap.size("k") == 100_000 and not link._files and not link._busy
+    assert snap.get("k") == bytes(100_000) and not link._recalled and repo._client.link() is link
 
 
 def test_close_a_version(repo: zarrdb.Repository) -> None:

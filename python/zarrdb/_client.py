@@ -28,9 +28,12 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
+from ._memory import own
 
 if TYPE_CHECKING:
     import subprocess
+
+    from ._leases import Peer
 
 T = TypeVar("T")
 RECONNECTS = 5
@@ -76,8 +79,9 @@ def sockets(dir: str) -> Iterator[tuple[str, int | None]]:
             o = json.load(f)
         if o.get("socket") and by is not None:
             places.append((o["socket"], by))
-    except (OSError, ValueError):
-        pass
+    except (OSError, ValueError) as e:
+        if isinstance(e, OSError) and not w.by_system(e):
+            raise
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime):
         places.append((os.path.join(runtime, "zarrdb", name), uid))
@@ -101,11 +105,8 @@ def dial(path: str, user: int | None) -> socket.socket | None:
         if len(os.fsencode(path)) < 100 or sys.platform != "linux":
             s.connect(path)
         else:  # longer than the system takes
-            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                s.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
-            finally:
-                os.close(folder)
+            folder = own(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY))
+            s.connect(f"/proc/self/fd/{folder.fileno()}/{os.path.basename(path)}")
         if user is not None and hasattr(socket, "SO_PEERCRED"):
             raw = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", raw)[1] != user:
@@ -127,6 +128,10 @@ def _let_go() -> None:
     for p in _started:
         if p.poll() is None:
             p.returncode = 0
+    for c in list(_clients):
+        if c.peer is not None:
+            with suppress(OSError):
+                c.peer.end()
 
 
 atexit.register(_let_go)
@@ -178,6 +183,17 @@ def is_database(dir: str) -> bool:
     return os.path.isfile(os.path.join(index, "LOCK")) or os.path.isfile(os.path.join(dir, "FORMAT")) and os.path.isdir(index)
 
 
+def _holder(dir: str) -> str:
+    """Names the process that has the database open and does not answer."""
+    try:
+        with open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
+            o = json.load(f)
+        pid = int(o["pid"])
+        return f"{o.get('program')} (process {pid} on {o.get('host')}), which does not answer; if it was stopped, kill -CONT {pid} lets it go on"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a process that does not answer"
+
+
 def _lock_file(dir: str) -> str:
     """What tells the database in a directory from its copies, as `lock` of the server's hello."""
     try:
@@ -187,10 +203,17 @@ def _lock_file(dir: str) -> str:
     return f"{st.st_dev}:{st.st_ino}"
 
 
-class Forks(Protocol):
-    """A view of the database, which is told of a fork."""
+class Viewer(Protocol):
+    """A view of the database."""
 
-    def _forked(self) -> None: ...
+    def _forked(self) -> None:
+        """Called in a child process."""
+
+    def _leased(self) -> str:
+        """The version that must stay while the view is open, else ""."""
+
+    def _renewed(self, link: w.Link, handle: int | None) -> None:
+        """The version is leased again, on a new connection. Without a handle it is not."""
 
 
 class Client:
@@ -206,9 +229,11 @@ class Client:
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
+        self._silent: tuple[float, str] = (0.0, "")  # when the process did not answer, and the error
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
-        self.views: weakref.WeakValueDictionary[int, Forks] = weakref.WeakValueDictionary()  # by id()
+        self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
+        self.peer: Peer | None = None  # tells later processes what is leased
         _clients.add(self)
 
     @staticmethod
@@ -267,6 +292,9 @@ class Client:
             if self.users or link is None or link.over is not None or link.pid != os.getpid():
                 return
             self._link = None
+            if self.peer is not None and not any(v._leased() for v in list(self.views.values())):
+                self.peer.end()
+                self.peer = None
         ends = False
         started = next((p for p in _started if p.pid == link.hello.get("pid")), None)
         if started is not None:
@@ -286,10 +314,40 @@ class Client:
             l = self._link
             if l is None or l.over is not None:
                 l = self._link = self._connect()
+                if any(v._leased() for v in list(self.views.values())):
+                    self._visit(l)
             return l
+
+    def visit(self, link: w.Link) -> None:
+        """Have the server know this process before it opens a version: versions outlive that server then."""
+        if not link.visited:
+            with self._lock:
+                self._visit(link)
+
+    def _visit(self, link: w.Link) -> None:
+        if link.visited:
+            return
+        views = [v for v in list(self.views.values()) if v._leased()]
+        name = "" if self.peer is None else self.peer.name
+        try:
+            frame = link.call(w.VISIT, w.to_json({"peer": name, "versions": [v._leased() for v in views]}))
+        except (InvalidError, UnsupportedError):
+            link.visited = True
+            return
+        out = json.loads(frame.meta or frame.body)
+        if frame.files:
+            from ._leases import Peer
+
+            self.peer = Peer(out["peer"], frame.files[0])
+        for v, lease in zip(views, out.get("leases") or (), strict=True):
+            v._renewed(link, lease.get("view"))
+        link.visited = True
 
     def _connect(self) -> w.Link:
         """Connect to the process that has the database open, or start one."""
+        when, why = self._silent
+        if why and time.monotonic() - when < 1:  # other threads waited meanwhile
+            raise LockedError(why)
         with ExitStack() as files:
             return self._reach(files)
 
@@ -303,10 +361,13 @@ class Client:
                 sock = dial(path, user)
                 if sock is not None:
                     try:
-                        link = w.Link(sock)
-                    except (ConnectionLostError, MovedError):
-                        sock.close()  # it was about to end
-                        continue
+                        link = w.Link(sock, w.LIMIT if self.wait is None else self.wait)
+                    except (ConnectionLostError, MovedError) as ended:
+                        sock.close()
+                        if isinstance(ended.__cause__, TimeoutError):
+                            self._silent = time.monotonic(), f"{self.dir} is in use by {_holder(self.dir)}"
+                            raise LockedError(self._silent[1]) from ended
+                        continue  # it was about to end
                     except BaseException:
                         sock.close()
                         raise
@@ -372,7 +433,7 @@ class Client:
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
     def _deadline(self) -> float:
-        return time.monotonic() + (30 if self.wait is None else self.wait)
+        return time.monotonic() + (w.LIMIT if self.wait is None else self.wait)
 
     def close(self) -> None:
         with self._lock:
@@ -384,6 +445,7 @@ class Client:
         if self._link is not None:
             self._link.abandon()
             self._link = None
+        self.peer = None  # the file is the parent's
         for v in list(self.views.values()):
             v._forked()
 

@@ -125,7 +125,7 @@ class PlainChunks:
         if n != self._nbytes:
             return None
         if body is None:
-            body = link.mapped(number, off, n)
+            body = link.mapped(number, off, n, handle)
         if body is None:
             places.pop(at, None)
             return None

@@ -15,6 +15,7 @@ from ._views import PAGE, View
 
 if TYPE_CHECKING:  # numpy and zarr-python are imported only where they are used
     from ._array import Array
+    from ._leases import Peer
     from ._mapping import Mapping
     from ._store import ZarrdbStore
 
@@ -78,9 +79,12 @@ class Snapshot(Contents):
     """
 
     _closed = False
+    _line: tuple[Peer, int] | None = None  # where later processes find the version
+    _renewal: tuple[w.Link, int] | None = None  # a view of it on the next connection
 
     def __init__(self, client: Client, rev: str) -> None:
         def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
+            client.visit(link)
             return link, link.ask(w.OPEN, {"rev": rev})
 
         link, out = client.again(open)
@@ -88,11 +92,44 @@ class Snapshot(Contents):
         if "commit" not in out:
             raise InvalidError(f"{rev} is a session")
         self.commit = Commit._of(out["commit"])
+        self._note()
+
+    def _note(self) -> None:
+        peer = self._client.peer
+        if peer is not None and (self._line is None or self._line[0] is not peer):
+            self._line = peer, peer.hold(self.commit.id)
+
+    def _leased(self) -> str:
+        return "" if self._closed or not hasattr(self, "commit") else self.commit.id
+
+    def _renewed(self, link: w.Link, handle: int | None) -> None:
+        self._note()
+        self._renewal = (link, handle) if handle else None
+        if self._closed:  # meanwhile
+            self._let_go()
+
+    def _forked(self) -> None:
+        super()._forked()
+        self._line = self._renewal = None  # they are the parent's
+
+    def _let_go(self) -> None:
+        self._closed = True
+        line, self._line = self._line, None
+        if line is not None:
+            line[0].drop(line[1])
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None:
+            renewal[0].unused.append(renewal[1])
+        super()._let_go()
 
     def _reopen(self) -> tuple[w.Link, int]:
         if self._closed:
             raise InvalidError(f"{self!r} is closed; open the version again with repo.at({self.commit.id[:10]!r})")
         link = self._client.link()
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None and renewal[0] is link:
+            return renewal
+        self._client.visit(link)
         return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
 
     def close(self) -> None:
@@ -100,13 +137,12 @@ class Snapshot(Contents):
         with self._opening:
             if self._closed:
                 return
-            self._closed = True
             link: Any = self._link
             self._let_go()
             self._link = cast(w.Link, _Closed)
         if link.over is None and link.pid == os.getpid():
             with suppress(ZarrdbError):
-                link._close_views()
+                link.close_views()
 
     def __enter__(self) -> Self:
         return self

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from . import _wire as w
 from ._client import RECONNECTS, Client
-from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError
+from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
 from ._seen import Seen
 
 T = TypeVar("T")
@@ -25,7 +26,6 @@ class View:
     def __init__(self, client: Client, link: w.Link, handle: int) -> None:
         self._client, self._link, self._handle = client, link, handle
         self._opening = threading.RLock()
-        link.hold()
         client.views[id(self)] = self
 
     def _forked(self) -> None:
@@ -36,10 +36,20 @@ class View:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Have the server close the view with the next request."""
+        """Have the server close the view, at once or with the next request. Finalizers call it at any time."""
         link = getattr(self, "_link", None)
         if link is not None and link.over is None and link.pid == os.getpid():
-            link.unused.append(self._handle)
+            if self._handle:
+                link.unused.append(self._handle)
+            with suppress(ZarrdbError):
+                link.close_views(wait=False)
+
+    def _leased(self) -> str:
+        """The version that must stay while the view is open, also when another process serves it; "" if none need."""
+        return ""
+
+    def _renewed(self, link: w.Link, handle: int | None) -> None:
+        raise NotImplementedError
 
     def _reopen(self) -> tuple[w.Link, int]:
         raise NotImplementedError
@@ -71,9 +81,7 @@ class View:
             return link, self._handle
         with self._opening:
             if self._link.over is not None or self._link.pid != os.getpid():
-                link, self._handle = self._reopen()
-                link.hold()
-                self._link = link
+                self._link, self._handle = self._reopen()
             return self._link, self._handle
 
     def _again(self, fn: Callable[[w.Link, int], T]) -> T:
@@ -88,7 +96,7 @@ class View:
 
     def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
         def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:
-            return link.value(link.call(op, meta(handle), flags=flags))
+            return link.value(link.call(op, meta(handle), flags=flags), handle)
 
         return self._again(ask)
 

@@ -11,24 +11,27 @@ import mmap
 import os
 import socket
 import struct
+import sys
 import threading
 import time
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
-from ._memory import AVAILABLE, Blocks
+from ._memory import AVAILABLE, Blocks, Fd, own
 
 PROTOCOL = 1
 ZERO = bytes(20)
 
-HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 11)
+HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, _, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
-BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
+BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
-LEAVE = 42
-ASK = 50
+LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
 ALL, FROM, SPAN, LAST, AT_MOST = range(5)
@@ -46,6 +49,7 @@ _dontwait = int(getattr(socket, "MSG_DONTWAIT", 0))
 _ctrunc = int(getattr(socket, "MSG_CTRUNC", 0))
 _oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
+DRAIN = -1
 
 # How many seconds to look for a reply before sleeping until it is there, and for each byte of
 # a result: to be woken takes longer than most requests. After failures that many replies
@@ -53,6 +57,10 @@ MAX_FILES = 128
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
 PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
+# A server that is stopped neither answers nor ends the connection. A request to it fails after half of
+# this many seconds, and a third of them later if no other server was found.
+LIMIT = 30.0
+LOOKS = 2  # after an eighth of the limit without a byte comes a ping; after that many, and an eighth, the connection has ended
 # A server that ends first answers running requests, and may be silent for this many seconds.
 ENDING = 30.0
 
@@ -62,6 +70,7 @@ class Frame(NamedTuple):
     flags: int
     meta: bytes
     body: bytes | bytearray
+    files: tuple[Fd, ...] = ()
 
 
 def get_meta(view: int, key: bytes, kind: int = ALL, off: int = 0, n: int = 0) -> bytes:
@@ -87,42 +96,49 @@ def to_json(o: Any) -> bytes:
     return _encode(o).encode()
 
 
+def program() -> str:
+    """What this process runs, for lists of sessions."""
+    return os.path.basename(getattr(sys, "argv", None) and sys.argv[0] or sys.executable or "python")
+
+
 class _File:
     """A file of the database that the server has passed."""
 
-    __slots__ = ("fd", "map")
+    __slots__ = ("fd", "map", "views")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: Fd) -> None:
         self.fd = fd
         self.map: mmap.mmap | None = None
+        self.views: set[int] = set()  # handles of the views that have read it
 
     def mapped(self, off: int, n: int) -> mmap.mmap:
         """The file in memory, with n bytes at off. What refers to it keeps it open."""
         m = self.map
         if m is None or len(m) < off + n:
-            m = self.map = mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)  # it may have grown
+            m = self.map = mmap.mmap(self.fd.fileno(), 0, prot=mmap.PROT_READ)  # it may have grown
             if len(m) < off + n:
                 raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
         return m
-
-    def __del__(self) -> None:
-        os.close(self.fd)
 
 
 class Link:
     """One connection. Safe for threads; not to be used in a child after fork."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock, self._buf, self._fds = sock, bytearray(), deque[int]()
+    def __init__(self, sock: socket.socket, limit: float = LIMIT) -> None:
+        self._sock, self._buf = sock, bytearray()
+        self._got: deque[Any] = deque()  # what recvmsg has returned, until its descriptors are in _fds
+        self._fds: deque[Fd] = deque()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._cond = threading.Condition(self._lock)
-        self._next, self._busy = 0, 0
+        self._next, self._busy = 0, set[int]()  # ids of requests that are not answered
         self._replies: dict[int, Frame | None] = {}  # of requests that somebody waits for
-        self._reading = False
+        self._reading = 0  # the id of the request whose thread reads, DRAIN, or 0
         self._files: OrderedDict[int, _File] = OrderedDict()
-        self._views = 0
-        self.unused: deque[int] = deque()  # handles of views that are to be closed, 0 if the server has
+        self._dropped: deque[int] = deque()  # numbers of files that the server is to forget
+        self._recalled = False  # the server wants an answer to a recall
+        self.unused: deque[int] = deque()  # handles of views that are to be closed
+        self.visited = False  # see Client.visit
         self.server = ""  # names the process at the other end, once it was asked for
         self.saved: set[str] = set()  # sessions that the server left at savepoints
         self.over: ConnectionLostError | None = None
@@ -130,8 +146,9 @@ class Link:
         self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
         self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
-        sock.settimeout(30)
-        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "capabilities": ["files"]}
+        self._quiet = 0  # how often nothing has arrived in time
+        sock.settimeout(max(1.0, limit / 3))
+        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()
@@ -142,6 +159,8 @@ class Link:
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+        for option, seconds in ((socket.SO_RCVTIMEO, max(0.25, limit / 8)), (socket.SO_SNDTIMEO, max(1.0, limit / 2))):
+            sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
     def alive(self) -> bool:
         """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
@@ -165,9 +184,15 @@ class Link:
 
     def call(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = ()) -> Frame:
         """Send a request and return its reply. A failure is raised as its exception."""
-        id = self.start(op, meta, body, flags, fds)
-        assert id is not None
-        return self.finish(id)
+        id = None
+        try:
+            id = self.start(op, meta, body, flags, fds)
+            assert id is not None
+            return self.finish(id)
+        except BaseException:
+            if id is not None:
+                self.cancel(id)
+            raise
 
     def start(self, op: int, meta: bytes, body: Any = b"", flags: int = 0, fds: Sequence[int] = (), wait: bool = True) -> int | None:
         """Send a request. Its reply is to be had from `finish`, or given up with `cancel`.
@@ -176,16 +201,20 @@ class Link:
         if len(body) > self.max_body or len(meta) > self.max_meta:
             raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
         if wait and self.unused:
-            self._close_views()
-        if self.blocks and self.blocks.lost:
-            self._forget_blocks(self.blocks)
-        id = self._begin(wait)
-        if id:
-            try:
+            self.close_views()
+        if self._dropped or self._recalled or self.blocks and self.blocks.lost:
+            self._give_back()
+        id = None
+        try:
+            id = self._begin(wait)
+            if id is not None:
                 self._send(id, op, flags, meta, body, fds)
-            except BaseException as e:
-                self._failed(id, e)
-        return id
+            return id
+        except BaseException as e:
+            if id is not None and self.over is None:  # by a signal handler: what was sent is not known
+                with self._lock:
+                    self._end(e)
+            self._failed(id, e)
 
     def finish(self, id: int, size: int = 0) -> Frame:
         """The reply to a request, which gives a result of that many bytes. A failure is raised as its exception."""
@@ -204,9 +233,10 @@ class Link:
                 del failed  # its traceback refers to this frame
         return frame
 
-    def _failed(self, id: int, e: BaseException) -> NoReturn:
-        self.cancel(id)
-        if isinstance(e, OSError) and not isinstance(e, ZarrdbError):
+    def _failed(self, id: int | None, e: BaseException) -> NoReturn:
+        if id is not None:
+            self.cancel(id)
+        if by_system(e):
             raise self._gone(e) from e
         try:
             raise e
@@ -214,22 +244,29 @@ class Link:
             del e  # its traceback refers to this frame
 
     def _begin(self, wait: bool = True) -> int | None:
+        id = 0
         with self._lock:
-            if not wait and self._busy >= self._most:
-                return None
-            while self._busy >= self._most and self.over is None:
-                if not any(True for _ in self._replies):  # only such as were given up
-                    self._end(OSError("too many requests were given up"))
-                    break
-                self._cond.wait()
-            if self.over is not None:
-                raise self._gone(None)
-            self._next = self._next + 1 & 0xFFFFFFFF
-            while self._next in self._replies or self._next == 0:
-                self._next = self._next + 1 & 0xFFFFFFFF
-            self._replies[self._next] = None
-            self._busy += 1
-            return self._next
+            try:
+                if not wait and len(self._busy) >= self._most:
+                    return None
+                while len(self._busy) >= self._most and self.over is None:
+                    if not self._replies:  # only such as were given up
+                        self._end(OSError("too many requests were given up"))
+                        break
+                    self._cond.wait()
+                if self.over is not None:
+                    raise self._gone(None)
+                id = self._next + 1 & 0xFFFFFFFF
+                while id in self._busy or id == 0:
+                    id = id + 1 & 0xFFFFFFFF
+                self._next = id
+                self._busy.add(id)
+                self._replies[id] = None
+                return id
+            except BaseException:
+                self._busy.discard(id)
+                self._replies.pop(id, None)
+                raise
 
     def _send(self, id: int, op: int, flags: int, meta: bytes, body: Any, fds: Sequence[int] = ()) -> None:
         head = _header.pack(id, op, len(fds), flags, len(meta), len(body)) + meta
@@ -243,54 +280,59 @@ class Link:
                 else:
                     self._sock.sendall(head)
                     self._sock.sendall(body)
-            except OSError as e:
-                self._drain(e)
-                raise
-            except BaseException:  # a part of a frame may have been sent
+            except BlockingIOError:
+                late = TimeoutError(self._stopped())
                 with self._lock:
-                    self._end(OSError("interrupted"))
+                    self._end(late)
+                raise late from None
+            except BaseException as e:
+                if by_system(e):
+                    self._drain(e)
+                else:  # a part of a frame may have been sent
+                    with self._lock:
+                        self._end(e)
                 raise
 
     def _await(self, id: int, patience: float) -> Frame:
-        reader = False
         try:
             with self._lock:
-                while True:
-                    frame = self._replies[id]
-                    if frame is not None:
-                        del self._replies[id]
-                        return frame
+                while (frame := self._replies[id]) is None:
                     if self.over is not None:
                         raise self._gone(None)
                     if not self._reading:
-                        self._reading = reader = True
+                        self._reading = id
                         break
                     self._cond.wait()
-            if self._busy == 1 and not self._buf:
-                self._look(patience)
-            while True:
-                got, frame = self._receive()
+            if frame is None:  # this thread reads
+                if len(self._busy) == 1 and not self._buf:
+                    self._look(patience)
+                while frame is None:
+                    got, other = self._receive()
+                    with self._lock:
+                        self._dispatch(got, other)
+                        frame = self._replies[id]
                 with self._lock:
-                    self._dispatch(got, frame)
-                    if got == id:
-                        del self._replies[id]
-                        return frame
+                    self._reading = 0
+                    self._cond.notify_all()
+            del self._replies[id]
+            return frame
         except BaseException as e:
-            if reader:  # a part of a frame may have been read
-                with self._lock:
+            with self._lock:
+                if self._reading == id:  # a part of a frame may have been read
+                    self._reading = 0
                     self._end(e)
             raise
-        finally:
-            if reader:
-                with self._lock:
-                    self._reading = False
-                    self._cond.notify_all()
 
     def _dispatch(self, id: int, frame: Frame) -> None:
-        if frame.op == BYE:
-            self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+        if frame.op in _NO_REPLIES:
+            if frame.op == BYE:
+                self.saved.update(json.loads(frame.meta or b"{}").get("saved") or ())
+            elif frame.op == RECALL:
+                self._dropped.extend(self._files)
+                self._files.clear()
+                self._recalled = True
             return
-        self._busy -= 1
+        self._busy.discard(id)
         if id in self._replies:
             self._replies[id] = frame
         self._cond.notify_all()
@@ -306,25 +348,33 @@ class Link:
             except OSError:
                 pass
 
-    def _drain(self, e: OSError, patience: float = 2) -> None:
+    def _drain(self, e: BaseException, patience: float = 2) -> None:
         """The other side has ended: read what it said last."""
-        with self._lock:
-            while self._reading and self.over is None:
-                self._cond.wait()  # another thread reads it
-            if self.over is not None:
-                return
-            self._reading = True
         try:
-            self._sock.settimeout(patience)
-            while True:
-                got, frame = self._receive()
-                with self._lock:
-                    self._dispatch(got, frame)
-        except (OSError, ZarrdbError):
-            pass
-        finally:
             with self._lock:
-                self._reading = False
+                while self._reading and self.over is None:
+                    self._cond.wait()  # another thread reads it
+                if self.over is not None:
+                    return
+                self._reading = DRAIN
+            try:
+                self._sock.settimeout(patience)
+                while True:
+                    got, frame = self._receive()
+                    with self._lock:
+                        self._dispatch(got, frame)
+            except BaseException as last:
+                if not isinstance(last, ZarrdbError) and not by_system(last):
+                    raise
+            self._drained(e)
+        except BaseException:
+            self._drained(e)
+            raise
+
+    def _drained(self, e: BaseException) -> None:
+        with self._lock:
+            if self._reading == DRAIN:
+                self._reading = 0
                 self._end(e)
 
     def drain(self) -> None:
@@ -334,13 +384,16 @@ class Link:
     def _end(self, e: BaseException) -> None:
         if self.over is None:
             self.over = ConnectionLostError(f"the connection to the process that has the database open has ended: {e}", "gone")
-            self._files.clear()
-            try:
-                self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
-            except OSError:
-                pass
-            self._sock.close()
         self._cond.notify_all()
+        self._files.clear()
+        self._own()
+        self._fds.clear()
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
+        except OSError as failed:
+            if not by_system(failed):
+                raise
+        self._sock.close()
 
     def _gone(self, e: BaseException | None) -> ConnectionLostError:
         return ConnectionLostError(str(self.over or e), "gone")
@@ -364,21 +417,18 @@ class Link:
 
     def _receive(self) -> tuple[int, Frame]:
         id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
-        if not flags & REPLY or m > 64 << 20:
+        if not flags & REPLY and op not in _NO_REPLIES or m > 64 << 20:
             raise ConnectionError("it sent what is no reply")
         meta = bytes(self._take(m))
         body = self._take(b) if b else b""
-        if files:
-            fds = [self._fds.popleft() for _ in range(files)]
-            if flags & PLACE and not flags & ERROR:
-                number = _place.unpack(meta)[2]
-                with self._lock:
-                    self._files[number] = _File(fds.pop())
-                    dropped = [self._files.popitem(last=False)[0]] if len(self._files) > MAX_FILES else []
-                self._forget(dropped)
-            for fd in fds:
-                os.close(fd)
-        return id, Frame(op, flags, meta, body)
+        passed = tuple([self._fds.popleft() for _ in range(files)])
+        if passed and flags & PLACE and not flags & ERROR:
+            number = _place.unpack(meta)[2]
+            with self._lock:
+                self._files[number] = _File(passed[-1])
+                if len(self._files) > MAX_FILES:
+                    self._dropped.append(self._files.popitem(last=False)[0])
+        return id, Frame(op, flags, meta, body, passed if op == VISIT else ())
 
     def _look(self, patience: float) -> None:
         """Receive something if it comes soon."""
@@ -387,30 +437,55 @@ class Link:
             return
         until = time.perf_counter() + patience
         while True:
-            try:
+            with suppress(BlockingIOError):
                 self._some(_dontwait)
-            except BlockingIOError:
-                if time.perf_counter() < until:
-                    continue
-                if self._missed:
-                    self._rest = self._pause = min(2 * self._pause + 1, MAX_REST)
-                self._missed = True
-            else:
                 self._pause //= 4
                 self._missed = False
+                return
+            if time.perf_counter() < until:
+                continue
+            if self._missed:
+                self._rest = self._pause = min(2 * self._pause + 1, MAX_REST)
+            self._missed = True
             return
 
     def _some(self, flags: int = 0) -> None:
         """Receive what is there, at least a byte, and descriptors with it."""
-        data, oob, flags, _ = self._sock.recvmsg(1 << 16, _oob, _cloexec | flags)
-        for level, kind, raw in oob:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                self._fds.extend(struct.unpack(f"{len(raw) // 4}i", raw[: len(raw) - len(raw) % 4]))
+        # In one call: no signal handler can raise while descriptors belong to nobody.
+        try:
+            self._got.extend(map(self._sock.recvmsg, (1 << 16,), (_oob,), (_cloexec | flags,)))
+        except BlockingIOError:
+            if flags & _dontwait:
+                raise
+            self._silent()
+            return
+        self._quiet = 0
+        data, _, flags, _ = self._got[0]
+        self._own()
         if flags & _ctrunc:
             raise ConnectionError("it sent more descriptors than fit, or this process may open no more files")
         if not data:
             raise ConnectionError("it was closed at the other end")
         self._buf += data
+
+    def _own(self) -> None:
+        """Take over the descriptors that have come."""
+        if self._got:
+            self._fds.extend(map(own, array("i", b"".join(map(itemgetter(2), self._got.pop()[1])))))
+
+    def _silent(self) -> None:
+        """Nothing has arrived for a while. A server that runs answers a ping, whatever it works on."""
+        if self._quiet >= LOOKS:
+            raise TimeoutError(self._stopped())
+        if self._sending.locked():  # by another thread, which has a limit too
+            return
+        with suppress(OSError), self._sending:
+            self._sock.sendall(_header.pack(0, PING, 0, 0, 0, 0))
+        self._quiet += 1
+
+    def _stopped(self) -> str:
+        pid = self.hello.get("pid")
+        return f"{self.hello.get('program')} (process {pid}) does not answer; if it was stopped, kill -CONT {pid} lets it go on"
 
     def _take(self, n: int) -> bytearray:
         have = self._buf
@@ -426,7 +501,12 @@ class Link:
         have.clear()
         view = memoryview(out)
         while got < n:  # never beyond the frame: descriptors come with the next one
-            k = self._sock.recv_into(view[got:])
+            try:
+                k = self._sock.recv_into(view[got:])
+            except BlockingIOError:
+                self._silent()
+                continue
+            self._quiet = 0
             if k == 0:
                 raise ConnectionError("it was closed at the other end")
             got += k
@@ -434,22 +514,23 @@ class Link:
 
     # --- files and views
 
-    def value(self, frame: Frame) -> tuple[bytes | bytearray | None, int, bytes]:
-        """The bytes of a reply to get or stat, the size of the whole value and its id.
+    def value(self, frame: Frame, view: int) -> tuple[bytes | bytearray | None, int, bytes]:
+        """The bytes of a reply to get or stat of a view, the size of the whole value and its id.
         The bytes are None if they are in a file that is closed."""
         if not frame.flags & PLACE:
             size, id = _found.unpack(frame.meta)
             return frame.body, size, id
         size, id, number, off, n = _place.unpack(frame.meta)
-        m = self.mapped(number, off, n)
+        m = self.mapped(number, off, n, view)
         return None if m is None else m[off : off + n], size, id
 
-    def mapped(self, number: int, off: int, n: int) -> mmap.mmap | None:
-        """A file that the server has passed, in memory, with n bytes at off. None if it is closed."""
+    def mapped(self, number: int, off: int, n: int, view: int) -> mmap.mmap | None:
+        """A file that the server has passed, in memory, with n bytes at off; it stays open until the view is closed. None if it is closed."""
         with self._lock:
             file = self._files.get(number)
             if file is not None:
                 self._files.move_to_end(number)
+                file.views.add(view)
         return None if file is None else file.mapped(off, n)
 
     @staticmethod
@@ -457,54 +538,72 @@ class Link:
         """Where the value of a reply to get is: the number of a file, offset and length."""
         return _place.unpack(frame.meta)[2:] if frame.flags & PLACE else None
 
-    def _forget_blocks(self, blocks: Blocks) -> None:
-        """Let the server forget blocks. It may not know them."""
-        while True:
-            try:
-                number = blocks.lost.popleft()
-            except IndexError:
+    def _give_back(self) -> None:
+        """Let the server forget blocks and files. It may not know them."""
+        with suppress(IndexError):  # another thread was faster
+            while self._dropped:
+                number = self._dropped[0]
+                self._tell(FORGET, {"file": number})
+                _remove(self._dropped, number)
+            while self.blocks and self.blocks.lost:
+                block = self.blocks.lost[0]
+                self._tell(FORGET, {"block": block.number})
+                _remove(self.blocks.lost, block)
+                self.blocks.known.pop(block.number, None)
+        if self._recalled:
+            self._tell(RECALL, {})
+            self._recalled = False
+
+    def _tell(self, op: int, o: Any) -> None:
+        """Send what is not answered."""
+        try:
+            self._send(0, op, 0, to_json(o), b"")
+        except OSError as e:
+            raise self._gone(e) from e
+
+    def close_views(self, wait: bool = True) -> None:
+        """Close views that are not used any more, and files that only they have read, without waiting for the answers. Without
+        wait nothing is done where another thread, or this one further out, uses the connection: finalizers call that."""
+        while self.unused:
+            if not wait and (self._busy or self._reading or self._lock.locked() or self._sending.locked()):
                 return
-            try:
-                self._send(0, FORGET, 0, to_json({"block": number}), b"")
-            except OSError as e:
-                raise self._gone(e) from e
-            blocks.known.pop(number, None)
+            with suppress(IndexError):  # another thread was faster
+                handle = self.unused[0]
+                id = self.start(CLOSE, to_json({"view": handle}), wait=False)
+                if id is None:
+                    return
+                _remove(self.unused, handle)
+                with self._lock:
+                    self._replies.pop(id, None)
+                    self._drop_files(handle)
+        if self._dropped:
+            self._give_back()
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            # The request has no reply. The reading thread must not wait for a sending thread.
-            if self._sending.acquire(blocking=False):
-                try:
-                    meta = to_json({"file": number})
-                    self._sock.sendall(_header.pack(0, FORGET, 0, 0, len(meta), 0) + meta)
-                except OSError:
-                    pass
-                finally:
-                    self._sending.release()
+    def _drop_files(self, view: int) -> None:
+        for number, file in list(self._files.items()):
+            if view in file.views:
+                file.views.discard(view)
+                if not file.views:
+                    self._dropped.append(number)
+                    del self._files[number]
 
-    def hold(self) -> None:
-        self._views += 1
 
-    def _close_views(self) -> None:
-        """Close what is not used any more, without waiting."""
-        while True:
-            try:
-                handle = self.unused.popleft()
-            except IndexError:
-                break
-            self._views -= 1
-            if not handle:
-                continue
-            id = self._begin()
-            assert id is not None
-            with self._lock:
-                del self._replies[id]
-            try:
-                self._send(id, CLOSE, 0, to_json({"view": handle}), b"")
-            except OSError as e:
-                raise self._gone(e) from e
-        if self._views <= 0 and self._files:
-            with self._lock:
-                numbers = list(self._files)
-                self._files.clear()
-            self._forget(numbers)
+def by_system(e: BaseException) -> bool:
+    """Whether the system reports an error, also one of the connection. One that a signal handler raises, such as a TimeoutError, is for the caller."""
+    tb = e.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if not isinstance(e, OSError) or isinstance(e, ZarrdbError):
+        return False
+    return tb is None or tb.tb_frame.f_code.co_filename == _SOCKET or os.path.dirname(tb.tb_frame.f_code.co_filename) == _HERE
+
+
+_HERE, _SOCKET = os.path.dirname(by_system.__code__.co_filename), socket.send_fds.__code__.co_filename
+
+# What the server sends without a request.
+_NO_REPLIES = (BYE, RECALL, SHARE, PING)
+
+
+def _remove(items: deque[Any], item: Any) -> None:
+    with suppress(ValueError):  # another thread was faster
+        items.remove(item)

@@ -39,10 +39,12 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 		defer cancel(nil)
 		defer context.AfterFunc(c.s.staying, func() { cancel(ErrGone) })()
 	}
-	out, err := c.s.t.Answer(ctx, c.who, name, in.Name, in.In, func(report []byte) {
+	told := newReports(func(report []byte) { // a peer that is stopped does not delay the work
 		// If it fails the connection ends, and so does ctx.
 		_ = c.w.Send(&wire.Frame{ID: f.ID, Op: f.Op, Flags: wire.FlagReply | wire.FlagReport, Body: report})
 	})
+	out, err := c.s.t.Answer(ctx, c.who, name, in.Name, in.In, told.add)
+	told.end()
 	if lasts && err != nil && errors.Is(context.Cause(ctx), ErrGone) {
 		return ErrGone
 	}

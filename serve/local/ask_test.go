@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
@@ -72,6 +73,32 @@ func TestCareThroughSocket(t *testing.T) {
 	v = must.Get(p.At(bg, "main"))(t)
 	defer v.Close()
 	wantValue(t, v, "k", random(6, 80_000))
+}
+
+// A peer that is stopped and reads no reports does not delay the work that it has asked for.
+func TestReportsThatAreNotRead(t *testing.T) {
+	h, _ := served(t, nil, nil)
+	put(t, h.db, map[string][]byte{"k": random(1, 80_000)})
+	near, far := net.Pipe() // takes nothing that is not read
+	c := newConn(h.s, new(net.UnixConn), serve.Owner("tester"))
+	c.w = wire.NewConn(near, wire.Limits{}, 0)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.ask(bg, &wire.Frame{ID: 1, Op: wire.OpAsk, Meta: must.Get(json.Marshal(wire.Ask{Name: "gc", In: []byte("{}")}))(t)})
+	}()
+	header := make([]byte, 1)
+	must.Get(far.Read(header))(t) // the first report has begun
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
+	defer cancel()
+	err := txn.ErrCollecting // of the peer
+	for errors.Is(err, txn.ErrCollecting) && ctx.Err() == nil {
+		_, err = h.db.GC(ctx, txn.GCOptions{})
+	}
+	if err != nil {
+		t.Errorf("a collection after that of the peer: %v", err)
+	}
+	far.Close()
+	<-ended
 }
 
 // The process that has one database open joins the process that has the other one.

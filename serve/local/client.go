@@ -35,8 +35,12 @@ type DialOptions struct {
 	// before has ended. It makes one try; [Handover] says when the next one follows.
 	// nil connects to the same socket again.
 	Redial func(ctx context.Context) (net.Conn, error)
+	// Limit bounds the time of a request to a process that is stopped; default 30 s. It does not
+	// bound requests that a running process works on.
+	Limit time.Duration
 
-	wait time.Duration // for the first answer; default helloTime
+	wait   time.Duration              // for the first answer; default helloTime
+	holder func() *engine.LockedError // describes the process at the other end of a new connection; may be nil
 }
 
 // Client is a connection to the process that has a database open. It connects
@@ -47,6 +51,8 @@ type Client struct {
 	o        DialOptions
 	busy     chan struct{}   // has room for the goroutine that connects again
 	visiting chan struct{}   // has room for the goroutine that visits a database
+	silent   error           // why the last process did not answer; under busy
+	tried    time.Time       // when that was known; under busy
 	open     context.Context // ends when the client is closed
 	end      func()
 
@@ -186,6 +192,9 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 		if err != nil || !old.over() {
 			return old, err
 		}
+		if time.Since(c.tried) < silentTime { // others waited meanwhile
+			return nil, c.silent
+		}
 		l, err := c.connect(ctx)
 		if err == nil {
 			if err = c.renew(ctx, l); err == nil {
@@ -199,11 +208,17 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 		if errors.Is(err, engine.ErrMoved) {
 			return nil, err
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.silent, c.tried = errors.Join(old.why(), err), time.Now()
+		}
 		if err := h.Again(ctx, err); err != nil {
 			return nil, errors.Join(old.why(), err)
 		}
 	}
 }
+
+// silentTime is how long a process that did not answer is not asked again.
+const silentTime = time.Second
 
 // present returns the last connection.
 func (c *Client) present() (*link, error) {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -29,6 +31,7 @@ type conn struct {
 	own   bool // the client is this process; see [server.dial]
 
 	version string // of the client
+	program string // the same
 	pid     int
 
 	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends
@@ -185,13 +188,18 @@ func (c *conn) greet() error {
 	if err != nil {
 		return errors.Join(err, c.fail(f, err))
 	}
-	c.version, c.pid, c.greeted = theirs.Version, theirs.PID, true
+	c.version, c.program, c.pid, c.greeted = theirs.Version, cmp.Or(theirs.Program, theirs.Version), theirs.PID, true
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
+		c.sharing.Lock() // a newer number comes behind the answer
 		ours.Processes = c.s.share(c, true)
 	}
-	if err := c.answer(f, ours); err != nil {
+	err = c.answer(f, ours)
+	if shares {
+		c.sharing.Unlock()
+	}
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -239,6 +247,12 @@ func (c *conn) loop() (passed bool, err error) {
 		case wire.OpRecall:
 			f.Close()
 			c.returned()
+			continue
+		case wire.OpPing: // whatever is under way
+			c.drop(f)
+			if err := c.send(f, &wire.Frame{}); err != nil {
+				return false, err
+			}
 			continue
 		}
 		ctx, cancel, alone, err := c.start(f)
@@ -365,6 +379,7 @@ func (e sendError) Unwrap() error { return e.error }
 
 // send sends a reply to f.
 func (c *conn) send(f, reply *wire.Frame) error {
+	mmap.Touch(reply.Body) // a frame is sent whole or not at all
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
 	if f.Op == wire.OpRead {
 		c.here.sends(c.w)
@@ -400,7 +415,7 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 	if errors.As(err, &sent) {
 		return err
 	}
-	if errors.Is(err, engine.ErrMoved) {
+	if errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrMoved) {
 		c.s.lookAround()
 	}
 	out := failure(err)

@@ -48,7 +48,7 @@ func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Sess
 }
 
 func (c *conn) fork(ctx context.Context, v *view, in *wire.Fork) (*wire.View, error) {
-	f, err := v.Session.Fork(ctx, in.Label)
+	f, err := v.Session.Fork(ctx, in.Label, c.origin())
 	if err != nil {
 		return nil, err
 	}

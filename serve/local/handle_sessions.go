@@ -14,7 +14,7 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved}
+	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved, By: c.origin()}
 	if in.ID != "" {
 		if o.ID, err = txn.ParseSessionID(in.ID); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -28,9 +28,8 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	return c.opened(name, s.View())
 }
 
-func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
-	return sessionOut(v.Session.Engine().Info()), nil
-}
+// origin describes the process at the other end.
+func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
 func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
 	if in.Label != nil {
@@ -66,7 +65,7 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(v.db)
+	db, err := c.s.t.Database(ctx, v.db)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +111,7 @@ func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions,
 	if err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(name)
+	db, err := c.s.t.Database(ctx, name)
 	if err != nil {
 		return nil, err
 	}

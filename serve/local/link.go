@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,9 @@ type link struct {
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
 	visited map[string]bool             // databases; under client.visiting
 
+	heard   atomic.Uint64 // frames received
+	silence silence       // under mu
+
 	recalls  atomic.Uint64 // by the server
 	counters uint32        // the number of the block of counters, or the next one to try; under mu
 	counted  bool          // the server has that block; under mu
@@ -63,7 +67,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 		uid, known, err := peer(u)
 		l.other = err != nil || known && uid != os.Getuid() && uid != 0
 	}
-	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, helloTime))
+	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, client.o.helloTime()))
 	defer cancel()
 	stop := context.AfterFunc(waits, func() { _ = c.Close() })
 	err := l.greet(&client.o)
@@ -78,6 +82,9 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 			err = ctx.Err()
 		case waits.Err() != nil:
 			err = fmt.Errorf("the process that serves %v does not answer: %w", c.RemoteAddr(), os.ErrDeadlineExceeded)
+			if held := client.o.holder; held != nil && held() != nil {
+				err = silentError{held()}
+			}
 		}
 		return nil, err
 	}
@@ -89,7 +96,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 }
 
 func (l *link) greet(o *DialOptions) error {
-	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid()}
+	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0])}
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
 	}
@@ -179,6 +186,7 @@ func (l *link) receive() {
 		l.err = gone(err)
 	}
 	l.waiting = 0
+	l.silence.stop()
 	for id, reply := range l.pending {
 		delete(l.pending, id)
 		if reply != nil {
@@ -204,6 +212,7 @@ func (l *link) take(gives bool) (gave bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	l.heard.Add(1)
 	if f.Op == wire.OpBye {
 		var bye wire.Bye
 		err := wire.ParseJSON(f.Op, f.Meta, &bye)
@@ -232,6 +241,9 @@ func (l *link) take(gives bool) (gave bool, err error) {
 		f.Close()
 		l.client.share(in.Processes)
 		return false, err
+	case f.ID == pingID:
+		f.Close()
+		return false, nil
 	}
 	l.mu.Lock()
 	reply, asked := l.pending[f.ID]
@@ -366,7 +378,12 @@ func (l *link) begin(f *wire.Frame) (reply chan *wire.Frame, mine bool, err erro
 		return nil, false, l.err
 	}
 	for taken := true; taken; _, taken = l.pending[l.next] {
-		l.next++
+		if l.next++; l.next == pingID {
+			l.next++
+		}
+	}
+	if !l.silence.looks {
+		l.listen()
 	}
 	f.ID = l.next
 	l.calls++

@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,9 +45,9 @@ type OpenOptions struct {
 // serve it, and those of [engine.Open].
 func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	o.Engine.Join = Join
-	j := &joint{dir: dir, o: o}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j := &joint{dir: dir, o: o, busy: make(chan struct{}, 1)}
+	j.busy <- struct{}{}
+	defer j.free()
 	h := Handover{Wait: o.Engine.LockWait}
 	told := o.Waiting == nil
 	for {
@@ -61,8 +61,8 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 				return db, nil
 			}
 			err = fmt.Errorf("open %s: %w (%v)", dir, failed, locked)
-			if errors.Is(failed, os.ErrDeadlineExceeded) {
-				err = fmt.Errorf("open %s: %w (%w)", dir, failed, locked)
+			if errors.Is(failed, os.ErrDeadlineExceeded) { // it names the process
+				err = fmt.Errorf("open %s: %w", dir, failed)
 			}
 		}
 		if locked != nil && h.Wait > 0 && !Reachable(locked) && !told {
@@ -90,7 +90,7 @@ func OpenOrRead(ctx context.Context, dir string, o OpenOptions) (*engine.DB, err
 
 // own returns the database that this process has open. One that is to be read alone is a peer
 // of it. Without permission to write, it is one that goes on when this process gives the lock up.
-// j.mu is held.
+// j.busy is held.
 func (j *joint) own(ctx context.Context) (*engine.DB, error) {
 	if !j.o.Engine.ReadOnly || j.held.ReadOnly() && j.dial == nil {
 		return j.held, nil
@@ -125,7 +125,9 @@ type joint struct {
 	dir string
 	o   OpenOptions
 
-	mu      sync.Mutex
+	// busy has room for the goroutine that uses the fields below. The process that has the database
+	// open may let it wait.
+	busy    chan struct{}
 	id      txn.Identity             // of the database since it was opened first
 	held    *engine.DB               // this process has it open
 	dial    func() (net.Conn, error) // connects to it; nil if it is not served
@@ -133,19 +135,33 @@ type joint struct {
 	stop    context.CancelFunc       // ends yield, if not nil
 	failing time.Time                // since when no process that has it open can be reached
 	closed  bool
+
+	locked atomic.Pointer[engine.LockedError] // the process that has it open, as it was described last
 }
+
+// lock waits until no other goroutine uses the fields; see busy.
+func (j *joint) lock(ctx context.Context) error {
+	select {
+	case j.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (j *joint) free() { <-j.busy }
 
 // slowAnswer is how long a process may take to answer before Waiting is called.
 const slowAnswer = 3 * time.Second
 
 // peer opens the database through a connection, whose other end has the time wait for its first
-// answer. locked describes that process; nil for this one. j.mu is held.
+// answer. locked describes that process; nil for this one. j.busy is held.
 func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedError, told *bool, wait time.Duration) (*engine.DB, error) {
 	if locked != nil && !*told {
 		slow := time.AfterFunc(slowAnswer, func() { j.o.Waiting(locked) })
 		defer func() { *told = !slow.Stop() }()
 	}
-	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share, wait: wait})
+	c, err := NewClient(ctx, conn, &DialOptions{Dir: j.dir, Redial: j.redial, Share: j.o.Share, Limit: j.o.Engine.LockWait, wait: wait, holder: j.locked.Load})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +178,7 @@ func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedEr
 }
 
 // join opens the database, or connects to the process that has it open, which locked
-// describes. The connection is nil where this process has opened it. j.mu is held.
+// describes. The connection is nil where this process has opened it. j.busy is held.
 func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedError, err error) {
 	o := j.o.Engine
 	o.LockWait, o.Locked = 0, nil
@@ -197,6 +213,7 @@ func (j *joint) join(ctx context.Context) (conn net.Conn, locked *engine.LockedE
 	if !errors.As(err, &locked) {
 		return nil, nil, err
 	}
+	j.locked.Store(locked)
 	if Reachable(locked) || locked.Own && locked.Holder.Socket != "" {
 		conn, failed := reach(ctx, locked)
 		if failed == nil {
@@ -249,14 +266,17 @@ func (j *joint) yield(life context.Context, held *engine.DB) {
 			return
 		}
 	}
-	j.mu.Lock()
-	if life.Err() == nil {
+	j.busy <- struct{}{}
+	gives := life.Err() == nil
+	if gives {
 		j.held = nil
 		_ = held.Close() // it wrote nothing
 		j.yielded = time.Now()
-		defer j.o.yielded()
 	}
-	j.mu.Unlock()
+	j.free()
+	if gives {
+		j.o.yielded()
+	}
 }
 
 func (o *OpenOptions) yielded() {
@@ -284,13 +304,20 @@ func (j *joint) open(ctx context.Context, o *engine.Options) (*engine.DB, error)
 // redial connects to the process that has the database open now. If none has, it is this one
 // from here on; it then talks to itself, so that what was opened through another process goes on.
 func (j *joint) redial(ctx context.Context) (net.Conn, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	if err := j.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer j.free()
 	if j.closed {
 		return nil, engine.ErrClosed
 	}
 	if time.Since(j.yielded) < yieldTime {
 		return j.follow(ctx)
+	}
+	if j.held != nil && j.held.Failed() != nil { // what was opened through it goes on with what is opened now
+		held := j.held
+		j.held = nil
+		_ = held.Close()
 	}
 	if j.held == nil {
 		if conn, _, err := j.join(ctx); conn != nil || err != nil {
@@ -303,7 +330,7 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	return j.dial()
 }
 
-// follow connects to the process that this one gave the lock up to. j.mu is held.
+// follow connects to the process that this one gave the lock up to. j.busy is held.
 func (j *joint) follow(ctx context.Context) (net.Conn, error) {
 	sockets, err := Sockets(j.dir)
 	for _, socket := range sockets {
@@ -325,13 +352,13 @@ type jointSource struct {
 
 // Close implements io.Closer.
 func (s *jointSource) Close() error {
-	s.j.mu.Lock()
+	s.j.busy <- struct{}{}
 	held := s.j.held
 	s.j.closed, s.j.held = true, nil
 	if s.j.stop != nil {
 		s.j.stop()
 	}
-	s.j.mu.Unlock()
+	s.j.free()
 	err := s.c.Close()
 	if held != nil {
 		err = errors.Join(err, held.Close())
@@ -349,7 +376,7 @@ func Holds(db *engine.DB) bool {
 	if !ok {
 		return !db.IsPeer()
 	}
-	s.j.mu.Lock()
-	defer s.j.mu.Unlock()
+	s.j.busy <- struct{}{}
+	defer s.j.free()
 	return s.j.held != nil
 }

@@ -70,6 +70,21 @@ func TestProcessesShareMemory(t *testing.T) {
 	bytes("as the clients know it", limit/3)
 	first.Close()
 	bytes("as the other client knows it", limit/2)
+
+	var dialing sync.WaitGroup // what one client is told of others never comes before the answer to its hello
+	for range 8 {
+		dialing.Go(func() {
+			for range 50 {
+				c, err := DialDir(bg, dir, &DialOptions{Share: true})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.Close()
+			}
+		})
+	}
+	dialing.Wait()
 }
 
 // A peer whose client does not share has small caches of its own, and the budget stays.

@@ -133,6 +133,7 @@ func (s *slots) drop(k *slot) {
 // put is call for a request whose body is a value.
 func (l *link) put(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
 	c := l.client
+	mmap.Touch(f.Body) // before anything waits for the answer
 	if len(f.Body) < slotsFrom || l.other || c.o.NoFiles || !slices.Contains(l.hello.Capabilities, wire.CapBodies) {
 		return l.call(ctx, f, false)
 	}

@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // While the process that has the database open is stopped, reads end with their contexts,
@@ -55,6 +58,69 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	if err := errors.Join(v.Close(), p.Close(), c.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// While the process that has the database open is stopped, each request ends within the limit, also if its
+// context has no end, and names the process. When that process goes on, requests do.
+func TestStoppedHolderIsNamed(t *testing.T) {
+	runtimeDir(t)
+	defer func(d time.Duration) { shortestLook = d }(shortestLook)
+	shortestLook = 20 * time.Millisecond
+	dir := filepath.Join(shortDir(t), "t.zdb")
+	child := start(t, "opener", dir)
+	if got := child.line(t); got != "open" {
+		t.Fatal(got)
+	}
+	db := must.Get(Open(bg, dir, OpenOptions{Engine: engine.Options{LockWait: 100 * time.Millisecond}}))(t)
+	defer db.Close()
+	s := must.Get(db.Begin(bg, "main"))(t)
+	must.Do(t, s.Set(bg, "x", []byte("1")))
+	table := serve.New(serve.Options{})
+	must.Do(t, table.AddDatabase("t", db))
+	cached := must.Get(table.View(bg, serve.Owner("o"), "t", ""))(t)
+	defer cached.Release()
+	stop(t, child)
+	requests := map[string]func() error{
+		"view":    func() error { _, err := table.View(bg, serve.Owner("o"), "t", "main"); return err },
+		"resolve": func() error { _, err := db.Resolve(bg, "main~1"); return err },
+		"write":   func() error { return s.Set(bg, "x", []byte("2")) },
+		"body":    func() error { return s.Set(bg, "y", random(3, 4<<20)) },
+		"commit":  func() error { _, err := s.Commit(bg, txn.CommitOptions{Message: "m"}); return err },
+		"begin":   func() error { _, err := table.Begin(bg, serve.Owner("o"), "t", serve.BeginOptions{}); return err },
+		"gc":      func() error { _, err := db.GC(bg, txn.GCOptions{}); return err },
+	}
+	for range 2 { // the second time the connection has ended
+		errs := make(chan error, 3*len(requests))
+		for what, do := range requests {
+			for range 3 {
+				go func() {
+					var held *engine.LockedError
+					err := do()
+					if errors.As(err, &held) && held.Holder.PID == child.cmd.Process.Pid && errors.Is(err, os.ErrDeadlineExceeded) {
+						err = nil
+					} else {
+						err = fmt.Errorf("%s: %w", what, err)
+					}
+					errs <- err
+				}()
+			}
+		}
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	must.Do(t, child.cmd.Process.Signal(syscall.SIGCONT))
+	for {
+		_, err := db.Resolve(bg, "main")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
 	}
 }
 

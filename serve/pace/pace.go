@@ -3,6 +3,7 @@
 package pace
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -24,7 +25,17 @@ type Writer struct {
 	// Bytes are those of the body.
 	Bytes int64
 
-	until time.Time
+	copies bool
+	until  time.Time
+}
+
+// NewWriter returns a writer for the response to r.
+//
+// With HTTP/2 net/http passes what is written to other goroutines, which may go on after Write
+// has returned an error. What is written may be mapped from a file only until then, so it is
+// copied first.
+func NewWriter(w http.ResponseWriter, r *http.Request) *Writer {
+	return &Writer{ResponseWriter: w, copies: r.ProtoMajor > 1}
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -42,6 +53,9 @@ func (w *Writer) Write(b []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.extend(len(b))
+	if w.copies {
+		b = bytes.Clone(b)
+	}
 	n, err := w.ResponseWriter.Write(b)
 	w.Bytes += int64(n)
 	return n, err

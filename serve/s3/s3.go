@@ -123,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// and waits for a minute on the next answer of the connection.
 		w.WriteHeader(http.StatusContinue)
 	}
-	out := &pace.Writer{ResponseWriter: w}
+	out := pace.NewWriter(w, r)
 	w = out
 	if h.o.Metrics != nil {
 		begun := time.Now()
@@ -206,6 +206,9 @@ func (c *call) errorOf(key string, err error) *apiError {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case serve.Unavailable(err) != "":
+		c.o.Log.WarnContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", fault.OneLine(err))
+		return &apiError{http.StatusServiceUnavailable, "ServiceUnavailable", serve.Unavailable(err)}
 	case errors.Is(err, serve.ErrNoDatabase):
 		return &apiError{http.StatusNotFound, "NoSuchBucket", "there is no database of that name"}
 	case errors.Is(err, kv.ErrNotFound), errors.Is(err, txn.ErrNoRef):

@@ -38,6 +38,8 @@ func statusOf(err error) int {
 		return own.status
 	case errors.Is(err, errUnauthorized):
 		return http.StatusUnauthorized
+	case serve.Unavailable(err) != "":
+		return http.StatusServiceUnavailable
 	case errors.Is(err, errPath), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
 		return http.StatusBadRequest
 	case errors.Is(err, serve.ErrDenied), errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
@@ -73,6 +75,10 @@ func statusOf(err error) int {
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	text := fault.OneLine(err)
+	if in := serve.Unavailable(err); in != "" && status == http.StatusServiceUnavailable {
+		h.o.Log.WarnContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
+		text = in
+	}
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		h.o.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		switch {

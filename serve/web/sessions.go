@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,13 +24,15 @@ type sessionJSON struct {
 	Label   string    `json:"label"`
 	Created time.Time `json:"created,omitzero"`
 	Saved   time.Time `json:"saved,omitzero"`
+	Used    time.Time `json:"used,omitzero"`
+	txn.Origin
 	// Changes are its changes, if requested.
 	Changes *changesJSON `json:"changes,omitempty"`
 }
 
 // describeSession describes a session that is open.
 func describeSession(e *engine.Session) sessionJSON {
-	return sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label()}
+	return sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label(), Origin: e.Info().By.Named()}
 }
 
 // changesJSON counts what a session changed since its base.
@@ -59,7 +62,8 @@ func (h *handler) sessionRoutes() {
 	h.handle("GET "+sessionPath, h.listSessions)
 	h.handle("POST "+sessionPath, h.changing(h.begin))
 	h.handle("GET "+sessionPath+"/{db}/{id}", h.onSession(h.status))
-	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.onSession(silent((*serve.Session).Discard))))
+	h.handle("DELETE "+sessionPath, h.changing(h.abortOld))
+	h.handle("DELETE "+sessionPath+"/{db}/{id}", h.changing(h.abort))
 	h.handle("POST "+sessionPath+"/{db}/{id}/commit", h.changing(h.onSession(h.commit)))
 	h.handle("POST "+sessionPath+"/{db}/{id}/savepoint", h.changing(h.onSession(silent(func(s *serve.Session, ctx context.Context) error { return s.Engine().Savepoint(ctx) }))))
 }
@@ -118,7 +122,7 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
-	s, err := h.t.Begin(r.Context(), principal(r), in.DB, serve.BeginOptions{Branch: in.Branch, Label: in.Label})
+	s, err := h.t.Begin(r.Context(), principal(r), in.DB, serve.BeginOptions{Branch: in.Branch, Label: in.Label, By: origin(r)})
 	if err != nil {
 		return err
 	}
@@ -128,8 +132,18 @@ func (h *handler) begin(w http.ResponseWriter, r *http.Request) error {
 	return writeStatus(w, http.StatusCreated, describeSession(e))
 }
 
+// origin describes the program that sends a request, as far as the request tells.
+func origin(r *http.Request) txn.Origin {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = ""
+	}
+	program, _, _ := strings.Cut(r.UserAgent(), " ")
+	return txn.Origin{Program: program, Host: host}
+}
+
 func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
-	db, err := h.t.Database(r.URL.Query().Get("db"))
+	db, err := h.t.Database(r.Context(), r.URL.Query().Get("db"))
 	if err != nil {
 		return err
 	}
@@ -140,10 +154,80 @@ func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
 	out := []sessionJSON{}
 	for _, s := range all {
 		if principal(r).MayWrite(s.Branch) == nil {
-			out = append(out, sessionJSON{ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Label: s.Label, Created: s.Created, Saved: s.Saved})
+			out = append(out, describeInfo(&s))
 		}
 	}
 	return writeJSON(w, r, out)
+}
+
+// abort ends a session, also one that cannot be resumed.
+func (h *handler) abort(w http.ResponseWriter, r *http.Request) error {
+	id, err := txn.ParseSessionID(r.PathValue("id"))
+	if err != nil {
+		return httpError{http.StatusBadRequest, err}
+	}
+	ended, err := h.end(r, r.PathValue("db"), func(s *txn.SessionInfo) bool { return s.ID == id }, time.Time{})
+	if err == nil && len(ended) == 0 {
+		err = fmt.Errorf("session %v: %w", id, txn.ErrNoRef)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// abortOld ends the sessions that were last used before a time.
+func (h *handler) abortOld(w http.ResponseWriter, r *http.Request) error {
+	older := r.URL.Query().Get("older_than")
+	before, err := txn.ParseTime(older)
+	if age, ageErr := txn.ParseAge(older); ageErr == nil {
+		before, err = time.Now().Add(-age), nil
+	}
+	if err != nil {
+		return httpError{http.StatusBadRequest, fmt.Errorf("older_than must be an age, such as 7d, or a date: %w", err)}
+	}
+	ended, err := h.end(r, r.URL.Query().Get("db"), func(s *txn.SessionInfo) bool { return s.Used.Before(before) }, before)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, r, ended)
+}
+
+// end ends the sessions that a function chooses, of those that the principal may end and that were not used after a time.
+func (h *handler) end(r *http.Request, name string, choose func(*txn.SessionInfo) bool, before time.Time) (ended []sessionJSON, err error) {
+	db, err := h.t.Database(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := db.Sessions(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	ended = []sessionJSON{}
+	for _, s := range all {
+		if !choose(&s) {
+			continue
+		}
+		if err := principal(r).MayWrite(s.Branch); err != nil {
+			if before.IsZero() {
+				return nil, err
+			}
+			continue
+		}
+		done, err := db.AbortUnused(r.Context(), s.ID, before)
+		if err != nil && !errors.Is(err, txn.ErrNoRef) { // that one has ended since
+			return ended, err
+		}
+		if done {
+			h.o.Log.InfoContext(r.Context(), "discard", "database", name, "who", principal(r).Name, "session", s.ID.String())
+			ended = append(ended, describeInfo(&s))
+		}
+	}
+	return ended, nil
+}
+
+func describeInfo(s *txn.SessionInfo) sessionJSON {
+	return sessionJSON{ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Label: s.Label, Created: s.Created, Saved: s.Saved, Used: s.Used, Origin: s.By.Named()}
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request, s *serve.Session) error {

@@ -94,7 +94,7 @@ func TestSessions(t *testing.T) {
 	}
 	var all []sessionJSON
 	s.ask(200, "GET", "/-/api/sessions?db=w", "", &all)
-	if len(all) != 1 || all[0].ID != made.ID || all[0].Label != "load" {
+	if len(all) != 1 || all[0].ID != made.ID || all[0].Label != "load" || all[0].User != "writer" || all[0].Program == "" {
 		t.Errorf("sessions: %+v", all)
 	}
 	s.ask(204, "POST", at+"/savepoint", "", nil)
@@ -111,6 +111,17 @@ func TestSessions(t *testing.T) {
 
 	s.ask(201, "POST", "/-/api/sessions", `{"db":"w"}`, &made)
 	s.ask(204, "DELETE", "/-/api/sessions/w/"+made.ID, "", nil)
+	s.ask(404, "GET", "/-/api/sessions/w/"+made.ID, "", nil)
+	s.ask(404, "DELETE", "/-/api/sessions/w/"+made.ID, "", nil)
+	s.ask(201, "POST", "/-/api/sessions", `{"db":"w"}`, &made)
+	for query, want := range map[string]int{"": 400, "&older_than=soon": 400, "&older_than=1h": 200} {
+		s.ask(want, "DELETE", "/-/api/sessions?db=w"+query, "", nil)
+	}
+	s.ask(200, "GET", "/-/api/sessions/w/"+made.ID, "", nil)
+	s.ask(200, "DELETE", "/-/api/sessions?db=w&older_than=0s", "", &all)
+	if len(all) != 1 || all[0].ID != made.ID {
+		t.Errorf("ended %+v", all)
+	}
 	s.ask(404, "GET", "/-/api/sessions/w/"+made.ID, "", nil)
 	for _, want := range []string{"msg=begin", "msg=write method=PUT database=w who=writer", "msg=commit database=w who=writer branch=main commit=" + c.ID, "msg=discard"} {
 		if !strings.Contains(log.String(), want) {

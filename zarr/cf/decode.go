@@ -2,12 +2,14 @@ package cf
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +92,41 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		return nil, err
 	}
 	return d, d.setType(a)
+}
+
+// NewDecoderBeside is [NewDecoder] for an array in a group that beside opens nodes of. Where
+// a coordinate of its dimensions names it as its bounds, it has units and calendar of the
+// coordinate, as in xarray, unless it has units.
+func NewDecoderBeside(ctx context.Context, a *zarr.Array, beside Opener) (*Decoder, error) {
+	m := *a.Meta()
+	if _, has := m.Attributes.Get("units"); has || len(m.Shape) < 2 {
+		return NewDecoder(&m)
+	}
+	name := path.Base(a.Path())
+	for _, dim := range a.DimensionNames() {
+		n, err := beside(ctx, dim)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue // a dimension without coordinate
+		}
+		of := attributes{n.Meta().Attributes, false}
+		units, _ := of.text("units")
+		if bounds, _ := of.text("bounds"); bounds != name || !strings.Contains(units, "since") {
+			continue
+		}
+		err = m.Attributes.Set("units", units)
+		if calendar, ok := of.text("calendar"); ok && err == nil {
+			if _, has := m.Attributes.Get("calendar"); !has {
+				err = m.Attributes.Set("calendar", calendar)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return NewDecoder(&m)
 }
 
 // setSign reads the sign of integers from their type and the attribute _Unsigned.
@@ -395,6 +432,38 @@ func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
 		elem = append(elem, binary.LittleEndian.AppendUint64(nil, bits)[:part.Size()]...)
 	}
 	return elem, true
+}
+
+// FillAttributeV3 returns an element, in memory layout, as xarray stores it in the attribute
+// _FillValue of v3: floats as base64 of a little-endian float64. It is nil if xarray opens no array of the type with one. The value is that of the type: its shortest
+// text would be another float64.
+func FillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
+	if t.Format() != "" {
+		return nil
+	}
+	switch t.Kind() {
+	case dtype.Float:
+		var word [8]byte
+		copy(word[:], elem)
+		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
+	case dtype.Complex:
+		half := t.Size() / 2
+		part := dtype.NewFloat(t.Bits() / 2)
+		parts := []json.RawMessage{FillAttributeV3(part, elem[:half]), FillAttributeV3(part, elem[half:])}
+		return fmt.Appendf(nil, "[%s,%s]", parts[0], parts[1])
+	case dtype.Bool, dtype.Int, dtype.Uint:
+		text, err := t.AppendJSON(nil, elem)
+		if err != nil {
+			return nil
+		}
+		return text
+	}
+	return nil
+}
+
+func floatAttributeV3(f float64) json.RawMessage {
+	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
+	return json.RawMessage(strconv.Quote(base64.StdEncoding.EncodeToString(b)))
 }
 
 // addMissing adds a missing value. NaN decodes to itself.

@@ -2,6 +2,7 @@ package cf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/ome"
 )
 
 // Opener opens a node by its name in the group of an array: the coordinates of
@@ -63,6 +65,11 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 	})
 	if failed == nil {
 		sel, failed = zarr.ParseSelection(plain, names)
+	}
+	if failed != nil { // names that a selection misses may be those of an image
+		if _, err := a.Image(ctx); errors.Is(err, ome.ErrMetadata) {
+			failed = fmt.Errorf("%w (%w)", failed, err)
+		}
 	}
 	return sel, empty, failed
 }

@@ -2,11 +2,10 @@ package convert
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/zarr"
@@ -33,12 +32,15 @@ import (
 // An attribute that is not one element, such as a list, becomes missing_value, which names
 // the same elements in both.
 //
+// An array of an OME-Zarr image keeps its fill value: in v2 the image alone has the names of its
+// dimensions ([haveNames]), so that no reader takes the fill value for a missing one.
+//
 // A missing chunk of a v2 array whose fill value is null holds no elements that all
 // readers agree on, so an export writes these chunks ([Array.Missing]).
 
 // convertFill changes converted metadata c of m accordingly.
 func convertFill(c, m *zarr.Meta) error {
-	if !cf.HasNames(m) && c.DimensionNames == nil || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
+	if c.DimensionNames == nil && (!cf.HasNames(m) || c.Version == zarr.V2 && m.DimensionNames != nil) || m.Version == zarr.Draft3 || (c.Version == zarr.V3) == (m.Version == zarr.V3) {
 		return nil
 	}
 	elem, has := m.Fill, true
@@ -52,7 +54,7 @@ func convertFill(c, m *zarr.Meta) error {
 	}
 	if c.Version == zarr.V3 {
 		if has {
-			if text := fillAttributeV3(c.Type, elem); text != nil {
+			if text := cf.FillAttributeV3(c.Type, elem); text != nil {
 				return c.Attributes.Set(cf.FillAttribute, text)
 			}
 		}
@@ -80,6 +82,15 @@ func convertFill(c, m *zarr.Meta) error {
 	return c.Attributes.Set(cf.FillAttribute, text)
 }
 
+// haveNames reports whether the dimensions of an array of v3 have the names of the axes of its image,
+// and no missing value is stated.
+func haveNames(m *zarr.Meta, axes []*string) bool {
+	_, missing := m.Attributes.Get(cf.FillAttribute)
+	return !missing && axes != nil && slices.EqualFunc(m.DimensionNames, axes, sameName)
+}
+
+func sameName(a, b *string) bool { return a != nil && b != nil && *a == *b }
+
 // isNaN reports whether an element is NaN or NaT, which xarray shows as missing anyway.
 func isNaN(t dtype.Type, elem []byte) bool {
 	if t.Format() != "" {
@@ -99,38 +110,6 @@ func isNaN(t dtype.Type, elem []byte) bool {
 		return int64(bits) == cf.NaT
 	}
 	return false
-}
-
-// fillAttributeV3 is an element as xarray stores it among the attributes in v3, nil if
-// xarray opens no array of the type with one. The value is that of the type: its shortest
-// text would be another float64.
-func fillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
-	if t.Format() != "" {
-		return nil
-	}
-	switch t.Kind() {
-	case dtype.Float:
-		var word [8]byte
-		copy(word[:], elem)
-		return floatAttributeV3(t.FloatValue(binary.LittleEndian.Uint64(word[:])))
-	case dtype.Complex:
-		half := t.Size() / 2
-		part := dtype.NewFloat(t.Bits() / 2)
-		parts := []json.RawMessage{fillAttributeV3(part, elem[:half]), fillAttributeV3(part, elem[half:])}
-		return fmt.Appendf(nil, "[%s,%s]", parts[0], parts[1])
-	case dtype.Bool, dtype.Int, dtype.Uint:
-		text, err := t.AppendJSON(nil, elem)
-		if err != nil {
-			return nil
-		}
-		return text
-	}
-	return nil
-}
-
-func floatAttributeV3(f float64) json.RawMessage {
-	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
-	return json.RawMessage(strconv.Quote(base64.StdEncoding.EncodeToString(b)))
 }
 
 // fillAttributeV2 is an element as an attribute in v2, floats with all digits.

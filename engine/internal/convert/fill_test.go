@@ -34,10 +34,10 @@ func FuzzFillAttribute(f *testing.F) {
 			if !ok {
 				continue
 			}
-			text := fillAttributeV3(typ, elem)
+			text := cf.FillAttributeV3(typ, elem)
 			must.Do(t, m.Attributes.Set(cf.FillAttribute, text))
 			again, ok := cf.MissingElement(m)
-			if printed := fillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
+			if printed := cf.FillAttributeV3(typ, again); !ok || len(elem) != typ.Size() || !bytes.Equal(printed, text) {
 				t.Fatalf("%s as %v is %x, written as %s, read as %x", raw, typ, elem, text, again)
 			}
 		}
@@ -108,11 +108,11 @@ func TestConvertFill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil))(t)
+		out := must.Get(convertMeta(m, convert, builtin.Registry(), nil, false))(t)
 		if fill(out) != c.wantFill || attribute(out) != c.wantAttr {
 			t.Errorf("%s with fill %s, attribute %s, to %s: fill %s, attribute %s, want %s and %s", c.dataType, c.fill, c.attr, c.to, fill(out), attribute(out), c.wantFill, c.wantAttr)
 		}
-		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil))(t)
+		again := must.Get(convertMeta(out, m.Version, builtin.Registry(), nil, false))(t)
 		before, ok := cf.MissingElement(m)
 		if cf.FillIsMissing(m) {
 			before, ok = m.Fill, true
@@ -151,7 +151,7 @@ func TestConvertFillLists(t *testing.T) {
 			m, err = meta.ParseV3([]byte(doc), builtin.Registry())
 		}
 		must.Do(t, err)
-		out := must.Get(convertMeta(m, to, builtin.Registry(), nil))(t)
+		out := must.Get(convertMeta(m, to, builtin.Registry(), nil, false))(t)
 		got, _ := out.Attributes.Get("missing_value")
 		if fill, has := out.Attributes.Get(cf.FillAttribute); string(got) != c.want || has {
 			t.Errorf("%s to %s: missing_value %s, want %s; _FillValue %s", c.attributes, c.to, got, c.want, fill)

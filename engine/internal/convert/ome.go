@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/ome"
 )
 
 // OME-Zarr describes images by attributes of groups. Version 0.4, for Zarr v2, has an
@@ -24,75 +25,27 @@ import (
 // the chunk keys of these arrays have the separator '/'. Attributes of other conventions and
 // of other versions of OME-Zarr are not changed.
 
-const omeAttribute = "ome"
-
 // omeVersioned are the members that contain a version in 0.4.
 var omeVersioned = []string{"multiscales", "omero", "plate", "well", "image-label"}
 
-// multiscale is an element of the list "multiscales".
-type multiscale struct {
-	Version  any             `json:"version"`
-	Axes     json.RawMessage `json:"axes"`
-	Datasets []struct {
-		Path       string            `json:"path"`
-		Transforms []json.RawMessage `json:"coordinateTransformations"`
-	} `json:"datasets"`
-}
-
-// axes returns the names of the axes, or nil before 0.4, where axes were no objects.
-func (m *multiscale) axes() []*string {
-	var list []struct {
-		Name *string `json:"name"`
-	}
-	if json.Unmarshal(m.Axes, &list) != nil {
-		return nil
-	}
-	var out []*string
-	for _, a := range list {
-		if a.Name == nil {
-			return nil
+// axesOf returns the names of the axes of the image that an array is a level of, nil for an array
+// of no image. problem says why an image does not describe the array.
+func axesOf(ctx context.Context, a *zarr.Array) (axes []*string, problem, err error) {
+	l, err := a.Image(ctx)
+	switch {
+	case errors.Is(err, ome.ErrMetadata):
+		var at *zarr.Error
+		if errors.As(err, &at) {
+			err = at.Err
 		}
-		out = append(out, a.Name)
+		return nil, err, nil
+	case errors.Is(err, zarr.ErrMetadata) || l == nil:
+		return nil, nil, nil // a group that cannot be read is an error of its own
 	}
-	return out
-}
-
-// multiscales reads the attribute "multiscales". It returns nil for the attribute of another
-// convention, which has neither axes nor a version.
-func multiscales(text json.RawMessage) []multiscale {
-	var list []multiscale
-	strict, err := zarr.StrictJSON(text)
-	if err != nil || json.Unmarshal(strict, &list) != nil {
-		return nil
+	for _, name := range l.Names() {
+		axes = append(axes, &name)
 	}
-	for _, m := range list {
-		if len(m.Datasets) == 0 || m.Axes == nil && m.Version == nil {
-			return nil
-		}
-	}
-	return list
-}
-
-// imageAxes returns the names of the axes of an image's arrays, by their paths below the group
-// m. The result is nil for a group that is no image.
-func imageAxes(m *zarr.Meta) map[string][]*string {
-	attrs := m.Attributes
-	if text, ok := attrs.Get(omeAttribute); ok {
-		attrs, _ = zarr.ParseAttributes(text) // something else than an object is no image
-	}
-	text, ok := attrs.Get("multiscales")
-	if m.Array || !ok {
-		return nil
-	}
-	out := map[string][]*string{}
-	for _, image := range multiscales(text) {
-		for _, d := range image.Datasets {
-			if axes := image.axes(); axes != nil {
-				out[names.Clean(d.Path)] = axes
-			}
-		}
-	}
-	return out
+	return axes, nil, err
 }
 
 // convertOME converts the OME-Zarr metadata of the group c, which was converted from another
@@ -116,7 +69,7 @@ func convertOME(c *zarr.Meta, from zarr.Version, path string) error {
 // ome05 converts the attributes of a group from 0.4 to 0.5. group is the name of the group.
 func ome05(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 	out := attrs
-	ome, err := zarr.ParseAttributes([]byte(`{"version":"0.5"}`))
+	made, err := zarr.ParseAttributes([]byte(`{"version":"0.5"}`))
 	if err != nil {
 		return attrs, err
 	}
@@ -128,18 +81,18 @@ func ome05(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 		if !is {
 			continue
 		}
-		if err := setVersioned(&ome, name, text, ""); err != nil {
+		if err := setVersioned(&made, name, text, ""); err != nil {
 			return attrs, err
 		}
 		out.Delete(name)
 	}
-	if ome.Len() == 1 {
+	if made.Len() == 1 {
 		return attrs, nil
 	}
-	if _, both := attrs.Get(omeAttribute); both {
-		return attrs, fmt.Errorf("OME-Zarr 0.5: there is an attribute %q already", omeAttribute)
+	if _, both := attrs.Get(ome.Attribute); both {
+		return attrs, fmt.Errorf("OME-Zarr 0.5: there is an attribute %q already", ome.Attribute)
 	}
-	return out, out.Set(omeAttribute, ome.Text())
+	return out, out.Set(ome.Attribute, made.Text())
 }
 
 // inOME04 reports whether an attribute is OME-Zarr metadata. An error says why 0.5 has no
@@ -149,21 +102,24 @@ func inOME04(attrs zarr.Attributes, name string, text json.RawMessage, group str
 	var object map[string]json.RawMessage
 	switch name {
 	case "multiscales":
-		images := multiscales(text)
-		for i := range images {
-			if images[i].axes() == nil {
-				return false, fmt.Errorf("multiscales[%d]: version %v has no axes with names", i, images[i].Version)
+		g, err := ome.Parse(attrs)
+		if g == nil || err != nil {
+			return false, err
+		}
+		for i, m := range g.Images {
+			if !m.Objects {
+				return false, fmt.Errorf("multiscales[%d]: version %s has no axes that are objects with names", i, m.Version)
 			}
-			for _, d := range images[i].Datasets {
-				if len(d.Transforms) == 0 {
-					return false, fmt.Errorf("multiscales[%d]: dataset %q has no coordinateTransformations", i, d.Path)
+			for _, l := range m.Levels {
+				if l.Bare {
+					return false, fmt.Errorf("multiscales[%d]: dataset %q has no coordinateTransformations", i, l.Path)
 				}
 			}
 		}
-		return len(images) > 0, nil
+		return len(g.Images) > 0, nil
 	case "omero":
-		image, _ := attrs.Get("multiscales")
-		return multiscales(image) != nil && json.Unmarshal(text, &object) == nil, nil
+		g, _ := ome.Parse(attrs)
+		return g != nil && len(g.Images) > 0 && json.Unmarshal(text, &object) == nil, nil
 	case "image-label":
 		return json.Unmarshal(text, &object) == nil, nil
 	case "well":
@@ -195,15 +151,15 @@ func inOME04(attrs zarr.Attributes, name string, text json.RawMessage, group str
 
 // ome04 converts the attributes of a group from 0.5 to 0.4. group is the name of the group.
 func ome04(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
-	text, ok := attrs.Get(omeAttribute)
-	ome, err := zarr.ParseAttributes(text)
+	text, ok := attrs.Get(ome.Attribute)
+	from, err := zarr.ParseAttributes(text)
 	if !ok || err != nil {
 		return attrs, nil // of another convention
 	}
-	version, has := ome.Get("version")
+	version, has := from.Get("version")
 	if !has { // as ome-zarr-py leaves it out of the group "labels"
-		for name, text := range ome.All() {
-			if is, err := inOME04(ome, name, text, group); is && err == nil {
+		for name, text := range from.All() {
+			if is, err := inOME04(from, name, text, group); is && err == nil {
 				version = json.RawMessage(`"0.5"`)
 			}
 		}
@@ -212,11 +168,11 @@ func ome04(attrs zarr.Attributes, group string) (zarr.Attributes, error) {
 		}
 	}
 	if string(version) != `"0.5"` && !strings.HasPrefix(string(version), `"0.5.`) {
-		return attrs, fmt.Errorf("OME-Zarr 0.4: %s.version is %s, only 0.5 is known", omeAttribute, version)
+		return attrs, fmt.Errorf("OME-Zarr 0.4: %s.version is %s, only 0.5 is known", ome.Attribute, version)
 	}
 	out := attrs
-	out.Delete(omeAttribute)
-	for name, text := range ome.All() {
+	out.Delete(ome.Attribute)
+	for name, text := range from.All() {
 		if name == "version" {
 			continue
 		}
@@ -260,39 +216,10 @@ func setVersioned(to *zarr.Attributes, name string, text json.RawMessage, versio
 	return to.Set(name, objects[0])
 }
 
-// images finds the axes of arrays in the groups above them.
-type images struct {
-	view kv.Reader
-	open *zarr.OpenOptions
-	seen map[string]map[string][]*string // what [imageAxes] returns, by the path of a group
-}
-
-// axes returns the names of the axes of the array at a path, or nil for an array of no image.
-func (s *images) axes(ctx context.Context, path string) ([]*string, error) {
-	for at := path; at != ""; {
-		at = names.Parent(at)
-		arrays, ok := s.seen[at]
-		if !ok {
-			n, err := zarr.Open(ctx, s.view, at, s.open)
-			switch {
-			case err == nil:
-				arrays = imageAxes(n.Meta())
-			case !errors.Is(err, zarr.ErrNotFound) && !errors.Is(err, zarr.ErrPath) && !errors.Is(err, zarr.ErrMetadata):
-				return nil, err
-			}
-			s.seen[at] = arrays
-		}
-		if axes := arrays[strings.TrimPrefix(path, names.Dir(at))]; axes != nil {
-			return axes, nil
-		}
-	}
-	return nil, nil
-}
-
 // checkAxes returns an error if OME-Zarr 0.5 does not allow the array c in an image with
 // these axes. axes are nil for an array of no image.
 func checkAxes(c *zarr.Meta, axes []*string) error {
-	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, func(a, b *string) bool { return a != nil && *a == *b }) {
+	if c.Version == zarr.V3 && axes != nil && !slices.EqualFunc(c.DimensionNames, axes, sameName) {
 		return errors.New("OME-Zarr 0.5: the dimensions of the array do not have the names of the axes of its image")
 	}
 	return nil

@@ -47,7 +47,6 @@ type Plan struct {
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
-	images   images
 	skipped  []bool              // which of o.Skip were met
 	nodes    map[string]nodeKeys // by path in the source
 	draft    bool                // the source is in the early v3 draft
@@ -79,13 +78,16 @@ type Options struct {
 	// OnlyNodes says that the destination holds metadata and chunks alone, and not the
 	// OME-XML of a group.
 	OnlyNodes bool
+	// KeepNames writes names of dimensions for xarray, also where an image of OME-Zarr has them.
+	// A fill value of v2 then is a missing value.
+	KeepNames bool
 }
 
 // New makes the metadata of every node at and below a path of a view in another format,
 // zarr.V2 or zarr.V3. open are the options that open nodes. A node that has no form is
 // [ErrConvert].
 func New(ctx context.Context, view kv.ReadLister, from string, open *zarr.OpenOptions, to zarr.Version, o Options) (*Plan, error) {
-	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), images: images{view, open, map[string]map[string][]*string{}}, nodes: map[string]nodeKeys{}}
+	c := &Plan{view: view, from: names.Dir(from), registry: open.Registry, format: to, o: o, Documents: kv.NewMem(), nodes: map[string]nodeKeys{}}
 	if to != zarr.V2 && to != zarr.V3 {
 		return nil, fmt.Errorf("to format %v: %w", to, errors.ErrUnsupported)
 	}
@@ -147,10 +149,19 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 		return err
 	}
 	c.leaveMembers(path, n.Meta())
-	m, err := convertMeta(n.Meta(), c.format, c.registry, axes)
+	m, err := convertMeta(n.Meta(), c.format, c.registry, axes, c.o.KeepNames)
+	if err == nil && c.o.Recode && Private(m) != "" {
+		return c.recode(ctx, n, path, axes, m)
+	}
+	return c.convert(ctx, n, path, axes, m, err)
+}
+
+// convert plans a node with converted metadata, or whose conversion failed.
+func (c *Plan) convert(ctx context.Context, n *zarr.Node, path string, axes []*string, m *zarr.Meta, err error) error {
 	if err == nil {
 		c.noteTexts(path, n.Meta(), m)
 		c.note(path, convertOME(m, n.Version(), n.Path()))
+		c.notePrivate(path, m)
 		c.note(path, checkAxes(m, axes))
 		if err = c.put(ctx, path, m); err != nil {
 			return err
@@ -164,23 +175,34 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 		}
 		return nil
 	}
-	a, ok := n.Array()
+	_, ok := n.Array()
 	if !ok || !c.o.Recode {
 		if ok && canRecode(n.Meta(), c.format, c.registry) {
 			err = fmt.Errorf("%w; %w", err, ErrRecode)
 		}
 		return err
 	}
-	spec, err := recoded(n.Meta(), c.format, c.registry, axes)
-	if err != nil {
-		return err
+	return c.recode(ctx, n, path, axes, nil)
+}
+
+// recode plans an array that is encoded anew. If that is not possible, or helps no program, the array
+// keeps its chunks under the metadata as, unless as is nil.
+func (c *Plan) recode(ctx context.Context, n *zarr.Node, path string, axes []*string, as *zarr.Meta) error {
+	spec, err := recoded(n.Meta(), c.format, c.registry, axes, c.o.KeepNames)
+	var made *zarr.Array
+	if err == nil {
+		made, err = zarr.Create(ctx, c.Documents, path, spec, &zarr.OpenOptions{Registry: c.registry})
 	}
-	made, err := zarr.Create(ctx, c.Documents, path, spec, &zarr.OpenOptions{Registry: c.registry})
+	if as != nil && (err != nil || Private(made.Meta()) == Private(as)) {
+		return c.convert(ctx, n, path, axes, as, nil)
+	}
 	if err != nil {
 		return bare(err)
 	}
 	c.noteTexts(path, n.Meta(), made.Meta())
 	c.note(path, checkAxes(made.Meta(), axes))
+	c.notePrivate(path, made.Meta())
+	a, _ := n.Array()
 	missing, err := c.findMissing(ctx, a, made.Meta())
 	if err != nil {
 		return err
@@ -192,10 +214,11 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 // axes returns the names of the axes of an array of an image, and nil for other nodes. It
 // copies the OME-XML of a group.
 func (c *Plan) axes(ctx context.Context, n *zarr.Node, path string) ([]*string, error) {
-	if n.Meta().Array {
-		return c.images.axes(ctx, n.Path())
+	if a, ok := n.Array(); ok {
+		axes, problem, err := axesOf(ctx, a)
+		c.note(path, problem)
+		return axes, err
 	}
-	c.images.seen[n.Path()] = imageAxes(n.Meta())
 	if c.o.OnlyNodes {
 		return nil, nil
 	}
@@ -305,8 +328,8 @@ const ArrayDimensions = "_ARRAY_DIMENSIONS"
 
 // convertMeta returns metadata of another format under which the same chunks,
 // under keys as that format usually spells them, hold the same elements. axes are the names
-// of the axes of an array of an image, else nil.
-func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string) (*zarr.Meta, error) {
+// of the axes of an array of an image, else nil. named keeps names of dimensions that the image has.
+func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string, named bool) (*zarr.Meta, error) {
 	if m.Version == to {
 		return m, nil
 	}
@@ -333,7 +356,9 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*st
 		if c.DimensionNames == nil && len(axes) == len(c.Shape) {
 			c.DimensionNames = axes
 		}
-	} else if _, named := c.Attributes.Get(ArrayDimensions); !named && len(c.Shape) == 0 {
+	} else if !named && haveNames(m, axes) {
+		c.DimensionNames = nil
+	} else if _, has := c.Attributes.Get(ArrayDimensions); !has && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.
 		if err := c.Attributes.Set(ArrayDimensions, []string{}); err != nil {
@@ -394,12 +419,14 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 	return nil
 }
 
-// CopyDocuments brings the metadata to a store.
+// CopyDocuments brings the metadata to a store, that of groups before that of nodes below them.
 func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
-	for key, err := range c.Documents.List(ctx, kv.ListOptions{}) {
-		if err != nil {
-			return err
-		}
+	keys, err := kv.Keys(ctx, c.Documents, "")
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(keys, names.Above)
+	for _, key := range keys {
 		doc, err := kv.Get(ctx, c.Documents, key)
 		if err == nil {
 			err = out.Set(ctx, key, doc)

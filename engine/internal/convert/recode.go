@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -19,15 +21,15 @@ import (
 
 // canRecode reports whether encoding anew would help an array.
 func canRecode(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) bool {
-	spec, err := recoded(m, to, reg, nil)
+	spec, err := recoded(m, to, reg, nil, false)
 	if err == nil {
 		_, err = zarr.Create(context.Background(), kv.NewMem(), "", spec, &zarr.OpenOptions{Registry: reg})
 	}
 	return err == nil
 }
 
-// recoded describes an array in another format. axes are as those of convertMeta.
-func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string) (zarr.Spec, error) {
+// recoded describes an array in another format. axes and named are as those of convertMeta.
+func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string, named bool) (zarr.Spec, error) {
 	if len(m.Codecs.Codecs()) == 0 {
 		return zarr.Spec{}, fmt.Errorf("codecs: %w", codecs.ErrNoForm)
 	}
@@ -42,9 +44,14 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string
 	if err != nil {
 		return zarr.Spec{}, err
 	}
+	if chunks == nil {
+		chunks = firstChunk(m)
+	}
 	dims := m.DimensionNames
 	if to == zarr.V3 && dims == nil && len(axes) == len(m.Shape) {
 		dims = axes
+	} else if to == zarr.V2 && !named && haveNames(m, axes) {
+		dims = nil
 	}
 	carrier := &zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Fill: m.Fill, NullFill: m.NullFill,
 		Attributes: m.Attributes, DimensionNames: dims}
@@ -52,7 +59,7 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string
 		return zarr.Spec{}, err
 	}
 	spec := zarr.Spec{Version: to, Shape: m.Shape, Chunks: chunks, Type: t, Fill: carrier.Fill, Attributes: carrier.Attributes,
-		Codecs: compressorFor(inner, t, len(m.Shape), to, reg)}
+		Codecs: compressorFor(inner, t, m, to, reg)}
 	if carrier.NullFill && to == zarr.V2 {
 		spec.FillValue = json.RawMessage("null")
 	}
@@ -70,6 +77,69 @@ func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string
 		spec.DimensionNames = append(spec.DimensionNames, n)
 	}
 	return spec, nil
+}
+
+// firstChunk is the shape of the first chunk of an array whose chunks differ.
+func firstChunk(m *zarr.Meta) []int64 {
+	shape := make([]int64, len(m.Shape))
+	for d, n := range m.Shape {
+		if shape[d] = 1; m.Grid.Count(d, n) > 0 {
+			shape[d] = m.Grid.Start(d, 1)
+		}
+	}
+	return shape
+}
+
+// What zarr-python, tensorstore and zarrita read of Zarr v3.
+var (
+	publicCodecs = []string{"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", "blosc", "zstd"}
+	publicTypes  = []string{"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"}
+)
+
+// NotRead says of something that it is [Private].
+const NotRead = "not all of zarr-python, tensorstore and zarrita read it"
+
+// Private returns what zarr-python, tensorstore or zarrita do not read of the metadata of an array
+// in Zarr v3, "" if they read all of it.
+func Private(m *zarr.Meta) string {
+	if !m.Array || m.Version != zarr.V3 {
+		return ""
+	}
+	var found []string
+	if m.Grid.Regular() == nil {
+		found = append(found, "the chunk grid, whose chunks differ in shape")
+	}
+	if t, err := m.Type.PrintV3(); err != nil || !slices.Contains(publicTypes, strings.Trim(string(t), `"`)) {
+		found = append(found, fmt.Sprintf("the data type %v", m.Type))
+	}
+	text, err := m.Codecs.PrintV3()
+	if err != nil {
+		return strings.Join(found, ", ")
+	}
+	var walk func(text json.RawMessage)
+	walk = func(text json.RawMessage) {
+		var list []json.RawMessage
+		_ = json.Unmarshal(text, &list)
+		for _, raw := range list {
+			var c codecJSON
+			if json.Unmarshal(raw, &c) != nil {
+				_ = json.Unmarshal(raw, &c.Name) // a codec without a configuration
+			}
+			if !slices.Contains(publicCodecs, c.Name) {
+				found = append(found, "the codec "+c.Name)
+			}
+			walk(c.Configuration.Codecs)
+		}
+	}
+	walk(text)
+	return strings.Join(found, ", ")
+}
+
+// notePrivate notes an array that other programs do not read.
+func (c *Plan) notePrivate(path string, m *zarr.Meta) {
+	if what := Private(m); what != "" && !c.o.OnlyNodes {
+		c.note(path, fmt.Errorf("%s: %s", what, NotRead))
+	}
 }
 
 // codecJSON is a codec as v3 metadata has it.
@@ -119,7 +189,22 @@ func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error)
 
 // compressorFor returns the codecs of [zarr.Spec] for the compressor in a list,
 // nil for the default if the format has no such codec.
-func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Version, reg *codecs.Registry) json.RawMessage {
+func compressorFor(list []json.RawMessage, t dtype.Type, m *zarr.Meta, to zarr.Version, reg *codecs.Registry) json.RawMessage {
+	rank := len(m.Shape)
+	if to == zarr.V3 && m.Version == zarr.V3 {
+		chain := []json.RawMessage{json.RawMessage(`{"name":"bytes","configuration":{"endian":"little"}}`)}
+		for _, raw := range list {
+			var c codecJSON
+			if json.Unmarshal(raw, &c) == nil && slices.Contains([]string{"gzip", "blosc", "zstd"}, c.Name) {
+				chain = append(chain, raw)
+			}
+		}
+		text, err := json.Marshal(chain)
+		if err != nil || len(chain) == 1 || t.Variable() {
+			return nil
+		}
+		return text
+	}
 	if to == zarr.V3 {
 		if len(list) != 1 || len(list[0]) == 0 || string(list[0]) == "null" {
 			return nil
@@ -136,7 +221,7 @@ func compressorFor(list []json.RawMessage, t dtype.Type, rank int, to zarr.Versi
 			return nil
 		}
 		text, err := chain.PrintV3()
-		if err != nil {
+		if err != nil || Private(&zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Codecs: chain, Grid: meta.RegularGrid(make([]int, rank))}) != "" {
 			return nil
 		}
 		return text

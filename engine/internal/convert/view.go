@@ -104,13 +104,12 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 		return failed(err)
 	}
 	var axes []*string
-	if n.Meta().Array && n.Version() != c.format {
-		i := images{c.view, c.open, map[string]map[string][]*string{}}
-		if axes, err = i.axes(ctx, path); err != nil {
+	if a, ok := n.Array(); ok && n.Version() != c.format {
+		if axes, _, err = axesOf(ctx, a); err != nil {
 			return nil, err
 		}
 	}
-	m, err := convertMeta(n.Meta(), c.format, c.open.Registry, axes)
+	m, err := convertMeta(n.Meta(), c.format, c.open.Registry, axes, false)
 	if err != nil {
 		return failed(err)
 	}

@@ -19,6 +19,7 @@ type Session struct {
 	Created time.Time
 	Saved   time.Time
 	Label   string
+	By      Origin
 	Guards  []string
 }
 
@@ -49,7 +50,7 @@ func encodeSession(s *Session) (key, value []byte) {
 	b = s.Work.AppendBinary(b)
 	b = binary.AppendVarint(b, s.Created.UnixNano())
 	b = binary.AppendVarint(b, s.Saved.UnixNano())
-	b = appendString(b, s.Label)
+	b = appendString(b, withOrigin(s.Label, s.By))
 	b = appendStrings(b, s.Guards)
 	if s.Start != nil {
 		b = s.Start.AppendBinary(b)
@@ -71,7 +72,7 @@ func decodeSession(key, b []byte) (*Session, error) {
 	s := &Session{ID: SessionID(key), Branch: r.str(), Base: r.id(), Work: r.root()}
 	s.Created = r.time()
 	s.Saved = r.time()
-	s.Label = r.str()
+	s.Label, s.By = cutOrigin(r.str())
 	s.Guards = r.strs()
 	if fork {
 		start := r.root()

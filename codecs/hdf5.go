@@ -1,0 +1,318 @@
+package codecs
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
+	"github.com/zarrdb/zarrdb/codecs/kernels"
+	"github.com/zarrdb/zarrdb/codecs/lz4"
+)
+
+// Filters of HDF5 that write blocks, the last of which may be shorter. Numbers are
+// big-endian.
+//
+//	imagecodecs_lz4h5       bytes 8 │ of a block 4 │ (length 4 │ LZ4 block, or as it was if no shorter) …
+//	imagecodecs_bitshuffle  (bit planes of a block) … │ rest
+//	bshuf                   bytes 8 │ of a block 4 │ (length 4 │ bit planes, compressed) … │ rest
+//
+// The rest are the elements after the last eight, as they were.
+
+// blockHeader is the beginning of the compressed forms.
+const blockHeader = 12
+
+// splitHeader reads the header: the number of bytes, of which limit are allowed, and of those
+// in a block.
+func splitHeader(codec string, src []byte, limit int64) (n, block int64, rest []byte, err error) {
+	if len(src) < blockHeader {
+		return 0, 0, nil, Corruptf(codec, "%d bytes have no room for a header of %d", len(src), blockHeader)
+	}
+	size := binary.BigEndian.Uint64(src)
+	block = int64(binary.BigEndian.Uint32(src[8:]))
+	switch {
+	case size > uint64(max(limit, 0)):
+		return 0, 0, nil, Corruptf(codec, "the length is %d, more than %d", size, limit)
+	case block == 0 && size > 0:
+		return 0, 0, nil, Corruptf(codec, "a block of 0 bytes")
+	}
+	return int64(size), block, src[blockHeader:], nil
+}
+
+// appendHeader is what splitHeader reads.
+func appendHeader(dst []byte, n, block int64) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, uint64(n)), uint32(block))
+}
+
+// nextBlock splits an encoded block from those after it.
+func nextBlock(codec string, src []byte) (block, rest []byte, err error) {
+	if len(src) >= 4 {
+		if n := int64(binary.BigEndian.Uint32(src)); n <= int64(len(src)-4) {
+			return src[4 : 4+n], src[4+n:], nil
+		}
+	}
+	return nil, nil, Corruptf(codec, "a block is cut off")
+}
+
+// appendLZ4 appends a block as LZ4.
+func appendLZ4(dst, src []byte) []byte {
+	start, bound := len(dst), lz4.Bound(len(src))
+	dst = scratch.Grow(dst, int64(bound))[:start+bound]
+	e := lz4Pool.Get().(*lz4.Encoder)
+	n := e.Encode(dst[start:], src, 1)
+	lz4Pool.Put(e)
+	return dst[:start+n]
+}
+
+// decodeLZ4 fills dst with an LZ4 block.
+func decodeLZ4(codec string, dst, src []byte) error {
+	n, err := lz4.Decode(dst, src)
+	switch {
+	case err != nil:
+		return Corruptf(codec, "%w", err)
+	case n != len(dst):
+		return Corruptf(codec, "%d bytes in a block of %d", n, len(dst))
+	}
+	return nil
+}
+
+// lz4h5 is imagecodecs' "imagecodecs_lz4h5", the filter 32004 of HDF5.
+type lz4h5 struct {
+	block  int64
+	config json.RawMessage
+}
+
+func parseLZ4H5(c Config) (Codec, error) {
+	f := c.Fields()
+	x := &lz4h5{block: 1 << 30, config: f.Given("level", "blocksize")}
+	if raw := f.Raw("blocksize"); raw != nil && string(raw) != "null" {
+		x.block = f.Int("blocksize", 0, 1, lz4.MaxBytes)
+	}
+	return x, f.Err()
+}
+
+func (c *lz4h5) Config() json.RawMessage { return c.config }
+
+func (c *lz4h5) Bind(in Rep) (Stage, Rep, error) { return &lz4h5Stage{in, c.block}, in.Grown(), nil }
+
+type lz4h5Stage struct {
+	in    Rep
+	block int64
+}
+
+func (s *lz4h5Stage) Encode(dst, src []byte) ([]byte, error) {
+	block := max(1, min(s.block, int64(len(src))))
+	dst = appendHeader(dst, int64(len(src)), block)
+	for len(src) > 0 {
+		part := src[:min(block, int64(len(src)))]
+		src = src[len(part):]
+		dst = append(dst, 0, 0, 0, 0)
+		at := len(dst)
+		if dst = appendLZ4(dst, part); len(dst)-at >= len(part) {
+			dst = append(dst[:at], part...)
+		}
+		binary.BigEndian.PutUint32(dst[at-4:], uint32(len(dst)-at))
+	}
+	return dst, nil
+}
+
+func (s *lz4h5Stage) Decode(dst, src []byte) ([]byte, error) {
+	const name = "imagecodecs_lz4h5"
+	n, block, src, err := splitHeader(name, src, s.in.Limit(len(src)))
+	if err == nil && n > 255*int64(len(src)) {
+		err = Corruptf(name, "%d bytes cannot decode to %d", len(src), n)
+	}
+	if err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = scratch.Grow(dst, n)[:start+int(n)]
+	for out := dst[start:]; len(out) > 0; {
+		part := out[:min(block, int64(len(out)))]
+		out = out[len(part):]
+		var b []byte
+		if b, src, err = nextBlock(name, src); err != nil {
+			return dst[:start], err
+		}
+		if len(b) == len(part) {
+			copy(part, b)
+			continue
+		}
+		if err := decodeLZ4(name, part, b); err != nil {
+			return dst[:start], err
+		}
+	}
+	return dst, nil
+}
+
+// bitshuffle is imagecodecs' "imagecodecs_bitshuffle", and with a compressor "bshuf", as
+// hdf5plugin calls it: the filter 32008 of HDF5 without and with one.
+type bitshuffle struct {
+	name        string
+	item, block int64 // bytes of an element, elements of a block
+	config      json.RawMessage
+	cname       string
+	level       int
+}
+
+func parseBitshuffle(c Config) (Codec, error) {
+	f := c.Fields()
+	x := newBitshuffle(f, "imagecodecs_bitshuffle")
+	x.config = Object("itemsize", x.item, "blocksize", f.Int("blocksize", 0, 0, math.MaxInt32))
+	return x, f.Err()
+}
+
+func parseBshuf(c Config) (Codec, error) {
+	f := c.Fields()
+	x := newBitshuffle(f, "bshuf")
+	x.cname, x.level = f.Enum("cname", "lz4", "lz4", "zstd"), int(f.Int("clevel", 3, -1<<17, 22))
+	x.config = Object("itemsize", x.item, "blocksize", f.Int("blocksize", 0, 0, math.MaxInt32), "cname", x.cname, "clevel", x.level)
+	return x, f.Err()
+}
+
+func newBitshuffle(f *Fields, name string) *bitshuffle {
+	x := &bitshuffle{name: name, item: f.Int("itemsize", 1, 1, 1<<16), block: f.Int("blocksize", 0, 0, math.MaxInt32)}
+	if x.block%8 != 0 {
+		f.Fail("blocksize", "%d is no multiple of 8", x.block)
+	}
+	if x.block == 0 { // that of the library
+		x.block = max(8192/x.item/8*8, 128)
+	}
+	if x.block*x.item > math.MaxInt32 {
+		f.Fail("blocksize", "%d elements of %d bytes are too many", x.block, x.item)
+	}
+	return x
+}
+
+func (c *bitshuffle) Config() json.RawMessage { return c.config }
+
+func (c *bitshuffle) Bind(in Rep) (Stage, Rep, error) {
+	if in.Size >= 0 && in.Size%c.item != 0 {
+		return nil, Rep{}, BadField("itemsize", "%d bytes are not elements of %d", in.Size, c.item)
+	}
+	if c.cname != "" {
+		return &bshufStage{c, in}, in.Grown(), nil
+	}
+	out := in
+	out.ItemSize = 1
+	return &bitshuffleStage{c}, out, nil
+}
+
+// whole returns how many bytes of src are in blocks: all but the rest.
+func (c *bitshuffle) whole(src []byte) (int64, error) {
+	n := int64(len(src))
+	if n%c.item != 0 {
+		return 0, Corruptf(c.name, "%d bytes are not elements of %d", n, c.item)
+	}
+	return n - n%(8*c.item), nil
+}
+
+type bitshuffleStage struct{ *bitshuffle }
+
+func (s *bitshuffleStage) Encode(dst, src []byte) ([]byte, error) {
+	return s.run(dst, src, kernels.BitShuffle)
+}
+
+func (s *bitshuffleStage) Decode(dst, src []byte) ([]byte, error) {
+	return s.run(dst, src, kernels.BitUnshuffle)
+}
+
+func (s *bitshuffleStage) run(dst, src []byte, kernel func(dst, src []byte, size int)) ([]byte, error) {
+	whole, err := s.whole(src)
+	if err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = scratch.Grow(dst, int64(len(src)))[:start+len(src)]
+	out := dst[start:]
+	for at := int64(0); at < whole; at += s.block * s.item {
+		end := min(at+s.block*s.item, whole)
+		kernel(out[at:end], src[at:end], int(s.item))
+	}
+	copy(out[whole:], src[whole:])
+	return dst, nil
+}
+
+type bshufStage struct {
+	*bitshuffle
+	in Rep
+}
+
+// zstd returns the compressor of a block of n bytes.
+func (s *bshufStage) zstd(n int) *zstdStage {
+	return &zstdStage{in: BytesRep(int64(n), int64(n)), level: zstd.EncoderLevelFromZstd(s.level), literals: s.level > 0}
+}
+
+func (s *bshufStage) Encode(dst, src []byte) ([]byte, error) {
+	whole, err := s.whole(src)
+	if err != nil {
+		return dst, err
+	}
+	block := s.block * s.item
+	dst = appendHeader(dst, int64(len(src)), block)
+	buf := scratch.Get(min(block, whole))
+	defer buf.Put()
+	for at := int64(0); at < whole; at += block {
+		part := src[at:min(at+block, whole)]
+		planes := buf.B[:len(part)]
+		kernels.BitShuffle(planes, part, int(s.item))
+		dst = append(dst, 0, 0, 0, 0)
+		mark := len(dst)
+		if s.cname == "zstd" {
+			dst, err = s.zstd(len(part)).Encode(dst, planes)
+		} else {
+			dst = appendLZ4(dst, planes)
+		}
+		if err != nil {
+			return dst, err
+		}
+		binary.BigEndian.PutUint32(dst[mark-4:], uint32(len(dst)-mark))
+	}
+	return append(dst, src[whole:]...), nil
+}
+
+func (s *bshufStage) Decode(dst, src []byte) ([]byte, error) {
+	n, block, src, err := splitHeader(s.name, src, s.in.Limit(len(src)))
+	switch {
+	case err != nil:
+	case n%s.item != 0 || block%(8*s.item) != 0:
+		err = Corruptf(s.name, "%d bytes in blocks of %d are not elements of %d", n, block, s.item)
+	case s.cname == "lz4" && n > 255*int64(len(src)):
+		err = Corruptf(s.name, "%d bytes cannot decode to %d", len(src), n)
+	}
+	if err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = scratch.Grow(dst, n)[:start+int(n)]
+	rest := n % (8 * s.item)
+	buf := scratch.Get(min(block, n))
+	defer buf.Put()
+	for out := dst[start : start+int(n-rest)]; len(out) > 0; {
+		part := out[:min(block, int64(len(out)))]
+		out = out[len(part):]
+		var b []byte
+		if b, src, err = nextBlock(s.name, src); err != nil {
+			return dst[:start], err
+		}
+		planes := buf.B[:len(part)]
+		if s.cname == "zstd" {
+			if planes, err = decodeZstd(buf.B[:0], b, int64(len(part)), int64(len(part))); err == nil && len(planes) != len(part) {
+				err = Corruptf(s.name, "%d bytes in a block of %d", len(planes), len(part))
+			}
+		} else {
+			err = decodeLZ4(s.name, planes, b)
+		}
+		if err != nil {
+			return dst[:start], err
+		}
+		kernels.BitUnshuffle(part, planes, int(s.item))
+	}
+	if int64(len(src)) < rest {
+		return dst[:start], Corruptf(s.name, "%d bytes are left of %d", len(src), rest)
+	}
+	copy(dst[start+int(n-rest):], src)
+	return dst, nil
+}

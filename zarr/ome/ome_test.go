@@ -1,0 +1,53 @@
+package ome
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/zarr/meta"
+)
+
+// Every version says axes and transforms in another way, and one that is not known is named.
+func TestParse(t *testing.T) {
+	sets := `"datasets":[{"path":"./s0/image/","coordinateTransformations":[{"type":"scale","scale":[2,0.5]},{"type":"translation","translation":[-4,5]}]}]`
+	axes := `"axes":[{"name":"y","type":"space","unit":"micrometer"},{"name":"x","type":"space"}]`
+	for attrs, want := range map[string]string{
+		`{"multiscales":[{"version":"0.1","datasets":[{"path":"0"}]}]}`:                            `0 [t c z y x] [] []`,
+		`{"multiscales":[{"version":"0.3","axes":["y","x"],"datasets":[{"path":"0"}]}]}`:           `0 [y x] [] []`,
+		`{"multiscales":[{"version":0.4,` + axes + `,` + sets + `}],"image-label":{}}`:             `s0/image [y x] [2 0.5] [-4 5] label`,
+		`{"multiscales":[{` + axes + `,` + sets + `}],"ome":1}`:                                    `s0/image [y x] [2 0.5] [-4 5]`,
+		`{"ome":{"version":"0.5.2","image-label":{},"multiscales":[{` + axes + `,` + sets + `}]}}`: `s0/image [y x] [2 0.5] [-4 5] label`,
+		// Transforms of the image come after those of a dataset.
+		`{"ome":{"multiscales":[{` + axes + `,` + sets + `,"coordinateTransformations":[{"type":"scale","scale":[10,1]},{"type":"translation","translation":[1,1]}]}]}}`:                 `s0/image [y x] [20 0.5] [-39 6]`,
+		`{"ome":{"multiscales":[{` + axes + `,"datasets":[{"path":"0","coordinateTransformations":[{"type":"affine"},{"type":"scale","scale":[1]},{"type":"scale","scale":[0,1]}]}]}]}}`: `0 [y x] [] [] affine of 0 scale of 0 scale of 0`,
+		`{"multiscales":{"layout":[]}}`:                                 "none",
+		`{"multiscales":[{"datasets":[{"path":"0"}]}]}`:                 "none",
+		`{"multiscales":[{"version":"0.6","datasets":[{"path":"0"}]}]}`: `version "0.6"`,
+		`{"ome":{"version":"1.0","labels":["a"]}}`:                      `version "1.0"`,
+	} {
+		g, err := Parse(must.Get(meta.ParseAttributes([]byte(attrs)))(t))
+		got := "none"
+		if err != nil {
+			got = err.Error()
+			if errors.Is(err, ErrMetadata) && strings.Contains(got, want) {
+				continue
+			}
+		}
+		if g != nil && len(g.Images) == 1 {
+			l := g.Images[0].Levels[0]
+			if got = fmt.Sprint(l.Path, " ", l.Names(), " ", l.Scale, " ", l.Translation); l.Label {
+				got += " label"
+			}
+			got = strings.TrimSpace(got + " " + strings.Join(l.Unread, " "))
+			if g.Level(l.Path) == nil || g.Level("other") != nil {
+				t.Errorf("%s: level by path", attrs)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", attrs, got, want)
+		}
+	}
+}
