@@ -205,6 +205,8 @@ func (t target) noDatabase() error {
 		return nil
 	}
 	switch _, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist) && engine.Elsewhere(t.url) && filepath.Ext(t.url[:i]) != ".zdb":
+		return fmt.Errorf("%s: %w on this machine; mount the directory of the other one, or copy the database with rsync", t.url, txn.ErrNotDatabase)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil:
