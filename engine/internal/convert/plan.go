@@ -358,6 +358,7 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*st
 		}
 	} else if !named && haveNames(m, axes) {
 		c.DimensionNames = nil
+		c.Attributes.Delete(ArrayDimensions)
 	} else if _, has := c.Attributes.Get(ArrayDimensions); !has && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.
