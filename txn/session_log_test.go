@@ -455,7 +455,7 @@ func TestEqualWritesAreUse(t *testing.T) {
 	for i := range 3 {
 		s.used = time.Time{}
 		if set(t, s, map[string]string{"k": payload("k")}); s.used.IsZero() {
-			t.Errorf("write %d is no use", i)
+			t.Errorf("write %d is not a use", i)
 		}
 	}
 	must.Do(t, s.Abort())

@@ -215,7 +215,7 @@ func (t target) noDatabase() error {
 				return err
 			}
 		}
-		return fmt.Errorf("%s: %w; %s is no database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
+		return fmt.Errorf("%s: %w; %s is not a database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
 	}
 	return nil
 }
@@ -499,7 +499,7 @@ func onlyBranches(db *engine.DB, rev string, err error) error {
 		return err
 	}
 	if _, rerr := db.Resolve(context.Background(), rev); rerr == nil {
-		return fmt.Errorf("%s is no branch, and only those can be written to: %w", rev, err)
+		return fmt.Errorf("%s is not a branch, and only those can be written to: %w", rev, err)
 	}
 	return err
 }

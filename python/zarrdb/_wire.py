@@ -418,7 +418,7 @@ class Link:
     def _receive(self) -> tuple[int, Frame]:
         id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
         if not flags & REPLY and op not in _NO_REPLIES or m > 64 << 20:
-            raise ConnectionError("it sent what is no reply")
+            raise ConnectionError("it sent what is not a reply")
         meta = bytes(self._take(m))
         body = self._take(b) if b else b""
         passed = tuple([self._fds.popleft() for _ in range(files)])

@@ -237,7 +237,7 @@ func (c *conn) session(handle uint32) (*view, error) {
 	v, err := c.use(handle)
 	if err == nil && v.Session == nil {
 		c.done(v)
-		return nil, fmt.Errorf("%w: view %d is no session and cannot be written", ErrRequest, handle)
+		return nil, fmt.Errorf("%w: view %d is not a session and cannot be written", ErrRequest, handle)
 	}
 	if err == nil {
 		if _, err = c.s.t.Database(c.ctx, v.db); err != nil { // it was moved: nothing is acknowledged

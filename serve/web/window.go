@@ -165,7 +165,7 @@ func (h *handler) difference(r *http.Request, v *serve.View, path string, req pi
 		return nil, false, err
 	}
 	if v.Commit == nil {
-		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is no version")}
+		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is not a version")}
 	}
 	from, err := db.Resolve(ctx, q.Get("from"))
 	if err != nil {
