@@ -84,7 +84,7 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	if ok, err := isStore(ctx, store); ok || err != nil {
 		return true, err
 	}
-	return true, fmt.Errorf("%w and is no store: remove it yourself", errThere)
+	return true, fmt.Errorf("%w and is not a store: remove it yourself", errThere)
 }
 
 // isStore reports whether a directory is like those that an export makes: it has the

@@ -130,11 +130,11 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 		index[d] = zarr.At(at[d])
 	}
 	p.sel = zarr.Sel(index...)
-	r, kind, err := p.request()
+	r, kind, err := p.request(ctx)
 	if err != nil {
 		return err
 	}
-	if pair.Was, err = cf.NewDecoder(pair.Older.Meta()); err != nil {
+	if pair.Was, err = cf.NewDecoderBeside(ctx, pair.Older, p.beside); err != nil {
 		return err
 	}
 	w, _, err := pair.Read(ctx, r)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -204,6 +205,8 @@ func (t target) noDatabase() error {
 		return nil
 	}
 	switch _, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist) && engine.Elsewhere(t.url) && filepath.Ext(t.url[:i]) != ".zdb":
+		return fmt.Errorf("%s: %w on this machine; mount the directory of the other one, or copy the database with rsync", t.url, txn.ErrNotDatabase)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil:
@@ -212,7 +215,7 @@ func (t target) noDatabase() error {
 				return err
 			}
 		}
-		return fmt.Errorf("%s: %w; %s is no database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
+		return fmt.Errorf("%s: %w; %s is not a database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
 	}
 	return nil
 }
@@ -223,11 +226,21 @@ type sourceFlags struct {
 	session string
 	opened  *openOnce // if set, opens the databases of sources
 	warned  sync.Map  // texts of warnings, which are told once: some commands open a source again
+	warns   atomic.Int64
 }
 
+// maxWarnings bounds the warnings of a command, which may have thousands of sources.
+const maxWarnings = 100
+
 func (f *sourceFlags) warn(cmd *cobra.Command, text string) {
-	if _, told := f.warned.LoadOrStore(text, true); !told {
+	if _, told := f.warned.LoadOrStore(text, true); told {
+		return
+	}
+	switch n := f.warns.Add(1); {
+	case n <= maxWarnings:
 		warn(cmd, text)
+	case n == maxWarnings+1:
+		warn(cmd, "there are more warnings, which are not shown")
 	}
 }
 
@@ -486,7 +499,7 @@ func onlyBranches(db *engine.DB, rev string, err error) error {
 		return err
 	}
 	if _, rerr := db.Resolve(context.Background(), rev); rerr == nil {
-		return fmt.Errorf("%s is no branch, and only those can be written to: %w", rev, err)
+		return fmt.Errorf("%s is not a branch, and only those can be written to: %w", rev, err)
 	}
 	return err
 }

@@ -160,12 +160,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 // difference reads the difference of an array from the version of the request's from.
 func (h *handler) difference(r *http.Request, v *serve.View, path string, req picture.Request) (win *picture.Window, more bool, err error) {
 	ctx, q := r.Context(), r.URL.Query()
-	db, err := h.t.Database(q.Get("db"))
+	db, err := h.t.Database(r.Context(), q.Get("db"))
 	if err != nil {
 		return nil, false, err
 	}
 	if v.Commit == nil {
-		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is no version")}
+		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is not a version")}
 	}
 	from, err := db.Resolve(ctx, q.Get("from"))
 	if err != nil {
@@ -184,7 +184,7 @@ func (h *handler) difference(r *http.Request, v *serve.View, path string, req pi
 	failed := db.ChangedParts(ctx, from, v.Commit.ID, change, func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error {
 		pair := picture.Pair{Older: older, Newer: newer, Parts: parts, Most: req.Chunks}
 		if err = picture.Numeric(older.Type()); err == nil && req.Decoder != nil {
-			pair.Was, err = cf.NewDecoder(older.Meta())
+			pair.Was, err = cf.NewDecoderBeside(ctx, older, engine.Beside(v, path))
 		}
 		if err != nil {
 			err = httpError{http.StatusUnprocessableEntity, err}
@@ -222,7 +222,7 @@ func decodable(r *http.Request, v *serve.View, path string) (*zarr.Array, *cf.De
 	case "":
 		return a, nil, nil
 	case "cf":
-		dec, err := cf.NewDecoder(a.Meta())
+		dec, err := cf.NewDecoderBeside(r.Context(), a, engine.Beside(v, path))
 		if err != nil {
 			return nil, nil, httpError{http.StatusUnprocessableEntity, err}
 		}
