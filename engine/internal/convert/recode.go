@@ -221,7 +221,7 @@ func compressorFor(list []json.RawMessage, t dtype.Type, m *zarr.Meta, to zarr.V
 			return nil
 		}
 		text, err := chain.PrintV3()
-		if err != nil || Private(&zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Codecs: chain, Grid: meta.RegularGrid(make([]int, rank))}) != "" {
+		if err != nil || Private(&zarr.Meta{Version: to, Array: true, Shape: m.Shape, Type: t, Codecs: chain, Grid: meta.RegularGrid(slices.Repeat([]int{1}, rank))}) != "" {
 			return nil
 		}
 		return text
