@@ -164,6 +164,22 @@ func (db *DB) DeleteTag(ctx context.Context, name string) error {
 	return db.in.DeleteTag(ctx, name)
 }
 
+// Keep keeps the version that a revision names from expiring, under a name, until [DB.EndKept]: for a job that lasts
+// for days, or begins later. A version that was kept under the name before is let go. Copies of the database have none.
+func (db *DB) Keep(ctx context.Context, name, rev string) error {
+	return db.at(ctx, rev, func(id txn.CommitID) error { return db.in.KeepVersion(ctx, name, id, "") })
+}
+
+// EndKept lets go what [DB.Keep] keeps under a name.
+func (db *DB) EndKept(ctx context.Context, name string) error {
+	return db.in.EndKept(ctx, name)
+}
+
+// KeptVersions lists the versions that are kept by name.
+func (db *DB) KeptVersions(ctx context.Context) ([]*txn.KeptVersion, error) {
+	return db.in.KeptVersions(ctx)
+}
+
 // Reset moves a branch to a revision. What it named before stays in its reflog.
 func (db *DB) Reset(ctx context.Context, branch, rev string) error {
 	return db.at(ctx, rev, func(id txn.CommitID) error {

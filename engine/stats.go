@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/internal/budget"
@@ -15,6 +16,8 @@ type Stats struct {
 	Branches int `json:"branches"`
 	Tags     int `json:"tags"`
 	Sessions int `json:"sessions"`
+	// Kept are the versions that are kept by name.
+	Kept []KeptInfo `json:"kept,omitempty"`
 	// Commits that the version descends from, itself included.
 	Commits int64 `json:"commits"`
 
@@ -62,6 +65,13 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 		return nil, err
 	}
 	out.Sessions = len(sessions)
+	kept, err := db.KeptVersions(ctx)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // by a process of an earlier version
+		return nil, err
+	}
+	for _, l := range kept {
+		out.Kept = append(out.Kept, KeptInfo{l.Name, l.Commit.String(), l.Time, l.Note})
+	}
 	for _, err := range db.Log(ctx, s.Commit().ID) {
 		if err != nil {
 			return nil, err
@@ -99,6 +109,15 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 		out.CareErrors = append(out.CareErrors, e.Error())
 	}
 	return out, nil
+}
+
+// KeptInfo describes a version that is kept by name.
+type KeptInfo struct {
+	Name   string    `json:"name"`
+	Commit string    `json:"commit"`
+	Since  time.Time `json:"since"`
+	// By says who needs it.
+	By string `json:"by"`
 }
 
 func (s *Stats) count(v txn.KeyValue) {

@@ -262,7 +262,8 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 			for key, err := range a.List(ctx, kv.ListOptions{}) {
 				e := refs.Entry{Key: key}
 				if err == nil {
-					e.Reference, err = t.Lookup(ctx, key)
+					coords, _ := a.Parse(key[len(prefix):])
+					e.Reference, err = a.Chunk(ctx, coords)
 				}
 				if !yield(e, err) || err != nil {
 					return

@@ -9,15 +9,16 @@ netcdf4  files of netCDF4, with groups, dimensions, texts and fill values
 netcdf3  files of netCDF4 in each classic format, and nccopy's, where it is installed
 
 The values of every array are equal to those that h5py or netCDF4 reads, to the bit: in
-place, linked into a database and copied into one.
+place, linked into a database, copied into one, and those of some arrays of each file over
+HTTP.
 """
-import glob, itertools, json, os, shutil, subprocess
+import glob, http.server, itertools, json, os, re, shutil, subprocess, threading
 
 import h5py, hdf5plugin, netCDF4, numpy as np
 
 from formats_common import main
 
-VERSIONS = ["earliest", "v108", "v110", "v112", "v114", "latest"]
+VERSIONS = ["earliest", "v108", "v110", "v112", "v114", "v200", "latest"]
 SHAPE = (13, 7)
 NUMBERS = ["<i1", "<i2", ">i4", "<i8", "<u1", ">u2", "<u4", ">u8", "<f2", ">f4", "<f8"]
 
@@ -55,18 +56,56 @@ LAYOUTS = {
     "unlimited last": dict(chunks=(4, 3), maxshape=(13, None)),
     "both unlimited": dict(chunks=(4, 3), maxshape=(None, None)),
     "far": dict(chunks=(1, 2), maxshape=(10**6, 9)),
+    "one chunk, deflate": dict(chunks=SHAPE, compression="gzip"),
+    "both unlimited, deflate": dict(chunks=(4, 3), maxshape=(None, None), compression="gzip", shuffle=True),
     "deflate": dict(chunks=(4, 3), compression="gzip", shuffle=True),
     "deflate, unlimited": dict(chunks=(2, 7), maxshape=(None, 7), compression="gzip", fletcher32=True),
 }
 
 
+class Ranges(http.server.BaseHTTPRequestHandler):
+    """Serves files of this machine under their path, whole and in ranges."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        try:
+            data = open(self.path, "rb").read()
+        except OSError:
+            return self.send_error(404)
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        lo, hi = 0, len(data)
+        if asked and asked[1]:
+            lo, hi = int(asked[1]), min(len(data), int(asked[2] or hi) + 1)
+        elif asked:
+            lo = max(0, len(data) - int(asked[2]))
+        self.send_response(416 if lo >= hi and asked else 206 if asked else 200)
+        if asked:
+            self.send_header("Content-Range", f"bytes {lo}-{hi - 1}/{len(data)}" if lo < hi else f"bytes */{len(data)}")
+        self.send_header("ETag", f'"{os.stat(self.path).st_mtime_ns}"')
+        self.send_header("Content-Length", str(max(0, hi - lo)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[lo:hi])
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ranges)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
 def targets(r, file, scheme):
-    """The file in place, linked and copied, as a function from a path to a target."""
+    """The file in place, linked, copied and over HTTP, as functions from a path to a target."""
     db = r.path("copy.zdb")
     shutil.rmtree(db, ignore_errors=True)
     r.run("import", db, file)
     linked = r.link(file)
-    return {"in place": lambda n: f"{file}|{scheme}:{n}", "linked": lambda n: f"{linked}:{n}", "copied": lambda n: f"{db}:{n}"}
+    return {"in place": lambda n: f"{file}|{scheme}:{n}", "linked": lambda n: f"{linked}:{n}", "copied": lambda n: f"{db}:{n}",
+            "HTTP": lambda n: f"http://127.0.0.1:{server.server_port}{file}|{scheme}:{n}"}
 
 
 def texts(r, target):
@@ -83,6 +122,9 @@ def plain(v):
     if a.dtype.kind in "OSU":
         list = [x.decode() if isinstance(x, bytes) else x for x in a.ravel()]
         return list if a.ndim else list[0]
+    if a.dtype.kind == "c":
+        a = np.stack([a.real, a.imag], -1)  # as Zarr has complex numbers
+        return a.tolist()
     list = [bool(x) if a.dtype.kind == "b" else float(x) if a.dtype.kind == "f" else int(x) for x in a.ravel()]
     return list[0] if a.size == 1 else list
 
@@ -101,11 +143,13 @@ def check_hdf5(r, file):
         arrays = {}
         f.visititems(lambda n, d: arrays.update({n: d}) if isinstance(d, h5py.Dataset) and d.shape is not None else None)
         places = targets(r, file, "hdf5")
-        for n, d in arrays.items():
+        for i, (n, d) in enumerate(arrays.items()):
             kind = d.dtype.kind
             if kind == "O" and not h5py.check_string_dtype(d.dtype):
                 continue  # references, and sequences
             for what, place in places.items():
+                if what == "HTTP" and i % 4:
+                    continue
                 what = f"{n} {what}"
                 if kind == "O":
                     want = [x.decode(errors="replace") if isinstance(x, bytes) else x for x in np.asarray(d[()]).ravel()]
@@ -221,11 +265,13 @@ def check_netcdf(r, file, scheme):
     places = targets(r, file, scheme)
 
     def group(g, prefix):
-        for n, v in g.variables.items():
+        for i, (n, v) in enumerate(g.variables.items()):
             v.set_auto_maskandscale(False)
             v.set_auto_chartostring(False)
             want = np.asarray(v[...])
             for what, place in places.items():
+                if what == "HTTP" and i % 4:
+                    continue
                 what = f"{prefix}{n} {what}"
                 if v.dtype is str:
                     if (got := texts(r, place(prefix + n))) != list(want.ravel()):
@@ -279,7 +325,7 @@ def netcdf(r, form, options):
 def cases():
     for version, layout in itertools.product(VERSIONS, LAYOUTS):
         yield "hdf5", f"{version}, {layout}", types, version, layout
-    for version, kind in itertools.product(["earliest", "v110", "latest"], ["compact", "implicit", "many groups", "many attributes", "empty", "many chunks", "masks", "user block", "order", "links"]):
+    for version, kind in itertools.product(["earliest", "v110", "v200", "latest"], ["compact", "implicit", "many groups", "many attributes", "empty", "many chunks", "masks", "user block", "order", "links"]):
         yield "hdf5", f"{version}, {kind}", special, version, kind
     for name, how in FILTERS.items():
         yield "hdf5", name, filters, how

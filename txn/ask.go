@@ -38,6 +38,9 @@ func init() {
 		askAbortUnused: changing(func(db *DB, ctx context.Context, in abortRequest, _ func(any)) (bool, error) {
 			return db.AbortUnused(ctx, in.ID, in.Before)
 		}),
+		"pin": unless(func(r pinRequest) bool { return r.Do == "" }, func(db *DB, ctx context.Context, r pinRequest, _ func(any)) ([]*KeptVersion, error) {
+			return db.pins(ctx, r)
+		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
 		"sync":     reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
 		"checkpoint": changing(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) {

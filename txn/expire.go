@@ -60,7 +60,7 @@ type ExpireReport struct {
 	Holders []Holder
 }
 
-// Expire marks the versions that the options let go. Heads, tags, bases
+// Expire marks the versions that the options let go. Heads, tags, kept versions, bases
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
@@ -79,10 +79,7 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 		return nil, errors.New("expire: neither an age nor a number is given")
 	}
 	e := newExpiry(db, o)
-	err := db.checkPins()
-	if err == nil {
-		err = e.look(ctx)
-	}
+	err := e.look(ctx)
 	if err == nil {
 		err = e.expire(ctx)
 	}
@@ -343,6 +340,12 @@ func (e *expiry) moves(ctx context.Context) error {
 func (e *expiry) openAndStored(ctx context.Context) error {
 	for _, s := range e.db.openSessions() {
 		e.hold(s.Info().Base, holderID{HolderSession, s.id.String()})
+	}
+	for p, err := range catalog.Pins.All(e.db.idx) {
+		if err != nil {
+			return err
+		}
+		e.hold(p.Commit, holderID{HolderKept, p.Name})
 	}
 	// One that is open and has moved on may be closed, and resumed as it was stored.
 	stored, err := e.db.storedSessions(ctx)

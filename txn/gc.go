@@ -86,7 +86,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := check(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(db.unappliedLog(), db.checkPins()); err != nil {
+	if err := db.unappliedLog(); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	if !o.DryRun {
@@ -129,19 +129,6 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 	return g.r, nil
 }
 
-// checkPins returns an error if the database has a pin. Earlier versions made pins, which hold
-// versions. This version has no pins, and must not remove what a pin holds.
-func (db *DB) checkPins() error {
-	for rec, err := range db.idx.Scan(index.SpacePin, nil, nil, false) {
-		if err == nil {
-			err = fmt.Errorf("an earlier version of zarrdb made the pin %q, which may hold versions that nothing else holds; clone the database, and remove versions from the clone, which has no pins: %w",
-				rec.Key, errors.ErrUnsupported)
-		}
-		return err
-	}
-	return nil
-}
-
 type collector struct {
 	db    *DB
 	o     GCOptions
@@ -181,6 +168,7 @@ type holderID struct{ kind, name string }
 const (
 	HolderBranch   = "branch"
 	HolderTag      = "tag"
+	HolderKept     = "kept by name" // see [DB.KeepVersion]
 	HolderSession  = "session"
 	HolderSnapshot = "open snapshot"
 	HolderHistory  = "history"    // versions that no branch or tag points at
@@ -249,6 +237,14 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		want(h.Commit)
 	}
+	var pins []*catalog.Pin
+	for p, err := range catalog.Pins.All(snap) {
+		if err != nil {
+			return err
+		}
+		want(p.Commit)
+		pins = append(pins, p)
+	}
 	bases := map[CommitID]struct{}{}
 	if g.o.Explain {
 		list, err := db.mergeBases(ctx, heads)
@@ -284,6 +280,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 	for _, h := range heads {
 		by := holderOf(h.Name)
 		g.add(commits[h.Commit], by.kind, by.name)
+	}
+	for _, p := range pins {
+		g.add(commits[p.Commit], HolderKept, p.Name)
 	}
 	for _, s := range sessions {
 		g.add(s.Work, HolderSession, s.ID.String())

@@ -325,25 +325,44 @@ func TestGCMeetsDamage(t *testing.T) {
 	}
 }
 
-// A database with a pin of an earlier version opens, and loses nothing.
-func TestPinOfEarlierVersion(t *testing.T) {
+// A version that is kept by name outlives expiry and collections, that of a process which has ended too. Refs show none of it.
+func TestKeptVersions(t *testing.T) {
 	db := openTest(t, nil)
-	pinned := update(t, db, "main", map[string]string{"k": payload("1")})
+	old := update(t, db, "main", map[string]string{"k": payload("1")})
 	update(t, db, "main", map[string]string{"k": payload("2")})
-	batch := db.idx.NewBatch()
-	defer batch.Close()
-	batch.Set(index.SpacePin, []byte("export"), append([]byte{1}, pinned.ID[:]...))
-	must.Do(t, batch.Commit(true))
-	for what, err := range map[string]error{
-		"expire": second(db.Expire(bg, ExpireOptions{Keep: 1})),
-		"gc":     second(db.GC(bg, GCOptions{})),
-	} {
-		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), `"export"`) {
-			t.Errorf("%s: %v", what, err)
-		}
+	if err := db.KeepVersion(bg, "a b", old.ID, ""); !errors.Is(err, ErrRefName) {
+		t.Error(err)
 	}
-	if got := at(t, db, pinned.ID.String()); got["k"] != payload("1") {
-		t.Errorf("the version of the pin has %d keys", len(got))
+	if err := db.KeepVersion(bg, "x", CommitID{1}, ""); !errors.Is(err, ErrNoRef) {
+		t.Error(err)
+	}
+	must.Do(t, db.KeepVersion(bg, "training", db.heads.list(catalog.HeadPrefix)[0].Commit, "a job"))
+	must.Do(t, db.KeepVersion(bg, "training", old.ID, ""))
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	if got := at(t, db, old.ID.String()); got["k"] != payload("1") {
+		t.Errorf("the version that is kept has %d keys", len(got))
+	}
+	if list := must.Get(db.KeptVersions(bg))(t); len(list) != 1 || list[0].Name != "training" || list[0].Commit != old.ID || !strings.Contains(list[0].Note, "process") {
+		t.Errorf("%+v", list)
+	}
+	branches, tags, _ := db.Refs(bg)
+	if len(branches) != 1 || len(tags) != 0 {
+		t.Errorf("refs %v, %v", branches, tags)
+	}
+	if list := must.Get(db.EndKeptBefore(bg, time.Now().Add(-time.Hour)))(t); len(list) != 0 {
+		t.Errorf("ended %+v", list)
+	}
+	must.Do(t, db.EndKept(bg, "training"))
+	if err := db.EndKept(bg, "training"); !errors.Is(err, ErrNoRef) {
+		t.Error(err)
+	}
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
+	if err := db.KeepVersion(bg, "training", old.ID, ""); !errors.Is(err, ErrExpired) {
+		t.Errorf("an expired version: %v", err)
+	}
+	if r := must.Get(db.GC(bg, GCOptions{}))(t); r.DeletedPages == 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

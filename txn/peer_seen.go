@@ -1,8 +1,11 @@
 package txn
 
 import (
+	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -11,17 +14,52 @@ import (
 // seen are the values that a session of a peer has read last, by key; the zero identity is no
 // value. Several processes may write to a session. A key that was read is written only if its
 // value is still the one that was read, or that this process has put there since: otherwise
-// the error is a *[ChangedError]. A key that was never read is written without a condition.
+// the error is a *[ChangedError]. A key that was never read is written without a condition. A key
+// that was forgotten, because very many others were read, is not written until it is read again.
 type seen struct {
 	// Reads and writes of a key exclude each other, so that the last value read is known.
 	keys [64]sync.RWMutex
 
-	mu  sync.Mutex
-	ids map[string]kv.ID
+	mu      sync.Mutex
+	ids     map[string]kv.ID
+	gone    forgotten
+	deleted []string // prefixes that this process has deleted since it forgot keys
 }
 
-// maxSeen bounds the keys. Beyond it, writes of keys that were read first have no condition.
-const maxSeen = 1 << 20
+// maxSeen bounds the keys that are remembered.
+var maxSeen = 1 << 20 // tests change it
+
+// forgotten is a set of keys in bounded memory, which may hold others too: a Bloom filter with two
+// bits for each key. nil is empty.
+type forgotten []uint64
+
+const forgottenBits = 1 << 26
+
+func (f forgotten) bits(key string) [2]uint64 {
+	h := maphash.String(seenSeed, key)
+	return [2]uint64{h % forgottenBits, h >> 32 % forgottenBits}
+}
+
+func (f forgotten) has(key string) bool {
+	if f == nil {
+		return false
+	}
+	for _, b := range f.bits(key) {
+		if f[b/64]&(1<<(b%64)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *forgotten) add(key string) {
+	if *f == nil {
+		*f = make(forgotten, forgottenBits/64)
+	}
+	for _, b := range f.bits(key) {
+		(*f)[b/64] |= 1 << (b % 64)
+	}
+}
 
 var seenSeed = maphash.MakeSeed()
 
@@ -55,12 +93,27 @@ func (n *seen) lockAll() (unlock func()) {
 	}
 }
 
-// expect is the condition for a write of a key.
-func (n *seen) expect(key string) *Expect {
+// expect is the condition for a write of a key. The error is a *[ChangedError] if the key may be
+// one that was forgotten.
+func (n *seen) expect(key string) (*Expect, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	id, ok := n.ids[key]
-	return &Expect{Absent: ok && id == kv.ID{}, ID: id}
+	if !ok && n.gone.has(key) {
+		if !slices.ContainsFunc(n.deleted, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			return nil, fmt.Errorf("%q was read before %d other keys were, so that its value is forgotten; read it again, or commit and begin another session: %w",
+				key, maxSeen, &ChangedError{Key: key})
+		}
+		ok = true
+	}
+	return &Expect{Absent: ok && id == kv.ID{}, ID: id}, nil
+}
+
+// deletes notes that this process has deleted all keys with a prefix. n.mu is held.
+func (n *seen) deletes(prefix string) {
+	if n.gone != nil && !slices.Contains(n.deleted, prefix) {
+		n.deleted = append(n.deleted, prefix)
+	}
 }
 
 // read notes the value that a key was seen to have.
@@ -69,6 +122,7 @@ func (n *seen) read(key string, id kv.ID) {
 	defer n.mu.Unlock()
 	if _, ok := n.ids[key]; !ok && len(n.ids) >= maxSeen {
 		for old := range n.ids {
+			n.gone.add(old)
 			delete(n.ids, old)
 			break
 		}

@@ -109,6 +109,11 @@ func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[
 // sendChange is send of an entry that changes many keys.
 func (s *Session) sendChange(ctx context.Context, e *catalog.Entry) error {
 	return s.send(ctx, e, func(ids map[string]kv.ID) {
+		if e.Kind == catalog.EntryPrefix {
+			s.seen.deletes(e.Key)
+		} else if e.Kind == catalog.EntryMove {
+			s.seen.deletes(e.Key + "/")
+		}
 		moved := map[string]kv.ID{}
 		for key, id := range ids {
 			if e.Kind == catalog.EntryPrefix && strings.HasPrefix(key, e.Key) {
@@ -161,7 +166,10 @@ func (s *Session) setThere(ctx context.Context, key string, value []byte, want *
 	}
 	defer s.seen.lock(key)()
 	if want == nil {
-		want = s.seen.expect(key)
+		var err error
+		if want, err = s.seen.expect(key); err != nil {
+			return kv.ID{}, err
+		}
 	}
 	s.near.begin()
 	id, err := s.tx.SetIf(ctx, key, value, *want)

@@ -369,3 +369,37 @@ func TestPeerSessionsCount(t *testing.T) {
 		t.Errorf("%d sessions with %d bytes after the end", n, bytes)
 	}
 }
+
+// Beyond a number of keys a session of a peer forgets what it read, and loses nothing that others
+// have written since.
+func TestPeerForgetsKeys(t *testing.T) {
+	maxSeen = 8
+	defer func() { maxSeen = 1 << 20 }()
+	db := openTest(t, nil)
+	s := must.Get(writingPeer(t, db, 0).Begin(bg, ""))(t)
+	key := func(i int) string { return fmt.Sprintf("k/%d", i) }
+	for i := range 100 {
+		if _, err := s.Get(bg, key(i), kv.All()); !errors.Is(err, kv.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for i := range 100 {
+		must.Get(s.Tx().SetIf(bg, key(i), []byte("theirs"), Expect{}))(t)
+		err := s.Set(bg, key(i), []byte("mine"))
+		if changed := (*ChangedError)(nil); !errors.As(err, &changed) || changed.Key != key(i) {
+			t.Errorf("%s: %v", key(i), err)
+		} else if strings.Contains(err.Error(), "forgotten") {
+			refused++
+		}
+	}
+	if refused < 92 || len(s.seen.ids) > maxSeen {
+		t.Errorf("%d refused, %d remembered", refused, len(s.seen.ids))
+	}
+	must.Get(s.Get(bg, key(1), kv.All()))(t)
+	must.Do(t, s.Set(bg, key(1), []byte("mine")))
+	must.Do(t, s.Set(bg, "new", []byte("1")))
+	must.Do(t, s.DeletePrefix(bg, "k/"))
+	must.Do(t, s.Set(bg, key(2), []byte("mine")))
+	must.Do(t, s.Abort())
+}

@@ -20,7 +20,7 @@ type row struct {
 
 const (
 	// maxRows bounds the chunks of a table. Larger indexes are read anew each time.
-	maxRows = 1 << 20
+	maxRows = 2 << 20
 	// tableBytes bounds the tables that are kept.
 	tableBytes = 64 << 20
 )
@@ -36,6 +36,9 @@ func (ds *dataset) index(ctx context.Context) (index, error) {
 func (ds *dataset) table(ctx context.Context) (*table, error) {
 	return ds.f.tables.Get(ctx, ds.o.addr, func() (*table, error) {
 		t := &table{}
+		if _, ok := product(ds.grid.counts...); !ok {
+			return nil, errRows // they cannot be numbered
+		}
 		err := ds.stream(ctx, func(at []int64, c chunk) error {
 			if len(t.rows) == maxRows {
 				return errRows

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -113,7 +112,7 @@ func (x *filter) codec(size int) (json.RawMessage, error) {
 		}
 		return nil, nil
 	case filterFletcher:
-		return codecs.Object("name", "numcodecs.fletcher32"), nil
+		return formats.Named("numcodecs.fletcher32", codecs.Object()), nil
 	case filterSzip:
 		return formats.Named("imagecodecs_szip", codecs.Object("options_mask", x.value(0, 0), "pixels_per_block", x.value(1, 0),
 			"bits_per_pixel", x.value(2, 0), "pixels_per_scanline", x.value(3, 0), "header", true)), nil
@@ -134,7 +133,7 @@ func (x *filter) codec(size int) (json.RawMessage, error) {
 		if n := x.value(0, 0); n > 0 {
 			return formats.Named("imagecodecs_lz4h5", codecs.Object("blocksize", n)), nil
 		}
-		return codecs.Object("name", "imagecodecs_lz4h5"), nil
+		return formats.Named("imagecodecs_lz4h5", codecs.Object()), nil
 	case filterBitshuffle:
 		item, block := x.value(2, uint32(size)), x.value(3, 0)
 		switch x.value(4, 0) {
@@ -236,9 +235,4 @@ func (p *pipeline) all() uint32 {
 		return 0
 	}
 	return uint32(1<<len(p.filters) - 1)
-}
-
-// has reports whether a pipeline has a filter.
-func (p *pipeline) has(id int) bool {
-	return p != nil && slices.ContainsFunc(p.filters, func(x filter) bool { return x.id == id })
 }

@@ -112,7 +112,7 @@ func openFixed(ctx context.Context, g *grid) (*fixedIndex, error) {
 	if err := d.sum(); err != nil {
 		return nil, err
 	}
-	if bits > 16 || x.n > uint64(f.w.Size())/uint64(size) {
+	if bits > 16 || x.block != undefined && x.n > uint64(f.w.Size())/uint64(size) {
 		d.fail("has %d elements in pages of 2^%d", x.n, bits)
 		return nil, d.err
 	}

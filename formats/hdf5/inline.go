@@ -192,6 +192,9 @@ type textChunk struct {
 func (ds *dataset) textChunks(ctx context.Context) ([]textChunk, error) {
 	var list []textChunk
 	bytes := int64(0)
+	if _, ok := product(ds.counts()...); !ok {
+		return nil, unsupported("texts in %v chunks", ds.counts())
+	}
 	add := func(number uint64, c chunk, n int64) error {
 		if bytes += n; bytes > maxInline || len(list) > maxRows {
 			return errTexts

@@ -249,7 +249,7 @@ func (t *datatype) element() (element, error) {
 		if t.isText() {
 			return element{typ: dtype.NewString()}, nil
 		}
-		return element{}, unsupported("ragged sequences (of variable length) of %s", classNames[t.base.class])
+		return element{}, unsupported("ragged sequences (of variable length, vlen) of %s", classNames[t.base.class])
 	case classReference:
 		kind := "object"
 		if t.bits&15 != 0 {
@@ -315,7 +315,7 @@ func (t *datatype) compound() (element, error) {
 		case err != nil:
 			return element{}, fmt.Errorf("%w, in the field %q of a compound", err, x.name)
 		case e.typ.Variable():
-			return element{}, unsupported("a compound with texts of variable length in the field %q", x.name)
+			return element{}, unsupported("a compound with texts of variable length (vlen) in the field %q", x.name)
 		case len(e.dims) > 0:
 			return element{}, unsupported("a compound with an array in the field %q", x.name)
 		case x.offset != end:

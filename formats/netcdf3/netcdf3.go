@@ -27,8 +27,11 @@ const (
 	smallRecord = 4 << 10
 	inlineBytes = 16 << 20
 
-	// maxDocuments bounds the bytes of all documents.
-	maxDocuments = 128 << 20
+	// maxDocuments bounds the bytes of all documents, maxAttribute those of the values of an
+	// attribute, and maxVariables the arrays of a file.
+	maxDocuments = 32 << 20
+	maxAttribute = 1 << 20
+	maxVariables = 1 << 14
 )
 
 // Format returns the line of the table of formats.
@@ -65,9 +68,17 @@ func open(ctx context.Context, base formats.Base, o formats.Options) (refs.Set, 
 	if f.layout, err = h.place(w.Size()); err != nil {
 		return nil, err
 	}
+	if len(h.vars) > maxVariables {
+		return nil, formats.Unsupported("netcdf3: more than %d variables", maxVariables)
+	}
+	h.attrs = short(h.attrs, "", o)
+	for _, v := range h.vars {
+		v.attrs = short(v.attrs, v.name, o)
+	}
 	t := formats.NewTree()
-	t.Put("zarr.json", codecs.Object("zarr_format", 3, "node_type", "group", "attributes", attributes(h.attrs, 0)))
-	seen, bytes := map[string]bool{}, 0
+	root := codecs.Object("zarr_format", 3, "node_type", "group", "attributes", attributes(h.attrs, 0))
+	t.Put("zarr.json", root)
+	seen, bytes := map[string]bool{}, len(root)
 	for _, v := range h.vars {
 		if seen[v.name] {
 			return nil, formats.Invalid("netcdf3: two variables have the name %q", v.name)
@@ -83,6 +94,17 @@ func open(ctx context.Context, base formats.Base, o formats.Options) (refs.Set, 
 		}
 	}
 	return t, nil
+}
+
+// short returns the attributes of a variable, or of the file, without those that are too long.
+func short(list []attribute, variable string, o formats.Options) []attribute {
+	return slices.DeleteFunc(list, func(a attribute) bool {
+		long := len(a.values) > maxAttribute
+		if long {
+			o.Warned("the attribute %q of /%s has %d bytes, and is left out", a.name, variable, len(a.values))
+		}
+		return long
+	})
 }
 
 // zarrName reports whether an array can have the name.

@@ -200,6 +200,22 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// Long attributes are left out and told; the others are there.
+func TestLongAttributes(t *testing.T) {
+	const n = 1<<20 + 4
+	data := append(words(0, 0, 0, 12, 1, "long", 1, n), make([]byte, n)...)
+	data = append(data, words(11, 1, "a", 0, 12, 1, "units", 2, "K", 4, 0, n+200)[4:]...)
+	files := formattest.Files(append(data, make([]byte, 200)...))
+	var told []string
+	set := must.Get(netcdf3.Format().Open(t.Context(), formats.Base{Files: files, Name: formattest.Name, File: must.Get(kv.Locate(t.Context(), files, formattest.Name))(t)},
+		formats.Options{Warn: func(text string) { told = append(told, text) }}))(t)
+	root := must.Get(set.Lookup(t.Context(), "zarr.json"))(t)
+	a := must.Get(set.Lookup(t.Context(), "a/zarr.json"))(t)
+	if len(told) != 1 || !strings.Contains(told[0], `"long" of / has 1048580 bytes`) || len(root.Data) > 200 || !strings.Contains(string(a.Data), `"units":"K"`) {
+		t.Errorf("%q, %s, %s", told, root.Data[:min(len(root.Data), 200)], a.Data)
+	}
+}
+
 func FuzzNetCDF3(f *testing.F) {
 	registry := formattest.Registry()
 	formattest.Seed(f, "nc")

@@ -23,6 +23,9 @@ func statsCmd() *cobra.Command {
 					return printJSON(cmd, st)
 				}
 				say(cmd, "branches %d, tags %d, commits %d, sessions %d", st.Branches, st.Tags, st.Commits, st.Sessions)
+				for _, l := range st.Kept {
+					say(cmd, "kept as %s: %s", l.Name, keptLine(l.Commit, l.Since, l.By))
+				}
 				say(cmd, "groups %d, arrays %d", st.Groups, st.Arrays)
 				if st.Unreadable > 0 {
 					say(cmd, "nodes that cannot be read %d", st.Unreadable)

@@ -203,7 +203,7 @@ type plotting struct {
 const plotChunks = 4096
 
 // request says what is read, and the kind of the figure.
-func (p *plotting) request() (r picture.Request, kind picture.Kind, err error) {
+func (p *plotting) request(ctx context.Context) (r picture.Request, kind picture.Kind, err error) {
 	axes, at, err := p.a.Axes(p.sel)
 	if err != nil {
 		return r, 0, err
@@ -235,7 +235,7 @@ func (p *plotting) request() (r picture.Request, kind picture.Kind, err error) {
 		r.Select = zarr.Orthogonal(at...)
 	}
 	if !p.stored {
-		if r.Decoder, err = cf.NewDecoder(p.a.Meta()); err != nil {
+		if r.Decoder, err = cf.NewDecoderBeside(ctx, p.a, p.beside); err != nil {
 			return r, 0, fmt.Errorf("/%s: %w (--stored shows the stored values)", p.a.Path(), err)
 		}
 		p.dec = r.Decoder
@@ -245,7 +245,7 @@ func (p *plotting) request() (r picture.Request, kind picture.Kind, err error) {
 
 // read reads what is drawn, with the rows in their order.
 func (p *plotting) read(ctx context.Context) (*picture.Window, picture.Kind, error) {
-	r, kind, err := p.request()
+	r, kind, err := p.request(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -286,15 +286,16 @@ func (p *plotting) of(ctx context.Context, w *picture.Window, kind picture.Kind)
 		f.Limits = f.Limits.Symmetric()
 	}
 	f.X, f.Y = p.scale(ctx, w.X), p.scale(ctx, w.Y)
-	number, units := all.Number, textAttribute(p.a, "units")
+	units := textAttribute(p.a, "units")
 	if f.Text != nil {
-		number, units = f.Text, "" // the units are those of the stored counts
+		units = "" // the units are those of the stored counts
 	}
 	if kind == picture.Bars {
 		f.X = picture.Scale{Name: units}
 	}
 	if f.Title = p.title(ctx, w, units); w.Pixels == nil {
-		f.Title += fmt.Sprintf("  %s to %s", number(all.Lo), number(all.Hi))
+		lo, hi := f.Ends(all)
+		f.Title += fmt.Sprintf("  %s to %s", lo, hi)
 	}
 	return f, ctx.Err()
 }

@@ -79,7 +79,7 @@ meanwhile. What the session writes itself needs no guard.`,
 				return err
 			}
 			if decode {
-				if r.dec, err = cf.NewDecoder(a.Meta()); err != nil {
+				if r.dec, err = cf.NewDecoderBeside(cmd.Context(), a, r.beside); err != nil {
 					return fmt.Errorf("read /%s: %w", a.Path(), err)
 				}
 			}

@@ -130,11 +130,11 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 		index[d] = zarr.At(at[d])
 	}
 	p.sel = zarr.Sel(index...)
-	r, kind, err := p.request()
+	r, kind, err := p.request(ctx)
 	if err != nil {
 		return err
 	}
-	if pair.Was, err = cf.NewDecoder(pair.Older.Meta()); err != nil {
+	if pair.Was, err = cf.NewDecoderBeside(ctx, pair.Older, p.beside); err != nil {
 		return err
 	}
 	w, _, err := pair.Read(ctx, r)
@@ -205,7 +205,12 @@ func valuesText(v engine.ValueChange, unit string) string {
 	if v.Numbers == 0 {
 		return s
 	}
-	num := func(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) + unit }
+	num := func(f float64) string {
+		if f == math.Trunc(f) && math.Abs(f) < 1<<53 { // all digits of a whole number
+			return strconv.FormatFloat(f+0, 'f', 0, 64) + unit
+		}
+		return strconv.FormatFloat(f, 'g', 6, 64) + unit
+	}
 	s += fmt.Sprintf(": min %s, max %s, mean %s", num(v.Min), num(v.Max), num(v.Mean))
 	if v.Numbers < v.Count {
 		s += fmt.Sprintf(" (of %d)", v.Numbers)

@@ -74,7 +74,7 @@ func (r *reading) alsoRead(cmd *cobra.Command, s *engine.Source, names []string,
 		}
 		other := &reading{a: a, shape: r.shape}
 		if decode {
-			if other.dec, err = cf.NewDecoder(a.Meta()); err != nil {
+			if other.dec, err = cf.NewDecoderBeside(cmd.Context(), a, s.Sibling); err != nil {
 				return fmt.Errorf("read /%s: %w", a.Path(), err)
 			}
 		}

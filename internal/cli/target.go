@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -160,7 +161,7 @@ func isStore(path string) bool {
 		return false
 	}
 	if info.Mode().IsRegular() {
-		return strings.HasSuffix(path, ".zip") || strings.Contains(filepath.Base(path), ".json")
+		return engine.IsArchive(path) || strings.Contains(filepath.Base(path), ".json")
 	}
 	return slices.ContainsFunc([]string{"zarr.json", ".zgroup", ".zarray", ".zmetadata"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(path, name))
@@ -204,6 +205,8 @@ func (t target) noDatabase() error {
 		return nil
 	}
 	switch _, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist) && engine.Elsewhere(t.url) && filepath.Ext(t.url[:i]) != ".zdb":
+		return fmt.Errorf("%s: %w on this machine; mount the directory of the other one, or copy the database with rsync", t.url, txn.ErrNotDatabase)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil:
@@ -223,11 +226,21 @@ type sourceFlags struct {
 	session string
 	opened  *openOnce // if set, opens the databases of sources
 	warned  sync.Map  // texts of warnings, which are told once: some commands open a source again
+	warns   atomic.Int64
 }
 
+// maxWarnings bounds the warnings of a command, which may have thousands of sources.
+const maxWarnings = 100
+
 func (f *sourceFlags) warn(cmd *cobra.Command, text string) {
-	if _, told := f.warned.LoadOrStore(text, true); !told {
+	if _, told := f.warned.LoadOrStore(text, true); told {
+		return
+	}
+	switch n := f.warns.Add(1); {
+	case n <= maxWarnings:
 		warn(cmd, text)
+	case n == maxWarnings+1:
+		warn(cmd, "there are more warnings, which are not shown")
 	}
 }
 

@@ -97,6 +97,33 @@ def test_reads_that_no_write_follows_are_forgotten(repo: zarrdb.Repository, monk
         store.set_sync(kept[3], cpu.Buffer.from_bytes(b"y"))
 
 
+def test_very_many_keys(repo: zarrdb.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a number of keys, what was read is forgotten, and no write loses what was not seen."""
+    monkeypatch.setattr(_seen, "MOST", 64)
+    s = repo.writable_session()
+    other = pickle.loads(pickle.dumps(s))
+    for i in range(400):
+        assert s.get(f"k/{i}") is None
+    assert len(s._seen) <= 64 and len(s._seen._mine) <= 64
+    other.set("k/1", b"theirs")
+    for k in ("k/1", "k/2"):
+        with pytest.raises(zarrdb.ChangedError, match="read it again"):
+            s.set(k, b"mine")
+    assert s.get("k/1") == b"theirs" and s.get("k/2") is None
+    for k in ("k/1", "k/2", "k/399", *(f"new/{i}" for i in range(100))):  # others were never read
+        s.set(k, b"mine")
+    other.set("k/1", b"again")
+    with pytest.raises(zarrdb.ChangedError, match="another value"):
+        s.set("k/1", b"mine")
+    s.delete_prefix("k/")
+    s.set("k/5", b"mine")  # it was forgotten, and deleted since
+    other.set("k/6", b"theirs")
+    with pytest.raises(zarrdb.ChangedError):
+        s.set("k/6", b"mine")
+    s.rebase()
+    s.set("k/7", b"mine")
+
+
 @pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize("pipeline", [False, True])
 def test_threads_write_parts_of_a_chunk(repo: zarrdb.Repository, pipeline: bool, sharded: bool) -> None:

@@ -28,7 +28,7 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
-from ._memory import Fd
+from ._memory import own
 
 if TYPE_CHECKING:
     import subprocess
@@ -79,8 +79,9 @@ def sockets(dir: str) -> Iterator[tuple[str, int | None]]:
             o = json.load(f)
         if o.get("socket") and by is not None:
             places.append((o["socket"], by))
-    except (OSError, ValueError):
-        pass
+    except (OSError, ValueError) as e:
+        if isinstance(e, OSError) and not w.by_system(e):
+            raise
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime):
         places.append((os.path.join(runtime, "zarrdb", name), uid))
@@ -104,8 +105,8 @@ def dial(path: str, user: int | None) -> socket.socket | None:
         if len(os.fsencode(path)) < 100 or sys.platform != "linux":
             s.connect(path)
         else:  # longer than the system takes
-            folder = Fd(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY))
-            s.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+            folder = own(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY))
+            s.connect(f"/proc/self/fd/{folder.fileno()}/{os.path.basename(path)}")
         if user is not None and hasattr(socket, "SO_PEERCRED"):
             raw = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", raw)[1] != user:

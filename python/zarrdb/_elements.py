@@ -145,7 +145,7 @@ def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Blo
     if r.fill:
         r.fill(block.map)
     meta = f'{{"view":{handle},"block":{block.number},{r.ask}}}'.encode()
-    id = link.start(r.op, meta, fds=() if block.fd is None else (block.fd,), wait=wait)
+    id = link.start(r.op, meta, fds=() if block.fd is None else (block.fd.fileno(),), wait=wait)
     if id is None:
         assert link.blocks is not None
         link.blocks.give(block)

@@ -16,6 +16,7 @@ import os
 from collections import deque
 
 from ._memory import Fd
+from ._wire import by_system
 
 LINE = 41  # of an id of a version
 
@@ -27,7 +28,7 @@ class Peer:
 
     def __init__(self, name: str, fd: Fd) -> None:
         self.name, self._fd = name, fd
-        self._at = os.fstat(fd).st_size + 1
+        self._at = os.fstat(fd.fileno()).st_size + 1
         self._lines = itertools.count()
         self._free: deque[int] = deque()
         self._write(self._at - 1, b"\n")
@@ -50,11 +51,14 @@ class Peer:
         if self._at < 0:
             return
         try:
-            os.pwrite(self._fd, text, at)
-        except OSError:  # the disk is full: without a list, collections wait for this process
-            os.ftruncate(self._fd, self._at - 1)
+            os.pwrite(self._fd.fileno(), text, at)
+        except OSError as e:
+            if not by_system(e):
+                raise
+            # The disk is full. Without a list, collections wait for this process.
+            os.ftruncate(self._fd.fileno(), self._at - 1)
             self._at = -1
 
     def end(self) -> None:
         """Unlock the file: this process uses the database no longer."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        fcntl.flock(self._fd.fileno(), fcntl.LOCK_UN)

@@ -15,8 +15,13 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import select
 import sys
+import weakref
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
 
 if sys.platform == "linux":
     import fcntl
@@ -34,31 +39,48 @@ LONGEST = 256 << 20
 MOST = 32
 
 
-class Fd(int):
+class Fd(Protocol):
     """A descriptor, which is closed when nothing refers to it."""
 
-    __slots__ = ()
+    def fileno(self) -> int: ...
+
+
+class _Fd:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
 
     def __del__(self) -> None:
-        os.close(self)
+        os.close(self._fd)
+
+
+# In C where there is such an object: a signal handler that raises in a finalizer would leave the descriptor open.
+own: Callable[[int], Fd] = select.epoll.fromfd if sys.platform == "linux" else _Fd
 
 
 class Block:
-    """Memory that both sides map. lost gets the number of one that is gone."""
+    """Memory that both sides map."""
 
-    __slots__ = ("_lost", "fd", "map", "number", "size")
+    __slots__ = ("__weakref__", "fd", "map", "number", "size")
 
-    def __init__(self, number: int, size: int, lost: deque[int]) -> None:
-        self._lost, self.number, self.size = lost, number, size
+    def __init__(self, number: int, size: int) -> None:
+        self.number, self.size = number, size
         self.fd: Fd | None = _sealed(size)  # open until the server has it
-        self.map = memoryview(mmap.mmap(self.fd, size))
+        self.map = memoryview(mmap.mmap(self.fd.fileno(), size))
 
     def sent(self) -> None:
         """The server has the descriptor."""
         self.fd = None
 
-    def __del__(self) -> None:
-        self._lost.append(self.number)
+
+class Known(weakref.ref[Block]):
+    """A block that the server may know. It goes to `Blocks.lost` when nothing refers to the block, by C too."""
+
+    __slots__ = ("number", "size")
+    number: int
+    size: int
 
 
 class Blocks:
@@ -67,35 +89,33 @@ class Blocks:
     def __init__(self, limit: int) -> None:
         """limit is how many bytes the server takes."""
         self._limit = limit
-        self.known: dict[int, int] = {}  # sizes, until the server is told to forget
+        self.known: dict[int, Known] = {}  # until the server is told to forget
         self._free: dict[int, list[Block]] = {size: [] for size in SIZES}
         self._numbers = itertools.count(1)
-        self.lost: deque[int] = deque()  # those that the server is to forget
+        self.lost: deque[Known] = deque()  # those that the server is to forget
 
     def take(self, n: int) -> Block | None:
         """A block of at least n bytes, None if there are too many. One that is not given back
         is lost: the server may still write to it."""
         size = next((s for s in SIZES if s >= n), -(-n // mmap.PAGESIZE) * mmap.PAGESIZE)
-        try:
+        with suppress(KeyError, IndexError):
             return self._free[size].pop()
-        except (KeyError, IndexError):
-            pass
-        known = list(self.known.values())
-        if len(known) >= MOST or sum(known) + size > self._limit // 2:
+        if len(self.known) >= MOST or self._bytes() + size > self._limit // 2:
             return None
-        number = next(self._numbers)
-        try:
-            self.known[number] = size
-            return Block(number, size, self.lost)
-        except BaseException:
-            self.known.pop(number, None)  # the server does not know it
-            raise
+        block = Block(next(self._numbers), size)
+        known = Known(block, self.lost.append)
+        known.number, known.size = block.number, size
+        self.known[block.number] = known
+        return block
+
+    def _bytes(self) -> int:
+        return sum([k.size for k in list(self.known.values())])
 
     def give(self, block: Block) -> None:
         """Keep a block for the next request."""
         if block.size not in self._free:
             return
-        if sum(list(self.known.values())) > KEPT and sum(size * len(free) for size, free in self._free.items()) + block.size > KEPT:
+        if self._bytes() > KEPT and sum(size * len(free) for size, free in self._free.items()) + block.size > KEPT:
             return
         self._free[block.size].append(block)
 
@@ -104,7 +124,7 @@ def _sealed(size: int) -> Fd:
     """Memory that can be neither cut off nor made longer."""
     if sys.platform != "linux":
         raise NotImplementedError
-    fd = Fd(os.memfd_create("zarrdb", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
-    os.ftruncate(fd, size)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    fd: Fd = own(os.memfd_create("zarrdb", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+    os.ftruncate(fd.fileno(), size)
+    fcntl.fcntl(fd.fileno(), fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     return fd

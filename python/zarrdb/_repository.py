@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from . import _wire as w
-from ._changes import Changes, Commit, Values, all_pages
+from ._changes import Changes, Commit, Values, all_pages, parse_time
 from ._client import Client, create, exit_error, is_database
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
 from ._session import Session
@@ -365,6 +366,41 @@ class Repository:
         """The id of the commit of a tag."""
         return self._lookup("tags", name)
 
+    # --- versions for jobs
+
+    def _keep(self, do: str, **about: Any) -> list[dict[str, Any]]:
+        ask = {"name": "pin", "in": {"Do": do, **about}}
+        kept = (self._client.once(w.ASK, ask) if do else self._client.query(w.ASK, ask)) or []
+        return [{"name": l["Name"], "commit": l["Commit"], "since": parse_time(l["Time"]), "by": l["Note"]} for l in kept]
+
+    def keep(self, name: str, rev: Rev = "main") -> Commit:
+        """Keep a version from expiring, under a name, until `end_kept`: for a job that lasts for days, begins later, or may be
+        restarted. A version that was kept under the name before is let go. Copies of the database have none.
+
+        >>> c = repo.keep("training", "main")
+        >>> repo.at(repo.kept()[0]["commit"]).commit == c
+        True
+        >>> repo.end_kept_before("7d"), repo.end_kept_before("0s")
+        ([], ['training'])
+        """
+        commit = self.resolve(rev)
+        by = f"{w.program()} (process {os.getpid()}) on {socket.gethostname()}"
+        self._keep("keep", Name=name, To=commit.id, Note=by)
+        return commit
+
+    def end_kept(self, name: str) -> None:
+        """Let go the version that is kept under a name."""
+        self._keep("end", Name=name)
+
+    def end_kept_before(self, older_than: str | timedelta) -> list[str]:
+        """Let go all versions that are kept by name for longer than an age, such as "7d", or since before a date. Returns the names."""
+        lines = self._run("keep", self.path, "--older-than", _age(older_than), "--json")[1].decode().splitlines()
+        return [json.loads(line)["name"] for line in lines]
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The versions that are kept by name: `name`, `commit`, `since` when and `by` whom."""
+        return self._keep("")
+
     # --- commands
 
     def run(self, *args: str) -> str:
@@ -512,9 +548,10 @@ class Repository:
         validate: str = "local",
     ) -> Commit:
         """Take reference sets or files of other formats in as one commit, which is returned, and leave their bytes where
-        they are: the chunks are virtual. Several sources need `append_dim`. Bytes are read from the folder of
-        a source, and below the URLs that `allow` names; `url_map` says where those below a URL are found. What
-        is read must not have changed: `validate` says for which files, "local", "all" or "none"."""
+        they are: the chunks are virtual. Several sources need `append_dim`. A source may be a pattern such as
+        "s3://bucket/2024/*.nc", and "@files.txt" a list of them. Bytes are read from the folder of a source,
+        and below the URLs that `allow` names; `url_map` says where those below a URL are found. What is read must
+        not have changed: `validate` says for which files, "local", "all" or "none"."""
         args = ["import", self.path, *map(_place, sources), "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
         for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
             args += [flag, value] if value else []

@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
-from ._memory import AVAILABLE, Blocks, Fd
+from ._memory import AVAILABLE, Blocks, Fd, own
 
 PROTOCOL = 1
 ZERO = bytes(20)
@@ -115,7 +115,7 @@ class _File:
         """The file in memory, with n bytes at off. What refers to it keeps it open."""
         m = self.map
         if m is None or len(m) < off + n:
-            m = self.map = mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)  # it may have grown
+            m = self.map = mmap.mmap(self.fd.fileno(), 0, prot=mmap.PROT_READ)  # it may have grown
             if len(m) < off + n:
                 raise ZarrdbError(f"the server named {n} bytes at {off} in a file of {len(m)}")
         return m
@@ -236,7 +236,7 @@ class Link:
     def _failed(self, id: int | None, e: BaseException) -> NoReturn:
         if id is not None:
             self.cancel(id)
-        if _of_socket(e):
+        if by_system(e):
             raise self._gone(e) from e
         try:
             raise e
@@ -286,7 +286,7 @@ class Link:
                     self._end(late)
                 raise late from None
             except BaseException as e:
-                if _of_socket(e):
+                if by_system(e):
                     self._drain(e)
                 else:  # a part of a frame may have been sent
                     with self._lock:
@@ -364,7 +364,7 @@ class Link:
                     with self._lock:
                         self._dispatch(got, frame)
             except BaseException as last:
-                if not isinstance(last, ZarrdbError) and not _of_socket(last):
+                if not isinstance(last, ZarrdbError) and not by_system(last):
                     raise
             self._drained(e)
         except BaseException:
@@ -388,8 +388,11 @@ class Link:
         self._files.clear()
         self._own()
         self._fds.clear()
-        with suppress(OSError):
+        try:
             self._sock.shutdown(socket.SHUT_RDWR)  # wakes the one that reads
+        except OSError as failed:
+            if not by_system(failed):
+                raise
         self._sock.close()
 
     def _gone(self, e: BaseException | None) -> ConnectionLostError:
@@ -434,17 +437,16 @@ class Link:
             return
         until = time.perf_counter() + patience
         while True:
-            try:
+            with suppress(BlockingIOError):
                 self._some(_dontwait)
-            except BlockingIOError:
-                if time.perf_counter() < until:
-                    continue
-                if self._missed:
-                    self._rest = self._pause = min(2 * self._pause + 1, MAX_REST)
-                self._missed = True
-            else:
                 self._pause //= 4
                 self._missed = False
+                return
+            if time.perf_counter() < until:
+                continue
+            if self._missed:
+                self._rest = self._pause = min(2 * self._pause + 1, MAX_REST)
+            self._missed = True
             return
 
     def _some(self, flags: int = 0) -> None:
@@ -469,7 +471,7 @@ class Link:
     def _own(self) -> None:
         """Take over the descriptors that have come."""
         if self._got:
-            self._fds.extend(map(Fd, array("i", b"".join(map(itemgetter(2), self._got.pop()[1])))))
+            self._fds.extend(map(own, array("i", b"".join(map(itemgetter(2), self._got.pop()[1])))))
 
     def _silent(self) -> None:
         """Nothing has arrived for a while. A server that runs answers a ping, whatever it works on."""
@@ -538,17 +540,16 @@ class Link:
 
     def _give_back(self) -> None:
         """Let the server forget blocks and files. It may not know them."""
-        lost: list[tuple[deque[int], str]] = [(self._dropped, "file")]
-        if self.blocks:
-            lost.append((self.blocks.lost, "block"))
-        for numbers, kind in lost:
-            while numbers:
-                with suppress(IndexError):  # another thread was faster
-                    number = numbers[0]
-                    self._tell(FORGET, {kind: number})
-                    _remove(numbers, number)
-                    if self.blocks and kind == "block":
-                        self.blocks.known.pop(number, None)
+        with suppress(IndexError):  # another thread was faster
+            while self._dropped:
+                number = self._dropped[0]
+                self._tell(FORGET, {"file": number})
+                _remove(self._dropped, number)
+            while self.blocks and self.blocks.lost:
+                block = self.blocks.lost[0]
+                self._tell(FORGET, {"block": block.number})
+                _remove(self.blocks.lost, block)
+                self.blocks.known.pop(block.number, None)
         if self._recalled:
             self._tell(RECALL, {})
             self._recalled = False
@@ -587,21 +588,22 @@ class Link:
                     del self._files[number]
 
 
-def _of_socket(e: BaseException) -> bool:
-    """Whether an error is that of a socket. One that a signal handler raises, such as a TimeoutError, is for the caller."""
+def by_system(e: BaseException) -> bool:
+    """Whether the system reports an error, also one of the connection. One that a signal handler raises, such as a TimeoutError, is for the caller."""
     tb = e.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    return isinstance(e, OSError) and not isinstance(e, ZarrdbError) and (tb is None or tb.tb_frame.f_code.co_filename in _HERE)
+    if not isinstance(e, OSError) or isinstance(e, ZarrdbError):
+        return False
+    return tb is None or tb.tb_frame.f_code.co_filename == _SOCKET or os.path.dirname(tb.tb_frame.f_code.co_filename) == _HERE
 
 
-_HERE = _of_socket.__code__.co_filename, socket.send_fds.__code__.co_filename
-
+_HERE, _SOCKET = os.path.dirname(by_system.__code__.co_filename), socket.send_fds.__code__.co_filename
 
 # What the server sends without a request.
 _NO_REPLIES = (BYE, RECALL, SHARE, PING)
 
 
-def _remove(numbers: deque[int], number: int) -> None:
+def _remove(items: deque[Any], item: Any) -> None:
     with suppress(ValueError):  # another thread was faster
-        numbers.remove(number)
+        items.remove(item)

@@ -240,7 +240,7 @@ func (c *conn) session(handle uint32) (*view, error) {
 		return nil, fmt.Errorf("%w: view %d is not a session and cannot be written", ErrRequest, handle)
 	}
 	if err == nil {
-		if _, err = c.s.t.Database(v.db); err != nil { // it was moved: nothing is acknowledged
+		if _, err = c.s.t.Database(c.ctx, v.db); err != nil { // it was moved: nothing is acknowledged
 			c.done(v)
 		}
 	}

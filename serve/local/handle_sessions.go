@@ -65,7 +65,7 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(v.db)
+	db, err := c.s.t.Database(ctx, v.db)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions,
 	if err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(name)
+	db, err := c.s.t.Database(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package cf
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +92,41 @@ func NewDecoder(m *zarr.Meta) (*Decoder, error) {
 		return nil, err
 	}
 	return d, d.setType(a)
+}
+
+// NewDecoderBeside is [NewDecoder] for an array in a group that beside opens nodes of. Where
+// a coordinate of its dimensions names it as its bounds, it has units and calendar of the
+// coordinate, as in xarray, unless it has units.
+func NewDecoderBeside(ctx context.Context, a *zarr.Array, beside Opener) (*Decoder, error) {
+	m := *a.Meta()
+	if _, has := m.Attributes.Get("units"); has || len(m.Shape) < 2 {
+		return NewDecoder(&m)
+	}
+	name := path.Base(a.Path())
+	for _, dim := range a.DimensionNames() {
+		n, err := beside(ctx, dim)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue // a dimension without coordinate
+		}
+		of := attributes{n.Meta().Attributes, false}
+		units, _ := of.text("units")
+		if bounds, _ := of.text("bounds"); bounds != name || !strings.Contains(units, "since") {
+			continue
+		}
+		err = m.Attributes.Set("units", units)
+		if calendar, ok := of.text("calendar"); ok && err == nil {
+			if _, has := m.Attributes.Get("calendar"); !has {
+				err = m.Attributes.Set("calendar", calendar)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return NewDecoder(&m)
 }
 
 // setSign reads the sign of integers from their type and the attribute _Unsigned.

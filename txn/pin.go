@@ -1,0 +1,97 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+)
+
+// KeptVersion keeps a version from expiring, under a name, until it is ended, also while no program that uses the version
+// runs. It stays in this database: copies and backups have none.
+type KeptVersion = catalog.Pin
+
+// pinRequest is what a peer asks for about versions that are kept by name.
+type pinRequest struct {
+	Do     string // "keep", "end", "end old", or "" for the list
+	Name   string
+	To     CommitID
+	Before time.Time
+	Note   string
+}
+
+// KeepVersion keeps a version under a name, in place of the version that was kept under it before. note says who needs it,
+// by default this process. Errors: ErrRefName, ErrNoRef, ErrExpired.
+func (db *DB) KeepVersion(ctx context.Context, name string, id CommitID, note string) error {
+	if note == "" {
+		note = thisProcess().String()
+	}
+	_, err := db.pins(ctx, pinRequest{Do: "keep", Name: name, To: id, Note: note})
+	return err
+}
+
+// EndKept lets go what is kept under a name. If nothing is, the error is ErrNoRef.
+func (db *DB) EndKept(ctx context.Context, name string) error {
+	_, err := db.pins(ctx, pinRequest{Do: "end", Name: name})
+	return err
+}
+
+// EndKeptBefore lets go what is kept since before a time, and returns them.
+func (db *DB) EndKeptBefore(ctx context.Context, before time.Time) ([]*KeptVersion, error) {
+	return db.pins(ctx, pinRequest{Do: "end old", Before: before})
+}
+
+// KeptVersions lists the versions that are kept by name.
+func (db *DB) KeptVersions(ctx context.Context) ([]*KeptVersion, error) {
+	return db.pins(ctx, pinRequest{})
+}
+
+func (db *DB) pins(ctx context.Context, r pinRequest) (list []*KeptVersion, err error) {
+	if db.peer != nil {
+		return ask[[]*KeptVersion, none](ctx, db.peer, "pin", r, nil)
+	}
+	check := db.writable
+	if r.Do == "" {
+		check = db.check
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	db.commit.lock() // nothing expires meanwhile
+	defer db.commit.unlock()
+	for p, err := range catalog.Pins.All(db.idx) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Do == "" || r.Do == "end" && p.Name == r.Name || r.Do == "end old" && p.Time.Before(r.Before) {
+			list = append(list, p)
+		}
+	}
+	batch := db.idx.NewBatch()
+	defer batch.Close()
+	switch r.Do {
+	case "":
+		return list, nil
+	case "keep":
+		if err := CheckRefName(r.Name); err != nil {
+			return nil, err
+		}
+		if err := db.writePending(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := db.version(ctx, r.To); err != nil {
+			return nil, err
+		}
+		catalog.Pins.Put(batch, &KeptVersion{Name: r.Name, Commit: r.To, Time: db.opts.Now().UTC(), Note: r.Note})
+	default:
+		if len(list) == 0 && r.Do == "end" {
+			return nil, fmt.Errorf("no version is kept as %q: %w", r.Name, ErrNoRef)
+		}
+		batch.MakesRoom()
+		for _, p := range list {
+			catalog.Pins.Delete(batch, p.Name)
+		}
+	}
+	return list, batch.Commit(true)
+}
