@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -19,6 +19,9 @@ build:            ## build the program into ./zarrdb
 
 test:             ## run the tests
 	$(GO) test $(TIMEOUT) ./...
+
+quick:            ## lint and short tests of what changed since BASE (default: where the branch left main), in two minutes mostly
+	./scripts/quick.sh $(BASE)
 
 demo: build       ## run the main job on bundled data
 	./zarrdb demo

@@ -73,7 +73,7 @@ func TestHDF5Chunks(t *testing.T) {
 	}
 	for _, c := range file.Cases {
 		list := must.Get(json.Marshal(append([]json.RawMessage{json.RawMessage(little)}, c.Codecs...)))(t)
-		typ := must.Get(dtype.ParseV3(json.RawMessage(`"`+c.Dtype+`"`)))(t)
+		typ := must.Get(dtype.ParseV3(json.RawMessage(`"` + c.Dtype + `"`)))(t)
 		data, encoded := must.Get(hex.DecodeString(c.Data))(t), must.Get(hex.DecodeString(c.Encoded))(t)
 		b := bind(t, string(list), typ, []int{len(data) / typ.Size()}, nil)
 		for _, stored := range [][]byte{encoded, must.Get(b.Encode(nil, data))(t)} {

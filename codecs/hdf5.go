@@ -175,7 +175,7 @@ func parseBshuf(c Config) (Codec, error) {
 func newBitshuffle(f *Fields, name string) *bitshuffle {
 	x := &bitshuffle{name: name, item: f.Int("itemsize", 1, 1, 1<<16), block: f.Int("blocksize", 0, 0, math.MaxInt32)}
 	if x.block%8 != 0 {
-		f.Fail("blocksize", "%d is no multiple of 8", x.block)
+		f.Fail("blocksize", "%d is not a multiple of 8", x.block)
 	}
 	if x.block == 0 { // that of the library
 		x.block = max(8192/x.item/8*8, 128)

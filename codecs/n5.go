@@ -118,7 +118,7 @@ func (s *n5Stage) Decode(dst, src []byte) ([]byte, error) {
 	switch mode {
 	case n5ModeDefault, n5ModeVarlength:
 	case n5ModeObject:
-		return dst, Corruptf("n5_default", "a block in mode object, which is no array")
+		return dst, Corruptf("n5_default", "a block in mode object, which is not an array")
 	default:
 		return dst, Corruptf("n5_default", "mode %d, not 0", mode)
 	}

@@ -119,7 +119,7 @@ func TestShardIndexShared(t *testing.T) {
 		}
 	}
 	if _, err := bind(t, `[`+little+`]`, dtype.NewInt(32), []int{2}, nil).ReadIndex(t0, src); !errors.Is(err, errors.ErrUnsupported) {
-		t.Error("the index of what is no shard:", err)
+		t.Error("the index of what is not a shard:", err)
 	}
 }
 

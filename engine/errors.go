@@ -27,6 +27,9 @@ var (
 	// ErrMoved means that the directory of the database was moved, removed or replaced
 	// while it was open: see [txn.ErrMoved].
 	ErrMoved = txn.ErrMoved
+	// ErrFailed means that a write failed, and that nothing is written until the database is opened
+	// again: see [txn.ErrFailed].
+	ErrFailed = txn.ErrFailed
 	// ErrReadOnly means a write to a database or view opened for reading.
 	ErrReadOnly = fault.ErrReadOnly
 	// ErrClosed means the use of a database after Close, or of a session after

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -91,7 +92,7 @@ type ExportResult struct {
 }
 
 // Export copies the hierarchy that src names to a directory, or to a zip archive
-// if dest ends in ".zip", or to where a URL such as s3://bucket/path leads if
+// if dest ends in ".zip" or ".ozx", or to where a URL such as s3://bucket/path leads if
 // that can be written: keys and bytes as they are stored. Metadata is written
 // last, so that an export that was stopped does not pass for a complete array; a
 // zip archive appears when it is complete. Something at
@@ -160,8 +161,9 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 	replace := there && !o.Resume
 	kept := copied && !replace // what was copied, if it is not all
 	local := ex.toDir
-	if strings.HasSuffix(d.lies.Path, ".zip") {
+	if IsArchive(d.lies.Path) {
 		kept, local = false, ex.toZip
+		ex.ozx = strings.EqualFold(path.Ext(d.lies.Path), ".ozx") && ex.foreign == nil
 	}
 	switch {
 	case d.store != nil && replace:
@@ -316,6 +318,7 @@ type exporter struct {
 	versions, expired int64 // of a history
 	stale             []string
 	private           []string // arrays that other programs do not read
+	ozx               bool     // an archive of OME-Zarr, whose documents come first
 	allStale          int64
 }
 
@@ -390,10 +393,16 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 						chunks = append(chunks, k)
 					}
 				}
+				if ex.ozx {
+					return nil
+				}
 				return ex.copyAll(ctx, store, chunks)
 			})
 		},
 		func() error {
+			if ex.ozx {
+				slices.SortFunc(documents, names.Above)
+			}
 			if err := ex.copyAll(ctx, store, documents); err != nil {
 				return err
 			}
@@ -408,6 +417,16 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 			func() error { return ex.plan.CopyChunks(ctx, store, ex.pool, ex.count) },
 			func() error { return ex.plan.CopyDocuments(ctx, store, ex.count) },
 		}
+	}
+	switch {
+	case ex.ozx && ex.plan != nil:
+		slices.Reverse(steps)
+	case ex.ozx:
+		steps = append(steps, func() error {
+			return transfer.Batches(ex.keys(ctx), func(keys []string) error {
+				return ex.copyAll(ctx, store, slices.DeleteFunc(keys, names.IsDocument))
+			})
+		})
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -527,11 +546,41 @@ func (ex *exporter) toZip(ctx context.Context, dest string) error {
 		return err
 	}
 	ex.pool = transfer.NewPool(1) // a single worker makes the bytes of the archive depend on the input alone
-	if err = ex.toStore(ctx, z, noSync); err == nil {
+	if err = ex.toStore(ctx, z, noSync); err == nil && ex.ozx {
+		err = ex.comment(ctx, z)
+	}
+	if err == nil {
 		err = z.Close()
 	}
 	if err != nil {
 		err = errors.Join(err, z.Abort())
+	}
+	return err
+}
+
+// comment sets the comment of an archive of OME-Zarr (RFC-9): the version that the root has.
+func (ex *exporter) comment(ctx context.Context, z *zipkv.Writer) error {
+	var view kv.Reader = ex.view
+	key := ex.prefix + names.V3
+	if ex.plan != nil {
+		view, key = ex.plan.Documents, names.V3
+	}
+	doc, err := kv.Get(ctx, view, key)
+	if err == nil {
+		doc, err = zarr.StrictJSON(doc)
+	}
+	var root struct {
+		Attributes struct {
+			OME struct {
+				Version string `json:"version"`
+			} `json:"ome"`
+		} `json:"attributes"`
+	}
+	if err == nil && json.Unmarshal(doc, &root) == nil && root.Attributes.OME.Version != "" {
+		z.SetComment(fmt.Sprintf(`{"ome": {"version": %q}}`, root.Attributes.OME.Version))
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = nil
 	}
 	return err
 }

@@ -26,6 +26,9 @@ type destination struct {
 	store kv.Store // nil for a directory or zip archive of this machine
 }
 
+// IsArchive reports whether a path has the name of a zip archive, as one of OME-Zarr ends in .ozx.
+func IsArchive(path string) bool { return zipkv.Named(path) }
+
 // destination finds what dest names, and opens it if it is the URL of a store,
 // which then lives as long as s.
 func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
@@ -38,7 +41,7 @@ func (s *Source) destination(ctx context.Context, dest string) (d destination, e
 	if err != nil {
 		return d, err
 	}
-	if len(u.Adapters()) > 0 || scheme != "file" && strings.HasSuffix(u.Root().Path, ".zip") {
+	if len(u.Adapters()) > 0 || scheme != "file" && IsArchive(u.Root().Path) {
 		return d, fmt.Errorf("%s: only a directory of a store can be written there: %w", u.Redacted(), errors.ErrUnsupported)
 	}
 	if scheme == "file" {
@@ -81,7 +84,7 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	if ok, err := isStore(ctx, store); ok || err != nil {
 		return true, err
 	}
-	return true, fmt.Errorf("%w and is no store: remove it yourself", errThere)
+	return true, fmt.Errorf("%w and is not a store: remove it yourself", errThere)
 }
 
 // isStore reports whether a directory is like those that an export makes: it has the

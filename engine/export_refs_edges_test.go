@@ -153,7 +153,7 @@ func TestExportReferencesPlaces(t *testing.T) {
 		nowhere := must.Get(OpenDatabaseSource(bg, db.Dir(), "", "", path, nil))(t)
 		dest := filepath.Join(t.TempDir(), "set")
 		if _, err := ExportReferences(bg, nowhere, dest, ExportReferencesOptions{}); !errors.Is(err, zarr.ErrNotFound) {
-			t.Errorf("of what is no node: %v", err)
+			t.Errorf("of what is not a node: %v", err)
 		}
 		nothingAt(t, dest)
 		nowhere.Close()

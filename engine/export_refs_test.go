@@ -131,7 +131,7 @@ func TestExportReferencesInlined(t *testing.T) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 	if _, err := os.Stat(dest); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a set that is no whole: %v", err)
+		t.Errorf("a set that is not a whole: %v", err)
 	}
 }
 

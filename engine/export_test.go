@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"io/fs"
@@ -265,4 +266,45 @@ func TestDirectoryOfStores(t *testing.T) {
 	dest := filepath.Join(t.TempDir(), "out")
 	must.Get(Export(bg, openURL(t, memoryURL(t, got)+"|zarr:"), dest, ExportOptions{}))(t)
 	sameContents(t, exported(t, dest), keys)
+}
+
+// An archive of OME-Zarr has the root's document first, then those of groups before those below
+// them, and the version in its comment.
+func TestExportOZX(t *testing.T) {
+	for _, to := range []zarr.Version{0, zarr.V3} {
+		dir := t.TempDir()
+		src := dir + "/in.zarr"
+		files := map[string]string{
+			"zarr.json":   `{"zarr_format":3,"node_type":"group","attributes":{"ome":{"version":"0.5"}}}`,
+			"0/zarr.json": `{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes"}]}`,
+			"0/c/0":       "ab",
+		}
+		if to != 0 { // converted
+			files["zarr.json"] = ""
+			files[".zgroup"], files[".zattrs"] = `{"zarr_format":2}`, `{"multiscales":[{"version":"0.4","axes":[{"name":"x"}],"datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1]}]}]}]}`
+			files["0/zarr.json"] = ""
+			files["0/.zarray"] = `{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"|u1","compressor":null,"fill_value":0,"filters":null,"order":"C","dimension_separator":"/"}`
+			files["0/0"] = files["0/c/0"]
+			delete(files, "0/c/0")
+		}
+		for name, text := range files {
+			if text == "" {
+				continue
+			}
+			must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o777))
+			must.Do(t, os.WriteFile(filepath.Join(src, name), []byte(text), 0o666))
+		}
+		s := must.Get(OpenSource(bg, src, nil))(t)
+		must.Get(Export(bg, s, dir+"/out.OZX", ExportOptions{Format: to}))(t)
+		must.Do(t, s.Close())
+		z := must.Get(zip.OpenReader(dir + "/out.OZX"))(t)
+		var got []string
+		for _, f := range z.File {
+			got = append(got, f.Name)
+		}
+		if text := strings.Join(got, " "); text != "zarr.json 0/zarr.json 0/c/0" || z.Comment != `{"ome": {"version": "0.5"}}` {
+			t.Errorf("to %v: members %s, comment %s", to, text, z.Comment)
+		}
+		must.Do(t, z.Close())
+	}
 }

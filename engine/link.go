@@ -77,7 +77,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 // link imports a reference set as virtual values, keys and metadata as they
 // are, as one commit. It is one pass over the set in bounded memory.
 func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportResult, error) {
-	set, prefix, err := src.env.ReferenceSet(ctx, src.at)
+	set, prefix, err := src.referenceSet(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -301,13 +301,34 @@ func isMetadata(key string) bool {
 	return metadataNames[path.Base(key)]
 }
 
+// foundSet is a reference set, and the prefix of the source in it.
+type foundSet struct {
+	set    *source.Set
+	prefix string
+}
+
+// referenceSet returns the reference set that the source is. What IsReferenceSet has found is
+// not looked for again, which costs a request or two.
+func (s *Source) referenceSet(ctx context.Context) (*source.Set, string, error) {
+	s.mu.Lock()
+	found := s.set
+	s.mu.Unlock()
+	if found != nil {
+		return found.set, found.prefix, nil
+	}
+	return s.env.ReferenceSet(ctx, s.at)
+}
+
 // IsReferenceSet makes sure that the source is a reference set, without reading
 // all of it.
 func (s *Source) IsReferenceSet(ctx context.Context) error {
-	set, _, err := s.env.ReferenceSet(ctx, s.at)
+	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.set = &foundSet{set, prefix}
+	s.mu.Unlock()
 	for _, err := range set.Entries(ctx) {
 		if err != nil {
 			err = fmt.Errorf("import %s: %w", s.name(), err)

@@ -117,7 +117,7 @@ func TestStatsOfMemory(t *testing.T) {
 	}
 	for _, n := range []int64{-1, math.MaxInt64} {
 		if db, err := Open(bg, "other", &Options{FS: vfs.NewMem(), Create: true, MemoryBytes: n}); err == nil {
-			t.Errorf("MemoryBytes %d is no error: %v", n, db.Close())
+			t.Errorf("MemoryBytes %d is not an error: %v", n, db.Close())
 		}
 	}
 }

@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -19,7 +21,27 @@ func checkNew(dir string) error {
 	if IsDatabase(dir) {
 		return nil
 	}
+	if base := filepath.Base(dir); strings.HasPrefix(base, "-") {
+		return fmt.Errorf("%s: %w: commands take it for an option; choose a name that does not begin with -", dir, ErrName)
+	}
+	if strings.Contains(dir, "|") {
+		return fmt.Errorf("%s: %w: a path with | is a pipeline of URLs, which commands that open it would follow; choose a name without |", dir, ErrName)
+	}
 	return checkName(dir, "a database is a directory of this machine", "write the name of the database alone")
+}
+
+// otherMachine matches a path on another machine as ssh, scp and rsync write it: HOST:/PATH or USER@HOST:PATH.
+var otherMachine = regexp.MustCompile(`^([^/\\@:|]+@[^/\\@:|]+:|[^/\\@:|]{2,}:/)`)
+
+// Elsewhere reports whether a text is a path on another machine as ssh, scp and rsync write it, and
+// nothing of that name is here.
+func Elsewhere(text string) bool {
+	if !otherMachine.MatchString(text) || strings.Contains(text, "://") {
+		return false
+	}
+	first, _, _ := strings.Cut(text, "/")
+	_, err := os.Lstat(first)
+	return err != nil
 }
 
 // checkExport returns ErrName for what cannot be the path of an export.
@@ -38,6 +60,9 @@ func checkName(text, noURL, noPlace string) error {
 		return fmt.Errorf("%s: %w: it is a URL; %s", zurl.Redact(scheme+"://"+after), ErrName, noURL)
 	}
 	base := filepath.Base(text)
+	if host, _, _ := strings.Cut(text, ":"); Elsewhere(text) && filepath.Ext(strings.Split(host, "@")[0]) != ".zdb" {
+		return fmt.Errorf("%s: %w: it is a path on %s, and only this machine's are written; mount that directory, or write here and copy the result with rsync (./%[1]s is a name here)", text, ErrName, host)
+	}
 	for i := range base {
 		if db := filepath.Join(filepath.Dir(text), base[:i]); i > 0 && (base[i] == '@' || base[i] == ':') && (filepath.Ext(db) == ".zdb" || IsDatabase(db)) {
 			return fmt.Errorf("%s: %w: it is a place in the database %s; %s", text, ErrName, db, noPlace)

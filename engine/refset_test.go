@@ -90,7 +90,7 @@ func nodeOf(t testing.TB, url string, f Follow) *zarr.Array {
 	n := must.Get(openFollow(t, url, f).Node(bg))(t)
 	a, ok := n.Array()
 	if !ok {
-		t.Fatalf("%s is no array", url)
+		t.Fatalf("%s is not an array", url)
 	}
 	return a
 }

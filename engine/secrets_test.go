@@ -112,7 +112,7 @@ func TestSecretsOfReferences(t *testing.T) {
 		if c.is != nil {
 			tells(t, what, err, file, c.is)
 		} else if tells(t, what, err, file); !errors.As(err, &failed) {
-			t.Errorf("%s: %v is no failed request", what, err)
+			t.Errorf("%s: %v is not a failed request", what, err)
 		}
 	}
 	for i, c := range list {

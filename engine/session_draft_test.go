@@ -77,6 +77,6 @@ func TestDraftReadOnly(t *testing.T) {
 		}
 	}
 	if !errors.Is(zarr.ErrDraft3, kv.ErrReadOnly) {
-		t.Error("ErrDraft3 is no kv.ErrReadOnly")
+		t.Error("ErrDraft3 is not a kv.ErrReadOnly")
 	}
 }

@@ -64,6 +64,7 @@ type Source struct {
 
 	detecting gather.Turn
 	detected  *source.Place // where detection has led
+	set       *foundSet     // what IsReferenceSet has found
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL

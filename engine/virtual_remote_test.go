@@ -215,7 +215,7 @@ func TestVirtualElsewhere(t *testing.T) {
 				return true
 			}
 			if _, err := values(t, at(t, db, "")); err == nil {
-				t.Error("403 is no error")
+				t.Error("403 is not an error")
 			}
 		})
 	}

@@ -122,6 +122,9 @@ def plain(v):
     if a.dtype.kind in "OSU":
         list = [x.decode() if isinstance(x, bytes) else x for x in a.ravel()]
         return list if a.ndim else list[0]
+    if a.dtype.kind == "c":
+        a = np.stack([a.real, a.imag], -1)  # as Zarr has complex numbers
+        return a.tolist()
     list = [bool(x) if a.dtype.kind == "b" else float(x) if a.dtype.kind == "f" else int(x) for x in a.ravel()]
     return list[0] if a.size == 1 else list
 

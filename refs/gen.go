@@ -34,7 +34,7 @@ var maxListed = 1 << 20
 func parseGenerators(raw []byte) ([]generator, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, invalid(`refs: "gen" is no list`)
+		return nil, invalid(`refs: "gen" is not a list`)
 	}
 	out := make([]generator, len(list))
 	listed := 0
@@ -68,7 +68,7 @@ func (e *genError) Unwrap() error { return e.err }
 func (g *generator) parse(raw []byte, listed *int) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
-		return invalid("it is no object")
+		return invalid("it is not an object")
 	}
 	texts := []struct {
 		name string
@@ -86,7 +86,7 @@ func (g *generator) parse(raw []byte, listed *int) error {
 		if err := json.Unmarshal(raw, t.dst); err != nil {
 			var n json.Number
 			if json.Unmarshal(raw, &n) != nil || string(raw) == "null" {
-				return invalid("%q is no string", t.name)
+				return invalid("%q is not a string", t.name)
 			}
 			*t.dst = n.String()
 		}
@@ -162,7 +162,7 @@ func (d *dimension) parseList(raw []byte, listed *int) error {
 		case json.Number:
 			i, err := v.Int64()
 			if err != nil {
-				return invalid("value %s is no integer of 64 bits", v)
+				return invalid("value %s is not an integer of 64 bits", v)
 			}
 			d.values = append(d.values, jinja.Int(i))
 		default:
@@ -184,7 +184,7 @@ func (d *dimension) parseRange(raw []byte) error {
 			return missing, nil
 		}
 		if json.Unmarshal(raw, &v) != nil || string(raw) == "null" {
-			err = invalid("%s is no integer", name)
+			err = invalid("%s is not an integer", name)
 		}
 		return v, err
 	}
@@ -352,7 +352,7 @@ func renderInt(buf []byte, t *jinja.Template, vars []jinja.Value, what string) (
 	case err != nil:
 		err = invalidBecause(err, "%s", what)
 	case !ok:
-		err = invalid("%s %s is no integer", what, quote(string(buf)))
+		err = invalid("%s %s is not an integer", what, quote(string(buf)))
 	case v < 0:
 		err = invalid("negative %s %d", what, v)
 	}

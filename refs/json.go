@@ -120,7 +120,7 @@ func (r *jsonReader) text() (s *scanner, done func(), err error) {
 		}
 		var x byte
 		if x, err = s.peek(); err == nil && x != '{' {
-			err = invalid("refs: the set is no JSON object")
+			err = invalid("refs: the set is not a JSON object")
 		}
 	}
 	if err == nil {
@@ -279,7 +279,7 @@ func (r *jsonReader) member(s *scanner, name string) error {
 		if x, err := s.peek(); err != nil {
 			return err
 		} else if x != '{' {
-			return invalid(`refs: "refs" is no object`)
+			return invalid(`refs: "refs" is not an object`)
 		}
 		if err := s.each(func(c *cursor) error { return c.expect('{') }); err != nil {
 			return err
@@ -303,7 +303,7 @@ func (r *jsonReader) readVersion(s *scanner) error {
 	case err != nil:
 		return err
 	case bad != nil:
-		return invalid("refs: the version of the set is no integer")
+		return invalid("refs: the version of the set is not an integer")
 	case v != 1:
 		return invalid("refs: version %d of reference sets is not known", v)
 	}

@@ -136,7 +136,7 @@ func (r *jsonReader) list(c *cursor, ref *Reference) error {
 	if x != '"' {
 		if x != ']' {
 			if err = c.skip(0); err == nil {
-				err = invalid("the URL is no string")
+				err = invalid("the URL is not a string")
 			}
 			return err
 		}

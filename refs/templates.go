@@ -21,13 +21,13 @@ type renderer struct {
 func parseTemplates(raw []byte) (*renderer, error) {
 	var texts map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &texts); err != nil || texts == nil {
-		return nil, invalid(`refs: "templates" is no object`)
+		return nil, invalid(`refs: "templates" is not an object`)
 	}
 	r := &renderer{plain: make(map[string]string, len(texts))}
 	for name, raw := range texts {
 		var text *string
 		if err := json.Unmarshal(raw, &text); err != nil || text == nil {
-			return nil, invalid("refs: template %s is no string", quote(name))
+			return nil, invalid("refs: template %s is not a string", quote(name))
 		}
 		var err error
 		if jinja.Markup(*text) {

@@ -29,11 +29,11 @@ func TestWriteJSONErrors(t *testing.T) {
 		"error of the first run": {entries: []refs.Entry{ranged("a", 0, 1)}, last: boom, o: refs.WriteOptions{Version: 1}, want: boom},
 		"no key":                 {entries: []refs.Entry{text("", "x")}, want: kv.ErrInvalidKey},
 		"key leads out":          {entries: []refs.Entry{ranged("a/../b", 0, 1)}, want: kv.ErrInvalidKey, key: "a/../b"},
-		"key is no text":         {entries: []refs.Entry{text("a\xff", "x")}, want: kv.ErrInvalidKey, key: "a\xff"},
+		"key is not text":        {entries: []refs.Entry{text("a\xff", "x")}, want: kv.ErrInvalidKey, key: "a\xff"},
 		"key names the version":  {entries: []refs.Entry{text("version", "1")}, want: refs.ErrInvalid, key: "version"},
 		"negative offset":        {entries: []refs.Entry{ranged("a", -1, 1)}, want: refs.ErrInvalid, key: "a"},
 		"whole from an offset":   {entries: []refs.Entry{ranged("a", 1, refs.WholeFile)}, want: refs.ErrInvalid, key: "a"},
-		"URL is no text":         {entries: []refs.Entry{{Key: "a", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a"},
+		"URL is not text":        {entries: []refs.Entry{{Key: "a", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := refs.WriteJSON(io.Discard, sequence(c.entries, c.last), &c.o)

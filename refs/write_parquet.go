@@ -202,7 +202,7 @@ func (w *parquetWriter) document(e *Entry) (err error) {
 	isArray = isArray && (prefix == "" || strings.HasSuffix(prefix, "/"))
 	c := cursor{b: e.Data, eof: true}
 	if x, err := c.peek(); err != nil || x != '{' {
-		return invalid("a parquet set cannot hold it: it is no JSON object")
+		return invalid("a parquet set cannot hold it: it is not a JSON object")
 	}
 	d := doc{key: e.Key}
 	if d.data, err = dumpDocument(&c, isArray); err != nil {

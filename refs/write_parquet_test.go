@@ -365,7 +365,7 @@ func TestWriteParquetErrors(t *testing.T) {
 		"array among chunks":     {entries: []refs.Entry{text("a/.zarray", `{"shape": [9, 9], "chunks": [1, 1], "dimension_separator": "/"}`), text("a/0/.zarray", `{"shape": [9], "chunks": [1]}`), ranged("a/0/0", 0, 1)}, want: refs.ErrInvalid},
 		"negative offset":        {entries: []refs.Entry{array, ranged("a/0.0", -1, 1)}, want: refs.ErrInvalid, key: "a/0.0"},
 		"key leads out":          {entries: []refs.Entry{array, ranged("a/../0.0", 0, 1)}, want: kv.ErrInvalidKey, key: "a/../0.0"},
-		"URL is no text":         {entries: []refs.Entry{array, {Key: "a/0.0", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a/0.0"},
+		"URL is not text":        {entries: []refs.Entry{array, {Key: "a/0.0", Reference: refs.Reference{URL: "\xff", Length: 1}}}, want: refs.ErrInvalid, key: "a/0.0"},
 		"too late":               {entries: []refs.Entry{array, ranged("a/0.0", 0, 1), ranged("a/0.1", 0, 1), ranged("a/0.0", 0, 1)}, o: refs.ParquetOptions{RecordSize: 2}, want: refs.ErrLimit, key: "a/0.0"},
 		"no memory":              {entries: []refs.Entry{array, ranged("a/0.0", 0, 1)}, o: refs.ParquetOptions{MaxMemory: 100}, want: refs.ErrLimit},
 		"large partitions":       {o: refs.ParquetOptions{RecordSize: 1 << 40}},

@@ -11,7 +11,7 @@ import (
 // Fork opens a session that begins with the writes of c, and stores the new session, so
 // that other processes can name it; see [engine.Session.Fork].
 func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Session, error) {
-	s, err := c.t.find(c.db)
+	s, err := c.t.find(ctx, c.db, true)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/hostname"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // What transports over HTTP share.
@@ -87,18 +88,23 @@ func (c *Content) CopyN(w io.Writer, n int64) (done int64, err error) {
 // WriteTo implements [io.WriterTo], as CopyN.
 func (c *Content) WriteTo(w io.Writer) (int64, error) { return c.CopyN(w, c.end-c.at) }
 
-// InUse returns what clients are told of a database that another process has open and does not serve, as a
-// process that was stopped: the process and the cure, and no file of the server. "" for other errors.
-func InUse(err error) string {
+// Unavailable returns what clients are told of a database that cannot be used at present, as one that a process
+// has open which was stopped: the process and the cure, and no file of the server. "" for other errors.
+func Unavailable(err error) string {
 	var held *engine.LockedError
-	if !errors.As(err, &held) {
+	switch {
+	case errors.Is(err, txn.ErrLost) || errors.Is(err, ErrNoDatabase):
 		return ""
+	case errors.As(err, &held) && held.Holder.PID != 0:
+		text := fmt.Sprintf("the database is in use by %s (process %d on %s), which ", held.Holder.Program, held.Holder.PID, held.Holder.Host)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return text + fmt.Sprintf("does not answer; if it was stopped, kill -CONT %d lets it go on", held.Holder.PID)
+		}
+		return text + "keeps others out; try again when it has ended"
+	case errors.Is(err, ErrUnavailable) || errors.As(err, &held) || errors.Is(err, engine.ErrFailed):
+		return "the database cannot be used at present; try again. The log of the server has the reason, and /-/ready the state"
 	}
-	text := fmt.Sprintf("the database is in use by %s (process %d on %s), which ", held.Holder.Program, held.Holder.PID, held.Holder.Host)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return text + fmt.Sprintf("does not answer; if it was stopped, kill -CONT %d lets it go on", held.Holder.PID)
-	}
-	return text + "keeps others out; try again when it has ended"
+	return ""
 }
 
 // ContentType returns the media type of documents and chunks.

@@ -15,7 +15,7 @@ func (t *Table) Answer(ctx context.Context, who *Principal, name, request string
 			return nil, err
 		}
 	}
-	db, err := t.Database(name)
+	db, err := t.Database(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -99,8 +99,10 @@ func (c *sessions) close(ctx context.Context) error {
 }
 
 func (c *Session) left() {
-	if s, err := c.t.find(c.db); err == nil { // else the server ends, and stores them
-		s.sessions.left(c.s)
+	if e, err := c.t.entry(c.db); err == nil && e != nil { // else the server ends, and stores them
+		if s := e.now.Load(); s != nil {
+			s.sessions.left(c.s)
+		}
 	}
 }
 
@@ -127,7 +129,7 @@ type BeginOptions struct {
 
 // Begin opens a session on a branch. Clients find it by its id.
 func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginOptions) (*Session, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 // Session returns the open session with that id, or resumes it from its last
 // savepoint. Reading it needs write access to its branch.
 func (t *Table) Session(ctx context.Context, who *Principal, name, id string) (*Session, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
 	}

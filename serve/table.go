@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
@@ -25,11 +26,18 @@ var ErrNoDatabase = fmt.Errorf("serve: no such database: %w", kv.ErrNotFound)
 // ErrName means that a database cannot have a name.
 var ErrName = errors.New("serve: bad name of a database")
 
+// Opener opens a database for a table, which closes it. lacks says why the database takes no writes
+// for now, such as a full disk; nil if it does, or never will.
+type Opener func(ctx context.Context) (db *engine.DB, lacks, err error)
+
 // Options configure a [Table]. The zero value works.
 type Options struct {
-	// Create makes an empty database that is served under a name. It stays the caller's.
-	// nil refuses it.
-	Create func(ctx context.Context, name string) (*engine.DB, error)
+	// Create makes an empty database that Look finds under a name. nil refuses it.
+	Create func(ctx context.Context, name string) error
+	// Look returns how the databases are opened that are there now, by name, such as those in a
+	// directory. The table calls it for an unknown name and for a list of names, at most once a
+	// second. nil finds nothing.
+	Look func() map[string]Opener
 	// Log gets a line for each write; nil discards them.
 	Log *slog.Logger
 	// Views is how many versions are kept open for requests that come one by
@@ -42,8 +50,9 @@ type Table struct {
 	o Options
 
 	mu     sync.RWMutex
-	served map[string]*served
+	served map[string]*entry
 	closed bool
+	looked time.Time // when Options.Look was called last
 
 	commits, conflicts atomic.Int64
 
@@ -55,8 +64,8 @@ func (t *Table) Caches() map[string]engine.CacheStats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	stats := map[string]engine.CacheStats{}
-	for name, s := range t.served {
-		if s.db != nil {
+	for name, e := range t.served {
+		if s := e.now.Load(); s != nil && s.db != nil {
 			stats[name] = s.db.CacheStats()
 		}
 	}
@@ -68,8 +77,8 @@ func (t *Table) CareErrors() map[string][]txn.CareError {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	errs := map[string][]txn.CareError{}
-	for name, s := range t.served {
-		if s.db != nil {
+	for name, e := range t.served {
+		if s := e.now.Load(); s != nil && s.db != nil {
 			errs[name] = s.db.CareErrors()
 		}
 	}
@@ -82,11 +91,13 @@ type Counts struct{ Commits, Conflicts int64 }
 // Counts returns the counts.
 func (t *Table) Counts() Counts { return Counts{t.commits.Load(), t.conflicts.Load()} }
 
-// served is one thing with a name: a database, or what another target names.
+// served is one thing with a name: a database that is open, or what another target names.
 type served struct {
 	name string
 	db   *engine.DB     // nil for a target
 	src  *engine.Source // nil for a database
+
+	reads bool // the database takes no writes for now
 
 	views    views
 	sessions sessions
@@ -101,12 +112,30 @@ func New(o Options) *Table {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Table{o: o, served: map[string]*served{}}
+	return &Table{o: o, served: map[string]*entry{}}
 }
 
-// AddDatabase serves db, which stays the caller's, under a name without slashes.
+// AddDatabase serves db, which stays the caller's, under a name without slashes. It is not opened again
+// after a fault.
 func (t *Table) AddDatabase(name string, db *engine.DB) error {
-	return t.add(&served{name: name, db: db})
+	return t.add(&entry{t: t, name: name}, &served{name: name, db: db})
+}
+
+// Open opens a database and serves it under a name without slashes. The table opens it again after a fault, such as a full
+// disk or a move of its directory, and closes it.
+func (t *Table) Open(ctx context.Context, name string, open Opener) error {
+	if err := t.check(name); err != nil {
+		return err
+	}
+	e := &entry{t: t, name: name, open: open}
+	s, err := e.opened(ctx)
+	if err != nil {
+		return err
+	}
+	if err = t.add(e, s); err != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 // Create makes a database and serves it, for administrators. Errors: ErrDenied,
@@ -120,41 +149,52 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 	}
 	t.creating.Lock()
 	defer t.creating.Unlock()
-	if _, err := t.find(name); !errors.Is(err, ErrNoDatabase) {
+	if _, err := t.find(ctx, name, false); !errors.Is(err, ErrNoDatabase) {
 		return fmt.Errorf("make database %s: %w", Clip(name), cmp.Or(err, fs.ErrExist))
 	}
-	db, err := t.o.Create(ctx, name)
-	if err != nil {
+	if err := t.o.Create(ctx, name); err != nil {
 		return fmt.Errorf("make database %s: %w", Clip(name), err)
 	}
 	t.o.Log.InfoContext(ctx, "create", "database", name, "who", who.Name)
-	return t.AddDatabase(name, db)
+	t.look(0)
+	_, err := t.find(ctx, name, true)
+	return err
 }
 
 // AddTarget serves what src names, read-only. src stays the caller's.
 func (t *Table) AddTarget(name string, src *engine.Source) error {
-	return t.add(&served{name: name, src: src})
+	return t.add(&entry{t: t, name: name}, &served{name: name, src: src})
 }
 
-func (t *Table) add(s *served) error {
-	if s.name == "" || strings.ContainsAny(s.name, "/\x00") || strings.HasPrefix(s.name, "-") || s.name == "." || s.name == ".." {
-		return fmt.Errorf("serve: %q cannot be the name of a database: it must not begin with - or have a slash", s.name)
+// check returns the error for what cannot be a name.
+func (t *Table) check(name string) error {
+	if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, "-") || name == "." || name == ".." {
+		return fmt.Errorf("serve: %q cannot be the name of a database: it must not begin with - or have a slash", name)
+	}
+	return nil
+}
+
+// add adds an entry with what is open; now is nil for a database that is opened when it is asked for.
+func (t *Table) add(e *entry, now *served) error {
+	if err := t.check(e.name); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.served[s.name] != nil {
-		return fmt.Errorf("serve: %s is served already; give one of them another name", s.name)
+	if t.served[e.name] != nil {
+		return fmt.Errorf("serve: %s is served already; give one of them another name", e.name)
 	}
-	s.views.limit, s.views.documents = t.o.Views, newDocuments()
-	t.served[s.name] = s
-	if s.db != nil {
-		s.stop = s.db.Cache(s.views.letGo)
+	e.opening = make(chan struct{}, 1)
+	if now != nil {
+		e.use(now)
 	}
+	t.served[e.name] = e
 	return nil
 }
 
 // Names returns what is served, sorted.
 func (t *Table) Names() []string {
+	t.look(lookTime)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Sorted(maps.Keys(t.served))
@@ -163,7 +203,7 @@ func (t *Table) Names() []string {
 // Versions returns the names of the branches of what is served, sorted, with those of tags
 // if they are wanted too. A target that is no database has main only.
 func (t *Table) Versions(ctx context.Context, name string, tags bool) ([]string, error) {
-	db, err := t.Database(name)
+	db, err := t.Database(ctx, name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return []string{"main"}, nil
 	}
@@ -187,9 +227,9 @@ func (t *Table) Versions(ctx context.Context, name string, tags bool) ([]string,
 
 // Database returns the database of that name, for requests about its versions:
 // branches, tags, log, diff. Its sessions are to be had from the table. Errors:
-// ErrNoDatabase, [engine.ErrMoved], errors.ErrUnsupported for a target that is no database.
-func (t *Table) Database(name string) (*engine.DB, error) {
-	s, err := t.find(name)
+// ErrNoDatabase, [engine.ErrMoved], [ErrUnavailable], errors.ErrUnsupported for a target that is no database.
+func (t *Table) Database(ctx context.Context, name string) (*engine.DB, error) {
+	s, err := t.find(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -203,35 +243,46 @@ func (s *served) database() (*engine.DB, error) {
 	return s.db, nil
 }
 
-func (t *Table) find(name string) (*served, error) {
+// entry returns what has a name, nil if nothing has.
+func (t *Table) entry(name string) (*entry, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	s := t.served[name]
-	switch {
-	case t.closed:
+	if t.closed {
 		return nil, os.ErrClosed
-	case s == nil:
-		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
-	case s.db != nil:
-		return s, s.db.Here()
 	}
-	return s, nil
+	return t.served[name], nil
 }
 
-// Close leaves every session at a savepoint and closes the views. Databases and
-// targets stay open. Later requests are os.ErrClosed.
+// find returns what is open under a name. It opens a database that is not open, or has failed. writes
+// says that the request is to change the database.
+func (t *Table) find(ctx context.Context, name string, writes bool) (*served, error) {
+	e, err := t.entry(name)
+	if e == nil && err == nil && t.look(lookTime) {
+		e, err = t.entry(name)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
+		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
+	}
+	return e.find(ctx, writes)
+}
+
+// Close leaves every session at a savepoint, and closes the views and the databases that the table has
+// opened. Others and targets stay open. Later requests are os.ErrClosed.
 func (t *Table) Close(ctx context.Context) error {
 	t.mu.Lock()
 	all := t.served
-	t.served, t.closed = map[string]*served{}, true
+	t.served, t.closed = map[string]*entry{}, true
 	t.mu.Unlock()
 	var errs []error
-	for _, s := range all {
-		errs = append(errs, s.sessions.close(ctx))
-		s.views.close()
-		if s.stop != nil {
-			s.stop()
+	for _, e := range all {
+		e.opening <- struct{}{}
+		if s := e.now.Load(); s != nil {
+			errs = append(errs, s.close(ctx, e.open != nil))
 		}
+		<-e.opening
 	}
 	return errors.Join(errs...)
 }

@@ -104,7 +104,7 @@ const SessionPrefix = "~"
 // command line, or [SessionPrefix] and a session. "" is the branch main. A
 // version is kept open for the next request.
 func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*View, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (t *Table) View(ctx context.Context, who *Principal, name, rev string) (*Vi
 // Renew opens a version that a peer of a database leases anew in a visit, or without one if
 // visit is nil.
 func (t *Table) Renew(ctx context.Context, name string, visit *txn.Visit, id txn.CommitID) (*View, error) {
-	s, err := t.find(name)
+	s, err := t.find(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	careCheckpoint = "checkpoint"
 	careDelayed    = "delayed write"
+	careLog        = "log of a session"
 	careTables     = index.WorkTables
 	careFiles      = index.WorkFiles
 )
@@ -24,7 +25,7 @@ const (
 // CareError is the error of work that a database does by itself, which fails no
 // operation of a user.
 type CareError struct {
-	// Work is "checkpoint", "delayed write", "tables of the index" or "remove files".
+	// Work is "checkpoint", "delayed write", "log of a session", "tables of the index" or "remove files".
 	Work string
 	Err  error
 }
@@ -99,7 +100,7 @@ func (db *DB) note(work string, err error) (changed bool) {
 // noteCheckpoint takes the outcome of an attempt to make a checkpoint. Where the error
 // cannot be stored, later processes do not know of it.
 func (db *DB) noteCheckpoint(err error) {
-	if !db.note(careCheckpoint, err) || errors.Is(err, index.ErrFailed) {
+	if !db.note(careCheckpoint, err) || errors.Is(err, index.ErrFailed) || db.going() {
 		return
 	}
 	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, checkpointDir)

@@ -111,7 +111,7 @@ func (c *checkpointer) due() bool {
 // longestCalm: a program that removes its database after a commit then does not meet the files
 // that a copy makes.
 const (
-	checkpointCalm = time.Second
+	checkpointCalm = 5 * time.Second
 	longestCalm    = 30 * time.Second
 )
 
@@ -176,9 +176,16 @@ func (db *DB) checkpointBehind() {
 	c := &db.checkpoints
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due() {
+	if c.due() && !db.going() {
 		db.noteCheckpoint(db.checkpoint())
 	}
+}
+
+// going reports whether the database is being removed: its format file may go long before the lock
+// file, by which the file system of the index finds it out.
+func (db *DB) going() bool {
+	_, err := db.opts.FS.Stat(db.opts.FS.PathJoin(db.dir, FormatFile))
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // wait returns when no copy is being made behind commits.

@@ -426,3 +426,20 @@ func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 		}
 	}
 }
+
+// While a database is being removed, neither a copy nor the error of one is made behind the removal.
+func TestNoCheckpointBehindRemoval(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.CheckpointCommits = 1 << 20
+	db := must.Get(Create("db", o))(t)
+	update(t, db, "main", map[string]string{"k": "1"})
+	must.Do(t, errors.Join(mem.Remove("db/"+FormatFile), mem.RemoveAll("db/"+checkpointDir)))
+	db.checkpoints.bytes.Store(checkpointBytes)
+	db.checkpointBehind()
+	db.noteCheckpoint(errors.New("tables are missing"))
+	if names, err := mem.List("db/" + checkpointDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v, %v", names, err)
+	}
+	must.Do(t, db.Close())
+}

@@ -67,7 +67,7 @@ func (e *BaseError) Error() string {
 	if n := len(e.Undone) - len(list); n > 0 {
 		list = append(list, fmt.Sprintf("and %d more", n))
 	}
-	return fmt.Sprintf("base %s is no ancestor of both sides; the merge would undo %s", e.Base.Short(), strings.Join(list, ", "))
+	return fmt.Sprintf("base %s is not an ancestor of both sides; the merge would undo %s", e.Base.Short(), strings.Join(list, ", "))
 }
 
 // checkBase returns a *BaseError unless a base is an ancestor of both sides.

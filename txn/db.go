@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -301,9 +302,19 @@ func Knocked(dir string) bool { return index.Knocked(filepath.Join(dir, indexDir
 // opened, else [ErrMoved]. Commits and savepoints look for it themselves.
 func (db *DB) Here() error {
 	if db.peer != nil {
-		return db.check()
+		return cmp.Or(db.check(), index.HereOf(filepath.Join(db.dir, indexDir), db.identity.File))
 	}
 	return db.idx.Here()
+}
+
+// Failed returns why the database has to be opened again before it takes writes: [ErrMoved], [ErrFailed]; nil
+// otherwise.
+func (db *DB) Failed() error {
+	err := db.Here()
+	if err == nil && db.peer == nil {
+		err = db.idx.Failed()
+	}
+	return err
 }
 
 // readIncarnation reads or makes that name.

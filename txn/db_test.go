@@ -158,7 +158,7 @@ func testMovedHead(t *testing.T, written func(*Session) error) {
 	}
 	set(t, s, map[string]string{"c": "1"})
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-		t.Errorf("what the base has is no change: %v", err)
+		t.Errorf("what the base has is not a change: %v", err)
 	}
 }
 

@@ -59,6 +59,10 @@ var (
 	// under the old path. Close the database, and open it at its new path.
 	ErrMoved = index.ErrMoved
 
+	// ErrFailed means that a write of the index failed. Reading goes on, and nothing is written until
+	// the database is opened again.
+	ErrFailed = index.ErrFailed
+
 	// ErrClosed is returned by every operation on a closed database.
 	ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
 )

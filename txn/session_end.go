@@ -62,13 +62,8 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	}
 	s.pages.drop(written)
 	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
-	err := s.dropLog(false)
-	s.log.size = 0
-	s.log.stored, s.log.saved, s.log.guards = digest.Of(rec.Encode()), rec.Work, len(rec.Guards)
-	if err != nil {
-		err = fmt.Errorf("savepoint of session %v: remove its log: %w", s.id, err)
-	}
-	return err
+	s.renewLog(digest.Of(rec.Encode()), rec.Work, len(rec.Guards))
+	return nil
 }
 
 // record is the record of the session with a state of its work.

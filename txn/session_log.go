@@ -98,7 +98,7 @@ func (s *Session) note(e *catalog.Entry) error {
 	}
 	var b []byte
 	if s.log.size == 0 {
-		b = catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
+		b = s.logStart()
 	}
 	b = catalog.AppendEntry(b, e)
 	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
@@ -109,6 +109,29 @@ func (s *Session) note(e *catalog.Entry) error {
 	}
 	s.log.size += int64(len(b))
 	return nil
+}
+
+// logStart is the beginning of a log that goes on from the last savepoint.
+func (s *Session) logStart() []byte {
+	return catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
+}
+
+// renewLog ends the log after a savepoint. Where its file cannot be removed, one that goes on from
+// the savepoint takes its place. Without either, the session may come back after it has ended, which
+// is an error of background work: the savepoint is made. The caller holds mu.
+func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
+	err := s.dropLog(false)
+	s.log.size = 0
+	s.log.stored, s.log.saved, s.log.guards = stored, saved, guards
+	if err == nil {
+		return
+	}
+	start := s.logStart()
+	if s.db.writeLog(s.id, start, 0) == nil {
+		s.log.size = int64(len(start))
+		return
+	}
+	s.db.note(careLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
 }
 
 // noteEdit adds an edit to the log. The caller holds mu.
@@ -304,17 +327,32 @@ func (db *DB) unappliedLog() error {
 }
 
 // recoverLog applies the log of a session to its last savepoint, makes another one, and
-// removes the log.
+// removes the log. Where changes are lost, the log goes to the quarantine, and an error of
+// background work names them.
 func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	defer wrap(&err, "take up session %v from its log", id)
 	entries, err := db.readLog(id)
+	var lost []string
 	if err == nil && len(entries) > 0 {
-		err = db.applyLog(ctx, entries)
+		lost, err = db.applyLog(ctx, entries)
 	}
 	if err != nil {
 		return err
 	}
-	return db.removeLog(id, true)
+	if len(lost) == 0 {
+		return db.removeLog(id, true)
+	}
+	kept, err := setAside(db.opts.FS, db.dir, db.logPath(id), db.opts.Now())
+	if err != nil {
+		return err
+	}
+	const named = 8
+	what := strings.Join(lost[:min(len(lost), named)], ", ")
+	if more := len(lost) - named; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	db.note(careLog, fmt.Errorf("session %v lacks changes whose bytes are damaged: %s; write them again before its commit, or abort it; its log is now %s", id, what, kept))
+	return nil
 }
 
 // readLog reads a log. It returns no entries if the session has ended, or has a later
@@ -346,6 +384,9 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 			return nil, err
 		}
 	}
+	if len(entries) > 0 && entries[0].Kind == catalog.EntryDamaged {
+		return nil, corrupt("the beginning of the log")
+	}
 	if len(entries) == 0 || entries[0].Kind != catalog.EntryBegin || entries[0].Session.ID != id {
 		return nil, nil // the power went: nothing of it is sure
 	}
@@ -365,25 +406,32 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 	return entries, nil
 }
 
-// applyLog applies the entries of a log and makes a savepoint.
-func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) error {
+// applyLog applies the entries of a log and makes a savepoint. Changes whose bytes are damaged, or
+// were not on disk when the power went, are left out: lost names them, and those that depended on
+// them.
+func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) (lost []string, err error) {
 	s, err := db.openSession(ctx, entries[0].Session)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.close()
 	s.recovering = true
 	s.stored = !entries[0].Stored.IsZero()
 	for _, e := range entries[1:] {
 		err := s.apply(ctx, e)
-		if errors.Is(err, kv.ErrCorrupt) {
-			break // the power went before the payload was on disk
-		}
-		if err != nil {
-			return err
+		depends := len(lost) > 0 && (errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrExists))
+		switch {
+		case err == nil:
+		case errors.Is(err, kv.ErrCorrupt) || depends:
+			lost = append(lost, e.String())
+		default:
+			return nil, err
 		}
 	}
-	return s.Savepoint(ctx)
+	if len(lost) > 0 {
+		s.label = strings.TrimSpace(fmt.Sprintf("%s (lacks %d damaged changes)", s.label, len(lost)))
+	}
+	return lost, s.Savepoint(ctx)
 }
 
 // apply does what an entry of a log says. It is kv.ErrCorrupt if the payload of a value is
@@ -417,6 +465,8 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 		return s.Move(ctx, e.Key, e.To)
 	case catalog.EntryGuard:
 		return s.Guard(ctx, e.Paths...)
+	case catalog.EntryDamaged:
+		return corrupt("an entry of the log")
 	}
 	return nil // a commit that was not made
 }

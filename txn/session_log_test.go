@@ -195,8 +195,8 @@ func TestLogOfEndedSession(t *testing.T) {
 	}
 }
 
-// After a power loss the session is as it was at its savepoint, or after some of the
-// changes since, in order; and the database is sound.
+// After a power loss the session is as it was at its savepoint, or has some of the changes
+// since, without payloads that were not on disk; and the database is sound.
 func TestLogAfterPowerLoss(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	db := openTest(t, testOptions(mem))
@@ -455,8 +455,107 @@ func TestEqualWritesAreUse(t *testing.T) {
 	for i := range 3 {
 		s.used = time.Time{}
 		if set(t, s, map[string]string{"k": payload("k")}); s.used.IsZero() {
-			t.Errorf("write %d is no use", i)
+			t.Errorf("write %d is not a use", i)
 		}
 	}
 	must.Do(t, s.Abort())
+}
+
+// After a kill, a payload or an entry of the log that is damaged costs that change alone, which is named;
+// the log is kept.
+func TestLogWithDamage(t *testing.T) {
+	large := func(i int) string { return string(random(uint64(100+i), 3000)) }
+	for _, in := range []string{".pack", logSuffix, logSuffix + " at its beginning"} {
+		mem := vfs.NewCrashableMem()
+		db := openTest(t, testOptions(mem))
+		s := logged(t, db)
+		set(t, s, map[string]string{"a": large(0)})
+		set(t, s, map[string]string{"lost": large(1)})
+		set(t, s, map[string]string{"b": large(2)})
+		must.Do(t, s.Move(bg, "lost", "moved"))
+		set(t, s, map[string]string{"c": "1"})
+		must.Do(t, s.Guard(bg, "b"))
+
+		left := crashtest.Cut(mem, 100, rand.New(rand.NewPCG(1, 1)))
+		find := large(1)[:100]
+		if in != ".pack" {
+			find = "lost"
+		}
+		suffix, start, _ := strings.Cut(in, " ")
+		if start != "" {
+			id := s.ID()
+			find = string(id[:])
+		}
+		damageText(t, left, suffix, find)
+		var failed []CareError
+		o := testOptions(left)
+		o.CareFailed = func(e CareError) { failed = append(failed, e) }
+		again := must.Get(Open("db", o))(t)
+		r, err := again.Resume(bg, s.ID())
+		if start != "" {
+			if !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: %v", in, err)
+			}
+			must.Do(t, again.AbortSession(bg, s.ID()))
+			must.Do(t, again.Close())
+			continue
+		}
+		must.Do(t, err)
+		if got, want := contents(t, r), map[string]string{"a": large(0), "b": large(2), "c": "1"}; !maps.Equal(got, want) || !slices.Equal(r.guarded(), s.guarded()) {
+			t.Errorf("%s: the session holds %v, guards %v", in, slices.Sorted(maps.Keys(got)), r.guarded())
+		}
+		named := `"lost", the move from "lost" to "moved"`
+		if in == logSuffix {
+			named = "a change whose name is damaged, the move"
+		}
+		if len(failed) != 1 || !strings.Contains(failed[0].Error(), named) || !strings.Contains(failed[0].Error(), "quarantine") || !strings.Contains(r.Info().Label, "lacks 2") {
+			t.Errorf("%s: %v, label %q", in, failed, r.Info().Label)
+		}
+		must.Do(t, r.Abort())
+		closeChecked(t, again)
+	}
+}
+
+// damageText changes a byte of the file below db that has a text.
+func damageText(t *testing.T, fs vfs.FS, suffix, text string) {
+	t.Helper()
+	for _, dir := range []string{"db/packs", "db/sessions"} {
+		names, _ := fs.List(dir)
+		for _, name := range names {
+			b := readFile(t, fs, dir+"/"+name)
+			if at := strings.Index(b, text); at >= 0 && strings.HasSuffix(name, suffix) {
+				changed := []byte(b)
+				changed[at] ^= 1
+				writeFile(t, fs, dir+"/"+name, changed)
+				return
+			}
+		}
+	}
+	t.Fatalf("no %s file has the text", suffix)
+}
+
+// A savepoint is made although the log before it cannot be removed: the session has what is stored, and
+// an earlier log does not bring the session back.
+func TestSavepointBesideOldLog(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	f := crashtest.Faults{Err: syscall.EIO, Match: func(op errorfs.Op) bool { return strings.Contains(op.Path, logSuffix) && op.Kind == errorfs.OpRemove }}
+	db := openTest(t, testOptions(f.Wrap(mem)))
+	say(t, db, "", "base", setAll("base", "0"))
+	s := logged(t, db)
+	set(t, s, map[string]string{"k": "1"})
+	if err := s.Copy(bg, nil, "k", "copy"); err != nil { // makes a savepoint
+		t.Errorf("a copy: %v", err)
+	}
+	if got, want := contents(t, s), map[string]string{"base": "0", "k": "1", "copy": "1"}; !maps.Equal(got, want) {
+		t.Errorf("the session holds %v", got)
+	}
+	wantTakenUp(t, "after the savepoint", mem, s)
+	set(t, s, map[string]string{"more": "1"})
+	wantTakenUp(t, "after another change", mem, s)
+	must.Do(t, s.Abort())
+	again := killed(t, mem, 100)
+	defer closeChecked(t, again)
+	if list, err := again.Sessions(bg); err != nil || len(list) > 0 {
+		t.Errorf("after the end: %v, %v", list, err)
+	}
 }

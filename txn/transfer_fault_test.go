@@ -204,7 +204,7 @@ func looksLikeAVersion(t *testing.T, db *DB) {
 		}
 		i, err := strconv.Atoi(n)
 		if err != nil || got[fmt.Sprintf("w%d/c/%d", w, i%7)] != big(fmt.Sprint("w", w, ",", i), 4000) {
-			t.Fatalf("writer %d: the copy is no version of the source: n is %s", w, n)
+			t.Fatalf("writer %d: the copy is not a version of the source: n is %s", w, n)
 		}
 	}
 }

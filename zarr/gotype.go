@@ -315,7 +315,7 @@ func textConv(t dtype.Type) (conv, error) {
 					continue
 				}
 				if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
-					return fmt.Errorf("%w: %#x is no code point", codecs.ErrCorrupt, r)
+					return fmt.Errorf("%w: %#x is not a code point", codecs.ErrCorrupt, r)
 				}
 				b.WriteString(strings.Repeat("\x00", zeros))
 				b.WriteRune(rune(r))
@@ -327,7 +327,7 @@ func textConv(t dtype.Type) (conv, error) {
 		put = func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 			s, end := *(*string)(p), len(dst)+t.Size()
 			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > t.Size()/4 {
-				return dst, fmt.Errorf("%w: %.40q is no text of at most %d code points", ErrValue, s, t.Size()/4)
+				return dst, fmt.Errorf("%w: %.40q is not text of at most %d code points", ErrValue, s, t.Size()/4)
 			}
 			for _, r := range s {
 				dst = binary.LittleEndian.AppendUint32(dst, uint32(r))

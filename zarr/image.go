@@ -104,10 +104,11 @@ func (f *finder) level(ctx context.Context, path string) (*ome.Level, error) {
 	return l, err
 }
 
-// levelIn is level in one view: in the groups above the path from. more means that the root was
-// reached. mark tells views apart.
+// levelIn is level in one view: in the groups above the path from. more means that the root, which is
+// a node, was reached. mark tells views apart.
 func (f *finder) levelIn(ctx context.Context, path, from, mark string) (l *ome.Level, more bool, err error) {
 	at := strings.Trim(from, "/")
+	var root imageGroup
 	for depth := 0; at != "" && depth < imageDepth; depth++ {
 		at = at[:max(strings.LastIndexByte(at, '/'), 0)]
 		f.images.mu.Lock()
@@ -124,9 +125,7 @@ func (f *finder) levelIn(ctx context.Context, path, from, mark string) (l *ome.L
 				return nil, false, err
 			}
 		}
-		if !g.exists {
-			return nil, false, nil
-		}
+		root = g
 		if g.err != nil {
 			return nil, false, fmt.Errorf("/%s: %w", at, g.err)
 		}
@@ -134,5 +133,5 @@ func (f *finder) levelIn(ctx context.Context, path, from, mark string) (l *ome.L
 			return l, false, nil
 		}
 	}
-	return nil, at == "", nil
+	return nil, at == "" && (root.exists || from == ""), nil
 }

@@ -106,7 +106,7 @@ func parseIndex(item string) (Index, error) {
 		}
 		n, err := strconv.ParseInt(p, 10, 64)
 		if err != nil {
-			return Index{}, fmt.Errorf("%q is no integer", p)
+			return Index{}, fmt.Errorf("%q is not an integer", p)
 		}
 		v[i] = max(n, -math.MaxInt64) // the smallest int64 means None
 	}

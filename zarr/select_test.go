@@ -187,12 +187,12 @@ func TestParseSelection(t *testing.T) {
 		}
 	}
 	for text, part := range map[string]string{
-		"x":                    `"x" is no integer`,
+		"x":                    `"x" is not an integer`,
 		"1:2:3:4":              "two colons",
 		"::0":                  "step 0",
-		"1,,2":                 `"" is no integer`,
-		",":                    `"" is no integer`,
-		"1.5":                  "no integer",
+		"1,,2":                 `"" is not an integer`,
+		",":                    `"" is not an integer`,
+		"1.5":                  "not an integer",
 		"time=0,1":             "mixes",
 		"1,time=0":             "mixes",
 		"depth=0":              `no dimension is named "depth"`,
@@ -200,9 +200,9 @@ func TestParseSelection(t *testing.T) {
 		"time=0,time=1":        "twice",
 		"time=...":             "selects nothing",
 		"time=newaxis":         "selects nothing",
-		"time=":                `"" is no integer`,
-		"99999999999999999999": "no integer",
-		"(1,2)":                "no integer",
+		"time=":                `"" is not an integer`,
+		"99999999999999999999": "not an integer",
+		"(1,2)":                "not an integer",
 	} {
 		if _, err := ParseSelection(text, names); !errors.Is(err, ErrSelection) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v, want %q", text, err, part)

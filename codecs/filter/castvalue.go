@@ -31,7 +31,7 @@ func parseCastValue(c codecs.Config) (codecs.Codec, error) {
 		if x.typ, err = dtype.ParseV3(raw); err != nil {
 			f.Fail("data_type", "%w", err)
 		} else if _, err := realOf(x.typ); err != nil {
-			f.Fail("data_type", "%v is no type of numbers that is supported", x.typ)
+			f.Fail("data_type", "%v is not a type of numbers that is supported", x.typ)
 		}
 	}
 	names := []string{"nearest-even", "nearest-away", "towards-zero", "towards-positive", "towards-negative"}

@@ -30,12 +30,12 @@ func parseCategorize(c codecs.Config) (codecs.Codec, error) {
 		if x.dtype, err = dtype.ParseNumPy(raw); err != nil {
 			f.Fail("dtype", "%w", err)
 		} else if x.dtype.Kind() != dtype.FixedUTF32 {
-			f.Fail("dtype", "%v is no text", x.dtype)
+			f.Fail("dtype", "%v is not text", x.dtype)
 		}
 	}
 	x.astype, x.to = numpyType(f, "astype", dtype.NewUint(8))
 	if x.to.isFloat() {
-		f.Fail("astype", "%v is no whole number", x.astype)
+		f.Fail("astype", "%v is not a whole number", x.astype)
 	}
 	return x, f.Err()
 }

@@ -152,7 +152,7 @@ func numpyType(f *codecs.Fields, name string, def dtype.Type) (dtype.Type, numbe
 	}
 	k := numberOf(t)
 	if k == notANumber {
-		f.Fail(name, "%v is no type to compute with", t)
+		f.Fail(name, "%v is not a type to compute with", t)
 	}
 	return t, k
 }

@@ -35,13 +35,13 @@ func parsePredictor(name string) func(codecs.Config) (codecs.Codec, error) {
 		kind := notANumber
 		p.dtype, kind = numpyType(f, "dtype", dtype.NewUint(8))
 		if name == "imagecodecs_floatpred" && !kind.isFloat() {
-			f.Fail("dtype", "%v is no float", p.dtype)
+			f.Fail("dtype", "%v is not a float", p.dtype)
 		}
 		if dist := f.Int("dist", 1, 1, 1<<16); dist > 1 {
 			return nil, fmt.Errorf("%w %q", codecs.ErrUnknown, fmt.Sprintf("%s with dist %d", name, dist))
 		}
 		if n := value.Elements(p.shape); n < 0 || len(p.shape) > codecs.MaxRank {
-			f.Fail("shape", "%v is no shape of a chunk", p.shape)
+			f.Fail("shape", "%v is not a shape of a chunk", p.shape)
 		}
 		if rank := max(len(p.shape), 1); p.axis < -rank || p.axis >= rank {
 			f.Fail("axis", "%d is not one of %d dimensions", p.axis, rank)

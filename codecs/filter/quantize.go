@@ -25,9 +25,9 @@ func parseQuantize(c codecs.Config) (codecs.Codec, error) {
 	q.astype, q.to = numpyType(f, "astype", q.dtype)
 	switch {
 	case !q.from.isFloat():
-		f.Fail("dtype", "%v is no float", q.dtype)
+		f.Fail("dtype", "%v is not a float", q.dtype)
 	case !q.to.isFloat():
-		f.Fail("astype", "%v is no float", q.astype)
+		f.Fail("astype", "%v is not a float", q.astype)
 	}
 	return q, f.Err()
 }

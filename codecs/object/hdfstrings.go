@@ -31,7 +31,7 @@ func parseHDFStrings(c codecs.Config) (codecs.Codec, error) {
 		if h.dtype, err = dtype.ParseNumPy(raw); err != nil {
 			f.Fail("dtype", "%w", err)
 		} else if h.dtype.Kind() != dtype.FixedBytes || h.dtype.Size() == 0 {
-			f.Fail("dtype", "%v is no identifier of a fixed size", h.dtype)
+			f.Fail("dtype", "%v is not an identifier of a fixed size", h.dtype)
 		}
 	}
 	switch {

@@ -109,7 +109,7 @@ func stepBlame(r *run) {
 		r.must(err, "blame")
 		by := r.versions[c.Commit.ID]
 		if by == nil || !up[by.id] {
-			r.fail("blame: %s is no ancestor of %s", c.Commit.ID.Short(), v.name)
+			r.fail("blame: %s is not an ancestor of %s", c.Commit.ID.Short(), v.name)
 		}
 		for i := range product(c.Counts) {
 			var at coords

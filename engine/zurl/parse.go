@@ -280,7 +280,7 @@ func parseHost(scheme, text string) (string, error) {
 	}
 	n, err := strconv.ParseUint("0"+port, 10, 16)
 	if err != nil {
-		return "", errors.New("the port is no number below 65536") // it may be a part of a password
+		return "", errors.New("the port is not a number below 65536") // it may be a part of a password
 	}
 	if n != 0 && n != defaultPort[scheme] {
 		name += ":" + strconv.FormatUint(n, 10)
@@ -294,7 +294,7 @@ func parseAdapter(name, rest string) (Part, error) {
 	p := Part{Scheme: name}
 	known := schemes[name]
 	if known.root {
-		return Part{}, fmt.Errorf("%s: is no adapter and can only come first", name)
+		return Part{}, fmt.Errorf("%s: is not an adapter and can only come first", name)
 	}
 	switch known.syntax {
 	case noPath:

@@ -44,7 +44,7 @@ func parseVersion(scheme, raw string) (string, error) {
 	v := versionOf(scheme, s)
 	switch {
 	case v.Kind == NoVersion:
-		return "", fmt.Errorf("%q is no version of %s", "@"+s, scheme)
+		return "", fmt.Errorf("%q is not a version of %s", "@"+s, scheme)
 	case v.Kind == Generation:
 		return "v" + v.Name, nil
 	}

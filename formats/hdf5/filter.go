@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -236,9 +235,4 @@ func (p *pipeline) all() uint32 {
 		return 0
 	}
 	return uint32(1<<len(p.filters) - 1)
-}
-
-// has reports whether a pipeline has a filter.
-func (p *pipeline) has(id int) bool {
-	return p != nil && slices.ContainsFunc(p.filters, func(x filter) bool { return x.id == id })
 }

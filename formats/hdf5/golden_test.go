@@ -3,6 +3,7 @@ package hdf5_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -21,6 +23,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats/hdf5"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -45,16 +48,11 @@ func goldens(t testing.TB) map[string]golden {
 	return index
 }
 
-// load reads a file of testdata, which may be compressed.
+// load reads a file of testdata, which is compressed there.
 func load(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if errors.Is(err, os.ErrNotExist) {
-		z := must.Get(gzip.NewReader(bytes.NewReader(must.Get(os.ReadFile(filepath.Join("testdata", name+".gz")))(t))))(t)
-		b, err = io.ReadAll(z)
-	}
-	must.Do(t, err)
-	return b
+	z := must.Get(gzip.NewReader(bytes.NewReader(must.Get(os.ReadFile(filepath.Join("testdata", name+".gz")))(t))))(t)
+	return must.Get(io.ReadAll(z))(t)
 }
 
 // Files of h5py and netCDF4 have the elements, names and attributes that these read; see
@@ -147,6 +145,57 @@ func TestWarnings(t *testing.T) {
 	for _, want := range []string{"g/h/up is left out: it is the group g", "self is left out", `dangling leads to "/nope/x"`, "one leads to", "two leads to"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not said: %s", want, all)
+		}
+	}
+}
+
+// reads counts the reads of a file that are not of its front.
+type reads struct {
+	kv.Value
+	n atomic.Int64
+}
+
+func (r *reads) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
+	r.n.Add(1)
+	return r.Value.View(ctx, rng, fn)
+}
+
+// Index nodes are read together: a file on a server costs few requests. h5py needs 36 for the
+// 1,000 chunks, and as many as there are nodes for those between chunks.
+func TestRequests(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		chunks   int
+		all, one int64
+		lookup   string
+	}{
+		{"chunks.h5", 1000, 2, 2, "a/700/0"},
+		{"strewn.h5", 4000, 75, 3, "a/700/0"},
+		{"strewn-latest.h5", 4000, 30, 3, "a/700/0"},
+	} {
+		data := load(t, c.name)
+		open := func() (refs.Set, *reads) {
+			r := &reads{Value: kv.Bytes(data)}
+			return must.Get(hdf5.Format().Open(t.Context(), formats.Base{Name: "x", File: r}, formats.Options{}))(t), r
+		}
+		set, r := open()
+		for pass := range 2 { // what was read stays
+			n := 0
+			for e, err := range set.Entries(t.Context()) {
+				must.Do(t, err)
+				if e.URL != "" {
+					n++
+				}
+			}
+			if got := r.n.Load(); n != c.chunks || got > c.all {
+				t.Errorf("%s, pass %d: %d requests for %d chunks, want %d for %d", c.name, pass, got, n, c.all, c.chunks)
+			}
+		}
+		set, r = open()
+		must.Get(set.Lookup(t.Context(), "a/zarr.json"))(t)
+		must.Get(set.Lookup(t.Context(), c.lookup))(t)
+		if got := r.n.Load(); got > c.one {
+			t.Errorf("%s: %d requests on the way to one chunk, want %d", c.name, got, c.one)
 		}
 	}
 }

@@ -100,9 +100,9 @@ func readAny(ctx context.Context, view kv.Reader, r *codecs.Registry, path strin
 }
 
 func FuzzOpen(f *testing.F) {
-	formattest.Seed(f, "h5")
-	formattest.Seed(f, "nc")
-	f.Add(load(f, "heaps.h5"))
+	for name := range goldens(f) {
+		f.Add(load(f, name))
+	}
 	r := formattest.Registry(hdf5.Format())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		hdf5.Repair(data)

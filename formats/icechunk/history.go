@@ -18,7 +18,7 @@ func (s *Set) Names(ctx context.Context) ([]formats.Name, error) { return s.repo
 func (s *Set) At(ctx context.Context, id string) (formats.Versioned, error) {
 	known, ok := parseID(id)
 	if !ok {
-		return nil, fmt.Errorf("icechunk: %w: %q is no id of a snapshot", formats.ErrNoVersion, id)
+		return nil, fmt.Errorf("icechunk: %w: %q is not an id of a snapshot", formats.ErrNoVersion, id)
 	}
 	set, err := s.repo.at(ctx, known)
 	if err != nil {

@@ -220,7 +220,7 @@ func (m *manifest) reference(t table, urls *containers) (r refs.Reference, err e
 		return refs.Reference{URL: "chunks/" + crockford.EncodeToString(chunk), Offset: int64(offset), Length: int64(length)}, nil
 	case inline == nil && chunk == nil && url != nil:
 		if !utf8.Valid(url) || !strings.Contains(string(url), "://") {
-			return r, formats.Invalid("%q is no URL of a chunk", url)
+			return r, formats.Invalid("%q is not a URL of a chunk", url)
 		}
 		r.Offset, r.Length = int64(offset), int64(length)
 		if r.Condition = condition(t); t.f.err != nil {

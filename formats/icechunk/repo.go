@@ -239,7 +239,7 @@ func parseRef(b []byte) (objectID, error) {
 	}
 	id, ok := parseID(doc.Snapshot)
 	if !ok {
-		return id, formats.Invalid("%.100q is no id of a snapshot", doc.Snapshot)
+		return id, formats.Invalid("%.100q is not an id of a snapshot", doc.Snapshot)
 	}
 	return id, nil
 }

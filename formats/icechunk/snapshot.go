@@ -140,7 +140,7 @@ func parseNode(t table) (n node, err error) {
 func nodePath(b []byte) (string, error) {
 	path, ok := bytes.CutPrefix(b, []byte{'/'})
 	if !ok || !utf8.Valid(path) || bytes.IndexByte(path, 0) >= 0 || len(path) > 1<<15 {
-		return "", formats.Invalid("%.200q is no path of a node", b)
+		return "", formats.Invalid("%.200q is not a path of a node", b)
 	}
 	if bytes.Count(path, []byte{'/'}) >= maxDepth {
 		return "", formats.Invalid("a node lies %d groups deep", maxDepth)
@@ -148,7 +148,7 @@ func nodePath(b []byte) (string, error) {
 	if len(path) > 0 {
 		for name := range bytes.SplitSeq(path, []byte{'/'}) {
 			if s := string(name); s == "" || s == "." || s == ".." {
-				return "", formats.Invalid("%.200q is no path of a node", b)
+				return "", formats.Invalid("%.200q is not a path of a node", b)
 			}
 		}
 	}

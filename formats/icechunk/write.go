@@ -215,7 +215,7 @@ func parseDocument(key string, b []byte) (*arrayDocument, []byte, error) {
 	}
 	switch {
 	case d.Format != 3 || d.NodeType != "array" && d.NodeType != "group":
-		return nil, nil, formats.Unsupported("%s: it is no document of Zarr v3", key)
+		return nil, nil, formats.Unsupported("%s: it is not a document of Zarr v3", key)
 	case d.NodeType == "group":
 		return d, b, nil
 	case d.Grid.Name != "regular" || len(d.Grid.Configuration.ChunkShape) != len(d.Shape):

@@ -94,7 +94,7 @@ func parseSpace(f *codecs.Fields, member string) colourSpace {
 	}
 	s, ok := spaces[string(bytes.ToUpper(bytes.Trim(raw, `"`)))]
 	if !ok {
-		f.Fail(member, "%.40s is no colour space that is supported", raw)
+		f.Fail(member, "%.40s is not a colour space that is supported", raw)
 	}
 	return s
 }

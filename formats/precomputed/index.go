@@ -162,7 +162,7 @@ func (s *shards) chunks() int64 {
 }
 
 var (
-	errIndexLength = errors.New("its length is no multiple of 24")
+	errIndexLength = errors.New("its length is not a multiple of 24")
 	errIndexPlace  = errors.New("a chunk lies beyond all files")
 )
 

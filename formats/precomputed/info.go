@@ -83,7 +83,7 @@ func parseInfo(text []byte) (*volume, error) {
 		return nil, formats.Invalid("info: %v", err)
 	}
 	if v.Type != "" && v.Type != volumeType {
-		return nil, formats.Unsupported("info: @type %q, which is no volume", v.Type)
+		return nil, formats.Unsupported("info: @type %q, which is not a volume", v.Type)
 	}
 	v.DataType = strings.ToLower(v.DataType)
 	if !slices.Contains(dataTypes, v.DataType) {

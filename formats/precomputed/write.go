@@ -253,7 +253,7 @@ func (s *step) place(p *plan, image *ome.Level) {
 		nm, ok := ome.Nanometres(unit)
 		if !ok {
 			nm = 1
-			p.note("%s: the unit %q of the axis %s is no known length, and counts as nanometer", path, unit, image.Axes[axis].Name)
+			p.note("%s: the unit %q of the axis %s is not a known length, and counts as nanometer", path, unit, image.Axes[axis].Name)
 		}
 		s.resolution[d] = scale * nm
 		// A translation is that of the centre of the first voxel, an offset that of its border: where

@@ -149,6 +149,10 @@ func (a *array) chunk(ctx context.Context, f *file, name string, coords []int64)
 	if err != nil {
 		return refs.Reference{}, err
 	}
+	if off > math.MaxInt64 {
+		return refs.Reference{}, formats.Invalid("tiff: tile %d is at %d", i, off)
+	}
+	off += uint64(p.shift)
 	rows := a.tileHeight
 	if a.short() && y == a.down()-1 {
 		rows = a.height % a.tileHeight

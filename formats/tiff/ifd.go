@@ -339,7 +339,7 @@ func (f *file) floats(ctx context.Context, t tag) ([]float64, error) {
 // bytes reads the bytes of a tag of at most most.
 func (f *file) bytes(ctx context.Context, t tag, most uint64) ([]byte, error) {
 	if t.size() != 1 {
-		return nil, formats.Invalid("tiff: tag %d is no text: type %d", t.id, t.typ)
+		return nil, formats.Invalid("tiff: tag %d is not text: type %d", t.id, t.typ)
 	}
 	if err := f.check(t, most); err != nil {
 		return nil, err

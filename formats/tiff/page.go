@@ -71,7 +71,8 @@ type page struct {
 	form
 	dir             *ifd
 	subfile         uint64
-	offsets, counts tag // counts has no values if they follow from the form
+	offsets, counts tag   // counts has no values if they follow from the form
+	shift           int64 // of all offsets
 }
 
 // readPage understands a directory.

@@ -88,6 +88,9 @@ func (f *file) images(ctx context.Context, dirs []*ifd, name string) ([]*image, 
 		if list, err := f.omeImages(ctx, pages, name); list != nil || err != nil {
 			return list, err
 		}
+		if im, err := f.imageJ(ctx, pages); im != nil || err != nil {
+			return []*image{im}, err
+		}
 	}
 	var list []*image
 	// A page of reduced resolution is a level of the last page before it that is

@@ -218,7 +218,7 @@ func importDest(args []string, o *engine.ImportOptions) (dir string, err error) 
 		if len(args) == 2 && (parseTarget(args[1]).db != "" || isAbsent(args[1])) {
 			info, _ := os.Stat(arg)
 			if files, _ := os.ReadDir(arg); len(files) > 0 || info != nil && !info.IsDir() {
-				return "", usagef("import: %s is no database; the database comes first: zarrdb import %s %s", arg, args[1], arg)
+				return "", usagef("import: %s is not a database; the database comes first: zarrdb import %s %s", arg, args[1], arg)
 			}
 		}
 		return arg, nil

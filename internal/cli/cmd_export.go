@@ -46,8 +46,8 @@ func exportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export TARGET DEST",
 		Short: "Copy any version out to a Zarr store",
-		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip, or to a
-bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
+		Long: `Copy what TARGET names to a directory, to a zip file if DEST ends in .zip or .ozx,
+or to a bucket if it is a URL such as s3://bucket/path or gs://bucket/path.
 Keys and bytes are written as they were imported or written, so that any Zarr
 program reads the result. Metadata comes last: what an interrupted export left
 does not pass for a store, and --resume completes it. A DEST that ends as files of
@@ -222,7 +222,7 @@ func (e *exportFlags) store(cmd *cobra.Command, args []string) error {
 		return engine.Export(cmd.Context(), s, args[1], e.o)
 	})
 	switch {
-	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !strings.HasSuffix(args[1], ".zip"):
+	case errors.Is(err, fs.ErrExist) && e.format == "" && !e.o.Resume && !engine.IsArchive(args[1]):
 		return fmt.Errorf("%w (--resume goes on with an export that was interrupted)", err)
 	case errors.Is(err, engine.ErrRecode) && e.format == "icechunk":
 		return fmt.Errorf("%w: export --format zarr3 --recode makes a copy that can be", err)

@@ -286,15 +286,16 @@ func (p *plotting) of(ctx context.Context, w *picture.Window, kind picture.Kind)
 		f.Limits = f.Limits.Symmetric()
 	}
 	f.X, f.Y = p.scale(ctx, w.X), p.scale(ctx, w.Y)
-	number, units := all.Number, textAttribute(p.a, "units")
+	units := textAttribute(p.a, "units")
 	if f.Text != nil {
-		number, units = f.Text, "" // the units are those of the stored counts
+		units = "" // the units are those of the stored counts
 	}
 	if kind == picture.Bars {
 		f.X = picture.Scale{Name: units}
 	}
 	if f.Title = p.title(ctx, w, units); w.Pixels == nil {
-		f.Title += fmt.Sprintf("  %s to %s", number(all.Lo), number(all.Hi))
+		lo, hi := f.Ends(all)
+		f.Title += fmt.Sprintf("  %s to %s", lo, hi)
 	}
 	return f, ctx.Err()
 }

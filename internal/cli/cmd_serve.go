@@ -140,23 +140,33 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		o.Anonymous = &serve.Principal{Name: "anonymous"}
 		so.Anonymous = o.Anonymous
 	}
-	var made []*engine.DB // by clients, one at a time
 	to := serve.Options{Log: log}
-	if len(args) == 1 && databasesIn(args[0]) != nil {
-		to.Create = func(_ context.Context, name string) (*engine.DB, error) {
-			db, err := createToServe(cmd, filepath.Join(args[0], name), name, log)
-			if err == nil {
-				made = append(made, db)
+	var table *serve.Table
+	opener := func(name, dir string) serve.Opener {
+		return openerOf(cmd, dir, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) })
+	}
+	named := servedDirectories(args)
+	if len(named) > 0 {
+		to.Look = func() map[string]serve.Opener {
+			all := map[string]serve.Opener{}
+			for _, in := range named {
+				for _, dir := range databasesIn(in.dir) {
+					name := nameOf(in.name, dir)
+					all[name] = opener(name, dir)
+				}
 			}
-			return db, err
+			return all
 		}
 	}
-	table := serve.New(to)
-	opened, err := f.openAll(cmd, args, table, log)
-	defer func() {
-		for _, db := range made {
-			_ = db.Close()
+	if len(args) == 1 && len(named) == 1 {
+		to.Create = func(_ context.Context, name string) error {
+			return createToServe(cmd, filepath.Join(named[0].dir, name), name, log)
 		}
+	}
+	table = serve.New(to)
+	opened, err := f.openAll(cmd, args, table, opener)
+	defer func() {
+		_ = table.Close(context.WithoutCancel(cmd.Context()))
 		for _, c := range opened {
 			_ = c.Close()
 		}
@@ -262,57 +272,85 @@ func (f *serveFlags) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// openAll opens the arguments and adds them to the table.
-func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table, log *slog.Logger) (opened []io.Closer, err error) {
+// namedDirectory is a directory whose databases are served.
+type namedDirectory struct{ name, dir string }
+
+// servedDirectories returns those of the arguments that are directories of databases.
+func servedDirectories(args []string) (list []namedDirectory) {
+	for _, arg := range args {
+		name, target := splitName(arg)
+		if t := parseTarget(target); t.db == "" && databasesIn(t.url) != nil {
+			list = append(list, namedDirectory{name, t.url})
+		}
+	}
+	return list
+}
+
+// openAll opens the arguments and adds them to the table. A database in a directory that cannot be opened does
+// not keep the others back; the log has the reason.
+func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table, opener func(name, dir string) serve.Opener) (opened []io.Closer, err error) {
 	for _, arg := range args {
 		name, target := splitName(arg)
 		t := parseTarget(target)
-		dirs := []string{t.db}
-		if t.db == "" && t.url != "" {
-			if dirs = databasesIn(t.url); dirs == nil {
-				src, err := f.src.open(cmd, target)
-				if err != nil {
-					return opened, err
-				}
-				opened = append(opened, src)
-				if err := table.AddTarget(nameOf(name, t.url), src); err != nil {
-					return opened, err
-				}
-				continue
-			}
-		} else if t.rev != "" || t.path != "" {
-			return opened, usagef("serve: %s: every version of a database is served; leave out what is behind %s", arg, t.db)
-		}
-		for _, dir := range dirs {
-			db, err := openToServe(cmd, dir, log)
+		switch {
+		case t.db == "" && databasesIn(t.url) != nil: // the table finds them
+		case t.db == "" && t.url != "":
+			src, err := f.src.open(cmd, target)
 			if err != nil {
 				return opened, err
 			}
-			opened = append(opened, db)
-			if err := table.AddDatabase(nameOf(name, dir), db); err != nil {
+			opened = append(opened, src)
+			if err := table.AddTarget(nameOf(name, t.url), src); err != nil {
+				return opened, err
+			}
+		case t.rev != "" || t.path != "":
+			return opened, usagef("serve: %s: every version of a database is served; leave out what is behind %s", arg, t.db)
+		default:
+			if err := table.Open(cmd.Context(), nameOf(name, t.db), opener(nameOf(name, t.db), t.db)); err != nil {
 				return opened, err
 			}
 		}
+	}
+	for _, name := range table.Names() {
+		_, _ = table.Database(cmd.Context(), name)
 	}
 	return opened, nil
 }
 
-// openToServe opens a database for a server.
-func openToServe(cmd *cobra.Command, dir string, log *slog.Logger) (*engine.DB, error) {
-	to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
-	to.Share = true
-	return local.OpenOrRead(cmd.Context(), dir, to)
+// openerOf opens a database for a server, to read if it cannot be written now, as with a full disk. failed is called when
+// others cannot use it any more, and may open it again.
+func openerOf(cmd *cobra.Command, dir string, log *slog.Logger, failed func()) serve.Opener {
+	return func(ctx context.Context) (db *engine.DB, lacks, err error) {
+		to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
+		to.Share = true
+		to.Serve = Serving(&local.Options{Hurry: cmd.Context().Done()}, func(err error) {
+			log.Warn("serving to other processes", "database", dir, "error", err)
+			go failed()
+		})
+		db, err = local.OpenOrRead(ctx, dir, to)
+		if err != nil && !errors.Is(err, engine.ErrLocked) && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrMoved) {
+			to.Engine.ReadOnly = true
+			if reader, failed := local.Open(ctx, dir, to); failed == nil {
+				return reader, err, nil
+			}
+		}
+		return db, nil, err
+	}
 }
 
 // createToServe makes a database in a directory that is served.
-func createToServe(cmd *cobra.Command, dir, name string, log *slog.Logger) (*engine.DB, error) {
+func createToServe(cmd *cobra.Command, dir, name string, log *slog.Logger) error {
 	if !servedName.MatchString(name) {
-		return nil, fmt.Errorf("%w: it has letters, digits, dots, _ and - only", serve.ErrName)
+		return fmt.Errorf("%w: it has letters, digits, dots, _ and - only", serve.ErrName)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, fmt.Errorf("%w: there is a file of that name", serve.ErrName)
+		return fmt.Errorf("%w: there is a file of that name", serve.ErrName)
 	}
-	return openDB(cmd, dir, &engine.Options{Create: true, CareFailed: careTo(log, dir)})
+	db, err := openDB(cmd, dir, &engine.Options{Create: true, CareFailed: careTo(log, dir)})
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }
 
 // careTo reports errors of background work.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -135,7 +134,7 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.HasSuffix(args[1], ".zip") {
+			if engine.IsArchive(args[1]) {
 				return usageError{fmt.Errorf("backup to %s: a backup is a directory; choose another name, and pack the directory when the backup is complete", args[1])}
 			}
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {

@@ -59,11 +59,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	var err error
 	if t.db != "" {
 		name := shownName(t.db)
-		var db *engine.DB
-		if db, err = openToServe(cmd, t.db, log); err == nil {
-			opened = db
-			err = table.AddDatabase(name, db)
-		}
+		err = table.Open(cmd.Context(), name, openerOf(cmd, t.db, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) }))
 		state.Set("db", name)
 		for key, value := range map[string]string{"rev": t.rev, "path": t.path} {
 			if value != "" {
@@ -82,6 +78,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	if opened != nil {
 		defer opened.Close()
 	}
+	defer table.Close(context.WithoutCancel(cmd.Context()))
 	if err != nil {
 		return err
 	}

@@ -205,7 +205,12 @@ func valuesText(v engine.ValueChange, unit string) string {
 	if v.Numbers == 0 {
 		return s
 	}
-	num := func(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) + unit }
+	num := func(f float64) string {
+		if f == math.Trunc(f) && math.Abs(f) < 1<<53 { // all digits of a whole number
+			return strconv.FormatFloat(f+0, 'f', 0, 64) + unit
+		}
+		return strconv.FormatFloat(f, 'g', 6, 64) + unit
+	}
 	s += fmt.Sprintf(": min %s, max %s, mean %s", num(v.Min), num(v.Max), num(v.Mean))
 	if v.Numbers < v.Count {
 		s += fmt.Sprintf(" (of %d)", v.Numbers)

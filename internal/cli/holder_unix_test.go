@@ -193,3 +193,33 @@ func TestStoppedHolder(t *testing.T) {
 	must.Do(t, holder.Process.Signal(syscall.SIGCONT))
 	ended(t, log, exitOK)
 }
+
+// A server beside a process that is stopped answers over HTTP and S3 in time, with the process and the cure, and goes
+// on when that process does.
+func TestServeBesideStoppedHolder(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	must.Get(runProcess("init", db))(t)
+	must.Get(runProcess("create", db+":t", "--shape", "2", "--dtype", "int8", "-m", "c"))(t)
+	holder := holding(t, db)
+	urls, end := serving(t, db, "--s3", "localhost:0", "--wait", "2s")
+	defer end()
+	paths := []string{urls[0] + "t/zarr.json", urls[1] + "/w.zdb/main/t/zarr.json"}
+	for _, path := range paths {
+		if status, body := get(t, path); status != 200 {
+			t.Fatalf("%s: %d, %s", path, status, body)
+		}
+	}
+	must.Do(t, holder.Process.Signal(syscall.SIGSTOP))
+	for _, path := range paths {
+		if status, body := get(t, path); status != 503 || !strings.Contains(body, fmt.Sprintf("kill -CONT %d", holder.Process.Pid)) || strings.Contains(body, db) {
+			t.Errorf("%s: %d, %s", path, status, body)
+		}
+	}
+	must.Do(t, holder.Process.Signal(syscall.SIGCONT))
+	for status := 0; status != 200; {
+		var body string
+		if status, body = get(t, paths[0]); status != 200 && status != 503 {
+			t.Fatalf("%d, %s", status, body)
+		}
+	}
+}

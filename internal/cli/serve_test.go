@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/arrowfile"
@@ -173,4 +174,52 @@ func TestServeTarget(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", path, status, want, body)
 		}
 	}
+}
+
+// A server opens a database again after its directory was moved away and back, and serves a directory's databases as they
+// come, whatever state the others are in.
+func TestServeOpensAgain(t *testing.T) {
+	in := t.TempDir()
+	dir := func(name string) string { return filepath.Join(in, name) }
+	create := func(name string) {
+		t.Helper()
+		for _, args := range [][]string{{"init", dir(name)}, {"create", dir(name) + ":t", "--shape", "2", "--dtype", "int8"}} {
+			if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+				t.Fatal(args, code)
+			}
+		}
+	}
+	create("w.zdb")
+	create("broken.zdb")
+	must.Do(t, os.WriteFile(filepath.Join(dir("broken.zdb"), "index", "CURRENT"), []byte("x"), 0o600))
+	for _, name := range must.Get(filepath.Glob(filepath.Join(dir("broken.zdb"), "index", "MANIFEST*")))(t) {
+		must.Do(t, os.Remove(name))
+	}
+	urls, end := serving(t, in, "--s3", "localhost:0")
+	defer end()
+	until := func(path string, want int) {
+		t.Helper()
+		root := strings.Join(strings.Split(urls[0], "/")[:3], "/")
+		var status int
+		var body string
+		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
+			if status, body = get(t, root+path); status == want {
+				return
+			}
+		}
+		t.Errorf("%s: %d, want %d: %s", path, status, want, body)
+	}
+	until("/w.zdb/v/main/t/zarr.json", 200)
+	until("/broken.zdb/v/main/t/zarr.json", 503)
+	until("/-/ready", 503)
+	until("/-/ready?db=w.zdb", 200)
+	create("new.zdb")
+	until("/new.zdb/v/main/t/zarr.json", 200)
+	must.Do(t, os.Rename(dir("w.zdb"), filepath.Join(t.TempDir(), "away")))
+	until("/w.zdb/v/main/t/zarr.json", 404)
+	create("w.zdb") // another one at the same path
+	until("/w.zdb/v/main/t/zarr.json", 200)
+	must.Do(t, os.RemoveAll(dir("broken.zdb")))
+	until("/broken.zdb/v/main/", 404)
+	until("/-/ready", 200)
 }

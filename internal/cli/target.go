@@ -161,7 +161,7 @@ func isStore(path string) bool {
 		return false
 	}
 	if info.Mode().IsRegular() {
-		return strings.HasSuffix(path, ".zip") || strings.Contains(filepath.Base(path), ".json")
+		return engine.IsArchive(path) || strings.Contains(filepath.Base(path), ".json")
 	}
 	return slices.ContainsFunc([]string{"zarr.json", ".zgroup", ".zarray", ".zmetadata"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(path, name))
@@ -205,6 +205,8 @@ func (t target) noDatabase() error {
 		return nil
 	}
 	switch _, err := os.Stat(t.url[:i]); {
+	case errors.Is(err, fs.ErrNotExist) && engine.Elsewhere(t.url) && filepath.Ext(t.url[:i]) != ".zdb":
+		return fmt.Errorf("%s: %w on this machine; mount the directory of the other one, or copy the database with rsync", t.url, txn.ErrNotDatabase)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", t.url[:i], txn.ErrNotDatabase)
 	case err == nil:
@@ -213,7 +215,7 @@ func (t target) noDatabase() error {
 				return err
 			}
 		}
-		return fmt.Errorf("%s: %w; %s is no database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
+		return fmt.Errorf("%s: %w; %s is not a database: an array in a directory is named %[3]s/ARRAY, in another store as in 'x.zip|zip:ARRAY'", t.url, fs.ErrNotExist, t.url[:i])
 	}
 	return nil
 }
@@ -497,7 +499,7 @@ func onlyBranches(db *engine.DB, rev string, err error) error {
 		return err
 	}
 	if _, rerr := db.Resolve(context.Background(), rev); rerr == nil {
-		return fmt.Errorf("%s is no branch, and only those can be written to: %w", rev, err)
+		return fmt.Errorf("%s is not a branch, and only those can be written to: %w", rev, err)
 	}
 	return err
 }

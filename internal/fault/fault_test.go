@@ -20,7 +20,7 @@ func TestKinds(t *testing.T) {
 		{"another kind", wrapped, ErrCorrupt, false},
 		{"another sentinel of the kind", wrapped, other, false},
 		{"a second kind", other, ErrCorrupt, true},
-		{"a kind is no sentinel", ErrNotFound, missing, false},
+		{"a kind is not a sentinel", ErrNotFound, missing, false},
 	} {
 		if got := errors.Is(c.err, c.target); got != c.want {
 			t.Errorf("%s: %v", c.what, got)

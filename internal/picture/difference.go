@@ -58,7 +58,7 @@ func (p Pair) Read(ctx context.Context, r Request) (w *Window, more bool, err er
 			return fail(fmt.Errorf("%w: the shapes differ", zarr.ErrSelection))
 		}
 	}
-	w.Pixels = nil
+	w.Pixels, w.words = nil, nil
 	older, newer := sideOf(p.Older, p.Was), sideOf(p.Newer, r.Decoder)
 	if (isTime(older.t) || isTime(newer.t)) && !newer.t.Equal(older.t) {
 		return fail(fmt.Errorf("%v and %v have no difference: %w", older.t, newer.t, errors.ErrUnsupported))

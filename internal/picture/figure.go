@@ -42,6 +42,24 @@ func (f *Figure) number(v float64) string {
 	return f.Limits.Number(v)
 }
 
+// ends prints the limits.
+func (f *Figure) ends() (lo, hi string) { return f.Ends(f.Limits) }
+
+// Ends prints the ends of a range of values, those of integers with all digits.
+func (f *Figure) Ends(l Limits) (lo, hi string) {
+	if f.Text != nil {
+		return f.Text(l.Lo), f.Text(l.Hi)
+	}
+	lo, hi = l.Number(l.Lo), l.Number(l.Hi)
+	if text, ok := f.Window.Integer(l.Lo, false); ok {
+		lo = text
+	}
+	if text, ok := f.Window.Integer(l.Hi, true); ok {
+		hi = text
+	}
+	return lo, hi
+}
+
 // Scale names the places along an axis.
 type Scale struct {
 	// Name of the axis.
@@ -292,8 +310,9 @@ func (f *Figure) draw(c canvas, l layout) {
 		}
 		y := y0 + h + 3*lineHeight
 		c.picture(bar, l.box.Min.X, int(y)-8, l.box.Dx(), 10)
-		c.text(x0, y+lineHeight, -1, f.number(f.Limits.Lo))
-		c.text(x0+w, y+lineHeight, 1, f.number(f.Limits.Hi))
+		lo, hi := f.ends()
+		c.text(x0, y+lineHeight, -1, lo)
+		c.text(x0+w, y+lineHeight, 1, hi)
 	case Series:
 		for _, run := range f.runs(w, h) {
 			for i := range run {

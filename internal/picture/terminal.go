@@ -67,7 +67,7 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 		p.end()
 	}
 	const strip = 24
-	lo, hi := f.number(f.Limits.Lo), f.number(f.Limits.Hi)
+	lo, hi := f.ends()
 	b.WriteString(lo + " ")
 	if p := (pen{b: b, colours: colours}); colours == NoColours {
 		b.WriteString(ramp)
@@ -166,7 +166,7 @@ func nearest256(c color.NRGBA) int {
 
 // braille draws a line in dots, two by four in a character.
 func (f *Figure) braille(b *strings.Builder, width, height int) {
-	hi, lo := f.number(f.Limits.Hi), f.number(f.Limits.Lo)
+	lo, hi := f.ends()
 	margin := max(len(hi), len(lo))
 	w := max(width-margin-2, 4)
 	cells := make([]rune, w*height)

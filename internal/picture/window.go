@@ -66,6 +66,9 @@ type Window struct {
 	// Missing elements are NaN, complex numbers their magnitude, bool 0 and 1, times and
 	// spans their count, colours their brightness. The caller owns the slice.
 	Values []float64
+	// words are the elements of an integer type with values that a float64 may not have, in any
+	// order; nil of others.
+	words []uint64
 	// Pixels are, of an array of colours, red, green, blue and opacity of each element; nil
 	// of others.
 	Pixels []uint8
@@ -158,6 +161,7 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 		w.setPixels(b, depth)
 	} else {
 		w.Values = AppendFloats(make([]float64, 0, n), t, b)
+		w.keepWords(b)
 	}
 	if r.Transposed {
 		w.transpose()
@@ -166,6 +170,45 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 		w.TurnUp()
 	}
 	return w, w.setAt(at)
+}
+
+// exactInts is where integers begin that a float64 may not have.
+const exactInts = 1 << 53
+
+// keepWords keeps the elements of 64-bit integers, if one needs it.
+func (w *Window) keepWords(b []byte) {
+	if k := w.Type.Kind(); k != dtype.Int && k != dtype.Uint || w.Type.Bits() != 64 ||
+		!slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) >= exactInts }) {
+		return
+	}
+	w.words = make([]uint64, 0, len(w.Values))
+	for ; len(b) >= 8; b = b[8:] {
+		w.words = append(w.words, binary.LittleEndian.Uint64(b))
+	}
+}
+
+// Integer returns all digits of an element of an integer type whose value is v in Values; ok is
+// false for values of other types, and for one that is no element. Of several elements with that
+// value it is the greatest, or the least.
+func (w *Window) Integer(v float64, greatest bool) (text string, ok bool) {
+	signed := w.Type.Kind() == dtype.Int
+	switch {
+	case !signed && w.Type.Kind() != dtype.Uint || v != math.Trunc(v) || math.IsInf(v, 0):
+		return "", false
+	case math.Abs(v) < exactInts:
+		return strconv.FormatInt(int64(v), 10), true
+	}
+	for _, word := range w.words {
+		number, own := strconv.FormatUint(word, 10), float64(word)
+		if signed {
+			number, own = strconv.FormatInt(int64(word), 10), float64(int64(word))
+		}
+		// Numbers of one float64 have as many digits and one sign.
+		if own == v && (!ok || (number > text) == (greatest == (v > 0))) {
+			text, ok = number, true
+		}
+	}
+	return text, ok
 }
 
 // setAt sets the index of the first element.

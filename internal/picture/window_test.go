@@ -2,6 +2,7 @@ package picture
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -295,5 +296,32 @@ func TestMaps(t *testing.T) {
 	}
 	if _, ok := MapByName("no"); ok {
 		t.Error("a map without a name")
+	}
+}
+
+// The ends of integers have all their digits, also those that no float64 has.
+func TestWindowInteger(t *testing.T) {
+	for _, c := range []struct {
+		name, dataType string
+		bits           []uint64
+		want           string
+	}{
+		{"identifiers", "uint32", []uint64{70001, 4000000001}, "70001 4000000001"},
+		{"beyond float64", "uint64", []uint64{1<<63 + 2, 1<<63 + 1, 1<<64 - 2, 1<<64 - 1}, "9223372036854775809 18446744073709551615"},
+		{"two sides", "int64", []uint64{^uint64(1 << 62), 3, 1<<53 + 1}, "-4611686018427387905 9007199254740993"},
+	} {
+		n := int64(len(c.bits))
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{n}, Chunks: []int64{n}, DataType: c.dataType}, nil))(t)
+		var b []byte
+		for i, word := range c.bits {
+			b = binary.LittleEndian.AppendUint64(b, word)[:(i+1)*a.Type().Size()]
+		}
+		must.Do(t, a.WriteBytes(t.Context(), zarr.Sel(), b))
+		w := must.Get(Read(t.Context(), a, Request{}))(t)
+		all, _ := Percentiles(w.Values, 0, 100)
+		lo, hi := (&Figure{Window: w}).Ends(all)
+		if got := lo + " " + hi; got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

@@ -95,7 +95,7 @@ func (b *bucket) configure() error {
 		}
 		u, err := url.Parse(e)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return errors.New("the endpoint is no http or https URL")
+			return errors.New("the endpoint is not an http or https URL")
 		}
 		b.base = u.Scheme + "://" + u.Host
 		return nil

@@ -49,7 +49,7 @@ func Open(base string, o *Options) (*View, error) {
 		return nil, fmt.Errorf("httpkv: malformed URL") // the reason would quote it with its secrets
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("httpkv: %s is no http or https URL", remote.Redact(u))
+		return nil, fmt.Errorf("httpkv: %s is not an http or https URL", remote.Redact(u))
 	}
 	var c Options
 	if o != nil {

@@ -50,7 +50,11 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("index: %s has format %d, this version knows up to %d", e.Dir, e.Have, e.Known)
+	where := "the database"
+	if e.Dir != "" {
+		where = e.Dir
+	}
+	return fmt.Sprintf("index: a newer zarrdb wrote %s, in format %d, and this one knows formats up to %d; use a version whose \"zarrdb version\" says format %[2]d", where, e.Have, e.Known)
 }
 
 // Is reports that a FormatError is [ErrFormat].

@@ -152,7 +152,7 @@ func Begun(fs FS, dir string) (bool, error) {
 		case isOurs(name):
 			return false, fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, fs.PathJoin(dir, formatFile))
 		default:
-			return false, fmt.Errorf("%w: %s is no file of an index", os.ErrExist, fs.PathJoin(dir, name))
+			return false, fmt.Errorf("%w: %s is not a file of an index", os.ErrExist, fs.PathJoin(dir, name))
 		}
 	}
 	return false, err

@@ -15,7 +15,7 @@ var ErrMoved = errors.New("index: moved")
 
 // MovedError means that the directory of an open index was moved, removed or replaced.
 // The index accepts no more writes, and changes nothing under the old path. It is
-// [ErrMoved].
+// [ErrMoved] and [ErrFailed].
 type MovedError struct {
 	// Dir is the path at which the index was opened.
 	Dir string
@@ -25,8 +25,8 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("index: %s was moved, removed or replaced while it was open; close it, and open it at its new path", e.Dir)
 }
 
-// Is reports that a MovedError is [ErrMoved].
-func (e *MovedError) Is(target error) bool { return target == ErrMoved }
+// Is reports that a MovedError is [ErrMoved] and [ErrFailed].
+func (e *MovedError) Is(target error) bool { return target == ErrMoved || target == ErrFailed }
 
 // fileID is the identity of a file on this machine: no two files that exist have the
 // same one. The zero value means unknown.
@@ -66,13 +66,27 @@ func (g *guardFS) here() error {
 	if g.lock == (fileID{}) {
 		return nil
 	}
-	id, err := identify(g.FS.PathJoin(g.dir, lockFile))
-	if id == g.lock || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ESTALE) {
+	if isAt(g.FS.PathJoin(g.dir, lockFile), g.lock.String()) {
 		return nil
 	}
 	moved := &MovedError{Dir: g.dir}
 	g.fail("find", g.dir, moved)
 	return moved
+}
+
+// isAt reports whether a path leads to the file with an identity, as far as that is known.
+func isAt(path, file string) bool {
+	id, err := identify(path)
+	return id.String() == file || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ESTALE)
+}
+
+// HereOf is [Index.Here] for the index in dir whose lock file has an identity; see [LockFile]. It is nil
+// for "".
+func HereOf(dir, file string) error {
+	if file == "" || isAt(dir+string(os.PathSeparator)+lockFile, file) {
+		return nil
+	}
+	return &MovedError{Dir: dir}
 }
 
 // FS returns the file system of the index for other files of the same database. It makes,

@@ -352,6 +352,9 @@ func (x *Index) Writable() error {
 	return err
 }
 
+// Failed returns the failure after which nothing is written any more, nil if there was none.
+func (x *Index) Failed() error { return x.guard.err() }
+
 // usage counts running calls so that Close can wait for them.
 type usage struct {
 	state atomic.Int64 // calls, plus closedBit

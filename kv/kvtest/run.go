@@ -97,7 +97,7 @@ func (s *suite) filled(t *testing.T, content map[string][]byte) (kv.Reader, mode
 	view := s.open(t)
 	w, ok := view.(kv.Writer)
 	if !ok {
-		t.Fatalf("%T is no kv.Writer and Options.Fill is nil", view)
+		t.Fatalf("%T is not a kv.Writer and Options.Fill is nil", view)
 	}
 	for key, value := range want {
 		if err := w.Set(bg, key, value); err != nil {
@@ -116,7 +116,7 @@ func (s *suite) store(t *testing.T) kv.Store {
 	view := s.open(t)
 	st, ok := view.(kv.Store)
 	if !ok {
-		t.Skipf("%T is no kv.Store", view)
+		t.Skipf("%T is not a kv.Store", view)
 	}
 	return st
 }
@@ -127,7 +127,7 @@ func (s *suite) lister(t *testing.T, content map[string][]byte) (kv.ReadLister, 
 	view, want := s.filled(t, content)
 	l, ok := view.(kv.ReadLister)
 	if !ok {
-		t.Skipf("%T is no kv.Lister", view)
+		t.Skipf("%T is not a kv.Lister", view)
 	}
 	return l, want
 }

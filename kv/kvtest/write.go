@@ -43,7 +43,7 @@ func (s *suite) testDeletePrefix(t *testing.T) {
 	view, want := s.lister(t, trickyKeys(4))
 	st, ok := view.(kv.Store)
 	if !ok {
-		t.Skipf("%T is no kv.Store", view)
+		t.Skipf("%T is not a kv.Store", view)
 	}
 	for _, prefix := range []string{"nothing/", "a-b", "a/b/", "a/b", "many/1", "c/0", "b/", "zarr.json", "a", ""} {
 		if err := kv.DeletePrefix(bg, st, prefix); err != nil {

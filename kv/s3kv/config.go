@@ -79,7 +79,7 @@ func (b *bucket) configure() error {
 	if endpoint != "" {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return errors.New("the endpoint is no http or https URL")
+			return errors.New("the endpoint is not an http or https URL")
 		}
 		if u.User != nil {
 			return errors.New("the endpoint has a user in it, which S3 has no use for")

@@ -125,7 +125,8 @@ func (z *Writer) appendEnd(b []byte, at uint64) []byte {
 	b = le.AppendUint16(b, count16)
 	b = le.AppendUint32(b, size32)
 	b = le.AppendUint32(b, at32)
-	return le.AppendUint16(b, 0) // comment
+	b = le.AppendUint16(b, uint16(len(z.comment)))
+	return append(b, z.comment...)
 }
 
 // nameSet finds names that were already written. While names come in order, as

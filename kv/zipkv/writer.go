@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
@@ -34,6 +36,8 @@ type Writer struct {
 	count uint64
 	names nameSet
 
+	comment string
+
 	path, tmp string // of Create
 	file      *os.File
 
@@ -42,6 +46,15 @@ type Writer struct {
 }
 
 var _ kv.Writer = (*Writer)(nil)
+
+// Named reports whether a path has the name of an archive, as .ozx is that of a zipped OME-Zarr.
+func Named(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".zip" || ext == ".ozx"
+}
+
+// SetComment sets the comment of the archive, of at most 65,535 bytes. Call it before Close.
+func (z *Writer) SetComment(text string) { z.comment = text[:min(len(text), max16)] }
 
 // NewWriter writes an archive to w. Close completes it and does not close w.
 func NewWriter(w io.Writer) *Writer {

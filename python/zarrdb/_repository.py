@@ -35,7 +35,7 @@ def seconds(t: float | str | None) -> float | None:
         return t
     m = re.fullmatch(r"([\d.]+)(ms|s|m|h)", t)
     if m is None:
-        raise InvalidError(f"{t!r} is no time such as 30s or 5m")
+        raise InvalidError(f"{t!r} is not a time such as 30s or 5m")
     return float(m[1]) * _units[m[2]]
 
 

@@ -56,7 +56,7 @@ class Session(Contents, WritableView):
             id = request["rev"][1:]
             raise SessionLostError(f"session {id}: the process that had it open has ended, and it was never stored", id) from e
         if "session" not in out:
-            raise InvalidError(f"{request.get('rev')} is no session")
+            raise InvalidError(f"{request.get('rev')} is not a session")
         super().__init__(client, link, out["view"])
         self._info: dict[str, Any] = out["session"]
         self._shared, self._ended = False, False

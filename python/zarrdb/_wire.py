@@ -27,9 +27,9 @@ from ._memory import AVAILABLE, Blocks, Fd, own
 PROTOCOL = 1
 ZERO = bytes(20)
 
-HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, GET_MANY, LIST, LIST_DIR = range(1, 11)
+HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, _, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
-BEGIN, SESSION, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
+BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
 SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
 LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
@@ -418,7 +418,7 @@ class Link:
     def _receive(self) -> tuple[int, Frame]:
         id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
         if not flags & REPLY and op not in _NO_REPLIES or m > 64 << 20:
-            raise ConnectionError("it sent what is no reply")
+            raise ConnectionError("it sent what is not a reply")
         meta = bytes(self._take(m))
         body = self._take(b) if b else b""
         passed = tuple([self._fds.popleft() for _ in range(files)])

@@ -274,7 +274,7 @@ func TestCorrupt(t *testing.T) {
 
 func TestNoParquet(t *testing.T) {
 	huge := append([]byte("PAR1xxxxxxxx"), binary.LittleEndian.AppendUint32(nil, 1<<31)...)
-	for name, b := range map[string][]byte{"empty": nil, "text": []byte("this is no parquet file"), "magic": []byte("PAR1PAR1PAR1"), "footer": append(huge, "PAR1"...)} {
+	for name, b := range map[string][]byte{"empty": nil, "text": []byte("this is not a parquet file"), "magic": []byte("PAR1PAR1PAR1"), "footer": append(huge, "PAR1"...)} {
 		if _, err := read(t, kv.Bytes(b), nil); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}

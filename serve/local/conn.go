@@ -415,7 +415,7 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 	if errors.As(err, &sent) {
 		return err
 	}
-	if errors.Is(err, engine.ErrMoved) {
+	if errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrMoved) {
 		c.s.lookAround()
 	}
 	out := failure(err)

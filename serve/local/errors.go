@@ -43,6 +43,7 @@ var codes = []struct {
 	err  error
 }{
 	{"moved", engine.ErrMoved},
+	{"failed", engine.ErrFailed},
 	{"no_database", serve.ErrNoDatabase},
 	{"not_found", kv.ErrNotFound},
 	{"shallow", txn.ErrShallow},

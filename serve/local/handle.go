@@ -23,7 +23,6 @@ var handlers = map[wire.Op]handler{
 	wire.OpStat:    onView(wire.ParseStat, (*conn).stat),
 	wire.OpSet:     onSession(wire.ParseSet, (*conn).set),
 	wire.OpDelete:  onSession(wire.ParseSet, (*conn).delete),
-	wire.OpGetMany: onView(fromJSON[wire.GetMany](wire.OpGetMany), (*conn).getMany),
 	wire.OpList:    onView(wire.ParseList, (*conn).list),
 	wire.OpListDir: onView(wire.ParseList, (*conn).listDir),
 
@@ -67,7 +66,6 @@ var handlers = map[wire.Op]handler{
 
 	wire.OpSessions:     object((*conn).sessions),
 	wire.OpBegin:        object((*conn).begin),
-	wire.OpSession:      object(with((*conn).session, (*conn).info)),
 	wire.OpSavepoint:    object(with((*conn).session, (*conn).savepoint)),
 	wire.OpChanges:      object(with((*conn).session, (*conn).changes)),
 	wire.OpDeletePrefix: onSession(wire.ParseStat, (*conn).deletePrefix),
@@ -239,10 +237,10 @@ func (c *conn) session(handle uint32) (*view, error) {
 	v, err := c.use(handle)
 	if err == nil && v.Session == nil {
 		c.done(v)
-		return nil, fmt.Errorf("%w: view %d is no session and cannot be written", ErrRequest, handle)
+		return nil, fmt.Errorf("%w: view %d is not a session and cannot be written", ErrRequest, handle)
 	}
 	if err == nil {
-		if _, err = c.s.t.Database(v.db); err != nil { // it was moved: nothing is acknowledged
+		if _, err = c.s.t.Database(c.ctx, v.db); err != nil { // it was moved: nothing is acknowledged
 			c.done(v)
 		}
 	}

@@ -21,7 +21,7 @@ func choicesIn(choices []wire.Choice) ([]txn.PathChoice, error) {
 		case "theirs":
 			rule.Choice = txn.Theirs
 		default:
-			return nil, fmt.Errorf("%w: %q is no side of a conflict: ours, theirs", ErrRequest, choice.Take)
+			return nil, fmt.Errorf("%w: %q is not a side of a conflict: ours, theirs", ErrRequest, choice.Take)
 		}
 		rules = append(rules, rule)
 	}

@@ -21,7 +21,7 @@ func (c *conn) lease(ctx context.Context, in *wire.Open) (*wire.Lease, error) {
 	}
 	if v.Commit == nil {
 		v.Release()
-		return nil, fmt.Errorf("%w: %s is no version", ErrRequest, in.Rev)
+		return nil, fmt.Errorf("%w: %s is not a version", ErrRequest, in.Rev)
 	}
 	handle, err := c.add(name, v)
 	if err != nil {

@@ -31,10 +31,6 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 // origin describes the process at the other end.
 func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
-func (c *conn) info(_ context.Context, v *view, _ *wire.Handle) (*wire.Session, error) {
-	return sessionOut(v.Session.Engine().Info()), nil
-}
-
 func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
 	if in.Label != nil {
 		v.Session.Engine().SetLabel(*in.Label)
@@ -69,7 +65,7 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(v.db)
+	db, err := c.s.t.Database(ctx, v.db)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +111,7 @@ func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions,
 	if err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(name)
+	db, err := c.s.t.Database(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -105,58 +103,6 @@ func (c *conn) delete(ctx context.Context, f *wire.Frame, v *view, in wire.Set) 
 		return err
 	}
 	return c.send(f, &wire.Frame{})
-}
-
-func (c *conn) getMany(ctx context.Context, f *wire.Frame, v *view, in wire.GetMany) error {
-	out := wire.Sizes{Sizes: make([]int64, len(in.Items))}
-	values, size := make([]kv.Value, len(in.Items)), int64(0)
-	for i, item := range in.Items {
-		value, err := kv.Locate(ctx, v, item.Key)
-		if errors.Is(err, kv.ErrNotFound) {
-			out.Sizes[i] = -1
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("get %s: %w", item.Key, err)
-		}
-		rng := rangeIn(wire.Range{Kind: wire.RangeKind(item.Kind), Off: item.Off, N: item.Bytes})
-		_, n, err := rng.Resolve(value.Size())
-		if err == nil && n > int64(c.s.o.MaxBody)-size {
-			err = fmt.Errorf("%w: together they have more than %d bytes; ask for fewer", kv.ErrTooLarge, c.s.o.MaxBody)
-		}
-		if err != nil {
-			return fmt.Errorf("get %s: %w", item.Key, err)
-		}
-		values[i], out.Sizes[i] = value, n
-		size += n
-	}
-	h, err := c.hold(ctx, size)
-	if err != nil {
-		return err
-	}
-	defer h.free()
-	body := make([]byte, 0, size)
-	for i, item := range in.Items {
-		if values[i] == nil {
-			continue
-		}
-		rng := rangeIn(wire.Range{Kind: wire.RangeKind(item.Kind), Off: item.Off, N: item.Bytes})
-		err := values[i].View(ctx, rng, func(b []byte) error {
-			if int64(len(b)) != out.Sizes[i] {
-				return kv.ErrChanged
-			}
-			body = append(body, b...)
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("get %s: %w", item.Key, err)
-		}
-	}
-	meta, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
-	return c.send(f, &wire.Frame{Meta: meta, Body: body})
 }
 
 // A page of a listing ends at its limit, or when it is as long as this.

@@ -15,7 +15,7 @@ func (c *conn) db(name string) (*engine.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.t.Database(name)
+	return c.s.t.Database(c.ctx, name)
 }
 
 func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) {

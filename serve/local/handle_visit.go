@@ -21,7 +21,7 @@ func (c *conn) visit(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	db, err := c.s.t.Database(name)
+	db, err := c.s.t.Database(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -288,7 +288,7 @@ func TestEndedSessions(t *testing.T) {
 			t.Fatalf("session %d, which is not closed: %v", i, err)
 		}
 		ended := wire.Handle{View: out.View}
-		if _, err := ask[wire.Session](bg, c.l, wire.OpSession, ended); !errors.Is(err, txn.ErrSessionClosed) {
+		if _, err := ask[none](bg, c.l, wire.OpDiscard, ended); !errors.Is(err, txn.ErrSessionClosed) {
 			t.Errorf("the view of a session that has ended: %v", err)
 		}
 		if _, err := ask[none](bg, c.l, wire.OpClose, ended); err != nil {

@@ -314,6 +314,11 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	if time.Since(j.yielded) < yieldTime {
 		return j.follow(ctx)
 	}
+	if j.held != nil && j.held.Failed() != nil { // what was opened through it goes on with what is opened now
+		held := j.held
+		j.held = nil
+		_ = held.Close()
+	}
 	if j.held == nil {
 		if conn, _, err := j.join(ctx); conn != nil || err != nil {
 			return conn, err

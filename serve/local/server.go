@@ -145,6 +145,7 @@ type server struct {
 	end     context.CancelCauseFunc
 	staying context.Context // ends when the server ends; the cause is ErrGone
 	leave   context.CancelCauseFunc
+	failed  func() error // of the database, if the server ends with it; may be nil
 
 	memory   *membudget.Member
 	verified verified
@@ -154,7 +155,7 @@ type server struct {
 // it takes no more requests, waits for those under way, leaves the sessions of its
 // clients at savepoints, and closes l. It returns nil when ctx is done.
 // It ends with [engine.ErrMoved] when the directory of its database was moved, removed or
-// replaced.
+// replaced, and with [engine.ErrFailed] if failed says so.
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -162,7 +163,7 @@ func (s *server) serve(ctx context.Context) error {
 	defer s.memory.Leave()
 	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
 	for _, name := range s.t.Names() {
-		if db, err := s.t.Database(name); err == nil {
+		if db, err := s.t.Database(context.Background(), name); err == nil {
 			defer db.Cache(s.recall)()
 		}
 	}
@@ -181,7 +182,7 @@ func (s *server) serve(ctx context.Context) error {
 	<-ctx.Done()
 	err := s.closeSockets()
 	s.finish()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) || errors.Is(cause, net.ErrClosed) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) || errors.Is(cause, engine.ErrMoved) || errors.Is(cause, engine.ErrFailed) || errors.Is(cause, net.ErrClosed) {
 		err = errors.Join(cause, err)
 	}
 	return err
@@ -293,9 +294,14 @@ func (s *server) closeSockets() (err error) {
 	return err
 }
 
-// lookAround ends the server if the directory of its database is not in its place.
+// lookAround ends the server if the directory of its database is not in its place, or if the
+// database has failed and the process opens it again.
 func (s *server) lookAround() {
-	if _, err := s.identity(); errors.Is(err, engine.ErrMoved) {
+	_, err := s.identity()
+	if err == nil && s.failed != nil {
+		err = s.failed()
+	}
+	if errors.Is(err, engine.ErrFailed) {
 		s.end(err)
 	}
 }
@@ -307,7 +313,7 @@ func (s *server) identity() (id txn.Identity, err error) {
 	if err != nil {
 		return id, nil
 	}
-	db, err := s.t.Database(name)
+	db, err := s.t.Database(context.Background(), name)
 	if err == nil {
 		id = db.Identity()
 	} else if !errors.Is(err, engine.ErrMoved) {

@@ -92,7 +92,7 @@ func TestClosedVersion(t *testing.T) {
 			_, err = ask[none](bg, c.l, wire.OpClose, wire.Handle{View: out.View})
 		}
 		must.Do(t, err)
-		_, err = ask[wire.Session](bg, c.l, wire.OpSession, wire.Handle{View: out.View})
+		_, err = ask[none](bg, c.l, wire.OpDiscard, wire.Handle{View: out.View})
 		if !errors.Is(err, kv.ErrClosed) || errors.Is(err, txn.ErrSessionClosed) {
 			t.Errorf("the view of a version that was closed: %v", err)
 		}

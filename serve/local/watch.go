@@ -159,7 +159,7 @@ func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) e
 	}
 	b, err := k.span(in.At, 8)
 	if err == nil && in.At%8 != 0 {
-		err = fmt.Errorf("%w: the offset %d of a counter is no multiple of 8", ErrRequest, in.At)
+		err = fmt.Errorf("%w: the offset %d of a counter is not a multiple of 8", ErrRequest, in.At)
 	}
 	if err != nil {
 		c.blocks.give(k)

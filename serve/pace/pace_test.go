@@ -34,7 +34,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // between two writes there may be any time otherwise
 		d := &deadlines{ResponseRecorder: *httptest.NewRecorder()}
-		w := &Writer{ResponseWriter: d}
+		w := NewWriter(d, &http.Request{ProtoMajor: 1})
 		begin := time.Now()
 		for range 100 {
 			_, _ = w.Write([]byte("x"))

@@ -30,7 +30,7 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   if (about.offset) values = Float64Array.from(values, (v) => v + about.offset);
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
   const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
-  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, times: !!about.wide, full };
+  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, times: !!about.times, full };
 }
 
 /**

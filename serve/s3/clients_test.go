@@ -522,24 +522,25 @@ func TestCreateBucket(t *testing.T) {
 	if a := ops.do("PUT", "", "", ""); a.code != "AccessDenied" || !strings.Contains(a.body, "zarrdb init") {
 		t.Errorf("a server of single databases: %+v", a)
 	}
-	var made []*engine.DB
-	table := serve.New(serve.Options{Create: func(_ context.Context, name string) (*engine.DB, error) {
-		if name == "bad" {
-			return nil, fmt.Errorf("%w: x", serve.ErrName)
-		}
-		db, err := engine.Open(bg, name, &engine.Options{FS: vfs.NewMem(), Create: true})
-		made = append(made, db)
-		return db, err
-	}})
+	disk := vfs.NewMem()
+	made := map[string]serve.Opener{}
+	table := serve.New(serve.Options{
+		Create: func(_ context.Context, name string) error {
+			if name == "bad" {
+				return fmt.Errorf("%w: x", serve.ErrName)
+			}
+			made[name] = func(context.Context) (db *engine.DB, lacks, err error) {
+				db, err = engine.Open(bg, name, &engine.Options{FS: disk, Create: true})
+				return db, nil, err
+			}
+			return nil
+		},
+		Look: func() map[string]serve.Opener { return made },
+	})
 	s.h.t = table
 	t.Cleanup(func() {
 		if err := table.Close(bg); err != nil {
 			t.Error(err)
-		}
-		for _, db := range made {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
 		}
 	})
 	if a := reader.do("PUT", "", "", ""); a.code != "AccessDenied" {

@@ -206,6 +206,9 @@ func (c *call) errorOf(key string, err error) *apiError {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case serve.Unavailable(err) != "":
+		c.o.Log.WarnContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", fault.OneLine(err))
+		return &apiError{http.StatusServiceUnavailable, "ServiceUnavailable", serve.Unavailable(err)}
 	case errors.Is(err, serve.ErrNoDatabase):
 		return &apiError{http.StatusNotFound, "NoSuchBucket", "there is no database of that name"}
 	case errors.Is(err, kv.ErrNotFound), errors.Is(err, txn.ErrNoRef):
@@ -218,9 +221,6 @@ func (c *call) errorOf(key string, err error) *apiError {
 		return &apiError{http.StatusBadRequest, "InvalidURI", err.Error()}
 	case errors.Is(err, kv.ErrTooLarge):
 		return &apiError{http.StatusBadRequest, "EntityTooLarge", err.Error()}
-	case serve.InUse(err) != "":
-		c.o.Log.WarnContext(c.ctx, "request failed", "database", c.bucket, "key", key, "error", fault.OneLine(err))
-		return &apiError{http.StatusServiceUnavailable, "ServiceUnavailable", serve.InUse(err)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &apiError{http.StatusBadRequest, "RequestTimeout", "the client sent nothing for a while"}
 	case errors.As(err, &sentError{}):

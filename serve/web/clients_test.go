@@ -73,7 +73,7 @@ func crawl(t *testing.T, get func(at string) ([]byte, *url.URL, string), root st
 	walk = func(at, name string) {
 		page, final, kind := get(strings.TrimSuffix(at, "/"))
 		if !strings.HasPrefix(kind, "text/html") || !strings.HasSuffix(final.Path, "/") {
-			t.Fatalf("%s is no listing: %s, %s", at, final, kind)
+			t.Fatalf("%s is not a listing: %s, %s", at, final, kind)
 		}
 		for _, m := range linkOf.FindAllSubmatch(page, -1) {
 			href := html.UnescapeString(string(m[1]))

@@ -3,12 +3,16 @@ package web
 import (
 	"bytes"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"runtime"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Short writes are held back until a long one follows or they are released, and arrive
@@ -61,4 +65,52 @@ func TestHeldWrites(t *testing.T) {
 	}
 	c.release()
 	read(bytes.Repeat([]byte("h"), 5*4096))
+}
+
+// Idle connections do not keep others out: those that have been idle for longest are closed. Busy ones stay.
+func TestIdleConnections(t *testing.T) {
+	const most = 8
+	begun, release := make(chan struct{}), make(chan struct{})
+	c := newConnections(most)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			begun <- struct{}{}
+			<-release
+		}
+	}))
+	s.Config.ConnState = c.state
+	s.Start()
+	defer s.Close()
+	busy := make(chan error, 1)
+	go func() {
+		r, err := http.Get(s.URL + "/busy")
+		if err == nil {
+			err = r.Body.Close()
+		}
+		busy <- err
+	}()
+	<-begun
+	idle := &http.Transport{}
+	defer idle.CloseIdleConnections()
+	for range 15 * most {
+		conn := must.Get(net.Dial("tcp", s.Listener.Addr().String()))(t)
+		defer conn.Close()
+	}
+	for range 3 {
+		r := must.Get((&http.Client{Transport: idle}).Get(s.URL))(t)
+		r.Body.Close()
+		idle.CloseIdleConnections()
+	}
+	c.mu.Lock()
+	if n := len(c.open); n > most/2 {
+		t.Errorf("%d connections of one address", n)
+	}
+	c.mu.Unlock()
+	close(release)
+	if err := <-busy; err != nil {
+		t.Error(err)
+	}
+	if n := descriptors(); runtime.GOOS != "windows" && (n == 0 || Server(nil, nil).ConnState == nil) {
+		t.Errorf("%d descriptors, and no bound", n)
+	}
 }

@@ -38,6 +38,8 @@ func statusOf(err error) int {
 		return own.status
 	case errors.Is(err, errUnauthorized):
 		return http.StatusUnauthorized
+	case serve.Unavailable(err) != "":
+		return http.StatusServiceUnavailable
 	case errors.Is(err, errPath), errors.Is(err, kv.ErrInvalidKey), errors.Is(err, zarr.ErrPath), errors.Is(err, zarr.ErrSelection):
 		return http.StatusBadRequest
 	case errors.Is(err, serve.ErrDenied), errors.Is(err, engine.ErrForbidden), errors.Is(err, txn.ErrNoVirtual):
@@ -56,8 +58,6 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, kv.ErrTooLarge), errors.Is(err, zarr.ErrTooLarge), errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge
-	case serve.InUse(err) != "":
-		return http.StatusServiceUnavailable
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout
 	case errors.Is(err, os.ErrClosed), errors.Is(err, txn.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -75,7 +75,7 @@ func statusOf(err error) int {
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	text := fault.OneLine(err)
-	if in := serve.InUse(err); in != "" && status == http.StatusServiceUnavailable {
+	if in := serve.Unavailable(err); in != "" && status == http.StatusServiceUnavailable {
 		h.o.Log.WarnContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", text)
 		text = in
 	}

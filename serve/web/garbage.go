@@ -15,7 +15,7 @@ func (h *handler) garbage(w http.ResponseWriter, r *http.Request) error {
 	if err := principal(r).MayAdminister("see what a collection would free"); err != nil {
 		return err
 	}
-	db, err := h.t.Database(r.URL.Query().Get("db"))
+	db, err := h.t.Database(r.Context(), r.URL.Query().Get("db"))
 	if err != nil {
 		return err
 	}

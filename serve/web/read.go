@@ -255,7 +255,7 @@ func (h *handler) times(w http.ResponseWriter, r *http.Request) error {
 	for _, text := range values {
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.Abs(n) >= 1<<63 || math.IsNaN(n) {
-			return httpError{http.StatusBadRequest, fmt.Errorf("values: %s is no count", serve.Clip(text))}
+			return httpError{http.StatusBadRequest, fmt.Errorf("values: %s is not a count", serve.Clip(text))}
 		}
 		b, err := p.appendTime(nil, binary.LittleEndian.AppendUint64(nil, uint64(int64(math.Round(n)))))
 		if err != nil {

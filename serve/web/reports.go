@@ -95,7 +95,7 @@ func (h *handler) ofVersion(name string, node bool, answer func(context.Context,
 		if q.path != "" && !node {
 			return nil, httpError{http.StatusBadRequest, fmt.Errorf("%s: it is about the whole version, leave out path=%s", name, serve.Clip(q.path))}
 		}
-		if q.db, err = h.t.Database(r.FormValue("db")); err != nil {
+		if q.db, err = h.t.Database(r.Context(), r.FormValue("db")); err != nil {
 			return nil, err
 		}
 		if q.id, err = q.db.Resolve(r.Context(), r.FormValue("rev")); err != nil {

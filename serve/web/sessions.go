@@ -143,7 +143,7 @@ func origin(r *http.Request) txn.Origin {
 }
 
 func (h *handler) listSessions(w http.ResponseWriter, r *http.Request) error {
-	db, err := h.t.Database(r.URL.Query().Get("db"))
+	db, err := h.t.Database(r.Context(), r.URL.Query().Get("db"))
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (h *handler) abortOld(w http.ResponseWriter, r *http.Request) error {
 
 // end ends the sessions that a function chooses, of those that the principal may end and that were not used after a time.
 func (h *handler) end(r *http.Request, name string, choose func(*txn.SessionInfo) bool, before time.Time) (ended []sessionJSON, err error) {
-	db, err := h.t.Database(name)
+	db, err := h.t.Database(r.Context(), name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 //	/DB/v/REV/dir/       a listing: an index page, JSON, or PROPFIND
 //	/-/api/…             reports, decoded arrays and sessions as JSON
 //	/-/ui/               a page for people; see package page
-//	/-/health            for supervisors
+//	/-/health            the server runs; /-/ready: it can use each database
 //
 // REV is any revision of the command line, escaped as one segment, or "~" and the
 // id of a session. Every Zarr program that reads over HTTP can open
@@ -13,6 +13,8 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -107,11 +109,48 @@ func New(t *serve.Table, o Options) http.Handler {
 	h.server = http.NewServeMux()
 	h.page = page.Handler("/-/ui/")
 	h.routes()
+	h.server.HandleFunc("GET /-/ready", h.ready)
 	h.server.HandleFunc("GET /-/health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "ok\n")
 	})
 	return h
+}
+
+// readyTime bounds the look at the databases.
+const readyTime = 5 * time.Second
+
+// ready answers whether each database can be used, or the one of the query. Names and reasons are for clients that
+// may read.
+func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	_, unknown := h.who(r)
+	status, text := http.StatusOK, ""
+	names := h.t.Names()
+	if one := r.URL.Query().Get("db"); one != "" {
+		names = []string{one}
+	}
+	errs := h.t.Check(ctx, names)
+	for _, name := range names {
+		state := "ok"
+		if err := errs[name]; err != nil {
+			status, state = http.StatusServiceUnavailable, cmp.Or(serve.Unavailable(err), "it does not answer in time")
+			h.o.Log.WarnContext(ctx, "not ready", "database", name, "error", err)
+		}
+		text += name + ": " + state + "\n"
+	}
+	switch {
+	case unknown == nil:
+	case status == http.StatusOK:
+		text = "ok\n"
+	default:
+		text = "not ready\n"
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +171,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.options(w)
 		return
 	}
-	if r.URL.Path == "/-/health" {
+	if r.URL.Path == "/-/health" || r.URL.Path == "/-/ready" {
 		h.server.ServeHTTP(w, r)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -588,5 +589,39 @@ func TestFormats(t *testing.T) {
 	}
 	if r := s.send("PUT", "/w/v2/main/t/1.0?commit=x", strings.NewReader("x")); r.StatusCode != 403 {
 		t.Errorf("a write: status %d", r.StatusCode)
+	}
+}
+
+// Readiness is that of each database, also of one that cannot be opened. Names and reasons are for those who may read.
+func TestReady(t *testing.T) {
+	s := newSite(t, Options{Anonymous: reader})
+	get := func(path string) (int, string) {
+		t.Helper()
+		r := s.do("GET", path)
+		return r.StatusCode, string(must.Get(io.ReadAll(r.Body))(t))
+	}
+	if status, body := get("/-/ready"); status != 200 || body != "w: ok\n" {
+		t.Errorf("%d, %s", status, body)
+	}
+	found := map[string]serve.Opener{"broken": func(context.Context) (db *engine.DB, lacks, err error) { return nil, nil, errors.New("/secret/path") }}
+	table := serve.New(serve.Options{Look: func() map[string]serve.Opener { return found }})
+	must.Do(t, table.AddDatabase("w", s.db))
+	defer table.Close(bg)
+	s.h = New(table, Options{Anonymous: reader})
+	if status, body := get("/-/ready"); status != 503 || !strings.Contains(body, "w: ok\n") || !strings.Contains(body, "broken: ") || strings.Contains(body, "secret") {
+		t.Errorf("%d, %s", status, body)
+	}
+	if status, body := get("/-/ready?db=w"); status != 200 {
+		t.Errorf("%d, %s", status, body)
+	}
+	if status, body := get("/broken/v/main/"); status != 503 || strings.Contains(body, "secret") {
+		t.Errorf("%d, %s", status, body)
+	}
+	if status, _ := get("/-/health"); status != 200 {
+		t.Errorf("health: %d", status)
+	}
+	s.h = New(table, Options{})
+	if status, body := get("/-/ready"); status != 503 || body != "not ready\n" {
+		t.Errorf("without a key: %d, %s", status, body)
 	}
 }

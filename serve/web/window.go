@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Bounds of a window.
@@ -49,9 +50,10 @@ type windowJSON struct {
 	// large and differ little.
 	Offset float64 `json:"offset"`
 	// Wide says that the values are float64: those of times and spans, as float32 is too short
-	// for dates.
-	Wide bool   `json:"wide,omitempty"`
-	Type string `json:"data_type"`
+	// for dates, and integers with more digits than it has. Times says that they are times or spans.
+	Wide  bool   `json:"wide,omitempty"`
+	Times bool   `json:"times,omitempty"`
+	Type  string `json:"data_type"`
 	// Up says that rows belong from the bottom to the top; only if requested.
 	Up *bool `json:"up,omitempty"`
 	// More says that chunks which differ were left out of a difference.
@@ -127,7 +129,8 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), More: more}
-	if about.Wide = isTime(win.Type); !about.Wide {
+	about.Times = isTime(win.Type)
+	if about.Wide = about.Times || manyDigits(win); !about.Wide {
 		about.Offset = offsetOf(win.Values)
 	}
 	if q.Has("up") {
@@ -157,12 +160,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 // difference reads the difference of an array from the version of the request's from.
 func (h *handler) difference(r *http.Request, v *serve.View, path string, req picture.Request) (win *picture.Window, more bool, err error) {
 	ctx, q := r.Context(), r.URL.Query()
-	db, err := h.t.Database(q.Get("db"))
+	db, err := h.t.Database(r.Context(), q.Get("db"))
 	if err != nil {
 		return nil, false, err
 	}
 	if v.Commit == nil {
-		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is no version")}
+		return nil, false, httpError{http.StatusBadRequest, errors.New("from: a session is not a version")}
 	}
 	from, err := db.Resolve(ctx, q.Get("from"))
 	if err != nil {
@@ -246,6 +249,12 @@ func offsetOf(values []float64) float64 {
 		return lo
 	}
 	return 0
+}
+
+// manyDigits reports whether a window has integers that no float32 is.
+func manyDigits(w *picture.Window) bool {
+	k := w.Type.Kind()
+	return (k == dtype.Int || k == dtype.Uint) && slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) > 1<<24 })
 }
 
 // colours answers with the colour maps of pictures: 256 colours each, in hexadecimal digits.

@@ -247,3 +247,22 @@ func TestReadTimesAsText(t *testing.T) {
 		}
 	}
 }
+
+// Integers with more digits than a float32 has are sent as float64.
+func TestWindowOfIdentifiers(t *testing.T) {
+	s := newSite(t, Options{})
+	must.Get(s.db.Update(t.Context(), "", "ids", func(in *engine.Session) error {
+		a, err := in.CreateArray(t.Context(), "ids", zarr.Spec{Shape: []int64{2}, Chunks: []int64{2}, DataType: "uint32"})
+		if err != nil {
+			return err
+		}
+		return zarr.Write(t.Context(), a, zarr.Sel(), []uint32{70001, 4000000001})
+	}))(t)
+	resp := s.do(http.MethodGet, "/-/api/window?db=w&path=ids")
+	var about windowJSON
+	must.Do(t, json.Unmarshal([]byte(resp.Header.Get("Zarrdb-Window")), &about))
+	values := make([]float64, 2)
+	if err := binary.Read(resp.Body, binary.LittleEndian, values); err != nil || !about.Wide || about.Times || values[0] != 70001 || values[1] != 4000000001 {
+		t.Errorf("%+v %v %v", about, values, err)
+	}
+}

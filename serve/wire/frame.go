@@ -68,7 +68,7 @@ const (
 	OpStat                       // Stat, Found or Place
 	OpSet                        // Set, the new id
 	OpDelete                     // Set, nothing
-	OpGetMany                    // GetMany, Sizes
+	_                            // of earlier versions
 	OpList                       // List, Page
 	OpListDir                    // List, Page
 	OpOpen                       // Open, View
@@ -82,7 +82,7 @@ const (
 	OpDiff                       // Diff, Changes
 	OpSessions                   // Database, Sessions
 	OpBegin                      // Begin, View
-	OpSession                    // Handle, Session
+	_                            // of earlier versions
 	OpSavepoint                  // Handle, Session
 	OpChanges                    // Diff, Changes
 	OpDeletePrefix               // Stat, nothing
@@ -126,8 +126,8 @@ const (
 )
 
 var opNames = [numOps]string{
-	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "get_many", "list", "list_dir", "open", "close", "forget",
-	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "session", "savepoint", "changes",
+	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "", "list", "list_dir", "open", "close", "forget",
+	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "", "savepoint", "changes",
 	"delete_prefix", "commit", "discard", "array", "read", "write", "",
 	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
@@ -144,7 +144,7 @@ func (o Op) String() string {
 // waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
 func (o Op) Quick() bool {
 	switch o {
-	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpSession, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
+	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
 		OpValue, OpRoots, OpWatch, OpOwnPages, OpApply, OpStore, OpStage:
 		return true
 	}

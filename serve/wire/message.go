@@ -227,26 +227,6 @@ type Commits struct {
 	More    bool     `json:"more,omitempty"`
 }
 
-// GetMany asks for several values or parts of them. The body is the
-// concatenation of those that exist.
-type GetMany struct {
-	View  uint32 `json:"view"`
-	Items []Item `json:"items"`
-}
-
-// Item is a part of a value: [off, n] of Range, all if it is missing.
-type Item struct {
-	Key   string `json:"key"`
-	Kind  int    `json:"kind,omitempty"` // a RangeKind
-	Off   int64  `json:"off,omitempty"`
-	Bytes int64  `json:"n,omitempty"`
-}
-
-// Sizes are the lengths of the parts of a body, -1 for a key without a value.
-type Sizes struct {
-	Sizes []int64 `json:"sizes"`
-}
-
 // Begin opens a new session on a branch.
 type Begin struct {
 	Database string `json:"database,omitempty"`

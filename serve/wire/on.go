@@ -26,9 +26,6 @@ func (s Stage) On() uint32 { return s.View }
 func (l List) On() uint32 { return l.View }
 
 // On implements [OnView].
-func (g GetMany) On() uint32 { return g.View }
-
-// On implements [OnView].
 func (d Diff) On() uint32 { return d.View }
 
 // On implements [OnView].

@@ -64,7 +64,7 @@ func Bisect(ctx context.Context, get Get, good []catalog.CommitID, bad catalog.C
 			return nil, fmt.Errorf("bisect: the good and the bad version are the same, %s", id.Short())
 		}
 		if !ok {
-			return nil, fmt.Errorf("bisect: %s is no ancestor of %s", id.Short(), bad.Short())
+			return nil, fmt.Errorf("bisect: %s is not an ancestor of %s", id.Short(), bad.Short())
 		}
 		b.drop(b.ancestors(i))
 	}

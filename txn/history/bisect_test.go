@@ -138,7 +138,7 @@ func TestBisectAsksFew(t *testing.T) {
 		}
 	}
 	if _, err := Bisect(t.Context(), g.get, []commitID{line[99]}, line[98]); err == nil {
-		t.Error("good is no ancestor of bad")
+		t.Error("good is not an ancestor of bad")
 	}
 	b := must.Get(Bisect(t.Context(), g.get, []commitID{good}, line[9]))(t)
 	if b.Mark(line[50], Good) == nil || b.Mark(line[9], Good) == nil || b.Mark(line[3], 0) == nil {

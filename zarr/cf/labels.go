@@ -321,7 +321,7 @@ func (l *Labels) parse(label string, exact bool) (query, error) {
 	}
 	f, err := strconv.ParseFloat(label, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f) {
-		return query{}, fmt.Errorf("%w: %q is no number, as the labels of %s are", ErrLabel, label, l.name)
+		return query{}, fmt.Errorf("%w: %q is not a number, as the labels of %s are", ErrLabel, label, l.name)
 	}
 	if l.floats == nil {
 		return query{side: l.sideOfInt(label, f)}, nil

@@ -85,7 +85,7 @@ var specV3 = []metatest.Row{
 	array("must_understand", "false is not supported for chunk key encodings", "chunk_key_encoding.must_understand", "chunk_key_encoding", `{"name":"default","must_understand":false}`),
 
 	array("fill_value", "mandatory", "fill_value", "fill_value", ""),
-	array("fill_value", "null is no value of a core type", "fill_value", "fill_value", `null`),
+	array("fill_value", "null is not a value of a core type", "fill_value", "fill_value", `null`),
 	array("fill_value", "within the range", "fill_value", "fill_value", `32768`),
 	array("fill_value", "no fraction", "fill_value", "fill_value", `1.5`),
 
@@ -119,7 +119,7 @@ var specV3 = []metatest.Row{
 	array("unknown", "must be understood unless it says otherwise", "extra", "extra", `{"name":"x"}`),
 	array("unknown", "must be understood unless it says otherwise", "extra", "extra", `{"must_understand":true}`),
 	array("unknown", "only a JSON false says otherwise", "extra", "extra", `{"must_understand":"false"}`),
-	array("unknown", "what is no object cannot say otherwise", "extra", "extra", `1`),
+	array("unknown", "what is not an object cannot say otherwise", "extra", "extra", `1`),
 	array("unknown", "is passed over if it says so", "", "extra", `{"must_understand":false}`),
 	group("unknown", "must be understood unless it says otherwise", "extra", "extra", `{}`),
 	group("unknown", "is passed over if it says so", "", "extra", `{"must_understand":false,"x":1}`),

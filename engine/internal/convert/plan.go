@@ -358,6 +358,7 @@ func convertMeta(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*st
 		}
 	} else if !named && haveNames(m, axes) {
 		c.DimensionNames = nil
+		c.Attributes.Delete(ArrayDimensions)
 	} else if _, has := c.Attributes.Get(ArrayDimensions); !has && len(c.Shape) == 0 {
 		// xarray writes it for an array without dimensions too, and needs it to
 		// read one. Zarr v3 has no names to make it of.
@@ -419,12 +420,14 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 	return nil
 }
 
-// CopyDocuments brings the metadata to a store.
+// CopyDocuments brings the metadata to a store, that of groups before that of nodes below them.
 func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
-	for key, err := range c.Documents.List(ctx, kv.ListOptions{}) {
-		if err != nil {
-			return err
-		}
+	keys, err := kv.Keys(ctx, c.Documents, "")
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(keys, names.Above)
+	for _, key := range keys {
 		doc, err := kv.Get(ctx, c.Documents, key)
 		if err == nil {
 			err = out.Set(ctx, key, doc)

@@ -8,6 +8,7 @@
 package names
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -76,6 +77,11 @@ func Relative(path, above string) string {
 
 // Clean removes slashes around a path.
 func Clean(path string) string { return strings.Trim(path, "/") }
+
+// Above compares keys: those with fewer groups above them come first, else it goes by the bytes.
+func Above(a, b string) int {
+	return cmp.Or(strings.Count(a, "/")-strings.Count(b, "/"), strings.Compare(a, b))
+}
 
 // CheckPath refuses paths that a format does not allow.
 func CheckPath(v meta.Version, path string) error {

@@ -24,7 +24,7 @@ func TestName(t *testing.T) {
 	}
 	for _, name := range []string{"", "c", "zarr.json", Prefix[1:], "x" + Prefix} {
 		if Is(name) {
-			t.Errorf("%q is no temporary", name)
+			t.Errorf("%q is not a temporary", name)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package catalog
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"iter"
+	"strconv"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -22,6 +24,8 @@ const (
 	EntryMove   EntryKind = 'm' // Key, To
 	EntryGuard  EntryKind = 'g' // Paths
 	EntryCommit EntryKind = 'c' // Commit: the session ended if that commit exists
+	// EntryDamaged stands for an entry with another checksum before one that is whole. It is not stored.
+	EntryDamaged EntryKind = 0
 )
 
 // Entry is an entry of the log of a session: something that was done since the last
@@ -90,23 +94,50 @@ func AppendValue(b []byte, v *tree.Value) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, v.Offset), v.Length)
 }
 
+// String names the change.
+func (e *Entry) String() string {
+	switch {
+	case e.Kind == EntryDamaged:
+		return "a change whose name is damaged"
+	case e.Kind == EntryMove:
+		return fmt.Sprintf("the move from %q to %q", e.Key, e.To)
+	case e.Kind == EntryGuard:
+		return fmt.Sprintf("guards of %q", e.Paths)
+	}
+	return strconv.Quote(e.Key)
+}
+
 // Entries yields the entries of a log behind its header, up to the first one that is cut
-// off or has another checksum: the process was killed while it wrote that entry. An entry
-// that cannot be decoded is an error.
+// off or has another checksum: the process was killed while it wrote that entry. Before one that is
+// whole, such an entry is [EntryDamaged]. An entry that cannot be decoded is an error.
 func Entries(b []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for len(b) > 8 {
 			n, sum := uint64(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
 			b = b[8:]
-			if n == 0 || n > uint64(len(b)) || crc32.Checksum(b[:n], entryChecksum) != sum {
+			if n == 0 || n > uint64(len(b)) {
 				return
 			}
-			e, err := decodeEntry(b[:n])
+			e, err := &Entry{Kind: EntryDamaged}, error(nil)
+			if crc32.Checksum(b[:n], entryChecksum) == sum {
+				e, err = decodeEntry(b[:n])
+			} else if !startsWhole(b[n:]) {
+				return
+			}
 			if b = b[n:]; !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// startsWhole reports whether a log goes on with an entry that has its checksum.
+func startsWhole(b []byte) bool {
+	if len(b) <= 8 {
+		return false
+	}
+	n, sum := uint64(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
+	return n > 0 && n <= uint64(len(b)-8) && crc32.Checksum(b[8:8+n], entryChecksum) == sum
 }
 
 func decodeEntry(b []byte) (*Entry, error) {

@@ -269,7 +269,7 @@ func (d *dirInfo) add(e tree.Entry) error {
 		return d.addReserved(e)
 	case isSub(e.Key):
 		if e.Value.Kind != tree.KindChild {
-			return corrupt("directory entry %q is no directory", e.Key)
+			return corrupt("directory entry %q is not a directory", e.Key)
 		}
 		d.subs = append(d.subs, dirSub{string(e.Key), e.Value.Child})
 	}
@@ -322,7 +322,7 @@ func (s *Space) subDir(ctx context.Context, root tree.Root, info *dirInfo, name 
 		return tree.Root{}, false, err
 	}
 	if v.Kind != tree.KindChild {
-		return tree.Root{}, false, corrupt("directory entry %q is no directory", name)
+		return tree.Root{}, false, corrupt("directory entry %q is not a directory", name)
 	}
 	return v.Child, true, nil
 }

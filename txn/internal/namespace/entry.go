@@ -32,7 +32,7 @@ func ReadEntry(path string, form *Form, e tree.Entry) (key string, chunk []int64
 		return "", nil, nil, nil
 	case isSub(e.Key):
 		if e.Value.Kind != tree.KindChild {
-			return "", nil, nil, corrupt("directory entry %q is no directory", e.Key)
+			return "", nil, nil, corrupt("directory entry %q is not a directory", e.Key)
 		}
 		return "", nil, &Map{path + string(e.Key), nil}, nil
 	case e.Value.Kind == tree.KindChild:

@@ -333,7 +333,7 @@ func (h *history) checkDiff(a, b tree.Root, ma, mb toyModel, prefix string) {
 			h.fatalf("diff: %v", err)
 		}
 		if !want[it.Key] {
-			h.fatalf("diff %q: %q is no change or told twice", prefix, it.Key)
+			h.fatalf("diff %q: %q is not a change or told twice", prefix, it.Key)
 		}
 		delete(want, it.Key)
 		va, ina := ma[it.Key]

@@ -1,0 +1,201 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zarrdb/zarrdb/engine"
+)
+
+// A database fails when a write of its index fails, as with a quota that is used up, and when its directory is
+// moved or replaced. Then the table opens it again for the next request:
+//
+//	find ──▶ served ── Failed ──▶ close ──▶ open ──▶ the next served
+//	                                          └──▶ ErrUnavailable, for lookTime
+//
+// A database that was opened to read while its disk was full is opened again for the next
+// request that writes.
+
+// ErrUnavailable means that a database cannot be opened at present. A later request tries it again.
+var ErrUnavailable = errors.New("serve: the database cannot be opened at present; it is tried again")
+
+// lookTime is the time between two looks for databases, and two tries to open one.
+var lookTime = time.Second // tests change it
+
+// entry is a name of a table.
+type entry struct {
+	t     *Table
+	name  string
+	open  Opener // nil if what is served stays the caller's
+	found bool   // by Options.Look
+
+	now atomic.Pointer[served] // nil while it is not open
+
+	opening chan struct{} // has room for the goroutine that opens the database and uses the fields below
+	tried   time.Time     // when it was tried to open it last
+	failed  error         // why that failed
+	lacks   error         // why the database takes no writes for now
+}
+
+// use serves s under the name.
+func (e *entry) use(s *served) {
+	s.views.limit, s.views.documents = e.t.o.Views, newDocuments()
+	if s.db != nil {
+		s.stop = s.db.Cache(s.views.letGo)
+	}
+	e.now.Store(s)
+}
+
+// opened opens the database.
+func (e *entry) opened(ctx context.Context) (*served, error) {
+	db, lacks, err := e.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.lacks = lacks; lacks != nil {
+		e.t.o.Log.WarnContext(ctx, "opened to read only", "database", e.name, "reason", lacks.Error())
+	}
+	return &served{name: e.name, db: db, reads: lacks != nil}, nil
+}
+
+// sound returns why a request cannot use s. Reading goes on after a failed write.
+func (s *served) sound(writes bool) error {
+	switch {
+	case s == nil:
+		return ErrUnavailable
+	case s.db == nil:
+		return nil
+	case s.reads && writes:
+		return ErrUnavailable
+	}
+	err := s.db.Failed()
+	if !writes && !errors.Is(err, engine.ErrMoved) {
+		return nil
+	}
+	return err
+}
+
+// find is [Table.find].
+func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
+	s := e.now.Load()
+	if err := s.sound(writes && e.open != nil); err == nil || e.open == nil {
+		return s, err
+	}
+	select {
+	case e.opening <- struct{}{}: // another process may delay it
+		defer func() { <-e.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if now, err := e.t.entry(e.name); now != e {
+		return nil, cmp.Or(err, fmt.Errorf("%s: %w", e.name, ErrNoDatabase))
+	}
+	s = e.now.Load()
+	why := s.sound(writes)
+	if why != nil && time.Since(e.tried) >= lookTime {
+		e.again(context.WithoutCancel(ctx), s, why)
+		s = e.now.Load()
+		why = s.sound(writes)
+	}
+	if why != nil {
+		return nil, fmt.Errorf("%s: %w: %w", e.name, ErrUnavailable, cmp.Or(e.failed, e.lacks, why))
+	}
+	return s, nil
+}
+
+// again closes the database and opens it anew.
+func (e *entry) again(ctx context.Context, old *served, why error) {
+	if old != nil {
+		e.now.Store(nil)
+		if err := old.close(ctx, true); err != nil { // its sessions are taken up as after a kill
+			e.t.o.Log.DebugContext(ctx, "close", "database", e.name, "error", err)
+		}
+	}
+	s, err := e.opened(ctx)
+	switch {
+	case err == nil:
+		e.t.o.Log.WarnContext(ctx, "opened", "database", e.name, "reason", why.Error())
+		e.use(s)
+	case e.failed == nil || err.Error() != e.failed.Error():
+		e.t.o.Log.ErrorContext(ctx, "cannot be opened", "database", e.name, "error", err)
+	}
+	e.tried, e.failed = time.Now(), err
+	if e.found && errors.Is(err, engine.ErrNotFound) && e.t.o.Look()[e.name] == nil { // it was removed
+		e.t.mu.Lock()
+		delete(e.t.served, e.name)
+		e.t.mu.Unlock()
+	}
+}
+
+// close leaves sessions at savepoints and closes the views, and the database if it is the table's.
+func (s *served) close(ctx context.Context, all bool) error {
+	err := s.sessions.close(ctx)
+	s.views.close()
+	if s.stop != nil {
+		s.stop()
+	}
+	if all && s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
+}
+
+// look adds the databases that are there now, if the last look is that long ago, and reports whether it looked.
+func (t *Table) look(pause time.Duration) bool {
+	t.mu.Lock()
+	if t.o.Look == nil || t.closed || time.Since(t.looked) < pause {
+		t.mu.Unlock()
+		return false
+	}
+	t.looked = time.Now()
+	t.mu.Unlock()
+	for name, open := range t.o.Look() {
+		if e, err := t.entry(name); e == nil && err == nil {
+			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another one may be faster
+		}
+	}
+	return true
+}
+
+// Reopen opens a database again if it has failed. A request does so too, before it writes.
+func (t *Table) Reopen(ctx context.Context, name string) (*engine.DB, error) {
+	s, err := t.find(ctx, name, true)
+	if err != nil {
+		return nil, err
+	}
+	return s.database()
+}
+
+// Check looks at databases and targets by their names, and returns why requests would fail.
+func (t *Table) Check(ctx context.Context, names []string) map[string]error {
+	errs := map[string]error{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, name := range names {
+		wg.Go(func() {
+			err := t.checkOne(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name] = err
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+func (t *Table) checkOne(ctx context.Context, name string) error {
+	s, err := t.find(ctx, name, false)
+	if err != nil || s.db == nil {
+		return err
+	}
+	if err := s.sound(true); err != nil {
+		return err
+	}
+	_, _, err = s.db.Refs(ctx)
+	return err
+}
