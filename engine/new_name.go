@@ -27,9 +27,6 @@ func checkNew(dir string) error {
 	if strings.Contains(dir, "|") {
 		return fmt.Errorf("%s: %w: a path with | is a pipeline of URLs, which commands that open it would follow; choose a name without |", dir, ErrName)
 	}
-	if err := checkMachine(dir); err != nil {
-		return err
-	}
 	return checkName(dir, "a database is a directory of this machine", "write the name of the database alone")
 }
 
