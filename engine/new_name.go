@@ -31,7 +31,7 @@ func checkNew(dir string) error {
 }
 
 // otherMachine matches a path on another machine as ssh, scp and rsync write it: HOST:/PATH or USER@HOST:PATH.
-var otherMachine = regexp.MustCompile(`^([^/\\@:|]+@[^/\\@:|]+:|[^/\\@:|]{2,}:/)`)
+var otherMachine = regexp.MustCompile(`^([^/\\@:|\s]+@[^/\\@:|\s]+:\S+$|[^/\\@:|\s]{2,}:/)`)
 
 // Elsewhere reports whether a text is a path on another machine as ssh, scp and rsync write it, and
 // nothing of that name is here.
@@ -42,6 +42,14 @@ func Elsewhere(text string) bool {
 	first, _, _ := strings.Cut(text, "/")
 	_, err := os.Lstat(first)
 	return err != nil
+}
+
+// checkMachine refuses a path on another machine.
+func checkMachine(text string) error {
+	if host, _, _ := strings.Cut(text, ":"); Elsewhere(text) && filepath.Ext(strings.Split(host, "@")[0]) != ".zdb" {
+		return fmt.Errorf("%s: %w: it is a path on %s, and only this machine's are written; mount that directory, or write here and copy the result with rsync (./%[1]s is a name here)", text, ErrName, host)
+	}
+	return nil
 }
 
 // checkExport returns ErrName for what cannot be the path of an export.
@@ -60,8 +68,10 @@ func checkName(text, noURL, noPlace string) error {
 		return fmt.Errorf("%s: %w: it is a URL; %s", zurl.Redact(scheme+"://"+after), ErrName, noURL)
 	}
 	base := filepath.Base(text)
-	if host, _, _ := strings.Cut(text, ":"); Elsewhere(text) && filepath.Ext(strings.Split(host, "@")[0]) != ".zdb" {
-		return fmt.Errorf("%s: %w: it is a path on %s, and only this machine's are written; mount that directory, or write here and copy the result with rsync (./%[1]s is a name here)", text, ErrName, host)
+	if strings.Contains(text, "/") {
+		if err := checkMachine(text); err != nil {
+			return err
+		}
 	}
 	for i := range base {
 		if db := filepath.Join(filepath.Dir(text), base[:i]); i > 0 && (base[i] == '@' || base[i] == ':') && (filepath.Ext(db) == ".zdb" || IsDatabase(db)) {
