@@ -377,10 +377,12 @@ func (v *values) fill(a *attribute, value any, t dtype.Type) (any, error) {
 		switch e.typ.Kind() {
 		case dtype.Float:
 			x = floatOf(e.typ, b)
-		case dtype.Int, dtype.Uint, dtype.Bool:
-			if x, err = strconv.ParseFloat(string(codecs.Object("x", value)[5:len(codecs.Object("x", value))-1]), 64); err != nil {
-				return value, nil
+		case dtype.Int, dtype.Uint:
+			raw, err := e.typ.AppendJSON(nil, b)
+			if err != nil {
+				return nil, err
 			}
+			x, _ = strconv.ParseFloat(string(raw), 64)
 		default:
 			return value, nil
 		}

@@ -99,14 +99,14 @@ func (f *file) dataset(ctx context.Context, n *node) (*dataset, error) {
 		ds.space, ds.refused = space{}, err
 		return ds, nil
 	}
-	if ds.attrs, err = f.attributes(ctx, n.o); err != nil {
-		return nil, err
-	}
-	if err := ds.read(ctx); err != nil {
-		if !isKnown(err) {
-			return nil, err
+	ds.attrs, err = f.attributes(ctx, n.o)
+	for _, e := range []error{n.o.odd, err, ds.read(ctx)} {
+		if e != nil && !isKnown(e) {
+			return nil, e
 		}
-		ds.refused = err
+		if ds.refused == nil {
+			ds.refused = e
+		}
 	}
 	return ds, nil
 }

@@ -27,6 +27,9 @@ func (o *object) isDataset() bool { return o.find(msgLayout) != nil && o.find(ms
 
 // links returns the links of a group, sorted by name.
 func (f *file) links(ctx context.Context, o *object) ([]link, error) {
+	if o.odd != nil {
+		return nil, o.odd
+	}
 	var list []link
 	for i := range o.msgs {
 		m := &o.msgs[i]

@@ -40,6 +40,7 @@ const (
 type object struct {
 	addr int64
 	msgs []message
+	odd  error // a message that is not known and has to be
 }
 
 // message is one message of a header. Its data are a copy.
@@ -280,7 +281,7 @@ func (f *file) messages(r *reading, d *dec) error {
 		case m.typ == 0:
 			continue
 		case m.typ >= msgLast && m.flags&flagUnknown != 0:
-			return formats.Unsupported("hdf5: a message of type %d, which a reader has to know", m.typ)
+			r.o.odd = formats.Unsupported("hdf5: a message of type %d, which a reader has to know", m.typ)
 		}
 		if messageName(m.typ) == "" {
 			continue

@@ -2,6 +2,7 @@ package hdf5
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -140,6 +141,10 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 	case n.group:
 		build(func(v *values) ([]byte, error) {
 			list, err := s.f.attributes(v.ctx, n.o)
+			if errors.Is(err, formats.ErrUnsupported) {
+				s.f.o.Warned("%s: its attributes are left out: %v", orRoot(path), err)
+				list, err = nil, nil
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 			Values  map[string]struct{ Base64 []byte }
 		}
 	}
-	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(dir + "expect.json"))(t), &want))
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(dir+"expect.json"))(t), &want))
 	var out bytes.Buffer
 	must.Do(t, read(t.Context(), dir+"db", &out))
 	lines := json.NewDecoder(&out)

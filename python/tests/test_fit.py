@@ -118,3 +118,44 @@ def test_append_names_another_calendar(repo: zarrdb.Repository) -> None:
     zarrdb.to_zarrdb(month(0), repo)
     with pytest.raises(zarrdb.InvalidError, match="its calendar is 'noleap', and"):
         zarrdb.to_zarrdb(month(1).convert_calendar("noleap"), repo, append_dim="time")
+
+
+TIMES = np.array(["2020-01-01T06", "2020-01-01T13", "NaT"], "M8[ns]")
+
+
+@pytest.mark.parametrize(
+    "values, encoding, fits",
+    [
+        (np.array([1, 2]), {"dtype": "i1"}, True),
+        (np.array([1, 300]), {"dtype": "i1"}, False),
+        (np.array([1.4, np.nan]), {"dtype": "i4", "_FillValue": -9}, True),
+        (np.array([1.4, np.nan]), {"dtype": "i4"}, False),
+        (np.array([1.5, np.inf]), {"dtype": "f4"}, True),
+        (np.array([1.5, np.inf]), {"dtype": "i2", "scale_factor": 0.1, "_FillValue": -1}, False),
+        (np.array([0.0, -327.68]), {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -32768}, False),
+        (TIMES, {"dtype": "i8", "units": "hours since 2020-01-01", "_FillValue": -1}, True),
+        (TIMES[:2], {"dtype": "i1", "units": "seconds since 2020-01-01"}, False),
+        (TIMES[:2] - TIMES[0], {"dtype": "i2", "units": "hours"}, True),
+    ],
+)
+def test_new_variables(repo: zarrdb.Repository, values: Any, encoding: dict[str, Any], fits: bool) -> None:
+    s = repo.writable_session()
+    ds = xr.Dataset({"a": ("n", values)})
+    for data in (ds, ds.chunk(n=1)):
+        if fits:
+            zarrdb.to_zarrdb(data, s, encoding={"a": encoding}, mode="w")
+            assert xr.open_dataset(s, engine="zarrdb", decode_timedelta=True).a.isnull().equals(ds.a.isnull())
+        else:
+            with pytest.raises(zarrdb.InvalidError, match="give it another encoding"):
+                zarrdb.to_zarrdb(data, s, encoding={"a": encoding}, mode="w")
+
+
+def test_trees(repo: zarrdb.Repository) -> None:
+    tree = xr.DataTree.from_dict({"/": xr.Dataset({"x": ("t", [1, 2])}, {"t": [10, 20]}), "/g": xr.Dataset({"y": ("m", [1.0, 300.0])}), "/g/h": xr.Dataset({"z": ("t", [5, 6])})})
+    for how in ({}, {"mode": "w"}, {"mode": "a"}, {"mode": "w", "write_inherited_coords": True}):
+        zarrdb.to_zarrdb(tree, repo, **how)
+        assert xr.open_datatree(repo, engine="zarrdb").load().identical(tree)
+    for wrong in ({"encoding": {"/g": {"y": {"dtype": "i1"}}}, "mode": "w"}, {"append_dim": "t"}, {"group": "sub"}):
+        with pytest.raises(zarrdb.InvalidError):
+            zarrdb.to_zarrdb(tree, repo, **wrong)
+    assert xr.open_datatree(repo, engine="zarrdb").load().identical(tree) and not repo.sessions()

@@ -111,6 +111,23 @@ def test_move(repo: zarrdb.Repository) -> None:
     assert sorted(zarr.open_group(repo.at("main").store, mode="r")) == ["g"]
 
 
+@pytest.mark.parametrize("shared", ["not", "forked", "pickled"])
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_idle_sessions_are_not_lost(repo: zarrdb.Repository, path: Path, sig: int, shared: str) -> None:
+    """A session in which nothing was written goes on in the next process, whoever has it."""
+    s = repo.writable_session()
+    assert s.get("k") is None
+    if shared == "forked" and os.fork() == 0:
+        os._exit(0)
+    other = pickle.loads(pickle.dumps(s)) if shared == "pickled" else s
+    pid = holder(path)
+    assert pid
+    os.kill(pid, sig)
+    assert s.get("k") is None and other.get("k") is None
+    s.set("k", b"1")
+    assert s.commit("goes on").message == "goes on"
+
+
 def test_sessions_and_forks_go_on_after_a_kill(repo: zarrdb.Repository, path: Path) -> None:
     s = repo.writable_session()
     s.set("before", b"1")

@@ -147,10 +147,31 @@ def _checked(fit: Any, block: Block) -> Block:
 
 def _made(asked: dict[str, Any], name: Any, block: Block) -> str:
     """Why elements cannot be stored as a new variable in an encoding. Numbers are rounded to integers, as the encoding asks."""
+    if block.dtype.kind in "mM" and np.dtype(asked["dtype"]).kind in "iu" and "units" in asked:
+        return _made_times({k: v for k, v in asked.items() if k in ("dtype", "units", "calendar", "_FillValue")}, name, block)
     how = {k: v for k, v in asked.items() if k in ("dtype", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")}
     if block.dtype.kind not in "iufcb" or np.dtype(how["dtype"]).kind not in "iufcb":
         return ""
     return _compare(how, None, np.dtype(how["dtype"]), name, block, 0.5)
+
+
+def _made_times(how: dict[str, Any], name: Any, block: Block) -> str:
+    """Why times cannot be stored as a new variable in whole numbers of a unit."""
+    dims = [f"d{i}" for i in range(block.ndim)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            coded = conventions.encode_cf_variable(Variable(dims, block, None, how), name=name)
+            back = conventions.decode_cf_variable(name, coded, decode_timedelta=True).values
+        except (ValueError, OverflowError, TypeError) as e:
+            return f"it cannot be stored as {how['dtype']}: {e}"
+    if back.dtype.kind != block.dtype.kind:
+        return ""
+    wrong = (back != block) & ~(np.isnat(back) & np.isnat(block))
+    if not wrong.any():
+        return ""
+    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    return f"it cannot be stored as {how['dtype']} of {how['units']!r}: {block[at]} would be read as {back[at]}; give it another encoding"
 
 
 def _stored(encoding: dict[str, Any], attrs: dict[str, Any], dtype: np.dtype[Any], name: Any, block: Block) -> str:
@@ -182,7 +203,7 @@ def _compare(encoding: dict[str, Any], attrs: dict[str, Any] | None, dtype: np.d
             near = abs(float(np.ravel(1 if step is None else step)[0])) * 0.5
             eps = np.finfo(block.dtype if block.dtype.kind == "f" else back.dtype if back.dtype.kind == "f" else "f8").eps
             most = np.maximum(np.abs(block.astype("f8")), abs(float(np.ravel(encoding.get("add_offset", 0))[0])))
-            wrong = ~(np.abs(back.astype("f8") - block) <= near * (1 + 1e-6) + 4 * eps * most)
+            wrong = ~(np.abs(back.astype("f8") - block) <= near * (1 + 1e-6) + 4 * eps * most) | np.isinf(most)
         else:
             plain = raw if step is None and "_Unsigned" not in encoding else back
             wrong = differ(block, plain)

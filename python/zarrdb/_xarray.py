@@ -163,6 +163,8 @@ def to_zarrdb(
             "append_dim: xarray appends no DataTree. Append its groups in one session: "
             "to_zarrdb(tree[path].to_dataset(), session, group=path, append_dim=…), then session.commit()"
         )
+    if trees and group:
+        raise InvalidError("group: xarray writes a DataTree at the root only. Put it below a path: to_zarrdb(DataTree.from_dict({group: tree}), …)")
     options["consolidated"] = bool(options.get("consolidated"))
     modes: dict[str, Any] = {} if mode is None else {"mode": mode}
 
