@@ -492,6 +492,7 @@ func TestChanges(t *testing.T) {
 	}{
 		{"gc", `{}`, true}, {"gc", `{"DryRun":true}`, false}, {"gc", `x`, true}, {"expire", `{}`, true},
 		{"expire", `{"DryRun":true}`, false}, {"check", `{}`, false}, {"transfer", `{}`, true}, {"none", `{}`, true},
+		{"pin", `{}`, false}, {"pin", `{"Do":"keep"}`, true}, {"pin", `{"Do":"end"}`, true},
 	} {
 		if got := Changes(of.name, []byte(of.in)); got != of.want {
 			t.Errorf("%s %s: %v", of.name, of.in, got)
@@ -504,7 +505,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	slices.Sort(reads)
-	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, damage, keep, payloads, sessions, sync" {
+	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, damage, keep, payloads, pin, sessions, sync" {
 		t.Errorf("these change nothing: %s", got)
 	}
 }
