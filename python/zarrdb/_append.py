@@ -36,9 +36,11 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
     dim, mode = how.get("append_dim"), how.get("mode")
     encoding = how.get("encoding") or {}
     raw: dict[Any, Variable] = {}
+    store: Any = None
+    attrs: Any = {}
     if mode not in ("w", "w-") and (mode is not None or dim is not None or how.get("region") is not None):
         try:  # values are read where they are used
-            store: Any = ZarrStore.open_group(session.store, mode="r", group=group, consolidated=False)
+            store = ZarrStore.open_group(session.store, mode="r", group=group, consolidated=False)
             raw, attrs = store.load()
         except FileNotFoundError:
             pass

@@ -211,6 +211,7 @@ class Viewer(Protocol):
 
     def _leased(self) -> str:
         """The version that must stay while the view is open, else ""."""
+        ...
 
     def _renewed(self, link: w.Link, handle: int | None) -> None:
         """The version is leased again, on a new connection. Without a handle it is not."""
