@@ -351,7 +351,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	if more := len(lost) - named; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
-	db.note(careLog, fmt.Errorf("session %v lacks changes whose bytes are damaged: %s; write them again before its commit, or abort it; its log is now %s", id, what, kept))
+	db.note(careLog, fmt.Errorf("session %v lacks changes, of which the first is damaged: %s; write them again before its commit, or abort it; its log is now %s", id, what, kept))
 	return nil
 }
 
@@ -406,9 +406,9 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 	return entries, nil
 }
 
-// applyLog applies the entries of a log and makes a savepoint. Changes whose bytes are damaged, or
-// were not on disk when the power went, are left out: lost names them, and those that depended on
-// them.
+// applyLog applies the entries of a log and makes a savepoint. It ends at the first change whose bytes are
+// damaged, or were not on disk when the power went, so that the session is as it was once: lost
+// names that change and those behind it.
 func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) (lost []string, err error) {
 	s, err := db.openSession(ctx, entries[0].Session)
 	if err != nil {
@@ -417,19 +417,20 @@ func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) (lost []st
 	defer s.close()
 	s.recovering = true
 	s.stored = !entries[0].Stored.IsZero()
-	for _, e := range entries[1:] {
+	for i, e := range entries[1:] {
 		err := s.apply(ctx, e)
-		depends := len(lost) > 0 && (errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrExists))
-		switch {
-		case err == nil:
-		case errors.Is(err, kv.ErrCorrupt) || depends:
-			lost = append(lost, e.String())
-		default:
+		if errors.Is(err, kv.ErrCorrupt) {
+			for _, e := range entries[1+i:] {
+				lost = append(lost, e.String())
+			}
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	if len(lost) > 0 {
-		s.label = strings.TrimSpace(fmt.Sprintf("%s (lacks %d damaged changes)", s.label, len(lost)))
+		s.label = strings.TrimSpace(fmt.Sprintf("%s (lacks %d lost changes)", s.label, len(lost)))
 	}
 	return lost, s.Savepoint(ctx)
 }
