@@ -302,7 +302,7 @@ func (d *Decoder) parseMissing(raw json.RawMessage, coded bool) (values []string
 	}
 	if s, ok := all.(string); ok && coded && float {
 		if b, err := base64.StdEncoding.DecodeString(s); err == nil && len(b) == 8 {
-			return []string{codedFloat + strconv.FormatFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)), 'g', -1, 64)}, nil
+			return []string{codedFloat + strconv.FormatUint(binary.LittleEndian.Uint64(b), 16)}, nil
 		}
 	}
 	text := false
@@ -340,7 +340,7 @@ func (d *Decoder) parseMissing(raw json.RawMessage, coded bool) (values []string
 	return values, nil
 }
 
-// codedFloat begins a number that was stored as a float64, and is not rounded to the type.
+// codedFloat begins the bits of a number that was stored as a float64, and is not rounded to the type.
 const codedFloat = "="
 
 // MoveFill moves the attribute _FillValue to missing_value, which names the same elements in
@@ -480,8 +480,17 @@ func (d *Decoder) addMissing(bits uint64) {
 func (d *Decoder) bits(number string, fill, either bool) (bits uint64, ok bool) {
 	number, exact := strings.CutPrefix(number, codedFloat)
 	f, err := strconv.ParseFloat(number, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
+	switch {
+	case exact:
+		coded, err := strconv.ParseUint(number, 16, 64)
+		if err != nil {
+			return 0, false
+		}
+		f = math.Float64frombits(coded)
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return 0, false
+	case f != f:
+		f = math.Float64frombits(0x7ff8 << 48) // as numpy's; ParseFloat gives another one
 	}
 	if d.in.Kind() == dtype.Float {
 		rounded, ok := d.in.RoundFloat(f)

@@ -44,6 +44,20 @@ func FuzzFillAttribute(f *testing.F) {
 	})
 }
 
+// NaN is that of numpy, in base64 and as a word: Zarr v2 has a form for no other.
+func TestNaNAttribute(t *testing.T) {
+	for _, typ := range []dtype.Type{dtype.NewFloat(64), dtype.NewFloat(32), dtype.NewFloat(16)} {
+		for raw, version := range map[string]zarr.Version{`"AAAAAAAA+H8="`: zarr.V3, `"NaN"`: zarr.V3, `NaN`: zarr.V2} {
+			m := &zarr.Meta{Version: version, Array: true, Type: typ}
+			must.Do(t, m.Attributes.Set(cf.FillAttribute, json.RawMessage(raw)))
+			elem, ok := cf.MissingElement(m)
+			if text, err := typ.PrintFillV2(elem); !ok || err != nil || string(text) != `"NaN"` {
+				t.Errorf("%s as %v: %x, %s, %v", raw, typ, elem, text, err)
+			}
+		}
+	}
+}
+
 // The rules of fill values, both ways.
 func TestConvertFill(t *testing.T) {
 	const nan = `"AAAAAAAA+H8="`
