@@ -64,7 +64,7 @@ func parseJenkins(c Config) (Codec, error) {
 		if prefix != nil {
 			p = append(prefix[:len(prefix):len(prefix)], p...)
 		}
-		return lookup3(p, uint32(initval))
+		return Lookup3(p, uint32(initval))
 	}
 	return x, f.Err()
 }
@@ -138,9 +138,9 @@ func fletcher32(p []byte) uint32 {
 	return fold(b)<<16 | fold(a)
 }
 
-// lookup3 is Bob Jenkins' hash of that name, the variant for bytes, which HDF5
-// uses for its metadata.
-func lookup3(p []byte, seed uint32) uint32 {
+// Lookup3 returns Bob Jenkins' hash of that name of bytes, the variant for bytes (hashlittle).
+// It is the checksum of the codec "jenkins_lookup3", and with the seed 0 that of the metadata of HDF5.
+func Lookup3(p []byte, seed uint32) uint32 {
 	a := 0xdeadbeef + uint32(len(p)) + seed
 	b, c := a, a
 	if len(p) == 0 {

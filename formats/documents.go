@@ -93,8 +93,8 @@ func Grid(shape, chunk []int64) json.RawMessage {
 	return Named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", edges))
 }
 
-// Text decodes UTF-8. What is none becomes U+FFFD, in the pieces that Python replaces with
-// errors="replace".
+// Text decodes UTF-8. Bytes that are not UTF-8 become U+FFFD, in the pieces that Python replaces
+// with errors="replace".
 func Text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)

@@ -44,7 +44,7 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 		return n
 	}
 	name, _, _ := bytes.Cut(d.take(pad(nameBytes)), []byte{0})
-	a := &attribute{name: utf8Text(string(name))}
+	a := &attribute{name: formats.Text(name)}
 	part := func(n int, typ int) *dec {
 		at := d.off
 		return &dec{f: f, b: d.take(pad(n)), what: messageName(typ), addr: d.addr + int64(at)}
@@ -219,7 +219,7 @@ func (v *values) element(t *datatype, b []byte) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			members = append(members, utf8Text(x.name), value)
+			members = append(members, formats.Text([]byte(x.name)), value)
 		}
 		return codecs.Object(members...), nil
 	}
@@ -273,7 +273,7 @@ func text(b []byte, n uint32) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
-	return utf8Text(string(b))
+	return formats.Text(b)
 }
 
 // number returns a number: integers and the float64 that equals a float.
@@ -285,11 +285,11 @@ func (v *values) number(t *datatype, b []byte) (any, error) {
 	b = e.memory(b)
 	switch e.typ.Kind() {
 	case dtype.Float:
-		return floatJSON(floatOf(e.typ, b)), nil
+		return formats.Float(floatOf(e.typ, b)), nil
 	case dtype.Complex:
 		part := dtype.NewFloat(e.typ.Bits() / 2)
 		n := part.Size()
-		return []any{floatJSON(floatOf(part, b[:n])), floatJSON(floatOf(part, b[n:]))}, nil
+		return []any{formats.Float(floatOf(part, b[:n])), formats.Float(floatOf(part, b[n:]))}, nil
 	case dtype.Bool:
 		return b[0] != 0, nil
 	}
@@ -301,23 +301,6 @@ func floatOf(t dtype.Type, b []byte) float64 {
 	var word [8]byte
 	copy(word[:], b)
 	return t.FloatValue(binary.LittleEndian.Uint64(word[:]))
-}
-
-// floatJSON prints a float so that it stays one.
-func floatJSON(x float64) any {
-	switch {
-	case math.IsNaN(x):
-		return "NaN"
-	case math.IsInf(x, 1):
-		return "Infinity"
-	case math.IsInf(x, -1):
-		return "-Infinity"
-	}
-	b := strconv.AppendFloat(nil, x, 'g', -1, 64)
-	if !bytes.ContainsAny(b, ".e") {
-		b = append(b, ".0"...)
-	}
-	return json.RawMessage(b)
 }
 
 // bookkeeping are attributes that say how a file is made, and nothing of its content.

@@ -103,7 +103,7 @@ func (t *tree1) each(ctx context.Context, fn func(key []byte, addr int64) error)
 }
 
 // find returns the child of the last level whose key is the last one for which order is
-// not more than 0; nil if there is none. order compares a key with the wanted one.
+// not more than 0, or nil without such a record. order compares a key with the wanted one.
 func (t *tree1) find(ctx context.Context, order func(key []byte) int) (key []byte, addr int64, err error) {
 	at, level := t.root, -1
 	for {

@@ -69,7 +69,7 @@ func (f *file) tree2(ctx context.Context, addr int64) (*tree2, error) {
 	return t, nil
 }
 
-// node reads a node: its records, and its children if it is none of the last level.
+// node reads the records of a node, and above the last level its children.
 func (t *tree2) node(ctx context.Context, n node2) (records []byte, children []node2, err error) {
 	f := t.f
 	if n.records > t.most[n.level] {
@@ -130,7 +130,7 @@ func (t *tree2) each(ctx context.Context, fn func(record []byte) error) error {
 	return nil
 }
 
-// find returns the record for which order is 0, nil if there is none. order compares a
+// find returns the record for which order is 0, or nil without one. order compares a
 // record with the wanted one.
 func (t *tree2) find(ctx context.Context, order func(record []byte) int) ([]byte, error) {
 	if t.root == undefined {

@@ -38,7 +38,6 @@ type dataset struct {
 	shape []int64 // with the lengths of dimensions, and those of an array type
 	names []string
 	chunk []int64 // the shape of chunks
-	edges int     // the dimension whose last chunk is cut, or -1
 
 	grid  *grid
 	open  lazy[index]
@@ -87,7 +86,7 @@ func isDamage(err error) bool {
 
 // dataset reads the header of a dataset. What is wrong or has no form is its refusal.
 func (f *file) dataset(ctx context.Context, n *node) (*dataset, error) {
-	ds := &dataset{f: f, o: n.o, path: n.path, group: n.parent, edges: -1}
+	ds := &dataset{f: f, o: n.o, path: n.path, group: n.parent}
 	d, err := f.resolve(ctx, n.o.find(msgSpace))
 	if err == nil {
 		ds.space, err = readSpace(d)
@@ -175,7 +174,7 @@ func (ds *dataset) place() error {
 		need, fits := product(n, size)
 		switch {
 		case !ok || !fits:
-			return formats.Invalid("hdf5: a shape of %v", ds.space.dims)
+			return formats.Invalid("hdf5: an array of the shape %v", ds.space.dims)
 		case l.addr == undefined || need == 0:
 			l.addr = undefined
 			return nil
@@ -216,48 +215,6 @@ func divide(n, by int64) int64 {
 	return (n-1)/by + 1
 }
 
-const (
-	// recordBytes are those from which a record, all elements with one first coordinate, is
-	// a chunk of a contiguous array.
-	recordBytes = 4 << 10
-	// mostBytes bounds a chunk of a contiguous array.
-	mostBytes = 4 << 20
-)
-
-// cut returns the shape of the chunks of a contiguous array, and the dimension whose last
-// chunk is cut, or -1.
-func cut(shape []int64, size int64) (chunk []int64, edges int) {
-	chunk = slices.Clone(shape)
-	for i := range chunk {
-		chunk[i] = max(1, chunk[i])
-	}
-	for i := range chunk {
-		inner, _ := product(append(slices.Clone(chunk[i+1:]), size)...)
-		switch {
-		case inner > mostBytes && i < len(chunk)-1:
-			chunk[i] = 1
-			continue
-		case i == 0 && inner >= recordBytes && len(chunk) > 1:
-			chunk[i] = 1
-			return chunk, -1
-		case inner <= mostBytes/chunk[i]:
-			return chunk, -1
-		}
-		// Chunks of one length, if not much shorter ones divide the dimension.
-		most := max(1, mostBytes/inner)
-		parts := divide(chunk[i], most)
-		for n := parts; n < min(16*parts, parts+1000); n++ {
-			if chunk[i]%n == 0 {
-				chunk[i] /= n
-				return chunk, -1
-			}
-		}
-		chunk[i] = most
-		return chunk, i
-	}
-	return chunk, -1
-}
-
 // layOut fixes the chunks, when the shape is known.
 func (ds *dataset) layOut() {
 	if ds.grid != nil {
@@ -274,7 +231,7 @@ func (ds *dataset) layOut() {
 	if n := ds.elem.typ.Size(); n > 0 {
 		size = int64(n)
 	}
-	ds.chunk, ds.edges = cut(ds.shape, size)
+	ds.chunk = formats.Contiguous(ds.shape, size)
 }
 
 // counts are the chunks along each dimension; [1] for an array without dimensions.
@@ -328,14 +285,8 @@ func (ds *dataset) document(ctx context.Context, v *values) ([]byte, error) {
 		attrs = ds.flags(attrs)
 	}
 	grid := formats.Named("regular", codecs.Object("chunk_shape", ds.chunk))
-	if ds.edges >= 0 {
-		list := make([]any, len(ds.chunk))
-		for i, n := range ds.chunk {
-			if list[i] = n; i == ds.edges {
-				list[i] = formats.Edges(ds.shape[i], n)
-			}
-		}
-		grid = formats.Named("rectilinear", codecs.Object("kind", "inline", "chunk_shapes", list))
+	if ds.grid == nil {
+		grid = formats.Grid(ds.shape, ds.chunk)
 	}
 	return codecs.Object(
 		"zarr_format", 3, "node_type", "array", "shape", ds.shape, "data_type", json.RawMessage(typ),
@@ -382,7 +333,7 @@ func (ds *dataset) flags(attrs []any) []any {
 
 // flagName is a name as a word.
 func flagName(s string) string {
-	b := []byte(utf8Text(s))
+	b := []byte(formats.Text([]byte(s)))
 	for i, c := range b {
 		if c <= ' ' {
 			b[i] = '_'

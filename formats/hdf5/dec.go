@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 )
 
@@ -68,7 +69,7 @@ func (d *dec) signature(signature string, version byte) {
 // sum checks the checksum that ends at the position.
 func (d *dec) sum() error {
 	end := d.off
-	if want := d.u32(); d.err == nil && lookup3(d.b[:end]) != want {
+	if want := d.u32(); d.err == nil && codecs.Lookup3(d.b[:end], 0) != want {
 		d.fail("has a wrong checksum")
 	}
 	return d.err
@@ -213,44 +214,4 @@ func (f *file) ahead(ctx context.Context, parts []part) error {
 		}
 	}
 	return nil
-}
-
-// lookup3 is Bob Jenkins' hash, the checksum of HDF5.
-func lookup3(b []byte) uint32 {
-	x := 0xdeadbeef + uint32(len(b))
-	y, z := x, x
-	word := func(i int) uint32 {
-		return uint32(b[i]) | uint32(b[i+1])<<8 | uint32(b[i+2])<<16 | uint32(b[i+3])<<24
-	}
-	for len(b) > 12 {
-		x, y, z = x+word(0), y+word(4), z+word(8)
-		x = (x - z) ^ bits.RotateLeft32(z, 4)
-		z += y
-		y = (y - x) ^ bits.RotateLeft32(x, 6)
-		x += z
-		z = (z - y) ^ bits.RotateLeft32(y, 8)
-		y += x
-		x = (x - z) ^ bits.RotateLeft32(z, 16)
-		z += y
-		y = (y - x) ^ bits.RotateLeft32(x, 19)
-		x += z
-		z = (z - y) ^ bits.RotateLeft32(y, 4)
-		y += x
-		b = b[12:]
-	}
-	if len(b) == 0 {
-		return z
-	}
-	var last [12]byte
-	copy(last[:], b)
-	b = last[:]
-	x, y, z = x+word(0), y+word(4), z+word(8)
-	z = (z ^ y) - bits.RotateLeft32(y, 14)
-	x = (x ^ z) - bits.RotateLeft32(z, 11)
-	y = (y ^ x) - bits.RotateLeft32(x, 25)
-	z = (z ^ y) - bits.RotateLeft32(y, 16)
-	x = (x ^ z) - bits.RotateLeft32(z, 4)
-	y = (y ^ x) - bits.RotateLeft32(x, 14)
-	z = (z ^ y) - bits.RotateLeft32(y, 24)
-	return z
 }

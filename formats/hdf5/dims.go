@@ -27,7 +27,7 @@ const (
 	nonCoordinate = "_nc4_non_coord_"
 )
 
-// attribute returns an attribute of a list by name, nil if there is none or it is not read.
+// find returns the attribute of a list with a name, or nil if the list has none or the attribute cannot be read.
 func find(list []*attribute, name string) *attribute {
 	for _, a := range list {
 		if a.name == name && a.err == nil {

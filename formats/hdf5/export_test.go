@@ -3,10 +3,9 @@ package hdf5
 import (
 	"bytes"
 	"encoding/binary"
-)
 
-// Checksum is that of structures.
-func Checksum(b []byte) uint32 { return lookup3(b) }
+	"github.com/zarrdb/zarrdb/codecs"
+)
 
 // Repair makes the checksums right of structures that end where the next one begins, so
 // that a fuzzer gets behind them.
@@ -20,7 +19,7 @@ func Repair(b []byte) {
 			i += at
 			at = i + 4
 			if n := length(b[i:], s); n > 4 && n <= len(b)-i {
-				binary.LittleEndian.PutUint32(b[i+n-4:], lookup3(b[i:i+n-4]))
+				binary.LittleEndian.PutUint32(b[i+n-4:], codecs.Lookup3(b[i:i+n-4], 0))
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func readPipeline(d *dec) (*pipeline, error) {
 			nameBytes = (nameBytes + 7) &^ 7
 		}
 		name, _, _ := bytes.Cut(d.take(nameBytes), []byte{0})
-		x.name = utf8Text(string(name))
+		x.name = formats.Text(name)
 		if 4*values > d.left() {
 			d.fail("has a filter with %d values", values)
 		}

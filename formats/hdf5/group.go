@@ -224,7 +224,7 @@ type node struct {
 	odd        error // why a name leads to no object
 	soft       bool  // a soft link leads to it, or to a group around it
 	children   map[string]*node
-	set        *dataset // of the object; nil if it is none
+	set        *dataset // nil if the object is not a dataset
 }
 
 const (
@@ -242,8 +242,8 @@ type soft struct {
 	link
 }
 
-// scan finds all objects below the root, level by level; then those that soft links lead
-// to.
+// scan finds all objects below the root, level by level, and then the targets of soft
+// links.
 type scan struct {
 	f       *file
 	root    *node

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 )
 
@@ -228,7 +229,7 @@ func (h *fractalHeap) direct(ctx context.Context, addr, size, stored int64, mask
 			want := d.u32()
 			if d.err == nil {
 				clear(d.b[at:d.off])
-				if lookup3(d.b) != want {
+				if codecs.Lookup3(d.b, 0) != want {
 					d.fail("has a wrong checksum")
 				}
 			}

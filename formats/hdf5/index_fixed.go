@@ -15,7 +15,7 @@ type slots struct {
 	first int
 }
 
-// run is slots that follow one another.
+// run is a sequence of slots without a gap.
 type run struct {
 	addr  int64
 	head  int    // bytes before the slots, 0 of a page

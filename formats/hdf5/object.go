@@ -79,7 +79,7 @@ func messageName(typ int) string {
 	return ""
 }
 
-// find returns the message of a type, nil if there is none.
+// find returns the first message of a type, or nil without one.
 func (o *object) find(typ int) *message {
 	for i := range o.msgs {
 		if o.msgs[i].typ == typ {
@@ -111,7 +111,7 @@ type reading struct {
 	rest    []part
 }
 
-// objects reads headers: all of them, then all their continuations, and so on.
+// objects reads headers: first the beginnings of all headers, then their continuations, then the continuations of these.
 func (f *file) objects(ctx context.Context, addrs []int64) ([]*object, error) {
 	parts := make([]part, len(addrs))
 	for i, addr := range addrs {

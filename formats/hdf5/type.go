@@ -1,11 +1,10 @@
 package hdf5
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -353,59 +352,8 @@ func (e *element) memory(b []byte) []byte {
 // fixedText is a text of fixed length: up to its NUL if one ends it, else without the
 // NULs behind it.
 func (t *datatype) fixedText(b []byte) string {
-	s := string(b)
 	if t.bits&15 == 0 {
-		s, _, _ = strings.Cut(s, "\x00")
+		b, _, _ = bytes.Cut(b, []byte{0})
 	}
-	return utf8Text(strings.TrimRight(s, "\x00"))
-}
-
-// utf8Text is a text with each part that is no UTF-8 replaced as Python does it: one
-// mark for the longest beginning of a character, or else for a byte.
-func utf8Text(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		if r != utf8.RuneError || n > 1 {
-			b.WriteString(s[:n])
-			s = s[n:]
-			continue
-		}
-		b.WriteRune(utf8.RuneError)
-		s = s[begun(s):]
-	}
-	return b.String()
-}
-
-// begun returns how many bytes at the start of s begin a character that does not end: at
-// least 1.
-func begun(s string) int {
-	need, lo, hi := 0, byte(0x80), byte(0xbf)
-	switch c := s[0]; {
-	case c >= 0xc2 && c <= 0xdf:
-		need = 1
-	case c >= 0xe0 && c <= 0xef:
-		need = 2
-		if c == 0xe0 {
-			lo = 0xa0
-		} else if c == 0xed {
-			hi = 0x9f
-		}
-	case c >= 0xf0 && c <= 0xf4:
-		need = 3
-		if c == 0xf0 {
-			lo = 0x90
-		} else if c == 0xf4 {
-			hi = 0x8f
-		}
-	}
-	n := 1
-	for n <= need && n < len(s) && s[n] >= lo && s[n] <= hi {
-		n++
-		lo, hi = 0x80, 0xbf
-	}
-	return n
+	return formats.Text(bytes.TrimRight(b, "\x00"))
 }

@@ -22,7 +22,7 @@ const (
 	maxRank   = 64
 )
 
-// header is what a file says about itself.
+// header has the dimensions, attributes and variables of a file.
 //
 //	list       tag 4 │ count │ items, or 0 │ 0
 //	name       count │ bytes, padded to four
