@@ -31,15 +31,11 @@ type Tree struct {
 	order   []string // prefixes of arrays
 }
 
-// value is that of a key. It is made when it is first asked for, if build is set.
+// value is the value of a key.
 type value struct {
-	build func(ctx context.Context) ([]byte, error)
-	turn  chan struct{} // held by the one that calls build
-
-	mu   sync.Mutex
-	made bool
-	ref  refs.Reference
-	err  error
+	ref   refs.Reference
+	build func(ctx context.Context) ([]byte, error) // makes the bytes, if it is set
+	bytes Lazy[[]byte]
 }
 
 // Array says where the chunks of an array lie.
@@ -83,11 +79,9 @@ func (t *Tree) Put(key string, b []byte) { t.PutReference(key, refs.Reference{Da
 func (t *Tree) PutReference(key string, r refs.Reference) { t.put(key, &value{ref: r}) }
 
 // PutLazy adds a key whose value build returns when it is first asked for, by Lookup or
-// Entries, and not by List. The value is kept, and so is an error that is ErrFormat or
-// ErrUnsupported; after another one, such as that of a server, build is called again.
-// One call runs at a time.
+// Entries, and not by List. See [Lazy] for what is kept.
 func (t *Tree) PutLazy(key string, build func(ctx context.Context) ([]byte, error)) {
-	t.put(key, &value{build: build, turn: make(chan struct{}, 1)})
+	t.put(key, &value{build: build})
 }
 
 func (t *Tree) put(key string, v *value) {
@@ -97,37 +91,13 @@ func (t *Tree) put(key string, v *value) {
 	t.docs[key] = v
 }
 
-// get returns the value, which whose bytes the caller must not change.
+// get returns the value, whose bytes the caller must not change.
 func (v *value) get(ctx context.Context) (refs.Reference, error) {
 	if v.build == nil {
 		return v.ref, nil
 	}
-	if r, err, ok := v.kept(); ok {
-		return r, err
-	}
-	select {
-	case v.turn <- struct{}{}:
-		defer func() { <-v.turn }()
-	case <-ctx.Done():
-		return refs.Reference{}, context.Cause(ctx)
-	}
-	if r, err, ok := v.kept(); ok { // made by the one before
-		return r, err
-	}
-	b, err := v.build(ctx)
-	r := refs.Reference{Data: b}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err == nil || errors.Is(err, ErrFormat) || errors.Is(err, ErrUnsupported) {
-		v.ref, v.err, v.made = r, err, true
-	}
-	return r, err
-}
-
-func (v *value) kept() (refs.Reference, error, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.ref, v.err, v.made
+	b, err := v.bytes.Get(ctx, func() ([]byte, error) { return v.build(ctx) })
+	return refs.Reference{Data: b}, err
 }
 
 // keys returns the keys of documents and the prefixes of arrays, sorted.

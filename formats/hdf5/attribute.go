@@ -321,14 +321,14 @@ func (v *values) members(path string, list []*attribute, elem *dtype.Type) ([]an
 		if err == nil && a.name == cf.FillAttribute && elem != nil {
 			value, err = v.fill(a, value, *elem)
 		}
-		if err != nil && !isKnown(err) {
+		if err != nil && !formats.IsKnown(err) {
 			return nil, err
 		}
 		if err != nil || value == nil {
 			if err == nil {
 				err = unsupported("%s", classNames[a.typ.class])
 			}
-			if isDamage(err) {
+			if formats.IsDamage(err) {
 				return nil, err
 			}
 			v.f.o.Warned("%s: the attribute %q is left out: %v", orRoot(path), a.name, err)

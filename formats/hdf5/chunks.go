@@ -29,7 +29,7 @@ var errRows = errors.New("hdf5: too many chunks for a table")
 
 // index opens the index of the chunks.
 func (ds *dataset) index(ctx context.Context) (index, error) {
-	return ds.open.get(ctx, func() (index, error) { return ds.grid.openIndex(ctx, &ds.layout) })
+	return ds.open.Get(ctx, func() (index, error) { return ds.grid.openIndex(ctx, &ds.layout) })
 }
 
 // table returns the table of the chunks, or errRows.
@@ -197,7 +197,7 @@ func (ds *dataset) coords(ctx context.Context) iter.Seq2[[]int64, error] {
 			return nil
 		})
 		if err != nil && err != errStopped {
-			if isKnown(err) {
+			if formats.IsKnown(err) {
 				err = withPath(ds.path, err)
 			}
 			yield(nil, err)
@@ -218,7 +218,7 @@ func (ds *dataset) planned(ctx context.Context) (plan, error) {
 	if ds.filter == nil || ds.grid == nil {
 		return plan{}, nil
 	}
-	return ds.plan.get(ctx, func() (plan, error) {
+	return ds.plan.Get(ctx, func() (plan, error) {
 		if !ds.f.whole.Load() {
 			switch mask, ok, err := ds.firstMask(ctx); {
 			case err != nil:

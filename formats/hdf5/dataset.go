@@ -10,7 +10,6 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -40,48 +39,10 @@ type dataset struct {
 	chunk []int64 // the shape of chunks
 
 	grid  *grid
-	open  lazy[index]
-	plan  lazy[plan]
-	texts lazy[map[uint64][]byte]
+	open  formats.Lazy[index]
+	plan  formats.Lazy[plan]
+	texts formats.Lazy[map[uint64][]byte]
 	finds atomic.Int64
-}
-
-// lazy is a value that is made when it is first asked for, by one goroutine. An error that
-// is no fault of the file is not kept.
-type lazy[T any] struct {
-	turn gather.Turn
-	made atomic.Pointer[result[T]]
-}
-
-type result[T any] struct {
-	v   T
-	err error
-}
-
-func (l *lazy[T]) get(ctx context.Context, build func() (T, error)) (T, error) {
-	if r := l.made.Load(); r != nil {
-		return r.v, r.err
-	}
-	var none T
-	if err := l.turn.Take(ctx); err != nil {
-		return none, err
-	}
-	defer l.turn.Release()
-	if r := l.made.Load(); r != nil {
-		return r.v, r.err
-	}
-	v, err := build()
-	if err == nil || isKnown(err) {
-		l.made.Store(&result[T]{v, err})
-	}
-	return v, err
-}
-
-// isKnown reports whether an error says something of the file, and not of reading it.
-func isKnown(err error) bool { return isDamage(err) || errors.Is(err, formats.ErrUnsupported) }
-
-func isDamage(err error) bool {
-	return errors.Is(err, formats.ErrFormat) || errors.Is(err, codecs.ErrCorrupt)
 }
 
 // dataset reads the header of a dataset. What is wrong or has no form is its refusal.
@@ -92,7 +53,7 @@ func (f *file) dataset(ctx context.Context, n *node) (*dataset, error) {
 		ds.space, err = readSpace(d)
 	}
 	if err != nil {
-		if !isKnown(err) {
+		if !formats.IsKnown(err) {
 			return nil, err
 		}
 		ds.space, ds.refused = space{}, err
@@ -100,7 +61,7 @@ func (f *file) dataset(ctx context.Context, n *node) (*dataset, error) {
 	}
 	ds.attrs, err = f.attributes(ctx, n.o)
 	for _, e := range []error{n.o.odd, err, ds.read(ctx)} {
-		if e != nil && !isKnown(e) {
+		if e != nil && !formats.IsKnown(e) {
 			return nil, e
 		}
 		if ds.refused == nil {
@@ -253,7 +214,7 @@ func (ds *dataset) document(ctx context.Context, v *values) ([]byte, error) {
 	}
 	p, err := ds.planned(ctx)
 	if err != nil {
-		if isKnown(err) {
+		if formats.IsKnown(err) {
 			return ds.refusal(err), nil
 		}
 		return nil, err
@@ -276,7 +237,7 @@ func (ds *dataset) document(ctx context.Context, v *values) ([]byte, error) {
 	}
 	attrs, err := v.members(ds.path, ds.attrs, &ds.elem.typ)
 	if err != nil {
-		if isKnown(err) {
+		if formats.IsKnown(err) {
 			return ds.refusal(err), nil
 		}
 		return nil, err
@@ -350,7 +311,7 @@ func (ds *dataset) refusal(err error) []byte {
 // reference returns the reference of a chunk.
 func (ds *dataset) reference(ctx context.Context, coords []int64) (refs.Reference, error) {
 	r, err := ds.locate(ctx, coords)
-	if err != nil && isKnown(err) {
+	if err != nil && formats.IsKnown(err) {
 		err = withPath(ds.path, err)
 	}
 	return r, err

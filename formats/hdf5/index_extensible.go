@@ -85,7 +85,7 @@ func (x *extensibleIndex) index(ctx context.Context) (*dec, error) {
 	return d, err
 }
 
-// block is a data block as a run; pages splits it.
+// dataBlock is a data block as a run of slots.
 func (x *extensibleIndex) dataBlock(addr int64, first, n uint64) run {
 	return run{addr, 6 + x.g.f.addrSize + x.offset, first, n}
 }
@@ -121,7 +121,11 @@ func (x *extensibleIndex) superBytes(u int) (n int64, maps, head int) {
 	_, _, blocks, each := x.super(u)
 	head = 6 + x.g.f.addrSize + x.offset
 	if x.paged(each) {
-		maps = int(blocks) * x.mapBytes(each)
+		all, ok := product(int64(blocks), int64(x.mapBytes(each)))
+		if !ok {
+			return 1 << 62, 0, head // more than any file has
+		}
+		maps = int(all)
 	}
 	return int64(head+maps+4) + int64(blocks)*int64(x.g.f.addrSize), maps, head
 }

@@ -142,7 +142,7 @@ func (ds *dataset) textNumber(coords []int64) uint64 {
 
 // allTexts reads all texts of a dataset, as chunks of the codec vlen-utf8 by their number.
 func (ds *dataset) allTexts(ctx context.Context) (map[uint64][]byte, error) {
-	return ds.texts.get(ctx, func() (map[uint64][]byte, error) {
+	return ds.texts.Get(ctx, func() (map[uint64][]byte, error) {
 		list, err := ds.textChunks(ctx)
 		if err != nil {
 			return nil, err

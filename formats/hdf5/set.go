@@ -129,7 +129,7 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 	build := func(make func(v *values) ([]byte, error)) {
 		t.PutLazy(key, func(ctx context.Context) ([]byte, error) {
 			b, err := make(&values{f: v.f, ctx: ctx, paths: v.paths})
-			if err != nil && isKnown(err) {
+			if err != nil && formats.IsKnown(err) {
 				err = withPath(path, err)
 			}
 			return b, err

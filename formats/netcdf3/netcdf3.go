@@ -198,9 +198,12 @@ func (f *file) document(v *variable, shape, chunk []int64) []byte {
 		names[i] = formats.Text([]byte(f.dims[d].name))
 	}
 	name, err := typ.PrintV3()
-	text, err2 := typ.PrintFillV3(fill)
-	if err != nil || err2 != nil {
-		panic(err) // types and elements of the table have a form
+	if err != nil {
+		panic(err) // the types of the table have a name
+	}
+	text, err := typ.PrintFillV3(fill)
+	if err != nil {
+		panic(err) // and their elements a text
 	}
 	bytes := json.RawMessage(`{"name":"bytes"}`)
 	if types[v.typ].size > 1 {
