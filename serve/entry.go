@@ -80,25 +80,42 @@ func (s *served) sound(writes bool) error {
 	return err
 }
 
-// find is [Table.find].
+// find is [Table.find]. Opening goes on after the end of ctx, for later requests.
 func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	s := e.now.Load()
 	if err := s.sound(writes && e.open != nil); err == nil || e.open == nil {
 		return s, err
 	}
 	select {
-	case e.opening <- struct{}{}: // another process may delay it
-		defer func() { <-e.opening }()
+	case e.opening <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	var now *served
+	var err error
+	done := make(chan struct{})
+	go func() { // another process may delay it
+		defer close(done)
+		defer func() { <-e.opening }()
+		now, err = e.renewed(context.WithoutCancel(ctx), writes)
+	}()
+	select {
+	case <-done:
+		return now, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// renewed returns what is open, and opens the database before if a request cannot use that. e.opening is held.
+func (e *entry) renewed(ctx context.Context, writes bool) (*served, error) {
 	if now, err := e.t.entry(e.name); now != e {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w", e.name, ErrNoDatabase))
 	}
-	s = e.now.Load()
+	s := e.now.Load()
 	why := s.sound(writes)
 	if why != nil && time.Since(e.tried) >= lookTime {
-		e.again(context.WithoutCancel(ctx), s, why)
+		e.again(ctx, s, why)
 		s = e.now.Load()
 		why = s.sound(writes)
 	}
@@ -116,7 +133,7 @@ func (e *entry) again(ctx context.Context, old *served, why error) {
 			e.t.o.Log.DebugContext(ctx, "close", "database", e.name, "error", err)
 		}
 	}
-	s, err := e.opened(ctx)
+	s, err := e.opened(e.t.life)
 	switch {
 	case err == nil:
 		e.t.o.Log.WarnContext(ctx, "opened", "database", e.name, "reason", why.Error())
@@ -162,8 +179,9 @@ func (t *Table) look(pause time.Duration) bool {
 	return true
 }
 
-// Reopen opens a database again if it has failed. A request does so too, before it writes.
-func (t *Table) Reopen(ctx context.Context, name string) (*engine.DB, error) {
+// Writable is [Table.Database] for requests that change the database. A database that has failed, or that was opened
+// to read only while its disk was full, is opened again first. Safe for concurrent use.
+func (t *Table) Writable(ctx context.Context, name string) (*engine.DB, error) {
 	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
@@ -171,7 +189,8 @@ func (t *Table) Reopen(ctx context.Context, name string) (*engine.DB, error) {
 	return s.database()
 }
 
-// Check looks at databases and targets by their names, and returns why requests would fail.
+// Check looks at databases and targets at the same time, and returns for each name why requests would fail: nil if
+// they would not, [ErrNoDatabase] for an unknown name, and the error of ctx where the look did not end in time.
 func (t *Table) Check(ctx context.Context, names []string) map[string]error {
 	errs := map[string]error{}
 	var mu sync.Mutex

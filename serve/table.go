@@ -54,6 +54,9 @@ type Table struct {
 	closed bool
 	looked time.Time // when Options.Look was called last
 
+	life context.Context // of opening databases, until the table is closed
+	end  context.CancelFunc
+
 	commits, conflicts atomic.Int64
 
 	creating sync.Mutex // held while a database is made
@@ -112,7 +115,9 @@ func New(o Options) *Table {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Table{o: o, served: map[string]*entry{}}
+	t := &Table{o: o, served: map[string]*entry{}}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
 }
 
 // AddDatabase serves db, which stays the caller's, under a name without slashes. It is not opened again
@@ -272,6 +277,7 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
 // opened. Others and targets stay open. Later requests are os.ErrClosed.
 func (t *Table) Close(ctx context.Context) error {
+	t.end()
 	t.mu.Lock()
 	all := t.served
 	t.served, t.closed = map[string]*entry{}, true

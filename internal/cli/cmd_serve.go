@@ -143,7 +143,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	to := serve.Options{Log: log}
 	var table *serve.Table
 	opener := func(name, dir string) serve.Opener {
-		return openerOf(cmd, dir, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) })
+		return openerOf(cmd, dir, log, func() { _, _ = table.Writable(context.WithoutCancel(cmd.Context()), name) })
 	}
 	named := servedDirectories(args)
 	if len(named) > 0 {

@@ -195,7 +195,7 @@ func (h *handler) abortOld(w http.ResponseWriter, r *http.Request) error {
 
 // end ends the sessions that a function chooses, of those that the principal may end and that were not used after a time.
 func (h *handler) end(r *http.Request, name string, choose func(*txn.SessionInfo) bool, before time.Time) (ended []sessionJSON, err error) {
-	db, err := h.t.Database(r.Context(), name)
+	db, err := h.t.Writable(r.Context(), name)
 	if err != nil {
 		return nil, err
 	}
