@@ -12,8 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 )
 
-// A database fails when a write of its index fails, as with a quota that is used up, and when its directory is
-// moved or replaced. Then the table opens it again for the next request:
+// A database fails when a write of its index fails, for example on a full disk, and when its directory is moved or
+// replaced. Then the table opens it again for the next request:
 //
 //	find ──▶ served ── Failed ──▶ close ──▶ open ──▶ the next served
 //	                                          └──▶ ErrUnavailable, for lookTime
@@ -27,7 +27,7 @@ var ErrUnavailable = errors.New("serve: the database cannot be opened at present
 // lookTime is the time between two looks for databases, and two tries to open one.
 var lookTime = time.Second // tests change it
 
-// entry is a name of a table.
+// entry is what a table serves under a name.
 type entry struct {
 	t     *Table
 	name  string
@@ -37,8 +37,8 @@ type entry struct {
 	now atomic.Pointer[served] // nil while it is not open
 
 	opening chan struct{} // has room for the goroutine that opens the database and uses the fields below
-	tried   time.Time     // when it was tried to open it last
-	failed  error         // why that failed
+	tried   time.Time     // when the table opened it again last, or could not
+	failed  error         // why it could not
 	lacks   error         // why the database takes no writes for now
 }
 
@@ -129,7 +129,7 @@ func (e *entry) renewed(ctx context.Context, writes bool) (*served, error) {
 func (e *entry) again(ctx context.Context, old *served, why error) {
 	if old != nil {
 		e.now.Store(nil)
-		if err := old.close(ctx, true); err != nil { // its sessions are taken up as after a kill
+		if err := old.close(ctx, true); err != nil { // the logs of its sessions have their changes, as after a kill
 			e.t.o.Log.DebugContext(ctx, "close", "database", e.name, "error", err)
 		}
 	}
@@ -162,7 +162,8 @@ func (s *served) close(ctx context.Context, all bool) error {
 	return err
 }
 
-// look adds the databases that are there now, if the last look is that long ago, and reports whether it looked.
+// look adds the databases that are there now, unless the last look is less than a pause ago, and reports whether it
+// looked.
 func (t *Table) look(pause time.Duration) bool {
 	t.mu.Lock()
 	if t.o.Look == nil || t.closed || time.Since(t.looked) < pause {
@@ -173,7 +174,7 @@ func (t *Table) look(pause time.Duration) bool {
 	t.mu.Unlock()
 	for name, open := range t.o.Look() {
 		if e, err := t.entry(name); e == nil && err == nil {
-			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another one may be faster
+			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another request may have added it
 		}
 	}
 	return true

@@ -26,8 +26,8 @@ var ErrNoDatabase = fmt.Errorf("serve: no such database: %w", kv.ErrNotFound)
 // ErrName means that a database cannot have a name.
 var ErrName = errors.New("serve: bad name of a database")
 
-// Opener opens a database for a table, which closes it. lacks says why the database takes no writes
-// for now, such as a full disk; nil if it does, or never will.
+// Opener opens a database for a table, which closes it. lacks is the reason why the database takes no
+// writes for now, such as a full disk. It is nil if the database takes writes, and if it never will.
 type Opener func(ctx context.Context) (db *engine.DB, lacks, err error)
 
 // Options configure a [Table]. The zero value works.
