@@ -165,17 +165,19 @@ func (db *DB) DeleteTag(ctx context.Context, name string) error {
 }
 
 // Keep keeps the version that a revision names from expiring, under a name, until [DB.EndKept]: for a job that lasts
-// for days, or begins later. A version that was kept under the name before is let go. Copies of the database have none.
+// for days, or begins later. It replaces the version that was kept under the name before. Copies of the database do not
+// keep versions. Errors: [txn.ErrRefName], [txn.ErrNoRef], [txn.ErrExpired].
 func (db *DB) Keep(ctx context.Context, name, rev string) error {
 	return db.at(ctx, rev, func(id txn.CommitID) error { return db.in.KeepVersion(ctx, name, id, "") })
 }
 
-// EndKept lets go what [DB.Keep] keeps under a name.
+// EndKept ends [DB.Keep] for a name, so that the version may expire. If no version is kept under the name, the error is
+// [txn.ErrNoRef].
 func (db *DB) EndKept(ctx context.Context, name string) error {
 	return db.in.EndKept(ctx, name)
 }
 
-// KeptVersions lists the versions that are kept by name.
+// KeptVersions returns the versions that are kept by name, sorted by name. They are the caller's.
 func (db *DB) KeptVersions(ctx context.Context) ([]*txn.KeptVersion, error) {
 	return db.in.KeptVersions(ctx)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 )
 
-// A database fails when a write of its index fails, as with a quota that is used up, and when its directory is
-// moved or replaced. Then the table opens it again for the next request:
+// A database fails when a write of its index fails, for example on a full disk, and when its directory is moved or
+// replaced. Then the table opens it again for the next request:
 //
 //	find ──▶ served ── Failed ──▶ close ──▶ open ──▶ the next served
 //	                                          └──▶ ErrUnavailable, for lookTime
@@ -27,7 +27,7 @@ var ErrUnavailable = errors.New("serve: the database cannot be opened at present
 // lookTime is the time between two looks for databases, and two tries to open one.
 var lookTime = time.Second // tests change it
 
-// entry is a name of a table.
+// entry is what a table serves under a name.
 type entry struct {
 	t     *Table
 	name  string
@@ -37,8 +37,8 @@ type entry struct {
 	now atomic.Pointer[served] // nil while it is not open
 
 	opening chan struct{} // has room for the goroutine that opens the database and uses the fields below
-	tried   time.Time     // when it was tried to open it last
-	failed  error         // why that failed
+	tried   time.Time     // when the table opened it again last, or could not
+	failed  error         // why it could not
 	lacks   error         // why the database takes no writes for now
 }
 
@@ -80,25 +80,42 @@ func (s *served) sound(writes bool) error {
 	return err
 }
 
-// find is [Table.find].
+// find is [Table.find]. Opening goes on after the end of ctx, for later requests.
 func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	s := e.now.Load()
 	if err := s.sound(writes && e.open != nil); err == nil || e.open == nil {
 		return s, err
 	}
 	select {
-	case e.opening <- struct{}{}: // another process may delay it
-		defer func() { <-e.opening }()
+	case e.opening <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	var now *served
+	var err error
+	done := make(chan struct{})
+	go func() { // another process may delay it
+		defer close(done)
+		defer func() { <-e.opening }()
+		now, err = e.renewed(context.WithoutCancel(ctx), writes)
+	}()
+	select {
+	case <-done:
+		return now, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// renewed returns what is open, and opens the database before if a request cannot use that. e.opening is held.
+func (e *entry) renewed(ctx context.Context, writes bool) (*served, error) {
 	if now, err := e.t.entry(e.name); now != e {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w", e.name, ErrNoDatabase))
 	}
-	s = e.now.Load()
+	s := e.now.Load()
 	why := s.sound(writes)
 	if why != nil && time.Since(e.tried) >= lookTime {
-		e.again(context.WithoutCancel(ctx), s, why)
+		e.again(ctx, s, why)
 		s = e.now.Load()
 		why = s.sound(writes)
 	}
@@ -112,11 +129,11 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 func (e *entry) again(ctx context.Context, old *served, why error) {
 	if old != nil {
 		e.now.Store(nil)
-		if err := old.close(ctx, true); err != nil { // its sessions are taken up as after a kill
+		if err := old.close(ctx, true); err != nil { // the logs of its sessions have their changes, as after a kill
 			e.t.o.Log.DebugContext(ctx, "close", "database", e.name, "error", err)
 		}
 	}
-	s, err := e.opened(ctx)
+	s, err := e.opened(e.t.life)
 	switch {
 	case err == nil:
 		e.t.o.Log.WarnContext(ctx, "opened", "database", e.name, "reason", why.Error())
@@ -145,7 +162,8 @@ func (s *served) close(ctx context.Context, all bool) error {
 	return err
 }
 
-// look adds the databases that are there now, if the last look is that long ago, and reports whether it looked.
+// look adds the databases that are there now, unless the last look is less than a pause ago, and reports whether it
+// looked.
 func (t *Table) look(pause time.Duration) bool {
 	t.mu.Lock()
 	if t.o.Look == nil || t.closed || time.Since(t.looked) < pause {
@@ -156,14 +174,15 @@ func (t *Table) look(pause time.Duration) bool {
 	t.mu.Unlock()
 	for name, open := range t.o.Look() {
 		if e, err := t.entry(name); e == nil && err == nil {
-			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another one may be faster
+			_ = t.add(&entry{t: t, name: name, open: open, found: true}, nil) // another request may have added it
 		}
 	}
 	return true
 }
 
-// Reopen opens a database again if it has failed. A request does so too, before it writes.
-func (t *Table) Reopen(ctx context.Context, name string) (*engine.DB, error) {
+// Writable is [Table.Database] for requests that change the database. A database that has failed, or that was opened
+// to read only while its disk was full, is opened again first. Safe for concurrent use.
+func (t *Table) Writable(ctx context.Context, name string) (*engine.DB, error) {
 	s, err := t.find(ctx, name, true)
 	if err != nil {
 		return nil, err
@@ -171,7 +190,8 @@ func (t *Table) Reopen(ctx context.Context, name string) (*engine.DB, error) {
 	return s.database()
 }
 
-// Check looks at databases and targets by their names, and returns why requests would fail.
+// Check looks at databases and targets at the same time, and returns for each name why requests would fail: nil if
+// they would not, [ErrNoDatabase] for an unknown name, and the error of ctx where the look did not end in time.
 func (t *Table) Check(ctx context.Context, names []string) map[string]error {
 	errs := map[string]error{}
 	var mu sync.Mutex

@@ -115,6 +115,27 @@ func TestOpenedAfterFault(t *testing.T) {
 	}
 }
 
+// A request whose context ends does not wait for a database that is being opened, and Close ends the opening.
+func TestOpeningEnds(t *testing.T) {
+	opening := make(chan struct{}, 1)
+	table := New(Options{Look: func() map[string]Opener {
+		return map[string]Opener{"w": func(ctx context.Context) (db *engine.DB, lacks, err error) {
+			opening <- struct{}{}
+			<-ctx.Done()
+			return nil, nil, ctx.Err()
+		}}
+	}})
+	ctx, cancel := context.WithCancel(bg)
+	go func() {
+		<-opening
+		cancel()
+	}()
+	if _, err := table.Database(ctx, "w"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	must.Do(t, table.Close(bg))
+}
+
 // dirOpener opens the database in a directory.
 func dirOpener(dir string) Opener {
 	return func(ctx context.Context) (db *engine.DB, lacks, err error) {

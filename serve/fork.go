@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -9,7 +8,8 @@ import (
 )
 
 // Fork opens a session that begins with the writes of c, and stores the new session, so
-// that other processes can name it; see [engine.Session.Fork].
+// that other processes can name it; see [engine.Session.Fork]. by is the process that forks, as in
+// [BeginOptions].
 func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Session, error) {
 	s, err := c.t.find(ctx, c.db, true)
 	if err != nil {
@@ -20,8 +20,7 @@ func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Sessi
 		return nil, err
 	}
 	f.SetLabel(label)
-	by.User, by.Host = cmp.Or(by.User, c.who.Name), cmp.Or(by.Host, f.Info().By.Host)
-	f.SetOrigin(by)
+	setOrigin(f, c.who, by)
 	if err = f.Savepoint(ctx); err == nil {
 		err = f.Log(ctx)
 	}

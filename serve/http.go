@@ -88,8 +88,8 @@ func (c *Content) CopyN(w io.Writer, n int64) (done int64, err error) {
 // WriteTo implements [io.WriterTo], as CopyN.
 func (c *Content) WriteTo(w io.Writer) (int64, error) { return c.CopyN(w, c.end-c.at) }
 
-// Unavailable returns what clients are told of a database that cannot be used at present, as one that a process
-// has open which was stopped: the process and the cure, and no file of the server. "" for other errors.
+// Unavailable returns the message for clients if err says that a database cannot be used at present, else "". The
+// message names the process that has the database open, and what to do. It names no file of the server.
 func Unavailable(err error) string {
 	var held *engine.LockedError
 	switch {

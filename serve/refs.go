@@ -9,13 +9,14 @@ import (
 // Answer does what a peer of a database asks for; see [txn.DB.Answer]. Requests that may
 // change the database are for administrators.
 func (t *Table) Answer(ctx context.Context, who *Principal, name, request string, in []byte, progress func(report []byte)) ([]byte, error) {
-	changes := txn.Changes(request, in)
+	changes, open := txn.Changes(request, in), t.Database
 	if changes {
+		open = t.Writable
 		if err := who.MayAdminister("ask for " + Clip(request)); err != nil {
 			return nil, err
 		}
 	}
-	db, err := t.Database(ctx, name)
+	db, err := open(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -156,9 +156,7 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 		return nil, err
 	}
 	es.SetLabel(o.Label)
-	o.By.User = cmp.Or(o.By.User, who.Name)
-	o.By.Host = cmp.Or(o.By.Host, es.Info().By.Host)
-	es.SetOrigin(o.By)
+	setOrigin(es, who, o.By)
 	if !o.Unsaved && !o.Once {
 		err = es.Savepoint(ctx)
 	}
@@ -170,6 +168,12 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 	}
 	s.sessions.keep(es)
 	return &Session{s: es, t: t, db: name, who: who}, nil
+}
+
+// setOrigin notes the process that begins a session; see [BeginOptions].By.
+func setOrigin(s *engine.Session, who *Principal, by txn.Origin) {
+	by.User, by.Host = cmp.Or(by.User, who.Name), cmp.Or(by.Host, s.Info().By.Host)
+	s.SetOrigin(by)
 }
 
 // Session returns the open session with that id, or resumes it from its last

@@ -26,8 +26,8 @@ var ErrNoDatabase = fmt.Errorf("serve: no such database: %w", kv.ErrNotFound)
 // ErrName means that a database cannot have a name.
 var ErrName = errors.New("serve: bad name of a database")
 
-// Opener opens a database for a table, which closes it. lacks says why the database takes no writes
-// for now, such as a full disk; nil if it does, or never will.
+// Opener opens a database for a table, which closes it. lacks is the reason why the database takes no
+// writes for now, such as a full disk. It is nil if the database takes writes, and if it never will.
 type Opener func(ctx context.Context) (db *engine.DB, lacks, err error)
 
 // Options configure a [Table]. The zero value works.
@@ -53,6 +53,9 @@ type Table struct {
 	served map[string]*entry
 	closed bool
 	looked time.Time // when Options.Look was called last
+
+	life context.Context // of opening databases, until the table is closed
+	end  context.CancelFunc
 
 	commits, conflicts atomic.Int64
 
@@ -112,7 +115,9 @@ func New(o Options) *Table {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Table{o: o, served: map[string]*entry{}}
+	t := &Table{o: o, served: map[string]*entry{}}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
 }
 
 // AddDatabase serves db, which stays the caller's, under a name without slashes. It is not opened again
@@ -272,6 +277,7 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
 // opened. Others and targets stay open. Later requests are os.ErrClosed.
 func (t *Table) Close(ctx context.Context) error {
+	t.end()
 	t.mu.Lock()
 	all := t.served
 	t.served, t.closed = map[string]*entry{}, true

@@ -198,8 +198,8 @@ func (k *kept) in(format zarr.Version) (*engine.Converted, error) {
 	return k.forms[format], nil
 }
 
-// get returns the version with that id, and keeps it open when it is released. While it is opened, which
-// another process may delay, other versions are there.
+// get returns the version with that id, and keeps it open when it is released. It does not hold the lock
+// while it opens the version, because another process may delay that.
 func (v *views) get(id txn.CommitID, open func() (*engine.Snapshot, error)) (*View, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/txn"
 )
 
 func keepCmd() *cobra.Command {
@@ -17,8 +16,8 @@ func keepCmd() *cobra.Command {
 		Use:   "keep DB [NAME REV]",
 		Short: "Keep versions for jobs, by name",
 		Long: `Keep a version from expiring, under a name, until "keep DB --end NAME": for a job that lasts for days, or begins later.
-A version that was kept under the name before is let go. --older-than ends all that began before that: an age, such as 7d,
-or a date. Without a name the versions that are kept are listed. Clones, backups and pushes have none of them.`,
+A version that was kept under the name before may expire then. --older-than ends all that began before an age, such as 7d,
+or a date. Without a name the command lists the versions that are kept. Clones, backups and pushes do not copy them.`,
 		Example: `  zarrdb keep weather.zdb training main~3
   zarrdb keep weather.zdb --end training`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -78,15 +77,13 @@ or a date. Without a name the versions that are kept are listed. Clones, backups
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the versions that are kept")
-	cmd.Flags().StringVar(&end, "end", "", "let the version go that is kept under this name")
-	cmd.Flags().StringVar(&older, "older-than", "", "let all versions go that are kept since before: age, such as 7d or 12h, or a date")
+	cmd.Flags().StringVar(&end, "end", "", "let the version expire that is kept under this name")
+	cmd.Flags().StringVar(&older, "older-than", "", "let the versions expire that are kept since before: age, such as 7d or 12h, or a date")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
 
+// keptLine describes a version that is kept by name.
 func keptLine(commit string, since time.Time, by string) string {
-	return fmt.Sprintf("%s since %s, for %s", commit[:min(len(commit), shortID)], since.In(time.Local).Format(time.DateTime), by)
+	return fmt.Sprintf("%s since %s, for %s", short(commit), since.In(time.Local).Format(time.DateTime), by)
 }
-
-// shortID is how many digits of an id are shown.
-const shortID = len(txn.CommitID{}) / 2

@@ -143,7 +143,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	to := serve.Options{Log: log}
 	var table *serve.Table
 	opener := func(name, dir string) serve.Opener {
-		return openerOf(cmd, dir, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) })
+		return openerOf(cmd, dir, log, func() { _, _ = table.Writable(context.WithoutCancel(cmd.Context()), name) })
 	}
 	named := servedDirectories(args)
 	if len(named) > 0 {
@@ -286,8 +286,8 @@ func servedDirectories(args []string) (list []namedDirectory) {
 	return list
 }
 
-// openAll opens the arguments and adds them to the table. A database in a directory that cannot be opened does
-// not keep the others back; the log has the reason.
+// openAll opens the arguments and adds them to the table. If a database in a directory of databases cannot be
+// opened, the log has the reason, and the others are served.
 func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Table, opener func(name, dir string) serve.Opener) (opened []io.Closer, err error) {
 	for _, arg := range args {
 		name, target := splitName(arg)
@@ -311,14 +311,13 @@ func (f *serveFlags) openAll(cmd *cobra.Command, args []string, table *serve.Tab
 			}
 		}
 	}
-	for _, name := range table.Names() {
-		_, _ = table.Database(cmd.Context(), name)
-	}
+	table.Check(cmd.Context(), table.Names()) // opens those in directories
 	return opened, nil
 }
 
-// openerOf opens a database for a server, to read if it cannot be written now, as with a full disk. failed is called when
-// others cannot use it any more, and may open it again.
+// openerOf returns what opens a database for a server. If the database cannot be written now, for example on a full
+// disk, it is opened to read. failed is called when this process has stopped to serve the database to other processes; it
+// may open the database again.
 func openerOf(cmd *cobra.Command, dir string, log *slog.Logger, failed func()) serve.Opener {
 	return func(ctx context.Context) (db *engine.DB, lacks, err error) {
 		to := shared(cmd, &engine.Options{CareFailed: careTo(log, dir)})
@@ -330,7 +329,7 @@ func openerOf(cmd *cobra.Command, dir string, log *slog.Logger, failed func()) s
 		db, err = local.OpenOrRead(ctx, dir, to)
 		if err != nil && !errors.Is(err, engine.ErrLocked) && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrMoved) {
 			to.Engine.ReadOnly = true
-			if reader, failed := local.Open(ctx, dir, to); failed == nil {
+			if reader, readErr := local.Open(ctx, dir, to); readErr == nil {
 				return reader, err, nil
 			}
 		}

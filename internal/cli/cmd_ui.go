@@ -59,7 +59,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	var err error
 	if t.db != "" {
 		name := shownName(t.db)
-		err = table.Open(cmd.Context(), name, openerOf(cmd, t.db, log, func() { _, _ = table.Reopen(context.WithoutCancel(cmd.Context()), name) }))
+		err = table.Open(cmd.Context(), name, openerOf(cmd, t.db, log, func() { _, _ = table.Writable(context.WithoutCancel(cmd.Context()), name) }))
 		state.Set("db", name)
 		for key, value := range map[string]string{"rev": t.rev, "path": t.path} {
 			if value != "" {

@@ -18,7 +18,7 @@ import (
 // the process and then its group, and a terminal that closes does so more than once.
 const sameSignal = 100 * time.Millisecond
 
-// patience is how long a command has after the first signal that has nothing to save. Then the
+// patience is the time that a command with nothing to save has after the first signal. Then the
 // process ends, whatever it computes.
 const patience = 700 * time.Millisecond
 
@@ -54,8 +54,8 @@ func losesNothing() bool {
 }
 
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, so that the
-// command saves what can be continued. A command that loses nothing ends within a second. A later SIGINT or SIGTERM ends the process at once.
-// SIGHUP stays ignored under nohup.
+// command saves what can be continued. A command that loses nothing ends within a second. A later
+// SIGINT or SIGTERM ends the process at once. SIGHUP stays ignored under nohup.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)

@@ -541,6 +541,19 @@ def test_no_temporary_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert repo.list_branches() == ["main"]
 
 
+def test_pause_of_holder(path: Path) -> None:
+    """`wait` is for processes that do not serve the database. Without it, a request still waits out a pause of the server."""
+    with zarrdb.open(path, create=True, wait=0) as repo:
+        head = repo.resolve("main")
+        pid = holder(path)
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        goes_on = threading.Timer(3, os.kill, (pid, signal.SIGCONT))
+        goes_on.start()
+        assert repo.resolve("main") == head
+        goes_on.join()
+
+
 def test_stopped_holder(path: Path) -> None:
     """While the process that has the database open is stopped, every call ends and names the process."""
     repo = zarrdb.open(path, create=True, wait=3)

@@ -184,7 +184,7 @@ def is_database(dir: str) -> bool:
 
 
 def _holder(dir: str) -> str:
-    """Names the process that has the database open and does not answer."""
+    """Describe the process that has the database open and does not answer."""
     try:
         with open(os.path.join(dir, "index", "HOLDER"), encoding="utf-8") as f:
             o = json.load(f)
@@ -210,11 +210,11 @@ class Viewer(Protocol):
         """Called in a child process."""
 
     def _leased(self) -> str:
-        """The version that must stay while the view is open, else ""."""
+        """The id of the version that must not be collected while the view is open, "" if there is none."""
         ...
 
     def _renewed(self, link: w.Link, handle: int | None) -> None:
-        """The version is leased again, on a new connection. Without a handle it is not."""
+        """Called when the server of a new connection has leased the version again, as the view `handle`. None means that it could not."""
 
 
 class Client:
@@ -234,7 +234,7 @@ class Client:
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
         self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
-        self.peer: Peer | None = None  # tells later processes what is leased
+        self.peer: Peer | None = None  # lists the leased versions for later processes
         _clients.add(self)
 
     @staticmethod
@@ -320,7 +320,7 @@ class Client:
             return l
 
     def visit(self, link: w.Link) -> None:
-        """Have the server know this process before it opens a version: versions outlive that server then."""
+        """Register this process with the server before it opens a version, so that the version stays also after the end of that server."""
         if not link.visited:
             with self._lock:
                 self._visit(link)
@@ -347,13 +347,13 @@ class Client:
     def _connect(self) -> w.Link:
         """Connect to the process that has the database open, or start one."""
         when, why = self._silent
-        if why and time.monotonic() - when < 1:  # other threads waited meanwhile
+        if why and time.monotonic() - when < 1:  # another thread has just waited for it
             raise LockedError(why)
         with ExitStack() as files:
             return self._reach(files)
 
     def _reach(self, files: ExitStack) -> w.Link:
-        deadline = self._deadline()
+        begun, patience = time.monotonic(), self.wait or w.LIMIT
         started = log = None
         kills = 0
         pause = 0.001
@@ -362,7 +362,7 @@ class Client:
                 sock = dial(path, user)
                 if sock is not None:
                     try:
-                        link = w.Link(sock, w.LIMIT if self.wait is None else self.wait)
+                        link = w.Link(sock, self.wait or w.LIMIT)
                     except (ConnectionLostError, MovedError) as ended:
                         sock.close()
                         if isinstance(ended.__cause__, TimeoutError):
@@ -379,7 +379,7 @@ class Client:
                         link.close()
                         raise
                     link.close()
-            late = time.monotonic() > deadline
+            late = time.monotonic() > begun + patience
             if started is None:
                 if not is_database(self.dir):
                     raise NotFoundError(f"{self.dir}: there is no database; zarrdb.open(…, create=True) makes one", "no_database")
@@ -399,7 +399,7 @@ class Client:
                         raise ZarrdbError(f"{self.dir}: process {pid} was started to serve it, and {why}")
                 elif code != 0:  # otherwise somebody else was faster, or it was idle
                     e = exit_error(code, message)
-                    if not isinstance(e, LockedError) or late:
+                    if not isinstance(e, LockedError) or late or self.wait == 0:
                         raise e
             elif late:
                 raise LockedError(f"{self.dir}: process {started.pid} was started to serve it, and does not answer")
@@ -432,9 +432,6 @@ class Client:
 
         p = subprocess.run([binary(), *args], check=False, cwd=dir, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
-
-    def _deadline(self) -> float:
-        return time.monotonic() + (w.LIMIT if self.wait is None else self.wait)
 
     def close(self) -> None:
         with self._lock:

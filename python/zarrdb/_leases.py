@@ -4,8 +4,8 @@
                                                                             ▲
     version opened or closed ──────────────────── written ─────────────────┘
 
-While this process lives, the file stays locked, and a collection keeps the versions in it, also one by a process that this one
-has not asked for anything yet.
+The file is locked while this process lives. A collection keeps the versions in a locked file, also if another process collects that
+this process was never connected to.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ class Peer:
             self._at = -1
 
     def end(self) -> None:
-        """Unlock the file: this process uses the database no longer."""
+        """Unlock the file, because this process does not use the database any more."""
         fcntl.flock(self._fd.fileno(), fcntl.LOCK_UN)

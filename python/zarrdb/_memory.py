@@ -76,7 +76,7 @@ class Block:
 
 
 class Known(weakref.ref[Block]):
-    """A block that the server may know. It goes to `Blocks.lost` when nothing refers to the block, by C too."""
+    """A reference to a block that the server may know. It is added to `Blocks.lost` when nothing else refers to the block, also in C code."""
 
     __slots__ = ("number", "size")
     number: int

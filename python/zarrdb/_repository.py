@@ -46,7 +46,8 @@ def _age(t: str | timedelta) -> str:
 def open(path: str | os.PathLike[str], create: bool = False, wait: float | str | None = None) -> Repository:
     """Open the database in a directory, through the process that has it open; if there is
     none, one is started. `create` makes the database if there is none. `wait` is how long
-    to wait for a process that has it open and does not serve it, such as "30s".
+    to wait for a process that has it open and does not serve it, such as "30s", or does not answer. With 0, the
+    first kind is not waited for, and the second for 30 seconds.
 
     >>> zarrdb.open("new.zdb", create=True).list_branches()
     ['main']
@@ -375,7 +376,7 @@ class Repository:
 
     def keep(self, name: str, rev: Rev = "main") -> Commit:
         """Keep a version from expiring, under a name, until `end_kept`: for a job that lasts for days, begins later, or may be
-        restarted. A version that was kept under the name before is let go. Copies of the database have none.
+        restarted. It replaces the version that was kept under the name before. Copies of the database do not keep versions.
 
         >>> c = repo.keep("training", "main")
         >>> repo.at(repo.kept()[0]["commit"]).commit == c
@@ -389,11 +390,11 @@ class Repository:
         return commit
 
     def end_kept(self, name: str) -> None:
-        """Let go the version that is kept under a name."""
+        """Let the version expire that is kept under a name."""
         self._keep("end", Name=name)
 
     def end_kept_before(self, older_than: str | timedelta) -> list[str]:
-        """Let go all versions that are kept by name for longer than an age, such as "7d", or since before a date. Returns the names."""
+        """Let all versions expire that are kept by name for longer than an age, such as "7d", or since before a date. Returns the names."""
         lines = self._run("keep", self.path, "--older-than", _age(older_than), "--json")[1].decode().splitlines()
         return [json.loads(line)["name"] for line in lines]
 

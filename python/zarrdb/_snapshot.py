@@ -79,7 +79,7 @@ class Snapshot(Contents):
     """
 
     _closed = False
-    _line: tuple[Peer, int] | None = None  # where later processes find the version
+    _line: tuple[Peer, int] | None = None  # where the version is listed for later processes
     _renewal: tuple[w.Link, int] | None = None  # a view of it on the next connection
 
     def __init__(self, client: Client, rev: str) -> None:

@@ -45,7 +45,7 @@ class View:
                 link.close_views(wait=False)
 
     def _leased(self) -> str:
-        """The version that must stay while the view is open, also when another process serves it; "" if none need."""
+        """See `Viewer`."""
         return ""
 
     def _renewed(self, link: w.Link, handle: int | None) -> None:

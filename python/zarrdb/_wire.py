@@ -60,7 +60,8 @@ MAX_REST = 255
 # A server that is stopped neither answers nor ends the connection. A request to it fails after half of
 # this many seconds, and a third of them later if no other server was found.
 LIMIT = 30.0
-LOOKS = 2  # after an eighth of the limit without a byte comes a ping; after that many, and an eighth, the connection has ended
+# After an eighth of the limit without a byte the client sends a ping. After that many pings, and another eighth, it ends the connection.
+LOOKS = 2
 # A server that ends first answers running requests, and may be silent for this many seconds.
 ENDING = 30.0
 
@@ -562,8 +563,8 @@ class Link:
             raise self._gone(e) from e
 
     def close_views(self, wait: bool = True) -> None:
-        """Close views that are not used any more, and files that only they have read, without waiting for the answers. Without
-        wait nothing is done where another thread, or this one further out, uses the connection: finalizers call that."""
+        """Close views that are not used any more, and files that only they have read, without waiting for the answers. Finalizers
+        call it without wait: then it does nothing if a request is under way, also of this thread."""
         while self.unused:
             if not wait and (self._busy or self._reading or self._lock.locked() or self._sending.locked()):
                 return

@@ -52,7 +52,7 @@ type Client struct {
 	busy     chan struct{}   // has room for the goroutine that connects again
 	visiting chan struct{}   // has room for the goroutine that visits a database
 	silent   error           // why the last process did not answer; under busy
-	tried    time.Time       // when that was known; under busy
+	tried    time.Time       // when it did not answer; under busy
 	open     context.Context // ends when the client is closed
 	end      func()
 
@@ -192,7 +192,7 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 		if err != nil || !old.over() {
 			return old, err
 		}
-		if time.Since(c.tried) < silentTime { // others waited meanwhile
+		if time.Since(c.tried) < silentTime { // another request has just waited for it
 			return nil, c.silent
 		}
 		l, err := c.connect(ctx)
@@ -217,7 +217,7 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	}
 }
 
-// silentTime is how long a process that did not answer is not asked again.
+// silentTime is the time in which the client does not ask a process again that did not answer.
 const silentTime = time.Second
 
 // present returns the last connection.

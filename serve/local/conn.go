@@ -31,7 +31,7 @@ type conn struct {
 	own   bool // the client is this process; see [server.dial]
 
 	version string // of the client
-	program string // the same
+	program string // of the client
 	pid     int
 
 	ctx    context.Context // ends with the connection; the cause is ErrGone where the server ends

@@ -31,7 +31,7 @@ type OpenOptions struct {
 	// [DialOptions]. It is for processes that stay, and not for single commands.
 	Share bool
 	// Yielded, if not nil, is called when this process, which has no permission to write, has given
-	// the lock up to one that asked for it, and serves no more.
+	// the lock up to a process that asked for it, and has stopped to serve the database.
 	Yielded func()
 	// Waiting, if not nil, is called once when the process that has the database open
 	// does not answer for a while, or does not serve the database.
@@ -125,8 +125,8 @@ type joint struct {
 	dir string
 	o   OpenOptions
 
-	// busy has room for the goroutine that uses the fields below. The process that has the database
-	// open may let it wait.
+	// busy has room for the goroutine that uses the fields below. It is not a mutex, because that
+	// goroutine may open or close a database, and a request waits only until its context ends.
 	busy    chan struct{}
 	id      txn.Identity             // of the database since it was opened first
 	held    *engine.DB               // this process has it open
@@ -314,7 +314,7 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	if time.Since(j.yielded) < yieldTime {
 		return j.follow(ctx)
 	}
-	if j.held != nil && j.held.Failed() != nil { // what was opened through it goes on with what is opened now
+	if j.held != nil && j.held.Failed() != nil { // join opens it again, for the views and sessions opened before
 		held := j.held
 		j.held = nil
 		_ = held.Close()

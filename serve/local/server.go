@@ -145,7 +145,7 @@ type server struct {
 	end     context.CancelCauseFunc
 	staying context.Context // ends when the server ends; the cause is ErrGone
 	leave   context.CancelCauseFunc
-	failed  func() error // of the database, if the server ends with it; may be nil
+	failed  func() error // returns why the database has failed, which ends the server; nil if that does not
 
 	memory   *membudget.Member
 	verified verified
@@ -295,7 +295,8 @@ func (s *server) closeSockets() (err error) {
 }
 
 // lookAround ends the server if the directory of its database is not in its place, or if the
-// database has failed and the process opens it again.
+// database has failed and this process is to open it again. An [engine.ErrMoved] of a database
+// is an [engine.ErrFailed] too.
 func (s *server) lookAround() {
 	_, err := s.identity()
 	if err == nil && s.failed != nil {

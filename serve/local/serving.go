@@ -16,8 +16,9 @@ import (
 // Serving is [engine.Options].Serve: the database in dir is served on its socket
 // for as long as it is open. Stop waits for requests that are under way. ended,
 // if not nil, is called when serving has ended by itself, with [ErrIdle] or a failure,
-// and if there is no place for a socket: then the server tries again each second. Serving then also ends when the database
-// fails, and the caller closes it and opens it again; without ended, reading goes on.
+// and if there is no place for a socket: then the server tries again each second. With
+// ended, serving also ends when the database fails, with [engine.ErrFailed]: the caller
+// closes the database and opens it again. Without ended, reading goes on.
 func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error) {
 	at, err := place(dir)
 	if err != nil {

@@ -30,11 +30,11 @@ type silence struct {
 // pingID is the number of pings, which no other request has.
 const pingID = 0
 
-// quietLooks is how many looks without a frame end a connection. The first one sends the ping.
+// quietLooks is how many looks in a row without a frame end a connection. The first look sends the ping.
 const quietLooks = 3
 
-// limit is the time in which a request fails if the process does not answer: a half of it passes until
-// the connection ends, a third until no other connection was made.
+// limit is the time in which a request to a process that does not answer fails. The connection ends
+// after a half of it, and a new connection fails after another third.
 func (o *DialOptions) limit() time.Duration { return cmp.Or(o.Limit, waitServing) }
 
 // lookTime is the time between two looks. The first look may come at once after a request has begun.
@@ -72,7 +72,7 @@ func (l *link) look() {
 		s.heard, s.quiet = heard, 0
 	case s.quiet == 0:
 		s.quiet++
-		go func() { _ = l.w.Send(&wire.Frame{ID: pingID, Op: wire.OpPing}) }() // other requests may be in the way
+		go func() { _ = l.w.Send(&wire.Frame{ID: pingID, Op: wire.OpPing}) }() // Send may wait for other requests
 	case s.quiet+1 < quietLooks:
 		s.quiet++
 	default:

@@ -31,9 +31,8 @@ type Writer struct {
 
 // NewWriter returns a writer for the response to r.
 //
-// With HTTP/2 net/http passes what is written to other goroutines, which may go on after Write
-// has returned an error. What is written may be mapped from a file only until then, so it is
-// copied first.
+// With HTTP/2, goroutines of net/http may still read the bytes after Write has returned an error.
+// The bytes may be those of a mapped file, which is unmapped then, so Write copies them.
 func NewWriter(w http.ResponseWriter, r *http.Request) *Writer {
 	return &Writer{ResponseWriter: w, copies: r.ProtoMajor > 1}
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A connection costs a descriptor, which databases need too. So a server bounds its connections, and a
-// half of the bound is for one address. Beyond it the connection is closed that has been idle for longest; a
-// client opens it again for the next request. If all are busy, the new one is closed.
+// A connection costs a descriptor, which databases need too. So a server bounds its connections, and one address
+// gets a half of them. Beyond that the server closes the connection that has been idle for longest; its client opens
+// another one for the next request. If all are busy, the server closes the new one.
 
 // connections are those of a server.
 type connections struct {

@@ -193,9 +193,10 @@ func (h *handler) abortOld(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, ended)
 }
 
-// end ends the sessions that a function chooses, of those that the principal may end and that were not used after a time.
+// end ends the sessions that a function chooses and that were last used before a time. It leaves out those that the
+// principal may not end. A zero time means any session, and then one that the principal may not end is an error.
 func (h *handler) end(r *http.Request, name string, choose func(*txn.SessionInfo) bool, before time.Time) (ended []sessionJSON, err error) {
-	db, err := h.t.Database(r.Context(), name)
+	db, err := h.t.Writable(r.Context(), name)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	for _, name := range names {
 		state := "ok"
 		if err := errs[name]; err != nil {
-			status, state = http.StatusServiceUnavailable, cmp.Or(serve.Unavailable(err), "it does not answer in time")
+			status, state = http.StatusServiceUnavailable, cmp.Or(serve.Unavailable(err), unready(err))
 			h.o.Log.WarnContext(ctx, "not ready", "database", name, "error", err)
 		}
 		text += name + ": " + state + "\n"
@@ -151,6 +151,17 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
+}
+
+// unready is the reason of an error that [serve.Unavailable] has no text for.
+func unready(err error) string {
+	switch {
+	case errors.Is(err, serve.ErrNoDatabase):
+		return "there is no database of that name"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer in time"
+	}
+	return "requests fail; the log of the server has the reason"
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -614,6 +614,9 @@ func TestReady(t *testing.T) {
 	if status, body := get("/-/ready?db=w"); status != 200 {
 		t.Errorf("%d, %s", status, body)
 	}
+	if status, body := get("/-/ready?db=nope"); status != 503 || body != "nope: there is no database of that name\n" {
+		t.Errorf("%d, %s", status, body)
+	}
 	if status, body := get("/broken/v/main/"); status != 503 || strings.Contains(body, "secret") {
 		t.Errorf("%d, %s", status, body)
 	}

@@ -49,8 +49,8 @@ type windowJSON struct {
 	// Offset is what the sent values lack: a float32 has few digits for values that are
 	// large and differ little.
 	Offset float64 `json:"offset"`
-	// Wide says that the values are float64: those of times and spans, as float32 is too short
-	// for dates, and integers with more digits than it has. Times says that they are times or spans.
+	// Wide says that the values are float64, because a float32 has too few digits for them: times, spans
+	// and large integers. Times says that they are times or spans.
 	Wide  bool   `json:"wide,omitempty"`
 	Times bool   `json:"times,omitempty"`
 	Type  string `json:"data_type"`
@@ -251,7 +251,7 @@ func offsetOf(values []float64) float64 {
 	return 0
 }
 
-// manyDigits reports whether a window has integers that no float32 is.
+// manyDigits reports whether a window has integers that a float32 cannot represent.
 func manyDigits(w *picture.Window) bool {
 	k := w.Type.Kind()
 	return (k == dtype.Int || k == dtype.Uint) && slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) > 1<<24 })

@@ -2,17 +2,24 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
@@ -322,4 +329,24 @@ func TestFailedCommitOfOne(t *testing.T) {
 	} else if b, _ := kv.Get(bg, v, "keys/small"); string(b) != "0123456789" {
 		t.Errorf("value %q", b)
 	}
+}
+
+// After a fault that passes, the first request may be one that discards a session.
+func TestAbortAfterFault(t *testing.T) {
+	fault := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool { return crashtest.IsWrite(op) && filepath.Base(op.Path) != "LOCK" }}
+	fault.Off.Store(true)
+	fs := fault.Wrap(vfs.NewMem())
+	table := serve.New(serve.Options{})
+	must.Do(t, table.Open(bg, "w", func(ctx context.Context) (db *engine.DB, lacks, err error) {
+		db, err = engine.Open(ctx, "w", &engine.Options{FS: fs, Create: true})
+		return db, nil, err
+	}))
+	defer table.Close(bg)
+	s := &site{t: t, h: New(table, Options{Authenticate: named})}
+	var made sessionJSON
+	s.ask(201, "POST", "/-/api/sessions", `{"db":"w"}`, &made)
+	fault.Off.Store(false)
+	s.ask(503, "POST", "/-/api/sessions", `{"db":"w"}`, nil)
+	fault.Off.Store(true)
+	s.ask(204, "DELETE", "/-/api/sessions/w/"+made.ID, "", nil)
 }
