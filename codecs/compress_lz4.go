@@ -40,14 +40,8 @@ func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
 	if len(src) > lz4.MaxBytes {
 		return dst, BadField("", "%d bytes are more than the %d of a block", len(src), lz4.MaxBytes)
 	}
-	start := len(dst)
-	bound := lz4.Bound(len(src))
-	dst = scratch.Grow(dst, int64(4+bound))[:start+4+bound]
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(src)))
-	e := lz4Pool.Get().(*lz4.Encoder)
-	n := e.Encode(dst[start+4:], src, s.acceleration)
-	lz4Pool.Put(e)
-	return dst[:start+4+n], nil
+	dst = scratch.Grow(dst, int64(4+lz4.Bound(len(src))))
+	return appendLZ4(binary.LittleEndian.AppendUint32(dst, uint32(len(src))), src, s.acceleration), nil
 }
 
 func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
@@ -65,12 +59,30 @@ func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	dst = scratch.Grow(dst, n)[:start+int(n)]
-	m, err := lz4.Decode(dst[start:], src)
-	switch {
-	case err != nil:
-		return dst[:start], Corruptf("lz4", "%w", err)
-	case int64(m) != n:
-		return dst[:start], Corruptf("lz4", "%d bytes, but the length is %d", m, n)
+	if err := decodeLZ4("lz4", dst[start:], src); err != nil {
+		return dst[:start], err
 	}
 	return dst, nil
+}
+
+// appendLZ4 appends a block as LZ4.
+func appendLZ4(dst, src []byte, acceleration int) []byte {
+	start, bound := len(dst), lz4.Bound(len(src))
+	dst = scratch.Grow(dst, int64(bound))[:start+bound]
+	e := lz4Pool.Get().(*lz4.Encoder)
+	n := e.Encode(dst[start:], src, acceleration)
+	lz4Pool.Put(e)
+	return dst[:start+n]
+}
+
+// decodeLZ4 fills dst with an LZ4 block.
+func decodeLZ4(codec string, dst, src []byte) error {
+	n, err := lz4.Decode(dst, src)
+	switch {
+	case err != nil:
+		return Corruptf(codec, "%w", err)
+	case n != len(dst):
+		return Corruptf(codec, "%d bytes, but the length is %d", n, len(dst))
+	}
+	return nil
 }

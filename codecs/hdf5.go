@@ -56,28 +56,6 @@ func nextBlock(codec string, src []byte) (block, rest []byte, err error) {
 	return nil, nil, Corruptf(codec, "a block is cut off")
 }
 
-// appendLZ4 appends a block as LZ4.
-func appendLZ4(dst, src []byte) []byte {
-	start, bound := len(dst), lz4.Bound(len(src))
-	dst = scratch.Grow(dst, int64(bound))[:start+bound]
-	e := lz4Pool.Get().(*lz4.Encoder)
-	n := e.Encode(dst[start:], src, 1)
-	lz4Pool.Put(e)
-	return dst[:start+n]
-}
-
-// decodeLZ4 fills dst with an LZ4 block.
-func decodeLZ4(codec string, dst, src []byte) error {
-	n, err := lz4.Decode(dst, src)
-	switch {
-	case err != nil:
-		return Corruptf(codec, "%w", err)
-	case n != len(dst):
-		return Corruptf(codec, "%d bytes in a block of %d", n, len(dst))
-	}
-	return nil
-}
-
 // lz4h5 is imagecodecs' "imagecodecs_lz4h5", the filter 32004 of HDF5.
 type lz4h5 struct {
 	block  int64
@@ -110,7 +88,7 @@ func (s *lz4h5Stage) Encode(dst, src []byte) ([]byte, error) {
 		src = src[len(part):]
 		dst = append(dst, 0, 0, 0, 0)
 		at := len(dst)
-		if dst = appendLZ4(dst, part); len(dst)-at >= len(part) {
+		if dst = appendLZ4(dst, part, 1); len(dst)-at >= len(part) {
 			dst = append(dst[:at], part...)
 		}
 		binary.BigEndian.PutUint32(dst[at-4:], uint32(len(dst)-at))
@@ -263,7 +241,7 @@ func (s *bshufStage) Encode(dst, src []byte) ([]byte, error) {
 		if s.cname == "zstd" {
 			dst, err = s.zstd(len(part)).Encode(dst, planes)
 		} else {
-			dst = appendLZ4(dst, planes)
+			dst = appendLZ4(dst, planes, 1)
 		}
 		if err != nil {
 			return dst, err

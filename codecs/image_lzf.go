@@ -43,12 +43,11 @@ func (s *lzfStage) Decode(dst, src []byte) ([]byte, error) {
 		if len(src) < 4 {
 			return dst, Corruptf(name, "%d bytes have no room for the length", len(src))
 		}
-		if n := int64(binary.LittleEndian.Uint32(src)); n > limit {
+		n := int64(binary.LittleEndian.Uint32(src))
+		if n > limit {
 			return dst, Corruptf(name, "the length is %d, more than %d", n, limit)
-		} else {
-			limit = n
 		}
-		src = src[4:]
+		limit, src = n, src[4:]
 	}
 	dst = scratch.Room(dst, min(limit, 88*int64(len(src))), len(src)) // three bytes are at most 264
 	for len(src) > 0 {

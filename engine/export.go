@@ -577,7 +577,8 @@ func (ex *exporter) comment(ctx context.Context, z *zipkv.Writer) error {
 		} `json:"attributes"`
 	}
 	if err == nil && json.Unmarshal(doc, &root) == nil && root.Attributes.OME.Version != "" {
-		z.SetComment(fmt.Sprintf(`{"ome": {"version": %q}}`, root.Attributes.OME.Version))
+		text, _ := json.Marshal(root.Attributes.OME.Version) // of a string
+		z.SetComment(fmt.Sprintf(`{"ome": {"version": %s}}`, text))
 	}
 	if errors.Is(err, kv.ErrNotFound) {
 		err = nil

@@ -62,6 +62,8 @@ type Source struct {
 	survey    *Survey  // once it was made
 	databases []string // that keys has left out, sorted
 
+	outer sync.Map // the places that around has opened, by up
+
 	detecting gather.Turn
 	detected  *source.Place // where detection has led
 	set       *foundSet     // what IsReferenceSet has found
@@ -244,8 +246,9 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	return s.nodeAt(ctx, at)
 }
 
-// around opens a directory around the root of a store that has a URL without adapters, as up says
-// from there, and returns the path of that root in it. It stays open until the source is closed.
+// around opens the directory that up, such as "../", names from the root of a store with a URL without
+// adapters. It returns the directory and the path of that root in it. The directory is opened once,
+// and stays open until the source is closed.
 func (s *Source) around(ctx context.Context, at source.Place, up string) (view kv.Reader, root string, err error) {
 	if at.Store == nil || len(at.Store.URL.Adapters()) > 0 {
 		return nil, "", zarr.ErrNotFound
@@ -259,11 +262,18 @@ func (s *Source) around(ctx context.Context, at source.Place, up string) (view k
 		return nil, "", zarr.ErrNotFound // it is the root of its file system or server
 	}
 	root, inside := strings.CutPrefix(own.Root().Path, u.Root().Path)
-	out, err := s.env.Open(ctx, u)
-	if err == nil && (out.Path != "" || !inside) {
-		err = zarr.ErrNotFound
+	out, opened := s.outer.Load(up)
+	if !opened {
+		at, err := s.env.Open(ctx, u)
+		if err == nil && (at.Path != "" || !inside) {
+			err = zarr.ErrNotFound
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		out, _ = s.outer.LoadOrStore(up, at.View)
 	}
-	return out.View, names.Clean(root), err
+	return out.(kv.Reader), names.Clean(root), nil
 }
 
 // above is zarr.OpenOptions.Above of the store that the URL names: two directories above it, which

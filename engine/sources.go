@@ -69,6 +69,9 @@ func noMatch(pattern string) error {
 	return fmt.Errorf("%s: %w: nothing has a name like this", zurl.Redact(pattern), fs.ErrNotExist)
 }
 
+// literal quotes the escaped characters of a URL that [path.Match] would take for a pattern.
+var literal = strings.NewReplacer("%2a", `\*`, "%2A", `\*`, "%3f", `\?`, "%3F", `\?`, "%5b", `\[`, "%5B", `\[`, "%5c", `\\`, "%5C", `\\`)
+
 // expandURL walks down from the last folder whose name is known, and lists each folder that
 // fits once.
 func expandURL(ctx context.Context, root, adapters string, o *SourceOptions) ([]string, error) {
@@ -106,7 +109,7 @@ func expandURL(ctx context.Context, root, adapters string, o *SourceOptions) ([]
 		if last && part == "" { // a slash at the end: the folders
 			break
 		}
-		if part, err = url.PathUnescape(part); err != nil {
+		if part, err = url.PathUnescape(literal.Replace(part)); err != nil {
 			return nil, fmt.Errorf("%s: %w", zurl.Redact(root), err)
 		}
 		for _, dir := range dirs {

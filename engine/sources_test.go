@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,11 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// Patterns name files of buckets and folders by name; what is none stays as it is.
+// A pattern expands to files of a bucket or a folder; a source without a pattern is returned unchanged.
 func TestExpandSources(t *testing.T) {
 	bucket(t)
 	to := storeAt(t, "s3://bkt/in/")
@@ -32,6 +36,7 @@ func TestExpandSources(t *testing.T) {
 		"*/sub/*.nc":        {"2024/sub/c.nc"},
 		"2024/a.nc":         {"2024/a.nc"},
 		"2024/%5Ba%5D.nc|*": {"2024/%5Ba%5D.nc|*"},
+		"*/%5Ba%5D.nc":      {"2024/%5Ba%5D.nc"}, // no set of characters
 		"2025/*":            nil,
 		"*/*/*/*.x":         nil,
 	} {
@@ -112,6 +117,41 @@ func TestNetCDF3(t *testing.T) {
 			if one := inPlace(openURL(t, file), path); string(elements(a)) != strings.Repeat(string(one), 3) {
 				t.Errorf("link %v: %s %v joined differs", link, path, a.Shape())
 			}
+		}
+	}
+}
+
+// The directories above a store are opened once, not for each array that may be part of an image or
+// each coordinate beside it.
+func TestOpensAboveOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.ToSlash(t.TempDir()) + "/x/y.zarr"
+	store := must.Get(dirkv.Create(filepath.FromSlash(dir), nil))(t)
+	defer store.Close()
+	for _, path := range []string{"a", "b", "c"} {
+		must.Get(zarr.Create(bg, store, path, zarr.Spec{Shape: []int64{2, 2}, DataType: "uint8"}, nil))(t)
+	}
+	adapters, opened := DefaultAdapters(), 0
+	adapters.ReplaceRoot("file", func(_ context.Context, e *source.Env, part zurl.Part) (source.Place, error) {
+		opened++
+		view, err := dirkv.Open(must.Get(part.OSPath())(t), &dirkv.Options{ReadOnly: true})
+		e.OnClose(view.Close)
+		return source.Place{View: view, Kind: source.Directory}, err
+	})
+	for _, url := range []string{dir, dir + "/a"} {
+		src := must.Get(OpenSource(bg, url, &SourceOptions{Adapters: adapters}))(t)
+		opened = 0
+		for range 3 {
+			if url == dir {
+				must.Get(src.Survey(bg))(t)
+				must.Get(src.NodeAt(bg, "b"))(t)
+			} else if _, err := src.Sibling(bg, "c"); err != nil {
+				t.Error(err)
+			}
+		}
+		must.Do(t, src.Close())
+		if opened > 2 {
+			t.Errorf("%s: opened %d directories above it", url, opened)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -23,7 +21,7 @@ type seen struct {
 	mu      sync.Mutex
 	ids     map[string]kv.ID
 	gone    forgotten
-	deleted []string // prefixes that this process has deleted since it forgot keys
+	deleted map[string]bool // prefixes that this process has deleted since it forgot keys
 }
 
 // maxSeen bounds the keys that are remembered.
@@ -100,20 +98,26 @@ func (n *seen) expect(key string) (*Expect, error) {
 	defer n.mu.Unlock()
 	id, ok := n.ids[key]
 	if !ok && n.gone.has(key) {
-		if !slices.ContainsFunc(n.deleted, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		for end := 0; end <= len(key) && !ok; end++ {
+			ok = n.deleted[key[:end]]
+		}
+		if !ok {
 			return nil, fmt.Errorf("%q was read before %d other keys were, so that its value is forgotten; read it again, or commit and begin another session: %w",
 				key, maxSeen, &ChangedError{Key: key})
 		}
-		ok = true
 	}
 	return &Expect{Absent: ok && id == kv.ID{}, ID: id}, nil
 }
 
 // deletes notes that this process has deleted all keys with a prefix. n.mu is held.
 func (n *seen) deletes(prefix string) {
-	if n.gone != nil && !slices.Contains(n.deleted, prefix) {
-		n.deleted = append(n.deleted, prefix)
+	if n.gone == nil {
+		return
 	}
+	if n.deleted == nil {
+		n.deleted = map[string]bool{}
+	}
+	n.deleted[prefix] = true
 }
 
 // read notes the value that a key was seen to have.

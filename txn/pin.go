@@ -8,11 +8,11 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// KeptVersion keeps a version from expiring, under a name, until it is ended, also while no program that uses the version
-// runs. It stays in this database: copies and backups have none.
+// KeptVersion keeps a version from expiring under a name, also while no program runs that uses the version, until
+// [DB.EndKept]. Copies and backups of the database do not contain it.
 type KeptVersion = catalog.Pin
 
-// pinRequest is what a peer asks for about versions that are kept by name.
+// pinRequest is a request of a peer about versions that are kept by name.
 type pinRequest struct {
 	Do     string // "keep", "end", "end old", or "" for the list
 	Name   string
@@ -31,18 +31,18 @@ func (db *DB) KeepVersion(ctx context.Context, name string, id CommitID, note st
 	return err
 }
 
-// EndKept lets go what is kept under a name. If nothing is, the error is ErrNoRef.
+// EndKept ends the keeping of a version under a name. If no version is kept under it, the error is ErrNoRef.
 func (db *DB) EndKept(ctx context.Context, name string) error {
 	_, err := db.pins(ctx, pinRequest{Do: "end", Name: name})
 	return err
 }
 
-// EndKeptBefore lets go what is kept since before a time, and returns them.
+// EndKeptBefore ends the keeping of all versions that are kept since before a time, and returns them.
 func (db *DB) EndKeptBefore(ctx context.Context, before time.Time) ([]*KeptVersion, error) {
 	return db.pins(ctx, pinRequest{Do: "end old", Before: before})
 }
 
-// KeptVersions lists the versions that are kept by name.
+// KeptVersions lists the versions that are kept, in the order of their names.
 func (db *DB) KeptVersions(ctx context.Context) ([]*KeptVersion, error) {
 	return db.pins(ctx, pinRequest{})
 }
@@ -60,19 +60,9 @@ func (db *DB) pins(ctx context.Context, r pinRequest) (list []*KeptVersion, err 
 	}
 	db.commit.lock() // nothing expires meanwhile
 	defer db.commit.unlock()
-	for p, err := range catalog.Pins.All(db.idx) {
-		if err != nil {
-			return nil, err
-		}
-		if r.Do == "" || r.Do == "end" && p.Name == r.Name || r.Do == "end old" && p.Time.Before(r.Before) {
-			list = append(list, p)
-		}
-	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	switch r.Do {
-	case "":
-		return list, nil
 	case "keep":
 		if err := CheckRefName(r.Name); err != nil {
 			return nil, err
@@ -84,9 +74,25 @@ func (db *DB) pins(ctx context.Context, r pinRequest) (list []*KeptVersion, err 
 			return nil, err
 		}
 		catalog.Pins.Put(batch, &KeptVersion{Name: r.Name, Commit: r.To, Time: db.opts.Now().UTC(), Note: r.Note})
-	default:
-		if len(list) == 0 && r.Do == "end" {
+	case "end":
+		if has, err := catalog.Pins.Has(db.idx, r.Name); err != nil {
+			return nil, err
+		} else if !has {
 			return nil, fmt.Errorf("no version is kept as %q: %w", r.Name, ErrNoRef)
+		}
+		batch.MakesRoom()
+		catalog.Pins.Delete(batch, r.Name)
+	default:
+		for p, err := range catalog.Pins.All(db.idx) {
+			if err != nil {
+				return nil, err
+			}
+			if r.Do == "" || p.Time.Before(r.Before) {
+				list = append(list, p)
+			}
+		}
+		if r.Do == "" {
+			return list, nil
 		}
 		batch.MakesRoom()
 		for _, p := range list {

@@ -224,11 +224,11 @@ func (a *Array) InnerChunks() []int {
 }
 
 // DimensionNames returns a name per dimension, "" for one without, as
-// [ParseSelection] takes them. An array without names of its own that was opened has those of
-// the axes of its OME-Zarr image; see [Array.Image].
+// [ParseSelection] takes them. An opened array without names of its own has the names of the
+// axes of its OME-Zarr image; see [Array.Image]. The caller owns the slice.
 func (a *Array) DimensionNames() []string {
 	m := a.Meta()
-	if l := a.image.Load(); l != nil && l.Level != nil && m.DimensionNames == nil {
+	if l := a.image.Load(); l != nil && l.Level != nil && l.Axes != nil && m.DimensionNames == nil {
 		return l.Names()
 	}
 	names := make([]string, len(m.Shape))

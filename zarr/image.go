@@ -23,23 +23,24 @@ const (
 	keptImages = 1024
 )
 
-// images keeps what groups say about images, for the arrays that were opened together.
+// images caches the OME-Zarr metadata of groups for the arrays that were opened together. Safe for
+// concurrent use.
 type images struct {
 	mu     sync.Mutex
 	groups map[string]imageGroup // by path, those outside of the view after a slash
 }
 
-// imageGroup is what a path above an array is.
+// imageGroup is what was found at a path above an array.
 type imageGroup struct {
 	group  *ome.Group
 	err    error
 	exists bool
 }
 
-// levelOf is the answer of a search; Level is nil for an array of no image.
+// levelOf is the result of a search. Level is nil for an array that belongs to no image.
 type levelOf struct{ *ome.Level }
 
-// keep keeps what the metadata of a group says, and returns it.
+// keep parses the metadata of a group, caches the result and returns it. m is nil if there is no group.
 func (im *images) keep(path string, m *Meta) (g imageGroup) {
 	if m != nil {
 		g.exists = true
@@ -54,10 +55,11 @@ func (im *images) keep(path string, m *Meta) (g imageGroup) {
 	return g
 }
 
-// Image returns the level of an OME-Zarr image that the array is, as a group above it says, or as
-// the attributes of an image of OME-TIFF do; nil for an array of no image. The error is
-// [ome.ErrMetadata] for a version that is not known, and for an image with another number of axes.
-// The level must not be changed.
+// Image returns the level of an OME-Zarr image that describes the array: that of the nearest of up to
+// four groups above it, or of its own attributes (see [ome.OfArray]). It is nil for an array that
+// belongs to no image. The first call that succeeds reads these groups; later calls return the same level,
+// which must not be changed. The error is [ome.ErrMetadata] for an unknown version, and for an image with
+// another number of axes. Safe for concurrent use.
 func (a *Array) Image(ctx context.Context) (*ome.Level, error) {
 	if l := a.image.Load(); l != nil {
 		return l.Level, nil
@@ -79,8 +81,8 @@ func (a *Array) Image(ctx context.Context) (*ome.Level, error) {
 	return l, nil
 }
 
-// findImage looks for the image of an array whose dimensions have no names. Damaged metadata above
-// the array is no reason not to open it: [Array.Image] returns that error.
+// findImage looks for the image of an array whose dimensions have no names. It ignores errors, so that
+// an array below damaged metadata opens; [Array.Image] returns the error.
 func (n *Node) findImage(ctx context.Context) {
 	if n.array == nil {
 		return
@@ -90,22 +92,22 @@ func (n *Node) findImage(ctx context.Context) {
 	}
 }
 
-// level finds what the groups above an array say about it.
+// level looks for the level of an array in the groups above it, also those above the root of the view.
 func (f *finder) level(ctx context.Context, path string) (*ome.Level, error) {
 	l, more, err := f.levelIn(ctx, path, path, "")
 	if more && f.opts.Above != nil {
 		up := *f
 		var root string
 		if up.view, root, err = f.opts.Above(ctx); err != nil {
-			return nil, ctx.Err() // it is the root of a file system, or not ours to read
+			return nil, ctx.Err() // the root of a file system, or a directory that cannot be read
 		}
 		l, _, err = up.levelIn(ctx, strings.Trim(joinPath(root, path), "/"), root, "/")
 	}
 	return l, err
 }
 
-// levelIn is level in one view: in the groups above the path from. more means that the root, which is
-// a node, was reached. mark tells views apart.
+// levelIn is level in one view: in the groups above the path from. more reports that it reached the root
+// of the view, and that a node is there. mark begins the keys of the cache, and differs between views.
 func (f *finder) levelIn(ctx context.Context, path, from, mark string) (l *ome.Level, more bool, err error) {
 	at := strings.Trim(from, "/")
 	var root imageGroup

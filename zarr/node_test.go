@@ -588,3 +588,21 @@ func TestConcurrentChangesOfOneHandle(t *testing.T) {
 		}
 	}
 }
+
+// Metadata of an image without usable axes leaves the dimensions of its arrays without names.
+func TestImageWithoutAxes(t *testing.T) {
+	ctx, store := t.Context(), kv.NewMem()
+	for path, axes := range map[string]string{"bad": `[{"type":"space"}]`, "long": `["z","y","x"]`, "good": `["y","x"]`} {
+		image := attributesOf(`{"ome":{"version":"0.5","multiscales":[{"axes":` + axes + `,"datasets":[{"path":"0"}]}]}}`)
+		must.Get(CreateGroup(ctx, store, path, image, nil))(t)
+		must.Get(Create(ctx, store, joinPath(path, "0"), Spec{Shape: []int64{2, 3}, DataType: "uint8"}, nil))(t)
+		want := []string{"", ""}
+		if path == "good" {
+			want = []string{"y", "x"}
+		}
+		a, _ := must.Get(Open(ctx, store, joinPath(path, "0"), nil))(t).Array()
+		if names := a.DimensionNames(); !slices.Equal(names, want) {
+			t.Errorf("%s: %q", axes, names)
+		}
+	}
+}

@@ -78,9 +78,9 @@ type OpenOptions struct {
 	// Documents keeps what Zarr v3 documents say, for nodes that are opened again and for
 	// nodes with equal documents. Default: each document is parsed where it is read.
 	Documents *Documents
-	// Above opens a directory above the root of the view, in which groups of OME-Zarr may
-	// describe an array of the view, and returns the path of that root in it. Default: nothing
-	// lies above.
+	// Above returns a view of a directory above the root of the view, in which groups of OME-Zarr
+	// may describe an array of the view, and the path of that root in it. It is called for each
+	// array that may belong to such a group. Default: nothing lies above.
 	Above func(ctx context.Context) (view kv.Reader, root string, err error)
 	// Locks makes several Array values of one store exclude each other where
 	// they change parts of one chunk or the metadata, and lets writes through one

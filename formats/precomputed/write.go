@@ -261,7 +261,7 @@ func (s *step) place(p *plan, image *ome.Level) {
 		exact := image.Translation[axis] / scale
 		border := exact
 		if p.group != nil {
-			if first := p.group.Images[0].Levels[0].Scale; first != nil {
+			if first := p.group.Images[0].Levels[0].Scale; axis < len(first) { // an array may have other axes of its own
 				border += (first[axis]/scale - 1) / 2
 			}
 		}

@@ -240,6 +240,11 @@ func TestWriteOME(t *testing.T) {
 			must.Get(zarr.CreateGroup(t.Context(), m, "labels", attributes(t, `{"ome":{"version":"0.5","labels":["a"]}}`), nil))(t)
 			array(m, "labels/a", zarr.V3, 1, 3, 4, 6)
 		}, "", "segmentation [6 4 3] [500,500,2000] [20 10 -2] notes 1 behind [/labels]"},
+		"a level with axes of its own": {func(m *kv.Mem) {
+			must.Get(zarr.CreateGroup(t.Context(), m, "", attributes(t, `{"ome":{"version":"0.5","multiscales":[{`+axes("y", "x")+`,"datasets":[`+set5("0", "1,1", "0,0")+`]}]}}`), nil))(t)
+			own := attributes(t, `{`+axes("z", "y", "x")+`,"scale":[1,1,1]}`)
+			must.Get(zarr.Create(t.Context(), m, "0", zarr.Spec{Shape: []int64{3, 4, 6}, DataType: "uint16", Attributes: own}, nil))(t)
+		}, "", "image [6 4 3] [1000,1000,1000] [0 0 0] notes 0 behind []"},
 		"another version": {func(m *kv.Mem) {
 			must.Get(zarr.CreateGroup(t.Context(), m, "", attributes(t, `{"ome":{"version":"0.6","multiscales":[]}}`), nil))(t)
 		}, "", `version "0.6" is not known`},

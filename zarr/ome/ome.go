@@ -1,5 +1,6 @@
-// Package ome reads the metadata of OME-Zarr, versions 0.1 to 0.5, from the attributes of
-// groups: the axes, units and transforms of images. It does no I/O.
+// Package ome reads the metadata of OME-Zarr (https://ngff.openmicroscopy.org), versions 0.1 to 0.5,
+// from the attributes of groups: the axes, units and transforms of images, as the section
+// "multiscales" has them. It does no I/O. Callers must not change the slices in its values.
 //
 //	0.1, 0.2  {"multiscales": [{"version": "0.1", "datasets": […]}]}            axes t, c, z, y, x
 //	0.3       {"multiscales": [{"version": "0.3", "axes": ["y", "x"], …}]}
@@ -22,19 +23,22 @@ import (
 // Attribute is the attribute with all metadata of version 0.5.
 const Attribute = "ome"
 
-// ErrMetadata means that OME-Zarr metadata has a version that is not known, or does not fit its
-// array.
+// ErrMetadata means that OME-Zarr metadata has an unknown version, or another number of axes than
+// its array has dimensions.
 var ErrMetadata = errors.New("metadata of OME-Zarr")
 
 // Group is the metadata of a group.
 type Group struct {
-	// Members are the members of the metadata: of the attribute "ome", or the attributes.
+	// Members are the members of the attribute "ome" if Inside, else all attributes.
 	Members meta.Attributes
-	// Inside says that the metadata is in the attribute "ome".
+	// Inside says that the metadata is in the attribute "ome", as from version 0.5 on.
 	Inside bool
+	// Images are the elements of "multiscales".
 	Images []Image
-	// Label says that the images are labels: their elements are identifiers.
+	// Label says that the group has "image-label": the elements of its images are identifiers.
 	Label bool
+
+	levels map[string]*Level // of Images, by path
 }
 
 // Image is an element of "multiscales".
@@ -44,28 +48,32 @@ type Image struct {
 	Axes []Axis
 	// Objects says that axes are objects, as from version 0.4 on.
 	Objects bool
-	Levels  []Level
+	// Levels are the elements of "datasets", usually the finest first.
+	Levels []Level
 }
 
-// Axis is a dimension of all levels. Type is "space", "time", "channel" or "".
+// Axis is a dimension of all levels. Type is "space", "time", "channel", another word or "". Unit is "" if the
+// metadata has none.
 type Axis struct{ Name, Type, Unit string }
 
 // Level is an array of an image.
 type Level struct {
-	// Path is that of the array below the group.
+	// Path leads from the group to the array, without slashes around it.
 	Path string
+	// Axes are those of the image.
 	Axes []Axis
-	// Scale and Translation have a number for each axis, in its unit. They are nil if the
-	// metadata has no scale.
+	// Scale and Translation have a number for each axis, in its unit: of an element, and of the
+	// centre of the first element. They are nil if the metadata has no scale.
 	Scale, Translation []float64
-	// Unread describes the transforms that are not among Scale and Translation.
+	// Unread describes the "coordinateTransformations" that Scale and Translation leave out.
 	Unread []string
 	// Bare says that the dataset has no transforms of its own.
-	Bare  bool
+	Bare bool
+	// Label is that of the group.
 	Label bool
 }
 
-// Names returns the names of the axes.
+// Names returns the names of the axes. The caller owns the slice.
 func (l *Level) Names() []string {
 	list := make([]string, len(l.Axes))
 	for i, a := range l.Axes {
@@ -74,19 +82,13 @@ func (l *Level) Names() []string {
 	return list
 }
 
-// Level returns the level of the array at a path below the group, nil without one.
+// Level returns the level of the array at a path below the group: of the first image that has
+// one, nil if none has. g may be nil.
 func (g *Group) Level(path string) *Level {
 	if g == nil {
 		return nil
 	}
-	for i := range g.Images {
-		for k := range g.Images[i].Levels {
-			if l := &g.Images[i].Levels[k]; l.Path == path {
-				return l
-			}
-		}
-	}
-	return nil
+	return g.levels[path]
 }
 
 // known matches the versions that this package reads.
@@ -95,8 +97,8 @@ var known = regexp.MustCompile(`^0\.[1-5]($|[.-])`)
 // kinds are the types of axes that had none before version 0.4.
 var kinds = map[string]string{"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
 
-// Parse reads the attributes of a group, nil for a group without OME-Zarr metadata. The error is
-// [ErrMetadata] and names a version that is not known.
+// Parse reads the attributes of a group. It returns nil for a group without OME-Zarr metadata. The
+// error is [ErrMetadata] for an unknown version.
 func Parse(attrs meta.Attributes) (*Group, error) {
 	g := &Group{Members: attrs}
 	stated := ""
@@ -133,6 +135,7 @@ func Parse(attrs meta.Attributes) (*Group, error) {
 	if json.Unmarshal(jsontext.AppendStrict(nil, text), &list) != nil {
 		return nil, nil
 	}
+	g.levels = map[string]*Level{}
 	for _, m := range list {
 		version, err := knownVersion(m.Version)
 		switch {
@@ -149,6 +152,11 @@ func Parse(attrs meta.Attributes) (*Group, error) {
 			l := Level{Path: strings.Trim(path.Clean("/"+d.Path), "/"), Axes: image.Axes, Bare: len(d.Transforms) == 0, Label: g.Label}
 			l.compose(append(d.Transforms, m.Transforms...))
 			image.Levels = append(image.Levels, l)
+		}
+		for i := range image.Levels {
+			if l := &image.Levels[i]; g.levels[l.Path] == nil {
+				g.levels[l.Path] = l
+			}
 		}
 		g.Images = append(g.Images, image)
 	}
@@ -169,7 +177,7 @@ func knownVersion(text json.RawMessage) (v string, err error) {
 	return v, nil
 }
 
-// axes reads the axes of an image, which every version writes in another way.
+// axes reads the axes of an image. objects is false for the forms before version 0.4.
 func axes(text json.RawMessage) (list []Axis, objects bool) {
 	if text == nil {
 		for _, name := range []string{"t", "c", "z", "y", "x"} {
@@ -206,7 +214,7 @@ type transform struct {
 	Translation []float64 `json:"translation"`
 }
 
-// compose sets the scale and the translation that a list of transforms makes, one after the other.
+// compose applies a list of transforms, one after the other, to the scale and the translation.
 func (l *Level) compose(list []transform) {
 	for _, t := range list {
 		switch {
@@ -241,8 +249,8 @@ func positive(list []float64) bool {
 	return true
 }
 
-// OfArray returns the axes and the scale that an array has among its own attributes, as images of
-// OME-TIFF have them here; nil without.
+// OfArray returns the level that the attributes "axes" and "scale" of an array describe, as this
+// project makes them for the images of TIFF. It is nil without these attributes.
 func OfArray(attrs meta.Attributes) *Level {
 	text, has := attrs.Get("axes")
 	scale, scaled := attrs.Get("scale")
@@ -259,7 +267,7 @@ func OfArray(attrs meta.Attributes) *Level {
 	return l
 }
 
-// nanometres are the units of length of OME-Zarr, and usual short forms.
+// nanometres are the lengths of the units of OME-Zarr for space, and of usual short forms.
 var nanometres = map[string]float64{
 	"yoctometer": 1e-15, "zeptometer": 1e-12, "attometer": 1e-9, "femtometer": 1e-6, "picometer": 1e-3, "angstrom": 0.1, "nanometer": 1,
 	"micrometer": 1e3, "millimeter": 1e6, "centimeter": 1e7, "decimeter": 1e8, "meter": 1e9, "dekameter": 1e10, "hectometer": 1e11,
@@ -269,7 +277,7 @@ var nanometres = map[string]float64{
 	"nanometre": 1, "micrometre": 1e3, "millimetre": 1e6, "metre": 1e9,
 }
 
-// Nanometres returns how long a unit of an axis is; ok is false for one that is no known length.
+// Nanometres returns the length of a unit of an axis in nanometres. ok is false for an unknown unit.
 func Nanometres(unit string) (n float64, ok bool) {
 	n, ok = nanometres[unit]
 	return n, ok
