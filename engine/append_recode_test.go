@@ -368,8 +368,7 @@ func TestAppendConsolidated(t *testing.T) {
 // The elements of an existing array that gets another type all wait until the array has that
 // type, also if they are more than may wait otherwise.
 func TestAppendReplacesMuch(t *testing.T) {
-	defer func(was int64) { maxWaiting = was }(maxWaiting)
-	maxWaiting = 1
+	must.Set(t, &maxWaiting, 1)
 	set := func(dtype, time, v string) smallSet {
 		s := smallSet{".zgroup": map[string]any{"zarr_format": 2}}
 		s.array("time", dtype, []int{2}, []int{2}, []string{"time"}, map[string]string{"0": time})

@@ -13,9 +13,7 @@ import (
 
 // small makes what is read at a time small.
 func small(t testing.TB, slab int64) {
-	was := slabBytes
-	slabBytes = slab
-	t.Cleanup(func() { slabBytes = was })
+	must.Set(t, &slabBytes, slab)
 }
 
 // What takes several reads is compared, watched and written anew as what takes

@@ -370,8 +370,7 @@ func TestAppendModel(t *testing.T) {
 			t.Run(fmt.Sprint(seed, link), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 5))
 				// All references of the pieces are kept, some, or none.
-				defer func(was int64) { maxKept = was }(maxKept)
-				maxKept = []int64{0, 2000, 1 << 20}[r.IntN(3)]
+				must.Set(t, &maxKept, []int64{0, 2000, 1 << 20}[r.IntN(3)])
 				pieces, want := randomPieces(t, r, link)
 				config, path := t.TempDir(), t.TempDir()+"/t.zdb"
 				cut := r.IntN(len(pieces) + 1)
@@ -568,8 +567,7 @@ func TestAppendReadsSetsOnce(t *testing.T) {
 			t.Errorf("%d bytes may be kept: %q, %v", kept, b, err)
 		}
 		must.Do(t, os.WriteFile(url, text, 0o666))
-		defer func(was int64) { maxKept = was }(maxKept)
-		maxKept = 0
+		must.Set(t, &maxKept, 0)
 	}
 }
 
@@ -596,7 +594,7 @@ func TestAppendFetchesTogether(t *testing.T) {
 			return OpenSource(ctx, url, &SourceOptions{Adapters: hasty(remote.Options{})})
 		}}
 	}
-	defer func(was int64) { maxKept = was }(maxKept)
+	must.Set(t, &maxKept, maxKept)
 	for _, kept := range []int64{maxKept, 0} {
 		maxKept = kept
 		db := openDB(t, linkOptions(t, t.TempDir()))

@@ -14,8 +14,7 @@ import (
 // TestCopyNodeFromAnotherDatabase copies every kind of value, which do not
 // depend on the other database afterwards.
 func TestCopyNodeFromAnotherDatabase(t *testing.T) {
-	defer func(n int) { transfer.BatchKeys = n }(transfer.BatchKeys)
-	transfer.BatchKeys = 2
+	must.Set(t, &transfer.BatchKeys, 2)
 	for _, v := range []zarr.Version{zarr.V2, zarr.V3} {
 		from, to := openDB(t, nil), openDB(t, nil)
 		consolidatedStore(t, from, v)

@@ -84,8 +84,7 @@ func TestImportOverwriteStoresWhatDiffers(t *testing.T) {
 // TestImportOverwriteGivesTheSource: whatever was at the destination, it is the
 // source afterwards, in whatever format either is.
 func TestImportOverwriteGivesTheSource(t *testing.T) {
-	defer func(n int) { transfer.BatchKeys = n }(transfer.BatchKeys)
-	transfer.BatchKeys = 2
+	must.Set(t, &transfer.BatchKeys, 2)
 	v2 := map[string]string{".zgroup": `{"zarr_format":2}`, "a/.zarray": arrayV2(), "a/0.0": "chunk", "a/1.1": "x", "c/0/.zgroup": `{"zarr_format":2}`}
 	stores := []map[string]string{
 		smallStore(t), v2,

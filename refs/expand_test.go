@@ -355,8 +355,7 @@ func TestGenRanges(t *testing.T) {
 
 // TestGenRefused is about generators that are no good, or stand for too much.
 func TestGenRefused(t *testing.T) {
-	defer func(n int) { maxListed = n }(maxListed)
-	maxListed = 10
+	must.Set(t, &maxListed, 10)
 	for _, c := range []struct {
 		member string
 		want   error

@@ -166,9 +166,7 @@ func TestBrokenStreams(t *testing.T) {
 
 // A few KiB can inflate to text without end, also to text that is JSON.
 func TestInflation(t *testing.T) {
-	was := freeText
-	t.Cleanup(func() { freeText = was })
-	freeText = 4 << 20
+	must.Set(t, &freeText, 4<<20)
 	text := []byte(`{"version":1,"refs":{` + strings.Repeat(`"a":"x",`, 4<<20) + `"a":"x"}}`)
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)

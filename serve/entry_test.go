@@ -25,9 +25,7 @@ var (
 
 // impatient has tables look and try again at once.
 func impatient(t *testing.T) {
-	was := lookTime
-	t.Cleanup(func() { lookTime = was })
-	lookTime = 0
+	must.Set(t, &lookTime, 0)
 }
 
 // commit sets a key in a session of its own.

@@ -361,8 +361,7 @@ func TestPeersAreForgotten(t *testing.T) {
 
 // To close the last version does not wait for a read that is under way.
 func TestPeerClosesWhileItReads(t *testing.T) {
-	defer func(d time.Duration) { releaseTime = d }(releaseTime)
-	releaseTime = time.Hour
+	must.Set(t, &releaseTime, time.Hour)
 	db := openOnDisk(t, testOptions(nil))
 	update(t, db, "main", large(1, "a"))
 	s := peerAt(t, peerOf(t, db), "main")

@@ -66,8 +66,7 @@ func TestTyped(t *testing.T) { testRoundTrips(t) }
 // TestTypedSwapped runs the same as a machine of the other byte order would
 // take it: what is stored then is swapped, and what comes back is not.
 func TestTypedSwapped(t *testing.T) {
-	defer func(old bool) { littleEndian = old }(littleEndian)
-	littleEndian = !littleEndian
+	must.Set(t, &littleEndian, !littleEndian)
 	testRoundTrips(t)
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -237,9 +237,7 @@ func FuzzJSONPointer(f *testing.F) {
 // A few KiB can decompress to zeros without end.
 func TestInflation(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	was := freeSpool
-	freeSpool = 1 << 20
-	t.Cleanup(func() { freeSpool = was })
+	must.Set(t, &freeSpool, 1<<20)
 	smallSpools(t, 10_000, 1<<40)
 	zeros := make([]byte, 16<<20)
 	for scheme, packed := range map[string][]byte{"gzip": gzipped(t, zeros), "zstd": zstdOf(t, zeros)} {

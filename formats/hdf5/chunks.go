@@ -213,13 +213,15 @@ type plan struct {
 }
 
 // planned finds out which filters all chunks skip. If the first chunk skips none, the
-// codecs have all of them; else all chunks are looked at.
+// codecs have all of them; else all chunks are looked at, as they are of filters that cannot
+// be undone here. It is formats.ErrUnsupported if chunks have to be encoded anew and cannot be.
 func (ds *dataset) planned(ctx context.Context) (plan, error) {
 	if ds.filter == nil || ds.grid == nil {
 		return plan{}, nil
 	}
 	return ds.plan.Get(ctx, func() (plan, error) {
-		if !ds.f.whole.Load() {
+		_, unknown := ds.filter.parsed(0)
+		if unknown == nil && !ds.f.whole.Load() {
 			switch mask, ok, err := ds.firstMask(ctx); {
 			case err != nil:
 				return plan{}, err
@@ -239,8 +241,17 @@ func (ds *dataset) planned(ctx context.Context) (plan, error) {
 			}
 			return nil
 		})
-		if err != nil || !differ {
-			return plan{common}, err
+		if err != nil {
+			return plan{}, err
+		}
+		if !differ {
+			_, unknown = ds.filter.parsed(common)
+		}
+		if short := !slices.Equal(ds.shape[:len(ds.space.dims)], ds.space.dims); unknown != nil && (differ || short) {
+			return plan{}, unknown
+		}
+		if !differ {
+			return plan{common}, nil
 		}
 		if odd > maxInline/ds.grid.bytes {
 			return plan{}, formats.Unsupported("hdf5: %d chunks skip filters that others have not skipped: more than %d MiB", odd, maxInline>>20)

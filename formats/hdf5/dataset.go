@@ -339,11 +339,11 @@ func (ds *dataset) locate(ctx context.Context, coords []int64) (refs.Reference, 
 		return refs.Reference{}, err
 	}
 	if ds.refused == nil {
-		p, err := ds.planned(ctx)
-		if err != nil {
+		switch p, err := ds.planned(ctx); {
+		case errors.Is(err, formats.ErrUnsupported): // the document refuses the array: its chunks are what is stored
+		case err != nil:
 			return refs.Reference{}, err
-		}
-		if c.mask != p.mask || ds.short(coords) {
+		case c.mask != p.mask || ds.short(coords):
 			return ds.inline(ctx, coords, c, p.mask)
 		}
 	}

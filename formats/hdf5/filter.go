@@ -3,6 +3,7 @@ package hdf5
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -187,19 +188,30 @@ func (p *pipeline) bound(mask uint32, n int64) (*codecs.Bound, error) {
 	if n < 0 || n > maxChunk {
 		return nil, formats.Unsupported("hdf5: a chunk of %d bytes", n)
 	}
-	list, err := p.chain(codecs.Object("name", "bytes"), 1, mask)
+	c, err := p.parsed(mask)
 	if err != nil {
 		return nil, err
+	}
+	return c.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{int(n)}})
+}
+
+// parsed returns the codecs of the filters that a mask does not skip. A filter that
+// cannot be undone here is formats.ErrUnsupported.
+func (p *pipeline) parsed(mask uint32) (c codecs.Chain, err error) {
+	list, err := p.chain(codecs.Object("name", "bytes"), 1, mask)
+	if err != nil {
+		return c, err
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	c, err := builtins().ParseV3(b)
-	if err != nil {
-		return nil, fmt.Errorf("hdf5: %w", err)
+	if c, err = builtins().ParseV3(b); errors.Is(err, codecs.ErrUnknown) {
+		return c, formats.Unsupported("hdf5: %v", err)
+	} else if err != nil {
+		return c, fmt.Errorf("hdf5: %w", err)
 	}
-	return c.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{int(n)}})
+	return c, nil
 }
 
 // maxChunk bounds a chunk that is decoded here.

@@ -116,6 +116,34 @@ func compareAttributes(t *testing.T, view kv.Reader, path string, want map[strin
 	}
 }
 
+// An array of a filter that is not known here stops no other, also where some of its
+// chunks skip the filter: none of its chunks is encoded anew.
+func TestChunksThatSkipUnknownFilters(t *testing.T) {
+	data := load(t, "filter-mask.h5")
+	deflate := []byte("\x01\x00\x08\x00\x01\x00\x01\x00deflate\x00")
+	for name, id := range map[string]byte{"szip": 4, "n-bit": 5} {
+		changed := bytes.Clone(deflate)
+		changed[0] = id
+		view := must.Get(formattest.Open(t.Context(), hdf5.Format(), formattest.Files(bytes.ReplaceAll(data, deflate, changed)), formattest.Name))(t)
+		if _, err := zarr.OpenArray(t.Context(), view, "mixed", &zarr.OpenOptions{Registry: formattest.Registry(hdf5.Format())}); !errors.Is(err, codecs.ErrUnknown) {
+			t.Errorf("%s: %v, want a refusal", name, err)
+		}
+		chunks := 0
+		for key, err := range view.List(t.Context(), kv.ListOptions{}) {
+			must.Do(t, err)
+			if _, err := kv.Get(t.Context(), view, key); err != nil {
+				t.Errorf("%s: %s: %v", name, key, err)
+			}
+			if strings.HasPrefix(key, "mixed/") {
+				chunks++
+			}
+		}
+		if chunks != 5 {
+			t.Errorf("%s: mixed has %d keys, want 4 chunks and its metadata", name, chunks)
+		}
+	}
+}
+
 // Names without a scale follow their rule: within one group a name has one length, and no
 // array has a name twice.
 func TestPhonyNames(t *testing.T) {

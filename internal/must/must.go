@@ -22,6 +22,15 @@ func Get[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+// Set sets a variable until the test has ended, with what it cleans up later than this call: a
+// server that a test starts afterwards has ended when the variable has its old value again.
+func Set[T any](t testing.TB, p *T, v T) {
+	t.Helper()
+	was := *p
+	t.Cleanup(func() { *p = was })
+	*p = v
+}
+
 // Have returns v, and panics if err is not nil. It is for values of variables and tables, which
 // are made without a test.
 func Have[T any](v T, err error) T {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -48,8 +49,7 @@ func TestMeasure(t *testing.T) {
 
 // A listing of a directory that repeats its pages, or has no end, is an error.
 func TestEndlessDirectory(t *testing.T) {
-	defer func(n int) { maxDir = n }(maxDir)
-	maxDir = 1000
+	must.Set(t, &maxDir, 1000)
 	requests := 0
 	l := Listing{Name: "s", Valid: func(string) error { return nil }}
 	list := func() (err error) {

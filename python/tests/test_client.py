@@ -443,6 +443,7 @@ def test_a_reply_without_a_waiting_thread(repo: zarrdb.Repository) -> None:
 EXITS = {
     "with a session and arrays": "s = repo.writable_session(); s.set('k', b'1'); a = v.array('a'); x = a[:]",
     "with a cycle": "class C: pass\nc = C(); c.c, c.s, c.a = c, repo.writable_session(), v.array('a'); c.x = c.a[:]",
+    "held by a module that goes last": "os.held = v, v.array('a')",
     "in a transaction": "with repo.transaction() as store:\n    sys.exit()",
     "while threads read": """
 def read():

@@ -6,6 +6,7 @@ Arrays, stores and mappings need nothing else of a version or session. `Snapshot
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -32,8 +33,9 @@ class View:
         """In a child: other threads, which may have held locks, are not there any more."""
         self._opening = threading.RLock()
 
-    def __del__(self) -> None:
-        self._let_go()
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ends():  # else modules may be empty already, and the end of the process closes the view
+            self._let_go()
 
     def _let_go(self) -> None:
         """Have the server close the view, at once or with the next request. Finalizers call it at any time."""

@@ -95,7 +95,7 @@ func TestBudgetOfLongBody(t *testing.T) {
 	const mib = 1 << 20
 	now, cancel := context.WithCancel(bg)
 	cancel() // takes only what is free
-	defer func(d time.Duration) { patience = d }(patience)
+	must.Set(t, &patience, patience)
 	for _, patience = range []time.Duration{time.Hour, 0} {
 		b := &budget{limit: 256 * mib, users: map[string]*account{}}
 		small, other, long := &share{b: b, user: "a"}, &share{b: b, user: "b"}, &share{b: b, user: "a"}
@@ -213,8 +213,7 @@ func TestGreedyClients(t *testing.T) {
 
 // Requests count from the first byte on. One that does not arrive ends its connection.
 func TestGreedyRequests(t *testing.T) {
-	defer func(n int64) { bodyRate = n }(bodyRate)
-	bodyRate = 1 << 30
+	must.Set(t, &bodyRate, 1 << 30)
 	o := &Options{Memory: 16 << 20, WriteTimeout: 50 * time.Millisecond}
 	h, c := served(t, o, nil)
 	for range 40 {

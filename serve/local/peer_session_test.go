@@ -46,8 +46,7 @@ func cutting(t *testing.T) *cutter {
 // around replaces all handlers until the test ends. It is called before a server starts.
 func around(t *testing.T, replace func(op wire.Op, h handler) handler) {
 	was := handlers
-	handlers = map[wire.Op]handler{}
-	t.Cleanup(func() { handlers = was })
+	must.Set(t, &handlers, map[wire.Op]handler{})
 	for op, h := range was {
 		handlers[op] = replace(op, h)
 	}

@@ -15,8 +15,7 @@ import (
 // The server and the clients that cache share the memory of a database equally. All of them learn
 // when one comes or goes, also through the next server.
 func TestProcessesShareMemory(t *testing.T) {
-	defer func(pid int) { ownPID = pid }(ownPID)
-	ownPID = -1 // clients in this process count as others
+	must.Set(t, &ownPID, -1) // clients in this process count as others
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	const limit = 120 << 20

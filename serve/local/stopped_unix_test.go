@@ -65,8 +65,7 @@ func TestStoppedHolder(t *testing.T) {
 // context has no end, and names the process. When that process goes on, requests do.
 func TestStoppedHolderIsNamed(t *testing.T) {
 	runtimeDir(t)
-	defer func(d time.Duration) { shortestLook = d }(shortestLook)
-	shortestLook = 20 * time.Millisecond
+	must.Set(t, &shortestLook, 20 * time.Millisecond)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	child := start(t, "opener", dir)
 	if got := child.line(t); got != "open" {
@@ -170,7 +169,7 @@ func TestOpenBesideStoppedHolder(t *testing.T) {
 		t.Fatal(got)
 	}
 	stop(t, child)
-	defer func(d time.Duration) { helloTime = d }(helloTime)
+	must.Set(t, &helloTime, helloTime)
 	for _, d := range []time.Duration{time.Hour, time.Millisecond} {
 		helloTime = d
 		var held *engine.LockedError

@@ -26,8 +26,7 @@ func TestTurns(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
 		t.Skip("one processor: nothing is looked for")
 	}
-	t.Cleanup(func() { restTime = 10 * time.Millisecond }) // when the client has ended
-	restTime = time.Hour
+	must.Set(t, &restTime, time.Hour)
 	h, c := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("value")})
 	v, s := version(t, c, ""), begin(t, c)
@@ -124,8 +123,7 @@ func TestTurnCancelled(t *testing.T) {
 		<-release
 		return c.send(f, &wire.Frame{})
 	}
-	defer func(d time.Duration) { restTime = d }(restTime)
-	restTime = time.Hour // on a busy machine the receiver would take its turn back before the test looks
+	must.Set(t, &restTime, time.Hour) // on a busy machine the receiver would take its turn back before the test looks
 	h, c := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("value")})
 	v := version(t, c, "")
