@@ -18,7 +18,7 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 80 MiB many times")
 	}
-	must.Set(t, &transfer.HeldAtOnce, 1 << 20)
+	must.Set(t, &transfer.HeldAtOnce, 1<<20)
 	const size = 80 << 20 // more than is pooled
 	long := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	dir := t.TempDir()

@@ -213,7 +213,7 @@ func TestGreedyClients(t *testing.T) {
 
 // Requests count from the first byte on. One that does not arrive ends its connection.
 func TestGreedyRequests(t *testing.T) {
-	must.Set(t, &bodyRate, 1 << 30)
+	must.Set(t, &bodyRate, 1<<30)
 	o := &Options{Memory: 16 << 20, WriteTimeout: 50 * time.Millisecond}
 	h, c := served(t, o, nil)
 	for range 40 {

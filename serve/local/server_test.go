@@ -137,7 +137,7 @@ func TestSlowClient(t *testing.T) {
 
 // A server that does not answer is left after a while.
 func TestSilentServer(t *testing.T) {
-	must.Set(t, &helloTime, 20 * time.Millisecond)
+	must.Set(t, &helloTime, 20*time.Millisecond)
 	socket := filepath.Join(shortDir(t), "s")
 	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()

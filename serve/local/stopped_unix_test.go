@@ -65,7 +65,7 @@ func TestStoppedHolder(t *testing.T) {
 // context has no end, and names the process. When that process goes on, requests do.
 func TestStoppedHolderIsNamed(t *testing.T) {
 	runtimeDir(t)
-	must.Set(t, &shortestLook, 20 * time.Millisecond)
+	must.Set(t, &shortestLook, 20*time.Millisecond)
 	dir := filepath.Join(shortDir(t), "t.zdb")
 	child := start(t, "opener", dir)
 	if got := child.line(t); got != "open" {
