@@ -16,8 +16,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
@@ -111,7 +111,7 @@ type Set struct {
 	// files reads what the set refers to, of many keys at once.
 	files *virtual.Resolver
 
-	opening gather.Turn                 // of view
+	opening ctxlock.Lock                // of view
 	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
 	view    *refs.View
 }
@@ -251,10 +251,10 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 }
 
 func (s *Set) open(ctx context.Context) (_ *refs.View, err error) {
-	if err := s.opening.Take(ctx); err != nil {
+	if err := s.opening.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.opening.Release()
+	defer s.opening.Unlock()
 	switch {
 	case s.view != nil:
 	case s.foreign != nil:
