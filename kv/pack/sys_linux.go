@@ -36,8 +36,8 @@ func punchHole(f vfs.File, off, n int64) error {
 }
 
 const (
-	// aheadStep is the largest readahead of one call: the kernel limits it to that
-	// of the device.
+	// aheadStep is the largest readahead of one call: the kernel limits it to the
+	// readahead of the device.
 	aheadStep = 1 << 20
 	// hugePage is the size of a large page on most systems.
 	hugePage = 2 << 20
