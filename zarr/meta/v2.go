@@ -167,8 +167,8 @@ type pickleError struct{}
 func (pickleError) Error() string        { return "pickle is refused: unpickling runs code" }
 func (pickleError) Is(target error) bool { return target == codecs.ErrUnknown }
 
-// filtersV2 checks the form of the filters and returns what the object data
-// type stands for: the first filter that encodes objects says it.
+// filtersV2 checks the form of the filters and returns the data type that an
+// object array has by its first filter that encodes objects.
 func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) {
 	if string(raw) == "null" {
 		return dtype.Type{}, nil
