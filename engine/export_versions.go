@@ -171,7 +171,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 	return w.Commit(ctx, v, p.stored(ctx, w, snap, changes))
 }
 
-// all yields what a view holds, as changes.
+// all yields the contents of a view as changes.
 func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
 		if snap, ok := view.(*Snapshot); ok { // Values tells virtual values from others

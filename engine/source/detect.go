@@ -27,8 +27,8 @@ type Evidence struct {
 	heads map[string][]byte
 }
 
-// Has reports whether a directory holds a file of that name, one of those that
-// an adapter wants to know of.
+// Has reports whether a directory holds a file of that name, which must be one
+// that an adapter asks for.
 func (e Evidence) Has(name string) bool { return e.heads[name] != nil }
 
 // File returns the beginning of that file, nil without it.
