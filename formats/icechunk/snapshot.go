@@ -38,7 +38,7 @@ type chunkKeys struct {
 	separator byte
 }
 
-// prefix is what the keys of chunks begin with, below the array.
+// prefix returns the prefix of the keys of chunks, below the array.
 func (k chunkKeys) prefix() string {
 	if k.v2 {
 		return ""
