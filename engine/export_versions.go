@@ -55,7 +55,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 		return p, nil
 	}
 	if p.db == nil {
-		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
+		return nil, fmt.Errorf("%s: only a version of a database has a history, not a store or session: %w", ex.src.name(), errors.ErrUnsupported)
 	}
 	branches, tags, err := p.db.PageSource().Refs(ctx)
 	if err != nil {

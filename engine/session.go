@@ -320,7 +320,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
 	case src == s.nodes && (to == from || strings.HasPrefix(to, names.Dir(from))):
-		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
+		return fail(fmt.Errorf("%w: the new path lies inside the old one", zarr.ErrPath))
 	}
 	if err := checkNewPath(m.Version, to); err != nil {
 		return fail(err)

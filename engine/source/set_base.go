@@ -55,7 +55,7 @@ func (e *Env) chooseBase(ctx context.Context, s *Set, at Place) error {
 		}
 		s.foreign, s.dir = m, nil
 		if s.view, err = refs.NewView(m, &s.opts); err == nil && e.Warn != nil {
-			e.Warn(fmt.Sprintf("relative URLs of %s are not those of the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
+			e.Warn(fmt.Sprintf("relative URLs of %s are not relative to the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
 		}
 		return err
 	}

@@ -138,7 +138,7 @@ func checkLists(fs vfs.FS, dir string) error {
 		case err != nil:
 			return err
 		case size < want || have != sum:
-			return fmt.Errorf("%w: %s: its first %d bytes, the list of tables, are not those that the index was closed with", kv.ErrCorrupt, path, want)
+			return fmt.Errorf("%w: %s: its first %d bytes, the list of tables, differ from the list with which the index was closed", kv.ErrCorrupt, path, want)
 		}
 	}
 	return err

@@ -305,7 +305,7 @@ func (m *Meta) memberV2(name string) (raw json.RawMessage, ok bool, err error) {
 		}
 	case "dimension_separator":
 		if m.Keys.enc != keysV2 {
-			return nil, false, fmt.Errorf("chunk keys other than those of v2: %w", ErrNoForm)
+			return nil, false, fmt.Errorf("chunk keys that v2 does not have: %w", ErrNoForm)
 		}
 		return json.RawMessage{'"', m.Keys.sep, '"'}, m.Keys.sep != '.', nil
 	case "order", "filters", "compressor":

@@ -316,7 +316,7 @@ func checkNames(v zarr.Version, path string) error {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if slices.Contains(names.Documents(v), name) {
-			return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
+			return fmt.Errorf("%w: name %q: it is the name of a metadata document", zarr.ErrPath, name)
 		}
 	}
 	return nil
