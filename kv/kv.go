@@ -79,7 +79,7 @@ func (o ListOptions) HasBelow(prefix string) bool {
 
 // Writer is a writeable view.
 type Writer interface {
-	// Set stores value under key and replaces what was there. The caller owns
+	// Set stores value under key and replaces any value there. The caller owns
 	// the slice again when Set returns. Safe for concurrent use; of concurrent
 	// sets to one key, one wins whole.
 	Set(ctx context.Context, key string, value []byte) error

@@ -113,7 +113,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if c.writer, err = writerOf(view, v); err != nil {
 		return nil, err
 	}
-	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
+	c.opts.Version, c.opts.Consolidated = 0, false // anything there counts
 	path = strings.TrimSuffix(path, "/")
 	clean, err := meta.CleanPathV2(path)
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *Spec) keys(v Version) (ChunkKeys, error) {
 	return meta.V2Keys(sep, rank), nil
 }
 
-// parseType reads the data type. What objects are, the filters say.
+// parseType reads the data type. The filters define the type of objects.
 func (s *Spec) parseType(v Version) (dtype.Type, error) {
 	name := s.DataType
 	if name == "" {

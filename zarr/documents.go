@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/lru"
 )
 
-// Documents keeps what metadata documents say, so that a document is parsed once for all
+// Documents keeps parsed metadata documents, so that a document is parsed once for all
 // nodes that have it, and once however often a node is opened:
 //
 //	bytes of zarr.json ──▶ kept? ──▶ Meta and bound codecs, shared by arrays

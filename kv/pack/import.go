@@ -308,7 +308,7 @@ func (m *importer) extent(e Extent) error {
 // a time: the headers of many small records.
 func stepTo(from, to uint64) int { return int(min(max(to-min(from, to), headerBytes), scanBytes)) }
 
-// copy makes a range of the file like that of the source.
+// copy copies a range of the source to the file.
 func (m *importer) copy(r Extent, shift uint64) error {
 	if r.From >= r.To {
 		return nil

@@ -334,7 +334,7 @@ func (s *Store) setPack(id ID, p *pack) {
 }
 
 // Infos returns the state of all packs, ordered by ID: those with a file and
-// those of Options.Table without one.
+// packs of Options.Table without one.
 func (s *Store) Infos() []Info {
 	var list []Info
 	for _, p := range *s.packs.Load() {

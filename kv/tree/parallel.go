@@ -134,7 +134,7 @@ func (q *part) end() int {
 	return q.from + q.taken
 }
 
-// runParts makes the parts and puts together what they made.
+// runParts makes the parts and joins their results.
 func (p *pass) runParts(list *spliceList, parts []*part, workers int) error {
 	errs := make([]error, len(parts))
 	var next atomic.Int64

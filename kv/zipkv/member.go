@@ -101,9 +101,9 @@ func (r *Reader) checkCRC(m *member, got uint32) error {
 	return nil
 }
 
-// packedValue is a compressed member. The first View decompresses what it needs;
-// a second one decompresses everything and keeps it with the value, so that
-// reading a shard in pieces does not take quadratic time.
+// packedValue is a compressed member. The first View decompresses as much as it
+// needs; a second one decompresses everything and keeps it with the value, so
+// that reading a shard in pieces does not take quadratic time.
 type packedValue struct {
 	data
 

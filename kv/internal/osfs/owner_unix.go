@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFS gives what it makes the rights of the directory that it lies in, whatever the umask of
-// this process is, so that a group can share a database. What root makes in the directory of
-// another user belongs to that user, who could not use the database otherwise.
+// ownFS gives new files and directories the rights of the directory in which they lie,
+// whatever the umask of this process is, so that a group can share a database. Files that root
+// makes in the directory of another user belong to that user, who could not use the database
+// otherwise.
 type ownFS struct{ vfs.FS }
 
 func forRoot(fs vfs.FS) vfs.FS { return ownFS{fs} }
@@ -111,7 +112,8 @@ func Give(fd uintptr, name string) {
 	}
 }
 
-// giveOwner makes what root has made in the directory of another user that user's.
+// giveOwner gives a file that root made in the directory of another user to that
+// user.
 func giveOwner(fd uintptr, name string) {
 	var dir, file, named unix.Stat_t
 	if os.Geteuid() != 0 || filepath.Base(name) == holder || unix.Stat(filepath.Dir(name), &dir) != nil || dir.Uid == 0 ||
