@@ -16,7 +16,7 @@ import (
 
 // Appending joins hierarchies of the same arrays along a dimension:
 //
-//	what is there        a.json           b.json
+//	stored               a.json           b.json
 //	time  [0 1 2 3]      [4 5]            [6 7]        grows
 //	temp  chunks 0…3     0…1 become 4…5   0…1 → 6…7    grows, chunks are renumbered
 //	x     [0 1 2]        equal            equal        stays

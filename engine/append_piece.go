@@ -138,13 +138,13 @@ func (k *keptRefs) keep(e *refs.Entry) {
 	k.list = append(k.list, *e)
 }
 
-// drop gives up what was kept.
+// drop gives up the kept entries.
 func (k *keptRefs) drop() {
 	k.left.Add(k.size)
 	*k = keptRefs{}
 }
 
-// entries yields what was kept.
+// entries yields the kept entries.
 func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for _, e := range k.list {
@@ -284,8 +284,8 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 	return nil
 }
 
-// array finds the array that a key of the piece belongs to, and what it is
-// called there.
+// array finds the array that a key of the piece belongs to, and its name in the
+// piece.
 func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name string) {
 	if last != nil {
 		if name, ok := strings.CutPrefix(key, names.Dir(last.path)); ok && last.path != "" {
@@ -310,8 +310,7 @@ type renumberer struct {
 	text   []byte
 }
 
-// maxChunkKey bounds the name of a chunk: a prefix, numbers and what separates
-// them.
+// maxChunkKey bounds the name of a chunk: a prefix, numbers and a separator.
 const maxChunkKey = 2 + 20*zarr.MaxRank
 
 // key gives the name of a chunk in a piece the number that it has in the joined

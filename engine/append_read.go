@@ -294,7 +294,7 @@ func (p *AppendPlan) unlike(a *appendArray, want, got string) error {
 	return &MisfitError{Dim: p.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{a.piece.label}, Got: []string{got}}
 }
 
-// textOfType says what elements are, in words.
+// textOfType describes a data type in words.
 func textOfType(m *zarr.Meta) string {
 	if units, ok := textAttribute(m, "units"); ok {
 		return fmt.Sprintf("%v %q", m.Type, units)

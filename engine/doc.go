@@ -35,5 +35,6 @@
 //
 // In a session, arrays, groups and the methods about nodes ([Session.CreateArray],
 // [Session.Rename], [Session.Remove], …) keep consolidated metadata up to date. Methods
-// about single keys, such as Set and [Session.SetIf], store what they are given.
+// about single keys, such as Set and [Session.SetIf], store the given bytes
+// unchanged.
 package engine

@@ -91,7 +91,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
-// writeForeign writes what was planned. Something that has no form in the format is
+// writeForeign carries out the plan. Something that has no form in the format is
 // ErrConvert.
 func (ex *exporter) writeForeign(ctx context.Context, dst kv.Writer) error {
 	return convertError(ex.foreign.Write(ctx, formats.Output{Dst: dst, Run: ex.pool.Run, Wrote: ex.count}))

@@ -14,9 +14,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// A session may be used from several places of one process: by what opened the
-// database, and by clients that the process serves. Each has a Session of its own
-// for the same transaction:
+// A session may be used from several places of one process: by the program that
+// opened the database, and by clients that the process serves. Each has a Session
+// of its own for the same transaction:
 //
 //	Begin, Resume ──▶ Session ─┐
 //	Join ───────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it

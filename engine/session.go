@@ -135,7 +135,7 @@ func (s *Session) dropCopies(ctx context.Context, path string) error {
 	return s.copies.Above(ctx, path)
 }
 
-// ReplaceArray is CreateArray in place of whatever is there.
+// ReplaceArray is CreateArray in place of any node there.
 func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
 	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
 }
@@ -152,7 +152,7 @@ func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Ver
 	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)
 }
 
-// ReplaceGroup is CreateGroup in place of whatever is there.
+// ReplaceGroup is CreateGroup in place of any node there.
 func (s *Session) ReplaceGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	return zarr.CreateGroup(ctx, s.view, path, attrs, s.overwriting(version))
 }
@@ -389,7 +389,7 @@ func checkNewPath(v zarr.Version, path string) error {
 
 // groupsAbove makes groups of a format above a path where they are missing. If
 // strict, a group of another format there is an error; otherwise nothing is made
-// below it, because it would not show what is inside.
+// below it, because it would not show the nodes inside.
 func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, strict bool) error {
 	group := names.Parent(path)
 	for p := group; path != ""; p = names.Parent(p) {

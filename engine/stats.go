@@ -117,7 +117,7 @@ type KeptInfo struct {
 	Name   string    `json:"name"`
 	Commit string    `json:"commit"`
 	Since  time.Time `json:"since"`
-	// By says who needs it.
+	// By is the job or process that needs it.
 	By string `json:"by"`
 }
 

@@ -22,8 +22,8 @@ import (
 type Env struct {
 	// Adapters resolves URL schemes; it must not be nil.
 	Adapters *Adapters
-	// Follow says where references may lead, and Recall, if set, what was allowed
-	// earlier.
+	// Follow says where references may lead, and Recall, if set, returns what was
+	// allowed earlier.
 	Follow Follow
 	Recall func() (Follow, error)
 	// Database opens a version of the database in a directory, until the Env is closed;
@@ -37,7 +37,7 @@ type Env struct {
 	FromPath bool
 
 	opening ctxlock.Lock
-	roots   map[string]kv.Reader // what references lead below, by URL
+	roots   map[string]kv.Reader // roots of references, by URL
 
 	mu      sync.Mutex
 	closers []func() error
