@@ -45,7 +45,7 @@ type budget struct {
 
 	mu    sync.Mutex
 	used  int64
-	above int64 // of used, what shares hold above memoryFirst each
+	above int64 // of used, the bytes that shares hold above memoryFirst each
 	peak  int64 // since memory was given back last
 	most  int64 // since the start
 	users map[string]*account
@@ -63,7 +63,7 @@ func (b *budget) held() int64 {
 // account is the part of a user. It is kept while a share of the user is active.
 type account struct {
 	held   int64
-	above  int64 // of held, what shares hold above memoryFirst each
+	above  int64 // of held, the bytes that shares hold above memoryFirst each
 	shares int64 // that are active
 }
 
@@ -147,7 +147,7 @@ func (s *share) change(n, m int64) {
 	s.b.admit()
 }
 
-// give returns what take got.
+// give returns memory that take got.
 func (s *share) give(n int64) { s.change(n, 0) }
 
 // close returns all that s holds. No take or change may follow.

@@ -298,7 +298,7 @@ func (c *chunks) signed() error {
 
 const maxTrailer = 16 // lines
 
-// end reads what follows the head of the last chunk.
+// end reads the rest behind the head of the last chunk.
 func (c *chunks) end() error {
 	if err := c.signed(); err != nil {
 		return err

@@ -206,7 +206,7 @@ func (c *claim) canonical(r *http.Request, q url.Values) string {
 	return b.String()
 }
 
-// authenticate returns who sent a request, and the claim if it is signed.
+// authenticate returns the sender of a request, and the claim if it is signed.
 func (h *Handler) authenticate(r *http.Request, q url.Values) (*serve.Principal, *claim, error) {
 	c, err := claimOf(r, q)
 	if err == nil && c == nil {

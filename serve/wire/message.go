@@ -321,7 +321,7 @@ type Diff struct {
 	Limit    int    `json:"limit,omitempty"`
 }
 
-// Ask has the server do what name says.
+// Ask has the server do the work called name.
 type Ask struct {
 	Database string          `json:"database,omitempty"`
 	Name     string          `json:"name"`
