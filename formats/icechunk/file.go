@@ -35,8 +35,8 @@ const (
 	nameLen   = 24 // bytes of the name of the writer
 	headerLen = len(magic) + nameLen + 3
 
-	// maxBody is the longest file that is read, decompressed; a file of few bytes may
-	// be no longer than expand times what it is, or minBody.
+	// maxBody is the longest file that is read, decompressed; a file may decompress
+	// to at most expand times its length, or minBody.
 	maxBody = 1 << 30
 	minBody = 16 << 20
 	expand  = 1 << 10

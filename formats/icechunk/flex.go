@@ -11,7 +11,7 @@ import (
 // flex is a value in a flexbuffer, the form that version 2 keeps settings and the
 // metadata of snapshots in. Values carry their type; widths of numbers and offsets are
 // 1, 2, 4 or 8 bytes. As in [buffer], the first offset that leads out becomes an error
-// and what follows is empty.
+// and all later values are empty.
 type flex struct {
 	f     *buffer
 	pos   int  // of the value, or of the offset that leads to it
