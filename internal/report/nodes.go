@@ -176,7 +176,7 @@ func Members(ctx context.Context, s *engine.Source, tree bool) iter.Seq2[Member,
 	}
 }
 
-// below yields what lies right below a path or, if depth is not 0, everything below it.
+// below yields the nodes right below a path or, if depth is not 0, all nodes below it.
 func below(ctx context.Context, s *engine.Source, path string, depth int) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		var failed error
