@@ -38,7 +38,7 @@ type job struct {
 	Seed     int             `json:"seed,omitempty"`
 }
 
-// answer is what came of a job. Cannot says why a program has no such thing.
+// answer is the result of a job. Cannot says why a program has no such thing.
 type answer struct {
 	Figures map[string]float64 `json:"figures,omitempty"`
 	Sum     uint32             `json:"sum,omitempty"`

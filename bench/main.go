@@ -37,7 +37,7 @@ type bench struct {
 	rounds  int    // of the table
 	planes  int    // of the field, in the table
 	only    string // layouts of the table, with commas; all if empty
-	python  string // what runs the scripts, "" for nothing
+	python  string // runs the scripts, "" for none
 	python2 string // the same with zarr-python 2
 	pattern string // of the rows of "beside", "" for all
 	kept    string // file of the steps that are done, "" for none

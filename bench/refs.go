@@ -48,8 +48,8 @@ func (s refSet) write(path string) {
 	check(errors.Join(w.Flush(), f.Close()))
 }
 
-// references measures linking ten million virtual chunks, and what changing a
-// few of them costs afterwards.
+// references measures linking ten million virtual chunks, and the cost of
+// changing a few of them afterwards.
 func references(ctx context.Context, b *bench) {
 	steps := int64(10_000)
 	if b.quick {
