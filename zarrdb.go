@@ -182,8 +182,7 @@ func (db *DB) KeptVersions(ctx context.Context) ([]*txn.KeptVersion, error) {
 	return db.in.KeptVersions(ctx)
 }
 
-// Reset moves a branch to a revision. The versions that it named before stay in
-// its reflog.
+// Reset moves a branch to a revision. The versions that it named before stay in its reflog.
 func (db *DB) Reset(ctx context.Context, branch, rev string) error {
 	return db.at(ctx, rev, func(id txn.CommitID) error {
 		_, err := db.in.Reset(ctx, branch, id)

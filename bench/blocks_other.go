@@ -10,6 +10,5 @@ type fileID struct{}
 // blocks is the size of a file; the bytes that its holes save are unknown.
 func blocks(info fs.FileInfo) (fileID, int64) { return fileID{}, info.Size() }
 
-// settle does nothing: this system cannot wait for earlier writes to be on
-// disk.
+// settle does nothing: this system cannot wait for earlier writes to be on disk.
 func settle() {}

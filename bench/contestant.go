@@ -103,8 +103,7 @@ func (b *bench) contestants(ctx context.Context) (all []*contestant) {
 	return all
 }
 
-// do runs a job. The first failure of a program ends its part, other programs go
-// on.
+// do runs a job. The first failure of a program ends its part, other programs go on.
 func (c *contestant) do(j job) (a answer) {
 	if c.failed != nil {
 		return answer{Cannot: c.failed.Error()}

@@ -60,8 +60,7 @@ func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	b.add("versions", variant, "expire + gc", millis(d), "ms")
 }
 
-// refRounds is how often work is measured that must not depend on the number of
-// chunks.
+// refRounds is how often work is measured that must not depend on the number of chunks.
 const refRounds = 50
 
 // chunkArray is a database with an array "a" of n chunks.

@@ -123,8 +123,7 @@ type keptRefs struct {
 // of a million. Tests make it small.
 var maxKept int64 = 32 << 20
 
-// keep takes an entry. The URL does not count: most entries share it with
-// others.
+// keep takes an entry. The URL does not count: most entries share it with others.
 func (k *keptRefs) keep(e *refs.Entry) {
 	if k.left == nil {
 		return

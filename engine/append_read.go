@@ -238,8 +238,7 @@ func (p *openPiece) hold(ctx context.Context, entries func(context.Context) iter
 	return p.held.fetch(ctx)
 }
 
-// array opens an array of the piece for reading its elements in the type of the joined
-// array.
+// array opens an array of the piece for reading its elements in the type of the joined array.
 func (p *openPiece) array(ctx context.Context, a *appendArray) (from *pieceArray, err error) {
 	from = &pieceArray{meta: a.meta, label: a.label, base: a.base, start: a.start, as: a.as, misfit: func(e *cf.InexactError) error {
 		return p.plan.unlike(a, textOfType(a.base.meaning()), e.Reason)

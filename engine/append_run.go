@@ -188,8 +188,7 @@ func (j *joiner) check(ctx context.Context) error {
 	})
 }
 
-// write adds the chunks of all pieces, and compares the elements of linked
-// pieces.
+// write adds the chunks of all pieces, and compares the elements of linked pieces.
 func (j *joiner) write(ctx context.Context) error {
 	return j.each(ctx, func(p *openPiece) error {
 		pass := j.copy

@@ -241,8 +241,7 @@ func (x *selection) planConversion(ctx context.Context, to zarr.Version, how con
 	return plan, nil, plan.LeaveKeys(x.keys(ctx))
 }
 
-// privateLine names the part of an array that other programs do not read, "" if
-// they read all.
+// privateLine names the part of an array that other programs do not read, "" if they read all.
 func (x *selection) privateLine(path string, m *zarr.Meta) string {
 	if what := convert.Private(m); what != "" {
 		return fmt.Sprintf("/%s: %s: %s; an export with --format zarr3 --recode is for them", names.Relative(path, x.at.Path), what, convert.NotRead)

@@ -105,8 +105,7 @@ func (s *Session) Detach(ctx context.Context) error {
 	return s.Close()
 }
 
-// Close is [txn.Session.Close]; a session that was joined goes on for its other
-// users.
+// Close is [txn.Session.Close]; a session that was joined goes on for its other users.
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
 		if s.db.shared.leave(s.ID()) {

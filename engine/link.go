@@ -100,8 +100,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	return res, nil
 }
 
-// grants returns what the import was allowed to follow: reading is allowed the
-// same.
+// grants returns what the import was allowed to follow: reading is allowed the same.
 func (l *linker) grants() Follow {
 	f := l.src.env.Follow
 	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {
@@ -196,8 +195,7 @@ func correctStored(ctx context.Context, s *Session, separators *policy.Separator
 // batchEntries is how many references go from one goroutine to the other.
 const batchEntries = 4096
 
-// linkBatch is the unit that goes: entries, or references to chunks of one
-// array.
+// linkBatch is the unit that goes: entries, or references to chunks of one array.
 type linkBatch struct {
 	entries []refs.Entry
 	grid    *txn.ChunkGrid // nil for entries

@@ -264,8 +264,7 @@ func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
 	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
 	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
-	// A name such as "..", a chain or a broken escape makes a URL unreadable beside
-	// readable ones.
+	// A name such as "..", a chain or a broken escape makes a URL unreadable beside readable ones.
 	plain := name < len(url) && url[name] != '.' && !strings.Contains(url, "::") && !strings.Contains(url, "%")
 	if f.validate == ValidateNone || known && plain {
 		return nil

@@ -32,9 +32,8 @@ type Options struct {
 	Author string
 	// MemoryBytes bounds the memory that all databases of the process take together: decoded
 	// chunks, pages and buffers. The least of the open databases counts. The default is a quarter
-	// of the memory that the machine, the cgroup and GOMEMLIMIT allow. Where several processes
-	// have a database open, each one takes an equal part. [UsedMemory] returns the present
-	// use.
+	// of the memory that the machine, the cgroup and GOMEMLIMIT allow. Where several processes have
+	// a database open, each one takes an equal part. [UsedMemory] returns the present use.
 	MemoryBytes int64
 	// CacheBytes is the size of a cache of decoded chunks for this database, beside
 	// MemoryBytes; 0 uses the cache that the databases of the process share, negative

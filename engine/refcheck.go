@@ -214,15 +214,13 @@ func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, e
 	}
 }
 
-// LocalizeOptions choose the values that are localised. The zero value is
-// everything.
+// LocalizeOptions choose the values that are localised. The zero value is everything.
 type LocalizeOptions struct {
 	// Select, if set, is the part of the array at the path whose chunks are
 	// copied, as [zarr.Array.Chunks] gives them: a chunk, or a whole shard, as
 	// soon as one of its elements is selected, and nothing besides.
 	Select *zarr.Selection
-	// Progress, if set, is called from time to time with the copied keys and
-	// bytes.
+	// Progress, if set, is called from time to time with the copied keys and bytes.
 	Progress func(Progress)
 }
 

@@ -197,8 +197,7 @@ func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) 
 	return s.copyBelow(ctx, src, from, to)
 }
 
-// copyBelow copies the nodes below a path of a version, nil for the session
-// itself.
+// copyBelow copies the nodes below a path of a version, nil for the session itself.
 func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string) error {
 	switch {
 	case src == nil:

@@ -419,8 +419,7 @@ func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadL
 	return selection{src: s, at: at, view: view, open: open, prefix: names.Dir(at.Path)}, err
 }
 
-// told reports whether the keys are only computed from metadata: some of them
-// may not exist.
+// told reports whether the keys are only computed from metadata: some of them may not exist.
 func (x *selection) told() bool {
 	_, ok := x.view.(*listing.View)
 	return ok
@@ -471,8 +470,7 @@ func (s *Source) leftOut() []string {
 	return slices.Clone(s.databases)
 }
 
-// Damaged marks a problem that a check found as damaged data, whatever the
-// reason.
+// Damaged marks a problem that a check found as damaged data, whatever the reason.
 func Damaged(p txn.Problem) error {
 	if errors.Is(p, ErrCorrupt) {
 		return p

@@ -43,8 +43,7 @@ type Stats struct {
 	Memory MemoryUse `json:"memory"`
 	// Cache is the cache of decoded chunks of the database in this process.
 	Cache CacheStats `json:"cache"`
-	// CareErrors are the errors of background work that has not succeeded
-	// since.
+	// CareErrors are the errors of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
 }
 

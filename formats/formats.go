@@ -119,9 +119,8 @@ type Options struct {
 	// have keys like them. Safe for concurrent use.
 	Skipped func(key string)
 
-	// Warn, if not nil, is called with a text for the user that is not an error: the
-	// left-out part, and why. The text does not name the file. Safe for concurrent
-	// use.
+	// Warn, if not nil, is called with a text for the user that is not an error: the left-out part,
+	// and why. The text does not name the file. Safe for concurrent use.
 	Warn func(text string)
 }
 

@@ -117,8 +117,7 @@ func ContentType(key string) string {
 	return "application/octet-stream"
 }
 
-// MaxKey bounds the length of the keys of requests, in bytes: four times the limit
-// of S3.
+// MaxKey bounds the length of the keys of requests, in bytes: four times the limit of S3.
 const MaxKey = 4096
 
 // InPath reports whether the names of a key can stand in the path of a URL. Clients remove

@@ -95,8 +95,7 @@ type Counts struct{ Commits, Conflicts int64 }
 // Counts returns the counts.
 func (t *Table) Counts() Counts { return Counts{t.commits.Load(), t.conflicts.Load()} }
 
-// served is one thing with a name: an open database, or the source of another
-// target.
+// served is one thing with a name: an open database, or the source of another target.
 type served struct {
 	name string
 	db   *engine.DB     // nil for a target

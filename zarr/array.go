@@ -142,8 +142,7 @@ func newForm(m *Meta, shape []int, limit int64) (*chunkForm, error) {
 	return f, nil
 }
 
-// packed sets strides to the strides of a C-order array with elements of size
-// bytes.
+// packed sets strides to the strides of a C-order array with elements of size bytes.
 func packed(strides, shape []int, size int) []int {
 	for d := len(shape) - 1; d >= 0; d-- {
 		strides[d] = size

@@ -29,9 +29,8 @@ type Spec struct {
 	Version Version
 	// Shape is the length of each dimension in elements.
 	Shape []int64
-	// Chunks is the chunk length of each dimension; in a sharded array the
-	// length of the inner chunks. Default: about 1 MiB per chunk, shaped like
-	// the array.
+	// Chunks is the chunk length of each dimension; in a sharded array the length of the inner
+	// chunks. Default: about 1 MiB per chunk, shaped like the array.
 	Chunks []int64
 	// Shards is the shard length of each dimension, multiples of Chunks; v3
 	// only. Default: no shards.

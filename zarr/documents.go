@@ -43,8 +43,7 @@ func NewDocuments(most int64) *Documents {
 	return &Documents{lru.New[documentKey](most, func(p *parsed) int64 { return p.size })}
 }
 
-// parse parses a document and binds the codecs of an array, or returns the kept
-// result.
+// parse parses a document and binds the codecs of an array, or returns the kept result.
 func (d *Documents) parse(doc []byte, o *OpenOptions, parse func() (*Meta, error)) (*parsed, error) {
 	read := func() (*parsed, error) {
 		m, err := parse()

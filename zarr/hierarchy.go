@@ -125,8 +125,7 @@ func (f *finder) knownEntries(ctx context.Context, path string, v Version, known
 const (
 	// openBatch is how many children are opened with one request for documents.
 	openBatch = 64
-	// batchDocument is the longest document that is read together with other
-	// documents.
+	// batchDocument is the longest document that is read together with other documents.
 	batchDocument = 1 << 20
 )
 

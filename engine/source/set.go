@@ -222,8 +222,7 @@ func (e *Env) skipped(key string) {
 	e.Warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
-// warning returns a function that passes the warnings of a format about at to
-// Warn.
+// warning returns a function that passes the warnings of a format about at to Warn.
 func (e *Env) warning(at Place) func(text string) {
 	if e.Warn == nil {
 		return nil

@@ -122,8 +122,7 @@ type (
 	nodeID   [8]byte
 )
 
-// initialID is the ID of the first snapshot of every repository, which is
-// empty.
+// initialID is the ID of the first snapshot of every repository, which is empty.
 var initialID, _ = parseID("1CECHNKREP0F1RSTCMT0")
 
 func (id objectID) String() string { return crockford.EncodeToString(id[:]) }

@@ -151,8 +151,7 @@ func (v flex) text() (s string, ok bool) {
 	return string(v.f.b[at : at+int(n)]), true
 }
 
-// scalar returns a string, number, bool or null, which is nil; ok is false for other
-// types.
+// scalar returns a string, number, bool or null, which is nil; ok is false for other types.
 func (v flex) scalar() (x any, ok bool) {
 	if v.f.err != nil {
 		return nil, false

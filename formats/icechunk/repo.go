@@ -15,8 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// repository is the state that all versions of one repository share. Safe for
-// concurrent use.
+// repository is the state that all versions of one repository share. Safe for concurrent use.
 type repository struct {
 	files      kv.Reader
 	info       *info // nil in version 1

@@ -135,11 +135,10 @@ func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq
 	return s.id.String(), nil
 }
 
-// Finish implements [formats.Writer]. It writes branches and tags, which make the
-// directory a repository, and the virtual chunk containers that programs may be allowed
-// to follow. There must be a branch main. In a name "_" stands for a slash, and for
-// characters that object stores escape; more of them follow where two names would be the
-// same.
+// Finish implements [formats.Writer]. It writes branches and tags, which make the directory a
+// repository, and the virtual chunk containers that programs may be allowed to follow. There must
+// be a branch main. In a name "_" stands for a slash, and for characters that object stores escape;
+// more of them follow where two names would be the same.
 func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	if !slices.ContainsFunc(names, isMain) {
 		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)

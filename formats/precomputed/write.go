@@ -444,8 +444,7 @@ func (p *plan) finish() error {
 	return nil
 }
 
-// sorted is the key by which scales are sorted: their resolution, then the size,
-// largest first.
+// sorted is the key by which scales are sorted: their resolution, then the size, largest first.
 func sorted(s *step) []float64 {
 	key := []float64{s.resolution[0] * s.resolution[1] * s.resolution[2], 0}
 	for _, n := range s.Size {

@@ -15,8 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// Request is the part of an array to read for a picture. The zero Request is
-// the whole array.
+// Request is the part of an array to read for a picture. The zero Request is the whole array.
 type Request struct {
 	// Select are the elements. The last two axes of its result are y and x; a result of one
 	// axis is a row. Axes before them are read at their first index. Behind y and x may be
@@ -95,11 +94,10 @@ func Numeric(t dtype.Type) error {
 	return fmt.Errorf("elements of type %v are no numbers and have no picture: %w", t, errors.ErrUnsupported)
 }
 
-// Read reads a window. A selection that is larger than the window, or lies in more chunks
-// than allowed, is read at every n-th element of each axis: memory is bounded by the
-// window and the chunks in work, and chunks without a wanted element are not read.
-// Errors are as for [Numeric], errors of reading, [zarr.ErrSelection], and the error of
-// ctx.
+// Read reads a window. A selection that is larger than the window, or lies in more chunks than
+// allowed, is read at every n-th element of each axis: memory is bounded by the window and the
+// chunks in work, and chunks without a wanted element are not read. Errors are as for [Numeric],
+// errors of reading, [zarr.ErrSelection], and the error of ctx.
 func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	t := a.Type()
 	if r.Decoder != nil {

@@ -60,8 +60,7 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	return span{}, true
 }
 
-// ahead has the kernel read a range of the map that is read next, and in a run the range
-// behind it.
+// ahead has the kernel read a range of the map that is read next, and in a run the range behind it.
 func (p *pack) ahead(h *handle, from, to uint64) {
 	switch ask, run := h.runs.read(from, to); {
 	case ask.from >= ask.to:

@@ -215,9 +215,8 @@ func (h *healer) one(a Address, payload []byte) error {
 	return err
 }
 
-// same returns an error if a block of the file is sound and differs from the payload: then
-// another payload was stored there. front is the right content before the payload, from at
-// on.
+// same returns an error if a block of the file is sound and differs from the payload: then another
+// payload was stored there. front is the right content before the payload, from at on.
 func (h *healer) same(a Address, front []byte, at uint64, payload []byte) error {
 	n := sumSize * int(blocks(a.Length))
 	sums, block := make([]byte, n), make([]byte, min(blockSize, a.Length))

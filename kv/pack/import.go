@@ -18,8 +18,7 @@ import (
 
 // Imported has the counts of [Store.Import].
 type Imported struct {
-	// Written is the number of copied bytes, Equal the number of bytes that were there
-	// already.
+	// Written is the number of copied bytes, Equal the number of bytes that were there already.
 	Written, Equal uint64
 }
 

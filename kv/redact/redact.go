@@ -147,8 +147,7 @@ func withoutUser(s string) string {
 		}
 		user := strings.LastIndexByte(host, '@')
 		if user < 0 && !portOrNone(host) {
-			// A password that is not escaped may hold characters that seem to end
-			// the host.
+			// A password that is not escaped may hold characters that seem to end the host.
 			user = strings.LastIndexByte(s[i:], '@')
 		}
 		s = s[:i] + s[i+user+1:]

@@ -53,8 +53,7 @@ const (
 )
 
 const (
-	// aheadAfter is the number of pairs that are compared before any is read
-	// ahead.
+	// aheadAfter is the number of pairs that are compared before any is read ahead.
 	aheadAfter = 8
 	// aheadLeast is the least number of pairs worth reading ahead.
 	aheadLeast = 4

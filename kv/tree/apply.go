@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// A splice replaces the items of one level whose keys are in a range by other
-// items.
+// A splice replaces the items of one level whose keys are in a range by other items.
 type splice struct {
 	lo    []byte  // first key
 	hi    []byte  // last key

@@ -148,8 +148,7 @@ func (r *reports) end() {
 	<-r.done
 }
 
-// reportsOf returns the receiver of the reports of a request, nil if it has
-// none.
+// reportsOf returns the receiver of the reports of a request, nil if it has none.
 func (l *link) reportsOf(id uint32) *reports {
 	l.mu.Lock()
 	defer l.mu.Unlock()

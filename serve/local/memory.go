@@ -13,10 +13,9 @@ import (
 //
 //	budget ── an equal part ──▶ user ── an equal part ──▶ share of a connection
 //
-// Only users and connections that hold or await memory count. The parts bind users and
-// connections that hold some memory already, and these leave an eighth of the budget free.
-// So a connection whose client does not read its replies waits, and other connections find
-// memory.
+// Only users and connections that hold or await memory count. The parts bind users and connections
+// that hold some memory already, and these leave an eighth of the budget free. So a connection
+// whose client does not read its replies waits, and other connections find memory.
 
 const (
 	// memorySmall is the size up to which bodies are not counted. A connection can have one

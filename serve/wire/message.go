@@ -9,8 +9,7 @@ import (
 // Hello is the first frame of each side.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Version is the version of the module, for requests that need the same
-	// build.
+	// Version is the version of the module, for requests that need the same build.
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
@@ -159,8 +158,7 @@ type View struct {
 // Lease is a version that is kept while the view is open.
 type Lease struct {
 	View uint32 `json:"view"`
-	// Record is the record of the commit, as docs/format.md has it; its hash is
-	// the id.
+	// Record is the record of the commit, as docs/format.md has it; its hash is the id.
 	Record []byte `json:"record"`
 	ID     string `json:"id"`
 }

@@ -103,8 +103,7 @@ func (p *parser) arrayV2(obj jsontext.Object) (*Meta, error) {
 	return m, nil
 }
 
-// membersV2 parses the members of .zarray: first the members that define the keys of
-// chunks.
+// membersV2 parses the members of .zarray: first the members that define the keys of chunks.
 func (p *parser) membersV2(m *Meta, obj jsontext.Object) error {
 	var err error
 	if m.Shape, err = p.shape(obj); err != nil {

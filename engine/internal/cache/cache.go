@@ -210,8 +210,7 @@ func (c *Cache) Stats() Stats {
 	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.bytes.Load(), 0), Limit: c.budget.Load()}
 }
 
-// Wait returns when all chunks added before are kept or dropped. It is for
-// tests.
+// Wait returns when all chunks added before are kept or dropped. It is for tests.
 func (c *Cache) Wait() { c.c.Wait() }
 
 // Add offers a decoded chunk, which must not be changed afterwards. The cache

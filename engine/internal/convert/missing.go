@@ -26,8 +26,7 @@ type missing struct {
 // mostChunks bounds the chunks of an array of which missing ones are written.
 const mostChunks = 1 << 27
 
-// needsChunks reports whether metadata to of m does not define the contents of
-// missing chunks.
+// needsChunks reports whether metadata to of m does not define the contents of missing chunks.
 func needsChunks(to, m *zarr.Meta) bool { return to.NullFill && m.Version == zarr.V3 }
 
 // findMissing returns the chunks that must be written for metadata of v2 made of an

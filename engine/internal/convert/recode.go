@@ -90,8 +90,7 @@ func firstChunk(m *zarr.Meta) []int64 {
 	return shape
 }
 
-// The types and codecs of Zarr v3 that zarr-python, tensorstore and zarrita
-// read.
+// The types and codecs of Zarr v3 that zarr-python, tensorstore and zarrita read.
 var (
 	publicCodecs = []string{"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", "blosc", "zstd"}
 	publicTypes  = []string{"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"}

@@ -141,8 +141,7 @@ func (n *convertedNode) chunk(key string) (coords []int64, ok bool) {
 	return coords, ok
 }
 
-// missingChunk returns the contents of missing chunks of an array. It must not be
-// changed.
+// missingChunk returns the contents of missing chunks of an array. It must not be changed.
 func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

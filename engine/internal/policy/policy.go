@@ -48,8 +48,7 @@ var structural = map[string][]string{
 // written beside a change of one would be read as other values.
 var meaning = []string{"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"}
 
-// meaningOf returns the attributes of a document of Zarr v3 that define the meaning of
-// elements.
+// meaningOf returns the attributes of a document of Zarr v3 that define the meaning of elements.
 func meaningOf(o *Object) *Object {
 	out := &Object{Values: map[string]json.RawMessage{}}
 	if all, err := ParseObject(o.Values["attributes"]); err == nil {
@@ -250,8 +249,7 @@ func isGroupDocument(name string, o *Object) bool {
 	return name == names.V2Group || name == names.V3 && string(o.Values["node_type"]) == `"group"`
 }
 
-// parseSides takes three states of an object apart. Members that base lacks are
-// empty.
+// parseSides takes three states of an object apart. Members that base lacks are empty.
 func parseSides(base, ours, theirs json.RawMessage) (docs [3]*Object, ok bool) {
 	for i, raw := range [3]json.RawMessage{base, ours, theirs} {
 		if raw == nil && i == 0 {

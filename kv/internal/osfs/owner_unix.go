@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFS gives new files and directories the rights of the directory in which they lie,
-// whatever the umask of this process is, so that a group can share a database. Files that root
-// makes in the directory of another user belong to that user, who could not use the database
-// otherwise.
+// ownFS gives new files and directories the rights of the directory in which they lie, whatever the
+// umask of this process is, so that a group can share a database. Files that root makes in the
+// directory of another user belong to that user, who could not use the database otherwise.
 type ownFS struct{ vfs.FS }
 
 func forRoot(fs vfs.FS) vfs.FS { return ownFS{fs} }
@@ -112,8 +111,7 @@ func Give(fd uintptr, name string) {
 	}
 }
 
-// giveOwner gives a file that root made in the directory of another user to that
-// user.
+// giveOwner gives a file that root made in the directory of another user to that user.
 func giveOwner(fd uintptr, name string) {
 	var dir, file, named unix.Stat_t
 	if os.Geteuid() != 0 || filepath.Base(name) == holder || unix.Stat(filepath.Dir(name), &dir) != nil || dir.Uid == 0 ||
