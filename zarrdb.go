@@ -56,8 +56,8 @@ type Options struct {
 	// serve it, or does not answer. By default the first kind is not waited for, and the
 	// second for at most 30 s.
 	Wait time.Duration
-	// Engine are further options for when this process has the database open. Those
-	// above take precedence.
+	// Engine are further options for when this process has the database open. The
+	// fields above take precedence.
 	Engine engine.Options
 }
 
@@ -110,8 +110,8 @@ func (db *DB) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
 	return db.in.Lookup(ctx, id)
 }
 
-// Log yields the commit that a revision names and those before it, newest first. It
-// ends after the first error.
+// Log yields the commit that a revision names and the commits before it, newest
+// first. It ends after the first error.
 func (db *DB) Log(ctx context.Context, rev string) iter.Seq2[*txn.Commit, error] {
 	return func(yield func(*txn.Commit, error) bool) {
 		id, err := db.in.Resolve(ctx, rev)

@@ -128,7 +128,7 @@ func (c *contestant) do(j job) (a answer) {
 	return a
 }
 
-// hold lets another process open the database, as those do that join one.
+// hold has another process open the database, for contestants that join one.
 func (c *contestant) hold(ctx context.Context, cached bool) {
 	c.leave()
 	if c.held && c.failed == nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Encode appends a whole shard. Inner chunks are written in C order of the grid,
-// so that equal elements give equal bytes; those with only the fill value are
-// left out.
+// so that equal elements give equal bytes; inner chunks with only the fill
+// value are left out.
 func (s *shardStage) Encode(dst, src []byte) ([]byte, error) {
 	return s.encodeFrom(dst, src, Src{Data: src, Strides: s.whole.strides})
 }

@@ -279,7 +279,7 @@ func (p *openPiece) tryAll(ctx context.Context, a *appendArray) error {
 	return from.parts(ctx, 0, a.length(), func([]zarr.Index, int64, int64, elems) error { return nil })
 }
 
-// follows makes sure that the coordinates of the piece follow those before.
+// follows makes sure that the coordinates of the piece follow the coordinates before.
 func (p *openPiece) follows(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err != nil {

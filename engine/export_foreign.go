@@ -23,8 +23,8 @@ type ForeignOptions struct {
 	// machine are removed.
 	Format string
 	// History writes a version of the format for each commit of a database that branches
-	// and tags reach, and those, in one of [ForeignHistories]. Commits whose contents are
-	// gone are left out and counted. Progress then counts versions.
+	// and tags reach, and the branches and tags, in one of [ForeignHistories]. Commits
+	// whose contents are gone are left out and counted. Progress then counts versions.
 	History bool
 	// Compression of all chunks of precomputed with shards, which compresses nothing
 	// without: "raw" or "gzip" (default).

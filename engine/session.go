@@ -419,7 +419,7 @@ func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, 
 	return nil
 }
 
-// makeGroup makes a group with those above it. Zarr v1 has none.
+// makeGroup makes a group and missing groups above it. Zarr v1 has none.
 func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) error {
 	if v != zarr.V2 && v != zarr.V3 {
 		return nil

@@ -107,8 +107,8 @@ type ID [20]byte
 
 // Value is a located value, which may be read in ranges any number of times. It
 // is valid as long as its view. If its key is set or deleted and the view does
-// not keep the old bytes, reads fail with ErrChanged; they never return other
-// bytes than those located. Safe for concurrent use.
+// not keep the old bytes, reads fail with ErrChanged; they never return bytes
+// of another version than the located one. Safe for concurrent use.
 type Value interface {
 	// Size is the length in bytes.
 	Size() int64

@@ -32,7 +32,7 @@ type Env struct {
 	// called from several goroutines.
 	Warn func(text string)
 	// FromPath says that a path was opened, not a URL. Of a path that holds metadata of
-	// v2 and v3, the latter is read, with a warning; URLs must say which.
+	// v2 and v3, v3 is read, with a warning; URLs must say which.
 	FromPath bool
 
 	opening ctxlock.Lock

@@ -159,7 +159,7 @@ func (a *ahead) readNext(i int) bool {
 	return false
 }
 
-// fetch asks for the leaves of pair i and of those behind it, so that two requests are under
+// fetch asks for the leaves of pair i and of pairs behind it, so that two requests are under
 // way. After the last pair it asks for the first leaves below the next pages above. It is
 // called with the lock held.
 func (a *ahead) fetch(i int) {

@@ -36,7 +36,7 @@ const (
 type spliceList struct {
 	n    int
 	lo   func(i int) []byte  // first key of splice i
-	from func(i int) splices // those from i on
+	from func(i int) splices // from i on
 }
 
 // part is a pass over some of the splices of a level.

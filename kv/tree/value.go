@@ -45,7 +45,7 @@ const (
 type PackID [16]byte
 
 // Source is the resource of a virtual value. Sources are compared with ==;
-// each page keeps those it uses once.
+// each page keeps the texts that it uses once.
 type Source struct {
 	URL       string // at most MaxURL bytes
 	Validator string // opaque, as seen at import: entity tag, time, size; "" if nothing

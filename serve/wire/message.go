@@ -163,8 +163,8 @@ type Lease struct {
 	ID     string `json:"id"`
 }
 
-// Ancestors asks for the records of a commit and of those before it. The key of each is its
-// id, followed by the time of 8 bytes at which the version expired, if it has.
+// Ancestors asks for the records of a commit and of the commits before it. The key of each
+// is its id, followed by the time of 8 bytes at which the version expired, if it has.
 type Ancestors struct {
 	Database string `json:"database,omitempty"`
 	From     string `json:"from"`

@@ -263,8 +263,8 @@ func dimensionsOf(a Attributes, rank int) []*string {
 	return names
 }
 
-// attributesV2 returns the attributes as a v1 or v2 document must have them:
-// with the dimension names where xarray looks for them, if those were changed.
+// attributesV2 returns the attributes as a v1 or v2 document must have them: with the dimension
+// names where xarray looks for them, if the names were changed.
 func (m *Meta) attributesV2() (Attributes, error) {
 	var was []*string
 	if m.src != nil {

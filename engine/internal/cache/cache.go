@@ -143,7 +143,7 @@ func (p *pool) resize(bytes int64) {
 
 // drop removes the chunks for which the function returns true.
 func (p *pool) drop(which func(e *entry) bool) {
-	p.c.Wait() // for those in its queue
+	p.c.Wait() // for chunks in its queue
 	var dropped []chunkKey
 	p.c.IterValues(func(e *entry) bool {
 		if which(e) {

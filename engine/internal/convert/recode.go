@@ -151,8 +151,8 @@ type codecJSON struct {
 	} `json:"configuration"`
 }
 
-// innermost returns the shape and the codecs of the smallest chunks: those
-// inside of shards. chunks is nil where they are not all alike.
+// innermost returns the shape and the codecs of the smallest chunks: the inner
+// chunks if there are shards. chunks is nil where they are not all alike.
 func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error) {
 	if c := m.Grid.Regular(); c != nil {
 		chunks = make([]int64, len(c))

@@ -40,7 +40,7 @@ func (f ownFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Open
 
 func (f ownFS) MkdirAll(dir string, perm os.FileMode) error { return mkdirAll(dir, perm, giveDir) }
 
-// mkdirAll makes a directory and those above it, and calls give for each that it made.
+// mkdirAll makes a directory and its missing parents, and calls give for each that it made.
 func mkdirAll(dir string, perm os.FileMode, give func(dir string)) error {
 	var made []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
