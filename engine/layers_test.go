@@ -155,7 +155,7 @@ var layers = map[string][]string{
 	"internal/soaktest":  {}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.
-	"internal/report":    {"engine", "kv", "txn", "zarr"},
+	"internal/report":    {"engine", "kv", "txn", "zarr", "zarr/ome"},
 	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"},
 	"internal/table":     {"zarr/dtype"},
 	"internal/arrowfile": {"internal/table", "zarr/dtype"},
