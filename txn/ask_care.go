@@ -53,6 +53,14 @@ func (t *careTeller[Report, Progress]) end(r *Report, err error) (none, error) {
 	return none{}, err
 }
 
+// cared is asked for a request with reports.
+func cared[In, Report, Progress any](ctx context.Context, db *DB, name string, in In, progress func(Progress), found func(Problem), here func(context.Context, In) (*Report, error)) (*Report, error) {
+	if p, ok := db.home.(*peer); ok {
+		return care[Report](ctx, p, name, in, progress, found)
+	}
+	return here(ctx, in)
+}
+
 // care has the other process do what name says. The report is not nil.
 func care[Report, Progress any](ctx context.Context, p *peer, name string, in any, progress func(Progress), found func(Problem)) (*Report, error) {
 	r := new(Report)
@@ -134,10 +142,7 @@ func (db *DB) answerTransfer(ctx context.Context, in transferRequest, report fun
 		return none{}, fmt.Errorf("%s: %w", in.Do, err)
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if in.Do == opBackup {
-		return t.end(src.BackupTo(ctx, db, in.Options))
-	}
-	return t.end(exchange(ctx, src, db, in.Do, in.Options))
+	return t.end(db.home.transfer(ctx, src, in.Do, in.Options))
 }
 
 // transfer has the process that has the destination open read a source.
@@ -165,30 +170,9 @@ func (db *DB) absolute() (string, error) {
 	return filepath.Abs(db.dir)
 }
 
-// checkpointsAnswer is the result of [DB.Checkpoints].
-type checkpointsAnswer struct {
-	List []Checkpoint
-	Err  damage
-}
-
 func (db *DB) answerCheckpoints(context.Context, none, func(any)) (checkpointsAnswer, error) {
 	list, err := db.Checkpoints()
 	return checkpointsAnswer{list, damage{err}}, nil
-}
-
-func (p *peer) checkpoints() ([]Checkpoint, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	a, err := ask[checkpointsAnswer, none](ctx, p, "checkpoints", none{}, nil)
-	return a.List, errors.Join(err, a.Err.error)
-}
-
-// careErrors is [DB.CareErrors], and nil if the other process does not answer.
-func (p *peer) careErrors() []CareError {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	list, _ := ask[[]CareError, none](ctx, p, "care errors", none{}, nil)
-	return list
 }
 
 // damage is an error as JSON: its text, whether it is kv.ErrCorrupt, and the

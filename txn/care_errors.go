@@ -2,6 +2,7 @@ package txn
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -67,13 +68,16 @@ type careErrors struct {
 // CareErrors returns the errors of background work that has not succeeded since. Those of
 // checkpoints are remembered by the directory. It works after Close too.
 func (db *DB) CareErrors() []CareError {
-	if db.peer != nil {
-		return db.peer.careErrors()
-	}
-	c := &db.careErrors
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	list, _ := asked(ctx, db, "care errors", none{}, db.careErrors.list)
+	return list
+}
+
+func (c *careErrors) list(context.Context, none) ([]CareError, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) })
+	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) }), nil
 }
 
 // note takes the outcome of background work, and reports whether it failed after a

@@ -54,9 +54,11 @@ type RepairReport struct {
 // the repair, [ErrCollecting] beside a collection or a transfer into the database; damage
 // that is left is in the report: [Salvage] goes back to a sound checkpoint.
 func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairReport, error) {
-	if db.peer != nil {
-		return db.peer.repair(ctx, o, from)
-	}
+	return db.home.repair(ctx, o, from)
+}
+
+func (h holder) repair(ctx context.Context, o CheckOptions, from []*DB) (*RepairReport, error) {
+	db := h.DB
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
@@ -203,10 +205,11 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 }
 
 // payloadsOf finds sound payloads with the hashes in sums.
-func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (found []hole, err error) {
-	if db.peer != nil {
-		return ask[[]hole, none](ctx, db.peer, "payloads", sums, nil)
-	}
+func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) ([]hole, error) {
+	return asked(ctx, db, "payloads", sums, db.findPayloads)
+}
+
+func (db *DB) findPayloads(ctx context.Context, sums []digest.Sum) (found []hole, err error) {
 	var mu sync.Mutex // guards wanted and found
 	wanted := map[digest.Sum]bool{}
 	for _, sum := range sums {
@@ -233,7 +236,7 @@ func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (found []hole, 
 // stored reads a page or a record as it is stored.
 func (db *DB) stored(ctx context.Context, s index.Space, name []byte) ([]byte, error) {
 	if s != index.SpacePage || len(name) != digest.Size {
-		return db.records(ctx).Get(s, name)
+		return db.home.records(ctx).Get(s, name)
 	}
 	return onePage(db.Source().Pages(ctx, PageQuery{Names: []PageName{PageName(name)}}))
 }

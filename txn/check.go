@@ -138,9 +138,10 @@ const maxProblems = 1000
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
 func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if db.peer != nil {
-		return care[CheckReport](ctx, db.peer, "check", o, o.Progress, o.Found)
-	}
+	return cared(ctx, db, "check", o, o.Progress, o.Found, db.checkNow)
+}
+
+func (db *DB) checkNow(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
@@ -306,7 +307,7 @@ func (c *checker) history(ctx context.Context) error {
 			continue
 		}
 		c.generations[next.id] = commit.Generation
-		expired, _, err := c.db.expired(ctx, next.id)
+		expired, _, err := c.db.home.expired(ctx, next.id)
 		if err != nil {
 			return err
 		}

@@ -75,10 +75,11 @@ type GCReport struct {
 // before anything is removed. It waits some seconds for processes that have versions open
 // through a process which was killed, and then is [ErrPeersAway].
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
-	if db.peer != nil {
-		db.letGo()
-		return care[GCReport](ctx, db.peer, "gc", o, o.Progress, nil)
-	}
+	db.letGo()
+	return cared(ctx, db, "gc", o, o.Progress, nil, db.gc)
+}
+
+func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	check := db.writable
 	if o.DryRun {
 		check = db.check
@@ -98,7 +99,6 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
-	db.letGo()
 	if o.deadNames == 0 {
 		o.deadNames = maxDead
 	}

@@ -24,12 +24,7 @@ import (
 //	a transfer, from its source: known holes, ──────────┘
 //	    and what did not arrive
 
-// keeps reports whether the payload of v, whose content hash is that of value, can stand
-// for value: it is read, and healed if it is damaged. Otherwise value must be stored anew.
-func (s *Session) keeps(ctx context.Context, v tree.Value, value []byte) (bool, error) {
-	if s.tx != nil && v.Kind == tree.KindNative {
-		return s.keepsThere(ctx, v)
-	}
+func (s own) keeps(ctx context.Context, v tree.Value, value []byte) (bool, error) {
 	packs, a := s.db.packs, addressOf(v)
 	if v.Kind != tree.KindNative || packs.Pending(a) {
 		return true, nil // this process has just written it
@@ -238,9 +233,10 @@ type damagedAt struct {
 
 // problemsOf finds the keys and versions of payloads that are damaged.
 func (db *DB) problemsOf(ctx context.Context, d damages) ([]Problem, error) {
-	if db.peer != nil {
-		return ask[[]Problem, none](ctx, db.peer, "damage", d, nil)
-	}
+	return asked(ctx, db, "damage", d, db.findDamage)
+}
+
+func (db *DB) findDamage(ctx context.Context, d damages) ([]Problem, error) {
 	bad := map[pack.Address]error{}
 	for _, p := range d.Payloads {
 		bad[p.Address] = p.Damage.error

@@ -60,24 +60,23 @@ type sessionLog struct {
 // the call returns. [Open] applies such changes to the last savepoint. It costs a write to
 // a file for each change, which is not synced: after a power loss the last savepoint
 // counts. Savepoint and DB.Close work as without a log.
-func (s *Session) Log(ctx context.Context) error {
-	if s.tx != nil {
-		return nil // sessions that other processes use have logs
-	}
+func (s *Session) Log(ctx context.Context) error { return s.log(ctx) }
+
+func (s own) log(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.log.on:
+	case s.logged.on:
 		return nil // also while a commit is under way
 	case s.state != sessionOpen:
 		return ErrSessionClosed
 	}
-	if len(s.buf) > 0 || s.work != s.log.saved || len(s.guards) != s.log.guards {
+	if len(s.buf) > 0 || s.work != s.logged.saved || len(s.guards) != s.logged.guards {
 		if err := s.savepoint(ctx); err != nil {
 			return err
 		}
 	}
-	s.log.on = true
+	s.logged.on = true
 	return nil
 }
 
@@ -88,7 +87,7 @@ func (db *DB) logPath(id SessionID) string {
 // note adds an entry to the log, if the session has one. After an error the next entry
 // takes its place. The caller holds mu.
 func (s *Session) note(e *catalog.Entry) error {
-	if !s.log.on {
+	if !s.logged.on {
 		return nil
 	}
 	// After a write of the index that failed, nobody knows which record the session has,
@@ -97,23 +96,23 @@ func (s *Session) note(e *catalog.Entry) error {
 		return err
 	}
 	var b []byte
-	if s.log.size == 0 {
+	if s.logged.size == 0 {
 		b = s.logStart()
 	}
 	b = catalog.AppendEntry(b, e)
-	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
+	if err := s.db.writeLog(s.id, b, s.logged.size); err != nil {
 		if diskFull(err) {
 			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
 		}
 		return fmt.Errorf("log of session %v: %w", s.id, err)
 	}
-	s.log.size += int64(len(b))
+	s.logged.size += int64(len(b))
 	return nil
 }
 
 // logStart is the beginning of a log that goes on from the last savepoint.
 func (s *Session) logStart() []byte {
-	return catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
+	return catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.logged.stored, Session: s.record(s.logged.saved)})
 }
 
 // renewLog ends the log after a savepoint. Where its file cannot be removed, one that goes on from
@@ -121,14 +120,14 @@ func (s *Session) logStart() []byte {
 // is an error of background work: the savepoint is made. The caller holds mu.
 func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 	err := s.dropLog(false)
-	s.log.size = 0
-	s.log.stored, s.log.saved, s.log.guards = stored, saved, guards
+	s.logged.size = 0
+	s.logged.stored, s.logged.saved, s.logged.guards = stored, saved, guards
 	if err == nil {
 		return
 	}
 	start := s.logStart()
 	if s.db.writeLog(s.id, start, 0) == nil {
-		s.log.size = int64(len(start))
+		s.logged.size = int64(len(start))
 		return
 	}
 	s.db.note(careLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
@@ -138,7 +137,7 @@ func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 func (s *Session) noteEdit(e *namespace.Edit) error {
 	entry := &catalog.Entry{Kind: catalog.EntryPut, Key: e.Key, Value: e.Value}
 	switch {
-	case !s.log.on:
+	case !s.logged.on:
 		return nil
 	case e.Delete:
 		entry.Kind = catalog.EntryDelete
@@ -245,7 +244,7 @@ func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
 
 // logRoom makes a savepoint where the log needs one. The caller holds mu.
 func (s *Session) logRoom(ctx context.Context) error {
-	if s.log.on && s.log.size >= maxLog {
+	if s.logged.on && s.logged.size >= maxLog {
 		return s.savepoint(ctx)
 	}
 	return nil
@@ -256,13 +255,13 @@ func (s *Session) logRoom(ctx context.Context) error {
 // names tells that. A log that names neither is removed durably: it would bring the session
 // back after the session has ended. The caller holds mu.
 func (s *Session) dropLog(committed bool) error {
-	if s.log.size > 0 {
-		if err := s.db.removeLog(s.id, !committed && s.log.stored.IsZero()); err != nil {
+	if s.logged.size > 0 {
+		if err := s.db.removeLog(s.id, !committed && s.logged.stored.IsZero()); err != nil {
 			return err
 		}
 		s.db.ended.removed(s.id)
 	}
-	s.log.size = 0
+	s.logged.size = 0
 	return nil
 }
 
