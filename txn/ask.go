@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Methods of a DB that need the index run in the process that has the database open. A peer
@@ -59,7 +60,7 @@ func init() {
 		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),
-		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]hole, error) {
+		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]catalog.Hole, error) {
 			return db.payloadsOf(ctx, sums)
 		}),
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // Kinds of background work, for [CareError].
@@ -36,20 +37,20 @@ func (e CareError) Error() string { return "background work failed: " + e.Work +
 
 // MarshalJSON writes the text of the cause.
 func (e CareError) MarshalJSON() ([]byte, error) {
-	return json.Marshal(careErrorForm{e.Work, damage{e.Err}})
+	return json.Marshal(careErrorForm{e.Work, care.Damage{Err: e.Err}})
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (e *CareError) UnmarshalJSON(b []byte) error {
 	var f careErrorForm
 	err := json.Unmarshal(b, &f)
-	*e = CareError{f.Work, f.Err.known()}
+	*e = CareError{f.Work, f.Err.Known()}
 	return err
 }
 
 type careErrorForm struct {
 	Work string
-	Err  damage
+	Err  care.Damage
 }
 
 // Unwrap returns the cause.

@@ -16,7 +16,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // RepairBranches is the prefix of branches that [DB.Repair] makes for branches
@@ -109,7 +111,7 @@ func (p *repairer) run(ctx context.Context) error {
 		return err
 	}
 	if p.r.Before.Found > 0 {
-		err := inTurn(ctx, p.healIndex, p.healPayloads, p.branches, p.reflogs)
+		err := care.InTurn(ctx, p.healIndex, p.healPayloads, p.branches, p.reflogs)
 		if err == nil && len(p.r.Done) > p.checked {
 			err = p.check(ctx)
 		}
@@ -120,7 +122,7 @@ func (p *repairer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.db.putHoles(p.bad)
+	return p.db.parts().PutHoles(p.bad)
 }
 
 func (p *repairer) check(ctx context.Context) (err error) {
@@ -137,7 +139,7 @@ func (p *repairer) check(ctx context.Context) (err error) {
 func (p *repairer) note(problem Problem) {
 	switch {
 	case problem.Kind == ProblemPayload:
-		p.bad[problem.Address] = problem.sum
+		p.bad[problem.Address] = care.SumOf(problem)
 	case problem.Page != "":
 		var name digest.Sum
 		_, _ = hex.Decode(name[:], []byte(problem.Page))
@@ -190,7 +192,7 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 		for _, h := range list {
 			found[h.Sum] = h.Address
 		}
-		n, err := p.db.healFrom(ctx, src, p.bad, func(h hole) (pack.Address, bool) {
+		n, err := p.db.parts().Heal(ctx, src.rightPayload, p.bad, func(h catalog.Hole) (pack.Address, bool) {
 			a, ok := found[h.Sum]
 			return a, ok
 		})
@@ -205,28 +207,28 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 }
 
 // payloadsOf finds sound payloads with the hashes in sums.
-func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) ([]hole, error) {
+func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) ([]catalog.Hole, error) {
 	return asked(ctx, db, "payloads", sums, db.findPayloads)
 }
 
-func (db *DB) findPayloads(ctx context.Context, sums []digest.Sum) (found []hole, err error) {
+func (db *DB) findPayloads(ctx context.Context, sums []digest.Sum) (found []catalog.Hole, err error) {
 	var mu sync.Mutex // guards wanted and found
 	wanted := map[digest.Sum]bool{}
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
-	_, err = db.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
+	err = db.look(ctx, &care.Checker{Look: func(ctx context.Context, v tree.Value) error {
 		mu.Lock()
 		want := wanted[v.Sum]
 		mu.Unlock()
 		if !want {
 			return nil
 		}
-		if _, err := db.rightPayload(ctx, addressOf(v), v.Sum); err == nil {
+		if _, err := db.rightPayload(ctx, catalog.AddressOf(v), v.Sum); err == nil {
 			mu.Lock()
 			defer mu.Unlock()
 			delete(wanted, v.Sum)
-			found = append(found, hole{Address: addressOf(v), Sum: v.Sum})
+			found = append(found, catalog.Hole{Address: catalog.AddressOf(v), Sum: v.Sum})
 		}
 		return nil
 	}})
@@ -348,7 +350,7 @@ func (db *DB) opens(ctx context.Context, id CommitID) bool {
 
 // opens returns why the first pages of a version cannot be read.
 func opens(ctx context.Context, pages tree.Pages, root tree.Root) error {
-	for _, err := range tree.New(pages, uncached).Scan(ctx, root, tree.Span{}) {
+	for _, err := range tree.New(pages, reach.Uncached).Scan(ctx, root, tree.Span{}) {
 		return err
 	}
 	return nil
@@ -393,7 +395,7 @@ func (p *repairer) record() error {
 		b = fmt.Appendln(b, problem)
 	}
 	fs := p.db.opts.FS
-	path, err := quarantined(fs, p.db.dir, "repair", now)
+	path, err := care.Quarantined(fs, p.db.dir, "repair", now)
 	if err == nil {
 		err = index.ReplaceSmall(fs, fs.PathDir(path), fs.PathBase(path), b)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -237,13 +238,13 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	a, err := asked(ctx, db, "checkpoints", none{}, db.listCheckpoints)
-	return a.List, errors.Join(err, a.Err.error)
+	return a.List, errors.Join(err, a.Err.Err)
 }
 
 // checkpointsAnswer is the result of [DB.Checkpoints].
 type checkpointsAnswer struct {
 	List []Checkpoint
-	Err  damage
+	Err  care.Damage
 }
 
 func (db *DB) listCheckpoints(context.Context, none) (checkpointsAnswer, error) {
@@ -260,7 +261,7 @@ func (db *DB) listCheckpoints(context.Context, none) (checkpointsAnswer, error) 
 			err = errors.Join(err, e.Err)
 		}
 	}
-	return checkpointsAnswer{list, damage{err}}, nil
+	return checkpointsAnswer{list, care.Damage{Err: err}}, nil
 }
 
 // checkpointForReclaim is what has to happen between the synced delete of

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -141,7 +142,7 @@ func (e *expiry) look(ctx context.Context) error {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
-	return inTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
+	return care.InTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
 }
 
 // expire lets go what nothing came to hold since look. Refs stand still, so that
@@ -152,7 +153,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	if err := e.db.writePending(ctx); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
+	if err := care.InTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
 		return err
 	}
 	e.recheck()

@@ -462,7 +462,7 @@ func (s *away) keeps(ctx context.Context, v tree.Value, _ []byte) (bool, error) 
 	if v.Kind != tree.KindNative {
 		return true, nil
 	}
-	a := addressOf(v)
+	a := catalog.AddressOf(v)
 	err := s.db.view(ctx, a, 0, a.Length, true, func([]byte) error { return nil })
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, pack.ErrFailed) {
 		return false, nil

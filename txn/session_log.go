@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -142,7 +143,7 @@ func (s *Session) noteEdit(e *namespace.Edit) error {
 	case e.Delete:
 		entry.Kind = catalog.EntryDelete
 	case e.Value.Kind == tree.KindNative:
-		if err := s.db.packs.Flush(addressOf(e.Value)); err != nil {
+		if err := s.db.packs.Flush(catalog.AddressOf(e.Value)); err != nil {
 			return err
 		}
 	}
@@ -341,7 +342,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	if len(lost) == 0 {
 		return db.removeLog(id, true)
 	}
-	kept, err := setAside(db.opts.FS, db.dir, db.logPath(id), db.opts.Now())
+	kept, err := care.SetAside(db.opts.FS, db.dir, db.logPath(id), db.opts.Now())
 	if err != nil {
 		return err
 	}
@@ -384,7 +385,7 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 		}
 	}
 	if len(entries) > 0 && entries[0].Kind == catalog.EntryDamaged {
-		return nil, corrupt("the beginning of the log")
+		return nil, catalog.Corrupt("the beginning of the log")
 	}
 	if len(entries) == 0 || entries[0].Kind != catalog.EntryBegin || entries[0].Session.ID != id {
 		return nil, nil // the power went: nothing of it is sure
@@ -440,13 +441,13 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 	switch e.Kind {
 	case catalog.EntryPut:
 		v := e.Value
-		if v.Kind == tree.KindNative && !s.db.packs.Durable(addressOf(v)) {
+		if v.Kind == tree.KindNative && !s.db.packs.Durable(catalog.AddressOf(v)) {
 			b, err := s.db.load(ctx, v)
 			if err != nil {
 				return err
 			}
 			if digest.Of(b) != v.Sum {
-				return corrupt("payload of %s", e.Key)
+				return catalog.Corrupt("payload of %s", e.Key)
 			}
 			owner, err := s.owner(ctx, e.Key)
 			if err != nil {
@@ -466,7 +467,7 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 	case catalog.EntryGuard:
 		return s.Guard(ctx, e.Paths...)
 	case catalog.EntryDamaged:
-		return corrupt("an entry of the log")
+		return catalog.Corrupt("an entry of the log")
 	}
 	return nil // a commit that was not made
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -181,7 +182,7 @@ func (t *transfer) run(ctx context.Context, plan, publish func(context.Context, 
 	if t.kept, err = t.from.home.keep(ctx); err != nil {
 		return ctx.Err() == nil && errors.Is(err, ErrNotKept), err
 	}
-	err = inTurn(t.kept.ctx,
+	err = care.InTurn(t.kept.ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })

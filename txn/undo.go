@@ -3,6 +3,8 @@ package txn
 import (
 	"context"
 	"fmt"
+
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Operations of the reflog that begin a database. Undone, they would leave one
@@ -43,7 +45,7 @@ func (db *DB) beforeMove(ctx context.Context, ref, what string, now CommitID) (C
 			return now, err
 		}
 		if m.New != now {
-			return now, corrupt("%s: its reflog ends at %s, not at %s", what, m.New.Short(), now.Short())
+			return now, catalog.Corrupt("%s: its reflog ends at %s, not at %s", what, m.New.Short(), now.Short())
 		}
 		if m.Op == opCreate || m.Op == opClone {
 			return now, fmt.Errorf("%s: there is nothing to undo: it came with the database: %w", what, ErrNoRef)
