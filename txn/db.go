@@ -131,14 +131,7 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	// Another process may have been faster, before the lock.
 	if !exists(fs, fs.PathJoin(dir, FormatFile)) {
-		err = db.takenUp()
-	}
-	if err == nil {
-		err = db.writeFirstCommit()
-	}
-	if err == nil {
-		// The format file comes last: a directory without it is no database yet.
-		err = writeFormat(db.opts.FS, dir)
+		err = db.make()
 	}
 	if err == nil {
 		db.idx.Created()
@@ -146,6 +139,22 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	db.closed.Store(true)
 	return nil, errors.Join(err, db.shut())
+}
+
+// make makes an open index a database. The format file comes last: a directory without it is no database yet. The
+// first checkpoint comes before it, so that a full disk shows here and not when the database is closed.
+func (db *DB) make() error {
+	err := db.takenUp()
+	if err == nil {
+		err = db.writeFirstCommit()
+	}
+	if err == nil && db.checkpoints.every > 0 {
+		err = db.Checkpoint(context.Background())
+	}
+	if err == nil {
+		err = writeFormat(db.opts.FS, db.dir)
+	}
+	return err
 }
 
 // takenUp refuses an index that Create found, without the format file of a
