@@ -15,7 +15,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/lru"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -404,7 +403,7 @@ func (db *DB) check() error {
 func (db *DB) writable() error {
 	switch {
 	case db.opts.ReadOnly:
-		return kv.ErrReadOnly
+		return db.opts.readOnly()
 	case db.peer != nil:
 		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
 	}

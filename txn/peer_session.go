@@ -55,7 +55,7 @@ func (p *peer) resume(ctx context.Context, id SessionID) (*Session, error) {
 func (p *peer) writes() error {
 	switch {
 	case p.db.opts.ReadOnly:
-		return kv.ErrReadOnly
+		return p.db.opts.readOnly()
 	case p.remote == nil:
 		return fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	}
