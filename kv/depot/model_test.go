@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,17 +90,17 @@ var errNet = errors.New("the network failed")
 
 // world is the store and all that is known of it.
 type world struct {
-	failed  string
 	rnd     *rand.Rand
 	objects map[string][]byte
 	arrived []*call
 	in      chan *call
 	late    []*call
 	hidden  string
-	step    int
+	step    atomic.Int64
 	log     []string
 
 	mu        sync.Mutex // of what follows, which clients use too
+	failed    string
 	manifest  *Manifest
 	tag       kv.Tag
 	indexes   map[Name]*index
@@ -122,9 +123,23 @@ func (w *world) version(id ID) *version {
 	return w.commits[id]
 }
 
+func (w *world) now() int { return int(w.step.Load()) }
+
+func (w *world) hasFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != ""
+}
+
 func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failLocked(format, args...)
+}
+
+func (w *world) failLocked(format string, args ...any) {
 	if w.failed == "" {
-		w.failed = fmt.Sprintf("step %d: ", w.step) + fmt.Sprintf(format, args...)
+		w.failed = fmt.Sprintf("step %d: ", w.now()) + fmt.Sprintf(format, args...)
 	}
 }
 
@@ -223,15 +238,17 @@ func (w *world) replaced(b []byte) {
 		return
 	}
 	n := m.Pushes[0]
+	w.mu.Lock()
 	switch {
 	case m.Generation != old.Generation+1 || m.Floor < old.Floor || m.Drops < old.Drops || m.Drops > old.Drops+1:
-		w.fail("generation %d floor %d drops %d after %d %d %d", m.Generation, m.Floor, m.Drops, old.Generation, old.Floor, old.Drops)
+		w.failLocked("generation %d floor %d drops %d after %d %d %d", m.Generation, m.Floor, m.Drops, old.Generation, old.Floor, old.Drops)
 	case w.published[n]:
-		w.fail("push %x was published twice", n)
+		w.failLocked("push %x was published twice", n)
 	case w.refused[n]:
-		w.fail("push %x was published after its pusher was told that it was not", n)
+		w.failLocked("push %x was published after its pusher was told that it was not", n)
 	}
 	w.published[n] = true
+	w.mu.Unlock()
 	var indexes []*index
 	for i := range m.Bundles {
 		info := &m.Bundles[i]
@@ -263,11 +280,13 @@ func (w *world) replaced(b []byte) {
 		}
 	}
 	r := w.reach(slices.Collect(maps.Values(m.Refs))...)
+	w.mu.Lock()
 	for id := range w.commits {
 		if !r.commits[id] {
-			w.left[id] = w.step
+			w.left[id] = w.now()
 		}
 	}
+	w.mu.Unlock()
 	for id := range r.commits {
 		if !slices.ContainsFunc(indexes, func(x *index) bool { _, ok := find(x.commits, commitSize, &id); return ok }) {
 			w.fail("commit %v is reached and not listed", id)
@@ -466,7 +485,7 @@ func (w *world) push(ctx context.Context, d *Depot, p *Push, rnd *rand.Rand, ref
 		w.mu.Lock()
 		if w.commits[id] == nil {
 			w.commits[id] = v
-			w.left[id] = w.step
+			w.left[id] = w.now()
 		}
 		w.mu.Unlock()
 	}
@@ -560,14 +579,14 @@ func (w *world) outcome(p *Push, err error) {
 	defer w.mu.Unlock()
 	switch {
 	case err == nil && !w.published[p.n]:
-		w.fail("push %x is said to be published", p.n)
+		w.failLocked("push %x is said to be published", p.n)
 	case err == nil, errors.Is(err, kv.ErrUnknown), errors.Is(err, errNet), errors.Is(err, context.Canceled):
 	case errors.As(err, &moved), errors.Is(err, ErrReplan), errors.Is(err, ErrVoid), errors.Is(err, errBusy):
 		if w.refused[p.n] = true; w.published[p.n] {
-			w.fail("push %x was published, and its pusher was told %v", p.n, err)
+			w.failLocked("push %x was published, and its pusher was told %v", p.n, err)
 		}
 	default:
-		w.fail("push: %v", err)
+		w.failLocked("push: %v", err)
 	}
 }
 
@@ -577,7 +596,7 @@ func (w *world) reader(ctx context.Context, d *Depot, rnd *rand.Rand) {
 		if d.Refresh(ctx) != nil {
 			continue
 		}
-		began := w.step
+		began := w.now()
 		refs := slices.Sorted(maps.Keys(d.Manifest().Refs))
 		if len(refs) == 0 {
 			continue
@@ -611,7 +630,7 @@ func (w *world) reader(ctx context.Context, d *Depot, rnd *rand.Rand) {
 		default:
 			w.mu.Lock()
 			if w.counts["left"]++; !errors.Is(err, ErrLeft) || w.left[id] < began {
-				w.fail("read of %v, unreached at step %d, begun at %d: %v", id, w.left[id], began, err)
+				w.failLocked("read of %v, unreached at step %d, begun at %d: %v", id, w.left[id], began, err)
 			}
 			w.mu.Unlock()
 		}
@@ -664,7 +683,7 @@ func (w *world) run(steps int) {
 		start(i)
 	}
 	var c collector
-	for ; w.step < steps && w.failed == ""; w.step++ {
+	for ; w.now() < steps && !w.hasFailed(); w.step.Add(1) {
 		synctest.Wait()
 		for len(w.in) > 0 {
 			w.arrived = append(w.arrived, <-w.in)
@@ -729,7 +748,7 @@ func (w *world) serve(c *call) bool {
 	default:
 		return false
 	}
-	w.log = append(w.log, fmt.Sprintf("%d: client %d %s %s: %v", w.step, c.client, c.op, c.key, a.err))
+	w.log = append(w.log, fmt.Sprintf("%d: client %d %s %s: %v", w.now(), c.client, c.op, c.key, a.err))
 	c.reply <- a
 	return true
 }
