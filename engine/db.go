@@ -265,7 +265,9 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	if db.holder != nil {
 		return db.Join(ctx, id)
 	}
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer db.shared.opening.Unlock()
 	return db.resume(ctx, id)
 }

@@ -39,12 +39,8 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 }
 
 // BackupTo is [DB.Backup] to a backup that is open.
-func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (_ *TransferReport, err error) {
-	if to.peer != nil {
-		return to.peer.transfer(ctx, db, opBackup, o)
-	}
-	defer wrap(&err, "backup to %s", to.dir)
-	return db.backupTo(ctx, to, o)
+func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
+	return to.home.transfer(ctx, db, opBackup, o)
 }
 
 func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {

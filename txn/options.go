@@ -64,7 +64,7 @@ var (
 	ErrFailed = index.ErrFailed
 
 	// ErrClosed is returned by every operation on a closed database.
-	ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
+	ErrClosed = catalog.ErrClosed
 )
 
 // Resolver reads values that lie outside the database.

@@ -31,8 +31,14 @@ type set struct {
 	f *file
 }
 
-// Entries yields all references: then the filters and the texts of all arrays are looked
-// at before their documents are made.
+// Documents yields documents that hold for all references: the filters and the texts of all
+// arrays are looked at before they are made.
+func (s *set) Documents(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	s.f.whole.Store(true)
+	return s.Tree.Documents(ctx)
+}
+
+// Entries yields all references, too.
 func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	s.f.whole.Store(true)
 	return s.Tree.Entries(ctx)

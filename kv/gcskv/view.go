@@ -62,6 +62,9 @@ func Open(name string, o *Options) (*View, error) {
 		return nil, fmt.Errorf("gcskv: %w", err)
 	}
 	b.o.Remote.Redirects = -1
+	b.o.Remote.Credentials = func(*url.URL) string {
+		return "credentials are read from GOOGLE_OAUTH_ACCESS_TOKEN, the file GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login"
+	}
 	b.c = remote.NewClient(&b.o.Remote)
 	return &View{&remote.Bucket{
 		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey},

@@ -176,6 +176,9 @@ func worthless(err error) bool {
 // server's name of the error, or "".
 func (c *Client) Failed(resp *http.Response, code string) error {
 	err := &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Code: code}
+	if resp.StatusCode == http.StatusUnauthorized && c.o.Credentials != nil {
+		err.Credentials = c.o.Credentials(resp.Request.URL)
+	}
 	switch resp.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

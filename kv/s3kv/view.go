@@ -71,6 +71,9 @@ func Open(name string, o *Options) (*View, error) {
 	}
 	r := c.Remote
 	r.Redirects, r.Sign = -1, nil
+	r.Credentials = func(*url.URL) string {
+		return "credentials are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile AWS_PROFILE of ~/.aws"
+	}
 	r.Transport = signing{b, remote.Transport(&r)}
 	b.c = remote.NewClient(&r)
 	return &View{&remote.Bucket{
