@@ -76,6 +76,8 @@ var layers = map[string][]string{
 	"kv/httpkv": {"kv", "kv/remote"},
 	"kv/s3kv":   {"kv", "kv/gather", "kv/remote"},
 	"kv/gcskv":  {"kv", "kv/remote"},
+	// Databases in a bucket: pages, payloads and refs as plain bytes. It knows no trees, packs or versions.
+	"kv/depot": {"kv", "kv/digest", "kv/gather"},
 
 	"kv/internal/osfs": {},
 	"kv/internal/temp": {},
