@@ -283,6 +283,24 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
 }
 
+// Below yields the references whose keys begin with a prefix.
+func (s *Set) Below(ctx context.Context, prefix string) iter.Seq2[refs.Entry, error] {
+	if prefix == "" {
+		return s.Entries(ctx)
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		for key, err := range s.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			e := refs.Entry{Key: key}
+			if err == nil {
+				e.Reference, err = s.view.Lookup(ctx, key)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Foreign reports whether the set is something in a foreign format.
 func (s *Set) Foreign() bool { return s.foreign != nil }
 
