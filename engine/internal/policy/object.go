@@ -10,14 +10,14 @@ import (
 )
 
 // Object is a JSON object that keeps the order of its members and their values
-// as they were written. Keys are those of Values.
+// as they were written. Keys are the keys of Values.
 type Object struct {
 	Keys   []string
 	Values map[string]json.RawMessage
 }
 
 // ParseObject takes an object apart. Bare NaN and Infinity, which Python
-// writes, are values like others.
+// writes, are ordinary values.
 func ParseObject(b []byte) (*Object, error) {
 	members, err := zarr.ParseAttributes(b)
 	if err != nil {
@@ -30,7 +30,7 @@ func ParseObject(b []byte) (*Object, error) {
 	return o, nil
 }
 
-// Set replaces a member, or adds one behind the others.
+// Set replaces a member, or adds one at the end.
 func (o *Object) Set(key string, v json.RawMessage) {
 	if _, ok := o.Values[key]; !ok {
 		o.Keys = append(o.Keys, key)

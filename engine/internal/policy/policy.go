@@ -93,8 +93,8 @@ func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
 	return txn.Structure{Key: sum[:], Grid: gridShape(name, o)}, true
 }
 
-// canonicalJSON sorts the members of objects and drops white space. What is not
-// strict JSON stays as it is.
+// canonicalJSON sorts the members of objects and drops white space. A text that
+// is not strict JSON stays as it is.
 func canonicalJSON(raw json.RawMessage) []byte {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -141,8 +141,8 @@ func gridShape(name string, o *Object) []int64 {
 	return counts
 }
 
-// WithAttributes implements [txn.Policy]. Other members than those that describe the
-// array count as attributes, and attributes that say what elements mean do not.
+// WithAttributes implements [txn.Policy]. Members that do not describe the array
+// count as attributes; attributes that define the meaning of elements do not.
 func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 	out, err := ParseObject(doc)
 	if err != nil {
