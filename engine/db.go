@@ -114,7 +114,7 @@ func (o *Options) env() *source.Env {
 
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, WhyReadOnly: o.WhyReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		MemoryBytes: o.MemoryBytes, PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes, VerifyReads: o.VerifyReads,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,

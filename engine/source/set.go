@@ -283,6 +283,44 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
 }
 
+// Below yields the references whose keys begin with a prefix.
+func (s *Set) Below(ctx context.Context, prefix string) iter.Seq2[refs.Entry, error] {
+	if prefix == "" {
+		return s.Entries(ctx)
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		for key, err := range s.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			e := refs.Entry{Key: key}
+			if err == nil {
+				e.Reference, err = s.view.Lookup(ctx, key)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Foreign reports whether the set is something in a foreign format.
+func (s *Set) Foreign() bool { return s.foreign != nil }
+
+// Documents yields the documents of a set that has them apart from its other keys; it is nil
+// for another set.
+func (s *Set) Documents(ctx context.Context) (iter.Seq2[refs.Entry, error], error) {
+	if apart, ok := s.foreign.(interface {
+		Documents(ctx context.Context) iter.Seq2[refs.Entry, error]
+	}); ok {
+		return apart.Documents(ctx), nil
+	}
+	p, err := s.Parquet(ctx)
+	if p == nil {
+		return nil, err
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
+	}, nil
+}
+
 // Parquet reads the index of a set of parquet files; it is nil for another set.
 func (s *Set) Parquet(ctx context.Context) (*refs.ParquetSet, error) {
 	if s.dir == nil {

@@ -207,6 +207,23 @@ func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error
 		return credentials.Value{}, err
 	}
 	defer i.asking.Unlock()
+	return i.ask(ctx, sure)
+}
+
+// renew asks again for credentials, in place of refused ones.
+func (i *identity) renew(ctx context.Context, refused credentials.Value, sure bool) (credentials.Value, error) {
+	if err := i.asking.Lock(ctx); err != nil {
+		return credentials.Value{}, err
+	}
+	defer i.asking.Unlock()
+	if i.value.AccessKeyID == refused.AccessKeyID && i.value.SessionToken == refused.SessionToken {
+		i.from = nil // nobody has asked since
+	}
+	return i.ask(ctx, sure)
+}
+
+// ask is get for a caller that has its turn.
+func (i *identity) ask(ctx context.Context, sure bool) (credentials.Value, error) {
 	if i.from != nil && !i.from.IsExpired() {
 		return i.value, nil
 	}

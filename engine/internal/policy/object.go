@@ -3,10 +3,12 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Object is a JSON object that keeps the order of its members and their values
@@ -23,11 +25,24 @@ func ParseObject(b []byte) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return objectOf(members), nil
+}
+
+// partOf is ParseObject for a value of an object that was parsed.
+func partOf(parsed []byte) (*Object, error) {
+	members, ok := meta.PartOf(parsed)
+	if !ok {
+		return nil, errors.New("not an object")
+	}
+	return objectOf(members), nil
+}
+
+func objectOf(members zarr.Attributes) *Object {
 	o := &Object{Values: make(map[string]json.RawMessage, members.Len())}
 	for key, raw := range members.All() {
 		o.Set(key, raw)
 	}
-	return o, nil
+	return o
 }
 
 // Set replaces a member, or adds one at the end.
