@@ -153,14 +153,14 @@ func (ex *refExporter) ofSet(ctx context.Context) (selection, error) {
 	return ex.src.selection(ctx)
 }
 
-// stored is a value of what is exported: of a version, or a reference of a set.
+// stored is an exported value: of a version, or a reference of a set.
 type stored struct {
 	txn.KeyValue
 	data []byte // of a reference that has the value
 }
 
-// values yields the values whose keys begin with a prefix; documents are only
-// a promise that no others are needed.
+// values yields the values whose keys begin with a prefix; documents promises
+// that the caller needs documents alone.
 func (ex *refExporter) values(ctx context.Context, prefix string, documents bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		if ex.version != nil {

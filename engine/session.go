@@ -44,8 +44,8 @@ func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 // believe it: if it carries consolidated metadata that differs from the documents
 // below the group, the copy is made again. A copy that cannot be made, because a
 // node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. It opens every node
-// below the group.
+// kv.ErrNotFound. Any other value is returned as it is. For a copy, it opens
+// every node below the group.
 func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
 }

@@ -351,7 +351,7 @@ func (s *Set) Document(ctx context.Context, ref *refs.Reference) ([]byte, error)
 	return s.Bytes(ctx, ref, policy.MaxDocument)
 }
 
-// Bytes reads the value of a reference. A file of more than most bytes is
+// Bytes reads the value of a reference. A value of more than most bytes is
 // zarr.ErrTooLarge, a missing file ErrUnreachable.
 func (s *Set) Bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
 	if e.Inline() {
