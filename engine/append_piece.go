@@ -147,7 +147,7 @@ func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 }
 
 // setDocuments reads the metadata documents of a reference set, in one pass over
-// a JSON set, and over others if what they refer to is kept, too.
+// a JSON set, and over other sets if their references are kept, too.
 func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, error) {
 	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {

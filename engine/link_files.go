@@ -64,7 +64,7 @@ type linkedFile struct {
 	src    tree.Source
 	size   int64    // -1 if it is not known
 	now    kv.Stamp // if size is not -1, unless mapped
-	mapped bool     // size is that of the file to which a mapping leads
+	mapped bool     // size is the size of the file to which a mapping leads
 	at     refs.Place
 	gone   bool // there is no such file at this place
 }
@@ -294,9 +294,9 @@ func (f *linkedFiles) checkReadable(url string) error {
 	return nil
 }
 
-// version asks for the version and the size of a file. It finds nothing out of
-// one that may not be followed or cannot be reached. Of one to which a mapping leads it
-// takes the size only: its version is not that of the file at the URL.
+// version asks for the version and the size of a file. It finds nothing out of a file
+// that may not be followed or cannot be reached. Of a file to which a mapping leads it
+// takes the size only: its version is not the version of the file at the URL.
 func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
 	at, err := f.set.Rules().Resolve(url)
 	if err != nil {

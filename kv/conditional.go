@@ -25,13 +25,13 @@ type Tagged struct {
 	// Value belongs to the caller. It is nil if the tag is the known one.
 	Value []byte
 	Tag   Tag
-	// Time is that of the store's clock, zero if it is not known.
+	// Time is the time of the store's clock, zero if it is not known.
 	Time time.Time
 }
 
 // Conditional is an optional interface of a [Store] that sets a value only if the value
-// is still the one that the caller has seen. Of several that set one key by the same tag,
-// at most one succeeds, whichever process or machine they are in.
+// is still the one that the caller has seen. Of several callers that set one key by the
+// same tag, at most one succeeds, in whichever process or machine.
 type Conditional interface {
 	// GetTagged returns the value of key. Without a value the error is [ErrNotFound]; above
 	// limit bytes it is [ErrTooLarge]. If the tag is known, the value is not sent.
@@ -80,7 +80,7 @@ func (m *Mem) GetTagged(ctx context.Context, key string, known Tag, limit int64)
 	return NewTagged(b, known, limit)
 }
 
-// NewTagged returns what [Conditional] does for bytes in a store without tags.
+// NewTagged returns the result of [Conditional] for bytes in a store without tags.
 func NewTagged(b []byte, known Tag, limit int64) (Tagged, error) {
 	if int64(len(b)) > limit {
 		return Tagged{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(b), limit)

@@ -313,8 +313,8 @@ func (m *importer) extent(e Extent) error {
 	return errors.Join(err, flush())
 }
 
-// eachRecord calls fn for the records whose payloads overlap a range, with what leads from logical
-// offsets to those of the file. Damaged ranges are left out. head is a buffer of scanBytes.
+// eachRecord calls fn for the records whose payloads overlap a range, with the shift from logical
+// offsets to offsets in the file. Damaged ranges are left out. head is a buffer of scanBytes.
 func (r *reclaimer) eachRecord(e Extent, head []byte, fn func(rec Record, shift uint64) error) error {
 	start := e.From
 	if h, ok, err := r.header(e.From); err != nil {

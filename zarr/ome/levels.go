@@ -12,10 +12,10 @@ import (
 // maxLevels bounds the levels that Pyramid returns.
 const maxLevels = 32
 
-// Pyramid returns the paths, from a group, of what shows one picture at several resolutions, in the order of
-// its attributes: the levels of its first image or, without OME-Zarr metadata, the arrays or groups that the
-// attribute "multiscales" lists as GeoZarr or old programs have it. A group without levels has none. The error
-// is that of [Parse].
+// Pyramid returns the paths, from a group, of the nodes that show one picture at several
+// resolutions, in the order of its attributes: the levels of its first image or, without OME-Zarr
+// metadata, the arrays or groups that the attribute "multiscales" lists as GeoZarr or old programs
+// have it. A group without levels has none. The error is as for [Parse].
 func Pyramid(attrs meta.Attributes) (paths []string, err error) {
 	g, err := Parse(attrs)
 	switch {
