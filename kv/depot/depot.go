@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -90,7 +91,7 @@ type Depot struct {
 	mu  sync.Mutex
 	now *snapshot
 
-	loading gather.Turn
+	loading ctxlock.Lock
 	indexes map[Name]*index // of listed bundles; under loading
 	pushed  State           // Push and Pushed; under mu
 }
@@ -274,10 +275,10 @@ const smallWhole = 1 << 20
 // load returns the newest manifest and the indexes of its bundles, newest first. Those that this process
 // does not have are fetched, one request each.
 func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
-	if err := d.loading.Take(ctx); err != nil {
+	if err := d.loading.Lock(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer d.loading.Release()
+	defer d.loading.Unlock()
 	for range looks {
 		s := d.snapshot()
 		out := make([]*index, len(s.Bundles))
