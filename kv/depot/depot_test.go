@@ -421,6 +421,48 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestCheck finds what is missing, short or damaged, and counts what nothing lists.
+func TestCheck(t *testing.T) {
+	store := kv.NewMem()
+	d := must.Get(Create(bg, store, nil))(t)
+	first := push(t, d, "heads/main", ID{}, "one")
+	push(t, d, "heads/main", first, "three")
+	m := d.Manifest()
+	bundle := m.Bundles[0].Name.Bundle()
+	extents := must.Get(d.Extents(bg, Part{[16]byte{1}, 5000, 5005}))(t)
+	segment := extents[0].Segment.Segment()
+	check := func(what string, full bool, want string) {
+		t.Helper()
+		r := must.Get(must.Get(Open(bg, store, nil))(t).Check(bg, full))(t)
+		text := ""
+		for _, err := range r.Problems {
+			if text += err.Error() + "\n"; !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if (want == "") != (text == "") || !strings.Contains(text, want) || r.Bundles != 1 || want == "" && (r.Segments != 2 || r.Unlisted != 1 || full != (r.Pages == 2)) {
+			t.Errorf("%s: %+v, %s", what, r, text)
+		}
+	}
+	check("sound", false, "")
+	check("sound", true, "")
+	b := must.Get(kv.Get(bg, store, bundle))(t)
+	b[headerSize] ^= 1
+	must.Do(t, store.Set(bg, bundle, b))
+	check("a damaged page", true, "has bytes of the name")
+	must.Do(t, store.Set(bg, bundle, b[:100]))
+	check("a short bundle", false, "does not have its name")
+	must.Do(t, store.Delete(bg, bundle))
+	check("no bundle", false, "is missing")
+	b[headerSize] ^= 1
+	must.Do(t, store.Set(bg, bundle, b))
+	s := must.Get(kv.Get(bg, store, segment))(t)
+	must.Do(t, store.Set(bg, segment, s[:len(s)-4]))
+	check("a short segment", false, segment+" has")
+	must.Do(t, store.Delete(bg, segment))
+	check("no segment", false, segment+" is missing")
+}
+
 // TestLargePush goes on with another bundle where one is full.
 func TestLargePush(t *testing.T) {
 	if testing.Short() {
