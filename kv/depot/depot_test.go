@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -337,6 +338,66 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: generation %d", test.name, m.Generation)
 		}
 		wantPush(t, d, "one")
+	}
+}
+
+// slow answers each request after 20 ms.
+type slow struct{ counted }
+
+func (s *slow) Set(ctx context.Context, key string, value []byte) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.counted.Set(ctx, key, value)
+}
+func (s *slow) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	time.Sleep(20 * time.Millisecond)
+	return s.counted.GetTagged(ctx, key, known, limit)
+}
+func (s *slow) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+	time.Sleep(10 * time.Millisecond)
+	defer time.Sleep(10 * time.Millisecond)
+	return s.counted.SetTagged(ctx, key, value, want)
+}
+
+// TestRacingPushers pushes from machines that begin at the same moment: to one branch, where each that is behind
+// plans anew, and to branches of their own.
+func TestRacingPushers(t *testing.T) {
+	for _, test := range []struct {
+		machines int
+		own      bool
+		within   time.Duration
+	}{{16, false, 10 * time.Second}, {16, true, 10 * time.Second}, {64, false, 40 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slow{counted{Store: kv.NewMem()}}
+			must.Get(Create(bg, store, nil))(t)
+			store.n = nil
+			start := time.Now()
+			var wg sync.WaitGroup
+			most := make([]int, test.machines)
+			for i := range test.machines {
+				wg.Go(func() {
+					d, err := Open(bg, store, nil)
+					ref := "heads/main"
+					if test.own {
+						ref = fmt.Sprintf("heads/%d", i)
+					}
+					for moved := new(MovedError); err == nil || errors.As(err, &moved); {
+						p := d.Begin()
+						c, _ := change(t, p, ref, p.Base().Refs[ref], fmt.Sprintf("machine %02d", i))
+						most[i]++
+						if err = p.Publish(bg, c); err == nil {
+							return
+						}
+					}
+					t.Errorf("machine %d: %v", i, err)
+				})
+			}
+			wg.Wait()
+			took := time.Since(start)
+			t.Logf("%d machines, own branches %v: %v, %d plans at most, %v", test.machines, test.own, took, slices.Max(most), store.n)
+			if took > test.within {
+				t.Errorf("the last of %d machines ended after %v", test.machines, took)
+			}
+		})
 	}
 }
 
