@@ -30,6 +30,7 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, o, everything, mirror(&db.incarnation))
 	}
+	opts.CheckpointCommits = db.opts.CheckpointCommits // Close makes one that is due
 	to, err := Open(dest, &opts)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (p *peer) resume(ctx context.Context, id SessionID) (*Session, error) {
 func (p *peer) writes() error {
 	switch {
 	case p.db.opts.ReadOnly:
-		return kv.ErrReadOnly
+		return p.db.opts.readOnly()
 	case p.answerer == nil:
 		return fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	}

@@ -30,7 +30,7 @@ type grid struct {
 // openIndex returns the index of a layout.
 func (g *grid) openIndex(ctx context.Context, l *layout) (index, error) {
 	if g.addr == undefined {
-		return noIndex{}, nil
+		return &oneIndex{g, noChunk}, nil
 	}
 	switch l.index {
 	case indexTree1:
@@ -97,14 +97,7 @@ func (g *grid) fits(first int, n uint64) error {
 	return nil
 }
 
-// noIndex is of a dataset of which no chunk is stored.
-type noIndex struct{}
-
-func (noIndex) find(context.Context, []int64) (chunk, error) { return noChunk, nil }
-
-func (noIndex) each(context.Context, func([]int64, chunk) error) error { return nil }
-
-// oneIndex is of a dataset of one chunk.
+// oneIndex is of a dataset of at most one chunk.
 type oneIndex struct {
 	g *grid
 	c chunk
@@ -113,7 +106,7 @@ type oneIndex struct {
 func (x *oneIndex) find(context.Context, []int64) (chunk, error) { return x.c, nil }
 
 func (x *oneIndex) each(_ context.Context, fn func([]int64, chunk) error) error {
-	if at := make([]int64, len(x.g.counts)); x.g.inside(at) {
+	if at := make([]int64, len(x.g.counts)); x.c.addr != undefined && x.g.inside(at) {
 		return fn(at, x.c)
 	}
 	return nil

@@ -209,7 +209,7 @@ func (ds *dataset) textChunks(ctx context.Context) ([]textChunk, error) {
 		return nil, nil
 	}
 	for at := range formats.Coords(ds.counts()) {
-		addr, n := ds.slabAt(at)
+		addr, n := ds.slab(at)
 		if err := add(ds.textNumber(at), chunk{addr: addr, size: n}, n); err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func (s *scan) tree(ctx context.Context) (*formats.Tree, error) {
 		if ds == nil {
 			var err error
 			if ds, err = f.dataset(ctx, n); err != nil {
-				return nil, n.wrap(err)
+				return nil, withPath(n.path, err)
 			}
 			ds.scaleOf(v, n.name)
 			byObject[n.o] = ds
@@ -135,10 +135,7 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 	build := func(make func(v *values) ([]byte, error)) {
 		t.PutLazy(key, func(ctx context.Context) ([]byte, error) {
 			b, err := make(&values{f: v.f, ctx: ctx, paths: v.paths})
-			if err != nil && formats.IsKnown(err) {
-				err = withPath(path, err)
-			}
-			return b, err
+			return b, withPath(path, err)
 		})
 	}
 	switch {

@@ -76,12 +76,12 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	}
 }
 
-// OpenOrRead is [Open]. Where this process has no permission to write, it opens the database to
-// read, and writes are refused.
+// OpenOrRead is [Open]. Where this process has no permission to write, or the file system has no locks, it opens
+// the database to read, and writes are refused with that reason.
 func OpenOrRead(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	db, err := Open(ctx, dir, o)
-	if !o.Engine.ReadOnly && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-		o.Engine.ReadOnly = true
+	if !o.Engine.ReadOnly && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, txn.ErrNoLocks)) {
+		o.Engine.ReadOnly, o.Engine.WhyReadOnly = true, err
 		if reader, failed := Open(ctx, dir, o); failed == nil {
 			return reader, nil
 		}
