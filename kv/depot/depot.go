@@ -326,6 +326,15 @@ func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
 			}
 		}
 	}
+	x, err := d.fetchRemote(ctx, info)
+	if err == nil {
+		d.keep(ctx, info.Name, x)
+	}
+	return x, err
+}
+
+// fetchRemote is fetch past the cache.
+func (d *Depot) fetchRemote(ctx context.Context, info *BundleInfo) (*index, error) {
 	rng := kv.Span(int64(info.Index), int64(info.Size-footerSize-info.Index))
 	if info.Size <= smallWhole {
 		rng = kv.All()
@@ -334,11 +343,7 @@ func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
 	if err != nil {
 		return nil, d.unread(info.Name.Bundle(), err)
 	}
-	x, err := d.indexOf(info, b)
-	if err == nil {
-		d.keep(ctx, info.Name, x)
-	}
-	return x, err
+	return d.indexOf(info, b)
 }
 
 func (d *Depot) unread(key string, err error) error {
