@@ -41,7 +41,7 @@ func splitHeader(codec string, src []byte, limit int64) (n, block int64, rest []
 	return int64(size), block, src[blockHeader:], nil
 }
 
-// appendHeader is what splitHeader reads.
+// appendHeader appends the header that splitHeader reads.
 func appendHeader(dst []byte, n, block int64) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, uint64(n)), uint32(block))
 }
