@@ -65,6 +65,7 @@ var workloads = []struct {
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
+	{"hdf5", hdf5Files, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
 	{"beside", second, false},
