@@ -31,14 +31,14 @@ type ExportReferencesOptions struct {
 	Parquet bool
 	// Version of JSON, 0 or 1.
 	Version int
-	// Inline puts all native values into the set. Otherwise those of more than
+	// Inline puts all native values into the set. Otherwise values of more than
 	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
 	// InlineThreshold puts values of at most so many bytes into the set: native
-	// ones, and virtual ones of which the length is known. Those are read for
-	// it, and what may not be followed is an error. Zero puts in native values of
-	// at most 512 bytes alone, a negative number none. Values in index pages are
-	// always put in, since nothing else could read them.
+	// ones, and virtual ones of which the length is known. Virtual values are
+	// read for it, and a forbidden reference is an error. Zero puts in native
+	// values of at most 512 bytes alone, a negative number none. Values in index
+	// pages are always put in, since nothing else could read them.
 	InlineThreshold int64
 	// Format, if [zarr.V2], writes nodes of Zarr v3 as nodes of Zarr v2: the metadata
 	// is made anew, the references to chunks stay. Programs that know Zarr v2 sets
@@ -47,7 +47,7 @@ type ExportReferencesOptions struct {
 	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
 	// keys as they are stored. Other formats are errors.ErrUnsupported.
 	Format zarr.Version
-	// Skip is that of [ExportOptions].
+	// Skip is as in [ExportOptions].
 	Skip []string
 	// Progress, if set, is called from time to time with how far the export is. It may
 	// count everything twice.
@@ -58,13 +58,12 @@ type ExportReferencesOptions struct {
 const inlineReference = 512
 
 // ExportReferences writes the version of a database, the file in a foreign format or the
-// reference set that src names, at and
-// below its path, as a reference set (kerchunk): virtual values and references keep their
-// URLs, made absolute, or get those that the mappings of src's Follow make of them,
-// metadata and small values stand in the set, and other native values are ranges
-// of pack files, which are not copied. DEST.packs has hard links to these files, which
-// outlive the database. The same version
-// gives the same bytes. Something at dest is ErrExists; a dest in a database is
+// reference set that src names, at and below its path, as a reference set (kerchunk): virtual
+// values and references keep their URLs, made absolute, or get the URLs to which the mappings
+// of src's Follow lead, metadata and small values stand in the set, and other native values are
+// ranges of pack files, which are not copied. DEST.packs has hard links to these files, which
+// outlive the database. The same version gives the same bytes. Something at dest is ErrExists; a
+// dest in a database is
 // [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
@@ -128,14 +127,14 @@ type refExporter struct {
 	view   kv.ReadLister
 	prefix string        // of the keys in view
 	plan   *convert.Plan // nil if keys are written as they are stored
-	// What is exported: a version, or a set with its files.
+	// The exported version, or set with its files.
 	version *Snapshot
 	set     *source.Set
 	files   linkedFiles
 	packs   string
 	linked  map[string]string // URLs of links, by pack file
 	mapped  func(url string) string
-	last    [2]string // a URL and what it is mapped to: mostly the next one is the same
+	last    [2]string // a URL and its mapped form: mostly the next URL is the same
 	meter   transfer.Meter
 
 	keys, bytes int64 // of the last run through the version
@@ -154,14 +153,14 @@ func (ex *refExporter) ofSet(ctx context.Context) (selection, error) {
 	return ex.src.selection(ctx)
 }
 
-// stored is a value of what is exported: of a version, or a reference of a set.
+// stored is an exported value: of a version, or a reference of a set.
 type stored struct {
 	txn.KeyValue
 	data []byte // of a reference that has the value
 }
 
-// values yields the values whose keys begin with a prefix; documents are only
-// a promise that no others are needed.
+// values yields the values whose keys begin with a prefix; documents promises
+// that the caller needs documents alone.
 func (ex *refExporter) values(ctx context.Context, prefix string, documents bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		if ex.version != nil {
@@ -196,7 +195,7 @@ func (ex *refExporter) values(ctx context.Context, prefix string, documents bool
 }
 
 // inlinedMissing bounds the missing chunks of an array that are put into a set, since v2
-// does not say what they hold.
+// does not define their contents.
 const inlinedMissing = 64 << 20
 
 // planFormat plans the conversion to Format if there is anything to convert.
@@ -276,8 +275,8 @@ func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, 
 	}
 }
 
-// entries yields documents first, since those of an array say what its chunks
-// are.
+// entries yields documents first, since the metadata of an array describes its
+// chunks.
 func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		ex.keys, ex.bytes = 0, 0
@@ -401,8 +400,8 @@ func (b *entryBatch) add(ctx context.Context, key string, v stored, yield func(r
 	return nil
 }
 
-// flush reads what stands in the set, and yields the batch. It returns errEnough
-// if the consumer has stopped.
+// flush reads the values that stand in the set, and yields the batch. It returns
+// errEnough if the consumer has stopped.
 func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
 	err := kv.Gather(ctx, ex.view, b.wants, kv.Gathering{Run: ex.src.pool.Run, Take: func(ctx context.Context, i int, v kv.Value) (err error) {
