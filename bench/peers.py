@@ -249,6 +249,8 @@ def hdf5_kerchunk():
 
 
 def hdf5_virtualizarr():
+    import warnings
+    warnings.filterwarnings("ignore")  # of zarr-python, that others may not know a codec
     from obspec_utils.registry import ObjectStoreRegistry
     from obstore.store import LocalStore
     from virtualizarr import open_virtual_dataset

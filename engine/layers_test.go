@@ -102,7 +102,7 @@ var layers = map[string][]string{
 	"refs/parquet":           {"kv"},
 
 	// Foreign formats are reference sets. They know no databases and no URLs.
-	"formats":             {"internal/chunklist", "internal/lru", "codecs", "kv", "kv/gather", "refs", "zarr"},
+	"formats":             {"internal/chunklist", "internal/lru", "codecs", "kv", "kv/gather", "refs", "zarr", "zarr/dtype"},
 	"formats/n5":          {"formats", "internal/chunklist", "internal/lru", "codecs", "codecs/lz4", "kv", "refs", "zarr/dtype"},
 	"formats/precomputed": {"formats", "internal/lru", "formats/jpeg", "formats/png", "codecs", "codecs/inflate", "kv", "refs", "zarr", "zarr/dtype", "zarr/ome"},
 	"formats/avif":        {"formats", "refs"},
