@@ -23,7 +23,7 @@ type linkedFiles struct {
 	set      *source.Set
 	base     string // URL of the folder of the set
 	validate Validate
-	adapters []*Adapters     // what can read them
+	adapters []*Adapters     // that can read them
 	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
@@ -33,7 +33,7 @@ type linkedFiles struct {
 	last     string                // URL
 	lastFile linkedFile
 
-	granted   refs.Rules // what reading may follow
+	granted   refs.Rules // rules for reading
 	folder    string     // of the last absolute URL that it may not
 	forbidden []string   // prefixes to allow, at most MaxForbidden
 }
@@ -69,10 +69,9 @@ type linkedFile struct {
 	gone   bool // there is no such file at this place
 }
 
-// ErrNotHere marks the refusal to link a reference because of what can be told
-// here without reading what it refers to: its file was asked for and is missing
-// or too short, or no adapter and no mapping is for its scheme. The set may be
-// right elsewhere, and [ValidateNone] links it.
+// ErrNotHere marks the refusal to link a reference that cannot be followed
+// here: its file is missing or too short, or no adapter and no mapping is for
+// its scheme. The set may be right elsewhere, and [ValidateNone] links it.
 var ErrNotHere = errors.New("engine: not found from here")
 
 // notHereError is an error that is also ErrNotHere.
@@ -121,7 +120,7 @@ func (f *linkedFiles) virtual(r *refs.Reference) (src tree.Source, offset, lengt
 	return src, uint64(r.Offset), uint64(r.Length), nil
 }
 
-// maxKnownURLs bounds what is remembered of files.
+// maxKnownURLs bounds the number of remembered files.
 const maxKnownURLs = 1 << 16
 
 // of returns the file of a URL, valid until the next call; where its version
@@ -265,13 +264,13 @@ func (f *linkedFiles) notOwn(abs string) error {
 	return nil
 }
 
-// checkReadable makes sure that something here reads an absolute URL, or what it is
-// mapped to.
+// checkReadable makes sure that an adapter here reads an absolute URL, or its
+// mapped form.
 func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
 	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
 	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
-	// A name such as "..", a chain or a broken escape makes a URL unreadable beside others.
+	// A name such as "..", a chain or a broken escape makes a URL unreadable beside readable ones.
 	plain := name < len(url) && url[name] != '.' && !strings.Contains(url, "::") && !strings.Contains(url, "%")
 	if f.validate == ValidateNone || known && plain {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // remotePeer is a peer that reads and writes a database in memory.
@@ -463,7 +464,7 @@ func TestRequestsKeepFields(t *testing.T) {
 	for _, v := range []any{
 		&GCOptions{}, &GCReport{}, &GCProgress{}, &ExpireOptions{}, &ExpireReport{}, &CheckOptions{}, &CheckReport{},
 		&CheckProgress{}, &Problem{}, &RepairReport{}, &TransferOptions{}, &TransferReport{}, &TransferProgress{},
-		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &hole{}, &damagedAt{}, &repairRequest{},
+		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &catalog.Hole{}, &damagedAt{}, &repairRequest{},
 		&transferRequest{}, &refRequest{}, &combineRequest{}, &commitAnswer{}, &RefMove{}, &CommitOptions{}, &RebaseOptions{},
 	} {
 		n := 0

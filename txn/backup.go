@@ -30,6 +30,7 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, o, everything, mirror(&db.incarnation))
 	}
+	opts.CheckpointCommits = db.opts.CheckpointCommits // Close makes one that is due
 	to, err := Open(dest, &opts)
 	if err != nil {
 		return nil, err
@@ -39,12 +40,8 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 }
 
 // BackupTo is [DB.Backup] to a backup that is open.
-func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (_ *TransferReport, err error) {
-	if to.peer != nil {
-		return to.peer.transfer(ctx, db, opBackup, o)
-	}
-	defer wrap(&err, "backup to %s", to.dir)
-	return db.backupTo(ctx, to, o)
+func (db *DB) BackupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
+	return to.home.transfer(ctx, db, opBackup, o)
 }
 
 func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {

@@ -95,6 +95,9 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, o TransferOp
 	if err == nil {
 		err = to.sound(ctx)
 	}
+	if err == nil && db.opts.CheckpointCommits > 0 {
+		_ = to.Checkpoint(ctx) // the copy is whole without one; see noteCheckpoint
+	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return r, err
 	}

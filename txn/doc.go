@@ -24,7 +24,11 @@
 //	internal/namespace  keys, directories, chunk maps, diff, move, merge
 //	internal/catalog    records of the index: commits, refs, reflog, sessions, …
 //	internal/reach      pages and payloads that versions reach
+//	internal/care       damage: checks, healing
 //	history             the graph of commits: log, path, blame, bisect
+//
+// A [DB] has a home (home.go): the process with the index, or a peer that asks it. A [Session] has
+// one too (session_home.go).
 //
 //	open      db.go, options.go, format.go, policy in namespace.go
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
@@ -33,5 +37,6 @@
 //	branches  refs.go, undo.go, combine.go, rebase.go
 //	space     expire.go, gc*.go
 //	copies    transfer*.go, clone.go, push.go, backup*.go
-//	repair    check*.go, checkpoint.go, care*.go
+//	repair    checkpoint.go, care*.go, heal.go
+//	peers     peer*.go, source.go, remote.go, ask*.go, visit.go
 package txn

@@ -14,7 +14,7 @@ import (
 
 // A transfer reads its source as of one moment, beside commits, expiry and collections:
 //
-//	transfer ─▶ DB.keep ─▶ snapshot of the index, in DB.kept
+//	transfer ─▶ home.keep ─▶ snapshot of the index, in DB.kept
 //	DB.GC    ─▶ a version goes if it has expired, and had expired in every such snapshot
 //
 // A peer asks the process that has the database open to keep, for as long as the request
@@ -48,15 +48,12 @@ func (k *kept) lost(ctx context.Context) bool {
 
 // keep keeps all versions that have not expired from being collected, until release is
 // called, or ctx of the result ends.
-func (db *DB) keep(ctx context.Context) (*kept, error) {
-	if db.peer != nil {
-		return db.peer.keep(ctx)
-	}
-	id, snap, err := db.keepHere(ctx)
+func (h holder) keep(ctx context.Context) (*kept, error) {
+	id, snap, err := h.keepHere(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &kept{snap, ctx, func() { db.letGoOf(id) }}, nil
+	return &kept{snap, ctx, func() { h.letGoOf(id) }}, nil
 }
 
 // keepHere is keep in the process that has the database open. id names the snapshot.
@@ -121,10 +118,9 @@ func (db *DB) keptExpired(expired map[CommitID]struct{}) error {
 	return nil
 }
 
-// keep is [DB.keep] of a peer.
 func (p *peer) keep(of context.Context) (*kept, error) {
 	// A pack that is not found counts as damage.
-	if file := p.db.identity.File; file != "" && FileOf(p.db.dir) != file {
+	if file := p.id.File; file != "" && FileOf(p.db.dir) != file {
 		return nil, fmt.Errorf("%q: the files of the database are not there: %w", p.db.dir, ErrMoved)
 	}
 	ctx, cancel := context.WithCancelCause(of)
@@ -171,7 +167,7 @@ func (db *DB) keepUntil(ctx context.Context, _ none, report func(any)) (none, er
 
 // sameDatabase reports whether two of them are one.
 func sameDatabase(a, b *DB) bool {
-	return a == b || (a.peer != nil || b.peer != nil) && a.Identity() == b.Identity()
+	return a == b || (a.IsPeer() || b.IsPeer()) && a.Identity() == b.Identity()
 }
 
 // pagesOf yields pages of the database in the order of their names in list.

@@ -30,20 +30,20 @@ type RefSpec struct {
 // source does not have, or a tag is another one, and Force is not set; ErrNoRef
 // if the source has no such branch or tag.
 func (db *DB) Push(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, db, to, opPush, o)
+	return to.home.transfer(ctx, db, opPush, o)
 }
 
 // Pull is [DB.Push] from the other side. A branch that is ahead of the source is
 // left alone.
 func (db *DB) Pull(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, opPull, o)
+	return db.home.transfer(ctx, from, opPull, o)
 }
 
 // Fetch is [DB.Pull] without moves: the versions are there afterwards, for a merge
 // or rebase, and the report says which refs of the source they are. Expiry lets
 // them go if no ref comes to reach them.
 func (db *DB) Fetch(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, opFetch, o)
+	return db.home.transfer(ctx, from, opFetch, o)
 }
 
 // pushing is a push, pull or fetch of refs.
@@ -60,11 +60,8 @@ type pushedRef struct {
 	expect CommitID // what the destination had, when it was looked at
 }
 
-func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (_ *TransferReport, err error) {
-	if to.peer != nil {
-		return to.peer.transfer(ctx, from, op, o)
-	}
-	defer wrap(&err, "%s", op)
+// exchange pushes, pulls or fetches.
+func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (*TransferReport, error) {
 	p := &pushing{op: op}
 	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
 	if err == errPlanned {

@@ -32,9 +32,11 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {
 		return CommitID{}, err
 	}
-	if db.peer != nil {
-		return db.peer.Resolve(ctx, absolute(rev, db.opts.Now()))
-	}
+	return db.home.resolve(ctx, rev)
+}
+
+func (h holder) resolve(ctx context.Context, rev string) (CommitID, error) {
+	db := h.DB
 	base, steps, err := parseSteps(rev)
 	if err != nil {
 		return CommitID{}, err

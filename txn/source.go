@@ -125,12 +125,7 @@ func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
 }
 
 // Source returns what other processes may read of this database. A peer returns its own source.
-func (db *DB) Source() Source {
-	if db.peer != nil {
-		return db.peer.Source
-	}
-	return source{db}
-}
+func (db *DB) Source() Source { return db.home.source() }
 
 type source struct{ db *DB }
 
@@ -220,7 +215,7 @@ func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Anc
 		}
 		a := Ancestor{ID: c.ID, Record: stored[c.ID]}
 		if some {
-			gone, at, err := s.db.expired(ctx, c.ID)
+			gone, at, err := s.db.home.expired(ctx, c.ID)
 			if err != nil {
 				return nil, err
 			}

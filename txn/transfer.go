@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -178,10 +179,10 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 // run runs the transfer. again says that it failed because the versions were not kept.
 func (t *transfer) run(ctx context.Context, plan, publish func(context.Context, *transfer) error) (again bool, err error) {
 	defer t.close()
-	if t.kept, err = t.from.keep(ctx); err != nil {
+	if t.kept, err = t.from.home.keep(ctx); err != nil {
 		return ctx.Err() == nil && errors.Is(err, ErrNotKept), err
 	}
-	err = inTurn(t.kept.ctx,
+	err = care.InTurn(t.kept.ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
@@ -228,7 +229,7 @@ func (t *transfer) known(ctx context.Context, id CommitID) (has, gone bool, err 
 		return false, false, nil
 	}
 	if err == nil {
-		gone, _, err = t.to.expired(ctx, id)
+		gone, _, err = t.to.home.expired(ctx, id)
 	}
 	return err == nil, gone, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -73,8 +74,8 @@ func (t *transfer) damagedPack(ctx context.Context, id pack.ID, err error) error
 	if errors.Is(err, os.ErrNotExist) {
 		err = &pack.CorruptError{Pack: id, Reason: "the file is missing"}
 	}
-	problems, more := t.from.problemsOf(ctx, damages{Packs: map[pack.ID]*damage{id: {err}}})
-	return errors.Join(&DamageError{problems, err}, more)
+	problems, more := t.from.problemsOf(ctx, damages{Packs: map[pack.ID]*care.Damage{id: {Err: err}}})
+	return errors.Join(&DamageError{Problems: problems, Err: err}, more)
 }
 
 // importPack copies what is needed of one pack.
@@ -94,7 +95,7 @@ func (t *transfer) copyPages(ctx context.Context) error {
 	pages := func(yield func(index.Page, error) bool) {
 		for p, err := range t.from.pagesOf(ctx, t.found.pages) {
 			if err == nil && digest.Of(p.Bytes) != p.Name {
-				err = corrupt("page %v: its bytes hash to %v", p.Name, digest.Of(p.Bytes))
+				err = catalog.Corrupt("page %v: its bytes hash to %v", p.Name, digest.Of(p.Bytes))
 			}
 			if !yield(p, err) || err != nil {
 				return
@@ -132,7 +133,7 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 	c.noPayloads, c.extra = true, to.idx.NewBatch()
 	defer func() { c.extra.Close() }()
 	for a, b := range t.bad {
-		catalog.Holes.Put(c.extra, hole{Address: a, Sum: b.sum})
+		catalog.Holes.Put(c.extra, catalog.Hole{Address: a, Sum: b.sum})
 	}
 	for _, i := range t.packs {
 		if i.ID == (pack.ID{}) {
@@ -175,7 +176,7 @@ func (t *transfer) publish(ctx context.Context, moves func(c *change) error) err
 		return err
 	}
 	t.r.Moves = c.moves
-	known, err := holes(to.idx)
+	known, err := catalog.KnownHoles(to.idx)
 	if err != nil {
 		return err
 	}

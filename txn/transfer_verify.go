@@ -12,6 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
@@ -23,7 +25,7 @@ import (
 // destination had before is skipped.
 func (t *transfer) verify(ctx context.Context) error {
 	// What was carried is in the index; of what was there before some may wait.
-	w := t.newWalk(tree.New(indexPages{t.to.idx, nil}, uncached), tree.New(t.to.committed(), uncached))
+	w := t.newWalk(tree.New(indexPages{t.to.idx, nil}, reach.Uncached), tree.New(t.to.committed(), reach.Uncached))
 	w.whole = true
 	var done int64
 	w.report = func() { t.report("verify", w.pageBytes+done, t.found.pageBytes+t.found.total) }
@@ -61,7 +63,7 @@ func (w *transferWalk) payloads(ctx context.Context, done *int64) error {
 func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *reach.AddressSet) (n, size int64, err error) {
 	err = w.from.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
 		v := e.Value
-		if v.Kind != tree.KindNative || !w.needs(addressOf(v)) || !seen.Add(addressOf(v)) {
+		if v.Kind != tree.KindNative || !w.needs(catalog.AddressOf(v)) || !seen.Add(catalog.AddressOf(v)) {
 			return nil
 		}
 		n++
@@ -77,8 +79,8 @@ var errDamaged = errors.New("txn: damaged in the source")
 // verifyPayload verifies a payload of the copy. With SkipDamaged, one that did not arrive
 // because something near it cannot be read in the source is written now.
 func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
-	a := addressOf(v)
-	err := t.to.verifyPayload(ctx, a, v.Sum)
+	a := catalog.AddressOf(v)
+	err := t.to.parts().VerifyPayload(ctx, a, v.Sum)
 	if !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
@@ -93,7 +95,7 @@ func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 		t.mu.Lock()
 		t.packs = append(t.packs, info)
 		t.mu.Unlock()
-		return t.to.verifyPayload(ctx, a, v.Sum)
+		return t.to.parts().VerifyPayload(ctx, a, v.Sum)
 	case source == nil && a.Pack.Incarnation() == t.to.incarnation:
 		return fmt.Errorf("%w: the destination wrote this payload itself, and has other bytes there: if it is damaged, \"zarrdb fsck --full --repair --from COPY\" heals it", err)
 	case source == nil:
@@ -116,7 +118,7 @@ func (t *transfer) damaged(ctx context.Context) error {
 	var first error
 	var d damages
 	for a, bad := range t.bad {
-		d.Payloads = append(d.Payloads, damagedAt{a, damage{bad.err}})
+		d.Payloads = append(d.Payloads, damagedAt{a, care.Damage{Err: bad.err}})
 		first = bad.err
 	}
 	problems, err := t.from.problemsOf(ctx, d)
@@ -125,16 +127,16 @@ func (t *transfer) damaged(ctx context.Context) error {
 		t.r.Verified -= int64(len(t.bad))
 		return nil
 	}
-	return errors.Join(&DamageError{problems, first}, err)
+	return errors.Join(&DamageError{Problems: problems, Err: first}, err)
 }
 
 // fill heals known holes of the destination with what the source has at their places.
 func (t *transfer) fill(ctx context.Context) error {
-	known, err := holes(t.to.idx)
+	known, err := catalog.KnownHoles(t.to.idx)
 	if err != nil || len(known) == 0 {
 		return err
 	}
-	healed, err := t.to.healFrom(ctx, t.from, known, func(h hole) (pack.Address, bool) { return h.Address, true })
+	healed, err := t.to.parts().Heal(ctx, t.from.rightPayload, known, func(h catalog.Hole) (pack.Address, bool) { return h.Address, true })
 	t.r.Filled = int64(healed)
 	return err
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
-// tokenVariable begins the names of variables with bearer tokens, one for a host. What
-// follows is the host with "_" for dots and for the colon before a port, and "__" for
-// hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
+// tokenVariable begins the names of variables with bearer tokens, one for a host. The
+// rest of the name is the host with "_" for dots and for the colon before a port, and
+// "__" for hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
 const tokenVariable = "ZARRDB_TOKEN_"
 
 // maxNetrc bounds how much of a netrc file is read.
@@ -25,7 +25,7 @@ const maxNetrc = 1 << 20
 // port: the bearer token of a variable, or login and password of the host in the file that
 // NETRC names, by default .netrc in the home directory. The result is "" without credentials
 // for the host, and for plain http to another machine. The entry "default" of netrc files does not
-// count, because references lead to hosts that others chose.
+// count, because references lead to hosts that strangers chose.
 func authorization(scheme, host string) string {
 	if scheme != "https" && !hostname.IsLoopback(host) {
 		return ""

@@ -12,14 +12,14 @@ import (
 )
 
 // Object is a JSON object that keeps the order of its members and their values
-// as they were written. Keys are those of Values.
+// as they were written. Keys are the keys of Values.
 type Object struct {
 	Keys   []string
 	Values map[string]json.RawMessage
 }
 
 // ParseObject takes an object apart. Bare NaN and Infinity, which Python
-// writes, are values like others.
+// writes, are ordinary values.
 func ParseObject(b []byte) (*Object, error) {
 	members, err := zarr.ParseAttributes(b)
 	if err != nil {
@@ -45,7 +45,7 @@ func objectOf(members zarr.Attributes) *Object {
 	return o
 }
 
-// Set replaces a member, or adds one behind the others.
+// Set replaces a member, or adds one at the end.
 func (o *Object) Set(key string, v json.RawMessage) {
 	if _, ok := o.Values[key]; !ok {
 		o.Keys = append(o.Keys, key)
@@ -79,7 +79,7 @@ func (o *Object) Print() []byte {
 	return out.Bytes()
 }
 
-// UnionKeys lists the keys of a in order, then those only b has.
+// UnionKeys lists the keys of a in order, then the keys that only b has.
 func UnionKeys(a, b *Object) []string {
 	keys := slices.Clone(a.Keys)
 	for _, k := range b.Keys {

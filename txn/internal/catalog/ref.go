@@ -90,7 +90,7 @@ var Refs = Table[string, Ref]{
 	encode: func(r Ref) (key, value []byte) { return []byte(r.Name), r.Commit[:] },
 	Decode: func(key, b []byte) (Ref, error) {
 		if len(b) != len(CommitID{}) {
-			return Ref{Name: string(key)}, corrupt("ref %q of %d bytes", key, len(b))
+			return Ref{Name: string(key)}, Corrupt("ref %q of %d bytes", key, len(b))
 		}
 		return Ref{string(key), CommitID(b)}, nil
 	},
