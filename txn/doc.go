@@ -24,6 +24,7 @@
 //	internal/namespace  keys, directories, chunk maps, diff, move, merge
 //	internal/catalog    records of the index: commits, refs, reflog, sessions, …
 //	internal/reach      pages and payloads that versions reach
+//	internal/transfer   clone, push, pull, fetch, backup
 //	internal/care       damage: checks, healing
 //	history             the graph of commits: log, path, blame, bisect
 //
@@ -36,7 +37,7 @@
 //	commit    commit.go, group.go, publish.go, durability.go, retry.go
 //	branches  refs.go, undo.go, combine.go, rebase.go
 //	space     expire.go, gc*.go
-//	copies    transfer*.go, clone.go, push.go, backup*.go
+//	copies    copies.go, keep.go
 //	repair    checkpoint.go, care*.go, heal.go
 //	peers     peer*.go, source.go, remote.go, ask*.go, visit.go
 package txn

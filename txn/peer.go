@@ -18,6 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // peer is the part of a DB that reads through a source in place of an index, because another
@@ -123,7 +124,7 @@ func (p *peer) usage() (packs int, written int64) {
 	return packs, 0
 }
 
-func (p *peer) records(ctx context.Context) records { return sourceRecords{ctx, p.Source, 0} }
+func (p *peer) records(ctx context.Context) transfer.Records { return sourceRecords{ctx, p.Source, 0} }
 
 func (p *peer) refs(ctx context.Context) (branches, tags []Ref, err error) { return p.Refs(ctx) }
 
@@ -315,12 +316,6 @@ func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error
 // gone is expired: a peer is not told when versions expire.
 func (p *peer) gone(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	return p.expired(ctx, id)
-}
-
-// records are the records of an index, in this process or in another one.
-type records interface {
-	catalog.Getter
-	catalog.Scanner
 }
 
 // sourceRecords are the records of a source.
