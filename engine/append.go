@@ -185,11 +185,26 @@ func (p *AppendPlan) begin(a *appendPiece) error {
 		p.sorted = append(p.sorted, b)
 	}
 	if !dims[p.dim] {
-		return fmt.Errorf("%w: no array has the dimension %q; there are %q", ErrMisfit, p.dim, slices.Sorted(maps.Keys(dims)))
+		return fmt.Errorf("%w: %w", ErrMisfit, &NoDimensionError{p.dim, slices.Sorted(maps.Keys(dims))})
 	}
 	slices.SortFunc(p.sorted, func(x, y *appendBase) int { return strings.Compare(x.path, y.path) })
 	p.coordinates()
 	return nil
+}
+
+// NoDimensionError means that no array of the sources of an append has the dimension. It is [ErrMisfit].
+type NoDimensionError struct {
+	Dim string
+	// There are the dimensions that arrays have.
+	There []string
+}
+
+func (e *NoDimensionError) Error() string {
+	there := "no dimension has a name"
+	if len(e.There) > 0 {
+		there = fmt.Sprintf("there are %q", e.There)
+	}
+	return fmt.Sprintf("no array has the dimension %q; %s", e.Dim, there)
 }
 
 var errJoin = fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr.ErrNoForm)

@@ -115,8 +115,7 @@ const maxDocuments = 128 << 20
 // it needs not be read again.
 type keptRefs struct {
 	list []refs.Entry
-	size int64         // of list
-	left *atomic.Int64 // bytes that those of all pieces may still take; nil if there were more
+	left *atomic.Int64 // bytes that those of all pieces may still take; nil if there were more, and then no other piece keeps its own
 }
 
 // maxKept bounds the references that all pieces of a plan keep: about a quarter
@@ -129,18 +128,11 @@ func (k *keptRefs) keep(e *refs.Entry) {
 		return
 	}
 	n := int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e))
-	k.size += n
 	if k.left.Add(-n) < 0 {
-		k.drop()
+		*k = keptRefs{}
 		return
 	}
 	k.list = append(k.list, *e)
-}
-
-// drop gives up what was kept.
-func (k *keptRefs) drop() {
-	k.left.Add(k.size)
-	*k = keptRefs{}
 }
 
 // entries yields what was kept.
@@ -155,22 +147,20 @@ func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 }
 
 // setDocuments reads the metadata documents of a reference set, in one pass over
-// a JSON set and from the index of a parquet set.
+// a JSON set, and over others if what they refer to is kept, too.
 func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, error) {
 	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return nil, err
 	}
-	p, err := set.Parquet(ctx)
+	entries, err := set.Documents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries := set.Entries(ctx)
-	if p != nil {
-		keep.drop()
-		entries = func(yield func(refs.Entry, error) bool) {
-			p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
-		}
+	if entries == nil || set.Foreign() && keep.left.Load() > 0 {
+		entries = set.Entries(ctx)
+	} else {
+		*keep = keptRefs{}
 	}
 	docs, size := kv.NewMem(), int64(0)
 	for e, err := range entries {

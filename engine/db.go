@@ -114,7 +114,7 @@ func (o *Options) env() *source.Env {
 
 func (o *Options) txn(ctx context.Context, files *virtual.Resolver) txn.Options {
 	return txn.Options{
-		FS: o.FS, ReadOnly: o.ReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
+		FS: o.FS, ReadOnly: o.ReadOnly, WhyReadOnly: o.WhyReadOnly, Other: o.other, Locked: o.waitLocked(ctx), Policy: policy.Policy{}, Resolver: files,
 		MemoryBytes: o.MemoryBytes, PageCacheBytes: o.PageCacheBytes, SessionBytes: o.SessionBytes, VerifyReads: o.VerifyReads,
 		Author: o.Author, Now: o.Now,
 		Durability: o.Durability, SyncInterval: o.SyncInterval, CareFailed: o.CareFailed,
@@ -265,7 +265,9 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	if db.holder != nil {
 		return db.Join(ctx, id)
 	}
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer db.shared.opening.Unlock()
 	return db.resume(ctx, id)
 }

@@ -143,8 +143,10 @@ type Survey struct {
 // Survey opens every node of the hierarchy that the source names, which proves
 // that its metadata is sound. It is done once.
 func (s *Source) Survey(ctx context.Context) (*Survey, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.surveying.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.surveying.Unlock()
 	if s.survey != nil {
 		return s.survey, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -26,7 +27,7 @@ import (
 
 // sharedSessions are the open sessions of a database, by id.
 type sharedSessions struct {
-	opening sync.Mutex // held while a stored session is opened and added to open
+	opening ctxlock.Lock // held while a stored session is opened and added to open
 
 	mu   sync.Mutex
 	open map[txn.SessionID]*sharedSession
@@ -85,7 +86,9 @@ func (o *sharedSessions) end(id txn.SessionID) {
 // Join is [DB.Resume] for a session that this process may have open already: then
 // both Sessions are the same transaction. Commit or Abort of one ends it for all.
 func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer db.shared.opening.Unlock()
 	if s := db.shared.share(id); s != nil {
 		return db.own(s), nil
@@ -154,7 +157,9 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 
 // AbortUnused is [DB.AbortSession], unless the session was used after a time that is not zero.
 func (db *DB) AbortUnused(ctx context.Context, id txn.SessionID, before time.Time) (ended bool, err error) {
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return false, err
+	}
 	defer db.shared.opening.Unlock()
 	s := db.shared.share(id)
 	if s == nil {

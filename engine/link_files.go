@@ -61,11 +61,12 @@ func (f *linkedFiles) compare(abs string) {
 
 // linkedFile is a file that references name.
 type linkedFile struct {
-	src  tree.Source
-	size int64    // -1 if it is not known
-	now  kv.Stamp // if size is not -1
-	at   refs.Place
-	gone bool // there is no such file at this place
+	src    tree.Source
+	size   int64    // -1 if it is not known
+	now    kv.Stamp // if size is not -1, unless mapped
+	mapped bool     // size is that of the file to which a mapping leads
+	at     refs.Place
+	gone   bool // there is no such file at this place
 }
 
 // ErrNotHere marks the refusal to link a reference because of what can be told
@@ -83,7 +84,7 @@ func (e notHereError) Is(target error) bool { return target == ErrNotHere }
 // check makes sure that a part of the file can be there, in the version that the set
 // asks for.
 func (f *linkedFile) check(offset, length int64, condition string) error {
-	if f.size >= 0 {
+	if f.size >= 0 && !f.mapped {
 		if err := f.now.Meets(condition); err != nil {
 			return notHereError{fmt.Errorf("%s: %w", redact.URL(f.src.URL), err)}
 		}
@@ -148,7 +149,12 @@ func (f *linkedFiles) asks(url string) bool {
 	case ValidateAll:
 		return true
 	case ValidateLocal:
-		// A relative URL is as local as the set.
+		// A relative URL is as local as the set, and a mapping may lead to a file of this machine.
+		if rules := f.set.Rules(); len(rules.Map) > 0 {
+			if at, err := rules.Resolve(url); err == nil && at.Mapped {
+				return strings.HasPrefix(at.Root, "file:")
+			}
+		}
 		return !f.remote(url) && (strings.HasPrefix(url, "/") || strings.HasPrefix(url, "file:") ||
 			strings.Contains(url, "://") || strings.HasPrefix(f.base, "file:"))
 	}
@@ -290,15 +296,17 @@ func (f *linkedFiles) checkReadable(url string) error {
 }
 
 // version asks for the version and the size of a file. It finds nothing out of
-// one that may not be followed or cannot be reached, or of which only another
-// place is known.
+// one that may not be followed or cannot be reached. Of one to which a mapping leads it
+// takes the size only: its version is not that of the file at the URL.
 func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
 	at, err := f.set.Rules().Resolve(url)
-	if err != nil || at.Mapped {
+	if err != nil {
 		return nil
 	}
 	v, err := f.set.Files().OpenAt(ctx, at)
 	switch {
+	case err == nil && at.Mapped:
+		file.mapped, file.size = true, v.Size()
 	case err == nil:
 		file.src.Validator, file.size, file.now = virtual.ValidatorOf(v), v.Size(), kv.StampOf(v)
 	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:

@@ -31,7 +31,7 @@ func checkNew(dir string) error {
 }
 
 // otherMachine matches a path on another machine as ssh, scp and rsync write it: HOST:/PATH or USER@HOST:PATH.
-var otherMachine = regexp.MustCompile(`^([^/\\@:|\s]+@[^/\\@:|\s]+:\S+$|[^/\\@:|\s]{2,}:/)`)
+var otherMachine = regexp.MustCompile(`^([^/\\@:|\s]+@[^/\\@:|\s]+:|[^/\\@:|\s]{2,}:/)`)
 
 // Elsewhere reports whether a text is a path on another machine as ssh, scp and rsync write it, and
 // nothing of that name is here.
@@ -68,10 +68,8 @@ func checkName(text, noURL, noPlace string) error {
 		return fmt.Errorf("%s: %w: it is a URL; %s", zurl.Redact(scheme+"://"+after), ErrName, noURL)
 	}
 	base := filepath.Base(text)
-	if strings.Contains(text, "/") {
-		if err := checkMachine(text); err != nil {
-			return err
-		}
+	if err := checkMachine(text); err != nil {
+		return err
 	}
 	for i := range base {
 		if db := filepath.Join(filepath.Dir(text), base[:i]); i > 0 && (base[i] == '@' || base[i] == ':') && (filepath.Ext(db) == ".zdb" || IsDatabase(db)) {

@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// ReadOnly opens without writing anything.
 	ReadOnly bool
+	// WhyReadOnly, if not nil, is part of the error of a write to a database that is ReadOnly.
+	WhyReadOnly error
 	// Create makes the database if the directory holds none.
 	Create bool
 	// LockWait bounds the wait for another process that has the database open;

@@ -20,8 +20,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -58,13 +58,15 @@ type Source struct {
 	// openDB opens databases; see SourceOptions.
 	openDB func(ctx context.Context, dir string, o *Options) (*DB, error)
 
+	surveying ctxlock.Lock
+	survey    *Survey // once it was made
+
 	mu        sync.Mutex
-	survey    *Survey  // once it was made
 	databases []string // that keys has left out, sorted
 
 	outer sync.Map // the places that around has opened, by up
 
-	detecting gather.Turn
+	detecting ctxlock.Lock
 	detected  *source.Place // where detection has led
 	set       *foundSet     // what IsReferenceSet has found
 }
@@ -168,10 +170,10 @@ func (s *Source) name() string { return s.at.URL.Redacted() }
 
 // dataset detects formats until the place is a node of a hierarchy, once.
 func (s *Source) dataset(ctx context.Context) (source.Place, error) {
-	if err := s.detecting.Take(ctx); err != nil {
+	if err := s.detecting.Lock(ctx); err != nil {
 		return source.Place{}, err
 	}
-	defer s.detecting.Release()
+	defer s.detecting.Unlock()
 	if s.detected != nil {
 		return *s.detected, nil
 	}

@@ -26,8 +26,8 @@ var (
 	// every wrapping up to the command line.
 	ErrCorrupt = fault.New("kv: corrupt", fault.ErrCorrupt)
 
-	// ErrChanged means that the key of a located value was set or deleted since.
-	// Locate it again.
+	// ErrChanged means that the key of a value that was located, or whose tag is
+	// wanted, was set or deleted since. Locate or read it again.
 	ErrChanged = errors.New("kv: value changed since it was located")
 
 	// ErrInvalidKey means that a view cannot hold a key of this form.

@@ -105,17 +105,21 @@ func (m *Mem) Set(ctx context.Context, key string, value []byte) error {
 	if err := ValidKey(key); err != nil {
 		return err
 	}
-	value = append(make([]byte, 0, len(value)), value...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.set(key, value)
+	return nil
+}
+
+// set sets a valid key; m.mu is held.
+func (m *Mem) set(key string, value []byte) {
 	if _, ok := m.values[key]; !ok {
 		if m.values == nil {
 			m.values = map[string][]byte{}
 		}
 		m.keys.add(key)
 	}
-	m.values[key] = value
-	return nil
+	m.values[key] = append(make([]byte, 0, len(value)), value...)
 }
 
 // Delete implements [Writer].

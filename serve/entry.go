@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 )
 
 // A database fails when a write of its index fails, for example on a full disk, and when its directory is moved or
@@ -36,10 +37,10 @@ type entry struct {
 
 	now atomic.Pointer[served] // nil while it is not open
 
-	opening chan struct{} // has room for the goroutine that opens the database and uses the fields below
-	tried   time.Time     // when the table opened it again last, or could not
-	failed  error         // why it could not
-	lacks   error         // why the database takes no writes for now
+	opening ctxlock.Lock // held while the database is opened, and for the fields below
+	tried   time.Time    // when the table opened it again last, or could not
+	failed  error        // why it could not
+	lacks   error        // why the database takes no writes for now
 }
 
 // use serves s under the name.
@@ -86,17 +87,15 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	if err := s.sound(writes && e.open != nil); err == nil || e.open == nil {
 		return s, err
 	}
-	select {
-	case e.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := e.opening.Lock(ctx); err != nil {
+		return nil, err
 	}
 	var now *served
 	var err error
 	done := make(chan struct{})
 	go func() { // another process may delay it
 		defer close(done)
-		defer func() { <-e.opening }()
+		defer e.opening.Unlock()
 		now, err = e.renewed(context.WithoutCancel(ctx), writes)
 	}()
 	select {

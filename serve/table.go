@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -59,7 +60,7 @@ type Table struct {
 
 	commits, conflicts atomic.Int64
 
-	creating sync.Mutex // held while a database is made
+	creating ctxlock.Lock // held while a database is made
 }
 
 // Caches returns what the chunk caches of the databases do, by name.
@@ -152,7 +153,9 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 	if t.o.Create == nil {
 		return fmt.Errorf("make database %s: %w: this server serves no directory of databases; zarrdb init makes one", Clip(name), errors.ErrUnsupported)
 	}
-	t.creating.Lock()
+	if err := t.creating.Lock(ctx); err != nil {
+		return err
+	}
 	defer t.creating.Unlock()
 	if _, err := t.find(ctx, name, false); !errors.Is(err, ErrNoDatabase) {
 		return fmt.Errorf("make database %s: %w", Clip(name), cmp.Or(err, fs.ErrExist))
@@ -189,7 +192,6 @@ func (t *Table) add(e *entry, now *served) error {
 	if t.served[e.name] != nil {
 		return fmt.Errorf("serve: %s is served already; give one of them another name", e.name)
 	}
-	e.opening = make(chan struct{}, 1)
 	if now != nil {
 		e.use(now)
 	}
@@ -284,11 +286,11 @@ func (t *Table) Close(ctx context.Context) error {
 	t.mu.Unlock()
 	var errs []error
 	for _, e := range all {
-		e.opening <- struct{}{}
+		e.opening.WaitLock()
 		if s := e.now.Load(); s != nil {
 			errs = append(errs, s.close(ctx, e.open != nil))
 		}
-		<-e.opening
+		e.opening.Unlock()
 	}
 	return errors.Join(errs...)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -157,7 +156,7 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 	switch {
 	case err != nil:
 	case p.db.opts.ReadOnly && Changes(name, b):
-		err = kv.ErrReadOnly
+		err = p.db.opts.readOnly()
 	case p.answerer == nil:
 		err = fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	default:

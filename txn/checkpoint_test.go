@@ -72,9 +72,45 @@ func TestCheckpointSchedule(t *testing.T) {
 		got = append(got, moves)
 	}
 	slices.Sort(got)
-	if want := []uint64{2, 3, 4, 6, 8, 11, 14}; !slices.Equal(got, want) {
+	if want := []uint64{1, 2, 3, 4, 6, 8, 11, 14}; !slices.Equal(got, want) {
 		t.Errorf("copied after %v moves of refs, want %v", got, want)
 	}
+}
+
+// A database has a checkpoint as soon as it is one, whichever way it was made, and a backup one of what the last
+// backup brought. Without the index, salvage gives all of it.
+func TestFirstCheckpoint(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	o := testOptions(mem)
+	o.CheckpointCommits = 0
+	src := must.Get(Create("created", o))(t)
+	update(t, src, "main", map[string]string{"k": "small"})
+	must.Get(src.Clone(bg, "cloned", TransferOptions{}))(t)
+	must.Get(src.Backup(bg, "saved", TransferOptions{}))(t)
+	must.Get(Restore(bg, "saved", "restored", o, TransferOptions{}))(t)
+	must.Get(src.Backup(bg, "saved twice", TransferOptions{}))(t)
+	update(t, src, "main", map[string]string{"k": "again"})
+	must.Get(src.Backup(bg, "saved twice", TransferOptions{}))(t)
+	for dir, want := range map[string]string{"created": "again", "cloned": "small", "saved": "small", "restored": "small", "saved twice": "again"} {
+		image := all(mem) // src is open
+		if dir == "created" {
+			closeChecked(t, must.Get(Create("fresh", o))(t))
+			dir, want, image = "fresh", "", all(mem)
+		}
+		remove(t, image, dir+"/index")
+		plain := testOptions(image)
+		r, err := Salvage(bg, dir, SalvageOptions{Options: *plain})
+		if err != nil || !strings.HasPrefix(r.Source, checkpointDir) {
+			t.Errorf("%s: %+v, %v", dir, r, err)
+			continue
+		}
+		db := must.Get(Open(dir, plain))(t)
+		if got := at(t, db, "main")["k"]; got != want {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+		closeChecked(t, db)
+	}
+	closeChecked(t, src)
 }
 
 // After a copy commits are not copied again at once, until Close.
@@ -91,7 +127,7 @@ func TestCheckpointRests(t *testing.T) {
 	for i := range 8 {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 	}
-	if names := checkpointNames(t, db); len(names) != 0 {
+	if names := checkpointNames(t, db); len(names) != 1 {
 		t.Errorf("%v while it rests", names)
 	}
 	closeChecked(t, db)
@@ -100,7 +136,7 @@ func TestCheckpointRests(t *testing.T) {
 	}
 	defer closeChecked(t, db)
 	names := checkpointNames(t, db)
-	if len(names) != 1 || db.checkpoints.due() {
+	if len(names) != 2 || db.checkpoints.due() {
 		t.Errorf("%v after Close", names)
 	}
 }
@@ -260,7 +296,6 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 // is made.
 func TestCareErrors(t *testing.T) {
 	f := failCheckpoints(errorfs.OpCreate, nil)
-	f.Off.Store(false)
 	o := testOptions(f.Wrap(vfs.NewMem()))
 	var mu sync.Mutex
 	var told []string
@@ -272,6 +307,7 @@ func TestCareErrors(t *testing.T) {
 	o.CheckpointCommits = 1
 	db, err := Create("db", o)
 	must.Do(t, err)
+	f.Off.Store(false)
 	update(t, db, "main", map[string]string{"k": "1"})
 	closeChecked(t, db)
 	if len(told) == 0 || told[0] != "checkpoint" {
@@ -297,7 +333,7 @@ func TestCareErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	update(t, db, "main", map[string]string{"k": "2"})
-	if names := checkpointNames(t, db); len(names) != 1 { // waits for it
+	if names := checkpointNames(t, db); len(names) != 2 { // waits for it
 		t.Errorf("%q", names)
 	}
 	fails(db, 0)

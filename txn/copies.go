@@ -104,6 +104,7 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
 		return db.copyTo(ctx, dest, opts, db.mirror(ctx, &db.incarnation, o))
 	}
+	opts.CheckpointCommits = db.opts.CheckpointCommits // Close makes one that is due
 	to, err := Open(dest, &opts)
 	if err != nil {
 		return nil, err
@@ -274,6 +275,9 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, carry carry)
 	}
 	if err == nil {
 		err = to.sound(ctx)
+	}
+	if err == nil && db.opts.CheckpointCommits > 0 {
+		_ = to.Checkpoint(ctx) // the copy is whole without one; see noteCheckpoint
 	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return r, err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/lru"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -130,14 +129,7 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	// Another process may have been faster, before the lock.
 	if !exists(fs, fs.PathJoin(dir, FormatFile)) {
-		err = db.takenUp()
-	}
-	if err == nil {
-		err = db.writeFirstCommit()
-	}
-	if err == nil {
-		// The format file comes last: a directory without it is no database yet.
-		err = writeFormat(db.opts.FS, dir)
+		err = db.make()
 	}
 	if err == nil {
 		db.idx.Created()
@@ -145,6 +137,22 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	db.closed.Store(true)
 	return nil, errors.Join(err, db.shut())
+}
+
+// make makes an open index a database. The format file comes last: a directory without it is no database yet. The
+// first checkpoint comes before it, so that a full disk shows here and not when the database is closed.
+func (db *DB) make() error {
+	err := db.takenUp()
+	if err == nil {
+		err = db.writeFirstCommit()
+	}
+	if err == nil && db.checkpoints.every > 0 {
+		err = db.Checkpoint(context.Background())
+	}
+	if err == nil {
+		err = writeFormat(db.opts.FS, db.dir)
+	}
+	return err
 }
 
 // takenUp refuses an index that Create found, without the format file of a
@@ -370,7 +378,7 @@ func (db *DB) check() error {
 
 func (db *DB) writable() error {
 	if db.opts.ReadOnly {
-		return kv.ErrReadOnly
+		return db.opts.readOnly()
 	}
 	return cmp.Or(db.home.hasIndex(), db.check())
 }

@@ -31,7 +31,7 @@
 // A [DB] has a home (home.go): the process with the index, or a peer that asks it. A [Session] has
 // one too (session_home.go).
 //
-//	open      db.go, options.go, format.go, policy in namespace.go
+//	open      db.go, home.go, options.go, format.go, policy in namespace.go
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
 //	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
 //	commit    commit.go, group.go, publish.go, durability.go, retry.go

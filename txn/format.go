@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // FormatFile is the file that says that a directory is a database. It holds
@@ -17,6 +18,9 @@ const FormatFile = "FORMAT"
 
 // Format is the newest on-disk format that this program reads and writes.
 const Format = 1
+
+// PackFormat is that of the packs in it.
+const PackFormat = pack.FormatNumber
 
 // FormatWord is what a FormatFile begins with.
 const FormatWord = "zarrdb "
@@ -64,14 +68,14 @@ func prepareDir(fs index.FS, dir string) (err error) {
 		return err
 	}
 	for _, n := range names {
-		if n != indexDir && n != packDir && n != FormatFile+".tmp" {
+		if n != indexDir && n != packDir && n != checkpointDir && n != FormatFile+".tmp" {
 			return fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}
 	return indexMissing(fs, dir)
 }
 
-// indexMissing refuses packs without an index: they are what is left of a
+// indexMissing refuses packs and checkpoints without an index: they are what is left of a
 // database. An interrupted creation has none, or an index that says so.
 func indexMissing(fs index.FS, dir string) error {
 	begun, err := index.Begun(fs, fs.PathJoin(dir, indexDir))
@@ -83,14 +87,16 @@ func indexMissing(fs index.FS, dir string) error {
 	case begun || err != nil:
 		return err
 	}
-	names, err := fs.List(fs.PathJoin(dir, packDir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	for part, what := range map[string]string{packDir: "payloads", checkpointDir: "checkpoints"} {
+		names, err := fs.List(fs.PathJoin(dir, part))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if len(names) > 0 {
+			return errIsLeft(dir, "there are "+what+" and no index")
+		}
 	}
-	if len(names) > 0 {
-		return errIsLeft(dir, "there are payloads and no index")
-	}
-	return err
+	return nil
 }
 
 // errIsLeft says that there is something of a database that Open does not open.
@@ -98,6 +104,12 @@ func errIsLeft(dir, what string) error {
 	return fmt.Errorf("%w: %s: \"zarrdb fsck --salvage %s\" restores what can be restored", ErrExists, what, dir)
 }
 
+// writeFormat writes the format file, which is not there. After an error it is not there either: the next
+// creation goes on with the directory.
 func writeFormat(fs index.FS, dir string) error {
-	return errors.Join(index.ReplaceSmall(fs, dir, FormatFile, []byte(formatText)), index.SyncDir(fs, fs.PathDir(dir)))
+	err := errors.Join(index.ReplaceSmall(fs, dir, FormatFile, []byte(formatText)), index.SyncDir(fs, fs.PathDir(dir)))
+	if err != nil {
+		_ = fs.Remove(fs.PathJoin(dir, FormatFile))
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -40,7 +41,38 @@ func TestGCMakesHoles(t *testing.T) {
 	if r.Punched == 0 || r.Rewritten != 0 || after > chunks*chunk*11/10 {
 		t.Errorf("%d bytes are allocated for %d: %+v", after, chunks*chunk, r)
 	}
+	if again := mustGC(t, db); again.FreedBytes != 0 {
+		t.Errorf("a second collection: %+v", again)
+	}
 	closeChecked(t, db)
+
+	// A copy in which the holes are zeros gets them again.
+	cp := t.TempDir() + "/copy"
+	must.Do(t, os.CopyFS(cp, writesZeros{os.DirFS(dir)}))
+	db = must.Get(Open(cp, o))(t)
+	filled := allocated(t, cp+"/packs")
+	plan := must.Get(db.GC(bg, GCOptions{DryRun: true}))(t)
+	r = mustGC(t, db)
+	if got := allocated(t, cp+"/packs"); filled < after*5/4 || got > after*11/10 || r.FreedBytes < filled-after*11/10 || plan.FreedBytes < r.FreedBytes/2 {
+		t.Errorf("%d bytes were allocated, %d in the copy, then %d: %+v, by the dry run %+v", after, filled, got, r, plan)
+	}
+	if again := mustGC(t, db); again.FreedBytes != 0 {
+		t.Errorf("a second collection of the copy: %+v", again)
+	}
+	closeChecked(t, db)
+}
+
+// writesZeros is a directory whose files io.Copy can only copy by reading them.
+type writesZeros struct{ fs.FS }
+
+func (f writesZeros) Open(name string) (fs.File, error) {
+	file, err := f.FS.Open(name)
+	if d, ok := file.(fs.ReadDirFile); ok && err == nil {
+		if fi, err := file.Stat(); err == nil && fi.IsDir() {
+			return d, nil
+		}
+	}
+	return struct{ fs.File }{file}, err
 }
 
 // punches reports whether the file system of temporary files makes holes.

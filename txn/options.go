@@ -60,6 +60,9 @@ var (
 	// under the old path. Close the database, and open it at its new path.
 	ErrMoved = index.ErrMoved
 
+	// ErrNoLocks means that the file system has no locks: the database can be opened for reading only.
+	ErrNoLocks = index.ErrNoLocks
+
 	// ErrFailed means that a write of the index failed. Reading goes on, and nothing is written until
 	// the database is opened again.
 	ErrFailed = index.ErrFailed
@@ -83,6 +86,8 @@ type Options struct {
 	// ReadOnly opens for reading, which needs no permission to write. While it is
 	// open no process can write: see [index.Options].
 	ReadOnly bool
+	// WhyReadOnly, if not nil, is part of the error of a write to a database that is ReadOnly.
+	WhyReadOnly error
 	// Locked, if set, is called if another process has the database open, with the time
 	// for which this one has been trying. Its result says what to do: nil tries again at once,
 	// an error is that of opening. nil is no second try.
@@ -204,4 +209,12 @@ func (o *Options) withDefaults() Options {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// readOnly is the error of a write to a database that is read only.
+func (o *Options) readOnly() error {
+	if o.WhyReadOnly != nil {
+		return fmt.Errorf("%w: %w", kv.ErrReadOnly, o.WhyReadOnly)
+	}
+	return kv.ErrReadOnly
 }

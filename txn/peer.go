@@ -396,8 +396,12 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	return fn(b)
 }
 
-// sourcePages are the committed pages of a source.
-type sourcePages struct{ src Source }
+// sourcePages are the committed pages of a source, or those of a session in another process.
+type sourcePages struct {
+	src interface {
+		Pages(ctx context.Context, q PageQuery) ([][]byte, error)
+	}
+}
 
 var (
 	_ tree.Pages       = sourcePages{}

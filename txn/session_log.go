@@ -368,7 +368,7 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 	}
 	b, ok := bytes.CutPrefix(b, []byte(catalog.LogHeader))
 	if !ok && bytes.HasPrefix(b, []byte(catalog.LogHeader[:len(catalog.LogHeader)-2])) {
-		return nil, errors.New("a newer version of zarrdb wrote the log")
+		return nil, errors.New("a newer zarrdb wrote the log; continue or abort the session with that program")
 	}
 	for e, err := range catalog.Entries(b) {
 		if err != nil {

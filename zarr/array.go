@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -39,7 +40,7 @@ type Array struct {
 	image    atomic.Pointer[levelOf] // nil until it was looked for
 
 	// change serialises Resize, Append and SetAttributes.
-	change sync.Mutex
+	change ctxlock.Lock
 	st     atomic.Pointer[arrayState]
 }
 

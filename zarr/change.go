@@ -31,7 +31,9 @@ func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 	if n.array != nil {
 		return n.array.SetAttributes(ctx, attrs)
 	}
-	n.change.Lock()
+	if err := n.change.Lock(ctx); err != nil {
+		return failAt("set attributes of", n.loc.path, err)
+	}
 	defer n.change.Unlock()
 	known := n.meta.Load().Clone()
 	err := changeMeta(ctx, n.view, n.loc, n.opts, func(m *Meta) error {
@@ -49,7 +51,9 @@ func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 
 // SetAttributes is [Node.SetAttributes].
 func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
-	a.change.Lock()
+	if err := a.change.Lock(ctx); err != nil {
+		return a.fail("set attributes of", err)
+	}
 	defer a.change.Unlock()
 	base := a.Meta().Attributes
 	err := a.changeMeta(ctx, func(m *Meta) error {
@@ -99,7 +103,9 @@ func (a *Array) refresh(ctx context.Context) error {
 // program may have changed it.
 func (a *Array) reload(ctx context.Context) error {
 	lock := a.locks.of(a.loc.docs)
-	lock.Lock()
+	if err := lock.Lock(ctx); err != nil {
+		return err
+	}
 	defer lock.Unlock()
 	m, err := storedMeta(ctx, a.view, a.loc, a.opts)
 	if err == nil {
@@ -147,7 +153,9 @@ func changeMeta(ctx context.Context, view kv.Reader, loc location, o OpenOptions
 	}
 	if o.Locks != nil {
 		lock := o.Locks.of(loc.docs)
-		lock.Lock()
+		if err := lock.Lock(ctx); err != nil {
+			return err
+		}
 		defer lock.Unlock()
 	}
 	old, err := storedMeta(ctx, view, loc, o)

@@ -9,9 +9,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -63,7 +63,7 @@ type Node struct {
 	meta  atomic.Pointer[Meta] // of a group
 	// change serialises SetAttributes of a group, so that meta is what this handle
 	// stored last.
-	change sync.Mutex
+	change ctxlock.Lock
 	// known holds the nodes below a group that consolidated metadata tells.
 	known  *knownNodes
 	images *images

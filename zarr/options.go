@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -139,7 +140,7 @@ const lockStripes = 64
 // not ready; use [NewChunkLocks]. Safe for concurrent use.
 type ChunkLocks struct {
 	seed    maphash.Seed
-	stripes [lockStripes]sync.Mutex
+	stripes [lockStripes]ctxlock.Lock
 	shapeCounts
 }
 
@@ -147,16 +148,16 @@ type ChunkLocks struct {
 func NewChunkLocks() *ChunkLocks { return &ChunkLocks{seed: maphash.MakeSeed()} }
 
 // of returns the lock of the chunk with that key.
-func (l *ChunkLocks) of(key string) *sync.Mutex {
+func (l *ChunkLocks) of(key string) *ctxlock.Lock {
 	return &l.stripes[maphash.String(l.seed, key)%lockStripes]
 }
 
 // Lock locks the chunk with that key, for writes that bypass arrays, and returns
-// the function that unlocks it. Unlock before the next call.
-func (l *ChunkLocks) Lock(key string) (unlock func()) {
+// the function that unlocks it. Unlock before the next call. If ctx ends first, the
+// error is that of ctx.
+func (l *ChunkLocks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	m := l.of(key)
-	m.Lock()
-	return m.Unlock
+	return m.Unlock, m.Lock(ctx)
 }
 
 // tune holds the thresholds between algorithms, from benchmarks. Only tests

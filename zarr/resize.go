@@ -30,7 +30,9 @@ type ResizeOptions struct {
 // another handle changed the shape in the meantime, axes that keep the length that
 // this handle knows have the stored one.
 func (a *Array) Resize(ctx context.Context, shape []int64, o ResizeOptions) error {
-	a.change.Lock()
+	if err := a.change.Lock(ctx); err != nil {
+		return a.fail("resize", err)
+	}
 	defer a.change.Unlock()
 	return a.fail("resize", a.resize(ctx, shape, o))
 }

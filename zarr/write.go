@@ -119,7 +119,9 @@ func (j *job) write(ctx context.Context) error {
 // reading to writing.
 func (t *task) write(ctx context.Context) error {
 	lock := t.j.a.locks.of(t.key)
-	lock.Lock()
+	if err := lock.Lock(ctx); err != nil {
+		return err
+	}
 	defer lock.Unlock()
 	whole, edge := t.covers()
 	if edge && t.j.a.locks.shapes(t.j.a.loc) != t.j.st.shapes {

@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -34,7 +35,7 @@ type Env struct {
 	// v2 and v3, the latter is read, with a warning; URLs must say which.
 	FromPath bool
 
-	opening sync.Mutex
+	opening ctxlock.Lock
 	roots   map[string]kv.Reader // what references lead below, by URL
 
 	mu      sync.Mutex

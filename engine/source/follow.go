@@ -128,16 +128,12 @@ func isWeb(url string) bool {
 
 // below returns the store of everything below a root, which stays open.
 func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
-	e.opening.Lock()
-	view := e.roots[root]
-	e.opening.Unlock()
-	if inPlace(view) {
-		return view, nil
+	if err := e.opening.Lock(ctx); err != nil {
+		return nil, err
 	}
-	e.opening.Lock()
 	defer e.opening.Unlock()
-	if view = e.roots[root]; inPlace(view) {
-		return view, nil // somebody else was faster
+	if view := e.roots[root]; inPlace(view) {
+		return view, nil
 	}
 	at, err := e.openReferred(ctx, root)
 	if err != nil {
@@ -146,7 +142,7 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	if at.Kind == File {
 		return nil, fmt.Errorf("%w: it is a file, not a folder", ErrFormat)
 	}
-	view = at.Dir()
+	view := at.Dir()
 	if e.roots == nil {
 		e.roots = map[string]kv.Reader{}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
@@ -111,7 +111,7 @@ type Set struct {
 	// files reads what the set refers to, of many keys at once.
 	files *virtual.Resolver
 
-	opening gather.Turn                 // of view
+	opening ctxlock.Lock                // of view
 	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
 	view    *refs.View
 }
@@ -251,10 +251,10 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 }
 
 func (s *Set) open(ctx context.Context) (_ *refs.View, err error) {
-	if err := s.opening.Take(ctx); err != nil {
+	if err := s.opening.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.opening.Release()
+	defer s.opening.Unlock()
 	switch {
 	case s.view != nil:
 	case s.foreign != nil:
@@ -281,6 +281,44 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 		return refs.ReadParquet(ctx, s.dir, &s.opts.Read)
 	}
 	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
+}
+
+// Below yields the references whose keys begin with a prefix.
+func (s *Set) Below(ctx context.Context, prefix string) iter.Seq2[refs.Entry, error] {
+	if prefix == "" {
+		return s.Entries(ctx)
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		for key, err := range s.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			e := refs.Entry{Key: key}
+			if err == nil {
+				e.Reference, err = s.view.Lookup(ctx, key)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Foreign reports whether the set is something in a foreign format.
+func (s *Set) Foreign() bool { return s.foreign != nil }
+
+// Documents yields the documents of a set that has them apart from its other keys; it is nil
+// for another set.
+func (s *Set) Documents(ctx context.Context) (iter.Seq2[refs.Entry, error], error) {
+	if apart, ok := s.foreign.(interface {
+		Documents(ctx context.Context) iter.Seq2[refs.Entry, error]
+	}); ok {
+		return apart.Documents(ctx), nil
+	}
+	p, err := s.Parquet(ctx)
+	if p == nil {
+		return nil, err
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
+	}, nil
 }
 
 // Parquet reads the index of a set of parquet files; it is nil for another set.

@@ -47,13 +47,13 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 	a := &attribute{name: formats.Text(name)}
 	part := func(n int, typ int) *dec {
 		at := d.off
-		return &dec{f: f, b: d.take(pad(n)), what: messageName(typ), addr: d.addr + int64(at)}
+		return &dec{f: f, b: d.take(pad(n)), what: messageNames[typ], addr: d.addr + int64(at)}
 	}
 	typ, extent := part(typeBytes, msgType), part(spaceBytes, msgSpace)
 	if d.err != nil {
 		return nil, d.err
 	}
-	if err := f.charge(len(d.b)); err != nil {
+	if err := f.charge(int64(len(d.b))); err != nil {
 		return nil, err
 	}
 	var err error
@@ -67,7 +67,7 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 			return nil, err
 		}
 	}
-	if err := f.charge(len(typ.b)); err != nil {
+	if err := f.charge(int64(len(typ.b))); err != nil {
 		return nil, err
 	}
 	if a.typ, err = readType(typ, 0); err == nil {

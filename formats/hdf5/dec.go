@@ -75,6 +75,17 @@ func (d *dec) sum() error {
 	return d.err
 }
 
+// seal checks the checksum behind everything, and leaves what is between it and the first n bytes.
+func (d *dec) seal(n int) error {
+	if d.off = len(d.b) - 4; d.off < n {
+		d.fail("has %d bytes", len(d.b))
+		return d.err
+	}
+	err := d.sum()
+	d.off, d.b = n, d.b[:len(d.b)-4]
+	return err
+}
+
 func (d *dec) fail(format string, args ...any) {
 	if d.err == nil {
 		d.err = formats.Invalid("hdf5: %s at %d %s", d.what, d.addr, fmt.Sprintf(format, args...))

@@ -208,11 +208,13 @@ func (ds *dataset) textChunks(ctx context.Context) ([]textChunk, error) {
 	if ds.layout.addr == undefined {
 		return nil, nil
 	}
-	g := &grid{counts: ds.counts()}
-	return list, g.each(func(at []int64) error {
-		addr, n := ds.slabAt(at)
-		return add(ds.textNumber(at), chunk{addr: addr, size: n}, n)
-	})
+	for at := range formats.Coords(ds.counts()) {
+		addr, n := ds.slab(at)
+		if err := add(ds.textNumber(at), chunk{addr: addr, size: n}, n); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // readTexts reads the texts that elements point to.

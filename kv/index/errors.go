@@ -35,6 +35,9 @@ var (
 	// are still accepted as long as possible.
 	ErrFull = errors.New("index: disk full")
 
+	// ErrNoLocks means that the file system has no locks, so that the index can be opened for reading only.
+	ErrNoLocks = errors.New("the file system has no locks")
+
 	// ErrTooLarge means that a batch is larger than [MaxBatchBytes] or a key
 	// larger than [MaxKeyBytes].
 	ErrTooLarge = errors.New("index: too large")

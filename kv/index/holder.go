@@ -120,7 +120,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 	}
 	if noLocks(err) {
 		if !readOnly && os.Getenv(NoLockVariable) == "" {
-			return nil, fmt.Errorf("index: lock %s: %w: the file system has no locks; only reading is possible, unless %s=1 says that no other process uses the database", dir, err, NoLockVariable)
+			return nil, fmt.Errorf("index: lock %s: %w: %w; only reading is possible, unless %s=1 says that no other process uses the database", dir, err, ErrNoLocks, NoLockVariable)
 		}
 		l, err = pebble.LockDirectory(dir, unlockedFS{fs})
 	}

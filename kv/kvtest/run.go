@@ -61,6 +61,9 @@ func Run(t *testing.T, open func(t *testing.T) kv.Reader, opts Options) {
 		{"Replaced", s.testReplaced},
 		{"ReadConcurrently", s.testReadConcurrently},
 		{"WriteConcurrently", s.testWriteConcurrently},
+		{"Conditional", s.testConditional},
+		{"ConditionalRaces", s.testConditionalRaces},
+		{"SetValue", s.testSetValue},
 		{"History", s.testHistory},
 	} {
 		t.Run(test.name, test.run)

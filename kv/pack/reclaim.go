@@ -71,7 +71,7 @@ func (s *Store) Seal(ids ...ID) {
 // are [CorruptError].
 //
 // A pack without live payloads is removed. Blocks within dead ranges are punched
-// out of the file. If that is not possible, or if small dead records would be a
+// out of the file, also if they were before and a copy of the file has zeros in them. If that is not possible, or if small dead records would be a
 // tenth of the rest, the pack is rewritten without them, which needs the space
 // of its live bytes meanwhile. A file with more than one link is not changed;
 // one that was leased by [Store.File] gets no holes.
@@ -137,14 +137,16 @@ type reclaimer struct {
 	dry  bool
 	out  Reclaimed
 
-	dead []gap
-	kept []Extent // whole records, with the bytes between them
+	dead   []gap
+	hollow []gap    // given back before
+	kept   []Extent // whole records, with the bytes between them
 }
 
 // gap is a range without live records that is still in the file.
 type gap struct {
 	Extent
 	inner Extent // file offsets of the whole blocks in it, may be empty
+	again bool   // it was given back before, and takes space again
 }
 
 // holds reports whether a gap has whole blocks, and at least so many bytes of
@@ -166,14 +168,19 @@ func (r *reclaimer) run() (err error) {
 	if r.lay, err = r.p.checkFile(r.f); err != nil {
 		return err
 	}
-	if err := r.findDead(); err != nil || len(r.dead) == 0 {
+	if err = r.findDead(); err == nil {
+		err = r.findFilled()
+	}
+	if err != nil || len(r.dead) == 0 {
 		return err
 	}
 	var whole, rest uint64
 	for _, g := range r.dead {
 		inner := g.inner.To - g.inner.From
 		whole += inner
-		rest += g.To - g.From - inner
+		if !g.again {
+			rest += g.To - g.From - inner
+		}
 	}
 	if osfs.Links(r.f) > 1 {
 		r.out.Linked, r.out.Held = true, whole+rest
@@ -336,10 +343,37 @@ func (r *reclaimer) gap(from, to uint64) error {
 			if done, err := r.punched(&g, shift); err != nil {
 				return err
 			} else if done {
+				r.hollow = append(r.hollow, g)
 				continue
 			}
 		}
 		r.dead = append(r.dead, g)
+	}
+	return nil
+}
+
+// findFilled finds the gaps that were punched before and take space again: programs that copy files write zeros
+// for holes. It looks only if the file has more blocks than its holes leave.
+func (r *reclaimer) findFilled() error {
+	fi, err := r.f.Stat()
+	if err != nil || len(r.hollow) == 0 {
+		return err
+	}
+	var holes uint64
+	for _, g := range r.hollow {
+		holes += g.inner.To - g.inner.From
+	}
+	if allocated(fi)+holes < uint64(fi.Size())+smallHole {
+		return nil
+	}
+	for _, g := range r.hollow {
+		to := g.inner.To
+		if r.dry { // where the record behind begins is an estimate
+			to -= min(to-g.inner.From, MaxKeyBytes+largeAlign)
+		}
+		if g.again = hasData(r.f, g.inner.From, to); g.again {
+			r.dead = append(r.dead, g)
+		}
 	}
 	return nil
 }

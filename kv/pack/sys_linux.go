@@ -35,6 +35,22 @@ func punchHole(f vfs.File, off, n int64) error {
 	return err
 }
 
+// hasData reports whether a range of a file takes space. Blocks that reach beyond the range do not count.
+func hasData(f vfs.File, from, to uint64) bool {
+	fd := f.Fd()
+	var st unix.Stat_t
+	if fd == vfs.InvalidFd || unix.Fstat(int(fd), &st) != nil {
+		return false
+	}
+	block := max(uint64(st.Blksize), largeAlign) //nolint:unconvert // 32 bits on some systems
+	from, to = (from+block-1)/block*block, to/block*block
+	if from >= to {
+		return false
+	}
+	at, err := unix.Seek(int(fd), int64(from), unix.SEEK_DATA)
+	return err == nil && uint64(at) < to
+}
+
 const (
 	// aheadStep is the largest readahead of one call: the kernel limits it to that
 	// of the device.

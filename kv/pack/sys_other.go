@@ -16,6 +16,8 @@ func trim(vfs.File) {}
 
 func punchHole(vfs.File, int64, int64) error { return errors.ErrUnsupported }
 
+func hasData(vfs.File, uint64, uint64) bool { return false }
+
 func allocated(fi vfs.FileInfo) uint64 { return uint64(fi.Size()) }
 
 func inMemory([]byte, uint64, uint64) bool { return true }

@@ -105,7 +105,7 @@ var (
 	ErrFull = errors.New("pack: disk full")
 
 	// ErrFormat means that a pack was written by a newer version.
-	ErrFormat = errors.New("pack: unknown format")
+	ErrFormat = errors.New("pack: a newer zarrdb wrote it")
 
 	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
 	// MaxPayloadBytes or the address space.

@@ -530,6 +530,19 @@ def test_helper_is_killed_again_and_again(path: Path, tmp_path: Path, monkeypatc
         zarrdb.open(path, create=True).list_branches()
 
 
+def test_creation_on_full_disk(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is that of the disk, and the same call makes the database when there is room."""
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\nmkdir -p "{path}/index"; touch "{path}/index/LOCK"\necho "zarrdb: {path}: no space left on device" >&2; exit 1\n')
+    program.chmod(0o755)
+    with monkeypatch.context() as m:
+        m.setenv("ZARRDB_BINARY", str(program))
+        with pytest.raises(zarrdb.ZarrdbError, match="no space left"):
+            zarrdb.open(path, create=True)
+    with zarrdb.open(path, create=True) as repo:
+        assert repo.list_branches() == ["main"]
+
+
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
 def test_no_temporary_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object, **__: object) -> str:

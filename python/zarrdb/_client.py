@@ -466,11 +466,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def create(path: str) -> None:
-    """Make an empty database."""
+    """Make an empty database, unless another program has made it meanwhile, or makes it."""
     import subprocess
 
-    p = subprocess.run([binary(), "init", path], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if p.returncode != 0 and not is_database(path):
+    p = subprocess.run([binary(), "--wait", "10s", "init", path], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if p.returncode != 0 and not os.path.isfile(os.path.join(path, "FORMAT")):
         raise exit_error(p.returncode, p.stderr)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from . import _wire as w
 from ._changes import Changes, Commit, Values, all_pages, parse_time
-from ._client import Client, create, exit_error, is_database
+from ._client import Client, create, exit_error
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
 from ._session import Session
 from ._snapshot import Snapshot, ancestry
@@ -109,7 +109,7 @@ class Repository:
 
     def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
         dir = directory(path)
-        if create_ and not is_database(dir):
+        if create_ and not os.path.isfile(os.path.join(dir, "FORMAT")):  # a creation that was interrupted goes on
             create(dir)
         self._client = Client.of(dir, seconds(wait))
         self._client.users.add(id(self))

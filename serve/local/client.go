@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -49,8 +50,8 @@ type DialOptions struct {
 // use.
 type Client struct {
 	o        DialOptions
-	busy     chan struct{}   // has room for the goroutine that connects again
-	visiting chan struct{}   // has room for the goroutine that visits a database
+	busy     ctxlock.Lock    // held while it connects again
+	visiting ctxlock.Lock    // held while it visits a database
 	silent   error           // why the last process did not answer; under busy
 	tried    time.Time       // when it did not answer; under busy
 	open     context.Context // ends when the client is closed
@@ -88,7 +89,7 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o, busy: make(chan struct{}, 1), visiting: make(chan struct{}, 1), peers: map[string]peerFile{}}
+	c := &Client{o: *o, peers: map[string]peerFile{}}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.o.Version == "" {
 		c.o.Version = Version()
@@ -180,12 +181,10 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	if err != nil || !l.over() {
 		return l, err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := c.busy.Lock(ctx); err != nil {
+		return nil, err
 	}
+	defer c.busy.Unlock()
 	var h Handover
 	for {
 		old, err := c.present()

@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/serve"
@@ -63,5 +70,32 @@ func TestHandoverLimits(t *testing.T) {
 	var h Handover
 	if err := h.Again(ctx, ErrGone); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// noLocks is a file system without locks.
+type noLocks struct {
+	vfs.FS
+	err error
+}
+
+func (f noLocks) Lock(string) (io.Closer, error) { return nil, f.err }
+
+func (f noLocks) Unwrap() vfs.FS { return f.FS }
+
+// Without locks a database opens to read, and writes name the cure.
+func TestOpenWithoutLocks(t *testing.T) {
+	dir := filepath.Join(shortDir(t), "w.zdb")
+	db := must.Get(engine.Create(bg, dir, nil))(t)
+	must.Do(t, db.Close())
+	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP} {
+		to := OpenOptions{Engine: engine.Options{FS: noLocks{index.DefaultFS, err}}, Serve: func(dir string) (*engine.Serving, error) { return Serving(dir, nil, nil) }}
+		db := must.Get(OpenOrRead(bg, dir, to))(t)
+		must.Get(db.Resolve(bg, "main"))(t)
+		_, failed := db.Begin(bg, "main")
+		if !errors.Is(failed, engine.ErrReadOnly) || !errors.Is(failed, err) || !strings.Contains(failed.Error(), index.NoLockVariable) {
+			t.Errorf("a write without locks: %v", failed)
+		}
+		must.Do(t, db.Close())
 	}
 }

@@ -160,7 +160,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 func (c *Plan) convert(ctx context.Context, n *zarr.Node, path string, axes []*string, m *zarr.Meta, err error) error {
 	if err == nil {
 		c.noteTexts(path, n.Meta(), m)
-		c.note(path, convertOME(m, n.Version(), n.Path()))
+		c.note(path, convertOME(m, n.Version(), n.Path(), shapesBelow(ctx, c.view, n.Path(), &zarr.OpenOptions{Registry: c.registry})))
 		c.notePrivate(path, m)
 		c.note(path, checkAxes(m, axes))
 		if err = c.put(ctx, path, m); err != nil {

@@ -113,7 +113,7 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 	if err != nil {
 		return failed(err)
 	}
-	_ = convertOME(m, n.Version(), path) // attributes without a form stay as they are
+	_ = convertOME(m, n.Version(), path, shapesBelow(ctx, c.view, path, c.open)) // attributes without a form stay as they are
 	if out.docs, err = m.Print(); err != nil {
 		return failed(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -69,7 +70,7 @@ type referent struct {
 	// the two places have nothing to do with each other, only their sizes.
 	place refs.Place
 	// asking is taken while somebody asks for the file; others wait for the answer.
-	asking gather.Turn
+	asking ctxlock.Lock
 
 	mu   sync.Mutex
 	file kv.Value // located; nil for files of this machine, which are asked each time
@@ -159,10 +160,10 @@ func (r *Resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}
-	if err := p.asking.Take(ctx); err != nil {
+	if err := p.asking.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer p.asking.Release()
+	defer p.asking.Unlock()
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}

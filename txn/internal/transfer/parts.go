@@ -71,7 +71,8 @@ type Kept struct {
 	Records
 	Ctx     context.Context // ends when the versions are not kept any more
 	Release func()
-	Ask     func(ctx context.Context) error // Ask asks whether they are kept, if another process keeps them; else nil
+	// Ask, if not nil, asks the process that keeps the versions. The error is ErrNotKept if it does not keep them.
+	Ask func(ctx context.Context) error
 }
 
 // Records are the records of an index, in this process or in another one.

@@ -34,8 +34,8 @@ func (otherTagError) Error() string {
 }
 func (otherTagError) Is(target error) bool { return errors.Is(ErrDiverged, target) }
 
-// Options of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
-// [Restore]. Backups hold everything and know no options but SkipDamaged and Progress.
+// Options of DB.Clone, DB.Push, DB.Pull, DB.Fetch, DB.Backup and
+// Restore. Backups hold everything and know no options but SkipDamaged and Progress.
 type Options struct {
 	// Branch is the only branch that is cloned, with the tags among its
 	// versions; "" is all branches and tags.
@@ -62,8 +62,8 @@ type Options struct {
 	DryRun bool
 	// SkipDamaged makes a copy without payloads that are damaged in the source.
 	// Otherwise one of them is a *[care.DamageError], and nothing moves. In the copy they are
-	// known holes: reading one is kv.ErrCorrupt, [DB.Check] names them, and a later
-	// transfer from a source that has them fills them, as a write and [DB.Repair] do.
+	// known holes: reading one is kv.ErrCorrupt, DB.Check names them, and a later
+	// transfer from a source that has them fills them, as a write and DB.Repair do.
 	SkipDamaged bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
