@@ -8,7 +8,7 @@ import (
 )
 
 // A Session is a transaction on a branch: a hierarchy of arrays and groups, and a writeable
-// view of keys. It sees its own writes, and nothing of others that are not committed. It
+// view of keys. It sees its own writes, and no uncommitted writes of other sessions. It
 // works in whatever process has the database open, and several processes may work in one
 // session, by its ID. Safe for concurrent use; it ends with Commit or Abort.
 type Session = engine.Session

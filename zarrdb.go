@@ -5,14 +5,14 @@
 //	                          │  process serves the others
 //	                          └─ another process has it open: its socket
 //
-// Two programs share a database without knowing of each other. When the one that has
-// it open ends, the next one that needs it takes its place: snapshots go on, and a
-// session goes on with everything that was acknowledged.
+// Two programs share a database without knowing of each other. When the program that
+// has it open ends, the next program that needs it takes its place: snapshots go on,
+// and a session goes on with everything that was acknowledged.
 //
 // A [Snapshot] is one version, a [Session] a transaction. Both are views of keys
 // (package kv) and hierarchies of arrays and groups (package zarr), and the same in every
-// process. What is needed less often, such as gc, push or import, is a method of package
-// engine ([DB.Engine]).
+// process. Rarer operations, such as gc, push or import, are methods of package engine
+// ([DB.Engine]).
 package zarrdb
 
 import (

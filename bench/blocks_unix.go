@@ -19,6 +19,6 @@ func blocks(info fs.FileInfo) (fileID, int64) {
 	return fileID{uint64(st.Dev), uint64(st.Ino)}, int64(st.Blocks) * 512
 }
 
-// settle waits until the disk has what was written before, which would be in
-// the way of what is measured.
+// settle waits until earlier writes are on disk, so that they do not slow the
+// measured work.
 func settle() { syscall.Sync() }

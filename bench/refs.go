@@ -25,7 +25,7 @@ type refSet struct {
 
 const refsPerStep = 1000
 
-// chunkLength is that of the chunk with a number.
+// chunkLength returns the length of the chunk with a number.
 func chunkLength(n int64) int64 { return 40_000 + n*7919%16_381 }
 
 // write makes the set a JSON file.
@@ -100,8 +100,8 @@ func (r *refBench) run(ctx context.Context) {
 	r.besideParquet(ctx, parquet)
 }
 
-// besideJSON measures others on the same set, and those that take minutes for it
-// on a hundredth.
+// besideJSON measures other programs on the same set, or on a hundredth of it if
+// they would take minutes.
 func (r *refBench) besideJSON(ctx context.Context, set string) {
 	if r.set.perFile == 1 {
 		return
@@ -164,9 +164,10 @@ func (r *refBench) change(ctx context.Context, db *engine.DB) {
 }
 
 // openAgain opens the database anew, which has as many sets, and finds some
-// references: of the first time their pages come from the page cache of the
+// references: the first time, their pages come from the page cache of the
 // system and must be parsed. It opens twice, because the first time the file
-// system may be writing what the import left, and opening waits for a file.
+// system may still be writing files of the import, and opening waits for a
+// file.
 func (r *refBench) openAgain(ctx context.Context, db *engine.DB, dir string, sets int) {
 	check(db.Close())
 	var snap *engine.Snapshot

@@ -189,7 +189,7 @@ func (s *secondBench) cold(ctx context.Context) {
 	row := func(row string, want int64, read func(db *zarrdb.DB, v *zarrdb.Snapshot) (n int64)) {
 		s.compare("cold: "+row, func(peer int) time.Duration {
 			p := &both()[peer]
-			if p.other != nil { // its caches are empty too, and its memory is touched, as that of this process
+			if p.other != nil { // its caches are empty too, and its memory is touched, as in this process
 				p.other.say("again")
 				p.other.line()
 			}

@@ -62,8 +62,8 @@ func (m *measure) times(door string) float64 {
 	return theirs / median(ours)
 }
 
-// report makes the page: a picture, the table of what others do too, and what is measured of us
-// alone.
+// report makes the page: a picture, the table of work that other programs do too, and the
+// figures of zarrdb alone.
 func (b *bench) report(drawn string) []byte {
 	rows := b.part.Rows
 	var w strings.Builder

@@ -16,7 +16,7 @@ import (
 )
 
 // chunkBytes is the size of the chunks of the version benchmarks: 64 random
-// float64, above what is kept inline.
+// float64, too long to be kept inline.
 const chunkBytes = 1024
 
 // versions measures what commits and refs cost in an array of few and of many
@@ -39,7 +39,7 @@ func versions(ctx context.Context, b *bench) {
 		refCosts(ctx, b, a.db, variant)
 		letGo(ctx, b, a.db, variant)
 		if a.n > 10_000 {
-			continue // takes others minutes: their figures are recorded ones
+			continue // other programs take minutes: their figures are recorded ones
 		}
 		for _, part := range []string{"icechunk", "ocdbt"} {
 			b.beside(ctx, versionsScript, part, map[string]any{"workload": "versions", "variant": variant, "dir": b.dir, "n": a.n})
@@ -47,8 +47,8 @@ func versions(ctx context.Context, b *bench) {
 	}
 }
 
-// letGo measures expiry of all versions but the last, and the collection of what
-// they hold.
+// letGo measures expiry of all versions but the last, and the collection of
+// their values.
 func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	for i := range refRounds {
 		check(errors.Join(db.DeleteBranch(ctx, fmt.Sprintf("b%d", i)), db.DeleteTag(ctx, fmt.Sprintf("t%d", i))))

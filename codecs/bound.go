@@ -193,8 +193,8 @@ func (b *Bound) Partial() bool {
 
 // Ahead returns the range of an encoded chunk that DecodeBox, or ReadIndex of a
 // shard, will read first, so that callers can prefetch it: n bytes from off on,
-// where n is -1 for all bytes and off is -1 for the last n. gap is that of the
-// source, see [Gapper].
+// where n is -1 for all bytes and off is -1 for the last n. gap is the gap of
+// the source, see [Gapper].
 func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
 	raw, _ := b.partial.(*bytesStage)
 	switch {

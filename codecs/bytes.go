@@ -13,7 +13,7 @@ import (
 // after another, their scalars in one byte order.
 type bytesCodec struct {
 	endian dtype.Order // None: not given
-	typed  bool        // v2: the byte order is that of the data type
+	typed  bool        // v2: the data type has the byte order
 }
 
 func parseBytes(c Config) (Codec, error) {

@@ -155,7 +155,7 @@ func newBitshuffle(f *Fields, name string) *bitshuffle {
 	if x.block%8 != 0 {
 		f.Fail("blocksize", "%d is not a multiple of 8", x.block)
 	}
-	if x.block == 0 { // that of the library
+	if x.block == 0 { // the default of the library
 		x.block = max(8192/x.item/8*8, 128)
 	}
 	if x.block*x.item > math.MaxInt32 {

@@ -112,7 +112,7 @@ type appendBase struct {
 	// type. If the grid changes, its elements from kept on are encoded again.
 	stored *zarr.Meta
 	kept   int64
-	grid   zarr.Grid // of the joined array, if it is not that of meta
+	grid   zarr.Grid // of the joined array, if it is not the grid of meta
 
 	order *coordinateOrder // nil if any order will do
 	sum   []byte           // of the contents of an array without the dimension, nil if they were not read
@@ -276,9 +276,9 @@ func (p *AppendPlan) add(a *appendPiece) {
 	}
 }
 
-// sameLength compares the length of an array along the dimension with that of others in its
-// group. lengths has the first one of each group. first and other are the source of the array,
-// if it is the first one and if not.
+// sameLength compares the length of an array along the dimension with the first array of its
+// group, whose length is in lengths. The source of the array is first if it is that array,
+// else other.
 func (p *AppendPlan) sameLength(lengths map[string]misfitValue, path string, n int64, first, other string) {
 	group, length := names.Parent(path), fmt.Sprint(n)
 	if want, ok := lengths[group]; !ok {

@@ -115,14 +115,15 @@ const maxDocuments = 128 << 20
 // it needs not be read again.
 type keptRefs struct {
 	list []refs.Entry
-	left *atomic.Int64 // bytes that those of all pieces may still take; nil if there were more, and then no other piece keeps its own
+	left *atomic.Int64 // bytes that the lists of all pieces may still take; nil once they took more
 }
 
 // maxKept bounds the references that all pieces of a plan keep: about a quarter
 // of a million. Tests make it small.
 var maxKept int64 = 32 << 20
 
-// keep takes an entry, whose URL mostly is that of others too.
+// keep takes an entry. The URL does not count: most entries share it with
+// others.
 func (k *keptRefs) keep(e *refs.Entry) {
 	if k.left == nil {
 		return

@@ -188,7 +188,7 @@ type openPiece struct {
 	prefix string    // of its keys in the set
 	held   *heldRefs // the references read of it
 
-	// Of a piece that is written.
+	// While the piece is being written:
 	keep  bool         // it is the first of new arrays: all keys of it are kept
 	last  *appendArray // that a key belonged to
 	names renumberer
@@ -238,7 +238,8 @@ func (p *openPiece) hold(ctx context.Context, entries func(context.Context) iter
 	return p.held.fetch(ctx)
 }
 
-// array opens an array of the piece for reading its elements as those of the joined one.
+// array opens an array of the piece for reading its elements in the type of the joined
+// array.
 func (p *openPiece) array(ctx context.Context, a *appendArray) (from *pieceArray, err error) {
 	from = &pieceArray{meta: a.meta, label: a.label, base: a.base, start: a.start, as: a.as, misfit: func(e *cf.InexactError) error {
 		return p.plan.unlike(a, textOfType(a.base.meaning()), e.Reason)

@@ -161,8 +161,8 @@ func (db *DB) stopServing() error {
 	return db.stop()
 }
 
-// release closes what the store does not: views of what values refer to, and the
-// cache. It does nothing the second time.
+// release closes what the store does not: views of files that values refer to,
+// and the cache. It does nothing the second time.
 func (db *DB) release() error {
 	err := db.env.Close()
 	db.cache.Close()
@@ -172,8 +172,8 @@ func (db *DB) release() error {
 // documentBytes is about how much memory parsed documents of a database take.
 const documentBytes = 2 << 20
 
-// OpenSessions returns the number of sessions that are open in this process, those of other
-// processes that use the database through it included.
+// OpenSessions returns the number of sessions that are open in this process, including
+// sessions of other processes that use the database through it.
 func (db *DB) OpenSessions() int { return db.store.OpenSessions() }
 
 // arrays is how arrays of this database are opened.

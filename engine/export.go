@@ -40,8 +40,8 @@ type ExportOptions struct {
 	// there, and the same one repairs it.
 	Overwrite bool
 	// Resume goes on with an export of the same version to the same directory
-	// that was stopped. What is there is compared and kept. A key there that
-	// the version does not have is an error.
+	// that was stopped. Values at the destination are compared and kept. A key
+	// there that the version does not have is an error.
 	Resume bool
 	// Format, if not 0, is the format that the nodes are written in: [zarr.V2]
 	// or [zarr.V3]. Chunks are copied as they are, under the keys that the
@@ -54,8 +54,8 @@ type ExportOptions struct {
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
 	// Skip are paths of arrays and groups that a conversion to Format, or to one of
-	// [ForeignSkips], leaves out, relative to what is exported. A path without a node is
-	// zarr.ErrNotFound.
+	// [ForeignSkips], leaves out, relative to the exported node. A path without a node
+	// is zarr.ErrNotFound.
 	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
@@ -66,7 +66,7 @@ type ExportOptions struct {
 	Progress func(Progress)
 }
 
-// ExportResult is what an export wrote.
+// ExportResult counts what an export wrote.
 type ExportResult struct {
 	Keys, Bytes int64
 	// LeftOut are the paths of databases in the source, which are not copied.
@@ -313,7 +313,7 @@ type exporter struct {
 	pool  *transfer.Pool
 	meter transfer.Meter
 	plan  *convert.Plan // of an export to another format
-	// foreign is that of one to a foreign format.
+	// foreign is the plan of an export to a foreign format.
 	foreign           formats.Plan
 	versions, expired int64 // of a history
 	stale             []string
@@ -439,8 +439,8 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 	return nil
 }
 
-// overStore copies everything over what a store holds, and then deletes the keys
-// that were not copied.
+// overStore copies all keys to a store that has contents, and then deletes the
+// keys that were not copied.
 func (ex *exporter) overStore(ctx context.Context, store kv.Store) error {
 	to := &noting{Store: store, set: map[[16]byte]struct{}{}}
 	if err := ex.toStore(ctx, to, noSync); err != nil {

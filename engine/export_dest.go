@@ -87,8 +87,8 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	return true, fmt.Errorf("%w and is not a store: remove it yourself", errThere)
 }
 
-// isStore reports whether a directory is like those that an export makes: it has the
-// metadata of a Zarr node or is detected as a foreign format. It is false for a database.
+// isStore reports whether a directory looks like an export: it has the metadata of a Zarr
+// node or is detected as a foreign format. It is false for a database.
 func isStore(ctx context.Context, dir kv.Reader) (bool, error) {
 	if ok, err := kv.Exists(ctx, dir, txn.FormatFile); ok || err != nil {
 		return false, err

@@ -17,7 +17,7 @@ import (
 type ForeignOptions struct {
 	// Format is one of [ForeignExports]. icechunk gets keys and bytes as they are stored,
 	// and virtual chunks of a database stay virtual. For precomputed, arrays are encoded
-	// anew, groups and attributes become what the format has for them. Something that has
+	// anew, groups and attributes are stored as the format allows. Something that has
 	// no form there is [ErrConvert] and formats.ErrUnsupported, and nothing is written.
 	// Such an export cannot be resumed. If it fails, its files in a directory of this
 	// machine are removed.
@@ -37,13 +37,13 @@ type ForeignOptions struct {
 // sorted.
 func ForeignExports() []string { return exportNames((*formats.Format).Written) }
 
-// ForeignHistories returns those of [ForeignExports] that take ForeignOptions.History,
+// ForeignHistories returns the [ForeignExports] that take ForeignOptions.History,
 // sorted.
 func ForeignHistories() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Create != nil })
 }
 
-// ForeignSkips returns those of [ForeignExports] that take ExportOptions.Skip, sorted.
+// ForeignSkips returns the [ForeignExports] that take ExportOptions.Skip, sorted.
 func ForeignSkips() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Plan != nil })
 }

@@ -31,7 +31,7 @@ type ExportReferencesOptions struct {
 	Parquet bool
 	// Version of JSON, 0 or 1.
 	Version int
-	// Inline puts all native values into the set. Otherwise those of more than
+	// Inline puts all native values into the set. Otherwise values of more than
 	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
 	// InlineThreshold puts values of at most so many bytes into the set: native
@@ -47,7 +47,7 @@ type ExportReferencesOptions struct {
 	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
 	// keys as they are stored. Other formats are errors.ErrUnsupported.
 	Format zarr.Version
-	// Skip is that of [ExportOptions].
+	// Skip is as in [ExportOptions].
 	Skip []string
 	// Progress, if set, is called from time to time with how far the export is. It may
 	// count everything twice.
@@ -58,13 +58,12 @@ type ExportReferencesOptions struct {
 const inlineReference = 512
 
 // ExportReferences writes the version of a database, the file in a foreign format or the
-// reference set that src names, at and
-// below its path, as a reference set (kerchunk): virtual values and references keep their
-// URLs, made absolute, or get those that the mappings of src's Follow make of them,
-// metadata and small values stand in the set, and other native values are ranges
-// of pack files, which are not copied. DEST.packs has hard links to these files, which
-// outlive the database. The same version
-// gives the same bytes. Something at dest is ErrExists; a dest in a database is
+// reference set that src names, at and below its path, as a reference set (kerchunk): virtual
+// values and references keep their URLs, made absolute, or get the URLs to which the mappings
+// of src's Follow lead, metadata and small values stand in the set, and other native values are
+// ranges of pack files, which are not copied. DEST.packs has hard links to these files, which
+// outlive the database. The same version gives the same bytes. Something at dest is ErrExists; a
+// dest in a database is
 // [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
@@ -276,8 +275,8 @@ func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, 
 	}
 }
 
-// entries yields documents first, since those of an array say what its chunks
-// are.
+// entries yields documents first, since the metadata of an array describes its
+// chunks.
 func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		ex.keys, ex.bytes = 0, 0

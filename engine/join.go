@@ -97,7 +97,7 @@ func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
 }
 
 // Detach closes the session after a savepoint, to be resumed later, perhaps by another
-// process. A session that was joined goes on for the others.
+// process. A session that was joined goes on for its other users.
 func (s *Session) Detach(ctx context.Context) error {
 	if err := s.Savepoint(ctx); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (s *Session) Detach(ctx context.Context) error {
 	return s.Close()
 }
 
-// Close is [txn.Session.Close]; a session that was joined goes on for the others.
+// Close is [txn.Session.Close]; a session that was joined goes on for its other
+// users.
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
 		if s.db.shared.leave(s.ID()) {
@@ -133,7 +134,7 @@ func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
 }
 
 // AbortSessions ends all sessions that were last used before a time, and returns them; see
-// [txn.SessionInfo].Used. After an error it goes on with the others.
+// [txn.SessionInfo].Used. After an error it goes on with the other sessions.
 func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []SessionInfo, err error) {
 	list, err := db.Sessions(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 		set: set, base: set.Rules().Base, validate: o.Validate,
 		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters},
 	}
-	had, _ := db.Granted() // an error is that of Grant, too
+	had, _ := db.Granted() // Grant returns the same error
 	files.granted = src.env.Follow.With(db.opts.Follow).With(had).Rules()
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
@@ -85,7 +85,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	o.Resume = false // it starts over
 	s, err := db.beginImport(ctx, importLabel(src, o.To), o, nil, func(ctx context.Context, s *Session, _ string) error {
 		if o.Overwrite {
-			return nil // what is there is replaced when the rest is complete
+			return nil // the old nodes are replaced when the rest is complete
 		}
 		return vacant(ctx, s, o.To)
 	})
@@ -100,7 +100,8 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	return res, nil
 }
 
-// grants are what the import was allowed to follow, and so may reading.
+// grants returns what the import was allowed to follow: reading is allowed the
+// same.
 func (l *linker) grants() Follow {
 	f := l.src.env.Follow
 	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {

@@ -69,10 +69,9 @@ type linkedFile struct {
 	gone   bool // there is no such file at this place
 }
 
-// ErrNotHere marks the refusal to link a reference because of what can be told
-// here without reading what it refers to: its file was asked for and is missing
-// or too short, or no adapter and no mapping is for its scheme. The set may be
-// right elsewhere, and [ValidateNone] links it.
+// ErrNotHere marks the refusal to link a reference that cannot be followed
+// here: its file is missing or too short, or no adapter and no mapping is for
+// its scheme. The set may be right elsewhere, and [ValidateNone] links it.
 var ErrNotHere = errors.New("engine: not found from here")
 
 // notHereError is an error that is also ErrNotHere.
@@ -121,7 +120,7 @@ func (f *linkedFiles) virtual(r *refs.Reference) (src tree.Source, offset, lengt
 	return src, uint64(r.Offset), uint64(r.Length), nil
 }
 
-// maxKnownURLs bounds what is remembered of files.
+// maxKnownURLs bounds the number of remembered files.
 const maxKnownURLs = 1 << 16
 
 // of returns the file of a URL, valid until the next call; where its version
@@ -271,7 +270,8 @@ func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
 	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
 	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
-	// A name such as "..", a chain or a broken escape makes a URL unreadable beside others.
+	// A name such as "..", a chain or a broken escape makes a URL unreadable beside
+	// readable ones.
 	plain := name < len(url) && url[name] != '.' && !strings.Contains(url, "::") && !strings.Contains(url, "%")
 	if f.validate == ValidateNone || known && plain {
 		return nil

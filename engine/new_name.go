@@ -11,7 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
-// ErrName means that a text cannot name what is to be made, since it means something
+// ErrName means that a text cannot name a new file or node, since it means something
 // else: a URL, or a place in a database.
 var ErrName = errors.New("engine: the name means something else")
 

@@ -44,8 +44,8 @@ func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 // believe it: if it carries consolidated metadata that differs from the documents
 // below the group, the copy is made again. A copy that cannot be made, because a
 // node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. The cost is that of
-// opening every node below the group.
+// kv.ErrNotFound. Any other value is returned as it is. It opens every node
+// below the group.
 func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
 }
@@ -70,7 +70,7 @@ func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
 
 // Get implements [kv.Reader].
 func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	if s.db.holder == nil { // else the files are not those of the store; see DB.Handle
+	if s.db.holder == nil { // else the store's files are not open here; see DB.Handle
 		return s.Snapshot.Get(ctx, key, rng)
 	}
 	v, err := s.Locate(ctx, key)
@@ -84,10 +84,10 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 // that were opened from a session read and write through the session until it ends; arrays that are
 // opened twice may be written at the same time.
 //
-// What is changed through arrays, groups and the methods here keeps
-// consolidated metadata up to date: the entries of the nodes that changed are
-// replaced, the others stay as they were stored. Single keys that are set and
-// deleted through the view are stored as they are given.
+// Changes through arrays, groups and the methods here keep consolidated
+// metadata up to date: the entries of changed nodes are replaced, other entries
+// stay as they were stored. Single keys that are set and deleted through the
+// view are stored as they are given.
 type Session struct {
 	*txn.Session
 	nodes
@@ -140,9 +140,9 @@ func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec)
 	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
 }
 
-// CreateGroup makes a group of a format (0 for that of the group above, else
-// v3), and groups above it where they are missing. If there is a node already
-// the error is zarr.ErrExists.
+// CreateGroup makes a group of a format (0 for the format of the group above,
+// else v3), and groups above it where they are missing. If there is a node
+// already the error is zarr.ErrExists.
 func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	if err := s.dropCopies(ctx, path); err != nil {
 		return nil, err
@@ -197,7 +197,8 @@ func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) 
 	return s.copyBelow(ctx, src, from, to)
 }
 
-// copyBelow copies what is below a path of a version, nil for the session itself.
+// copyBelow copies the nodes below a path of a version, nil for the session
+// itself.
 func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string) error {
 	switch {
 	case src == nil:
@@ -319,7 +320,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
 	case src == s.nodes && (to == from || strings.HasPrefix(to, names.Dir(from))):
-		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
+		return fail(fmt.Errorf("%w: the new path lies inside the old one", zarr.ErrPath))
 	}
 	if err := checkNewPath(m.Version, to); err != nil {
 		return fail(err)

@@ -47,8 +47,8 @@ type SourceOptions struct {
 	Warn func(text string)
 }
 
-// Source is what a URL pipeline names: a file, a directory of keys, or a node of
-// a hierarchy. Safe for concurrent use; Close when done.
+// Source is the object that a URL pipeline names: a file, a directory of keys,
+// or a node of a hierarchy. Safe for concurrent use; Close when done.
 type Source struct {
 	at    source.Place
 	open  *zarr.OpenOptions
@@ -223,9 +223,9 @@ func (s *Source) NodeAt(ctx context.Context, path string) (*zarr.Node, error) {
 }
 
 // Sibling opens a node by its name beside the one that the URL names: the
-// coordinates of an array are there. Of an array that the URL names as a store of
-// its own it looks into the directory around that, but not outside of an archive
-// or a reference set. A node that is missing is [zarr.ErrNotFound].
+// coordinates of an array are there. If the URL names an array that is a store of
+// its own, it looks into the directory around that store, but not outside of an
+// archive or a reference set. A node that is missing is [zarr.ErrNotFound].
 func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	at, err := s.dataset(ctx)
 	if err != nil {
@@ -301,8 +301,8 @@ func (s *Source) nodeAt(ctx context.Context, at source.Place) (*zarr.Node, error
 }
 
 // openBelow returns how the nodes at and below a place are opened. Their only format is
-// that of the place if its directory is in another one, too. If not, nodes of another
-// format below the place belong to the hierarchy. The caller owns the options.
+// the format of the place, if its directory is in another format, too. If not, nodes of
+// another format below the place belong to the hierarchy. The caller owns the options.
 func (s *Source) openBelow(ctx context.Context, at source.Place) (*zarr.OpenOptions, error) {
 	o := *s.open
 	var others []string
@@ -342,8 +342,8 @@ func (s *Source) Store() (kv.ReadLister, error) {
 	return kv.SubLister(view, names.Dir(s.at.Path)), nil
 }
 
-// Hierarchy is [Source.Store], and of a file in a known format, such as a zip, the keys of
-// what it holds.
+// Hierarchy is [Source.Store], but for a file in a known format, such as a zip, it has the
+// keys inside the file.
 func (s *Source) Hierarchy(ctx context.Context) (kv.ReadLister, error) {
 	store, _, err := s.hierarchy(ctx)
 	return store, err
@@ -419,7 +419,8 @@ func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadL
 	return selection{src: s, at: at, view: view, open: open, prefix: names.Dir(at.Path)}, err
 }
 
-// told reports whether only metadata lists the keys: some of them may not exist.
+// told reports whether the keys are only computed from metadata: some of them
+// may not exist.
 func (x *selection) told() bool {
 	_, ok := x.view.(*listing.View)
 	return ok
@@ -430,7 +431,7 @@ func (x *selection) nodes(ctx context.Context) iter.Seq2[*zarr.Node, error] {
 	return zarr.Walk(ctx, x.at.View, x.at.Path, x.open)
 }
 
-// keys lists the keys that are copied; see wanted. Those of databases are left out and
+// keys lists the keys that are copied; see wanted. Keys of databases are left out and
 // noted. The format file of a database comes before its other files.
 func (x *selection) keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -470,7 +471,8 @@ func (s *Source) leftOut() []string {
 	return slices.Clone(s.databases)
 }
 
-// Damaged marks what a check found as damaged data, whatever the reason.
+// Damaged marks a problem that a check found as damaged data, whatever the
+// reason.
 func Damaged(p txn.Problem) error {
 	if errors.Is(p, ErrCorrupt) {
 		return p
@@ -481,7 +483,7 @@ func Damaged(p txn.Problem) error {
 // NormalizeURL returns the canonical spelling of a URL pipeline.
 func NormalizeURL(url string) (string, error) { return zurl.Normalize(url) }
 
-// ResolveURL returns what a relative URL pipeline means beside a base.
+// ResolveURL resolves a relative URL pipeline against a base.
 func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(base, relative) }
 
 // database opens a database until the source is closed, and the view of it that

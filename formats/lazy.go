@@ -22,8 +22,8 @@ type made[T any] struct {
 }
 
 // Get returns the value, and calls build for it if no call before has made it. One call of
-// build runs at a time; others wait for it until ctx ends. The value is kept, and so is an error
-// that [IsKnown].
+// build runs at a time; other calls wait for it until ctx ends. The value is kept, and so is an
+// error that [IsKnown].
 func (l *Lazy[T]) Get(ctx context.Context, build func() (T, error)) (T, error) {
 	if m := l.made.Load(); m != nil {
 		return m.v, m.err

@@ -40,7 +40,7 @@ type value struct {
 
 // Array says where the chunks of an array lie.
 type Array struct {
-	// Prefix is what the keys of its chunks begin with: "a/c/" for chunks a/c/0/0, "a/"
+	// Prefix is the prefix of the keys of its chunks: "a/c/" for chunks a/c/0/0, "a/"
 	// for a/0.0. No two arrays have the same, and none begins with another's unless
 	// the rest is no chunk key.
 	Prefix string
@@ -79,7 +79,7 @@ func (t *Tree) Put(key string, b []byte) { t.PutReference(key, refs.Reference{Da
 func (t *Tree) PutReference(key string, r refs.Reference) { t.put(key, &value{ref: r}) }
 
 // PutLazy adds a key whose value build returns when it is first asked for, by Lookup or
-// Entries, and not by List. See [Lazy] for what is kept.
+// Entries, and not by List. See [Lazy] for the kept values.
 func (t *Tree) PutLazy(key string, build func(ctx context.Context) ([]byte, error)) {
 	t.put(key, &value{build: build})
 }

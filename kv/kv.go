@@ -123,12 +123,12 @@ type Value interface {
 	View(ctx context.Context, rng Range, fn func([]byte) error) error
 }
 
-// Validator is an optional interface of a Value whose bytes others may change:
-// a file, or an object of a server.
+// Validator is an optional interface of a Value whose bytes another program may
+// change: a file, or an object of a server.
 type Validator interface {
 	// Validator returns a short text that another version of the bytes would not
 	// have, for example "etag:…", or the time of the last change and the size;
-	// "" if nothing is known. It is that of the located version; a read of
+	// "" if nothing is known. It describes the located version; a read of
 	// another version is [ErrChanged].
 	Validator() string
 }

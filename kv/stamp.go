@@ -21,7 +21,7 @@ type Stamp struct {
 
 // Stamped is an optional interface of a Value.
 type Stamped interface {
-	// Stamp returns that of the located version.
+	// Stamp returns the stamp of the located version.
 	Stamp() Stamp
 }
 
@@ -34,7 +34,7 @@ func StampOf(v Value) Stamp {
 }
 
 // Conditions on the version of a file are texts that stand where a text of [Validator]
-// may stand, and begin like this. They are those of RFC 9110, 13.1.
+// may stand, and begin like this. RFC 9110, 13.1 defines the conditions.
 const (
 	ifMatch           = "if-match:"
 	ifUnmodifiedSince = "if-unmodified-since:"

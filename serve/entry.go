@@ -28,11 +28,11 @@ var ErrUnavailable = errors.New("serve: the database cannot be opened at present
 // lookTime is the time between two looks for databases, and two tries to open one.
 var lookTime = time.Second // tests change it
 
-// entry is what a table serves under a name.
+// entry is a database or target that a table serves under a name.
 type entry struct {
 	t     *Table
 	name  string
-	open  Opener // nil if what is served stays the caller's
+	open  Opener // nil if the caller owns the view or database
 	found bool   // by Options.Look
 
 	now atomic.Pointer[served] // nil while it is not open
@@ -106,7 +106,8 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	}
 }
 
-// renewed returns what is open, and opens the database before if a request cannot use that. e.opening is held.
+// renewed returns the open view or database. If a request cannot use it, it opens the database
+// again first. e.opening is held.
 func (e *entry) renewed(ctx context.Context, writes bool) (*served, error) {
 	if now, err := e.t.entry(e.name); now != e {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w", e.name, ErrNoDatabase))

@@ -20,8 +20,8 @@ import (
 // What transports over HTTP share.
 
 // Content reads a part of a value: an [io.ReadSeeker] for [net/http.ServeContent], which
-// copies nothing on the way of CopyN and WriteTo. Not safe for concurrent use. Errors are
-// those of the value.
+// copies nothing on the way of CopyN and WriteTo. Not safe for concurrent use. Errors
+// come from the value.
 type Content struct {
 	ctx     context.Context
 	v       kv.Value
@@ -116,7 +116,8 @@ func ContentType(key string) string {
 	return "application/octet-stream"
 }
 
-// MaxKey bounds the length of the keys of requests, in bytes: four times that of S3.
+// MaxKey bounds the length of the keys of requests, in bytes: four times the limit
+// of S3.
 const MaxKey = 4096
 
 // InPath reports whether the names of a key can stand in the path of a URL. Clients remove

@@ -96,7 +96,7 @@ func (c *sessions) left(s *engine.Session) {
 
 // close leaves every session at a savepoint.
 func (c *sessions) close(ctx context.Context) error {
-	if c.opening.Lock(ctx) == nil { // else another process delays the one that is being opened
+	if c.opening.Lock(ctx) == nil { // else another process delays a session that is being opened
 		defer c.opening.Unlock()
 	}
 	c.mu.Lock()
@@ -132,10 +132,10 @@ type BeginOptions struct {
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
-	// Once says that the session is for one request and its id is told to no client: no savepoint
-	// is left if this process is killed.
+	// Once says that the session is for one request and no client knows its id: no savepoint is
+	// left if this process is killed.
 	Once bool
-	// ID and Base are those of an unsaved session of a process that was killed; zero is
+	// ID and Base belong to an unsaved session of a process that was killed; zero is
 	// a new id, and the head of the branch.
 	ID   txn.SessionID
 	Base txn.CommitID

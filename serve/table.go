@@ -63,7 +63,7 @@ type Table struct {
 	creating ctxlock.Lock // held while a database is made
 }
 
-// Caches returns what the chunk caches of the databases do, by name.
+// Caches returns the counts of the chunk caches of the databases, by name.
 func (t *Table) Caches() map[string]engine.CacheStats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -182,7 +182,8 @@ func (t *Table) check(name string) error {
 	return nil
 }
 
-// add adds an entry with what is open; now is nil for a database that is opened when it is asked for.
+// add adds an entry. now is its open view or database, nil for a database that is opened at the
+// first request.
 func (t *Table) add(e *entry, now *served) error {
 	if err := t.check(e.name); err != nil {
 		return err
@@ -199,7 +200,7 @@ func (t *Table) add(e *entry, now *served) error {
 	return nil
 }
 
-// Names returns what is served, sorted.
+// Names returns the names of the databases and targets, sorted.
 func (t *Table) Names() []string {
 	t.look(lookTime)
 	t.mu.RLock()
@@ -207,8 +208,8 @@ func (t *Table) Names() []string {
 	return slices.Sorted(maps.Keys(t.served))
 }
 
-// Versions returns the names of the branches of what is served, sorted, with those of tags
-// if they are wanted too. A target that is no database has main only.
+// Versions returns the names of the branches of a database or target, sorted, and of its
+// tags if tags is set. A target that is no database has main only.
 func (t *Table) Versions(ctx context.Context, name string, tags bool) ([]string, error) {
 	db, err := t.Database(ctx, name)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -260,8 +261,8 @@ func (t *Table) entry(name string) (*entry, error) {
 	return t.served[name], nil
 }
 
-// find returns what is open under a name. It opens a database that is not open, or has failed. writes
-// says that the request is to change the database.
+// find returns the open view or database of a name. It opens a database that is not open, or has
+// failed. writes says that the request is to change the database.
 func (t *Table) find(ctx context.Context, name string, writes bool) (*served, error) {
 	e, err := t.entry(name)
 	if e == nil && err == nil && t.look(lookTime) {
@@ -277,7 +278,8 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 }
 
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
-// opened. Others and targets stay open. Later requests are os.ErrClosed.
+// opened. Targets, and databases that the caller opened, stay open. Later
+// requests are os.ErrClosed.
 func (t *Table) Close(ctx context.Context) error {
 	t.end()
 	t.mu.Lock()

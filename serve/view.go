@@ -45,10 +45,10 @@ func (v *View) In(format zarr.Version) (*View, error) {
 	return &out, nil
 }
 
-// Written returns since when a key has its value: for a version the time of
-// [txn.Snapshot.Written], for a session that of [txn.Session.Modified], for a target that of
-// the file; zero if the time is not known. A missing key is kv.ErrNotFound. Consolidated metadata that was rebuilt has the
-// time of the version's commit. exact says that no earlier value has this time in seconds.
+// Written returns since when a key has its value: for a version [txn.Snapshot.Written], for a
+// session [txn.Session.Modified], for a target the time of the file; zero if the time is not known.
+// A missing key is kv.ErrNotFound. Consolidated metadata that was rebuilt has the time of the
+// version's commit. exact says that no earlier value has this time in seconds.
 func (v *View) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	switch {
 	case v.Session != nil:
@@ -258,7 +258,7 @@ func (v *views) letGo() {
 	v.limit = limit
 }
 
-// close closes versions that are not in use, and the others when they are released.
+// close closes versions that are not in use, and used ones when they are released.
 func (v *views) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // array was opened, or last changed through this handle, and no chunks. Changes
 // start from the stored metadata: see [Array.SetAttributes] and [Array.Resize].
 // A write takes over a shape that another handle stored, if both share
-// [OpenOptions].Locks, as those of a session do.
+// [OpenOptions].Locks, as all handles of a session do.
 //
 // Reading is safe for concurrent use. Writing is too: writes to different
 // chunks do not wait for each other, and two writes to parts of one chunk
@@ -54,7 +54,7 @@ type arrayState struct {
 	// lens is nil for any other.
 	lens []int
 	form *chunkForm
-	// forms holds those of other grids, by shape.
+	// forms holds the forms of chunks of other shapes, by shape.
 	forms   formCache
 	indexes indexCache
 	// shapes is the number of changes of the shape, as counted by the locks,
@@ -142,7 +142,8 @@ func newForm(m *Meta, shape []int, limit int64) (*chunkForm, error) {
 	return f, nil
 }
 
-// packed sets strides to those of a C-order array of the given element size.
+// packed sets strides to the strides of a C-order array with elements of size
+// bytes.
 func packed(strides, shape []int, size int) []int {
 	for d := len(shape) - 1; d >= 0; d-- {
 		strides[d] = size
@@ -215,7 +216,7 @@ func (a *Array) Shape() []int64 { return slices.Clone(a.Meta().Shape) }
 func (a *Array) Type() dtype.Type { return a.Meta().Type }
 
 // InnerChunks returns the shape of the inner chunks of a shard that can be read without
-// the others of that shard; nil if a chunk is decoded as a whole, or if chunks have
+// the rest of that shard; nil if a chunk is decoded as a whole, or if chunks have
 // different shapes. The caller owns the slice.
 func (a *Array) InnerChunks() []int {
 	if f := a.st.Load().form; f != nil {
@@ -285,8 +286,8 @@ type Chunk struct {
 
 // Chunks yields the chunks that sel touches, stored or not, each once and in C
 // order of the grid. It does no I/O, and takes constant memory for slices of any
-// length. The sequence ends after an error, which is that of a bad selection or
-// of ctx. Each Chunk is the caller's.
+// length. The sequence ends after an error: [ErrSelection], or the error of
+// ctx. Each Chunk is the caller's.
 func (a *Array) Chunks(ctx context.Context, sel Selection) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		st := a.st.Load()

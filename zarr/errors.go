@@ -50,7 +50,8 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes the sentinels of the layers below match those of this package.
+// Is makes the sentinels of the layers below match the sentinels of this
+// package.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrCorrupt:

@@ -17,7 +17,7 @@ import (
 type Runner interface {
 	// Run calls fn for 0 … n-1, each at most once and in any order, and
 	// returns when no call is running any more: nil if all returned nil, else
-	// the error of one that failed. The others may then be left out. The
+	// the error of a call that failed. Other calls may then be left out. The
 	// context that fn gets is ctx or one made from it.
 	Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error
 }
@@ -153,8 +153,8 @@ func (l *ChunkLocks) of(key string) *ctxlock.Lock {
 }
 
 // Lock locks the chunk with that key, for writes that bypass arrays, and returns
-// the function that unlocks it. Unlock before the next call. If ctx ends first, the
-// error is that of ctx.
+// the function that unlocks it. Unlock before the next call. If ctx ends first, it
+// returns the error of ctx.
 func (l *ChunkLocks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	m := l.of(key)
 	return m.Unlock, m.Lock(ctx)

@@ -77,7 +77,8 @@ func (d *Decoder) Decode(dst, src []byte) ([]byte, bool) {
 // slack is the room behind the contents in which Decode copies whole words.
 const slack = 32
 
-// maxWindow is the largest window of the common kind: others are refused by other decoders.
+// maxWindow bounds the window of frames that this decoder takes: other decoders
+// refuse larger windows.
 const maxWindow = 1 << 31
 
 // readHeader reads the header of a frame of the common kind: the size of the contents, and

@@ -22,7 +22,7 @@ const (
 	tablePredefined = iota
 	tableRepeated   // one symbol
 	tableDescribed
-	tableKept // that of the block before
+	tableKept // as in the block before
 )
 
 // alphabet is what one of the three tables is made from.
@@ -46,8 +46,8 @@ func newAlphabet(n int, of func(symbol int) entry, f *field) *alphabet {
 var (
 	literalAlphabet = newAlphabet(len(literalBase), func(s int) entry { return value(literalBase[s], literalBits[s]) }, &literalDefault)
 	matchAlphabet   = newAlphabet(len(matchBase), func(s int) entry { return value(matchBase[s]+minMatch, matchBits[s]) }, &matchDefault)
-	// Values are distances, but those of the first two symbols: 0 to 2 for distances that
-	// were used lately.
+	// Values are distances, except for the first two symbols: 0 to 2 for recent
+	// distances.
 	offsetAlphabet = newAlphabet(31, func(s int) entry {
 		if s < 2 {
 			return value(uint32(s), uint8(s))

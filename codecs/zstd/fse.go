@@ -198,7 +198,8 @@ type bitWriter struct {
 	n    uint
 }
 
-// add takes up to 56 bits less those that were not flushed; v has no others.
+// add takes up to 56 bits less the bits that were not flushed; the other bits
+// of v are 0.
 func (w *bitWriter) add(v uint64, n uint) {
 	w.bits |= v << w.n
 	w.n += n

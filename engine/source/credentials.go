@@ -25,7 +25,7 @@ const maxNetrc = 1 << 20
 // port: the bearer token of a variable, or login and password of the host in the file that
 // NETRC names, by default .netrc in the home directory. The result is "" without credentials
 // for the host, and for plain http to another machine. The entry "default" of netrc files does not
-// count, because references lead to hosts that others chose.
+// count, because references lead to hosts that strangers chose.
 func authorization(scheme, host string) string {
 	if scheme != "https" && !hostname.IsLoopback(host) {
 		return ""

@@ -16,8 +16,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Env is what opening one URL shares: the registry, what is allowed, and what must be
-// closed. Its fields are set before it is used; then it is safe for concurrent use.
+// Env is the state shared by opening one URL: the registry, the allowed references,
+// and the stores to close. Its fields are set before it is used; then it is safe for
+// concurrent use.
 type Env struct {
 	// Adapters resolves URL schemes; it must not be nil.
 	Adapters *Adapters

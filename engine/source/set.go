@@ -24,12 +24,12 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// The kerchunk: adapter, a project scheme beside those of ZEP 8: a JSON file or
-// a directory of parquet files that is a reference set, as the store which it
-// describes.
+// The kerchunk: adapter, a project scheme beside those of ZEP 8: it opens a
+// reference set, a JSON file or a directory of parquet files, as the store that
+// the set describes.
 
-// docParquet is what a parquet set has at its root, and a v2 hierarchy beside
-// its own documents.
+// docParquet is at the root of a parquet set, and of a v2 hierarchy beside its
+// own documents.
 const docParquet = names.V2Metadata
 
 func isReferenceSet(e Evidence) bool {
@@ -102,13 +102,13 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 // Set is a reference set that was found. Its view is opened by the
 // first read: linking needs only one pass over the set.
 type Set struct {
-	// file is a JSON set, dir a parquet set, foreign what is in a foreign format; the
-	// others are nil.
+	// file is a JSON set, dir a parquet set, foreign a set in a foreign format; two
+	// of them are nil.
 	file    kv.Value
 	dir     kv.Reader
 	foreign refs.Set
 	opts    refs.Options
-	// files reads what the set refers to, of many keys at once.
+	// files reads the referenced bytes, of many keys at once.
 	files *virtual.Resolver
 
 	opening ctxlock.Lock                // of view
@@ -329,7 +329,7 @@ func (s *Set) Parquet(ctx context.Context) (*refs.ParquetSet, error) {
 	return refs.OpenParquetSet(ctx, s.dir, &s.opts.Read)
 }
 
-// Versions returns what the set is if it is a version of a store in a format with
+// Versions returns the store if the set is a version of a store in a format with
 // versions, else nil.
 func (s *Set) Versions() formats.Versioned {
 	v, _ := s.foreign.(formats.Versioned)
@@ -339,7 +339,7 @@ func (s *Set) Versions() formats.Versioned {
 // At returns another version of the same store as a set.
 func (s *Set) At(v formats.Versioned) *Set { return &Set{foreign: v, opts: s.opts, files: s.files} }
 
-// Rules returns what the URLs of the set may lead to; their Base is the folder of the
+// Rules returns the rules for the URLs of the set; their Base is the folder of the
 // set.
 func (s *Set) Rules() refs.Rules { return s.opts.Rules }
 

@@ -13,7 +13,7 @@ type builder struct {
 	layouts map[string]int // where the layouts of tables stand, which tables share
 }
 
-// newBuilder begins a flatbuffer; what is written next is its root.
+// newBuilder begins a flatbuffer; the next object is its root.
 func newBuilder() *builder {
 	f := &builder{layouts: map[string]int{}}
 	f.b = append(f.b, 0, 0, 0, 0)
@@ -41,7 +41,7 @@ func (f *builder) pad(align, n int) {
 	}
 }
 
-// point sets the offset at a place to that of the object that is written next.
+// point sets the offset at a place to the offset of the next object.
 func (f *builder) point(at int) {
 	binary.LittleEndian.PutUint32(f.b[at:], uint32(len(f.b)-at))
 }
@@ -100,8 +100,8 @@ func (f *builder) text(at int, s string) {
 	f.b = append(f.b, 0)
 }
 
-// offsets writes a vector of n offsets and returns the place of the first; the others
-// follow.
+// offsets writes a vector of n offsets and returns the place of the first; the rest
+// follows.
 func (f *builder) offsets(at, n int) int {
 	f.vector(at, n, 4, make([]byte, 4*n))
 	return len(f.b) - 4*n

@@ -55,7 +55,7 @@ func (c *containers) expand(url string) (string, error) {
 
 // plainLocation spells the location of a virtual chunk as references do. Icechunk's is a
 // URL: the path is percent-encoded, and a query or fragment does not count. References
-// have paths without escapes, except those of http and https, which stay as they are.
+// have paths without escapes, except for http and https, whose paths stay as they are.
 func plainLocation(location string) (string, error) {
 	root, path := cutLocation(location)
 	if path == "" {

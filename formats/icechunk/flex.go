@@ -16,7 +16,7 @@ type flex struct {
 	f     *buffer
 	pos   int  // of the value, or of the offset that leads to it
 	width int  // of that
-	typ   byte // what it is, and the width of what it leads to
+	typ   byte // type of the value, and width of the object that it points to
 }
 
 // Types of flexbuffer values that are looked into.
@@ -56,7 +56,7 @@ func (v flex) fits() bool {
 
 func (v flex) kind() byte { return v.typ >> 2 }
 
-// child is the width of what the value leads to.
+// child is the width of the object that the value points to.
 func (v flex) child() int { return 1 << (v.typ & 3) }
 
 // uint reads the unsigned number of so many bytes at a place.
@@ -151,7 +151,8 @@ func (v flex) text() (s string, ok bool) {
 	return string(v.f.b[at : at+int(n)]), true
 }
 
-// scalar returns a string, number, bool or null, which is nil; ok is false of others.
+// scalar returns a string, number, bool or null, which is nil; ok is false for other
+// types.
 func (v flex) scalar() (x any, ok bool) {
 	if v.f.err != nil {
 		return nil, false

@@ -58,7 +58,7 @@ func (s *Set) History(ctx context.Context) iter.Seq2[formats.Version, error] {
 	}
 }
 
-// changeLog is what a snapshot changed, as its transaction log has it.
+// changeLog is the changes of a snapshot, from its transaction log.
 type changeLog map[nodeID][][]uint32 // chunks that were written or deleted, by array
 
 func logKey(id objectID) string { return "transactions/" + id.String() }

@@ -25,13 +25,13 @@ type repository struct {
 	manifests *lru.Cache[objectID, *manifest]
 }
 
-// Bounds of what is kept of files that were read, in bytes.
+// Bounds of the kept contents of files, in bytes.
 const (
 	keepSnapshots = 32 << 20
 	keepManifests = 96 << 20
 )
 
-// Places of what begins a repository.
+// Keys of the repository's info and of references.
 const (
 	infoKey  = "repo"
 	refsDir  = "refs/"
@@ -89,7 +89,7 @@ func openRepository(ctx context.Context, files kv.Reader) (*repository, error) {
 			return parseFlexConfig(config)
 		}}
 	case errors.Is(err, kv.ErrNotFound):
-		// What is read later, when a context of now may have ended.
+		// It is read later, when ctx may have ended.
 		r.containers = &containers{read: func() (map[string]string, error) { return containersOf1(context.WithoutCancel(ctx), files) }}
 	default:
 		return nil, err
@@ -152,7 +152,7 @@ func parseRefs(v vector, snapshots int) (out []ref) {
 	return out
 }
 
-// find returns what is known of a snapshot, nil if it is not listed.
+// find returns the information on a snapshot, nil if it is not listed.
 func (in *info) find(id objectID) *snapshotInfo {
 	i, ok := slices.BinarySearchFunc(in.snapshots, id, func(s snapshotInfo, id objectID) int { return bytes.Compare(s.id[:], id[:]) })
 	if !ok {

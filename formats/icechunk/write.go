@@ -17,8 +17,8 @@ import (
 )
 
 // Writer writes a new repository of version 1 of the specification, which programs of
-// version 2 read as well. Ids are made of what callers name, so that equal input gives
-// equal ids.
+// version 2 read as well. Ids are hashes of the names that callers give, so that equal
+// input gives equal ids.
 type Writer struct {
 	dir   formats.Files
 	repo  *repository
@@ -57,7 +57,7 @@ func Create(ctx context.Context, dir formats.Files) (*Writer, error) {
 	return w, w.put(ctx, snapshotKey(initialID), first.file(nil))
 }
 
-// idOf makes an id of what names something.
+// idOf hashes a kind and names to an id.
 func idOf(kind string, names ...string) (id objectID) {
 	h := sha256.New()
 	for _, s := range append([]string{kind}, names...) {
@@ -179,7 +179,7 @@ func writtenNames(names []formats.Name) map[formats.Name]string {
 
 func isMain(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }
 
-// arrayDocument is what is read of the document of an array.
+// arrayDocument has the members that are read of the document of an array.
 type arrayDocument struct {
 	Format   int      `json:"zarr_format"`
 	NodeType string   `json:"node_type"`

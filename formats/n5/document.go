@@ -9,7 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 )
 
-// node is what a directory of a container is.
+// node is a directory of a container as a Zarr node.
 type node struct {
 	doc []byte // zarr.json
 	// counts is the number of blocks along each dimension of a dataset, nil for a group.
@@ -68,8 +68,8 @@ func (d *dataset) counts() []int64 {
 	return n
 }
 
-// user returns the attributes as a JSON object, without those that say what the
-// container and the dataset are.
+// user returns the attributes as a JSON object, without the ones that describe
+// the container and the dataset.
 func (a attributes) user(root, isDataset bool) json.RawMessage {
 	out := []any{}
 	for _, m := range a {

@@ -36,8 +36,8 @@ func (c *cursor) column(n int, field func(i int) *uint64) {
 	}
 }
 
-// skipStatistics passes by what a writer counted in n trees (index.rst, "num_keys[i]" and
-// what follows), which nothing here believes.
+// skipStatistics skips the counts that a writer made of n trees (index.rst, "num_keys[i]"
+// and following), which nothing here trusts.
 func (c *cursor) skipStatistics(n int) {
 	for range 3 * n {
 		c.uvarint()

@@ -145,7 +145,7 @@ func walk(versions []generation, newest uint64, yield func(generation, error) bo
 func (s *store) walkNodes(ctx context.Context, nodes []versionRef, newest uint64, yield func(generation, error) bool) bool {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		if i > 0 && nodes[i-1].last >= newest {
-			continue // all of it is newer
+			continue // the whole node is newer
 		}
 		node, err := s.versionNode(ctx, nodes[i])
 		if err != nil {

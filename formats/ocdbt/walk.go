@@ -38,7 +38,7 @@ func newWalker(s *store, g *generation) *walker {
 	return w
 }
 
-// item is what a walker stands before.
+// item is the next entry or node of a walker.
 type item struct {
 	// start is the key of an entry, or not after the first key of a node.
 	start string
@@ -118,7 +118,7 @@ func (w *walker) seek(ctx context.Context, key string) error {
 			return nil
 		}
 		if !strings.HasPrefix(key, it.base) {
-			if it.base < key { // all of it is before the key
+			if it.base < key { // the whole node is before the key
 				w.skip()
 			}
 			return nil

@@ -21,8 +21,8 @@ const indexPart = 64 << 10
 // maxMinishard bounds a minishard index, decoded, in bytes: 10 million chunks.
 const maxMinishard = 240 << 20
 
-// cacheBytes bounds what is kept of all indexes of a volume. One that is larger by
-// itself is kept until another is read.
+// cacheBytes bounds the kept indexes of a volume. A larger index is kept until
+// another is read.
 const cacheBytes = 64 << 20
 
 // partKey names a part of a shard index (mini counts parts), or a minishard index.

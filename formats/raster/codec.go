@@ -80,7 +80,7 @@ func (s *stage) Decode(dst, src []byte) (out []byte, err error) {
 		return dst, codecs.Corruptf(s.kind.Codec, "%w", err)
 	}
 	if got := squeeze([]int{info.Height, info.Width, info.Channels}); !slices.Equal(got, s.shape) || info.Bits != s.bits {
-		return dst, codecs.Corruptf(s.kind.Codec, "an image of %d×%d pixels with %d channels of %d bits, which is not that of the array",
+		return dst, codecs.Corruptf(s.kind.Codec, "an image of %d×%d pixels with %d channels of %d bits, which does not fit the array",
 			info.Width, info.Height, info.Channels, info.Bits)
 	}
 	// A decoder of another project that fails on damaged data may do so with a panic.

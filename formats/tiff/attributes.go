@@ -20,8 +20,8 @@ var photometrics = map[int]string{
 }
 
 const (
-	// maxAttribute bounds the length of a text, maxList that of a list of
-	// numbers that becomes an attribute. Longer ones are left out.
+	// maxAttribute bounds the length of a text, maxList of a list of numbers,
+	// that becomes an attribute. Longer ones are left out.
 	maxAttribute = 1 << 20
 	maxList      = 1 << 10
 )

@@ -8,8 +8,8 @@ import (
 )
 
 // ImageJ writes a hyperstack as pages, channels fastest, then slices, then frames, or, if it is larger
-// than 4 GiB, as one page that the others follow without a directory. The description of the first
-// page has the counts:
+// than 4 GiB, as one page that further pages follow without a directory. The description of the
+// first page has the counts:
 //
 //	ImageJ=1.53t
 //	images=12

@@ -129,7 +129,7 @@ func Count(p Part, used func() int64) (stop func()) {
 	}
 }
 
-// Use is what the process takes of its budget, in bytes.
+// Use is the memory that the process uses of its budget, in bytes.
 type Use struct {
 	// Limit is the budget.
 	Limit int64 `json:"limit_bytes"`
@@ -145,7 +145,7 @@ type Use struct {
 	Requests int64 `json:"requests_bytes"`
 }
 
-// Used returns what the process takes now.
+// Used returns the present use.
 func Used() Use {
 	var n [parts]int64
 	mu.Lock()

@@ -100,7 +100,7 @@ func (r *raster) picture(img image.Image, x, y, width, height int) {
 	}
 }
 
-// svg draws SVG; its error is that of writing.
+// svg draws SVG; its error is an error of writing.
 type svg struct {
 	strings.Builder
 	err error

@@ -67,10 +67,10 @@ type Window struct {
 	// spans their count, colours their brightness. The caller owns the slice.
 	Values []float64
 	// words are the elements of an integer type with values that a float64 may not have, in any
-	// order; nil of others.
+	// order; nil for other types.
 	words []uint64
-	// Pixels are, of an array of colours, red, green, blue and opacity of each element; nil
-	// of others.
+	// Pixels are red, green, blue and opacity of each element of an array of colours; nil
+	// for other arrays.
 	Pixels []uint8
 	// Type is the type of the elements: decoded, if the request has a decoder.
 	Type dtype.Type
@@ -95,9 +95,10 @@ func Numeric(t dtype.Type) error {
 }
 
 // Read reads a window. A selection that is larger than the window, or lies in more chunks
-// than allowed, is read at every n-th element of each axis: memory is that of the window
-// and of the chunks in work, and chunks without a wanted element are not read. Errors
-// are those of [Numeric] and of reading, [zarr.ErrSelection], and that of ctx.
+// than allowed, is read at every n-th element of each axis: memory is bounded by the
+// window and the chunks in work, and chunks without a wanted element are not read.
+// Errors are as for [Numeric], errors of reading, [zarr.ErrSelection], and the error of
+// ctx.
 func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	t := a.Type()
 	if r.Decoder != nil {
@@ -255,7 +256,7 @@ func (w *Window) setPixels(b []byte, depth int) {
 }
 
 // shown returns the last two axes through the array, or fewer, and sets the indices of the
-// others. Axes of one element are passed over where there are two without them.
+// other axes. Axes of one element are passed over where there are two without them.
 func shown(axes []zarr.Axis, at []zarr.Index) []zarr.Axis {
 	for len(axes) > 2 {
 		i := max(0, slices.IndexFunc(axes, func(x zarr.Axis) bool { return x.Len == 1 }))
@@ -412,7 +413,7 @@ func AppendFloats(dst []float64, t dtype.Type, b []byte) []float64 {
 // Up reports whether rows along a dimension of an array belong from the bottom to the top,
 // as latitudes from south to north do: whether the dimension has a coordinate, which
 // beside opens, that ascends. An array without such a coordinate has its first row on top.
-// The error is that of ctx.
+// The error is the error of ctx.
 func Up(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) (bool, error) {
 	l := Labels(ctx, a, dim, beside)
 	return l != nil && l.Order() > 0 && l.Len() > 1, ctx.Err()

@@ -44,7 +44,8 @@ type Problem struct {
 	Page     string   `json:"page,omitempty"`
 }
 
-// NewFsck describes what a check of a database found. fixed is nil without a repair.
+// NewFsck describes the findings of a check of a database. fixed is nil without a
+// repair.
 func NewFsck(db *engine.DB, r *txn.CheckReport, fixed *txn.RepairReport) Fsck {
 	out := Fsck{
 		CareErrors: []string{}, Commits: r.Commits, Found: r.Found,

@@ -75,7 +75,8 @@ func Describe(ctx context.Context, s *engine.Source) (Node, error) {
 	return nodeOf(n)
 }
 
-// nodeOf describes a node that was opened: dimensions without names have those of its image.
+// nodeOf describes a node that was opened: dimensions without names get the names of its
+// image.
 func nodeOf(n *zarr.Node) (Node, error) {
 	out, err := newNode(n.Path(), n.Meta())
 	if a, ok := n.Array(); ok && out.DimensionNames == nil {

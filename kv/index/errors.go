@@ -27,7 +27,7 @@ var (
 
 	// ErrFailed means that a write or sync of the log or of the list of tables
 	// failed earlier. After the next Open, acknowledged batches are there;
-	// others may or may not be.
+	// other batches may or may not be.
 	ErrFailed = errors.New("index: failed, open again")
 
 	// ErrFull means that a write was refused because the disk is nearly full.

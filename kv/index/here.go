@@ -33,8 +33,8 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved || target
 type fileID struct{ dev, ino uint64 }
 
 // LockFile returns the identity of the lock file in dir on this machine, or "" if it is
-// unknown. Two directories that exist have different ones, a moved directory keeps it,
-// and a copied one gets another. The file is not opened: closing any descriptor of it
+// unknown. Existing directories have different identities. A moved directory keeps its
+// identity, a copy gets another. The file is not opened: closing any descriptor of it
 // would release a lock that this process holds.
 func LockFile(dir string) string {
 	id, _ := identify(dir + string(os.PathSeparator) + lockFile)
@@ -52,11 +52,11 @@ func (id fileID) String() string {
 func (x *Index) LockFile() string { return x.guard.lock.String() }
 
 // Here returns nil while the directory of the index is at the path at which it was
-// opened, else a [MovedError], now and in all later calls. The cost is that of one stat.
+// opened, else a [MovedError], now and in all later calls. It costs one stat.
 func (x *Index) Here() error { return x.guard.here() }
 
-// here compares the lock file at the path with the one that is locked. The locked file
-// is open, so that no other file gets its identity meanwhile. If it is another one, the
+// here compares the lock file at the path with the locked file. The locked file
+// is open, so that no other file gets its identity meanwhile. If the two differ, the
 // index fails: see [guardFS]. An error of the file system other than a missing file
 // proves nothing.
 func (g *guardFS) here() error {

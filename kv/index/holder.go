@@ -187,7 +187,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 }
 
 // describeToReaders lets the users who may list the directory read the description in
-// it, whatever the umask of this process is: they find the socket by it.
+// it, whatever the umask of this process is: it names the socket.
 func describeToReaders(fs vfs.FS, dir, path string) {
 	if vfs.Root(fs) != vfs.Default {
 		return

@@ -16,7 +16,7 @@ import (
 // holds every valid key ([kv.ValidKey]).
 type Options struct {
 	// Fill returns a view that holds exactly content. Views that are no
-	// kv.Writer need it; for others open and Set are used.
+	// kv.Writer need it; other views are filled by open and Set.
 	Fill func(t *testing.T, content map[string][]byte) kv.Reader
 
 	// Tree means that keys are paths of files: a key cannot be below another

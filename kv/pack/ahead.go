@@ -54,7 +54,7 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	more := min(to+aheadMost-r.run.Load(), aheadMost)
 	if asked := r.asked.Load(); asked < to+more/4*3 {
 		r.asked.Store(to + more)
-		// While another reader begins a run here, asked may still be that of a run far before.
+		// While another reader begins a run here, asked may still belong to a run far before.
 		return span{max(asked, from), to + more}, true
 	}
 	return span{}, true

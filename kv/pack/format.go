@@ -19,7 +19,7 @@ import (
 //	  32  28  0, or the place of the extent table
 //	  60   4  check: crc32c of bytes 0 to 59
 //
-//	record at offset R, the end of what is before it rounded up to 8
+//	record at offset R, the end of the bytes before it rounded up to 8
 //	   0   4  magic "zrec", or "zskp" for a skip
 //	   4   4  H, the distance from R to the payload
 //	   8   8  R
@@ -47,7 +47,7 @@ import (
 //
 // A skip also covers a range that was given back, see reclaim.go. A pack that
 // was rewritten without such ranges has an extent table from logical offsets to
-// those of the file; they meet in layout.find. A reader refuses flags that it
+// offsets in the file, which layout.find reads. A reader refuses flags that it
 // does not know.
 const (
 	// FormatNumber is the newest format of packs that this program reads and writes.

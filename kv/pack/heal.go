@@ -23,7 +23,7 @@ import (
 // is for the index. A header that is damaged is replaced by one without an owner.
 //
 // With grow, a file that is missing is made, and one that ends early gets its length
-// back. All that is not among the payloads is then a hole, which reads as damaged. Without
+// back. All other bytes are then a hole, which reads as damaged. Without
 // grow, such a payload is a [CorruptError], and so is every payload while [Store.Reclaim]
 // runs: a reader that Reclaim waits for may call Heal.
 func (s *Store) Heal(ctx context.Context, id ID, at []Address, grow bool, payload func(i int) ([]byte, error)) (Info, int, error) {
@@ -215,7 +215,8 @@ func (h *healer) one(a Address, payload []byte) error {
 }
 
 // same returns an error if a block of the file is sound and differs from the payload: then
-// another payload was stored there. front is what is right before the payload, at its place.
+// another payload was stored there. front is the right content before the payload, from at
+// on.
 func (h *healer) same(a Address, front []byte, at uint64, payload []byte) error {
 	n := sumSize * int(blocks(a.Length))
 	sums, block := make([]byte, n), make([]byte, min(blockSize, a.Length))
@@ -259,7 +260,7 @@ func (h *healer) publish() Info {
 	}
 	if !p.inUse() {
 		p.mu.Lock()
-		if h.lay == nil && p.failure == nil { // what a failed pack has behind its end stays lost
+		if h.lay == nil && p.failure == nil { // the bytes behind the end of a failed pack stay lost
 			p.setTail(max(p.tail, h.size))
 			p.durable = max(p.durable, h.size)
 		}

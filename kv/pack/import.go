@@ -19,7 +19,8 @@ import (
 
 // Imported has the counts of [Store.Import].
 type Imported struct {
-	// Written is the number of bytes copied, Equal that of bytes which were there already.
+	// Written is the number of copied bytes, Equal the number of bytes that were there
+	// already.
 	Written, Equal uint64
 }
 
@@ -386,7 +387,7 @@ func (m *importer) copy(r Extent, shift uint64) error {
 }
 
 // has reports whether the file has a sound record already. Such a record is not written
-// over, because that of the source may be damaged.
+// over, because the record in the source may be damaged.
 func (m *importer) has(rec Record) (bool, error) {
 	if rec.Offset+rec.Length > m.size {
 		return false, nil
@@ -445,8 +446,8 @@ func (m *importer) publish() Info {
 	return p.info()
 }
 
-// Subtract returns the parts of a that are not in b. Both ascend; those of a do
-// not overlap.
+// Subtract returns the parts of a that are not in b. Both ascend; the extents
+// of a do not overlap.
 func Subtract(a, b []Extent) []Extent {
 	var out []Extent
 	for _, e := range a {

@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 )
 
-// Record is what a scan finds.
+// Record is a record that a scan found.
 type Record struct {
 	Address
 	Owner Owner
@@ -65,7 +65,7 @@ type scanner struct {
 	p    *pack
 	f    io.ReaderAt
 	size uint64 // where the extent ends
-	// shift leads from logical offsets to those of the file.
+	// shift is the file offset of a byte less its logical offset.
 	shift uint64
 	step  int    // how much of the file is read at one time, 0 is scanBytes
 	buf   []byte // of the extent from at on

@@ -63,8 +63,8 @@ func ParseID(s string) (id ID, ok bool) {
 	return id, id.String() == s
 }
 
-// Address is the position of a payload. Offset is that of its first byte. It is
-// logical: see [Store.Locate] for the place in a file.
+// Address is the position of a payload. Offset is the offset of its first byte.
+// It is logical: see [Store.Locate] for the place in a file.
 type Address struct {
 	Pack           ID
 	Offset, Length uint64

@@ -141,11 +141,11 @@ func (r *part) memory() ([]byte, *segment) {
 	return r.p.inMemory(r.a.Offset+r.off, r.n)
 }
 
-// errGone is what is said of a payload that was given back.
+// errGone is the message for a payload whose space was given back.
 const errGone = "the range was given back"
 
 // acquire returns a handle through which the payload can be read. While it is
-// held the payload is not given back.
+// held, the space of the payload is not given back.
 func (r *part) acquire(ctx context.Context) (*handle, error) {
 	s := r.p.s
 	h, err := s.files.acquire(r.p, r.a.Offset+r.a.Length)

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// A splice replaces the items of one level that have keys in a range by others.
+// A splice replaces the items of one level whose keys are in a range by other
+// items.
 type splice struct {
 	lo    []byte  // first key
 	hi    []byte  // last key

@@ -324,8 +324,8 @@ func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above boo
 	return t, above
 }
 
-// validator reads the validator of a source, which is not that of the one
-// before.
+// validator reads the validator of a source, which differs from the validator
+// before, was.
 func (d *decoder) validator(was []byte) []byte {
 	front, rest := d.size(MaxValidator), d.size(MaxValidator)
 	tail := d.bytes(rest)

@@ -31,7 +31,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Limits of what a page holds. Apply, Build and Merge refuse more with
+// Limits of a page. Apply, Build and Merge refuse more with
 // [ErrLimit].
 const (
 	MaxKey       = 4 << 10 // bytes of a key

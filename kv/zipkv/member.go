@@ -165,7 +165,8 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 }
 
 // decode calls fn with the decompressed bytes. Errors of fn are reported as
-// corruption, except those named here and those of the archive or the context.
+// corruption, except the errors named here and errors of the archive or the
+// context.
 func (v *packedValue) decode(ctx context.Context, fn func(io.Reader) error) error {
 	at, err := v.begin(ctx)
 	if err != nil {

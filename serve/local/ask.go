@@ -17,7 +17,7 @@ import (
 //	source.Ask ── ask ──▶ conn.ask ──▶ engine.DB.Answer
 //	 progress ◀── report ──┘ (any number, then the reply)
 
-// ask does what a peer asks for.
+// ask carries out the request of a peer.
 func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	var in wire.Ask
 	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
@@ -55,10 +55,10 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: out})
 }
 
-// Ask is that of [txn.Remote]. A request that changes nothing, that the server has not begun
-// or has cancelled because it ends, or that ends a session is repeated on a new connection. Another one is an [ErrUnknown] if its
-// answer was lost. If ctx ends, Ask waits until the server has ended a request that changes
-// something.
+// Ask implements [txn.Remote]. A request that changes nothing, that the server has not begun
+// or has cancelled because it ends, or that ends a session is repeated on a new connection. For any
+// other request, a lost answer is an [ErrUnknown]. If ctx ends, Ask waits until the server has
+// ended a request that changes something.
 func (s source) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error) {
 	meta, err := json.Marshal(wire.Ask{Database: s.db, Name: name, In: in})
 	if err != nil {

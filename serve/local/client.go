@@ -27,7 +27,7 @@ type DialOptions struct {
 	NoFiles bool
 	// Share makes this process share the memory for databases equally with the server and its
 	// other clients, for programs that read for long. Without it, each database that the client
-	// opens has small caches, and the others keep theirs.
+	// opens has small caches, and the other processes keep theirs.
 	Share bool
 	// Dir is the directory of the database. A server that has another database open, such
 	// as one that was moved there or away, is [ErrGone]. Default "": any will do.
@@ -71,7 +71,7 @@ type Client struct {
 	memory *membudget.Member // nil if this process does not share it
 }
 
-// Dial connects to a socket. Errors: [ErrVersion], and those of the network.
+// Dial connects to a socket. Errors: [ErrVersion], and errors of the network.
 func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 	var c DialOptions
 	if o != nil {
@@ -128,8 +128,9 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
-// Connect connects to a socket. It is an error if the process there is not that of the
-// user who owns the folder of the socket, unless that is the directory of the database.
+// Connect connects to a socket. It is an error if the process there belongs to another
+// user than the folder of the socket, unless that folder is the directory of the
+// database.
 func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
 	short, done := shortPath(socket)

@@ -107,7 +107,7 @@ func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) 
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
 	if errors.Is(err, txn.ErrNoRef) && info.Saved.IsZero() {
 		if committing {
-			return nil, 0, err // for Commit, which says what is not known
+			return nil, 0, err // for Commit, which reports the unknown result
 		}
 		if dirty {
 			return nil, 0, s.lose(was)
@@ -124,7 +124,8 @@ func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) 
 	return l, out.View, err
 }
 
-// before returns what the session was when its connection ended, and an error if something is lost.
+// before returns the state of the session when its connection ended, and an error if something is
+// lost.
 func (s *Session) before(was *link) (info txn.SessionInfo, dirty, committing bool, err error) {
 	saved := was.savedBefore(s.id.String())
 	s.mu.Lock()

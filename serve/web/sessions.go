@@ -38,7 +38,7 @@ func describeSession(e *engine.Session) sessionJSON {
 // changesJSON counts what a session changed since its base.
 type changesJSON struct {
 	Chunks map[string]int `json:"chunks"` // by path of the array
-	Keys   []string       `json:"keys"`   // all others, up to maxChanges
+	Keys   []string       `json:"keys"`   // all other keys, up to maxChanges
 	More   bool           `json:"more,omitempty"`
 }
 

@@ -171,7 +171,7 @@ func (p *parser) typeDraft(m *Meta, obj jsontext.Object, objType dtype.Type) err
 }
 
 // filtersDraft returns the filters as v2 has them: the codecs of the document,
-// or those that zarr-python kept among the attributes.
+// or the filters that zarr-python kept among the attributes.
 func (p *parser) filtersDraft(m *Meta, obj jsontext.Object) (filters json.RawMessage, objType dtype.Type, err error) {
 	if raw, ok := obj.Lookup("codecs"); ok {
 		list, ok := jsontext.Items(raw)

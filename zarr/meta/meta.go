@@ -86,11 +86,11 @@ type Meta struct {
 	// false, and whatever v1 and v2 documents say besides), so that printing
 	// loses nothing.
 	extra map[string]json.RawMessage
-	// src is what the node was parsed from, or nil.
+	// src are the documents that the node was parsed from, or nil.
 	src *source
 }
 
-// source is the documents that a Meta was parsed from, and what they said.
+// source is the documents that a Meta was parsed from, and the parsed result.
 type source struct {
 	docs  []sourceDoc
 	model *Meta

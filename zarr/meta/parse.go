@@ -19,7 +19,7 @@ var errMissing = errors.New("missing")
 // metadata can do so thousands of times.
 const maxFills = 64 << 20
 
-// parser is what the parsing of one document carries along.
+// parser is the state of parsing one document.
 type parser struct {
 	doc   string
 	reg   *codecs.Registry
@@ -178,9 +178,8 @@ func (p *parser) room(t dtype.Type) error {
 	return nil
 }
 
-// check binds the codecs once for chunks of every length, so that what is
-// wrong with them shows now. grid is the name of the member with the chunk
-// lengths.
+// check binds the codecs once for chunks of every length, so that their errors
+// show now. grid is the name of the member with the chunk lengths.
 func (p *parser) check(m *Meta, grid string) error {
 	if err := covers(m.Grid, m.Shape); err != nil {
 		return p.fail(grid, err)

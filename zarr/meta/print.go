@@ -16,11 +16,11 @@ import (
 // "attrs": …}, {"array.json": …}. Parsing them gives an equal Meta.
 //
 // Documents that m was parsed from come back byte for byte if m means what they
-// mean. Otherwise the members that changed are printed anew in their old place,
-// the others keep their text, and only the white space between them changes.
+// mean. Otherwise the members that changed are printed anew in their old place.
+// Other members keep their text; only the white space between them changes.
 // Members that are new come last. It fails with an error that is ErrNoForm,
-// [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what
-// m says; the early v3 draft has a form only for what was parsed and not changed.
+// [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what m
+// says; the early v3 draft has a form only for what was parsed and not changed.
 // The caller owns the documents.
 //
 // In v1 and v2 the names of dimensions are printed as an attribute if they were

@@ -167,8 +167,8 @@ type pickleError struct{}
 func (pickleError) Error() string        { return "pickle is refused: unpickling runs code" }
 func (pickleError) Is(target error) bool { return target == codecs.ErrUnknown }
 
-// filtersV2 checks the form of the filters and returns what the object data
-// type stands for: the first filter that encodes objects says it.
+// filtersV2 checks the form of the filters and returns the data type that an
+// object array has by its first filter that encodes objects.
 func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) {
 	if string(raw) == "null" {
 		return dtype.Type{}, nil
@@ -305,7 +305,7 @@ func (m *Meta) memberV2(name string) (raw json.RawMessage, ok bool, err error) {
 		}
 	case "dimension_separator":
 		if m.Keys.enc != keysV2 {
-			return nil, false, fmt.Errorf("chunk keys other than those of v2: %w", ErrNoForm)
+			return nil, false, fmt.Errorf("chunk keys that v2 does not have: %w", ErrNoForm)
 		}
 		return json.RawMessage{'"', m.Keys.sep, '"'}, m.Keys.sep != '.', nil
 	case "order", "filters", "compressor":

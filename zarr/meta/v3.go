@@ -53,8 +53,8 @@ func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 }
 
 // nodeV3 parses everything but consolidated metadata. Of an array that cannot be opened
-// it returns the error and the rest of the metadata. A document that does not say that
-// it is of a group counts as that of an array.
+// it returns the error and the rest of the metadata. A document without node_type
+// "group" counts as an array.
 func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
 	failed := p.version(obj, 3)
 	m := &Meta{Version: V3, Array: true}
@@ -133,8 +133,8 @@ func (p *parser) transformers(raw json.RawMessage) error {
 	return nil
 }
 
-// arrayV3 parses the members of an array. After a member that is wrong it goes on with
-// those that do not depend on it, and returns the first error.
+// arrayV3 parses the members of an array. After a wrong member it goes on with the
+// members that do not depend on it, and returns the first error.
 func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	var failed error
 	if m.Shape, failed = p.shape(obj); failed != nil {

@@ -30,8 +30,8 @@ func (c *Cache) keyOf(id kv.ID, codec [16]byte) *chunkKey {
 	return k
 }
 
-// hash gives two independent 64-bit words: the first finds an entry, the second
-// verifies it. All of it is bits of cryptographic hashes.
+// hashKey returns two independent 64-bit words of cryptographic hashes: the
+// first finds an entry, the second verifies it.
 func hashKey(k []byte) (uint64, uint64) {
 	le := binary.LittleEndian
 	id, codec := k[:len(kv.ID{})], k[len(kv.ID{}):]
@@ -128,7 +128,7 @@ func newPool(bytes int64) *pool {
 
 func (p *pool) close() { p.c.Close() }
 
-// resize changes the size, and drops chunks until the others have room.
+// resize changes the size, and drops chunks until the rest has room.
 func (p *pool) resize(bytes int64) {
 	p.budget.Store(bytes)
 	p.c.UpdateMaxCost(bytes)
@@ -320,7 +320,7 @@ func (c *Cache) Close() {
 		return
 	}
 	c.closed = true
-	if c.salt != [16]byte{} { // others share the pool
+	if c.salt != [16]byte{} { // other caches share the pool
 		c.drop(func(e *entry) bool { return e.of == c })
 	}
 	c.release()

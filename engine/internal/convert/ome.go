@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 	"github.com/zarrdb/zarrdb/zarr/ome"
 )
 
@@ -238,6 +239,13 @@ func plate04(text json.RawMessage) (json.RawMessage, error) {
 	if err := errors.Join(json.Unmarshal(text, &axes), json.Unmarshal(list, &wells)); err != nil {
 		return nil, fmt.Errorf("plate: %w", err)
 	}
+	rows, columns := map[string]int{}, map[string]int{}
+	for i, n := range axes.Rows {
+		rows[n.Name] = i
+	}
+	for i, n := range axes.Columns {
+		columns[n.Name] = i
+	}
 	changed := false
 	for i, well := range wells {
 		_, row := well.Get("rowIndex")
@@ -248,9 +256,9 @@ func plate04(text json.RawMessage) (json.RawMessage, error) {
 		where, _ := well.Get("path")
 		_ = json.Unmarshal(where, &path)
 		name, rest, _ := strings.Cut(path, "/")
-		r := slices.IndexFunc(axes.Rows, func(n struct{ Name string }) bool { return n.Name == name })
-		c := slices.IndexFunc(axes.Columns, func(n struct{ Name string }) bool { return n.Name == rest })
-		if r < 0 || c < 0 {
+		r, isRow := rows[name]
+		c, isColumn := columns[rest]
+		if !isRow || !isColumn {
 			return nil, fmt.Errorf("plate.wells[%d]: the path %q is no row and column of the plate", i, path)
 		}
 		if err := errors.Join(well.Set("rowIndex", r), well.Set("columnIndex", c)); err != nil {
@@ -296,20 +304,26 @@ func ome04(attrs zarr.Attributes, group string, shape func(string) []int64) (zar
 	if string(version) != `"0.5"` && !strings.HasPrefix(string(version), `"0.5.`) {
 		return attrs, fmt.Errorf("OME-Zarr 0.4: %s.version is %s, only 0.5 is known", ome.Attribute, version)
 	}
-	out := attrs
-	out.Delete(ome.Attribute)
-	for name, text := range from.All() {
-		if name == "version" {
-			continue
-		}
-		if _, both := attrs.Get(name); both {
+	from.Delete("version")
+	inside := map[string]bool{}
+	for name := range from.All() {
+		inside[name] = true
+	}
+	for name := range attrs.All() {
+		if inside[name] {
 			return attrs, fmt.Errorf("OME-Zarr 0.4: there is an attribute %q already", name)
 		}
-		if err := setVersioned(&out, name, text, "0.4"); err != nil {
-			return attrs, fmt.Errorf("OME-Zarr 0.4: %w", err)
+	}
+	for _, name := range omeVersioned {
+		if text, has := from.Get(name); has {
+			if err := setVersioned(&from, name, text, "0.4"); err != nil {
+				return attrs, fmt.Errorf("OME-Zarr 0.4: %w", err)
+			}
 		}
 	}
-	return out, nil
+	out := attrs
+	out.Delete(ome.Attribute)
+	return meta.MergeAttributes(zarr.Attributes{}, from, out), nil
 }
 
 // setVersioned sets a member. A version inside of the member becomes version, or is removed if

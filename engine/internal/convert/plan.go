@@ -72,8 +72,8 @@ type Options struct {
 	// Written bounds the bytes of the chunks of an array that are written because they are
 	// missing, where metadata of v2 cannot say what they hold.
 	Written int64
-	// Skip are paths of arrays and groups to leave out, relative to what is converted. A
-	// path without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups to leave out, relative to the converted node.
+	// A path without a node is zarr.ErrNotFound.
 	Skip []string
 	// OnlyNodes says that the destination holds metadata and chunks alone, and not the
 	// OME-XML of a group.
@@ -294,7 +294,7 @@ func (c *Plan) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error) {
 	return n.Meta().CarriesNodes(), nil
 }
 
-// consolidate makes the copies again, those of inner groups first.
+// consolidate makes the copies again, inner groups first.
 func (c *Plan) consolidate(ctx context.Context) error {
 	slices.Sort(c.consolidated)
 	for _, path := range slices.Backward(c.consolidated) {
@@ -316,7 +316,7 @@ func checkNames(v zarr.Version, path string) error {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if slices.Contains(names.Documents(v), name) {
-			return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
+			return fmt.Errorf("%w: name %q: it is the name of a metadata document", zarr.ErrPath, name)
 		}
 	}
 	return nil
@@ -420,7 +420,7 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 	return nil
 }
 
-// CopyDocuments brings the metadata to a store, that of groups before that of nodes below them.
+// CopyDocuments writes the metadata to a store, groups before the nodes below them.
 func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
 	keys, err := kv.Keys(ctx, c.Documents, "")
 	if err != nil {
@@ -440,7 +440,7 @@ func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(byt
 	return nil
 }
 
-// ChunkKeys returns what the keys of an array's chunks begin with, and a function
+// ChunkKeys returns the prefix of the keys of an array's chunks, and a function
 // that reads the coordinates from a key. It returns false for a key that Zarr
 // programs would not look for.
 func ChunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, bool)) {
@@ -467,8 +467,8 @@ type storedChunk struct {
 	key    string
 }
 
-// storedChunks yields the chunks of an array that are stored, those of keys that
-// Zarr programs would not look for left out.
+// storedChunks yields the stored chunks of an array, except under keys that Zarr
+// programs would not look for.
 func storedChunks(ctx context.Context, view kv.Lister, a *zarr.Array) iter.Seq2[storedChunk, error] {
 	return func(yield func(storedChunk, error) bool) {
 		prefix, parse := ChunkKeys(a)

@@ -16,12 +16,12 @@ import (
 )
 
 // View presents a hierarchy in another format, without a copy: documents
-// are made when they are read, and chunks are those of the source under other
+// are made when they are read, and chunks are chunks of the source under other
 // keys. An array or group that has no form in the format is not listed, and
-// [ErrConvert] when one of its keys is read. View metadata is not
-// consolidated. Keys that belong to no node are left out. Missing chunks that the
-// documents do not describe are read as chunks of fill values, but List and ListDir
-// yield stored chunks only. Safe for concurrent use.
+// [ErrConvert] when one of its keys is read. Its metadata is not consolidated.
+// Keys that belong to no node are left out. Missing chunks that the documents do
+// not describe are read as chunks of fill values, but List and ListDir yield stored
+// chunks only. Safe for concurrent use.
 type View struct {
 	view   kv.Reader
 	open   *zarr.OpenOptions

@@ -19,8 +19,8 @@ import (
 // array or group through its handle must not leave an old copy behind. The copies above a changed
 // node are dropped at once, which is always right, and made again when the session is saved or
 // committed, from the text of the dropped copy and the nodes that changed since: a group may have
-// very many others. Merges combine the copies of both sides (policy.go), and drop those that one
-// side made where the other changed something below.
+// very many unchanged nodes. Merges combine the copies of both sides (policy.go), and drop a copy
+// that one side made if the other side changed something below.
 //
 // Keys that are set directly, or imported, are stored unchanged: the writer is
 // then responsible for the copy, as in any other store.
@@ -203,9 +203,8 @@ func (c *Copies) dropInline(ctx context.Context, group string) error {
 	return c.s.Set(ctx, names.Dir(group)+names.V3, rest)
 }
 
-// Refresh makes dropped copies again, those of inner groups first. If a node
-// cannot be opened, the copy is left out. A copy that was stored since it was dropped
-// stays.
+// Refresh makes dropped copies again, inner groups first. If a node cannot be opened,
+// the copy is left out. A copy that was stored since it was dropped stays.
 func (c *Copies) Refresh(ctx context.Context) error {
 	if err := c.mu.Lock(ctx); err != nil {
 		return err

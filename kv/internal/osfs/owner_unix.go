@@ -74,13 +74,13 @@ func withDir(dir string, do func(fd uintptr, name string)) {
 	}
 }
 
-// holder is the file that tells others by its owner which user serves a database.
+// holder is the file whose owner is the user that serves a database.
 const holder = "HOLDER"
 
 // Give gives a file or directory that this process has just made, and has open, the rights and
-// the group of its directory, and if this is root, the owner. Others than owner and group get no right to write that
-// the umask denies, as in a directory like /tmp. A file that has contents, or that a link leads to, is older, and stays
-// as it is.
+// the group of its directory, and if this is root, the owner. Users outside the group get no right
+// to write that the umask denies, as in a directory like /tmp. A file that has contents, or that a
+// link leads to, is older, and stays as it is.
 func Give(fd uintptr, name string) {
 	giveOwner(fd, name)
 	var dir, file unix.Stat_t
