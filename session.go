@@ -27,10 +27,10 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	return db.in.Join(ctx, id)
 }
 
-// Update runs fn in a session on a branch and commits what it wrote. If fn fails
-// nothing is written and its error is returned. If another commit changed what fn
-// changed, or what it guards, the error is a *[txn.ConflictError]; [DB.Retry] calls fn
-// again then.
+// Update runs fn in a session on a branch and commits its writes. If fn fails
+// nothing is written and its error is returned. If another commit changed a key that
+// fn changed or guards, the error is a *[txn.ConflictError]; [DB.Retry] calls fn again
+// then.
 func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) (*txn.Commit, error) {
 	return db.in.Update(ctx, branch, message, fn)
 }

@@ -29,9 +29,8 @@ type figureOf struct {
 	Value                                   float64
 }
 
-// beside runs a part of a script on the files of a workload, if there is a
-// Python to run it. A program that fails is passed over: its figures are
-// missing.
+// beside runs a part of a script on the files of a workload, if there is a Python to run it. A
+// program that fails is passed over: its figures are missing.
 func (b *bench) beside(ctx context.Context, script, part string, args map[string]any) {
 	if b.python != "" {
 		b.script(ctx, b.python, script, part, args)

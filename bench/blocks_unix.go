@@ -5,6 +5,7 @@ package main
 import (
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 // fileID is the same for all names of a file.
@@ -22,3 +23,10 @@ func blocks(info fs.FileInfo) (fileID, int64) {
 // settle waits until earlier writes are on disk, so that they do not slow the
 // measured work.
 func settle() { syscall.Sync() }
+
+// cpuSeconds is what this process has used of all processors.
+func cpuSeconds() float64 {
+	var r syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
+}

@@ -80,7 +80,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 	b.add("commits", variant, "merge with as many others", micros(merge), "us")
 }
 
-// historyLength measures commits of one chunk, and what reads history, when
+// historyLength measures commits of one chunk, and reads of the history, when
 // there are many commits already.
 func historyLength(ctx context.Context, b *bench, lengths []int) {
 	db, remove := b.create(ctx, "history.zdb")

@@ -190,7 +190,7 @@ func (c *contest) cold(ctx context.Context, in []*contestant, j job) {
 	}
 }
 
-// verified makes sure that every program reads what was written.
+// verified makes sure that every program reads the written elements.
 func verified(in []*contestant, j job, want uint32) {
 	k := j.as("read")
 	k.Sum = true

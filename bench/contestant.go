@@ -38,7 +38,7 @@ type job struct {
 	Seed     int             `json:"seed,omitempty"`
 }
 
-// answer is what came of a job. Cannot says why a program has no such thing.
+// answer is the result of a job. Cannot says why a program has no such thing.
 type answer struct {
 	Figures map[string]float64 `json:"figures,omitempty"`
 	Sum     uint32             `json:"sum,omitempty"`
@@ -103,8 +103,7 @@ func (b *bench) contestants(ctx context.Context) (all []*contestant) {
 	return all
 }
 
-// do runs a job. The first failure of a program ends its part, other programs go
-// on.
+// do runs a job. The first failure of a program ends its part, other programs go on.
 func (c *contestant) do(j job) (a answer) {
 	if c.failed != nil {
 		return answer{Cannot: c.failed.Error()}
@@ -129,7 +128,7 @@ func (c *contestant) do(j job) (a answer) {
 	return a
 }
 
-// hold lets another process open the database, as those do that join one.
+// hold has another process open the database, for contestants that join one.
 func (c *contestant) hold(ctx context.Context, cached bool) {
 	c.leave()
 	if c.held && c.failed == nil {

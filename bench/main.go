@@ -2,10 +2,9 @@
 //
 //	go run ./bench [-quick] [-rounds 5] [-planes 256] [-layouts raw,blosc-lz4] [-dir DIR] [-only table,versions] [-keep FILE] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
 //
-// With -python and -python2, Pythons with the packages that requirements.txt and run.sh name,
-// the workload "table" lets every program do the same jobs in turn: writes and reads of
-// arrays, single chunks, small selections, trees of arrays. The other workloads have their
-// own peers.
+// With -python and -python2, Pythons with the packages that requirements.txt and run.sh name, the
+// workload "table" lets every program do the same jobs in turn: writes and reads of arrays, single
+// chunks, small selections, trees of arrays. The other workloads have their own peers.
 //
 // With -keep, a run that was interrupted goes on where it was: the file has the rows of the
 // steps that are done. A step is a workload, or a layout of the table.
@@ -37,7 +36,7 @@ type bench struct {
 	rounds  int    // of the table
 	planes  int    // of the field, in the table
 	only    string // layouts of the table, with commas; all if empty
-	python  string // what runs the scripts, "" for nothing
+	python  string // runs the scripts, "" for none
 	python2 string // the same with zarr-python 2
 	pattern string // of the rows of "beside", "" for all
 	kept    string // file of the steps that are done, "" for none
@@ -66,6 +65,7 @@ var workloads = []struct {
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
+	{"hdf5", hdf5Files, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
 	{"beside", second, false},

@@ -48,8 +48,8 @@ func (s refSet) write(path string) {
 	check(errors.Join(w.Flush(), f.Close()))
 }
 
-// references measures linking ten million virtual chunks, and what changing a
-// few of them costs afterwards.
+// references measures linking ten million virtual chunks, and the cost of
+// changing a few of them afterwards.
 func references(ctx context.Context, b *bench) {
 	steps := int64(10_000)
 	if b.quick {
@@ -163,11 +163,10 @@ func (r *refBench) change(ctx context.Context, db *engine.DB) {
 	r.add("commit of 1 changed p50", millis(quantile(times, 0.5)), "ms")
 }
 
-// openAgain opens the database anew, which has as many sets, and finds some
-// references: the first time, their pages come from the page cache of the
-// system and must be parsed. It opens twice, because the first time the file
-// system may still be writing files of the import, and opening waits for a
-// file.
+// openAgain opens the database anew, which has as many sets, and finds some references: the first
+// time, their pages come from the page cache of the system and must be parsed. It opens twice,
+// because the first time the file system may still be writing files of the import, and opening
+// waits for a file.
 func (r *refBench) openAgain(ctx context.Context, db *engine.DB, dir string, sets int) {
 	check(db.Close())
 	var snap *engine.Snapshot

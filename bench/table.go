@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// measure is a row of the table: what programs reached on the same work in the same run.
+// measure is a row of the table: figures of programs for the same work in the same run.
 type measure struct {
 	Workload, Variant, Metric, Unit string
 	Samples                         map[string][]float64 // by the name of the program
@@ -21,7 +21,7 @@ type measure struct {
 // more reports whether a larger figure is better.
 func (m *measure) more() bool { return strings.HasSuffix(m.Unit, "/s") || m.Unit == "%" }
 
-// sample adds what one program reached.
+// sample adds a figure of one program.
 func (b *bench) sample(workload, variant, metric, unit, system string, value float64) *measure {
 	i := slices.IndexFunc(b.part.Rows, func(m *measure) bool {
 		return m.Workload == workload && m.Variant == variant && m.Metric == metric && m.Unit == unit

@@ -139,7 +139,7 @@ func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst
 	return r.walk(0, s.box.offset(box.Start), dst.Offset)
 }
 
-// plan decides how a box is read: the axes before depth are walked, those from
+// plan decides how a box is read: the axes before depth are walked, the axes from
 // it on are read at once, span bytes: as many as possible, as long as the gaps are
 // small or the waste is.
 func (s *bytesStage) plan(box Box, gap int64) (depth, span int) {

@@ -16,7 +16,7 @@ import (
 
 // Appending joins hierarchies of the same arrays along a dimension:
 //
-//	what is there        a.json           b.json
+//	stored               a.json           b.json
 //	time  [0 1 2 3]      [4 5]            [6 7]        grows
 //	temp  chunks 0…3     0…1 become 4…5   0…1 → 6…7    grows, chunks are renumbered
 //	x     [0 1 2]        equal            equal        stays
@@ -164,7 +164,7 @@ func (p *AppendPlan) Fits(ctx context.Context) error {
 	return p.bad.err(p.dim)
 }
 
-// begin takes the arrays of the first piece as those to join.
+// begin takes the arrays of the first piece as the arrays to join.
 func (p *AppendPlan) begin(a *appendPiece) error {
 	dims := map[string]bool{}
 	for _, n := range a.found {
@@ -291,7 +291,7 @@ func (p *AppendPlan) sameLength(lengths map[string]misfitValue, path string, n i
 // length is the number of elements along the dimension.
 func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
 
-// existing takes the arrays that are there as those to join.
+// existing takes the arrays at the destination as the arrays to join.
 func (p *AppendPlan) existing(ctx context.Context, there nodes, to string) error {
 	stored := map[string]*appendBase{}
 	for n, err := range there.Walk(ctx, to) {

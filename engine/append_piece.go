@@ -122,8 +122,7 @@ type keptRefs struct {
 // of a million. Tests make it small.
 var maxKept int64 = 32 << 20
 
-// keep takes an entry. The URL does not count: most entries share it with
-// others.
+// keep takes an entry. The URL does not count: most entries share it with others.
 func (k *keptRefs) keep(e *refs.Entry) {
 	if k.left == nil {
 		return
@@ -136,7 +135,7 @@ func (k *keptRefs) keep(e *refs.Entry) {
 	k.list = append(k.list, *e)
 }
 
-// entries yields what was kept.
+// entries yields the kept entries.
 func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for _, e := range k.list {
@@ -274,8 +273,8 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 	return nil
 }
 
-// array finds the array that a key of the piece belongs to, and what it is
-// called there.
+// array finds the array that a key of the piece belongs to, and its name in the
+// piece.
 func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name string) {
 	if last != nil {
 		if name, ok := strings.CutPrefix(key, names.Dir(last.path)); ok && last.path != "" {
@@ -300,8 +299,7 @@ type renumberer struct {
 	text   []byte
 }
 
-// maxChunkKey bounds the name of a chunk: a prefix, numbers and what separates
-// them.
+// maxChunkKey bounds the name of a chunk: a prefix, numbers and a separator.
 const maxChunkKey = 2 + 20*zarr.MaxRank
 
 // key gives the name of a chunk in a piece the number that it has in the joined

@@ -188,8 +188,7 @@ func (j *joiner) check(ctx context.Context) error {
 	})
 }
 
-// write adds the chunks of all pieces, and compares the elements of linked
-// pieces.
+// write adds the chunks of all pieces, and compares the elements of linked pieces.
 func (j *joiner) write(ctx context.Context) error {
 	return j.each(ctx, func(p *openPiece) error {
 		pass := j.copy
@@ -248,8 +247,8 @@ func (j *joiner) each(ctx context.Context, fn func(*openPiece) error) error {
 	return nil
 }
 
-// compare checks that the elements of an array, if the piece has it, fit those before:
-// coordinates continue, and arrays without the dimension are equal.
+// compare checks that the elements of an array, if the piece has it, fit the elements
+// before: coordinates continue, and arrays without the dimension are equal.
 func (j *joiner) compare(ctx context.Context, p *openPiece, a *appendArray) error {
 	switch {
 	case a == nil:

@@ -17,7 +17,7 @@ type Converted = convert.View
 
 var (
 	// ErrConvert means that an array or group cannot be stored in another format as
-	// it is. The error names the node and what has no form there.
+	// it is. The error names the node and the part that has no form there.
 	ErrConvert = convert.ErrConvert
 	// ErrRecode is added to an ErrConvert that ExportOptions.Recode would avoid.
 	ErrRecode = convert.ErrRecode

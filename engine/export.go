@@ -96,9 +96,9 @@ type ExportResult struct {
 // that can be written: keys and bytes as they are stored. Metadata is written
 // last, so that an export that was stopped does not pass for a complete array; a
 // zip archive appears when it is complete. Something at
-// the destination is ErrExists. A destination that is, holds or lies in what is
-// read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
-// if ctx ended and Resume goes on with what was copied.
+// the destination is ErrExists. A destination that is, holds or lies in the
+// source, or holds or lies in a database, is [ErrOverlap]. The error is
+// ErrResumable if ctx ended and Resume goes on with the copied part.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
 	from, err := src.selection(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 	}
 	replace := there && !o.Resume
-	kept := copied && !replace // what was copied, if it is not all
+	kept := copied && !replace // the copied part, if it is not all
 	local := ex.toDir
 	if IsArchive(d.lies.Path) {
 		kept, local = false, ex.toZip
@@ -205,7 +205,7 @@ func (r *ExportResult) fromPlan(p *convert.Plan) {
 }
 
 // writtenMissing bounds the missing chunks of an array that an export writes, since v2
-// does not say what they hold.
+// does not define their contents.
 const writtenMissing = 16 << 30
 
 // planConversion makes the metadata of every node in another format. The plan is nil if all
@@ -241,7 +241,7 @@ func (x *selection) planConversion(ctx context.Context, to zarr.Version, how con
 	return plan, nil, plan.LeaveKeys(x.keys(ctx))
 }
 
-// privateLine says what other programs do not read of an array, "" if they read it.
+// privateLine names the part of an array that other programs do not read, "" if they read all.
 func (x *selection) privateLine(path string, m *zarr.Meta) string {
 	if what := convert.Private(m); what != "" {
 		return fmt.Sprintf("/%s: %s: %s; an export with --format zarr3 --recode is for them", names.Relative(path, x.at.Path), what, convert.NotRead)
@@ -363,7 +363,7 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 		}
 	}()
 	if ex.o.Resume {
-		// What was stopped may have left temporaries.
+		// A stopped export may have left temporaries.
 		if _, err := store.Clean(ctx, 0); err != nil {
 			return err
 		}

@@ -29,8 +29,8 @@ type destination struct {
 // IsArchive reports whether a path has the name of a zip archive, as one of OME-Zarr ends in .ozx.
 func IsArchive(path string) bool { return zipkv.Named(path) }
 
-// destination finds what dest names, and opens it if it is the URL of a store,
-// which then lives as long as s.
+// destination finds the place that dest names, and opens it if it is the URL of
+// a store, which then lives as long as s.
 func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
 	scheme, _, ok := strings.Cut(dest, ":")
 	if !ok || !s.env.Adapters.HasRoot(scheme) {

@@ -23,8 +23,8 @@ type ForeignOptions struct {
 	// machine are removed.
 	Format string
 	// History writes a version of the format for each commit of a database that branches
-	// and tags reach, and those, in one of [ForeignHistories]. Commits whose contents are
-	// gone are left out and counted. Progress then counts versions.
+	// and tags reach, and the branches and tags, in one of [ForeignHistories]. Commits
+	// whose contents are gone are left out and counted. Progress then counts versions.
 	History bool
 	// Compression of all chunks of precomputed with shards, which compresses nothing
 	// without: "raw" or "gzip" (default).
@@ -91,7 +91,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
-// writeForeign writes what was planned. Something that has no form in the format is
+// writeForeign carries out the plan. Something that has no form in the format is
 // ErrConvert.
 func (ex *exporter) writeForeign(ctx context.Context, dst kv.Writer) error {
 	return convertError(ex.foreign.Write(ctx, formats.Output{Dst: dst, Run: ex.pool.Run, Wrote: ex.count}))

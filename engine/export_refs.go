@@ -35,10 +35,10 @@ type ExportReferencesOptions struct {
 	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
 	// InlineThreshold puts values of at most so many bytes into the set: native
-	// ones, and virtual ones of which the length is known. Those are read for
-	// it, and what may not be followed is an error. Zero puts in native values of
-	// at most 512 bytes alone, a negative number none. Values in index pages are
-	// always put in, since nothing else could read them.
+	// ones, and virtual ones of which the length is known. Virtual values are
+	// read for it, and a forbidden reference is an error. Zero puts in native
+	// values of at most 512 bytes alone, a negative number none. Values in index
+	// pages are always put in, since nothing else could read them.
 	InlineThreshold int64
 	// Format, if [zarr.V2], writes nodes of Zarr v3 as nodes of Zarr v2: the metadata
 	// is made anew, the references to chunks stay. Programs that know Zarr v2 sets
@@ -127,14 +127,14 @@ type refExporter struct {
 	view   kv.ReadLister
 	prefix string        // of the keys in view
 	plan   *convert.Plan // nil if keys are written as they are stored
-	// What is exported: a version, or a set with its files.
+	// The exported version, or set with its files.
 	version *Snapshot
 	set     *source.Set
 	files   linkedFiles
 	packs   string
 	linked  map[string]string // URLs of links, by pack file
 	mapped  func(url string) string
-	last    [2]string // a URL and what it is mapped to: mostly the next one is the same
+	last    [2]string // a URL and its mapped form: mostly the next URL is the same
 	meter   transfer.Meter
 
 	keys, bytes int64 // of the last run through the version
@@ -153,14 +153,14 @@ func (ex *refExporter) ofSet(ctx context.Context) (selection, error) {
 	return ex.src.selection(ctx)
 }
 
-// stored is a value of what is exported: of a version, or a reference of a set.
+// stored is an exported value: of a version, or a reference of a set.
 type stored struct {
 	txn.KeyValue
 	data []byte // of a reference that has the value
 }
 
-// values yields the values whose keys begin with a prefix; documents are only
-// a promise that no others are needed.
+// values yields the values whose keys begin with a prefix; documents promises
+// that the caller needs documents alone.
 func (ex *refExporter) values(ctx context.Context, prefix string, documents bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		if ex.version != nil {
@@ -195,7 +195,7 @@ func (ex *refExporter) values(ctx context.Context, prefix string, documents bool
 }
 
 // inlinedMissing bounds the missing chunks of an array that are put into a set, since v2
-// does not say what they hold.
+// does not define their contents.
 const inlinedMissing = 64 << 20
 
 // planFormat plans the conversion to Format if there is anything to convert.
@@ -400,8 +400,8 @@ func (b *entryBatch) add(ctx context.Context, key string, v stored, yield func(r
 	return nil
 }
 
-// flush reads what stands in the set, and yields the batch. It returns errEnough
-// if the consumer has stopped.
+// flush reads the values that stand in the set, and yields the batch. It returns
+// errEnough if the consumer has stopped.
 func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
 	err := kv.Gather(ctx, ex.view, b.wants, kv.Gathering{Run: ex.src.pool.Run, Take: func(ctx context.Context, i int, v kv.Value) (err error) {

@@ -52,7 +52,8 @@ func (db *DB) grantsPath() (string, error) {
 	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 
-// Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
+// Granted returns the grants that [DB.Grant] remembers for the database on this machine,
+// for this user.
 func (db *DB) Granted() (f Follow, err error) {
 	path, err := db.grantsPath()
 	if err != nil {
@@ -116,7 +117,7 @@ func (db *DB) Revoke(prefixes ...string) error {
 	})
 }
 
-// changeGrants replaces the grants by what change makes of them, while no other does.
+// changeGrants applies change to the grants, while no other process does.
 func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 	path, err := db.grantsPath()
 	if err != nil {
@@ -154,8 +155,8 @@ func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 	return nil
 }
 
-// grantLinked grants what an import that linked may follow, and returns the prefixes
-// in forbidden that are still forbidden, at most MaxForbidden.
+// grantLinked grants the references that a linking import may follow, and returns
+// the prefixes in forbidden that are still forbidden, at most MaxForbidden.
 func (db *DB) grantLinked(f Follow, forbidden []string) (still []string, notGranted error) {
 	notGranted = db.Grant(f)
 	had, _ := db.Granted() // Grant returns the same error

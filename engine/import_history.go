@@ -38,7 +38,7 @@ type HistoryOptions struct {
 	Progress func(Progress)
 }
 
-// HistoryResult counts what an import of a history did.
+// HistoryResult counts the work of an import of a history.
 type HistoryResult struct {
 	// Versions were imported, Known were there already.
 	Versions, Known int64

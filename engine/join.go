@@ -14,9 +14,9 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// A session may be used from several places of one process: by what opened the
-// database, and by clients that the process serves. Each has a Session of its own
-// for the same transaction:
+// A session may be used from several places of one process: by the program that
+// opened the database, and by clients that the process serves. Each has a Session
+// of its own for the same transaction:
 //
 //	Begin, Resume ──▶ Session ─┐
 //	Join ───────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it
@@ -105,8 +105,7 @@ func (s *Session) Detach(ctx context.Context) error {
 	return s.Close()
 }
 
-// Close is [txn.Session.Close]; a session that was joined goes on for its other
-// users.
+// Close is [txn.Session.Close]; a session that was joined goes on for its other users.
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
 		if s.db.shared.leave(s.ID()) {

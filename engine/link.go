@@ -100,8 +100,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	return res, nil
 }
 
-// grants returns what the import was allowed to follow: reading is allowed the
-// same.
+// grants returns what the import was allowed to follow: reading is allowed the same.
 func (l *linker) grants() Follow {
 	f := l.src.env.Follow
 	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {
@@ -196,7 +195,7 @@ func correctStored(ctx context.Context, s *Session, separators *policy.Separator
 // batchEntries is how many references go from one goroutine to the other.
 const batchEntries = 4096
 
-// linkBatch is what goes: entries, or references to chunks of one array.
+// linkBatch is the unit that goes: entries, or references to chunks of one array.
 type linkBatch struct {
 	entries []refs.Entry
 	grid    *txn.ChunkGrid // nil for entries
@@ -308,8 +307,8 @@ type foundSet struct {
 	prefix string
 }
 
-// referenceSet returns the reference set that the source is. What IsReferenceSet has found is
-// not looked for again, which costs a request or two.
+// referenceSet returns the reference set that the source is. A set that IsReferenceSet has
+// found is not looked for again, which costs a request or two.
 func (s *Source) referenceSet(ctx context.Context) (*source.Set, string, error) {
 	s.mu.Lock()
 	found := s.set
@@ -340,8 +339,8 @@ func (s *Source) IsReferenceSet(ctx context.Context) error {
 }
 
 // ExpandReferences writes the JSON reference set that src names as version 0:
-// templates rendered, generators written out. What was written before an error
-// is no complete document.
+// templates rendered, generators written out. Bytes written before an error are
+// no complete document.
 func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
 	v, err := src.File(ctx)
 	if errors.Is(err, ErrFormat) {

@@ -23,7 +23,7 @@ type linkedFiles struct {
 	set      *source.Set
 	base     string // URL of the folder of the set
 	validate Validate
-	adapters []*Adapters     // what can read them
+	adapters []*Adapters     // that can read them
 	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
@@ -33,7 +33,7 @@ type linkedFiles struct {
 	last     string                // URL
 	lastFile linkedFile
 
-	granted   refs.Rules // what reading may follow
+	granted   refs.Rules // rules for reading
 	folder    string     // of the last absolute URL that it may not
 	forbidden []string   // prefixes to allow, at most MaxForbidden
 }
@@ -264,14 +264,13 @@ func (f *linkedFiles) notOwn(abs string) error {
 	return nil
 }
 
-// checkReadable makes sure that something here reads an absolute URL, or what it is
-// mapped to.
+// checkReadable makes sure that an adapter here reads an absolute URL, or its
+// mapped form.
 func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
 	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
 	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
-	// A name such as "..", a chain or a broken escape makes a URL unreadable beside
-	// readable ones.
+	// A name such as "..", a chain or a broken escape makes a URL unreadable beside readable ones.
 	plain := name < len(url) && url[name] != '.' && !strings.Contains(url, "::") && !strings.Contains(url, "%")
 	if f.validate == ValidateNone || known && plain {
 		return nil

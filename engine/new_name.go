@@ -15,8 +15,8 @@ import (
 // else: a URL, or a place in a database.
 var ErrName = errors.New("engine: the name means something else")
 
-// checkNew returns ErrName for what cannot be the directory of a new database. A database of
-// such a name that is there already may be written.
+// checkNew returns ErrName for a text that cannot be the directory of a new database. A
+// database of such a name that is there already may be written.
 func checkNew(dir string) error {
 	if IsDatabase(dir) {
 		return nil
@@ -52,7 +52,7 @@ func checkMachine(text string) error {
 	return nil
 }
 
-// checkExport returns ErrName for what cannot be the path of an export.
+// checkExport returns ErrName for a text that cannot be the path of an export.
 func checkExport(dest string) error {
 	return checkName(dest, "nothing is exported to URLs of this kind", "an import copies into a database")
 }

@@ -18,10 +18,9 @@ import (
 // database itself. Nothing was written.
 var ErrOverlap = extent.ErrOverlap
 
-// Apart returns [ErrOverlap] if a file of this machine that is to be written is, or
-// lies in, a file or directory that the source reads, or lies in a database. A file
-// that exists must not be one that values of the source refer to, either: that costs
-// a pass over all of them.
+// Apart returns [ErrOverlap] if a file of this machine that is to be written is, or lies in, a file
+// or directory that the source reads, or lies in a database. A file that exists must not be one
+// that values of the source refer to, either: that costs a pass over all of them.
 func (s *Source) Apart(ctx context.Context, file string) error {
 	at, err := s.dataset(ctx)
 	if err != nil {

@@ -39,7 +39,7 @@ type RefCheckOptions struct {
 	Progress func(Progress)
 }
 
-// RefCheckReport counts what a check saw.
+// RefCheckReport is the result of a check.
 type RefCheckReport struct {
 	// Done counts references from the first on, including those left out: a
 	// check that goes on begins From there.
@@ -94,7 +94,7 @@ type refChecker struct {
 	meter  transfer.Meter
 }
 
-// sighting is a version of a file, and what asking for it gave.
+// sighting is a version of a file, and the result of asking for it.
 type sighting struct {
 	src  tree.Source
 	size uint64
@@ -154,8 +154,8 @@ type version interface {
 	Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
 }
 
-// versionOf returns the version of a database that a place is in, and what reads its
-// virtual values; nil if it is in none that is open here.
+// versionOf returns the version of a database that a place is in, and the reader of
+// its virtual values; nil if it is in none that is open here.
 func versionOf(at source.Place) (version, *virtual.Resolver) {
 	switch view := at.View.(type) {
 	case *Snapshot:
@@ -167,7 +167,7 @@ func versionOf(at source.Place) (version, *virtual.Resolver) {
 }
 
 // references yields the references at and below the source's path, of a version
-// of a database or of a set, with what follows them. It knows no files yet: a
+// of a database or of a set, with their resolver. It knows no files yet: a
 // check asks for each.
 func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *virtual.Resolver, error) {
 	if v, files := versionOf(s.at); v != nil {
@@ -214,14 +214,13 @@ func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, e
 	}
 }
 
-// LocalizeOptions choose the values that are localised. The zero value is
-// everything.
+// LocalizeOptions choose the values that are localised. The zero value is everything.
 type LocalizeOptions struct {
 	// Select, if set, is the part of the array at the path whose chunks are
 	// copied, as [zarr.Array.Chunks] gives them: a chunk, or a whole shard, as
 	// soon as one of its elements is selected, and nothing besides.
 	Select *zarr.Selection
-	// Progress, if set, is called from time to time with what was copied.
+	// Progress, if set, is called from time to time with the copied keys and bytes.
 	Progress func(Progress)
 }
 

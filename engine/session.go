@@ -44,8 +44,8 @@ func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 // believe it: if it carries consolidated metadata that differs from the documents
 // below the group, the copy is made again. A copy that cannot be made, because a
 // node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. It opens every node
-// below the group.
+// kv.ErrNotFound. Any other value is returned as it is. For a copy, it opens
+// every node below the group.
 func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
 }
@@ -135,7 +135,7 @@ func (s *Session) dropCopies(ctx context.Context, path string) error {
 	return s.copies.Above(ctx, path)
 }
 
-// ReplaceArray is CreateArray in place of whatever is there.
+// ReplaceArray is CreateArray in place of any node there.
 func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
 	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
 }
@@ -152,7 +152,7 @@ func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Ver
 	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)
 }
 
-// ReplaceGroup is CreateGroup in place of whatever is there.
+// ReplaceGroup is CreateGroup in place of any node there.
 func (s *Session) ReplaceGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	return zarr.CreateGroup(ctx, s.view, path, attrs, s.overwriting(version))
 }
@@ -197,8 +197,7 @@ func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) 
 	return s.copyBelow(ctx, src, from, to)
 }
 
-// copyBelow copies the nodes below a path of a version, nil for the session
-// itself.
+// copyBelow copies the nodes below a path of a version, nil for the session itself.
 func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string) error {
 	switch {
 	case src == nil:
@@ -389,7 +388,7 @@ func checkNewPath(v zarr.Version, path string) error {
 
 // groupsAbove makes groups of a format above a path where they are missing. If
 // strict, a group of another format there is an error; otherwise nothing is made
-// below it, because it would not show what is inside.
+// below it, because it would not show the nodes inside.
 func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, strict bool) error {
 	group := names.Parent(path)
 	for p := group; path != ""; p = names.Parent(p) {
@@ -420,7 +419,7 @@ func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, 
 	return nil
 }
 
-// makeGroup makes a group with those above it. Zarr v1 has none.
+// makeGroup makes a group and missing groups above it. Zarr v1 has none.
 func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) error {
 	if v != zarr.V2 && v != zarr.V3 {
 		return nil

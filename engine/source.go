@@ -30,7 +30,7 @@ import (
 type SourceOptions struct {
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
-	// Codecs is what arrays may be encoded with; nil is [source.DefaultCodecs].
+	// Codecs are the codecs of arrays; nil is [source.DefaultCodecs].
 	Codecs *codecs.Registry
 	// Workers is how many chunks are read at a time; default GOMAXPROCS.
 	Workers int
@@ -68,7 +68,7 @@ type Source struct {
 
 	detecting ctxlock.Lock
 	detected  *source.Place // where detection has led
-	set       *foundSet     // what IsReferenceSet has found
+	set       *foundSet     // as IsReferenceSet found it
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
@@ -165,7 +165,7 @@ func (s *Source) Close() error {
 // URL is the normalised URL, without formats that were detected.
 func (s *Source) URL() string { return s.at.URL.String() }
 
-// name is the URL for messages and records, without what gives access.
+// name is the URL for messages and records, without credentials.
 func (s *Source) name() string { return s.at.URL.Redacted() }
 
 // dataset detects formats until the place is a node of a hierarchy, once.
@@ -419,8 +419,7 @@ func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadL
 	return selection{src: s, at: at, view: view, open: open, prefix: names.Dir(at.Path)}, err
 }
 
-// told reports whether the keys are only computed from metadata: some of them
-// may not exist.
+// told reports whether the keys are only computed from metadata: some of them may not exist.
 func (x *selection) told() bool {
 	_, ok := x.view.(*listing.View)
 	return ok
@@ -471,8 +470,7 @@ func (s *Source) leftOut() []string {
 	return slices.Clone(s.databases)
 }
 
-// Damaged marks a problem that a check found as damaged data, whatever the
-// reason.
+// Damaged marks a problem that a check found as damaged data, whatever the reason.
 func Damaged(p txn.Problem) error {
 	if errors.Is(p, ErrCorrupt) {
 		return p

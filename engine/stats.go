@@ -43,8 +43,7 @@ type Stats struct {
 	Memory MemoryUse `json:"memory"`
 	// Cache is the cache of decoded chunks of the database in this process.
 	Cache CacheStats `json:"cache"`
-	// CareErrors are the errors of background work that has not succeeded
-	// since.
+	// CareErrors are the errors of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
 }
 
@@ -117,7 +116,7 @@ type KeptInfo struct {
 	Name   string    `json:"name"`
 	Commit string    `json:"commit"`
 	Since  time.Time `json:"since"`
-	// By says who needs it.
+	// By is the job or process that needs it.
 	By string `json:"by"`
 }
 

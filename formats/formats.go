@@ -119,8 +119,8 @@ type Options struct {
 	// have keys like them. Safe for concurrent use.
 	Skipped func(key string)
 
-	// Warn, if not nil, is called with a text for the user that is not an error: what
-	// was left out, and why. The text does not name the file. Safe for concurrent use.
+	// Warn, if not nil, is called with a text for the user that is not an error: the left-out part,
+	// and why. The text does not name the file. Safe for concurrent use.
 	Warn func(text string)
 }
 
@@ -131,8 +131,8 @@ func (o *Options) Warned(format string, args ...any) {
 	}
 }
 
-// Evidence is what detection knows: the beginning of a file, or files of a
-// directory.
+// Evidence is the evidence for detection: the beginning of a file, or files of
+// a directory.
 type Evidence struct {
 	// Head is the beginning of a file, at most 64 KiB; nil for a directory.
 	Head []byte
@@ -159,7 +159,7 @@ type Versioned interface {
 	// format has none.
 	Names(ctx context.Context) ([]Name, error)
 
-	// At opens another version by its ID. It shares what was read already.
+	// At opens another version by its ID. It shares data that was read already.
 	At(ctx context.Context, id string) (Versioned, error)
 
 	// Changes yields the keys whose values differ from an earlier version, in any
@@ -170,7 +170,7 @@ type Versioned interface {
 
 // Version is one version of a format with versions.
 type Version struct {
-	// ID names it: what Options.Version takes.
+	// ID is its name, in the form that Options.Version takes.
 	ID string
 	// Parents are the IDs of the versions before it, none for the first.
 	Parents []string

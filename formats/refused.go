@@ -30,7 +30,7 @@ func (r Refusal) Document() []byte {
 		shape, chunks = []int64{}, []int64{}
 	}
 	reason := r.Err.Error()
-	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // by what the error is
+	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // the kind of the error
 		reason = strings.TrimPrefix(reason, said.Error()+": ")
 	}
 	const most = 1000

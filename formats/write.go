@@ -67,8 +67,7 @@ type Plan interface {
 
 // Noter is an optional interface of a [Plan].
 type Noter interface {
-	// Notes returns differences in the foreign format, and data that is left
-	// behind.
+	// Notes returns differences in the foreign format, and data that is left behind.
 	Notes() (notes, behind []string)
 }
 

@@ -49,7 +49,7 @@ func (g *Gathering) Each(ctx context.Context, n int, fn func(ctx context.Context
 // cost than one by one: parts of files on servers, for example. See [Gather].
 type Gatherer interface {
 	// Gathers reports whether Gather is the better way to read the value of key
-	// and those like it: the other chunks of an array. It does not check that
+	// and of keys like it: the other chunks of an array. It does not check that
 	// the key has a value.
 	Gathers(ctx context.Context, key string) bool
 
@@ -57,7 +57,7 @@ type Gatherer interface {
 	Gather(ctx context.Context, wants []Want, g Gathering) error
 }
 
-// Gathers reports whether r itself gathers the value of key and those like it.
+// Gathers reports whether r itself gathers the value of key and of keys like it.
 func Gathers(ctx context.Context, r Reader, key string) bool {
 	g, ok := r.(Gatherer)
 	return ok && g.Gathers(ctx, key)

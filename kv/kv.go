@@ -79,7 +79,7 @@ func (o ListOptions) HasBelow(prefix string) bool {
 
 // Writer is a writeable view.
 type Writer interface {
-	// Set stores value under key and replaces what was there. The caller owns
+	// Set stores value under key and replaces any value there. The caller owns
 	// the slice again when Set returns. Safe for concurrent use; of concurrent
 	// sets to one key, one wins whole.
 	Set(ctx context.Context, key string, value []byte) error
@@ -107,8 +107,8 @@ type ID [20]byte
 
 // Value is a located value, which may be read in ranges any number of times. It
 // is valid as long as its view. If its key is set or deleted and the view does
-// not keep the old bytes, reads fail with ErrChanged; they never return other
-// bytes than those located. Safe for concurrent use.
+// not keep the old bytes, reads fail with ErrChanged; they never return bytes
+// of another version than the located one. Safe for concurrent use.
 type Value interface {
 	// Size is the length in bytes.
 	Size() int64

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Mem is a store in memory: the reference for what every other store must do.
-// The zero value is empty and ready. Safe for concurrent use. Its own memory is
-// about 100 bytes per key.
+// Mem is a store in memory: the reference for every other store. The zero value
+// is empty and ready. Safe for concurrent use. Its own memory is about 100
+// bytes per key.
 //
 // A located value does not change when its key is set afterwards.
 type Mem struct {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Stamp identifies the version of a value as a server or a file system reports it, for
-// comparison with what other programs recorded. The same version may have several stamps over time;
-// [Validator] is what this module records.
+// Stamp identifies the version of a value as a server or a file system reports it, for comparison
+// with versions that other programs recorded. The same version may have several stamps over time;
+// This module records [Validator].
 type Stamp struct {
 	// ETag is the entity tag (RFC 9110, 8.8.3), or "". A file of
 	// this machine has the tag of the Rust crate object_store: inode, time

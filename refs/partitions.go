@@ -100,7 +100,7 @@ type partition struct {
 	bytes int64
 }
 
-// packedRow is a reference; url is a number, or one of those below.
+// packedRow is a reference; url is a number, or one of the constants below.
 type packedRow struct {
 	offset, length int64
 	url            int32

@@ -64,7 +64,7 @@ func (o *ParquetOptions) withDefaults() (ParquetOptions, error) {
 // else the error is [ErrLimit]. By default any order works up to some ten
 // million references.
 //
-// A parquet set holds less than a JSON set, and what it cannot hold is
+// A parquet set holds less than a JSON set, and an entry that it cannot hold is
 // [ErrInvalid]: values that are neither chunks of a Zarr v2 array nor metadata
 // documents, and the chunks of an array at the root, which fsspec does not
 // find. An array whose keys have "/" between coordinates is written with ".",
@@ -367,7 +367,7 @@ func (p *filling) path(url string) int32 {
 	return n
 }
 
-// rawBytes returns what readers take for data, which is never nil.
+// rawBytes returns the bytes that readers take for data, never nil.
 func rawBytes(data []byte) []byte {
 	if bytes.HasPrefix(data, []byte(base64Prefix)) {
 		return base64.StdEncoding.AppendEncode([]byte(base64Prefix), data)

@@ -89,13 +89,13 @@ func (t *Table) CareErrors() map[string][]txn.CareError {
 	return errs
 }
 
-// Counts is what clients did since the table was made.
+// Counts counts the work of clients since the table was made.
 type Counts struct{ Commits, Conflicts int64 }
 
 // Counts returns the counts.
 func (t *Table) Counts() Counts { return Counts{t.commits.Load(), t.conflicts.Load()} }
 
-// served is one thing with a name: a database that is open, or what another target names.
+// served is one thing with a name: an open database, or the source of another target.
 type served struct {
 	name string
 	db   *engine.DB     // nil for a target
@@ -169,12 +169,12 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 	return err
 }
 
-// AddTarget serves what src names, read-only. src stays the caller's.
+// AddTarget serves the source src, read-only. src stays the caller's.
 func (t *Table) AddTarget(name string, src *engine.Source) error {
 	return t.add(&entry{t: t, name: name}, &served{name: name, src: src})
 }
 
-// check returns the error for what cannot be a name.
+// check returns the error for a text that cannot be a name.
 func (t *Table) check(name string) error {
 	if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, "-") || name == "." || name == ".." {
 		return fmt.Errorf("serve: %q cannot be the name of a database: it must not begin with - or have a slash", name)
@@ -251,7 +251,7 @@ func (s *served) database() (*engine.DB, error) {
 	return s.db, nil
 }
 
-// entry returns what has a name, nil if nothing has.
+// entry returns the entry of a name, nil if there is none.
 func (t *Table) entry(name string) (*entry, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -166,7 +166,7 @@ func (s *served) noVersion(rev string) error {
 	return fmt.Errorf("%s@%s: %w: it is not a database and has no versions", s.name, rev, txn.ErrNoRef)
 }
 
-// views are open versions: those in use, and the last ones that were.
+// views are open versions: versions in use, and the last ones that were.
 type views struct {
 	limit     int
 	documents *documents
@@ -234,8 +234,8 @@ func (v *views) get(id txn.CommitID, open func() (*engine.Snapshot, error)) (*Vi
 	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, written: k.snap.Written, documents: v.documents, converted: k.in}, nil
 }
 
-// shrink closes versions that are not in use, those first that were not used for
-// long, until there are few enough. v.mu is held.
+// shrink closes versions that are not in use, the least recently used first,
+// until there are few enough. v.mu is held.
 func (v *views) shrink() {
 	for e := v.last.Back(); e != nil && v.last.Len() > v.limit; {
 		next := e.Prev()

@@ -11,9 +11,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// A handle may be older than what is stored: another handle of the same node may
-// have changed the metadata since. So every change reads the stored documents and
-// changes only its own fields in them:
+// A handle may be older than the stored metadata: another handle of the same node
+// may have changed the metadata since. So every change reads the stored documents
+// and changes only its own fields in them:
 //
 //	handle:  shape 4, {"a": 1} ─ SetAttributes {"a": 2} ─▶ "a" becomes 2
 //	stored:  shape 8, {"a": 1, "b": 1} ──────────────────▶ shape 8, {"a": 2, "b": 1}
@@ -23,10 +23,10 @@ import (
 // stored. It keeps its other fields: later changes are compared with the state that
 // the caller has seen.
 
-// SetAttributes replaces the user attributes that the handle knows. What another
-// handle changed in the meantime stays, unless this call changes the same attribute.
-// A Node and the [Array] that it returns show the result at once. Other handles keep the
-// metadata that they were opened with.
+// SetAttributes replaces the user attributes that the handle knows. Changes of another
+// handle in the meantime stay, unless this call changes the same attribute. A Node and
+// the [Array] that it returns show the result at once. Other handles keep the metadata
+// that they were opened with.
 func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 	if n.array != nil {
 		return n.array.SetAttributes(ctx, attrs)
@@ -65,7 +65,7 @@ func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
 	return a.fail("set attributes of", err)
 }
 
-// mergeShape makes of a stored shape what turns base into mine.
+// mergeShape applies the change from base to mine to a stored shape.
 func mergeShape(base, mine, stored []int64) []int64 {
 	shape := slices.Clone(stored)
 	for d := range shape {
@@ -236,7 +236,7 @@ func (c *shapeCounts) noteShape(loc location) int64 {
 	return count
 }
 
-// replaced notes that a new node took the place of whatever was there.
+// replaced notes that a new node took the place of any node there.
 func (c *shapeCounts) replaced(n *Node) {
 	count := c.noteShape(n.loc)
 	if n.array != nil {

@@ -29,9 +29,8 @@ type Spec struct {
 	Version Version
 	// Shape is the length of each dimension in elements.
 	Shape []int64
-	// Chunks is the chunk length of each dimension; in a sharded array the
-	// length of the inner chunks. Default: about 1 MiB per chunk, shaped like
-	// the array.
+	// Chunks is the chunk length of each dimension; in a sharded array the length of the inner
+	// chunks. Default: about 1 MiB per chunk, shaped like the array.
 	Chunks []int64
 	// Shards is the shard length of each dimension, multiples of Chunks; v3
 	// only. Default: no shards.
@@ -113,7 +112,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if c.writer, err = writerOf(view, v); err != nil {
 		return nil, err
 	}
-	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
+	c.opts.Version, c.opts.Consolidated = 0, false // anything there counts
 	path = strings.TrimSuffix(path, "/")
 	clean, err := meta.CleanPathV2(path)
 	if err != nil {
@@ -316,7 +315,7 @@ func (s *Spec) keys(v Version) (ChunkKeys, error) {
 	return meta.V2Keys(sep, rank), nil
 }
 
-// parseType reads the data type. What objects are, the filters say.
+// parseType reads the data type. The filters define the type of objects.
 func (s *Spec) parseType(v Version) (dtype.Type, error) {
 	name := s.DataType
 	if name == "" {

@@ -57,7 +57,7 @@ func (k *knownNodes) names(path string) []string {
 
 // Children yields the nodes right below a group, ordered by name; an array has
 // none. A child that cannot be opened is yielded as its [Error], and the
-// sequence goes on; any other error, such as that of a view that is no
+// sequence goes on; any other error, such as the error of a view that is no
 // [kv.Lister], ends it.
 //
 // A child has the format of the group; nodes of other formats are passed over.
@@ -125,8 +125,7 @@ func (f *finder) knownEntries(ctx context.Context, path string, v Version, known
 const (
 	// openBatch is how many children are opened with one request for documents.
 	openBatch = 64
-	// batchDocument is the longest document that is read together with other
-	// documents.
+	// batchDocument is the longest document that is read together with other documents.
 	batchDocument = 1 << 20
 )
 
@@ -232,7 +231,7 @@ func (f *finder) openEach(ctx context.Context, paths []string, yield func(entry,
 	return true
 }
 
-// yieldFound yields what was found at path.
+// yieldFound yields the result of opening path.
 func (f *finder) yieldFound(ctx context.Context, yield func(entry, error) bool, path string, n *Node, err error) bool {
 	e := entry{path: path, format: f.opts.Version}
 	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrNotFound) {

@@ -27,10 +27,10 @@ const (
 // concurrent use.
 type images struct {
 	mu     sync.Mutex
-	groups map[string]imageGroup // by path, those outside of the view after a slash
+	groups map[string]imageGroup // by path, groups outside of the view after a slash
 }
 
-// imageGroup is what was found at a path above an array.
+// imageGroup is the result of looking for a group at a path above an array.
 type imageGroup struct {
 	group  *ome.Group
 	err    error

@@ -76,7 +76,7 @@ type OpenOptions struct {
 	Runner Runner
 	// Cache keeps decoded chunks of values that have an identity. Default: none.
 	Cache ChunkCache
-	// Documents keeps what Zarr v3 documents say, for nodes that are opened again and for
+	// Documents keeps parsed Zarr v3 documents, for nodes that are opened again and for
 	// nodes with equal documents. Default: each document is parsed where it is read.
 	Documents *Documents
 	// Above returns a view of a directory above the root of the view, in which groups of OME-Zarr

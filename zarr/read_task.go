@@ -128,8 +128,7 @@ type task struct {
 	keys   []byte // see makeKey
 	form   *chunkForm
 	ints   []int // a shape or strides, for as long as one function needs them
-	// box holds all wanted elements of the chunk, and perhaps unwanted ones
-	// between.
+	// box holds all wanted elements of the chunk, and perhaps unwanted ones between.
 	box codecs.Box
 	// n is the number of wanted elements along each dimension. user is their
 	// position in the caller's memory, and buf in a buffer with the given

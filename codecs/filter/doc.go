@@ -1,7 +1,6 @@
-// Package filter has the codecs that compute with elements or bytes before they
-// are compressed: the filters of numcodecs, the predictors of imagecodecs, and
-// the registered v3 codecs cast_value, scale_offset, reshape, bitround and
-// packbits.
+// Package filter has the codecs that compute with elements or bytes before they are compressed: the
+// filters of numcodecs, the predictors of imagecodecs, and the registered v3 codecs cast_value,
+// scale_offset, reshape, bitround and packbits.
 //
 //	elements ─▶ delta, astype, quantize, cast_value, reshape … ─▶ elements
 //	elements ─▶ packbits, imagecodecs_floatpred                ─▶ bytes

@@ -42,10 +42,9 @@ func (d *decoder) join(n int) error {
 // joinFloatMult multiplies the whole numbers p by the base, in the type of the
 // numbers, and goes s-center steps from there.
 //
-// Floats that are whole number themselves the latents p: from center on the
-// numbers that are not negative, and below, downwards, the negative numbers
-// from -0 on. Where the type has not all whole numbers, the next latent is the
-// next float.
+// Floats that are whole number themselves the latents p: from center on the numbers that are not
+// negative, and below, downwards, the negative numbers from -0 on. Where the type has not all whole
+// numbers, the next latent is the next float.
 func (d *decoder) joinFloatMult(p, s []uint64) {
 	explicit := d.typ.explicitBits()
 	center, first := uint64(1)<<(d.typ.bits()-1), uint64(1)<<(explicit+1)

@@ -25,7 +25,7 @@ const (
 	tableKept // as in the block before
 )
 
-// alphabet is what one of the three tables is made from.
+// alphabet is the input for one of the three tables.
 type alphabet struct {
 	values []entry // by symbol, without states
 	most   uint8   // logarithm of the longest table
@@ -56,8 +56,8 @@ var (
 	}, &offsetDefault)
 )
 
-// read sets the table of a block to one of a kind, and returns what follows its
-// description.
+// read sets the table of a block to one of a kind, and returns the bytes behind
+// its description.
 func (t *states) read(src []byte, kind byte, a *alphabet) ([]byte, bool) {
 	switch kind {
 	case tablePredefined:

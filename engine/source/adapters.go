@@ -22,8 +22,8 @@ type Adapter struct {
 	Files []string
 }
 
-// Adapters maps URL schemes to what opens them. Registering is not safe for
-// concurrent use and comes first.
+// Adapters maps URL schemes to functions that open them. Registering is not
+// safe for concurrent use and comes first.
 type Adapters struct {
 	roots map[string]Root
 	steps map[string]Adapter

@@ -13,9 +13,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
-// tokenVariable begins the names of variables with bearer tokens, one for a host. What
-// follows is the host with "_" for dots and for the colon before a port, and "__" for
-// hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
+// tokenVariable begins the names of variables with bearer tokens, one for a host. The
+// rest of the name is the host with "_" for dots and for the colon before a port, and
+// "__" for hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
 const tokenVariable = "ZARRDB_TOKEN_"
 
 // maxNetrc bounds how much of a netrc file is read.

@@ -43,8 +43,8 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	}
 	match, nodes := e.matches(ev), false
 	if len(match) == 0 && at.Kind != File && e.Adapters.steps[schemeZarr].Detect != nil {
-		// What lies in an archive or a store of keys was put together for a reason;
-		// in a directory or bucket anything may lie beside nodes.
+		// The contents of an archive or a store of keys were put together for a
+		// reason; in a directory or bucket anything may lie beside nodes.
 		whole := len(at.URL.Adapters()) > 0
 		draft, err := isDraftWithoutRoot(ctx, at.Dir())
 		if err == nil && !draft {

@@ -20,7 +20,7 @@ import (
 // Mapping replaces the prefix From of the URLs of references by To.
 type Mapping = refs.Mapping
 
-// ErrForbidden means that a reference leads outside what the reader allows.
+// ErrForbidden means that the reader does not allow the target of a reference.
 var ErrForbidden = refs.ErrForbidden
 
 // ErrUnreachable means that the bytes which a reference names do not exist.

@@ -16,7 +16,7 @@ import (
 // that can be read.
 var ErrFormat = errors.New("engine: format not recognised")
 
-// Kind is what kind of resource a URL names (ZEP 8, "Resource kinds").
+// Kind is the kind of resource that a URL names (ZEP 8, "Resource kinds").
 type Kind uint8
 
 // The kinds. Either is a path of which only the store can tell.

@@ -248,8 +248,8 @@ func isZarrdb(e Evidence) bool {
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
 // zarrdb:@tag.T/PATH, zarrdb:@REV/PATH, or zarrdb:@TIME/PATH for the branch main
-// as it was then. A slash in the version is written %2F. Nodes in it need no
-// detection: a path names a node, whatever its format.
+// as it was then. A slash in the version is written %2F. Nodes of a version
+// need no detection: a path names a node, whatever its format.
 func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
 	if from.OSPath == "" {
 		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)

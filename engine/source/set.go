@@ -24,9 +24,9 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// The kerchunk: adapter, a project scheme beside those of ZEP 8: it opens a
-// reference set, a JSON file or a directory of parquet files, as the store that
-// the set describes.
+// The kerchunk: adapter, a project scheme beside the schemes of ZEP 8: it opens
+// a reference set, a JSON file or a directory of parquet files, as the store
+// that the set describes.
 
 // docParquet is at the root of a parquet set, and of a v2 hierarchy beside its
 // own documents.
@@ -112,7 +112,7 @@ type Set struct {
 	files *virtual.Resolver
 
 	opening ctxlock.Lock                // of view
-	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
+	base    func(context.Context) error // finds the base of relative URLs, once view is open; or nil
 	view    *refs.View
 }
 
@@ -222,7 +222,7 @@ func (e *Env) skipped(key string) {
 	e.Warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
-// warning returns what passes the warnings of a format about at to Warn.
+// warning returns a function that passes the warnings of a format about at to Warn.
 func (e *Env) warning(at Place) func(text string) {
 	if e.Warn == nil {
 		return nil
@@ -343,7 +343,7 @@ func (s *Set) At(v formats.Versioned) *Set { return &Set{foreign: v, opts: s.opt
 // set.
 func (s *Set) Rules() refs.Rules { return s.opts.Rules }
 
-// Files returns what reads the files that the set refers to.
+// Files returns the reader of the files that the set refers to.
 func (s *Set) Files() *virtual.Resolver { return s.files }
 
 // Document reads a metadata document, which may lie in a file.
@@ -351,8 +351,8 @@ func (s *Set) Document(ctx context.Context, ref *refs.Reference) ([]byte, error)
 	return s.Bytes(ctx, ref, policy.MaxDocument)
 }
 
-// Bytes reads the value of a reference. One of more than most bytes is
-// zarr.ErrTooLarge, one that is not there ErrUnreachable.
+// Bytes reads the value of a reference. A value of more than most bytes is
+// zarr.ErrTooLarge, a missing file ErrUnreachable.
 func (s *Set) Bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
 	if e.Inline() {
 		return e.Data, nil

@@ -22,8 +22,7 @@ type Part struct {
 	// Path is percent-encoded. For file and for roots with a host it begins with
 	// a slash, for adapters it does not; for json it is a JSON pointer.
 	Path string
-	// Query is the query of http and https, percent-encoded and without its
-	// "?".
+	// Query is the query of http and https, percent-encoded and without its "?".
 	Query string
 }
 

@@ -54,9 +54,12 @@ func (ds *dataset) table(ctx context.Context) (*table, error) {
 }
 
 // number1 numbers the chunks of the shape in C order.
-func (g *grid) number1(at []int64) uint64 {
+func (g *grid) number1(at []int64) uint64 { return inOrder(g.counts, at) }
+
+// inOrder is the number of coordinates below counts in C order.
+func inOrder(counts, at []int64) uint64 {
 	n := uint64(0)
-	for d, c := range g.counts {
+	for d, c := range counts {
 		n = n*uint64(c) + uint64(at[d])
 	}
 	return n

@@ -321,11 +321,7 @@ func (ds *dataset) locate(ctx context.Context, coords []int64) (refs.Reference, 
 		return ds.text(ctx, coords)
 	}
 	if ds.grid == nil {
-		addr, n := ds.slab(coords)
-		if addr == undefined {
-			return refs.Reference{}, kv.ErrNotFound
-		}
-		return ds.at(addr, n), nil
+		return ds.at(ds.slab(coords)), nil
 	}
 	coords = coords[:len(ds.grid.chunk)]
 	if !ds.grid.inside(coords) {
@@ -359,10 +355,6 @@ func (ds *dataset) at(addr, n int64) refs.Reference {
 
 // slab is where a chunk of a compact or contiguous array lies.
 func (ds *dataset) slab(coords []int64) (addr, n int64) {
-	l := &ds.layout
-	if l.addr == undefined || ds.typ == nil {
-		return undefined, 0
-	}
 	size := int64(ds.typ.size)
 	for _, d := range ds.elem.dims {
 		size /= max(1, d)
@@ -373,5 +365,5 @@ func (ds *dataset) slab(coords []int64) (addr, n int64) {
 		start = start*ds.shape[i] + from
 		n *= min(ds.chunk[i], ds.shape[i]-from)
 	}
-	return l.addr + start*size, n
+	return ds.layout.addr + start*size, n
 }

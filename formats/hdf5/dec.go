@@ -1,6 +1,7 @@
 package hdf5
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/bits"
@@ -157,20 +158,12 @@ func (d *dec) length() int64 {
 
 // text reads a text up to its NUL, which is skipped with what pads it to a multiple of pad.
 func (d *dec) text(pad int) string {
-	start := d.off
-	for {
-		b := d.take(1)
-		if b == nil {
-			return ""
-		}
-		if b[0] == 0 {
-			break
-		}
+	n := bytes.IndexByte(d.b[d.off:], 0)
+	if n < 0 {
+		n = d.left() + 1 // which is an error
 	}
-	s := string(d.b[start : d.off-1])
-	if rest := (d.off - start) % pad; rest != 0 {
-		d.skip(pad - rest)
-	}
+	s := string(d.take(n))
+	d.skip((n+pad)/pad*pad - n)
 	return s
 }
 

@@ -159,11 +159,10 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 		ds.layOut()
 		build(func(v *values) ([]byte, error) { return ds.document(v.ctx, v) })
 		a := formats.Array{Prefix: join(path, ""), Separator: '/', Counts: ds.counts(), Chunk: ds.reference}
-		switch {
-		case ds.grid != nil:
+		if ds.grid != nil {
 			a.Coords = ds.coords
-		case ds.layout.addr == undefined || ds.typ == nil:
-			a.Coords = func(context.Context) iter.Seq2[[]int64, error] { return func(func([]int64, error) bool) {} }
+		} else if ds.layout.addr == undefined || ds.typ == nil {
+			return nil // no chunk is stored
 		}
 		t.Add(a)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // builder writes a flatbuffer from its beginning to its end: a table leaves room for
-// the offsets in it, and what they lead to comes after and fills it.
+// the offsets in it, and their targets come after and fill it.
 type builder struct {
 	b       []byte
 	layouts map[string]int // where the layouts of tables stand, which tables share
@@ -34,7 +34,7 @@ func u32Slot(x uint32) slot   { return slot{binary.LittleEndian.AppendUint32(nil
 func u64Slot(x uint64) slot   { return slot{binary.LittleEndian.AppendUint64(nil, x), 8} }
 func offsetSlot() slot        { return slot{make([]byte, 4), 4} }
 
-// pad makes what follows after n more bytes stand at a multiple of align.
+// pad aligns the bytes that follow after n more bytes.
 func (f *builder) pad(align, n int) {
 	for (len(f.b)+n)%align != 0 {
 		f.b = append(f.b, 0)

@@ -116,8 +116,8 @@ func containersOf1(ctx context.Context, dir kv.Reader) (map[string]string, error
 }
 
 // parseConfig finds the containers in settings: the members of
-// virtual_chunk_containers, each a map with name and url_prefix. It reads JSON, and of
-// YAML what Icechunk writes: maps of one member a line.
+// virtual_chunk_containers, each a map with name and url_prefix. It reads JSON, and
+// the part of YAML that Icechunk writes: maps of one member a line.
 func parseConfig(b []byte) (map[string]string, error) {
 	type container struct {
 		Name   *string `json:"name"`

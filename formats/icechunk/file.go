@@ -35,8 +35,8 @@ const (
 	nameLen   = 24 // bytes of the name of the writer
 	headerLen = len(magic) + nameLen + 3
 
-	// maxBody is the longest file that is read, decompressed; a file of few bytes may
-	// be no longer than expand times what it is, or minBody.
+	// maxBody is the longest file that is read, decompressed; a file may decompress
+	// to at most expand times its length, or minBody.
 	maxBody = 1 << 30
 	minBody = 16 << 20
 	expand  = 1 << 10
@@ -122,8 +122,7 @@ type (
 	nodeID   [8]byte
 )
 
-// initialID is the ID of the first snapshot of every repository, which is
-// empty.
+// initialID is the ID of the first snapshot of every repository, which is empty.
 var initialID, _ = parseID("1CECHNKREP0F1RSTCMT0")
 
 func (id objectID) String() string { return crockford.EncodeToString(id[:]) }

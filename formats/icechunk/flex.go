@@ -11,7 +11,7 @@ import (
 // flex is a value in a flexbuffer, the form that version 2 keeps settings and the
 // metadata of snapshots in. Values carry their type; widths of numbers and offsets are
 // 1, 2, 4 or 8 bytes. As in [buffer], the first offset that leads out becomes an error
-// and what follows is empty.
+// and all later values are empty.
 type flex struct {
 	f     *buffer
 	pos   int  // of the value, or of the offset that leads to it
@@ -151,8 +151,7 @@ func (v flex) text() (s string, ok bool) {
 	return string(v.f.b[at : at+int(n)]), true
 }
 
-// scalar returns a string, number, bool or null, which is nil; ok is false for other
-// types.
+// scalar returns a string, number, bool or null, which is nil; ok is false for other types.
 func (v flex) scalar() (x any, ok bool) {
 	if v.f.err != nil {
 		return nil, false

@@ -135,10 +135,10 @@ func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq
 	return s.id.String(), nil
 }
 
-// Finish implements [formats.Writer]. It writes branches and tags, which make the
-// directory a repository, and the virtual chunk containers that programs may be allowed
-// to follow. There must be a branch main. In a name "_" stands for a slash, and for what
-// object stores escape; more of them follow where two names would be the same.
+// Finish implements [formats.Writer]. It writes branches and tags, which make the directory a
+// repository, and the virtual chunk containers that programs may be allowed to follow. There must
+// be a branch main. In a name "_" stands for a slash, and for characters that object stores escape;
+// more of them follow where two names would be the same.
 func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	if !slices.ContainsFunc(names, isMain) {
 		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)
@@ -164,7 +164,7 @@ func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	return nil
 }
 
-// writtenNames returns what branches and tags are called in a repository. A slash, and
+// writtenNames returns the names of branches and tags in a repository. A slash, and
 // each character that the object stores of icechunk escape in a file of a directory but
 // not in an object of a bucket, becomes "_".
 func writtenNames(names []formats.Name) map[formats.Name]string {

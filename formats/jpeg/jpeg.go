@@ -38,8 +38,7 @@ type colours struct {
 	wanted colourSpace // of the elements
 }
 
-// colourSpace is a colour space; unknown means the one that the file's markers
-// name.
+// colourSpace is a colour space; unknown means the one that the file's markers name.
 type colourSpace uint8
 
 const (

@@ -169,8 +169,8 @@ func axes(raw json.RawMessage, rank int) []string {
 	return names
 }
 
-// dimensionNames returns the names of the dimensions, dim_0 and so on for those
-// without: xarray opens Zarr v3 arrays only with names.
+// dimensionNames returns the names of the dimensions, dim_0 and so on for
+// dimensions without a name: xarray opens Zarr v3 arrays only with names.
 func (d *dataset) dimensionNames() []string {
 	names := make([]string, len(d.shape))
 	for i := range names {

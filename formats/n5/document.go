@@ -20,8 +20,8 @@ type node struct {
 var implicitGroup = &node{doc: []byte(`{"zarr_format":3,"node_type":"group","attributes":{}}`)}
 
 // parseNode makes the Zarr document of a directory from its attributes file. root
-// says that it is the root of the container, whose version is no attribute. What
-// cannot be read becomes an array that cannot be opened.
+// says that it is the root of the container, whose version is no attribute. A
+// dataset that cannot be read becomes an array that cannot be opened.
 func parseNode(text []byte, root bool) *node {
 	a, err := parseAttributes(text)
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *cursor) atMost(most uint64, what string) uint64 {
 	return v
 }
 
-// count reads a number of things that take at least each bytes in what follows.
+// count reads a number of things that take at least each bytes in the rest.
 func (c *cursor) count(most uint64, each int, what string) int {
 	return int(c.atMost(min(most, uint64(len(c.b)/each)), what))
 }

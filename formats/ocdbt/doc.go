@@ -9,6 +9,6 @@
 // file, offset and length. A part that did not change between two generations is
 // the same node, so that [Set.Changes] does not enter it.
 //
-// The format is that of google/tensorstore, tensorstore/kvstore/ocdbt/index.rst. Keys
-// are any bytes there; keys that no other store can have are left out.
+// The format is defined in google/tensorstore, tensorstore/kvstore/ocdbt/index.rst.
+// Keys are any bytes there; keys that no other store can have are left out.
 package ocdbt

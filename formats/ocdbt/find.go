@@ -30,7 +30,7 @@ func parseVersion(s string) (wanted, error) {
 	if err != nil {
 		return wanted{}, fmt.Errorf("%w: %s is not of OCDBT: want v and a number, or a time such as 2025-01-01T01:23:45.678Z", formats.ErrNoVersion, quote(s))
 	}
-	switch year := t.Year(); { // what 64 bits of nanoseconds can hold
+	switch year := t.Year(); { // the range of 64 bits of nanoseconds
 	case year < 1970:
 		return wanted{}, nil
 	case year > 2261:

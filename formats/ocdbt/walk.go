@@ -45,13 +45,13 @@ type item struct {
 	// value is the entry, nil for a node.
 	value *value
 	leaf  *node // the node of value
-	// node is where a node lies, base what its keys begin with, height its height.
+	// node is where a node lies, base the prefix of its keys, height its height.
 	node   *child
 	base   string
 	height uint8
 }
 
-// item returns what w stands before; ok is false at the end.
+// item returns the next item of w; ok is false at the end.
 func (w *walker) item() (it item, ok bool) {
 	if w.root != nil {
 		return item{node: w.root, height: w.top}, true
@@ -109,7 +109,7 @@ func (w *walker) enter(ctx context.Context, it item) error {
 	return nil
 }
 
-// seek goes past what lies before a key, reading only the nodes on the way to it. The
+// seek skips everything before a key, reading only the nodes on the way to it. The
 // walker has not moved yet.
 func (w *walker) seek(ctx context.Context, key string) error {
 	for {

@@ -20,7 +20,6 @@
 // A chunk of a sharded scale is found by a part of the shard index and one minishard
 // index, which are read once and kept in bounded memory.
 //
-// The encodings raw, jpeg, png and compressed_segmentation are read; compresso, jxl and
-// other encodings are refused by name: the array is listed, and opening it gives the
-// reason.
+// The encodings raw, jpeg, png and compressed_segmentation are read; compresso, jxl and other
+// encodings are refused by name: the array is listed, and opening it gives the reason.
 package precomputed

@@ -40,8 +40,7 @@ func (v *volume) group() []byte {
 	return codecs.Object("zarr_format", 3, "node_type", "group", "attributes", codecs.Object(attributes...))
 }
 
-// array returns the document of a scale. suffix is the suffix of compressed files,
-// or "".
+// array returns the document of a scale. suffix is the suffix of compressed files, or "".
 func (v *volume) array(s *scale, suffix string) []byte {
 	chain, err := s.codecs(v.DataType, suffix)
 	if s.refused != nil {

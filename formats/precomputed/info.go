@@ -137,8 +137,7 @@ var (
 	scaleMembers  = []string{"key", "size", "chunk_sizes", "encoding", "compressed_segmentation_block_size", "sharding"}
 )
 
-// dataTypes are the data types of volumes; the specification has the unsigned types
-// and float32.
+// dataTypes are the data types of volumes; the specification has the unsigned types and float32.
 var dataTypes = []string{"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32"}
 
 // name gives the arrays their names.

@@ -32,7 +32,7 @@ func (s *sharding) check() error {
 	return nil
 }
 
-// unsupported names what of a specification is not read. The error is ErrUnsupported.
+// unsupported names the part of a specification that is not read. The error is ErrUnsupported.
 func (s *sharding) unsupported() error {
 	switch {
 	case s.Type != shardedType:

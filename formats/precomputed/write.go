@@ -82,7 +82,7 @@ type plan struct {
 	left          string // the last node that was left behind
 }
 
-// step is a scale: an array and what stands in info.
+// step is a scale: an array and its members in info.
 type step struct {
 	scale
 	from       *zarr.Array
@@ -444,7 +444,7 @@ func (p *plan) finish() error {
 	return nil
 }
 
-// sorted is what scales are sorted by: their resolution, then the size, largest first.
+// sorted is the key by which scales are sorted: their resolution, then the size, largest first.
 func sorted(s *step) []float64 {
 	key := []float64{s.resolution[0] * s.resolution[1] * s.resolution[2], 0}
 	for _, n := range s.Size {

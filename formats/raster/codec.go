@@ -22,7 +22,7 @@ func (k Kind) Entry() codecs.Entry {
 // NewCodec returns the codec of k as it is parsed from a configuration, which may be nil.
 func NewCodec(k Kind, config json.RawMessage) codecs.Codec { return codec{k, config} }
 
-// Members returns an object of those members that a configuration has; nil
+// Members returns an object of the named members that a configuration has; nil
 // without any.
 func Members(f *codecs.Fields, names ...string) json.RawMessage {
 	var list []any

@@ -26,8 +26,7 @@ type Info struct {
 
 // Kind is one format of images.
 type Kind struct {
-	// Scheme is the scheme of the URL adapter, Codec the name of the codec in v2
-	// and v3.
+	// Scheme is the scheme of the URL adapter, Codec the name of the codec in v2 and v3.
 	Scheme, Codec string
 
 	// Members are unused members of the codec's configuration: parameters of

@@ -72,8 +72,8 @@ func (f *file) imageJ(ctx context.Context, pages []*page) (*image, error) {
 	return &image{levels: []*array{base}}, nil
 }
 
-// following returns the pages that a single page stands for, whose rows follow those of the page;
-// nil if the file does not hold them.
+// following returns the pages that a single page stands for, whose rows follow the rows of the
+// page; nil if the file does not hold them.
 func (f *file) following(ctx context.Context, p *page, images int64) ([]*page, error) {
 	strips := p.down() * p.across()
 	size, strip := p.height*p.rowBytes(), p.tileHeight*p.rowBytes()

@@ -124,7 +124,7 @@ func Merge[D, A any](ctx context.Context, o kv.ListOptions, docs []D, key func(*
 		from := max(o.Prefix, o.After)
 		docs, arrays := docs[sort.Search(len(docs), func(i int) bool { return key(&docs[i]) >= from }):], arrays
 		steps := 0
-		// before yields what comes before a key; "" is behind all keys.
+		// before yields the items before a key; "" is behind all keys.
 		var before func(end string) bool
 		before = func(end string) bool {
 			for len(docs)+len(arrays) > 0 {

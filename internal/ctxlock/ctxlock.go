@@ -3,8 +3,8 @@
 //	caller ──Lock(ctx)──▶ waits ──▶ holds it over a request ──Unlock──▶ next caller
 //	                        └── ctx ends: an error, without the lock
 //
-// A [sync.Mutex] is for memory alone. What may wait for a disk, a request or another process is done
-// under a Lock, so that no caller waits longer than it wants.
+// A [sync.Mutex] is for memory alone. Work that may wait for a disk, a request or another process
+// is done under a Lock, so that no caller waits longer than it wants.
 package ctxlock
 
 import (
@@ -38,8 +38,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 	}
 }
 
-// WaitLock acquires the lock, however long that takes. It is for what must be noted or closed after
-// the work of a call is done.
+// WaitLock acquires the lock, however long that takes. It is for bookkeeping and closing after
+// the work of a call.
 func (l *Lock) WaitLock() { _ = l.Lock(context.Background()) }
 
 // Unlock releases the lock, which the caller holds.

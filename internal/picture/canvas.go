@@ -19,7 +19,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// canvas is what figures are drawn on: pixels or SVG. Places are in pixels from the top
+// canvas is the surface for figures: pixels or SVG. Places are in pixels from the top
 // left corner.
 type canvas interface {
 	line(c color.NRGBA, points ...[2]float64) // connects points

@@ -20,8 +20,7 @@ const PieceElements = 1 << 20
 // Pair are two states of an array. Their shapes are equal along rows and columns.
 type Pair struct {
 	Older, Newer *zarr.Array
-	// Was decodes elements of Older, as [Request.Decoder] decodes elements of
-	// Newer.
+	// Was decodes elements of Older, as [Request.Decoder] decodes elements of Newer.
 	Was *cf.Decoder
 	// Parts yields the parts of the array, each within one chunk, whose values may differ.
 	// With nil the arrays are equal.

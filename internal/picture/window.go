@@ -15,7 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// Request says what to read for a picture. The zero Request is the whole array.
+// Request is the part of an array to read for a picture. The zero Request is the whole array.
 type Request struct {
 	// Select are the elements. The last two axes of its result are y and x; a result of one
 	// axis is a row. Axes before them are read at their first index. Behind y and x may be
@@ -94,11 +94,10 @@ func Numeric(t dtype.Type) error {
 	return fmt.Errorf("elements of type %v are no numbers and have no picture: %w", t, errors.ErrUnsupported)
 }
 
-// Read reads a window. A selection that is larger than the window, or lies in more chunks
-// than allowed, is read at every n-th element of each axis: memory is bounded by the
-// window and the chunks in work, and chunks without a wanted element are not read.
-// Errors are as for [Numeric], errors of reading, [zarr.ErrSelection], and the error of
-// ctx.
+// Read reads a window. A selection that is larger than the window, or lies in more chunks than
+// allowed, is read at every n-th element of each axis: memory is bounded by the window and the
+// chunks in work, and chunks without a wanted element are not read. Errors are as for [Numeric],
+// errors of reading, [zarr.ErrSelection], and the error of ctx.
 func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	t := a.Type()
 	if r.Decoder != nil {
@@ -189,8 +188,8 @@ func (w *Window) keepWords(b []byte) {
 }
 
 // Integer returns all digits of an element of an integer type whose value is v in Values; ok is
-// false for values of other types, and for one that is no element. Of several elements with that
-// value it is the greatest, or the least.
+// false for values of other types, and for a place without an element. Of several elements with
+// that value it is the greatest, or the least.
 func (w *Window) Integer(v float64, greatest bool) (text string, ok bool) {
 	signed := w.Type.Kind() == dtype.Int
 	switch {

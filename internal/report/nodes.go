@@ -75,8 +75,7 @@ func Describe(ctx context.Context, s *engine.Source) (Node, error) {
 	return nodeOf(n)
 }
 
-// nodeOf describes a node that was opened: dimensions without names get the names of its
-// image.
+// nodeOf describes a node that was opened: dimensions without names get the names of its image.
 func nodeOf(n *zarr.Node) (Node, error) {
 	out, err := newNode(n.Path(), n.Meta())
 	if a, ok := n.Array(); ok && out.DimensionNames == nil {
@@ -186,7 +185,7 @@ func Members(ctx context.Context, s *engine.Source, tree bool) iter.Seq2[Member,
 	}
 }
 
-// below yields what lies right below a path or, if depth is not 0, everything below it.
+// below yields the nodes right below a path or, if depth is not 0, all nodes below it.
 func below(ctx context.Context, s *engine.Source, path string, depth int) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		var failed error

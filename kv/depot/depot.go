@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -90,7 +91,7 @@ type Depot struct {
 	mu  sync.Mutex
 	now *snapshot
 
-	loading gather.Turn
+	loading ctxlock.Lock
 	indexes map[Name]*index // of listed bundles; under loading
 	pushed  State           // Push and Pushed; under mu
 }
@@ -274,10 +275,10 @@ const smallWhole = 1 << 20
 // load returns the newest manifest and the indexes of its bundles, newest first. Those that this process
 // does not have are fetched, one request each.
 func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
-	if err := d.loading.Take(ctx); err != nil {
+	if err := d.loading.Lock(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer d.loading.Release()
+	defer d.loading.Unlock()
 	for range looks {
 		s := d.snapshot()
 		out := make([]*index, len(s.Bundles))
@@ -325,6 +326,15 @@ func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
 			}
 		}
 	}
+	x, err := d.fetchRemote(ctx, info)
+	if err == nil {
+		d.keep(ctx, info.Name, x)
+	}
+	return x, err
+}
+
+// fetchRemote is fetch past the cache.
+func (d *Depot) fetchRemote(ctx context.Context, info *BundleInfo) (*index, error) {
 	rng := kv.Span(int64(info.Index), int64(info.Size-footerSize-info.Index))
 	if info.Size <= smallWhole {
 		rng = kv.All()
@@ -333,11 +343,7 @@ func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
 	if err != nil {
 		return nil, d.unread(info.Name.Bundle(), err)
 	}
-	x, err := d.indexOf(info, b)
-	if err == nil {
-		d.keep(ctx, info.Name, x)
-	}
-	return x, err
+	return d.indexOf(info, b)
 }
 
 func (d *Depot) unread(key string, err error) error {

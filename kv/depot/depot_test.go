@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -340,6 +341,66 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// slow answers each request after 20 ms.
+type slow struct{ counted }
+
+func (s *slow) Set(ctx context.Context, key string, value []byte) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.counted.Set(ctx, key, value)
+}
+func (s *slow) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	time.Sleep(20 * time.Millisecond)
+	return s.counted.GetTagged(ctx, key, known, limit)
+}
+func (s *slow) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+	time.Sleep(10 * time.Millisecond)
+	defer time.Sleep(10 * time.Millisecond)
+	return s.counted.SetTagged(ctx, key, value, want)
+}
+
+// TestRacingPushers pushes from machines that begin at the same moment: to one branch, where each that is behind
+// plans anew, and to branches of their own.
+func TestRacingPushers(t *testing.T) {
+	for _, test := range []struct {
+		machines int
+		own      bool
+		within   time.Duration
+	}{{16, false, 10 * time.Second}, {16, true, 10 * time.Second}, {64, false, 40 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slow{counted{Store: kv.NewMem()}}
+			must.Get(Create(bg, store, nil))(t)
+			store.n = nil
+			start := time.Now()
+			var wg sync.WaitGroup
+			most := make([]int, test.machines)
+			for i := range test.machines {
+				wg.Go(func() {
+					d, err := Open(bg, store, nil)
+					ref := "heads/main"
+					if test.own {
+						ref = fmt.Sprintf("heads/%d", i)
+					}
+					for moved := new(MovedError); err == nil || errors.As(err, &moved); {
+						p := d.Begin()
+						c, _ := change(t, p, ref, p.Base().Refs[ref], fmt.Sprintf("machine %02d", i))
+						most[i]++
+						if err = p.Publish(bg, c); err == nil {
+							return
+						}
+					}
+					t.Errorf("machine %d: %v", i, err)
+				})
+			}
+			wg.Wait()
+			took := time.Since(start)
+			t.Logf("%d machines, own branches %v: %v, %d plans at most, %v", test.machines, test.own, took, slices.Max(most), store.n)
+			if took > test.within {
+				t.Errorf("the last of %d machines ended after %v", test.machines, took)
+			}
+		})
+	}
+}
+
 // TestState tells a depot that went back, lost a push, is gone or is another one.
 func TestState(t *testing.T) {
 	store := kv.NewMem()
@@ -419,6 +480,48 @@ func TestDamage(t *testing.T) {
 	if _, err := must.Get(Open(bg, store, nil))(t).HasPages(bg, nil); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("missing: %v", err)
 	}
+}
+
+// TestCheck finds what is missing, short or damaged, and counts what nothing lists.
+func TestCheck(t *testing.T) {
+	store := kv.NewMem()
+	d := must.Get(Create(bg, store, nil))(t)
+	first := push(t, d, "heads/main", ID{}, "one")
+	push(t, d, "heads/main", first, "three")
+	m := d.Manifest()
+	bundle := m.Bundles[0].Name.Bundle()
+	extents := must.Get(d.Extents(bg, Part{[16]byte{1}, 5000, 5005}))(t)
+	segment := extents[0].Segment.Segment()
+	check := func(what string, full bool, want string) {
+		t.Helper()
+		r := must.Get(must.Get(Open(bg, store, nil))(t).Check(bg, full))(t)
+		text := ""
+		for _, err := range r.Problems {
+			if text += err.Error() + "\n"; !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if (want == "") != (text == "") || !strings.Contains(text, want) || r.Bundles != 1 || want == "" && (r.Segments != 2 || r.Unlisted != 1 || full != (r.Pages == 2)) {
+			t.Errorf("%s: %+v, %s", what, r, text)
+		}
+	}
+	check("sound", false, "")
+	check("sound", true, "")
+	b := must.Get(kv.Get(bg, store, bundle))(t)
+	b[headerSize] ^= 1
+	must.Do(t, store.Set(bg, bundle, b))
+	check("a damaged page", true, "has bytes of the name")
+	must.Do(t, store.Set(bg, bundle, b[:100]))
+	check("a short bundle", false, "does not have its name")
+	must.Do(t, store.Delete(bg, bundle))
+	check("no bundle", false, "is missing")
+	b[headerSize] ^= 1
+	must.Do(t, store.Set(bg, bundle, b))
+	s := must.Get(kv.Get(bg, store, segment))(t)
+	must.Do(t, store.Set(bg, segment, s[:len(s)-4]))
+	check("a short segment", false, segment+" has")
+	must.Do(t, store.Delete(bg, segment))
+	check("no segment", false, segment+" is missing")
 }
 
 // TestLargePush goes on with another bundle where one is full.

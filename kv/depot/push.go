@@ -386,10 +386,10 @@ func (p *Push) publishedAs(generation uint64) {
 
 // keep keeps the indexes of what was published. An error is none of the push.
 func (p *Push) keep(ctx context.Context, u *uploads) error {
-	if p.d.loading.Take(ctx) != nil {
+	if p.d.loading.Lock(ctx) != nil {
 		return nil
 	}
-	defer p.d.loading.Release()
+	defer p.d.loading.Unlock()
 	for i, info := range u.infos {
 		p.d.indexes[info.Name] = u.indexes[i]
 		p.d.keep(ctx, info.Name, u.indexes[i])

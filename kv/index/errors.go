@@ -96,8 +96,8 @@ func readError(op string, err error) error {
 }
 
 // isDamage reports whether an error of Pebble means that a file is damaged.
-// Pebble does not mark all of those as such: a table of another length, and
-// another comparer or merger in the list of options.
+// Pebble does not mark all of them as corruption: not a table of another
+// length, nor another comparer or merger in the list of options.
 func isDamage(err error) bool {
 	text := err.Error()
 	return pebble.IsCorruptionError(err) || strings.Contains(text, "object size mismatch") || strings.Contains(text, " name from file ")

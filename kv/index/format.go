@@ -165,7 +165,7 @@ func Complete(fs FS, dir string) bool {
 	return err == nil && !missing
 }
 
-// wipe removes what an interrupted creation left.
+// wipe removes the files of an interrupted creation.
 func wipe(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -38,9 +38,8 @@ import (
 // The guard adds the back-off that Pebble lacks, and gives up after
 // maxTableErrors in a row.
 //
-// A directory that was moved, removed or replaced is such a failure too. The guard looks
-// for it before a file is made, renamed or removed: the path may lead to another index by
-// then.
+// A directory that was moved, removed or replaced is such a failure too. The guard looks for it
+// before a file is made, renamed or removed: the path may lead to another index by then.
 type guardFS struct {
 	vfs.FS        // the real file system
 	dir    string // the directory that Pebble owns

@@ -70,9 +70,8 @@ type Index struct {
 	snapshots map[*Snapshot]struct{}
 }
 
-// Open opens the index in dir. Errors are [ErrNotExist], [LockedError],
-// [FormatError], kv.ErrCorrupt for damaged files, and errors of the file
-// system.
+// Open opens the index in dir. Errors are [ErrNotExist], [LockedError], [FormatError],
+// kv.ErrCorrupt for damaged files, and errors of the file system.
 func Open(dir string, o *Options) (*Index, error) {
 	opts := o.withDefaults()
 	x, err := open(dir, &opts)

@@ -87,7 +87,7 @@ func (w *Sweep) Close() {
 	}
 }
 
-// Tidy gives back what the index takes on disk beyond its contents, beside readers and
+// Tidy gives back disk space beyond the contents of the index, beside readers and
 // writers: memtables become tables, the files of old logs are removed, and the tables of
 // pages are compacted if they are a quarter and 1 MiB larger than pageBytes, the bytes
 // of all pages. Compaction ends early with ctx, a failure or Close.

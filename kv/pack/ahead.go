@@ -60,7 +60,7 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	return span{}, true
 }
 
-// ahead has the kernel read a range of the map that is read next, and in a run what follows.
+// ahead has the kernel read a range of the map that is read next, and in a run the range behind it.
 func (p *pack) ahead(h *handle, from, to uint64) {
 	switch ask, run := h.runs.read(from, to); {
 	case ask.from >= ask.to:
@@ -119,7 +119,7 @@ func (p *pack) runOn(h *handle, n uint64) {
 			continue // the pack, or its first payload, is not there any more
 		}
 		if err != nil {
-			return // a reader will say what is wrong
+			return // a reader will return the error
 		}
 		if back() {
 			s.files.evict(r.p)

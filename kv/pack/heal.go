@@ -16,11 +16,12 @@ import (
 )
 
 // Heal writes payloads of one pack again, where they were stored. payload returns the bytes of the
-// payload at at[i], which must be those that were stored there, or nil to leave it out; one that
-// cannot be written is left out too, and is the error. A sound block with other bytes is an error,
-// because it belongs to another payload. Only blocks that differ are written, so a crash leaves the
-// damage or the right bytes. Written payloads are durable when Heal returns their number; the Info
-// is for the index. A header that is damaged is replaced by one without an owner.
+// payload at at[i], which must equal the bytes that were stored there, or nil to leave it out. A
+// payload that cannot be written is left out too, and its error is returned. A sound block with
+// other bytes is an error, because it belongs to another payload. Only blocks that differ are
+// written, so a crash leaves the damage or the right bytes. Written payloads are durable when Heal
+// returns their number; the Info is for the index. A header that is damaged is replaced by one
+// without an owner.
 //
 // With grow, a file that is missing is made, and one that ends early gets its length
 // back. All other bytes are then a hole, which reads as damaged. Without
@@ -214,9 +215,8 @@ func (h *healer) one(a Address, payload []byte) error {
 	return err
 }
 
-// same returns an error if a block of the file is sound and differs from the payload: then
-// another payload was stored there. front is the right content before the payload, from at
-// on.
+// same returns an error if a block of the file is sound and differs from the payload: then another
+// payload was stored there. front is the right content before the payload, from at on.
 func (h *healer) same(a Address, front []byte, at uint64, payload []byte) error {
 	n := sumSize * int(blocks(a.Length))
 	sums, block := make([]byte, n), make([]byte, min(blockSize, a.Length))
@@ -267,6 +267,6 @@ func (h *healer) publish() Info {
 		p.missing, p.named = false, true
 		p.mu.Unlock()
 	}
-	p.drop() // what was compared before may have changed
+	p.drop() // blocks compared before may have changed
 	return p.info()
 }

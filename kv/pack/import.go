@@ -19,8 +19,7 @@ import (
 
 // Imported has the counts of [Store.Import].
 type Imported struct {
-	// Written is the number of copied bytes, Equal the number of bytes that were there
-	// already.
+	// Written is the number of copied bytes, Equal the number of bytes that were there already.
 	Written, Equal uint64
 }
 
@@ -359,7 +358,7 @@ func (r *reclaimer) eachRecord(e Extent, head []byte, fn func(rec Record, shift 
 // a time: the headers of many small records.
 func stepTo(from, to uint64) int { return int(min(max(to-min(from, to), headerBytes), scanBytes)) }
 
-// copy makes a range of the file like that of the source.
+// copy copies a range of the source to the file.
 func (m *importer) copy(r Extent, shift uint64) error {
 	if r.From >= r.To {
 		return nil

@@ -291,7 +291,7 @@ func (r *reclaimer) begin(at, off uint64) (uint64, error) {
 	return at, err
 }
 
-// keep adds a range, which begins behind those before.
+// keep adds a range, which begins behind all ranges before.
 func (r *reclaimer) keep(from, to uint64) {
 	if n := len(r.kept); n > 0 && r.kept[n-1].To == from {
 		r.kept[n-1].To = to

@@ -21,9 +21,9 @@ type Record struct {
 
 // Records yields the records of a pack from offset from on, which is the
 // beginning (0) or any other place. It reads headers, not payloads: [Store.Verify]
-// compares those. Where it finds no header it yields a [CorruptError] for the
-// stretch up to the next one and goes on; other errors end it. It sees what is
-// in the file, recorded or not.
+// compares payloads. Where it finds no header it yields a [CorruptError] for the
+// stretch up to the next one and goes on; other errors end it. It sees every
+// record in the file, in the index or not.
 func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := s.check(ctx); err != nil {

@@ -144,8 +144,7 @@ func (p *pack) waiting(target uint64) *segment {
 	return nil
 }
 
-// pending reports whether other segments are still being written below target.
-// p.mu is held.
+// pending reports whether other segments are still being written below target. p.mu is held.
 func (p *pack) pending(target uint64) bool {
 	for _, g := range p.live {
 		if g != p.seg && g.base < target {

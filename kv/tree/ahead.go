@@ -53,8 +53,7 @@ const (
 )
 
 const (
-	// aheadAfter is the number of pairs that are compared before any is read
-	// ahead.
+	// aheadAfter is the number of pairs that are compared before any is read ahead.
 	aheadAfter = 8
 	// aheadLeast is the least number of pairs worth reading ahead.
 	aheadLeast = 4
@@ -160,7 +159,7 @@ func (a *ahead) readNext(i int) bool {
 	return false
 }
 
-// fetch asks for the leaves of pair i and of those behind it, so that two requests are under
+// fetch asks for the leaves of pair i and of pairs behind it, so that two requests are under
 // way. After the last pair it asks for the first leaves below the next pages above. It is
 // called with the lock held.
 func (a *ahead) fetch(i int) {

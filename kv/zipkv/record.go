@@ -138,7 +138,7 @@ type nameSet struct {
 }
 
 // add reports whether name is new, and remembers it. dir has the records of
-// those before.
+// earlier members.
 func (s *nameSet) add(dir []byte, name string) bool {
 	if s.all == nil && name > s.last {
 		s.last = name

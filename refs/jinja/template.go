@@ -181,7 +181,7 @@ var (
 	errInteger = errors.New("integer beyond 64 bits")
 )
 
-// unsupported is the error for what Jinja2 may know and this package does not.
+// unsupported is the error for features that Jinja2 may know and this package does not.
 func unsupported(format string, args ...any) error {
 	return fmt.Errorf(format+" is not supported", args...)
 }

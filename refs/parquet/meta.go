@@ -203,8 +203,7 @@ func (m *meta) group(d *decoder) (g rowGroup) {
 	return g
 }
 
-// column reads one column chunk, and keeps it if it is one of the four known
-// columns.
+// column reads one column chunk, and keeps it if it is one of the four known columns.
 func (g *rowGroup) column(d *decoder) {
 	var c chunk
 	var path string

@@ -11,8 +11,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Peers ask for what happens where the index is, such as collections. While such a request
-// is under way the server sends reports about it:
+// Peers send requests for work that happens where the index is, such as collections. While
+// such a request is under way the server sends reports about it:
 //
 //	source.Ask ── ask ──▶ conn.ask ──▶ engine.DB.Answer
 //	 progress ◀── report ──┘ (any number, then the reply)
@@ -148,14 +148,14 @@ func (r *reports) end() {
 	<-r.done
 }
 
-// reportsOf returns what takes the reports of a request, nil if nothing does.
+// reportsOf returns the receiver of the reports of a request, nil if it has none.
 func (l *link) reportsOf(id uint32) *reports {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reports[id]
 }
 
-// watch notes what takes the reports of a request.
+// watch notes the receiver of the reports of a request.
 func (l *link) watch(id uint32, r *reports) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -128,9 +128,8 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
-// Connect connects to a socket. It is an error if the process there belongs to another
-// user than the folder of the socket, unless that folder is the directory of the
-// database.
+// Connect connects to a socket. It is an error if the process there belongs to another user than
+// the folder of the socket, unless that folder is the directory of the database.
 func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
 	short, done := shortPath(socket)

@@ -97,7 +97,7 @@ const crowdSize = 64
 
 // answers reports whether the goroutine that receives answers an operation itself.
 // alone says that no other request is under way. It does not answer itself what clients
-// send several of at a time: those are to be answered in parallel.
+// send several of at a time: such requests are to be answered in parallel.
 func (h *here) answers(op wire.Op, alone bool) bool {
 	if op == wire.OpRead {
 		h.mu.Lock()

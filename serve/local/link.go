@@ -141,8 +141,7 @@ func (l *link) greet(o *DialOptions) error {
 	return nil
 }
 
-// identity returns the identity of the server's database, zero if the server does
-// not send it.
+// identity returns the identity of the server's database, zero if the server does not send it.
 func (l *link) identity() txn.Identity {
 	return txn.Identity{Name: l.hello.Identity, File: l.hello.Lock}
 }

@@ -13,10 +13,9 @@ import (
 //
 //	budget ── an equal part ──▶ user ── an equal part ──▶ share of a connection
 //
-// Only users and connections that hold or await memory count. The parts bind users and
-// connections that hold some memory already, and these leave an eighth of the budget free.
-// So a connection whose client does not read its replies waits, and other connections find
-// memory.
+// Only users and connections that hold or await memory count. The parts bind users and connections
+// that hold some memory already, and these leave an eighth of the budget free. So a connection
+// whose client does not read its replies waits, and other connections find memory.
 
 const (
 	// memorySmall is the size up to which bodies are not counted. A connection can have one
@@ -45,7 +44,7 @@ type budget struct {
 
 	mu    sync.Mutex
 	used  int64
-	above int64 // of used, what shares hold above memoryFirst each
+	above int64 // of used, the bytes that shares hold above memoryFirst each
 	peak  int64 // since memory was given back last
 	most  int64 // since the start
 	users map[string]*account
@@ -63,7 +62,7 @@ func (b *budget) held() int64 {
 // account is the part of a user. It is kept while a share of the user is active.
 type account struct {
 	held   int64
-	above  int64 // of held, what shares hold above memoryFirst each
+	above  int64 // of held, the bytes that shares hold above memoryFirst each
 	shares int64 // that are active
 }
 
@@ -147,7 +146,7 @@ func (s *share) change(n, m int64) {
 	s.b.admit()
 }
 
-// give returns what take got.
+// give returns memory that take got.
 func (s *share) give(n int64) { s.change(n, 0) }
 
 // close returns all that s holds. No take or change may follow.

@@ -17,7 +17,7 @@ const (
 	rate  = 32 << 10 // bytes a second
 )
 
-// Writer is a response whose pieces have a deadline. It counts what is sent.
+// Writer is a response whose pieces have a deadline. It counts the sent bytes.
 type Writer struct {
 	http.ResponseWriter
 	// Status is the status that was sent, 0 before.

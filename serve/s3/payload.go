@@ -71,9 +71,8 @@ var (
 	errSignedHash = &apiError{http.StatusBadRequest, "XAmzContentSHA256Mismatch", "the body differs from the signed body"}
 )
 
-// newPayload prepares to read the body of a request with a claim, which is nil without a
-// signature. whole says that checksums in the header belong to the whole object, not to the
-// body.
+// newPayload prepares to read the body of a request with a claim, which is nil without a signature.
+// whole says that checksums in the header belong to the whole object, not to the body.
 func newPayload(r *http.Request, c *claim, whole bool) (*payload, error) {
 	p := &payload{in: r.Body, size: r.ContentLength}
 	mode := r.Header.Get("X-Amz-Content-Sha256")
@@ -298,7 +297,7 @@ func (c *chunks) signed() error {
 
 const maxTrailer = 16 // lines
 
-// end reads what follows the head of the last chunk.
+// end reads the rest behind the head of the last chunk.
 func (c *chunks) end() error {
 	if err := c.signed(); err != nil {
 		return err

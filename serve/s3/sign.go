@@ -90,8 +90,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 		return malformed("the credential is NAME/DAY/REGION/s3/aws4_request")
 	}
 	if day, _, _ := strings.Cut(c.at, "T"); day != scope[0] {
-		// The signing key is derived from the secret and the day, and valid on that
-		// day only.
+		// The signing key is derived from the secret and the day, and valid on that day only.
 		return nil, &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "the credential and the request have different dates"}
 	}
 	if c.payload == "" {
@@ -107,8 +106,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 		return malformed("the header host is not signed")
 	}
 	for name := range r.Header {
-		// Such headers change the meaning of the request. The hash is signed
-		// without its header.
+		// Such headers change the meaning of the request. The hash is signed without its header.
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") && name != "x-amz-content-sha256" && !slices.Contains(c.headers, name) {
 			return nil, &apiError{http.StatusForbidden, "AccessDenied", "the header " + serve.Clip(name) + " is not signed"}
 		}
@@ -206,7 +204,7 @@ func (c *claim) canonical(r *http.Request, q url.Values) string {
 	return b.String()
 }
 
-// authenticate returns who sent a request, and the claim if it is signed.
+// authenticate returns the sender of a request, and the claim if it is signed.
 func (h *Handler) authenticate(r *http.Request, q url.Values) (*serve.Principal, *claim, error) {
 	c, err := claimOf(r, q)
 	if err == nil && c == nil {

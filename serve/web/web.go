@@ -42,8 +42,8 @@ type Options struct {
 	Anonymous *serve.Principal
 	// ReadOnly refuses every write, even with keys that allow it.
 	ReadOnly bool
-	// Owner means that everybody who can connect owns the databases. An administrator sees
-	// all sessions and what a collection would free, with ReadOnly too.
+	// Owner means that every client owns the databases. An administrator sees all sessions
+	// and the space that a collection would free, with ReadOnly too.
 	Owner bool
 	// Local means that only this machine can connect. Requests for other host
 	// names are refused: web pages could send them by DNS rebinding.

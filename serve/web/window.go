@@ -29,8 +29,7 @@ const (
 	windowBytes     = 28      // of memory for each element: read, decoded and sent
 )
 
-// windowSlots is the number of windows that are read at a time. More windows
-// wait.
+// windowSlots is the number of windows that are read at a time. More windows wait.
 var windowSlots = max(2, runtime.GOMAXPROCS(0))
 
 // lineJSON is how rows or columns lie along an axis; see [picture.Line].

@@ -9,8 +9,7 @@ import (
 // Hello is the first frame of each side.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Version is the version of the module, for requests that need the same
-	// build.
+	// Version is the version of the module, for requests that need the same build.
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
@@ -159,14 +158,13 @@ type View struct {
 // Lease is a version that is kept while the view is open.
 type Lease struct {
 	View uint32 `json:"view"`
-	// Record is the record of the commit, as docs/format.md has it; its hash is
-	// the id.
+	// Record is the record of the commit, as docs/format.md has it; its hash is the id.
 	Record []byte `json:"record"`
 	ID     string `json:"id"`
 }
 
-// Ancestors asks for the records of a commit and of those before it. The key of each is its
-// id, followed by the time of 8 bytes at which the version expired, if it has.
+// Ancestors asks for the records of a commit and of the commits before it. The key of each
+// is its id, followed by the time of 8 bytes at which the version expired, if it has.
 type Ancestors struct {
 	Database string `json:"database,omitempty"`
 	From     string `json:"from"`
@@ -321,7 +319,7 @@ type Diff struct {
 	Limit    int    `json:"limit,omitempty"`
 }
 
-// Ask has the server do what name says.
+// Ask has the server do the work called name.
 type Ask struct {
 	Database string          `json:"database,omitempty"`
 	Name     string          `json:"name"`

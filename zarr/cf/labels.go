@@ -344,7 +344,7 @@ func (l *Labels) parse(label string, exact bool) (query, error) {
 	}}, nil
 }
 
-// sideOfTime compares times or spans with those from first up to, but not including, end.
+// sideOfTime compares times or spans with the range from first up to, but not including, end.
 func (l *Labels) sideOfTime(first, end int64) func(i int) int {
 	return func(i int) int {
 		switch v := l.ints[i]; {

@@ -17,7 +17,7 @@ import (
 // the array are there. A node that is missing is [zarr.ErrNotFound].
 type Opener func(ctx context.Context, name string) (*zarr.Node, error)
 
-// labelForm matches DIM='a', DIM='a':'b' and either half of the latter, with a
+// labelForm matches DIM='a', DIM='a':'b' and either half of a range, with a
 // step behind it.
 var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*('[^']*'|"[^"]*")?\s*(:\s*[+-]?\d*)?)?`)
 

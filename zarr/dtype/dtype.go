@@ -5,8 +5,8 @@ import "slices"
 // Kind is the family that a data type belongs to.
 type Kind uint8
 
-// The kinds. Elements of the kinds before String have a fixed size; those from
-// String on have a variable one.
+// The kinds. Elements of the kinds before String have a fixed size; kinds from
+// String on have a variable size.
 const (
 	Invalid    Kind = iota
 	Bool            // one byte, 0 or 1

@@ -117,7 +117,7 @@ func (t Type) FloatInfo() FloatInfo {
 }
 
 // FloatValue returns the number that is encoded in the low bits of b; bits above
-// those of t, which must be a Float, are ignored. NaNs keep their sign and
+// the width of t, which must be a Float, are ignored. NaNs keep their sign and
 // payload where the format has any.
 func (t Type) FloatValue(b uint64) float64 {
 	switch t.bits {

@@ -72,8 +72,8 @@ func inlinePath(name string) (string, error) {
 	return path, nil
 }
 
-// addConsolidated adds a node, or why there is none. Of two spellings of one
-// path the first counts.
+// addConsolidated adds a node, or the reason why there is none. Of two
+// spellings of one path the first counts.
 func (m *Meta) addConsolidated(path string, child *Meta, err error) {
 	if m.Consolidated[path] != nil {
 		return

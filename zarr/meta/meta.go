@@ -47,7 +47,7 @@ func (v Version) String() string {
 // returns them unchanged but for the changed fields.
 type Meta struct {
 	Version Version
-	// Array says what kind of node this is; the fields from Shape to
+	// Array is true for an array, false for a group; the fields from Shape to
 	// DimensionNames are set for arrays only.
 	Array bool
 	// Attributes holds the user attributes in stored order, each value

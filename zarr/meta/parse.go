@@ -28,7 +28,7 @@ type parser struct {
 	zeroChunks bool
 }
 
-// parsed makes m remember what it came from.
+// parsed makes m remember its documents.
 func (p *parser) parsed(m *Meta, docs ...sourceDoc) *Meta {
 	m.src = &source{docs: docs, model: m.Clone(), zeroChunks: p.zeroChunks}
 	return m
@@ -210,7 +210,7 @@ func (p *parser) attributes(obj jsontext.Object) (Attributes, error) {
 }
 
 // attributed gives m, of v1 or v2, the attributes that are a document of their own,
-// unless that is nil, and makes it remember what it came from.
+// unless that is nil, and makes it remember its documents.
 func (p *parser) attributed(m *Meta, d sourceDoc, name string, attrs []byte) error {
 	docs := []sourceDoc{d}
 	if attrs != nil {

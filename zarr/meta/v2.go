@@ -103,7 +103,7 @@ func (p *parser) arrayV2(obj jsontext.Object) (*Meta, error) {
 	return m, nil
 }
 
-// membersV2 parses the members of .zarray: first those that tell the keys of chunks.
+// membersV2 parses the members of .zarray: first the members that define the keys of chunks.
 func (p *parser) membersV2(m *Meta, obj jsontext.Object) error {
 	var err error
 	if m.Shape, err = p.shape(obj); err != nil {
@@ -233,8 +233,8 @@ func (p *parser) fillV2(m *Meta, obj jsontext.Object, parse func(json.RawMessage
 	return nil
 }
 
-// setAttributesV2 sets the attributes of a v1 or v2 node and what they say of
-// its dimensions.
+// setAttributesV2 sets the attributes of a v1 or v2 node and the dimension
+// names in them.
 func (m *Meta) setAttributesV2(a Attributes) {
 	m.Attributes = a
 	m.DimensionNames = dimensionsOf(a, len(m.Shape))
@@ -263,8 +263,8 @@ func dimensionsOf(a Attributes, rank int) []*string {
 	return names
 }
 
-// attributesV2 returns the attributes as a v1 or v2 document must have them:
-// with the dimension names where xarray looks for them, if those were changed.
+// attributesV2 returns the attributes as a v1 or v2 document must have them: with the dimension
+// names where xarray looks for them, if the names were changed.
 func (m *Meta) attributesV2() (Attributes, error) {
 	var was []*string
 	if m.src != nil {

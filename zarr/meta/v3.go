@@ -24,8 +24,8 @@ var (
 
 // ParseV3 parses zarr.json, the metadata document of a v3 array or group. The
 // slice is the caller's again afterwards. The codecs are looked up in reg and
-// bound once, so that whatever is wrong with them shows here. Errors are
-// [FieldError]. (Zarr v3 core, Metadata.)
+// bound once, so that their errors show here. Errors are [FieldError]. (Zarr v3
+// core, Metadata.)
 func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) { return parseV3(doc, reg, true) }
 
 // ParseV3Node is [ParseV3] without the nodes that the document of a group carries, of
@@ -354,7 +354,7 @@ func (p *parser) separator(raw json.RawMessage, field string) (byte, error) {
 func (p *parser) namesV3(m *Meta, obj jsontext.Object) error {
 	const field = "dimension_names"
 	raw, ok := obj.Lookup(field)
-	if !ok || string(raw) == "null" { // null is how some writers say that there are none
+	if !ok || string(raw) == "null" { // some writers use null for none
 		return nil
 	}
 	list, ok := jsontext.Items(raw)

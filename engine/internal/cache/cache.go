@@ -143,7 +143,7 @@ func (p *pool) resize(bytes int64) {
 
 // drop removes the chunks for which the function returns true.
 func (p *pool) drop(which func(e *entry) bool) {
-	p.c.Wait() // for those in its queue
+	p.c.Wait() // for chunks in its queue
 	var dropped []chunkKey
 	p.c.IterValues(func(e *entry) bool {
 		if which(e) {
@@ -210,7 +210,7 @@ func (c *Cache) Stats() Stats {
 	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.bytes.Load(), 0), Limit: c.budget.Load()}
 }
 
-// Wait returns when what was added before is kept or dropped. It is for tests.
+// Wait returns when all chunks added before are kept or dropped. It is for tests.
 func (c *Cache) Wait() { c.c.Wait() }
 
 // Add offers a decoded chunk, which must not be changed afterwards. The cache

@@ -55,7 +55,7 @@ func axesOf(ctx context.Context, a *zarr.Array) (axes []*string, problem, err er
 // convertOME converts the OME-Zarr metadata of the group c, which was converted from another
 // format of Zarr and lies at path, to the version of OME-Zarr for c's format. shape returns the
 // shape of the array at a path below the group, nil without one. An error names
-// what has no form in that version; the attributes are then unchanged.
+// the part that has no form in that version; the attributes are then unchanged.
 func convertOME(c *zarr.Meta, from zarr.Version, path string, shape func(string) []int64) error {
 	if c.Array || (c.Version == zarr.V3) == (from == zarr.V3) {
 		return nil

@@ -21,7 +21,7 @@ import (
 )
 
 // ErrConvert means that an array or group cannot be stored in another format as
-// it is. The error names the node and what has no form there.
+// it is. The error names the node and the part that has no form there.
 var ErrConvert = errors.New("engine: cannot be converted")
 
 // ErrRecode is added to an ErrConvert that ExportOptions.Recode would avoid.
@@ -43,7 +43,7 @@ type Plan struct {
 	AllBehind int64
 
 	view     kv.ReadLister
-	from     string // what keys of the source begin with
+	from     string // prefix of the keys of the source
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
@@ -70,7 +70,7 @@ type Options struct {
 	// Recode encodes chunks anew that do not mean the same in the other format.
 	Recode bool
 	// Written bounds the bytes of the chunks of an array that are written because they are
-	// missing, where metadata of v2 cannot say what they hold.
+	// missing, where metadata of v2 cannot express their contents.
 	Written int64
 	// Skip are paths of arrays and groups to leave out, relative to the converted node.
 	// A path without a node is zarr.ErrNotFound.

@@ -90,7 +90,7 @@ func firstChunk(m *zarr.Meta) []int64 {
 	return shape
 }
 
-// What zarr-python, tensorstore and zarrita read of Zarr v3.
+// The types and codecs of Zarr v3 that zarr-python, tensorstore and zarrita read.
 var (
 	publicCodecs = []string{"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", "blosc", "zstd"}
 	publicTypes  = []string{"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"}
@@ -151,8 +151,8 @@ type codecJSON struct {
 	} `json:"configuration"`
 }
 
-// innermost returns the shape and the codecs of the smallest chunks: those
-// inside of shards. chunks is nil where they are not all alike.
+// innermost returns the shape and the codecs of the smallest chunks: the inner
+// chunks if there are shards. chunks is nil where they are not all alike.
 func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error) {
 	if c := m.Grid.Regular(); c != nil {
 		chunks = make([]int64, len(c))

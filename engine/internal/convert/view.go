@@ -43,11 +43,11 @@ type convertedNode struct {
 	docs  map[string][]byte
 	array *zarr.Array // nil for a group
 	keys  zarr.ChunkKeys
-	needs bool // the documents do not say what missing chunks hold
+	needs bool // the documents do not define the contents of missing chunks
 	err   error
 
 	mu   sync.Mutex
-	fill []byte // what missing chunks hold, once one was read, up to keptFill
+	fill []byte // contents of missing chunks, once one was read, up to keptFill
 }
 
 // Bounds of a converted view.
@@ -141,7 +141,7 @@ func (n *convertedNode) chunk(key string) (coords []int64, ok bool) {
 	return coords, ok
 }
 
-// missingChunk returns what missing chunks of an array hold. It must not be changed.
+// missingChunk returns the contents of missing chunks of an array. It must not be changed.
 func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

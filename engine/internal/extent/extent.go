@@ -149,8 +149,8 @@ func (o *Overlap) withPath(path string) error {
 	return found
 }
 
-// passed is a name on the way to a path, and what it leads to, nil if there is
-// nothing.
+// passed is a name on the way to a path, and the file there, nil if there is
+// none.
 type passed struct {
 	path string
 	info fs.FileInfo

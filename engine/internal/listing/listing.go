@@ -139,7 +139,7 @@ func (l *candidateList) key(key string) bool {
 	return l.yield(key, nil)
 }
 
-// node yields the keys of a node and of those below it.
+// node yields the keys of a node and of the nodes below it.
 func (l *candidateList) node(c Node, below []Node) bool {
 	if !l.opts.HasBelow(c.Dir) {
 		return true

@@ -92,7 +92,7 @@ func (c *Copies) Above(ctx context.Context, node string) error {
 		return err
 	}
 	defer c.mu.Unlock()
-	groups := []string{} // those with a copy: each is part of the copies above it
+	groups := []string{} // with a copy: each is part of the copies above it
 	for p := node; p != ""; {
 		p = names.Parent(p)
 		if err := c.dropDocument(ctx, p); err != nil {
@@ -163,8 +163,8 @@ func (c *Copies) Gone(node string) {
 	}
 }
 
-// Transferred notes that a node was moved or copied with those below it: copies
-// that were dropped there are made again at the new place.
+// Transferred notes that a node was moved or copied with the nodes below it:
+// copies that were dropped there are made again at the new place.
 func (c *Copies) Transferred(from, to string, moved bool) {
 	c.mu.WaitLock()
 	defer c.mu.Unlock()

@@ -79,7 +79,7 @@ func (o *Object) Print() []byte {
 	return out.Bytes()
 }
 
-// UnionKeys lists the keys of a in order, then those only b has.
+// UnionKeys lists the keys of a in order, then the keys that only b has.
 func UnionKeys(a, b *Object) []string {
 	keys := slices.Clone(a.Keys)
 	for _, k := range b.Keys {

@@ -12,7 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// Policy tells the versioned store what it must know of Zarr documents. It reads
+// Policy gives the versioned store its knowledge of Zarr documents. It reads
 // them leniently: an array whose codecs are unknown still has chunk keys.
 type Policy struct{}
 
@@ -44,11 +44,11 @@ var structural = map[string][]string{
 	names.V3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
 }
 
-// meaning names the attributes that say what stored elements mean. Chunks that were written
-// beside a change of one would be read as other values.
+// meaning names the attributes that define the meaning of stored elements. Chunks that were
+// written beside a change of one would be read as other values.
 var meaning = []string{"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"}
 
-// meaningOf returns the attributes of a document of Zarr v3 that say what elements mean.
+// meaningOf returns the attributes of a document of Zarr v3 that define the meaning of elements.
 func meaningOf(o *Object) *Object {
 	out := &Object{Values: map[string]json.RawMessage{}}
 	if all, ok := meta.PartOf(o.Values["attributes"]); ok {
@@ -250,7 +250,7 @@ func isGroupDocument(name string, o *Object) bool {
 	return name == names.V2Group || name == names.V3 && string(o.Values["node_type"]) == `"group"`
 }
 
-// parseSides takes three states of an object apart with parse. What base has not is empty.
+// parseSides takes three states of an object apart with parse. Members that base lacks are empty.
 func parseSides(base, ours, theirs json.RawMessage, parse func([]byte) (*Object, error)) (docs [3]*Object, ok bool) {
 	for i, raw := range [3]json.RawMessage{base, ours, theirs} {
 		if raw == nil && i == 0 {

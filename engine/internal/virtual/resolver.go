@@ -69,8 +69,7 @@ type referent struct {
 	// place is mapped if the bytes are not where the URL says: the versions of
 	// the two places have nothing to do with each other, only their sizes.
 	place refs.Place
-	// asking is held while a goroutine asks for the file; other goroutines wait for
-	// the answer.
+	// asking is held while a goroutine asks for the file; other goroutines wait for the answer.
 	asking ctxlock.Lock
 
 	mu   sync.Mutex
