@@ -93,6 +93,8 @@ var layers = map[string][]string{
 	"txn/internal/reach": {"kv", "kv/pack", "kv/tree"},
 	// Damage, found and healed. It knows the parts of an open database, not who has it open.
 	"txn/internal/care": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach"},
+	// Versions from one database into another, of which it knows the parts.
+	"txn/internal/transfer": {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"internal/budget", "kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {}, // of tests

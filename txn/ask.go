@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -56,7 +57,7 @@ func init() {
 		"repair":   changing((*DB).answerRepair),
 		"transfer": lasting(changing((*DB).answerTransfer)),
 		"keep":     lasting(reading((*DB).keepUntil)),
-		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
+		"damage": reading(func(db *DB, ctx context.Context, d care.Damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),
 		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]catalog.Hole, error) {

@@ -98,11 +98,11 @@ func (db *DB) parts() *care.Parts {
 // the database as it is when it begins, beside running readers and writers,
 // and keeps what it looks at from being reclaimed. The error is about the check
 // itself, ctx included; damage is in the report.
-func (db *DB) Check(ctx context.Context, o care.CheckOptions) (*care.CheckReport, error) {
+func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	return cared(ctx, db, "check", o, o.Progress, o.Found, db.checkNow)
 }
 
-func (db *DB) checkNow(ctx context.Context, o care.CheckOptions) (*care.CheckReport, error) {
+func (db *DB) checkNow(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 // MainBranch is the branch that a new database begins with.
-const MainBranch = "main"
+const MainBranch = catalog.MainBranch
 
 // DB is an open database. Safe for concurrent use.
 type DB struct {

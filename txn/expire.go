@@ -200,7 +200,7 @@ func (e *expiry) refs(ctx context.Context) error {
 		by := holderOf(ref.Name)
 		e.hold(ref.Commit, by)
 		keep := 0 // how many stay
-		if isHead(ref.Name) {
+		if catalog.IsHead(ref.Name) {
 			keep = e.o.Keep
 		}
 		var err error
@@ -266,10 +266,6 @@ func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]str
 		follow = more || !was
 	}
 	return nil
-}
-
-func isHead(ref string) bool {
-	return len(ref) > len(catalog.HeadPrefix) && ref[:len(catalog.HeadPrefix)] == catalog.HeadPrefix
 }
 
 // reflogs decides about the entries of all reflogs, newest first. The oldest entries of

@@ -175,7 +175,7 @@ const (
 
 // holderOf is a branch or tag.
 func holderOf(ref string) holderID {
-	if isHead(ref) {
+	if catalog.IsHead(ref) {
 		return holderID{HolderBranch, ref[len(catalog.HeadPrefix):]}
 	}
 	return holderID{HolderTag, ref[len(catalog.TagPrefix):]}

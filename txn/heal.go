@@ -77,23 +77,12 @@ func (db *DB) rightPayload(ctx context.Context, a pack.Address, sum digest.Sum) 
 	return out, err
 }
 
-// damages are payloads and packs that cannot be read.
-type damages struct {
-	Payloads []damagedAt
-	Packs    map[pack.ID]*care.Damage
-}
-
-type damagedAt struct {
-	Address pack.Address
-	Damage  care.Damage
-}
-
 // problemsOf finds the keys and versions of payloads that are damaged.
-func (db *DB) problemsOf(ctx context.Context, d damages) ([]Problem, error) {
+func (db *DB) problemsOf(ctx context.Context, d care.Damages) ([]Problem, error) {
 	return asked(ctx, db, "damage", d, db.findDamage)
 }
 
-func (db *DB) findDamage(ctx context.Context, d damages) ([]Problem, error) {
+func (db *DB) findDamage(ctx context.Context, d care.Damages) ([]Problem, error) {
 	bad := map[pack.Address]error{}
 	for _, p := range d.Payloads {
 		bad[p.Address] = p.Damage.Err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // home is where the index of a database is: a holder has it open, and a peer asks the process that has
@@ -26,9 +27,9 @@ type home interface {
 	usage() (packs int, written int64)
 
 	// records are those of the index as of now.
-	records(ctx context.Context) records
+	records(ctx context.Context) transfer.Records
 	// keep keeps versions for a transfer; see keep.go.
-	keep(ctx context.Context) (*kept, error)
+	keep(ctx context.Context) (*transfer.Kept, error)
 	// readCommit reads a commit that is not in the cache, and reached notes that one was looked up.
 	readCommit(ctx context.Context, id CommitID) (*Commit, error)
 	reached(ctx context.Context, id CommitID)
@@ -81,7 +82,7 @@ func (h holder) usage() (packs int, written int64) {
 	return packs, int64(h.idx.Metrics().LogBytes)
 }
 
-func (h holder) records(context.Context) records { return h.idx }
+func (h holder) records(context.Context) transfer.Records { return h.idx }
 
 func (h holder) readCommit(_ context.Context, id CommitID) (*Commit, error) {
 	b, err := h.storedCommit(id)
@@ -132,10 +133,12 @@ func (h holder) combine(ctx context.Context, r combineRequest) (*Commit, error) 
 }
 
 func (h holder) transfer(ctx context.Context, from *DB, do string, o TransferOptions) (_ *TransferReport, err error) {
-	if do == opBackup {
+	if do == transfer.OpBackup {
 		defer wrap(&err, "backup to %s", h.dir)
 		return from.backupTo(ctx, h.DB, o)
 	}
 	defer wrap(&err, "%s", do)
-	return exchange(ctx, from, h.DB, do, o)
+	return transferred(from, h.DB, func(from *transfer.From, to *transfer.To) (*TransferReport, error) {
+		return transfer.Exchange(ctx, from, to, do, o)
+	})
 }

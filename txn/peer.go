@@ -18,6 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // peer is the part of a DB that reads through a source in place of an index, because another
@@ -123,7 +124,7 @@ func (p *peer) usage() (packs int, written int64) {
 	return packs, 0
 }
 
-func (p *peer) records(ctx context.Context) records { return sourceRecords{ctx, p.Source, 0} }
+func (p *peer) records(ctx context.Context) transfer.Records { return sourceRecords{ctx, p.Source, 0} }
 
 func (p *peer) refs(ctx context.Context) (branches, tags []Ref, err error) { return p.Refs(ctx) }
 
@@ -317,12 +318,6 @@ func (p *peer) gone(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	return p.expired(ctx, id)
 }
 
-// records are the records of an index, in this process or in another one.
-type records interface {
-	catalog.Getter
-	catalog.Scanner
-}
-
 // sourceRecords are the records of a source.
 type sourceRecords struct {
 	ctx  context.Context
@@ -401,8 +396,12 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	return fn(b)
 }
 
-// sourcePages are the committed pages of a source.
-type sourcePages struct{ src Source }
+// sourcePages are the committed pages of a source, or those of a session in another process.
+type sourcePages struct {
+	src interface {
+		Pages(ctx context.Context, q PageQuery) ([][]byte, error)
+	}
+}
 
 var (
 	_ tree.Pages       = sourcePages{}

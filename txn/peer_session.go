@@ -66,8 +66,8 @@ func (p *peer) writes() error {
 
 func (p *peer) session(tx Tx) *Session {
 	i := tx.Info()
-	pages := newOverlay(txPages{tx}, p.db.sessionBytes())
-	s := &away{tx: tx, seen: &seen{ids: map[string]kv.ID{}}, Session: &Session{
+	pages := newOverlay(txPages{sourcePages{tx}, tx}, p.db.sessionBytes())
+	s := &away{peer: p, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, Session: &Session{
 		db: p.db, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),
 	}}
@@ -80,6 +80,7 @@ func (p *peer) session(tx Tx) *Session {
 // away is the home of a session of a peer.
 type away struct {
 	*Session
+	peer  *peer
 	tx    Tx
 	seen  *seen
 	known atomic.Pointer[tree.Root] // the working root, unless this process has put references since
@@ -413,7 +414,7 @@ func (s *away) fork(ctx context.Context) (*Session, error) {
 		return nil, fmt.Errorf("fork: %w", err)
 	}
 	s.told()
-	return s.db.home.(*peer).session(tx), nil
+	return s.peer.session(tx), nil
 }
 
 func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error {
@@ -471,25 +472,15 @@ func (s *away) keeps(ctx context.Context, v tree.Value, _ []byte) (bool, error) 
 }
 
 // txPages are the pages of a session in another process.
-type txPages struct{ tx Tx }
+type txPages struct {
+	sourcePages
+	tx Tx
+}
 
 var (
-	_ tree.Pages       = txPages{}
 	_ tree.PageBatcher = txPages{}
 	_ spiller          = txPages{}
 )
-
-func (p txPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.tx.Pages(ctx, PageQuery{Names: []PageName{name}}))
-}
-
-func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.tx.Pages(ctx, PageQuery{Names: names})
-}
-
-func (p txPages) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
-	return p.tx.Pages(ctx, PageQuery{Names: []PageName{name}, Key: key})
-}
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
 	return p.tx.Stage(ctx, [][]byte{page})

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // processes are several processes that use one disk, in a history of versionsRun:
@@ -695,7 +696,7 @@ func (r *versionsRun) carry(s step) error {
 	}
 	l, times := r.link(s.a), s.b%3
 	var failed error
-	l.peer.opts.transferFault = func(*transfer) {
+	l.peer.opts.transferFault = func(*transfer.Transfer) {
 		if times--; times < 0 || failed != nil {
 			return
 		}
@@ -708,7 +709,7 @@ func (r *versionsRun) carry(s step) error {
 	}
 	defer func() { l.peer.opts.transferFault = nil }()
 	o := *testOptions(vfs.NewMem())
-	_, err := l.peer.copyTo(bg, "copy", o, TransferOptions{}, everything, mirror(nil))
+	_, err := l.peer.copyTo(bg, "copy", o, l.peer.mirror(bg, nil, TransferOptions{}))
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // Source answers the requests of processes that read a database which another process has
@@ -241,7 +242,7 @@ func (s source) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	if of.Space == byte(index.SpacePage) || of.Space == 0xff {
 		return nil, false, fmt.Errorf("txn: %q is not a space of records", of.Space)
 	}
-	var in records = s.db.idx
+	var in transfer.Records = s.db.idx
 	if of.Kept != 0 {
 		in, err = s.db.keptSnapshot(of.Kept)
 	} else {

@@ -5,23 +5,11 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
-// Operations of the reflog that begin a database. Undone, they would leave one
-// without branches.
-const (
-	opCreate = "create"
-	opClone  = "clone"
-)
-
-// Operations of the reflog that carry versions from another database.
-const (
-	opPush = "push"
-	opPull = "pull"
-	// What else a transfer may be; it is in no reflog.
-	opFetch  = "fetch"
-	opBackup = "backup"
-)
+// opCreate, as opClone, begins a database in the reflog. Undone, it would leave one without branches.
+const opCreate = "create"
 
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
 // rebase or reset is left behind, a branch that was deleted is there again, one
@@ -47,7 +35,7 @@ func (db *DB) beforeMove(ctx context.Context, ref, what string, now CommitID) (C
 		if m.New != now {
 			return now, catalog.Corrupt("%s: its reflog ends at %s, not at %s", what, m.New.Short(), now.Short())
 		}
-		if m.Op == opCreate || m.Op == opClone {
+		if m.Op == opCreate || m.Op == transfer.OpClone {
 			return now, fmt.Errorf("%s: there is nothing to undo: it came with the database: %w", what, ErrNoRef)
 		}
 		if !m.Old.IsZero() {

@@ -204,3 +204,15 @@ type damageErrorForm struct {
 	Problems []Problem
 	Err      Damage
 }
+
+// Damages are payloads and packs that cannot be read.
+type Damages struct {
+	Payloads []DamagedAt
+	Packs    map[pack.ID]*Damage
+}
+
+// DamagedAt is a payload that cannot be read.
+type DamagedAt struct {
+	Address pack.Address
+	Damage  Damage
+}

@@ -14,6 +14,14 @@ const (
 	TagPrefix  = "tags/"
 )
 
+// MainBranch is the branch that a new database begins with.
+const MainBranch = "main"
+
+// IsHead reports whether a ref is a branch.
+func IsHead(ref string) bool {
+	return len(ref) > len(HeadPrefix) && strings.HasPrefix(ref, HeadPrefix)
+}
+
 // HeadRef returns the name that the ref of a branch is stored under.
 func HeadRef(branch string) string { return HeadPrefix + branch }
 
