@@ -99,6 +99,9 @@ func Open(dir string, o *Options) (*DB, error) {
 	if err != nil && indexIsLost(err) {
 		return nil, &IndexLostError{Dir: dir, Err: err}
 	}
+	if err == nil {
+		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
+	}
 	if err == nil && !opts.ReadOnly {
 		db.recoverLogs(context.Background())
 		db.ended.load(db)
@@ -134,9 +137,11 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	if err == nil {
 		db.idx.Created()
+		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
 		return db, nil
 	}
 	db.closed.Store(true)
+	db.checkpoints.every = 0 // what is there may be left of another database
 	return nil, errors.Join(err, db.shut())
 }
 
