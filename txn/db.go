@@ -153,7 +153,10 @@ func (db *DB) make() error {
 		err = db.writeFirstCommit()
 	}
 	if err == nil && db.checkpoints.every > 0 {
-		err = db.Checkpoint(context.Background())
+		// Other errors are noted, as those of later checkpoints are.
+		if failed := db.Checkpoint(context.Background()); diskFull(failed) || db.idx.Failed() != nil {
+			err = failed
+		}
 	}
 	if err == nil {
 		err = writeFormat(db.opts.FS, db.dir)
