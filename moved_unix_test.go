@@ -4,6 +4,7 @@ package zarrdb_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -73,6 +74,61 @@ func TestMovedDatabase(t *testing.T) {
 		t.Error(err)
 	}
 	wantNotes(t, fresh, "FRESH")
+}
+
+// A database is removed or moved away right after its last commit and made again, in a loop, by the program itself and
+// beside a process that serves it, while a session of it has a log. No removal fails, nothing is made behind one, and each
+// database has its own commits alone.
+func TestMadeAgainInALoop(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	top := t.TempDir()
+	dir := filepath.Join(top, "w.zdb")
+	var ended []func() error
+	for n := range 24 {
+		var first *zarrdb.DB
+		if n%4 < 2 {
+			first = must.Get(zarrdb.Open(bg, dir, &zarrdb.Options{Create: true}))(t)
+			ended = append(ended, first.Close)
+		} else { // beside another process
+			made := must.Get(zarrdb.Open(bg, dir, &zarrdb.Options{Create: true}))(t)
+			must.Do(t, made.Close())
+			_, end := holder(t, dir)
+			first = must.Get(zarrdb.Open(bg, dir, nil))(t)
+			ended = append(ended, first.Close, func() error { end(); return nil })
+		}
+		s := must.Get(first.Begin(bg, ""))(t)
+		must.Do(t, s.Set(bg, "open", []byte("x")))
+		value := fmt.Sprint("round ", n)
+		must.Do(t, put(first, value))
+		wantNotes(t, first, value)
+		if n%2 == 0 {
+			must.Do(t, os.RemoveAll(dir))
+		} else {
+			must.Do(t, os.Rename(dir, fmt.Sprintf("%s.%d", dir, n)))
+		}
+		if err := put(first, "behind"); err == nil {
+			t.Errorf("round %d: a commit after the database has gone", n)
+		}
+		if n%4 < 2 || n%8 > 3 { // else the old one is open beside the next ones
+			for _, end := range ended {
+				_ = end()
+			}
+			ended = nil
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("round %d: the directory is there again: %v", n, err)
+		}
+	}
+	for _, end := range ended {
+		_ = end()
+	}
+	for n := 1; n < 24; n += 2 {
+		db := open(t, fmt.Sprintf("%s.%d", dir, n), &zarrdb.Options{Wait: time.Minute})
+		wantNotes(t, db, fmt.Sprint("round ", n))
+	}
+	if list, err := filepath.Glob(dir); err != nil || len(list) > 0 {
+		t.Errorf("%v is there, %v", list, err)
+	}
 }
 
 // The database of this process is removed, and made again.

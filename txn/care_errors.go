@@ -105,7 +105,7 @@ func (db *DB) note(work string, err error) (changed bool) {
 // noteCheckpoint takes the outcome of an attempt to make a checkpoint. Where the error
 // cannot be stored, later processes do not know of it.
 func (db *DB) noteCheckpoint(err error) {
-	if !db.note(careCheckpoint, err) || errors.Is(err, index.ErrFailed) || db.going() {
+	if !db.note(careCheckpoint, err) || errors.Is(err, index.ErrFailed) || db.Here() != nil {
 		return
 	}
 	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, checkpointDir)

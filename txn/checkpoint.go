@@ -177,16 +177,9 @@ func (db *DB) checkpointBehind() {
 	c := &db.checkpoints
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due() && !db.going() {
+	if c.due() && db.Here() == nil {
 		db.noteCheckpoint(db.checkpoint())
 	}
-}
-
-// going reports whether the database is being removed: its format file may go long before the lock
-// file, by which the file system of the index finds it out.
-func (db *DB) going() bool {
-	_, err := db.opts.FS.Stat(db.opts.FS.PathJoin(db.dir, FormatFile))
-	return errors.Is(err, os.ErrNotExist)
 }
 
 // wait returns when no copy is being made behind commits.

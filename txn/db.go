@@ -98,6 +98,9 @@ func Open(dir string, o *Options) (*DB, error) {
 	if err != nil && indexIsLost(err) {
 		return nil, &IndexLostError{Dir: dir, Err: err}
 	}
+	if err == nil {
+		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
+	}
 	if err == nil && !opts.ReadOnly {
 		db.recoverLogs(context.Background())
 		db.ended.load(db)
@@ -133,9 +136,11 @@ func Create(dir string, o *Options) (*DB, error) {
 	}
 	if err == nil {
 		db.idx.Created()
+		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
 		return db, nil
 	}
 	db.closed.Store(true)
+	db.checkpoints.every = 0 // what is there may be left of another database
 	return nil, errors.Join(err, db.shut())
 }
 
@@ -147,7 +152,10 @@ func (db *DB) make() error {
 		err = db.writeFirstCommit()
 	}
 	if err == nil && db.checkpoints.every > 0 {
-		err = db.Checkpoint(context.Background())
+		// Other errors are noted, as those of later checkpoints are.
+		if failed := db.Checkpoint(context.Background()); diskFull(failed) || db.idx.Failed() != nil {
+			err = failed
+		}
 	}
 	if err == nil {
 		err = writeFormat(db.opts.FS, db.dir)

@@ -219,6 +219,16 @@ func TestServeOpensAgain(t *testing.T) {
 	until("/w.zdb/v/main/t/zarr.json", 404)
 	create("w.zdb") // another one at the same path
 	until("/w.zdb/v/main/t/zarr.json", 200)
+	for range 3 {
+		must.Do(t, os.RemoveAll(dir("w.zdb")))
+		create("w.zdb")
+		until("/w.zdb/v/main/t/zarr.json", 200)
+	}
+	must.Do(t, os.RemoveAll(dir("w.zdb")))
+	until("/w.zdb/v/main/t/zarr.json", 404)
+	if _, err := os.Stat(dir("w.zdb")); !os.IsNotExist(err) {
+		t.Errorf("the server has made a removed database again: %v", err)
+	}
 	must.Do(t, os.RemoveAll(dir("broken.zdb")))
 	until("/broken.zdb/v/main/", 404)
 	until("/-/ready", 200)

@@ -41,9 +41,10 @@ import (
 // A directory that was moved, removed or replaced is such a failure too. The guard looks for it
 // before a file is made, renamed or removed: the path may lead to another index by then.
 type guardFS struct {
-	vfs.FS        // the real file system
-	dir    string // the directory that Pebble owns
-	lock   fileID // of its lock file, zero if unknown
+	vfs.FS                        // the real file system
+	dir    string                 // the directory that Pebble owns
+	lock   fileID                 // of its lock file, zero if unknown
+	whole  atomic.Pointer[string] // see Index.PartOf
 	mem    *vfs.MemFS
 	pause  time.Duration // first back-off
 

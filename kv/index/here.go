@@ -52,21 +52,33 @@ func (id fileID) String() string {
 func (x *Index) LockFile() string { return x.guard.lock.String() }
 
 // Here returns nil while the directory of the index is at the path at which it was
-// opened, else a [MovedError], now and in all later calls. It costs one stat.
+// opened, else a [MovedError], now and in all later calls. The cost is that of two stats.
 func (x *Index) Here() error { return x.guard.here() }
 
+// PartOf names a file that is there as long as the index is in use: without it, the directory is being removed, as
+// the file may go long before the lock file.
+func (x *Index) PartOf(file string) {
+	g := x.guard
+	if dir, err := canonical(g.FS, g.FS.PathDir(file)); err == nil { // the process may change its directory
+		file = g.FS.PathJoin(dir, g.FS.PathBase(file))
+		g.whole.Store(&file)
+	}
+}
+
 // here compares the lock file at the path with the locked file. The locked file
-// is open, so that no other file gets its identity meanwhile. If the two differ, the
-// index fails: see [guardFS]. An error of the file system other than a missing file
+// is open, so that no other file gets its identity meanwhile. If the two differ, or if the file
+// of [Index.PartOf] is missing, the index fails: see [guardFS]. An error of the file system other than a missing file
 // proves nothing.
 func (g *guardFS) here() error {
 	if err := g.err(); errors.Is(err, ErrMoved) {
 		return err
 	}
-	if g.lock == (fileID{}) {
-		return nil
+	going := false
+	if file := g.whole.Load(); file != nil {
+		_, err := g.FS.Stat(*file)
+		going = errors.Is(err, fs.ErrNotExist)
 	}
-	if isAt(g.FS.PathJoin(g.dir, lockFile), g.lock.String()) {
+	if !going && (g.lock == (fileID{}) || isAt(g.FS.PathJoin(g.dir, lockFile), g.lock.String())) {
 		return nil
 	}
 	moved := &MovedError{Dir: g.dir}
