@@ -112,7 +112,7 @@ wheels:           ## wheels of the Python package, one for each platform; TARGET
 	./scripts/wheels.sh $(TARGETS)
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
-	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./txn ./engine ./engine/modeltest
+	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./kv/depot ./txn ./engine ./engine/modeltest
 
 soak-serve:       ## clients under load, holders that are killed, and short commands that hand over, for SOAK (default 10m) each, in processes and in a simulation; SEED says which
 	ZARRDB_SOAK=$${SOAK:-10m} $(GO) test -v -count=1 -run Soak -timeout 0 ./serve/local

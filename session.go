@@ -8,7 +8,7 @@ import (
 )
 
 // A Session is a transaction on a branch: a hierarchy of arrays and groups, and a writeable
-// view of keys. It sees its own writes, and nothing of others that are not committed. It
+// view of keys. It sees its own writes, and no uncommitted writes of other sessions. It
 // works in whatever process has the database open, and several processes may work in one
 // session, by its ID. Safe for concurrent use; it ends with Commit or Abort.
 type Session = engine.Session
@@ -27,10 +27,10 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	return db.in.Join(ctx, id)
 }
 
-// Update runs fn in a session on a branch and commits what it wrote. If fn fails
-// nothing is written and its error is returned. If another commit changed what fn
-// changed, or what it guards, the error is a *[txn.ConflictError]; [DB.Retry] calls fn
-// again then.
+// Update runs fn in a session on a branch and commits its writes. If fn fails
+// nothing is written and its error is returned. If another commit changed a key that
+// fn changed or guards, the error is a *[txn.ConflictError]; [DB.Retry] calls fn again
+// then.
 func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) (*txn.Commit, error) {
 	return db.in.Update(ctx, branch, message, fn)
 }

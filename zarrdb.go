@@ -5,14 +5,14 @@
 //	                          │  process serves the others
 //	                          └─ another process has it open: its socket
 //
-// Two programs share a database without knowing of each other. When the one that has
-// it open ends, the next one that needs it takes its place: snapshots go on, and a
-// session goes on with everything that was acknowledged.
+// Two programs share a database without knowing of each other. When the program that
+// has it open ends, the next program that needs it takes its place: snapshots go on,
+// and a session goes on with everything that was acknowledged.
 //
 // A [Snapshot] is one version, a [Session] a transaction. Both are views of keys
 // (package kv) and hierarchies of arrays and groups (package zarr), and the same in every
-// process. What is needed less often, such as gc, push or import, is a method of package
-// engine ([DB.Engine]).
+// process. Rarer operations, such as gc, push or import, are methods of package engine
+// ([DB.Engine]).
 package zarrdb
 
 import (
@@ -33,10 +33,10 @@ import (
 var (
 	ErrNotFound = engine.ErrNotFound // a node, key, branch, tag, commit, session or database that is not there
 	ErrExists   = engine.ErrExists   // a name or path that is taken
-	ErrConflict = engine.ErrConflict // what another commit changed too; *[txn.ConflictError] lists it
+	ErrConflict = engine.ErrConflict // another commit changed the same; *[txn.ConflictError] lists it
 	ErrCorrupt  = engine.ErrCorrupt  // stored bytes that fail their checks
 	ErrLocked   = engine.ErrLocked   // another process has the database open, and does not serve it
-	ErrReadOnly = engine.ErrReadOnly // a write to what was opened to read
+	ErrReadOnly = engine.ErrReadOnly // a write to a database or version that was opened to read
 	ErrClosed   = engine.ErrClosed   // use after Close
 	ErrMoved    = engine.ErrMoved    // the directory was moved, removed or replaced while it was open; open it again
 	ErrGone     = local.ErrGone      // the process that has the database open has ended, and none took its place
@@ -56,8 +56,8 @@ type Options struct {
 	// serve it, or does not answer. By default the first kind is not waited for, and the
 	// second for at most 30 s.
 	Wait time.Duration
-	// Engine are further options for when this process has the database open. Those
-	// above take precedence.
+	// Engine are further options for when this process has the database open. The
+	// fields above take precedence.
 	Engine engine.Options
 }
 
@@ -89,7 +89,7 @@ func Open(ctx context.Context, dir string, o *Options) (*DB, error) {
 }
 
 // Close closes the database, or leaves the process that has it open. Where this
-// process had it open, it waits for requests of others that are running.
+// process had it open, it waits for running requests of other processes.
 func (db *DB) Close() error { return db.in.Close() }
 
 // Here reports whether this process has the database open, or has taken the place of the
@@ -110,8 +110,8 @@ func (db *DB) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
 	return db.in.Lookup(ctx, id)
 }
 
-// Log yields the commit that a revision names and those before it, newest first. It
-// ends after the first error.
+// Log yields the commit that a revision names and the commits before it, newest
+// first. It ends after the first error.
 func (db *DB) Log(ctx context.Context, rev string) iter.Seq2[*txn.Commit, error] {
 	return func(yield func(*txn.Commit, error) bool) {
 		id, err := db.in.Resolve(ctx, rev)
@@ -182,7 +182,7 @@ func (db *DB) KeptVersions(ctx context.Context) ([]*txn.KeptVersion, error) {
 	return db.in.KeptVersions(ctx)
 }
 
-// Reset moves a branch to a revision. What it named before stays in its reflog.
+// Reset moves a branch to a revision. The versions that it named before stay in its reflog.
 func (db *DB) Reset(ctx context.Context, branch, rev string) error {
 	return db.at(ctx, rev, func(id txn.CommitID) error {
 		_, err := db.in.Reset(ctx, branch, id)

@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// Scripts in Python that measure other programs: those that read references and NetCDF
-// files, those that have versions, and those that read foreign formats.
+// Scripts in Python that measure other programs: readers of references and NetCDF
+// files, stores with versions, and readers of foreign formats.
 var (
 	//go:embed peers.py
 	peersScript string
@@ -29,15 +29,15 @@ type figureOf struct {
 	Value                                   float64
 }
 
-// beside runs a part of a script on what a workload made, if there is a Python
-// to run it. A program that fails is passed over: its figures are missing.
+// beside runs a part of a script on the files of a workload, if there is a Python to run it. A
+// program that fails is passed over: its figures are missing.
 func (b *bench) beside(ctx context.Context, script, part string, args map[string]any) {
 	if b.python != "" {
 		b.script(ctx, b.python, script, part, args)
 	}
 }
 
-// script runs a part of a script, which prints figures: ours and those of others.
+// script runs a part of a script, which prints figures: ours and other programs'.
 func (b *bench) script(ctx context.Context, python, script, part string, args map[string]any) {
 	line := []string{"-c", script, part}
 	for _, name := range slices.Sorted(maps.Keys(args)) {

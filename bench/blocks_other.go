@@ -2,13 +2,19 @@
 
 package main
 
-import "io/fs"
+import (
+	"io/fs"
+	"math"
+)
 
 // fileID is the same for all names of a file.
 type fileID struct{}
 
-// blocks is the size of a file; what its holes save is not known.
+// blocks is the size of a file; the bytes that its holes save are unknown.
 func blocks(info fs.FileInfo) (fileID, int64) { return fileID{}, info.Size() }
 
-// settle cannot ask for what was written to be on the disk.
+// settle does nothing: this system cannot wait for earlier writes to be on disk.
 func settle() {}
+
+// cpuSeconds is NaN: it is not known here.
+func cpuSeconds() float64 { return math.NaN() }

@@ -5,6 +5,7 @@ package main
 import (
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 // fileID is the same for all names of a file.
@@ -19,6 +20,13 @@ func blocks(info fs.FileInfo) (fileID, int64) {
 	return fileID{uint64(st.Dev), uint64(st.Ino)}, int64(st.Blocks) * 512
 }
 
-// settle waits until the disk has what was written before, which would be in
-// the way of what is measured.
+// settle waits until earlier writes are on disk, so that they do not slow the
+// measured work.
 func settle() { syscall.Sync() }
+
+// cpuSeconds is what this process has used of all processors.
+func cpuSeconds() float64 {
+	var r syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
+}

@@ -90,7 +90,7 @@ func (b *bench) create(ctx context.Context, name string) (db *engine.DB, remove 
 	}
 }
 
-// update commits what fn writes to the branch main.
+// update commits the writes of fn to the branch main.
 func update(ctx context.Context, db *engine.DB, message string, fn func(s *engine.Session)) {
 	must(db.Update(ctx, "main", message, func(s *engine.Session) error {
 		fn(s)

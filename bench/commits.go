@@ -65,7 +65,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 	parent := must(db.Lookup(ctx, head)).Parents[0]
 	b.add("commits", variant, "diff", micros(took(func() { must(db.NodeChanges(ctx, parent, head, "")) })), "us")
 	if k == n {
-		return // there are no others
+		return // the commit changed every chunk: no others to merge with
 	}
 	side := fmt.Sprintf("side-%d", k)
 	check(db.CreateBranch(ctx, side, parent))
@@ -80,7 +80,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 	b.add("commits", variant, "merge with as many others", micros(merge), "us")
 }
 
-// historyLength measures commits of one chunk, and what reads history, when
+// historyLength measures commits of one chunk, and reads of the history, when
 // there are many commits already.
 func historyLength(ctx context.Context, b *bench, lengths []int) {
 	db, remove := b.create(ctx, "history.zdb")

@@ -138,7 +138,8 @@ func (j job) as(work string) job {
 	return j
 }
 
-// writes measures writes, each into a new database or folder, and returns those that have one.
+// writes measures writes, each into a new database or folder, and returns the contestants that
+// wrote one.
 func (c *contest) writes(ctx context.Context, j job) []*contestant {
 	return c.turns(c.all, j.Variant, []metric{{"write", "write, durable", "GB/s"}}, j.as("write"), func(k *contestant) answer {
 		return c.fresh(ctx, k, j)
@@ -179,7 +180,7 @@ func (c *contest) cold(ctx context.Context, in []*contestant, j job) {
 	}
 	c.turns(in, j.Variant, []metric{{"read", "read all, cold", "GB/s"}}, j.as("read"), func(k *contestant) answer {
 		k.do(j.as("close"))
-		k.leave() // what a process has mapped stays in the page cache
+		k.leave() // mapped files stay in the page cache
 		check(dropCaches())
 		k.hold(ctx, false)
 		return k.do(j.as("open"))
@@ -189,7 +190,7 @@ func (c *contest) cold(ctx context.Context, in []*contestant, j job) {
 	}
 }
 
-// verified makes sure that every program reads what was written.
+// verified makes sure that every program reads the written elements.
 func verified(in []*contestant, j job, want uint32) {
 	k := j.as("read")
 	k.Sum = true
@@ -225,8 +226,8 @@ func (c *contest) each(in []*contestant, variant string, metrics []metric, j job
 }
 
 // turns lets contestants do a job several times, one after the other, and in another order each
-// time. It returns those that can. What ran beside other work of the machine runs again; a
-// write is not judged so, because the kernel writes back in threads of its own.
+// time. It returns the contestants that can. A run beside other work of the machine is
+// repeated; a write is not judged so, because the kernel writes back in threads of its own.
 func (c *contest) turns(in []*contestant, variant string, metrics []metric, j job, before func(*contestant) answer) (can []*contestant) {
 	rows := make([]*measure, len(metrics))
 	can = slices.Clone(in)

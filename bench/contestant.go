@@ -20,7 +20,7 @@ import (
 //go:embed work.py
 var workScript string
 
-// job is what a contestant does next.
+// job is the next job of a contestant.
 type job struct {
 	Work     string          `json:"work"`
 	Dir      string          `json:"dir"`    // of the contestant
@@ -28,17 +28,17 @@ type job struct {
 	Variant  string          `json:"variant"`
 	Document json.RawMessage `json:"document,omitempty"` // zarr.json of the array
 	Shape    []int64         `json:"shape,omitempty"`
-	Chunks   []int64         `json:"chunks,omitempty"` // those that a read decodes
+	Chunks   []int64         `json:"chunks,omitempty"` // that a read decodes
 	Shards   []int64         `json:"shards,omitempty"`
 	Touched  bool            `json:"touched,omitempty"` // read into memory that was touched before
-	Sum      bool            `json:"sum,omitempty"`     // answer the checksum of what is read
-	Cached   bool            `json:"cached,omitempty"`  // keep what is decoded
+	Sum      bool            `json:"sum,omitempty"`     // answer the checksum of the elements read
+	Cached   bool            `json:"cached,omitempty"`  // keep decoded chunks
 	Threads  int             `json:"threads,omitempty"`
 	Count    int             `json:"count,omitempty"`
 	Seed     int             `json:"seed,omitempty"`
 }
 
-// answer is what came of a job. Cannot says why a program has no such thing.
+// answer is the result of a job. Cannot says why a program has no such thing.
 type answer struct {
 	Figures map[string]float64 `json:"figures,omitempty"`
 	Sum     uint32             `json:"sum,omitempty"`
@@ -103,7 +103,7 @@ func (b *bench) contestants(ctx context.Context) (all []*contestant) {
 	return all
 }
 
-// do runs a job. The first failure of a program ends its part, the others go on.
+// do runs a job. The first failure of a program ends its part, other programs go on.
 func (c *contestant) do(j job) (a answer) {
 	if c.failed != nil {
 		return answer{Cannot: c.failed.Error()}
@@ -128,7 +128,7 @@ func (c *contestant) do(j job) (a answer) {
 	return a
 }
 
-// hold lets another process open the database, as those do that join one.
+// hold has another process open the database, for contestants that join one.
 func (c *contestant) hold(ctx context.Context, cached bool) {
 	c.leave()
 	if c.held && c.failed == nil {

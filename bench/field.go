@@ -61,7 +61,7 @@ func filled(planes int) []byte {
 	return data
 }
 
-// shape is that of an array of some planes of the field.
+// shape returns the shape of an array of some planes of the field.
 func (layout) shape(planes int) []int64 {
 	return []int64{int64(planes), int64(field.Shape[1]), int64(field.Shape[2])}
 }

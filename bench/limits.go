@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// limits measures what this machine can do, so that the other figures can be
-// read: copying memory and taking it from the system, reading from the page
+// limits measures the limits of this machine, for comparison with the other
+// figures: copying memory and taking it from the system, reading from the page
 // cache, and writing to disk.
 func limits(_ context.Context, b *bench) {
 	src, dst := make([]byte, 256<<20), make([]byte, 256<<20)

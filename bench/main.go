@@ -2,16 +2,16 @@
 //
 //	go run ./bench [-quick] [-rounds 5] [-planes 256] [-layouts raw,blosc-lz4] [-dir DIR] [-only table,versions] [-keep FILE] [-out bench/RESULTS.md] [-python PYTHON] [-python2 PYTHON]
 //
-// With -python and -python2, Pythons that have what requirements.txt and run.sh name, the
-// workload "table" lets every program do the same jobs in turn: writes and reads of arrays,
-// single chunks, small selections, trees of arrays. The other workloads have their own peers.
+// With -python and -python2, Pythons with the packages that requirements.txt and run.sh name, the
+// workload "table" lets every program do the same jobs in turn: writes and reads of arrays, single
+// chunks, small selections, trees of arrays. The other workloads have their own peers.
 //
 // With -keep, a run that was interrupted goes on where it was: the file has the rows of the
 // steps that are done. A step is a workload, or a layout of the table.
 //
 // Two workloads take minutes and run only if -only names them: references100M, a
 // hundred million references, which needs some 3 GB of disk; and formats, reading
-// in place what is stored in foreign formats, and the import of a long history.
+// stores of foreign formats in place, and the import of a long history.
 package main
 
 import (
@@ -36,7 +36,7 @@ type bench struct {
 	rounds  int    // of the table
 	planes  int    // of the field, in the table
 	only    string // layouts of the table, with commas; all if empty
-	python  string // what runs the scripts, "" for nothing
+	python  string // runs the scripts, "" for none
 	python2 string // the same with zarr-python 2
 	pattern string // of the rows of "beside", "" for all
 	kept    string // file of the steps that are done, "" for none
@@ -49,7 +49,7 @@ func (b *bench) add(workload, variant, metric string, value float64, unit string
 	fmt.Printf("%-10s %-18s %-28s %12.4g %s\n", workload, variant, metric, value, unit)
 }
 
-// workloads in the order in which they run; those that are asked run only if
+// workloads in the order in which they run; workloads with asked run only if
 // -only names them.
 var workloads = []struct {
 	name  string
@@ -65,6 +65,7 @@ var workloads = []struct {
 	{"references", references, false},
 	{"references100M", manyReferences, true},
 	{"netcdf", netcdf, false},
+	{"hdf5", hdf5Files, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
 	{"beside", second, false},

@@ -49,7 +49,7 @@ func (r *refBench) many(ctx context.Context) {
 	r.add("memory then", mebibytes(heldMemory()), "MiB")
 }
 
-// heldMemory is what this program has from the system.
+// heldMemory returns the memory that this program has from the system.
 func heldMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -17,8 +17,8 @@ import (
 //go:embed python.py
 var pythonScript string
 
-// python measures what programs in Python do around arrays: the workers of a data loader,
-// dask, and the first value of a new process.
+// python measures the work of Python programs around arrays: the workers of a data
+// loader, dask, and the first value of a new process.
 func python(ctx context.Context, b *bench) {
 	if b.python == "" {
 		fmt.Println("python     not measured: there is no -python")

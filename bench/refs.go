@@ -25,7 +25,7 @@ type refSet struct {
 
 const refsPerStep = 1000
 
-// chunkLength is that of the chunk with a number.
+// chunkLength returns the length of the chunk with a number.
 func chunkLength(n int64) int64 { return 40_000 + n*7919%16_381 }
 
 // write makes the set a JSON file.
@@ -48,8 +48,8 @@ func (s refSet) write(path string) {
 	check(errors.Join(w.Flush(), f.Close()))
 }
 
-// references measures linking ten million virtual chunks, and what changing a
-// few of them costs afterwards.
+// references measures linking ten million virtual chunks, and the cost of
+// changing a few of them afterwards.
 func references(ctx context.Context, b *bench) {
 	steps := int64(10_000)
 	if b.quick {
@@ -100,8 +100,8 @@ func (r *refBench) run(ctx context.Context) {
 	r.besideParquet(ctx, parquet)
 }
 
-// besideJSON measures others on the same set, and those that take minutes for it
-// on a hundredth.
+// besideJSON measures other programs on the same set, or on a hundredth of it if
+// they would take minutes.
 func (r *refBench) besideJSON(ctx context.Context, set string) {
 	if r.set.perFile == 1 {
 		return
@@ -163,10 +163,10 @@ func (r *refBench) change(ctx context.Context, db *engine.DB) {
 	r.add("commit of 1 changed p50", millis(quantile(times, 0.5)), "ms")
 }
 
-// openAgain opens the database anew, which has as many sets, and finds some
-// references: of the first time their pages come from the page cache of the
-// system and must be parsed. It opens twice, because the first time the file
-// system may be writing what the import left, and opening waits for a file.
+// openAgain opens the database anew, which has as many sets, and finds some references: the first
+// time, their pages come from the page cache of the system and must be parsed. It opens twice,
+// because the first time the file system may still be writing files of the import, and opening
+// waits for a file.
 func (r *refBench) openAgain(ctx context.Context, db *engine.DB, dir string, sets int) {
 	check(db.Close())
 	var snap *engine.Snapshot

@@ -22,10 +22,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// secondBench compares a process that has a database open (the holder) with one that uses a
-// database which another process has open (a peer). This process is both: it has one copy of
-// a database open, and is the peer of a process that has another copy open. They take turns,
-// and the figure of a row is the median of all runs.
+// secondBench compares a process that has a database open (the holder) with a process that
+// uses a database of a holder (a peer). This process is both: it has one copy of a database
+// open, and is the peer of a process that has another copy open. They take turns, and the
+// figure of a row is the median of all runs.
 type secondBench struct {
 	*bench
 	runs, nodes, commits int
@@ -101,7 +101,7 @@ func (s *secondBench) compare(row string, run func(peer int) time.Duration) {
 	fmt.Printf("%-10s %-40s %v, second process %v, %.2f times\n", "beside", row, here, there, there.Seconds()/here.Seconds())
 }
 
-// commitTo commits what fn writes to a branch.
+// commitTo commits the writes of fn to a branch.
 func commitTo(ctx context.Context, db *zarrdb.DB, branch string, fn func(s *zarrdb.Session)) {
 	must(db.Update(ctx, branch, "more", func(s *zarrdb.Session) error {
 		fn(s)
@@ -189,7 +189,7 @@ func (s *secondBench) cold(ctx context.Context) {
 	row := func(row string, want int64, read func(db *zarrdb.DB, v *zarrdb.Snapshot) (n int64)) {
 		s.compare("cold: "+row, func(peer int) time.Duration {
 			p := &both()[peer]
-			if p.other != nil { // its caches are empty too, and its memory is touched, as that of this process
+			if p.other != nil { // its caches are empty too, and its memory is touched, as in this process
 				p.other.say("again")
 				p.other.line()
 			}

@@ -43,9 +43,9 @@ const (
 // workload "serving", in another process.
 const roleVariable = "ZARRDB_BENCH_ROLE"
 
-// serving measures what it costs to use a database through the process that has it
-// open: over the local socket beside the same work in one process, and over HTTP beside
-// nginx with the same chunks as files.
+// serving measures the cost of using a database through the process that has it open:
+// over the local socket beside the same work in one process, and over HTTP beside nginx
+// with the same chunks as files.
 func serving(ctx context.Context, b *bench) {
 	dir, files := b.path("serving.zdb"), b.path("files")
 	defer os.RemoveAll(dir)
@@ -197,7 +197,7 @@ func socketCommits(ctx context.Context, b *bench, own, dir string) {
 	b.add("serving", "commit of 1 chunk", "more through the socket", there-here, "us")
 }
 
-// idle measures what connections without requests cost the holder.
+// idle measures the cost of connections without requests to the holder.
 func idle(ctx context.Context, b *bench, dir string, holder *actor) {
 	before := holder.resident()
 	if before == 0 {

@@ -84,7 +84,7 @@ func fetch(ctx context.Context, at string, size, count, from int, until time.Tim
 	return n
 }
 
-// nginxConfig serves the files of one directory. %[1]s is that of the server's own files.
+// nginxConfig serves the files of one directory. %[1]s is the directory of the server's own files.
 const nginxConfig = `daemon off;
 worker_processes auto;
 pid %[1]s/pid;

@@ -26,8 +26,8 @@ type overwriting struct {
 	some int
 }
 
-// space measures what is left on disk after old versions were let go, and what
-// the collection takes meanwhile.
+// space measures the disk space after old versions were let go, and the space
+// that the collection needs meanwhile.
 func space(ctx context.Context, b *bench) {
 	cases := []overwriting{
 		{"1 GiB, 2 MiB chunks, 10 times", 1 << 30, 2 << 20, 10, 100},

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// measure is a row of the table: what programs reached on the same work in the same run.
+// measure is a row of the table: figures of programs for the same work in the same run.
 type measure struct {
 	Workload, Variant, Metric, Unit string
 	Samples                         map[string][]float64 // by the name of the program
@@ -21,7 +21,7 @@ type measure struct {
 // more reports whether a larger figure is better.
 func (m *measure) more() bool { return strings.HasSuffix(m.Unit, "/s") || m.Unit == "%" }
 
-// sample adds what one program reached.
+// sample adds a figure of one program.
 func (b *bench) sample(workload, variant, metric, unit, system string, value float64) *measure {
 	i := slices.IndexFunc(b.part.Rows, func(m *measure) bool {
 		return m.Workload == workload && m.Variant == variant && m.Metric == metric && m.Unit == unit
@@ -62,8 +62,8 @@ func (m *measure) times(door string) float64 {
 	return theirs / median(ours)
 }
 
-// report makes the page: a picture, the table of what others do too, and what is measured of us
-// alone.
+// report makes the page: a picture, the table of work that other programs do too, and the
+// figures of zarrdb alone.
 func (b *bench) report(drawn string) []byte {
 	rows := b.part.Rows
 	var w strings.Builder

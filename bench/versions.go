@@ -16,10 +16,10 @@ import (
 )
 
 // chunkBytes is the size of the chunks of the version benchmarks: 64 random
-// float64, above what is kept inline.
+// float64, too long to be kept inline.
 const chunkBytes = 1024
 
-// versions measures what commits and refs cost in an array of few and of many
+// versions measures the cost of commits and refs in an array of few and of many
 // chunks: only the changes may count.
 func versions(ctx context.Context, b *bench) {
 	sizes := []int64{10, 10_000, 1_000_000}
@@ -39,7 +39,7 @@ func versions(ctx context.Context, b *bench) {
 		refCosts(ctx, b, a.db, variant)
 		letGo(ctx, b, a.db, variant)
 		if a.n > 10_000 {
-			continue // takes others minutes: their figures are recorded ones
+			continue // other programs take minutes: their figures are recorded ones
 		}
 		for _, part := range []string{"icechunk", "ocdbt"} {
 			b.beside(ctx, versionsScript, part, map[string]any{"workload": "versions", "variant": variant, "dir": b.dir, "n": a.n})
@@ -47,8 +47,8 @@ func versions(ctx context.Context, b *bench) {
 	}
 }
 
-// letGo measures expiry of all versions but the last, and the collection of what
-// they hold.
+// letGo measures expiry of all versions but the last, and the collection of
+// their values.
 func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	for i := range refRounds {
 		check(errors.Join(db.DeleteBranch(ctx, fmt.Sprintf("b%d", i)), db.DeleteTag(ctx, fmt.Sprintf("t%d", i))))
@@ -60,7 +60,7 @@ func letGo(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	b.add("versions", variant, "expire + gc", millis(d), "ms")
 }
 
-// refRounds is how often what must not depend on the number of chunks is done.
+// refRounds is how often work is measured that must not depend on the number of chunks.
 const refRounds = 50
 
 // chunkArray is a database with an array "a" of n chunks.
@@ -72,7 +72,7 @@ type chunkArray struct {
 }
 
 // commitInTurn commits one random chunk in each array, over and over, so that
-// whatever else the machine does meets all of them alike.
+// other work of the machine meets all of them alike.
 func commitInTurn(ctx context.Context, b *bench, arrays []*chunkArray) {
 	const rounds = 300
 	value := make([]byte, chunkBytes)
@@ -118,7 +118,7 @@ func fillArray(ctx context.Context, db *engine.DB, path string, spec zarr.Spec, 
 	})
 }
 
-// refCosts measures what must not depend on the number of chunks.
+// refCosts measures work whose cost must not depend on the number of chunks.
 func refCosts(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	head, older := must(db.Head(ctx, "main")), must(db.Resolve(ctx, "main~10"))
 	names := []string{"a", "b"}

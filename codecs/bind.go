@@ -22,8 +22,8 @@ type Bound struct {
 	// last is the name of the codec that makes the encoded value.
 	last string
 
-	// stages are the running stages, in encoding order. tail are those that
-	// follow the array-to-bytes codec.
+	// stages are the running stages, in encoding order. tail are the stages
+	// behind the array-to-bytes codec.
 	stages, tail pipeline
 	// partial is the array-to-bytes stage if it decodes boxes and is the first
 	// stage; identity if it does nothing else than locate elements, and so is
@@ -35,8 +35,8 @@ type Bound struct {
 }
 
 // Bind fixes data type, shape and fill value of a chunk (the other fields of
-// rep are filled in; Max may bound what a chunk of variable-length elements
-// decodes to). Every error is a [ConfigError].
+// rep are filled in; Max may bound the decoded size of a chunk of
+// variable-length elements). Every error is a [ConfigError].
 func (c Chain) Bind(rep Rep) (*Bound, error) {
 	whole := link{list: c.member, index: -1}
 	if err := c.checkOrder(); err != nil {

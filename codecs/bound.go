@@ -67,7 +67,7 @@ func (b *Bound) gather(src Src) (elems []byte, tmp *scratch.Buffer) {
 }
 
 // Decode appends the elements of a whole encoded chunk to dst, in memory
-// layout. What it appends has exactly the size of the chunk.
+// layout. The appended bytes have exactly the size of the chunk.
 func (b *Bound) Decode(dst, src []byte) ([]byte, error) {
 	if err := b.checkEncoded(int64(len(src))); err != nil {
 		return dst, err
@@ -193,8 +193,8 @@ func (b *Bound) Partial() bool {
 
 // Ahead returns the range of an encoded chunk that DecodeBox, or ReadIndex of a
 // shard, will read first, so that callers can prefetch it: n bytes from off on,
-// where n is -1 for all bytes and off is -1 for the last n. gap is that of the
-// source, see [Gapper].
+// where n is -1 for all bytes and off is -1 for the last n. gap is the gap of
+// the source, see [Gapper].
 func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
 	raw, _ := b.partial.(*bytesStage)
 	switch {
@@ -297,7 +297,7 @@ func (b *Bound) checkBox(box Box, dst Dst) error {
 	return b.callerBox.contains(box)
 }
 
-// call holds what one call needs besides scratch buffers: boxes in stored
+// call holds the state of one call besides scratch buffers: boxes in stored
 // order and a Source in memory. Pooled, since they are passed to interfaces
 // and would be allocated each time.
 type call struct {

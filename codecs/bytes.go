@@ -13,7 +13,7 @@ import (
 // after another, their scalars in one byte order.
 type bytesCodec struct {
 	endian dtype.Order // None: not given
-	typed  bool        // v2: the byte order is that of the data type
+	typed  bool        // v2: the data type has the byte order
 }
 
 func parseBytes(c Config) (Codec, error) {
@@ -139,7 +139,7 @@ func (s *bytesStage) DecodeBox(ctx context.Context, src Source, box Box, dst Dst
 	return r.walk(0, s.box.offset(box.Start), dst.Offset)
 }
 
-// plan decides how a box is read: the axes before depth are walked, those from
+// plan decides how a box is read: the axes before depth are walked, the axes from
 // it on are read at once, span bytes: as many as possible, as long as the gaps are
 // small or the waste is.
 func (s *bytesStage) plan(box Box, gap int64) (depth, span int) {

@@ -295,8 +295,8 @@ func (l *link) parseV2(r *Registry) error {
 	return err
 }
 
-// Codecs returns the codecs in encoding order, those that v2 leaves unsaid
-// among them; a codec that is not known is left out.
+// Codecs returns the codecs in encoding order, with those that v2 implies. It
+// leaves out unknown codecs.
 func (c Chain) Codecs() []Codec {
 	var list []Codec
 	for _, l := range c.links {

@@ -139,7 +139,8 @@ func fletcher32(p []byte) uint32 {
 }
 
 // Lookup3 returns Bob Jenkins' hash of that name of bytes, the variant for bytes (hashlittle).
-// It is the checksum of the codec "jenkins_lookup3", and with the seed 0 that of the metadata of HDF5.
+// It is the checksum of the codec "jenkins_lookup3", and with the seed 0 the checksum of HDF5
+// metadata.
 func Lookup3(p []byte, seed uint32) uint32 {
 	a := 0xdeadbeef + uint32(len(p)) + seed
 	b, c := a, a

@@ -20,7 +20,7 @@ type bloscCodec struct {
 	numcodecs bool // the configuration has the form of numcodecs
 }
 
-// autoShuffle shuffles bits of elements of one byte, and bytes of others.
+// autoShuffle shuffles the bits of elements of one byte, and the bytes of longer elements.
 const autoShuffle blosc.Shuffle = -1
 
 // shuffleNames are the names of v3, by the numbers of numcodecs.

@@ -11,7 +11,7 @@ import (
 // some of which are applied to each chunk. A header of bits records which, the
 // lowest bit of the first byte for the first codec.
 //
-//	header │ what the codecs whose bit is set made of the bytes
+//	header │ output of the codecs whose bit is set
 type conditional struct {
 	codecs Chain
 	header int // bytes

@@ -188,7 +188,7 @@ func (f *Fields) Strings(name string) []string {
 	return s
 }
 
-// Given prints those of the members that the configuration has, as they stand
+// Given prints the named members that the configuration has, as they stand
 // there, for [Codec.Config]. Unlike Raw it keeps the null of v2.
 func (f *Fields) Given(names ...string) json.RawMessage {
 	var members []any

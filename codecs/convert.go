@@ -10,7 +10,7 @@ import (
 )
 
 // V3Printer is an optional interface of a codec whose configuration in v3
-// metadata differs from that of Config.
+// metadata differs from its Config.
 type V3Printer interface {
 	// ConfigV3 prints the configuration for v3; in is the codec's input when
 	// encoding. The error wraps ErrNoForm if v3 cannot express the
@@ -60,7 +60,7 @@ func (c Chain) PrintV3() (json.RawMessage, error) {
 			config = (&bytesCodec{endian: endian}).Config()
 		}
 		if config == nil && strings.HasPrefix(l.entry.V3[0], "numcodecs.") {
-			config = json.RawMessage("{}") // zarr-python 3.1 opens no others
+			config = json.RawMessage("{}") // zarr-python 3.1 opens no codec without one
 		}
 		item := Object("name", l.entry.V3[0])
 		if config != nil {

@@ -36,7 +36,7 @@
 // before memory is allocated.
 //
 // This package has the chain, the codecs that it must know (bytes, transpose,
-// shards) and the compressors. The others are built on what it exports:
+// shards) and the compressors. Other packages build on it:
 //
 //	builtin   the registry of all of them
 //	filter    numbers to numbers, and bits: delta, cast_value, shuffle …

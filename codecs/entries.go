@@ -2,9 +2,9 @@ package codecs
 
 import "hash/crc32"
 
-// Entries returns the codecs of this package for a registry: what makes bytes of
-// numbers, shards, compressors and checksums. Package builtin adds the others. The
-// caller owns the slice.
+// Entries returns the codecs of this package for a registry: bytes, shards,
+// compressors and checksums. Package builtin adds the rest. The caller owns the
+// slice.
 func Entries() []Entry {
 	return []Entry{
 		{V3: []string{"bytes", "endian"}, Kind: ArrayToBytes, Lossless: true, Flat: true, Parse: parseBytes},

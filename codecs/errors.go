@@ -31,7 +31,7 @@ var (
 // ErrConfig otherwise.
 //
 // It prints as codecs[1].configuration.level: …; for an inner codec of a shard
-// Err is a ConfigError again, and its place follows that of the outer one.
+// Err is a ConfigError again, and its place follows the place of the outer one.
 type ConfigError struct {
 	// List is the metadata member that holds the codec: "codecs",
 	// "index_codecs", "filters" or "compressor".
@@ -41,7 +41,7 @@ type ConfigError struct {
 	Index int
 	// Codec is the name in the metadata, if known.
 	Codec string
-	// Field is the member of the configuration, "" if all of it is meant.
+	// Field is the member of the configuration, "" for the whole configuration.
 	Field string
 	// Err is the reason.
 	Err error

@@ -24,36 +24,59 @@ import (
 // blockHeader is the beginning of the compressed forms.
 const blockHeader = 12
 
-// splitHeader reads the header: the number of bytes, of which limit are allowed, and of those
-// in a block.
-func splitHeader(codec string, src []byte, limit int64) (n, block int64, rest []byte, err error) {
-	if len(src) < blockHeader {
-		return 0, 0, nil, Corruptf(codec, "%d bytes have no room for a header of %d", len(src), blockHeader)
+// appendBlocks appends the header of src and its first whole bytes in blocks, each encoded
+// behind its length, and the rest.
+func appendBlocks(dst, src []byte, whole, block int64, encode func(dst, part []byte) ([]byte, error)) (_ []byte, err error) {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(len(src)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(block))
+	for at := int64(0); at < whole && err == nil; at += block {
+		dst = append(dst, 0, 0, 0, 0)
+		mark := len(dst)
+		dst, err = encode(dst, src[at:min(at+block, whole)])
+		binary.BigEndian.PutUint32(dst[mark-4:], uint32(len(dst)-mark))
 	}
-	size := binary.BigEndian.Uint64(src)
-	block = int64(binary.BigEndian.Uint32(src[8:]))
+	return append(dst, src[whole:]...), err
+}
+
+// decodeBlocks is the inverse of appendBlocks. At most limit bytes are allowed. whole checks
+// the header, and returns how many bytes are in blocks; decode fills out with a block.
+func decodeBlocks(codec string, dst, src []byte, limit int64, whole func(n, block int64) (int64, error), decode func(out, b []byte) error) ([]byte, error) {
+	if len(src) < blockHeader {
+		return dst, Corruptf(codec, "%d bytes have no room for a header of %d", len(src), blockHeader)
+	}
+	size, block := binary.BigEndian.Uint64(src), int64(binary.BigEndian.Uint32(src[8:]))
 	switch {
 	case size > uint64(max(limit, 0)):
-		return 0, 0, nil, Corruptf(codec, "the length is %d, more than %d", size, limit)
+		return dst, Corruptf(codec, "the length is %d, more than %d", size, limit)
 	case block == 0 && size > 0:
-		return 0, 0, nil, Corruptf(codec, "a block of 0 bytes")
+		return dst, Corruptf(codec, "a block of 0 bytes")
 	}
-	return int64(size), block, src[blockHeader:], nil
-}
-
-// appendHeader is what splitHeader reads.
-func appendHeader(dst []byte, n, block int64) []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, uint64(n)), uint32(block))
-}
-
-// nextBlock splits an encoded block from those after it.
-func nextBlock(codec string, src []byte) (block, rest []byte, err error) {
-	if len(src) >= 4 {
-		if n := int64(binary.BigEndian.Uint32(src)); n <= int64(len(src)-4) {
-			return src[4 : 4+n], src[4+n:], nil
+	src = src[blockHeader:]
+	in, err := whole(int64(size), block)
+	if err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = scratch.Grow(dst, int64(size))[:start+int(size)]
+	for out := dst[start : start+int(in)]; len(out) > 0; {
+		part := out[:min(block, int64(len(out)))]
+		out = out[len(part):]
+		n := int64(len(src)) // more than is there
+		if n >= 4 {
+			n = int64(binary.BigEndian.Uint32(src))
 		}
+		if n > int64(len(src)-4) {
+			return dst[:start], Corruptf(codec, "a block is cut off")
+		}
+		if err := decode(part, src[4:4+n]); err != nil {
+			return dst[:start], err
+		}
+		src = src[4+n:]
 	}
-	return nil, nil, Corruptf(codec, "a block is cut off")
+	if rest := dst[start+int(in):]; copy(rest, src) < len(rest) {
+		return dst[:start], Corruptf(codec, "%d bytes are left of %d", len(src), len(rest))
+	}
+	return dst, nil
 }
 
 // lz4h5 is imagecodecs' "imagecodecs_lz4h5", the filter 32004 of HDF5.
@@ -81,48 +104,30 @@ type lz4h5Stage struct {
 }
 
 func (s *lz4h5Stage) Encode(dst, src []byte) ([]byte, error) {
-	block := max(1, min(s.block, int64(len(src))))
-	dst = appendHeader(dst, int64(len(src)), block)
-	for len(src) > 0 {
-		part := src[:min(block, int64(len(src)))]
-		src = src[len(part):]
-		dst = append(dst, 0, 0, 0, 0)
+	n := int64(len(src))
+	return appendBlocks(dst, src, n, max(1, min(s.block, n)), func(dst, part []byte) ([]byte, error) {
 		at := len(dst)
 		if dst = appendLZ4(dst, part, 1); len(dst)-at >= len(part) {
 			dst = append(dst[:at], part...)
 		}
-		binary.BigEndian.PutUint32(dst[at-4:], uint32(len(dst)-at))
-	}
-	return dst, nil
+		return dst, nil
+	})
 }
 
 func (s *lz4h5Stage) Decode(dst, src []byte) ([]byte, error) {
 	const name = "imagecodecs_lz4h5"
-	n, block, src, err := splitHeader(name, src, s.in.Limit(len(src)))
-	if err == nil && n > 255*int64(len(src)) {
-		err = Corruptf(name, "%d bytes cannot decode to %d", len(src), n)
-	}
-	if err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	dst = scratch.Grow(dst, n)[:start+int(n)]
-	for out := dst[start:]; len(out) > 0; {
-		part := out[:min(block, int64(len(out)))]
-		out = out[len(part):]
-		var b []byte
-		if b, src, err = nextBlock(name, src); err != nil {
-			return dst[:start], err
+	return decodeBlocks(name, dst, src, s.in.Limit(len(src)), func(n, _ int64) (int64, error) {
+		if n > 255*int64(len(src)) {
+			return 0, Corruptf(name, "%d bytes cannot decode to %d", len(src), n)
 		}
-		if len(b) == len(part) {
-			copy(part, b)
-			continue
+		return n, nil
+	}, func(out, b []byte) error {
+		if len(b) == len(out) {
+			copy(out, b)
+			return nil
 		}
-		if err := decodeLZ4(name, part, b); err != nil {
-			return dst[:start], err
-		}
-	}
-	return dst, nil
+		return decodeLZ4(name, out, b)
+	})
 }
 
 // bitshuffle is imagecodecs' "imagecodecs_bitshuffle", and with a compressor "bshuf", as
@@ -155,7 +160,7 @@ func newBitshuffle(f *Fields, name string) *bitshuffle {
 	if x.block%8 != 0 {
 		f.Fail("blocksize", "%d is not a multiple of 8", x.block)
 	}
-	if x.block == 0 { // that of the library
+	if x.block == 0 { // the default of the library
 		x.block = max(8192/x.item/8*8, 128)
 	}
 	if x.block*x.item > math.MaxInt32 {
@@ -229,68 +234,42 @@ func (s *bshufStage) Encode(dst, src []byte) ([]byte, error) {
 		return dst, err
 	}
 	block := s.block * s.item
-	dst = appendHeader(dst, int64(len(src)), block)
 	buf := scratch.Get(min(block, whole))
 	defer buf.Put()
-	for at := int64(0); at < whole; at += block {
-		part := src[at:min(at+block, whole)]
+	return appendBlocks(dst, src, whole, block, func(dst, part []byte) ([]byte, error) {
 		planes := buf.B[:len(part)]
 		kernels.BitShuffle(planes, part, int(s.item))
-		dst = append(dst, 0, 0, 0, 0)
-		mark := len(dst)
 		if s.cname == "zstd" {
-			dst, err = s.zstd(len(part)).Encode(dst, planes)
-		} else {
-			dst = appendLZ4(dst, planes, 1)
+			return s.zstd(len(part)).Encode(dst, planes)
 		}
-		if err != nil {
-			return dst, err
-		}
-		binary.BigEndian.PutUint32(dst[mark-4:], uint32(len(dst)-mark))
-	}
-	return append(dst, src[whole:]...), nil
+		return appendLZ4(dst, planes, 1), nil
+	})
 }
 
 func (s *bshufStage) Decode(dst, src []byte) ([]byte, error) {
-	n, block, src, err := splitHeader(s.name, src, s.in.Limit(len(src)))
-	switch {
-	case err != nil:
-	case n%s.item != 0 || block%(8*s.item) != 0:
-		err = Corruptf(s.name, "%d bytes in blocks of %d are not elements of %d", n, block, s.item)
-	case s.cname == "lz4" && n > 255*int64(len(src)):
-		err = Corruptf(s.name, "%d bytes cannot decode to %d", len(src), n)
-	}
-	if err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	dst = scratch.Grow(dst, n)[:start+int(n)]
-	rest := n % (8 * s.item)
-	buf := scratch.Get(min(block, n))
-	defer buf.Put()
-	for out := dst[start : start+int(n-rest)]; len(out) > 0; {
-		part := out[:min(block, int64(len(out)))]
-		out = out[len(part):]
-		var b []byte
-		if b, src, err = nextBlock(s.name, src); err != nil {
-			return dst[:start], err
+	var buf *scratch.Buffer
+	defer func() { buf.Put() }()
+	return decodeBlocks(s.name, dst, src, s.in.Limit(len(src)), func(n, block int64) (int64, error) {
+		switch {
+		case n%s.item != 0 || block%(8*s.item) != 0:
+			return 0, Corruptf(s.name, "%d bytes in blocks of %d are not elements of %d", n, block, s.item)
+		case s.cname == "lz4" && n > 255*int64(len(src)):
+			return 0, Corruptf(s.name, "%d bytes cannot decode to %d", len(src), n)
 		}
-		planes := buf.B[:len(part)]
+		buf = scratch.Get(min(block, n))
+		return n - n%(8*s.item), nil
+	}, func(out, b []byte) (err error) {
+		planes := buf.B[:len(out)]
 		if s.cname == "zstd" {
-			if planes, err = decodeZstd(buf.B[:0], b, int64(len(part)), int64(len(part))); err == nil && len(planes) != len(part) {
-				err = Corruptf(s.name, "%d bytes in a block of %d", len(planes), len(part))
+			if planes, err = decodeZstd(buf.B[:0], b, int64(len(out)), int64(len(out))); err == nil && len(planes) != len(out) {
+				err = Corruptf(s.name, "%d bytes in a block of %d", len(planes), len(out))
 			}
 		} else {
 			err = decodeLZ4(s.name, planes, b)
 		}
-		if err != nil {
-			return dst[:start], err
+		if err == nil {
+			kernels.BitUnshuffle(out, planes, int(s.item))
 		}
-		kernels.BitUnshuffle(part, planes, int(s.item))
-	}
-	if int64(len(src)) < rest {
-		return dst[:start], Corruptf(s.name, "%d bytes are left of %d", len(src), rest)
-	}
-	copy(dst[start+int(n-rest):], src)
-	return dst, nil
+		return err
+	})
 }

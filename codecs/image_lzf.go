@@ -10,7 +10,7 @@ import (
 // lzf is imagecodecs' "imagecodecs_lzf", the format of liblzf and of the filter 32000 of
 // HDF5, which has no header.
 //
-//	(length of what follows decoded, 4 bytes, little-endian)
+//	(decoded length of the rest, 4 bytes, little-endian)
 //	000nnnnn                      n + 1 bytes follow
 //	nnnooooo           oooooooo   n + 2 bytes from o + 1 bytes before, n from 1 to 6
 //	111ooooo nnnnnnnn  oooooooo   n + 9 bytes from there
@@ -70,7 +70,7 @@ func (s *lzfStage) Decode(dst, src []byte) ([]byte, error) {
 			if far > len(dst)-start {
 				return dst[:start], Corruptf(name, "%d bytes back, where there are %d", far, len(dst)-start)
 			}
-			for n > 0 { // what is copied may be what was just written
+			for n > 0 { // source and destination may overlap
 				k := min(n, far)
 				dst = append(dst, dst[len(dst)-far:][:k]...)
 				n -= k

@@ -19,7 +19,7 @@ func newLayout(shape []int, size int) layout {
 	return l
 }
 
-// packedStrides sets strides to those of an array in C order.
+// packedStrides sets strides to the strides of an array in C order.
 func packedStrides(strides, shape []int, size int) {
 	for i := len(shape) - 1; i >= 0; i-- {
 		strides[i] = size

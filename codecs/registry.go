@@ -11,7 +11,7 @@ type Entry struct {
 	// V2 is its numcodecs id in v2 metadata, or "".
 	V2 string
 	// V3 are its names in v3 metadata. The first is printed when a chain is
-	// converted, the others are aliases.
+	// converted, the rest are aliases.
 	V3 []string
 	// Kind is the same in both name spaces.
 	Kind Kind

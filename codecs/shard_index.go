@@ -102,7 +102,7 @@ func (b *Bound) DecodeBoxAt(ctx context.Context, src Source, x *Index, box Box, 
 		return err
 	}
 	if x.size != src.Size() || x.Len() != b.shard.n {
-		return Corruptf("sharding_indexed", "the index is that of another shard")
+		return Corruptf("sharding_indexed", "the index belongs to another shard")
 	}
 	c := getCall()
 	defer c.put()

@@ -9,8 +9,8 @@ import (
 )
 
 // Encode appends a whole shard. Inner chunks are written in C order of the grid,
-// so that equal elements give equal bytes; those with only the fill value are
-// left out.
+// so that equal elements give equal bytes; inner chunks with only the fill
+// value are left out.
 func (s *shardStage) Encode(dst, src []byte) ([]byte, error) {
 	return s.encodeFrom(dst, src, Src{Data: src, Strides: s.whole.strides})
 }
@@ -69,8 +69,8 @@ func (w *shardWriter) entry(off int, n int64) {
 	w.some = true
 }
 
-// encode writes a whole inner chunk: the given part of a shard. block holds the
-// elements of variable length, src those of a fixed size.
+// encode writes a whole inner chunk: the given part of a shard. block holds
+// elements of variable length, src elements of a fixed size.
 func (w *shardWriter) encode(block []byte, src Src, p *part) error {
 	s := w.s
 	var elems []byte
@@ -132,9 +132,9 @@ func (w *shardWriter) finish(always bool) ([]byte, error) {
 	return s.index.Encode(w.dst, w.call.index.entries)
 }
 
-// update appends the shard old with the elements of a box replaced by those of
-// src. It copies the encoded inner chunks outside the box. old is nil for a
-// missing shard. It appends nothing if all elements have the fill value.
+// update appends the shard old with the elements of a box replaced by the elements of src. It
+// copies the encoded inner chunks outside the box. old is nil for a missing shard. It appends
+// nothing if all elements have the fill value.
 func (s *shardStage) update(ctx context.Context, dst []byte, old Source, box Box, src Src) ([]byte, error) {
 	before := shardCalls.Get().(*shardCall)
 	defer before.put()

@@ -52,7 +52,7 @@ func FillStrided(dst Dst, count []int, elem []byte, size int) {
 	if run == 0 {
 		return
 	}
-	// The first run is filled, and all others are copies of it.
+	// The first run is filled and copied to the other runs.
 	first := dst.Data[dst.Offset : dst.Offset+run]
 	fillRun(first, elem)
 	for i := range axes {
@@ -175,10 +175,10 @@ type elem interface {
 	[1]byte | [2]byte | [4]byte | [8]byte | [16]byte
 }
 
-// copyElems copies single elements. Of the axes, the one that is closest
-// together in the source and the one that is closest together in the
-// destination are walked in tiles, so that a cache line is used up on both
-// sides before it is dropped: a transposition.
+// copyElems copies single elements, for a transposition. It walks in tiles
+// along two axes, the one with the smallest stride in the source and the one
+// with the smallest stride in the destination, so that a cache line is used up
+// on both sides before it is dropped.
 func copyElems[T elem](dst, src unsafe.Pointer, axes []axis) {
 	if len(axes) == 0 {
 		*(*T)(dst) = *(*T)(src)

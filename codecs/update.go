@@ -7,8 +7,8 @@ import (
 )
 
 // EncodePartial appends an encoded chunk that is old with the elements of box
-// replaced by those of src. old is nil for a chunk that is not there and holds
-// the fill value. Only for fixed-size types.
+// replaced by the elements of src. old is nil for a chunk that is not there and
+// holds the fill value. Only for fixed-size types.
 //
 // In a shard the encoded inner chunks outside the box are copied, and inner
 // chunks with only the fill value are left out. If none remains, nothing is

@@ -21,8 +21,8 @@ type zstdCodec struct {
 
 func parseZstd(c Config) (Codec, error) {
 	f := c.Fields()
-	// The levels of the reference library are -131072 to 22. numcodecs replaces
-	// others by the nearest of them, and stores the configured level.
+	// The levels of the reference library are -131072 to 22. numcodecs encodes
+	// other levels as the nearest of these, and stores the configured level.
 	level := f.Int("level", 0, math.MinInt64, math.MaxInt64)
 	return &zstdCodec{
 		level:    int(max(-1<<17, min(level, 22))),
@@ -67,7 +67,7 @@ var (
 	ownZstdEncoders = sync.Pool{New: func() any { return new(own.Encoder) }}
 	ownZstdDecoders = sync.Pool{New: func() any { return new(own.Decoder) }}
 
-	// For what the others do not do.
+	// The library, for frames that the encoders and decoders above cannot do.
 	zstdEncoders [5][2][maxZstdWindow - minZstdWindow + 2]sync.Pool
 	zstdDecoders sync.Pool
 )
@@ -139,8 +139,8 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 	return decodeZstd(dst, src, limit, guess)
 }
 
-// DecodeZstd returns the contents of a zstd frame, at most limit bytes. Memory is
-// reserved for what the length of src allows. Errors are ErrCorrupt.
+// DecodeZstd returns the contents of a zstd frame, at most limit bytes. The
+// length of src bounds the memory that is reserved. Errors are ErrCorrupt.
 func DecodeZstd(src []byte, limit int64) ([]byte, error) {
 	return decodeZstd(nil, src, limit, guessZstd(src, limit))
 }

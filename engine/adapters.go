@@ -7,9 +7,9 @@ import (
 )
 
 // How URLs are followed; package [github.com/zarrdb/zarrdb/engine/source] describes
-// it, and has what adapters of a program's own are made of.
+// it, and has the types for adapters of a program's own.
 type (
-	// Adapters maps URL schemes to what opens them.
+	// Adapters maps URL schemes to functions that open them.
 	Adapters = source.Adapters
 	// Follow says where references may lead.
 	Follow = source.Follow

@@ -16,7 +16,7 @@ import (
 
 // Appending joins hierarchies of the same arrays along a dimension:
 //
-//	what is there        a.json           b.json
+//	stored               a.json           b.json
 //	time  [0 1 2 3]      [4 5]            [6 7]        grows
 //	temp  chunks 0…3     0…1 become 4…5   0…1 → 6…7    grows, chunks are renumbered
 //	x     [0 1 2]        equal            equal        stays
@@ -112,7 +112,7 @@ type appendBase struct {
 	// type. If the grid changes, its elements from kept on are encoded again.
 	stored *zarr.Meta
 	kept   int64
-	grid   zarr.Grid // of the joined array, if it is not that of meta
+	grid   zarr.Grid // of the joined array, if it is not the grid of meta
 
 	order *coordinateOrder // nil if any order will do
 	sum   []byte           // of the contents of an array without the dimension, nil if they were not read
@@ -164,7 +164,7 @@ func (p *AppendPlan) Fits(ctx context.Context) error {
 	return p.bad.err(p.dim)
 }
 
-// begin takes the arrays of the first piece as those to join.
+// begin takes the arrays of the first piece as the arrays to join.
 func (p *AppendPlan) begin(a *appendPiece) error {
 	dims := map[string]bool{}
 	for _, n := range a.found {
@@ -185,11 +185,26 @@ func (p *AppendPlan) begin(a *appendPiece) error {
 		p.sorted = append(p.sorted, b)
 	}
 	if !dims[p.dim] {
-		return fmt.Errorf("%w: no array has the dimension %q; there are %q", ErrMisfit, p.dim, slices.Sorted(maps.Keys(dims)))
+		return fmt.Errorf("%w: %w", ErrMisfit, &NoDimensionError{p.dim, slices.Sorted(maps.Keys(dims))})
 	}
 	slices.SortFunc(p.sorted, func(x, y *appendBase) int { return strings.Compare(x.path, y.path) })
 	p.coordinates()
 	return nil
+}
+
+// NoDimensionError means that no array of the sources of an append has the dimension. It is [ErrMisfit].
+type NoDimensionError struct {
+	Dim string
+	// There are the dimensions that arrays have.
+	There []string
+}
+
+func (e *NoDimensionError) Error() string {
+	there := "no dimension has a name"
+	if len(e.There) > 0 {
+		there = fmt.Sprintf("there are %q", e.There)
+	}
+	return fmt.Sprintf("no array has the dimension %q; %s", e.Dim, there)
 }
 
 var errJoin = fmt.Errorf("%w: only arrays of Zarr v2 and v3 can be joined", zarr.ErrNoForm)
@@ -261,9 +276,9 @@ func (p *AppendPlan) add(a *appendPiece) {
 	}
 }
 
-// sameLength compares the length of an array along the dimension with that of others in its
-// group. lengths has the first one of each group. first and other are the source of the array,
-// if it is the first one and if not.
+// sameLength compares the length of an array along the dimension with the first array of its
+// group, whose length is in lengths. The source of the array is first if it is that array,
+// else other.
 func (p *AppendPlan) sameLength(lengths map[string]misfitValue, path string, n int64, first, other string) {
 	group, length := names.Parent(path), fmt.Sprint(n)
 	if want, ok := lengths[group]; !ok {
@@ -276,7 +291,7 @@ func (p *AppendPlan) sameLength(lengths map[string]misfitValue, path string, n i
 // length is the number of elements along the dimension.
 func (a *appendArray) length() int64 { return a.meta.Shape[a.base.axis] }
 
-// existing takes the arrays that are there as those to join.
+// existing takes the arrays at the destination as the arrays to join.
 func (p *AppendPlan) existing(ctx context.Context, there nodes, to string) error {
 	stored := map[string]*appendBase{}
 	for n, err := range there.Walk(ctx, to) {

@@ -139,7 +139,7 @@ func TestAppendUnfit(t *testing.T) {
 	if err := plan(false, v3(regular(1), `["time",null]`), v3(regular(1), `["time",null]`)); err != nil {
 		t.Error(err)
 	}
-	misfit(t, plan(false, v3(regular(1), `[null,null]`)), `no array has the dimension "time"; there are []`)
+	misfit(t, plan(false, v3(regular(1), `[null,null]`)), `no array has the dimension "time"; no dimension has a name`)
 	rows := `{"name":"rectilinear","configuration":{"kind":"inline","chunk_shapes":[[1,1],[2]]}}`
 	if err := plan(false, v3(rows, `["time","x"]`)); err != nil {
 		t.Errorf("a rectilinear grid: %v", err)

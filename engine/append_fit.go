@@ -30,7 +30,7 @@ type MisfitError struct {
 	// Path is the array, Field the difference: a member of its metadata by its
 	// v3 name, "attribute NAME", "values" and the like.
 	Path, Field string
-	// From has the value Want; each of Files, in their order, that of Got.
+	// From has the value Want, and Files[i] the value Got[i].
 	From, Want string
 	Files, Got []string
 	// Copied means that a copying append joins them.
@@ -163,7 +163,7 @@ func (p *AppendPlan) compare(b *appendBase, o, as *zarr.Meta, file string) {
 	for _, name := range attributeNames(ours, theirs) {
 		copied := false
 		if name == cf.FillAttribute || name == "missing_value" {
-			// What is missing is converted, and NaN means nothing more than itself. An attribute
+			// Missing values are converted, and NaN has no meaning beside itself. An attribute
 			// that xarray does not read, since the fill value replaces it, is compared.
 			read := name != cf.FillAttribute || !cf.FillIsMissing(is) && !cf.FillIsMissing(as)
 			if r, err := cf.NewRecoder(as, is); err == nil && numbers && read {
@@ -267,8 +267,8 @@ func (b *appendBase) widen(t dtype.Type) error {
 
 // telling are the attributes that define the meaning of stored numbers (CF
 // conventions, "Packed Data", "Units", "Calendar", "Missing data", "Flags",
-// "Parametric Vertical Coordinate", "Compression by Gathering"). Others describe
-// or tell a history: those of the first piece stay.
+// "Parametric Vertical Coordinate", "Compression by Gathering"). Other
+// attributes describe or tell a history: the first piece's stay.
 var telling = []string{
 	"scale_factor", "add_offset", "_Unsigned", "units", "units_metadata", "calendar", "month_lengths", "leap_month", "leap_year",
 	"_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings",

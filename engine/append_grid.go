@@ -223,8 +223,8 @@ func (p *openPiece) widen(ctx context.Context, list []*appendArray) (err error) 
 	return nil // the comparison of all pieces names counts that have no exact form
 }
 
-// documents writes the metadata of new arrays with their final shapes, and that
-// of the groups around them.
+// documents writes the metadata of new arrays with their final shapes, and the
+// metadata of the groups around them.
 func (j *joiner) documents(ctx context.Context) (err error) {
 	if j.o.Link {
 		if j.bulk, err = j.s.Bulk(ctx, j.o.To, false); err != nil {
@@ -319,7 +319,7 @@ func (j *joiner) grow(ctx context.Context) error {
 // kept on are encoded again, of another type all: they are not many, see widen. They all wait
 // until the array has its type.
 func (j *joiner) replace(ctx context.Context, b *appendBase, a *zarr.Array) error {
-	if err := j.flush(ctx); err != nil { // those of other arrays
+	if err := j.flush(ctx); err != nil { // chunks of other arrays
 		return err
 	}
 	if err := j.s.copies.Above(ctx, a.Path()); err != nil {

@@ -115,35 +115,27 @@ const maxDocuments = 128 << 20
 // it needs not be read again.
 type keptRefs struct {
 	list []refs.Entry
-	size int64         // of list
-	left *atomic.Int64 // bytes that those of all pieces may still take; nil if there were more
+	left *atomic.Int64 // bytes that the lists of all pieces may still take; nil once they took more
 }
 
 // maxKept bounds the references that all pieces of a plan keep: about a quarter
 // of a million. Tests make it small.
 var maxKept int64 = 32 << 20
 
-// keep takes an entry, whose URL mostly is that of others too.
+// keep takes an entry. The URL does not count: most entries share it with others.
 func (k *keptRefs) keep(e *refs.Entry) {
 	if k.left == nil {
 		return
 	}
 	n := int64(len(e.Key)+len(e.Data)) + int64(unsafe.Sizeof(*e))
-	k.size += n
 	if k.left.Add(-n) < 0 {
-		k.drop()
+		*k = keptRefs{}
 		return
 	}
 	k.list = append(k.list, *e)
 }
 
-// drop gives up what was kept.
-func (k *keptRefs) drop() {
-	k.left.Add(k.size)
-	*k = keptRefs{}
-}
-
-// entries yields what was kept.
+// entries yields the kept entries.
 func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		for _, e := range k.list {
@@ -155,22 +147,20 @@ func (k *keptRefs) entries(context.Context) iter.Seq2[refs.Entry, error] {
 }
 
 // setDocuments reads the metadata documents of a reference set, in one pass over
-// a JSON set and from the index of a parquet set.
+// a JSON set, and over other sets if their references are kept, too.
 func (s *Source) setDocuments(ctx context.Context, keep *keptRefs) (*kv.Mem, error) {
 	set, prefix, err := s.env.ReferenceSet(ctx, s.at)
 	if err != nil {
 		return nil, err
 	}
-	p, err := set.Parquet(ctx)
+	entries, err := set.Documents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries := set.Entries(ctx)
-	if p != nil {
-		keep.drop()
-		entries = func(yield func(refs.Entry, error) bool) {
-			p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
-		}
+	if entries == nil || set.Foreign() && keep.left.Load() > 0 {
+		entries = set.Entries(ctx)
+	} else {
+		*keep = keptRefs{}
 	}
 	docs, size := kv.NewMem(), int64(0)
 	for e, err := range entries {
@@ -283,8 +273,8 @@ func (h *heldRefs) fetch(ctx context.Context) error {
 	return nil
 }
 
-// array finds the array that a key of the piece belongs to, and what it is
-// called there.
+// array finds the array that a key of the piece belongs to, and its name in the
+// piece.
 func (p *appendPiece) array(last *appendArray, key string) (a *appendArray, name string) {
 	if last != nil {
 		if name, ok := strings.CutPrefix(key, names.Dir(last.path)); ok && last.path != "" {
@@ -309,8 +299,7 @@ type renumberer struct {
 	text   []byte
 }
 
-// maxChunkKey bounds the name of a chunk: a prefix, numbers and what separates
-// them.
+// maxChunkKey bounds the name of a chunk: a prefix, numbers and a separator.
 const maxChunkKey = 2 + 20*zarr.MaxRank
 
 // key gives the name of a chunk in a piece the number that it has in the joined

@@ -188,7 +188,7 @@ type openPiece struct {
 	prefix string    // of its keys in the set
 	held   *heldRefs // the references read of it
 
-	// Of a piece that is written.
+	// While the piece is being written:
 	keep  bool         // it is the first of new arrays: all keys of it are kept
 	last  *appendArray // that a key belonged to
 	names renumberer
@@ -238,7 +238,7 @@ func (p *openPiece) hold(ctx context.Context, entries func(context.Context) iter
 	return p.held.fetch(ctx)
 }
 
-// array opens an array of the piece for reading its elements as those of the joined one.
+// array opens an array of the piece for reading its elements in the type of the joined array.
 func (p *openPiece) array(ctx context.Context, a *appendArray) (from *pieceArray, err error) {
 	from = &pieceArray{meta: a.meta, label: a.label, base: a.base, start: a.start, as: a.as, misfit: func(e *cf.InexactError) error {
 		return p.plan.unlike(a, textOfType(a.base.meaning()), e.Reason)
@@ -279,7 +279,7 @@ func (p *openPiece) tryAll(ctx context.Context, a *appendArray) error {
 	return from.parts(ctx, 0, a.length(), func([]zarr.Index, int64, int64, elems) error { return nil })
 }
 
-// follows makes sure that the coordinates of the piece follow those before.
+// follows makes sure that the coordinates of the piece follow the coordinates before.
 func (p *openPiece) follows(ctx context.Context, a *appendArray) error {
 	from, err := p.array(ctx, a)
 	if err != nil {
@@ -293,7 +293,7 @@ func (p *AppendPlan) unlike(a *appendArray, want, got string) error {
 	return &MisfitError{Dim: p.dim, Path: a.path, Field: "values", From: a.base.from, Want: want, Files: []string{a.piece.label}, Got: []string{got}}
 }
 
-// textOfType says what elements are, in words.
+// textOfType describes a data type in words.
 func textOfType(m *zarr.Meta) string {
 	if units, ok := textAttribute(m, "units"); ok {
 		return fmt.Sprintf("%v %q", m.Type, units)

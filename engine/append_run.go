@@ -66,7 +66,7 @@ var maxWaiting int64 = 64 << 20
 // error is ErrMisfit and nothing is committed. If ctx ends, or a piece cannot be
 // read, nothing is committed either, complete pieces may be saved, and the error
 // is ErrResumable. o.Resume continues an equal plan after the complete pieces,
-// whose chunks are not read again. o.Link must be that of the plan. Memory is
+// whose chunks are not read again. o.Link must be as in the plan. Memory is
 // bounded, except for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
 	o.To, o.Link = names.Clean(o.To), p.link
@@ -91,8 +91,8 @@ func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *Im
 	return res, nil
 }
 
-// prepare compares what is there with the plan. left is the label of a session that an append
-// of this plan left, "" for another session.
+// prepare compares the arrays at the destination with the plan. left is the label of a
+// session that an append of this plan left, "" for another session.
 func (j *joiner) prepare(ctx context.Context, s *Session, left string) error {
 	j.s = s
 	if j.done = j.doneIn(left); j.done > 0 {
@@ -100,7 +100,7 @@ func (j *joiner) prepare(ctx context.Context, s *Session, left string) error {
 		return j.takeUp(ctx)
 	}
 	err := j.fit(ctx, s.nodes)
-	if err != nil || !j.fresh || j.o.Link && j.o.Overwrite { // what is there is replaced when the rest is complete
+	if err != nil || !j.fresh || j.o.Link && j.o.Overwrite { // the old nodes are replaced when the rest is complete
 		return err
 	}
 	err = vacant(ctx, s, j.o.To)
@@ -188,7 +188,7 @@ func (j *joiner) check(ctx context.Context) error {
 	})
 }
 
-// write writes the elements of all pieces, and compares those of linked ones.
+// write adds the chunks of all pieces, and compares the elements of linked pieces.
 func (j *joiner) write(ctx context.Context) error {
 	return j.each(ctx, func(p *openPiece) error {
 		pass := j.copy
@@ -247,8 +247,8 @@ func (j *joiner) each(ctx context.Context, fn func(*openPiece) error) error {
 	return nil
 }
 
-// compare checks that the elements of an array, if the piece has it, fit those before:
-// coordinates continue, and arrays without the dimension are equal.
+// compare checks that the elements of an array, if the piece has it, fit the elements
+// before: coordinates continue, and arrays without the dimension are equal.
 func (j *joiner) compare(ctx context.Context, p *openPiece, a *appendArray) error {
 	switch {
 	case a == nil:
@@ -262,8 +262,8 @@ func (j *joiner) compare(ctx context.Context, p *openPiece, a *appendArray) erro
 	return nil
 }
 
-// place returns the destination of a key's value, relative to that of the
-// append.
+// place returns the destination of a key's value, relative to the destination
+// of the append.
 func (p *openPiece) place(key string) (to string, a *appendArray, put bool) {
 	if names.IsDocument(key) {
 		return "", nil, false // written already
@@ -410,7 +410,7 @@ func (j *joiner) flush(ctx context.Context) error {
 }
 
 // An append of many pieces saves its session from time to time between two
-// pieces, with the number of those that are complete in its label. The same
+// pieces, with the number of complete pieces in its label. The same
 // append, resumed, compares all pieces again and continues after them.
 //
 //	label   append 365 sources along time to /era5 (5f0c…): 120 done

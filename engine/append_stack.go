@@ -144,8 +144,9 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 			}
 		}
 	}
-	labelled, version := map[string]bool{}, zarr.V3
+	labelled, taken, version := map[string]bool{}, map[string]bool{}, zarr.V3
 	for _, n := range found {
+		taken[n.path] = true
 		if !n.meta.Array || stays[n.path] {
 			continue
 		}
@@ -159,7 +160,7 @@ func (l *labels) stack(dim string, found []*appendArray, label []byte, r *codecs
 	}
 	for group := range labelled {
 		at := names.Join(group, dim)
-		if slices.ContainsFunc(found, func(n *appendArray) bool { return n.path == at }) {
+		if taken[at] {
 			return nil, fmt.Errorf("%w: there is a node /%s already; the new dimension needs another name", ErrMisfit, at)
 		}
 		m, err := l.meta(dim, version, r)

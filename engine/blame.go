@@ -30,8 +30,8 @@ const blameEach = 4096
 // Blame finds for the chunks of an array that a selection touches the commits that last
 // changed them, up to and including the commit at, in C order of the grid. Neighbours
 // with the same commit, stored or not, are yielded as one, or as a few boxes where a run
-// does not begin and end at the edge of the grid: the cost is that of the changes, not of
-// the grid. A shard is one chunk. The array is followed through renames; see
+// does not begin and end at the edge of the grid: the cost grows with the changes, not
+// with the grid. A shard is one chunk. The array is followed through renames; see
 // [txn.DB.Blame].
 func (db *DB) Blame(ctx context.Context, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[BlamedChunks, error] {
 	return func(yield func(BlamedChunks, error) bool) {

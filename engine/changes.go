@@ -19,7 +19,7 @@ type ValueChange = compare.ValueChange
 // NodeChanges returns the differences between two versions at and below a path,
 // by node and sorted by path. Renamed arrays are compared with their old paths,
 // and groups if all their members moved along. Consolidated metadata, which
-// copies other documents, is left out. Its cost is that of the changes.
+// copies other documents, is left out. The cost grows with the changes.
 func (db *DB) NodeChanges(ctx context.Context, from, to txn.CommitID, at string) ([]NodeChange, error) {
 	older, err := db.Snapshot(ctx, from)
 	if err != nil {
@@ -63,8 +63,8 @@ func (db *DB) valueChanges(ctx context.Context, from, to txn.CommitID, c NodeCha
 // ChangedParts calls fn with both states of an array that NodeChanges found changed or
 // renamed, and with the parts that ValueChanges compares: each is within one chunk, and
 // outside of all parts the stored values are equal. The arrays are valid until fn returns.
-// Of nodes that are no arrays in both versions fn is not called. The error is that of fn,
-// or of opening the arrays.
+// fn is not called for a node that is not an array in both versions. The error comes from
+// fn or from opening the arrays.
 func (db *DB) ChangedParts(ctx context.Context, from, to txn.CommitID, c NodeChange, fn func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error) error {
 	return db.bothArrays(ctx, from, to, c, func(old, new *zarr.Array, keys iter.Seq2[txn.Change, error]) error {
 		return fn(old, new, compare.Parts(ctx, old, new, keys))

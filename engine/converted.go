@@ -8,7 +8,7 @@ import (
 )
 
 // Converted presents a hierarchy in another format, without a copy: documents
-// are made when they are read, and chunks are those of the source under other
+// are made when they are read, and chunks are chunks of the source under other
 // keys. An array or group that has no form in the format is not listed, and
 // [ErrConvert] when one of its keys is read. Converted metadata is not
 // consolidated. Keys that belong to no node are left out. Safe for concurrent
@@ -17,7 +17,7 @@ type Converted = convert.View
 
 var (
 	// ErrConvert means that an array or group cannot be stored in another format as
-	// it is. The error names the node and what has no form there.
+	// it is. The error names the node and the part that has no form there.
 	ErrConvert = convert.ErrConvert
 	// ErrRecode is added to an ErrConvert that ExportOptions.Recode would avoid.
 	ErrRecode = convert.ErrRecode
@@ -34,7 +34,7 @@ func (s *Session) Converted(format zarr.Version) *Converted {
 }
 
 // Converted returns a view of the URL's hierarchy in another format. Errors are
-// those of [Source.Hierarchy].
+// as for [Source.Hierarchy].
 func (s *Source) Converted(ctx context.Context, format zarr.Version) (*Converted, error) {
 	store, at, err := s.hierarchy(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type DB struct {
 	cache *cache.Cache
 	pool  *transfer.Pool
 	docs  *zarr.Documents
-	env   *source.Env // opens what values refer to
+	env   *source.Env // opens the files that values refer to
 	files *virtual.Resolver
 
 	stop     func() error // ends serving; nil if the database is not served
@@ -107,7 +107,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	return db, nil
 }
 
-// env returns what opens the files that values refer to.
+// env returns the environment that opens the files that values refer to.
 func (o *Options) env() *source.Env {
 	return &source.Env{Adapters: o.Adapters, Follow: o.Follow}
 }
@@ -161,8 +161,8 @@ func (db *DB) stopServing() error {
 	return db.stop()
 }
 
-// release closes what the store does not: views of what values refer to, and the
-// cache. It does nothing the second time.
+// release closes what the store does not: views of files that values refer to,
+// and the cache. It does nothing the second time.
 func (db *DB) release() error {
 	err := db.env.Close()
 	db.cache.Close()
@@ -172,8 +172,8 @@ func (db *DB) release() error {
 // documentBytes is about how much memory parsed documents of a database take.
 const documentBytes = 2 << 20
 
-// OpenSessions returns the number of sessions that are open in this process, those of other
-// processes that use the database through it included.
+// OpenSessions returns the number of sessions that are open in this process, including
+// sessions of other processes that use the database through it.
 func (db *DB) OpenSessions() int { return db.store.OpenSessions() }
 
 // arrays is how arrays of this database are opened.
@@ -265,7 +265,9 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	if db.holder != nil {
 		return db.Join(ctx, id)
 	}
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer db.shared.opening.Unlock()
 	return db.resume(ctx, id)
 }
@@ -291,14 +293,13 @@ func (db *DB) session(s *txn.Session) *Session {
 	return db.own(es)
 }
 
-// Update runs fn in a session on a branch and commits what it wrote with the
-// given message. If fn fails nothing is written and its error is returned. If
-// the branch moved meanwhile and the changes touch each other, the error is a
-// *[ConflictError]; [DB.Retry] calls fn again then. So no update is lost: of two
-// sessions that changed one chunk or attribute, one is committed, even if both
-// wrote the same. What fn reads and relies on without writing it is guarded by
-// [Session.GuardRead]. A session that changed nothing makes no commit: the result is
-// its base.
+// Update runs fn in a session on a branch and commits its writes with the given
+// message. If fn fails nothing is written and its error is returned. If the branch
+// moved meanwhile and the changes touch each other, the error is a *[ConflictError];
+// [DB.Retry] calls fn again then. So no update is lost: of two sessions that changed
+// one chunk or attribute, one is committed, even if both wrote the same.
+// [Session.GuardRead] guards chunks that fn reads and relies on without writing
+// them. A session that changed nothing makes no commit: the result is its base.
 func (db *DB) Update(ctx context.Context, branch, message string, fn func(*Session) error) (*Commit, error) {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {

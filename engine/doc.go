@@ -34,6 +34,6 @@
 //	errors     ErrNotFound, ErrExists, ErrConflict, ErrCorrupt, ErrLocked, ErrReadOnly, ErrClosed
 //
 // In a session, arrays, groups and the methods about nodes ([Session.CreateArray],
-// [Session.Rename], [Session.Remove], …) keep consolidated metadata up to date. Methods
-// about single keys, such as Set and [Session.SetIf], store what they are given.
+// [Session.Rename], [Session.Remove], …) keep consolidated metadata up to date. Methods about
+// single keys, such as Set and [Session.SetIf], store the given bytes unchanged.
 package engine

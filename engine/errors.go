@@ -16,8 +16,8 @@ var (
 	ErrNotFound = fault.ErrNotFound
 	// ErrExists means that the name, path or destination is taken.
 	ErrExists = fault.ErrExists
-	// ErrConflict means that others changed the same; see [ConflictError] and
-	// [ChangedError].
+	// ErrConflict means that another session changed the same; see
+	// [ConflictError] and [ChangedError].
 	ErrConflict = fault.ErrConflict
 	// ErrCorrupt means that stored bytes are damaged or gone.
 	ErrCorrupt = fault.ErrCorrupt

@@ -13,11 +13,7 @@ import (
 // set writes one element of temp in a commit on a branch.
 func set(ctx context.Context, db *engine.DB, branch string, i int64, v float32) {
 	_, err := db.Update(ctx, branch, fmt.Sprintf("temp[%d] = %v", i, v), func(s *engine.Session) error {
-		a, err := s.Array(ctx, "temp")
-		if err != nil {
-			return err
-		}
-		return zarr.Write(ctx, a, zarr.Sel(zarr.At(i)), []float32{v})
+		return write(ctx, s, i, v)
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -18,18 +18,24 @@ type (
 // *[ChangedError]. It excludes other conditional writes of the key, and writers
 // of arrays opened from the session. It returns the identity of the new value.
 func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
-	defer s.open.Locks.Lock(key)()
-	s.noteKey(key)
 	if value == nil {
 		value = []byte{}
 	}
-	return s.Session.SetIf(ctx, key, value, want)
+	return s.putIf(ctx, key, value, want)
 }
 
 // DeleteIf is Delete under the same condition.
 func (s *Session) DeleteIf(ctx context.Context, key string, want Expect) error {
-	defer s.open.Locks.Lock(key)()
-	s.noteKey(key)
-	_, err := s.Session.SetIf(ctx, key, nil, want)
+	_, err := s.putIf(ctx, key, nil, want)
 	return err
+}
+
+func (s *Session) putIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
+	unlock, err := s.open.Locks.Lock(ctx, key)
+	if err != nil {
+		return id, err
+	}
+	defer unlock()
+	s.noteKey(key)
+	return s.Session.SetIf(ctx, key, value, want)
 }

@@ -40,8 +40,8 @@ type ExportOptions struct {
 	// there, and the same one repairs it.
 	Overwrite bool
 	// Resume goes on with an export of the same version to the same directory
-	// that was stopped. What is there is compared and kept. A key there that
-	// the version does not have is an error.
+	// that was stopped. Values at the destination are compared and kept. A key
+	// there that the version does not have is an error.
 	Resume bool
 	// Format, if not 0, is the format that the nodes are written in: [zarr.V2]
 	// or [zarr.V3]. Chunks are copied as they are, under the keys that the
@@ -54,8 +54,8 @@ type ExportOptions struct {
 	// same in Format: the inner chunks of shards become chunks, filters go.
 	Recode bool
 	// Skip are paths of arrays and groups that a conversion to Format, or to one of
-	// [ForeignSkips], leaves out, relative to what is exported. A path without a node is
-	// zarr.ErrNotFound.
+	// [ForeignSkips], leaves out, relative to the exported node. A path without a node
+	// is zarr.ErrNotFound.
 	Skip []string
 	// Foreign, if its Format is not empty, is the foreign format to write.
 	Foreign ForeignOptions
@@ -66,7 +66,7 @@ type ExportOptions struct {
 	Progress func(Progress)
 }
 
-// ExportResult is what an export wrote.
+// ExportResult counts what an export wrote.
 type ExportResult struct {
 	Keys, Bytes int64
 	// LeftOut are the paths of databases in the source, which are not copied.
@@ -96,9 +96,9 @@ type ExportResult struct {
 // that can be written: keys and bytes as they are stored. Metadata is written
 // last, so that an export that was stopped does not pass for a complete array; a
 // zip archive appears when it is complete. Something at
-// the destination is ErrExists. A destination that is, holds or lies in what is
-// read, or holds or lies in a database, is [ErrOverlap]. The error is ErrResumable
-// if ctx ended and Resume goes on with what was copied.
+// the destination is ErrExists. A destination that is, holds or lies in the
+// source, or holds or lies in a database, is [ErrOverlap]. The error is
+// ErrResumable if ctx ended and Resume goes on with the copied part.
 func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*ExportResult, error) {
 	from, err := src.selection(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func Export(ctx context.Context, src *Source, dest string, o ExportOptions) (*Ex
 		}
 	}
 	replace := there && !o.Resume
-	kept := copied && !replace // what was copied, if it is not all
+	kept := copied && !replace // the copied part, if it is not all
 	local := ex.toDir
 	if IsArchive(d.lies.Path) {
 		kept, local = false, ex.toZip
@@ -205,7 +205,7 @@ func (r *ExportResult) fromPlan(p *convert.Plan) {
 }
 
 // writtenMissing bounds the missing chunks of an array that an export writes, since v2
-// does not say what they hold.
+// does not define their contents.
 const writtenMissing = 16 << 30
 
 // planConversion makes the metadata of every node in another format. The plan is nil if all
@@ -241,7 +241,7 @@ func (x *selection) planConversion(ctx context.Context, to zarr.Version, how con
 	return plan, nil, plan.LeaveKeys(x.keys(ctx))
 }
 
-// privateLine says what other programs do not read of an array, "" if they read it.
+// privateLine names the part of an array that other programs do not read, "" if they read all.
 func (x *selection) privateLine(path string, m *zarr.Meta) string {
 	if what := convert.Private(m); what != "" {
 		return fmt.Sprintf("/%s: %s: %s; an export with --format zarr3 --recode is for them", names.Relative(path, x.at.Path), what, convert.NotRead)
@@ -313,7 +313,7 @@ type exporter struct {
 	pool  *transfer.Pool
 	meter transfer.Meter
 	plan  *convert.Plan // of an export to another format
-	// foreign is that of one to a foreign format.
+	// foreign is the plan of an export to a foreign format.
 	foreign           formats.Plan
 	versions, expired int64 // of a history
 	stale             []string
@@ -363,7 +363,7 @@ func (ex *exporter) toDir(ctx context.Context, dest string) (err error) {
 		}
 	}()
 	if ex.o.Resume {
-		// What was stopped may have left temporaries.
+		// A stopped export may have left temporaries.
 		if _, err := store.Clean(ctx, 0); err != nil {
 			return err
 		}
@@ -439,8 +439,8 @@ func (ex *exporter) toStore(ctx context.Context, store kv.Writer, sync func(cont
 	return nil
 }
 
-// overStore copies everything over what a store holds, and then deletes the keys
-// that were not copied.
+// overStore copies all keys to a store that has contents, and then deletes the
+// keys that were not copied.
 func (ex *exporter) overStore(ctx context.Context, store kv.Store) error {
 	to := &noting{Store: store, set: map[[16]byte]struct{}{}}
 	if err := ex.toStore(ctx, to, noSync); err != nil {

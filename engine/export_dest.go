@@ -29,8 +29,8 @@ type destination struct {
 // IsArchive reports whether a path has the name of a zip archive, as one of OME-Zarr ends in .ozx.
 func IsArchive(path string) bool { return zipkv.Named(path) }
 
-// destination finds what dest names, and opens it if it is the URL of a store,
-// which then lives as long as s.
+// destination finds the place that dest names, and opens it if it is the URL of
+// a store, which then lives as long as s.
 func (s *Source) destination(ctx context.Context, dest string) (d destination, err error) {
 	scheme, _, ok := strings.Cut(dest, ":")
 	if !ok || !s.env.Adapters.HasRoot(scheme) {
@@ -87,8 +87,8 @@ func checkStore(ctx context.Context, store kv.Store, o ExportOptions) (there boo
 	return true, fmt.Errorf("%w and is not a store: remove it yourself", errThere)
 }
 
-// isStore reports whether a directory is like those that an export makes: it has the
-// metadata of a Zarr node or is detected as a foreign format. It is false for a database.
+// isStore reports whether a directory looks like an export: it has the metadata of a Zarr
+// node or is detected as a foreign format. It is false for a database.
 func isStore(ctx context.Context, dir kv.Reader) (bool, error) {
 	if ok, err := kv.Exists(ctx, dir, txn.FormatFile); ok || err != nil {
 		return false, err

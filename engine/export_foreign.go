@@ -17,14 +17,14 @@ import (
 type ForeignOptions struct {
 	// Format is one of [ForeignExports]. icechunk gets keys and bytes as they are stored,
 	// and virtual chunks of a database stay virtual. For precomputed, arrays are encoded
-	// anew, groups and attributes become what the format has for them. Something that has
+	// anew, groups and attributes are stored as the format allows. Something that has
 	// no form there is [ErrConvert] and formats.ErrUnsupported, and nothing is written.
 	// Such an export cannot be resumed. If it fails, its files in a directory of this
 	// machine are removed.
 	Format string
 	// History writes a version of the format for each commit of a database that branches
-	// and tags reach, and those, in one of [ForeignHistories]. Commits whose contents are
-	// gone are left out and counted. Progress then counts versions.
+	// and tags reach, and the branches and tags, in one of [ForeignHistories]. Commits
+	// whose contents are gone are left out and counted. Progress then counts versions.
 	History bool
 	// Compression of all chunks of precomputed with shards, which compresses nothing
 	// without: "raw" or "gzip" (default).
@@ -37,13 +37,13 @@ type ForeignOptions struct {
 // sorted.
 func ForeignExports() []string { return exportNames((*formats.Format).Written) }
 
-// ForeignHistories returns those of [ForeignExports] that take ForeignOptions.History,
+// ForeignHistories returns the [ForeignExports] that take ForeignOptions.History,
 // sorted.
 func ForeignHistories() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Create != nil })
 }
 
-// ForeignSkips returns those of [ForeignExports] that take ExportOptions.Skip, sorted.
+// ForeignSkips returns the [ForeignExports] that take ExportOptions.Skip, sorted.
 func ForeignSkips() []string {
 	return exportNames(func(f *formats.Format) bool { return f.Plan != nil })
 }
@@ -91,7 +91,7 @@ func (ex *exporter) planForeign(ctx context.Context) (formats.Plan, error) {
 	return f.Plan(ctx, ex.view, ex.at.Path, formats.WriteOptions{Compression: o.Compression, Sharded: o.Sharded, Skip: ex.o.Skip, Open: ex.open})
 }
 
-// writeForeign writes what was planned. Something that has no form in the format is
+// writeForeign carries out the plan. Something that has no form in the format is
 // ErrConvert.
 func (ex *exporter) writeForeign(ctx context.Context, dst kv.Writer) error {
 	return convertError(ex.foreign.Write(ctx, formats.Output{Dst: dst, Run: ex.pool.Run, Wrote: ex.count}))

@@ -14,8 +14,8 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine/internal/convert"
 	"github.com/zarrdb/zarrdb/engine/internal/extent"
-	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -31,14 +31,14 @@ type ExportReferencesOptions struct {
 	Parquet bool
 	// Version of JSON, 0 or 1.
 	Version int
-	// Inline puts all native values into the set. Otherwise those of more than
+	// Inline puts all native values into the set. Otherwise values of more than
 	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
 	// InlineThreshold puts values of at most so many bytes into the set: native
-	// ones, and virtual ones of which the length is known. Those are read for
-	// it, and what may not be followed is an error. Zero puts in native values of
-	// at most 512 bytes alone, a negative number none. Values in index pages are
-	// always put in, since nothing else could read them.
+	// ones, and virtual ones of which the length is known. Virtual values are
+	// read for it, and a forbidden reference is an error. Zero puts in native
+	// values of at most 512 bytes alone, a negative number none. Values in index
+	// pages are always put in, since nothing else could read them.
 	InlineThreshold int64
 	// Format, if [zarr.V2], writes nodes of Zarr v3 as nodes of Zarr v2: the metadata
 	// is made anew, the references to chunks stay. Programs that know Zarr v2 sets
@@ -47,7 +47,7 @@ type ExportReferencesOptions struct {
 	// that belong to no node stay behind if there is a node of Zarr v3. 0 writes all
 	// keys as they are stored. Other formats are errors.ErrUnsupported.
 	Format zarr.Version
-	// Skip is that of [ExportOptions].
+	// Skip is as in [ExportOptions].
 	Skip []string
 	// Progress, if set, is called from time to time with how far the export is. It may
 	// count everything twice.
@@ -57,13 +57,13 @@ type ExportReferencesOptions struct {
 // inlineReference is the length up to which native values are put into a set.
 const inlineReference = 512
 
-// ExportReferences writes the version of a database that src names, at and
-// below its path, as a reference set (kerchunk): virtual values keep their URLs, or get
-// those that the mappings of src's Follow make of them,
-// metadata and small values stand in the set, and other native values are ranges
-// of pack files, which are not copied. DEST.packs has hard links to these files, which
-// outlive the database. The same version
-// gives the same bytes. Something at dest is ErrExists; a dest in a database is
+// ExportReferences writes the version of a database, the file in a foreign format or the
+// reference set that src names, at and below its path, as a reference set (kerchunk): virtual
+// values and references keep their URLs, made absolute, or get the URLs to which the mappings
+// of src's Follow lead, metadata and small values stand in the set, and other native values are
+// ranges of pack files, which are not copied. DEST.packs has hard links to these files, which
+// outlive the database. The same version gives the same bytes. Something at dest is ErrExists; a
+// dest in a database is
 // [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
@@ -72,10 +72,13 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 	if ex.mapped, err = refs.Mapper(src.env.Follow.Map); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	if ex.view, ok = src.at.View.(*Snapshot); !ok {
-		return nil, fmt.Errorf("%s: %w: only versions of a database become reference sets", src.name(), ErrFormat)
+	var from selection
+	if ex.version, ok = src.at.View.(*Snapshot); ok {
+		from, err = src.selectionIn(ctx, src.at, ex.version)
+	} else {
+		from, err = ex.ofSet(ctx)
 	}
-	from, err := src.selectionIn(ctx, src.at, ex.view)
+	ex.view, ex.prefix = from.view, from.prefix
 	if err == nil {
 		err = from.holdsNode(ctx)
 	}
@@ -121,19 +124,78 @@ func ExportReferences(ctx context.Context, src *Source, dest string, o ExportRef
 type refExporter struct {
 	o      ExportReferencesOptions
 	src    *Source
-	view   *Snapshot
+	view   kv.ReadLister
+	prefix string        // of the keys in view
 	plan   *convert.Plan // nil if keys are written as they are stored
-	packs  string
-	linked map[string]string // URLs of links, by pack file
-	mapped func(url string) string
-	last   [2]string // a URL and what it is mapped to: mostly the next one is the same
-	meter  transfer.Meter
+	// The exported version, or set with its files.
+	version *Snapshot
+	set     *source.Set
+	files   linkedFiles
+	packs   string
+	linked  map[string]string // URLs of links, by pack file
+	mapped  func(url string) string
+	last    [2]string // a URL and its mapped form: mostly the next URL is the same
+	meter   transfer.Meter
 
 	keys, bytes int64 // of the last run through the version
 }
 
+// ofSet finds the reference set, or the file in a foreign format, that the source is.
+func (ex *refExporter) ofSet(ctx context.Context) (selection, error) {
+	set, _, err := ex.src.env.ReferenceSet(ctx, ex.src.at)
+	if errors.Is(err, source.ErrNoReferences) {
+		err = fmt.Errorf("%s: %w: only versions of a database, reference sets and files in foreign formats become reference sets; import it into a database first", ex.src.name(), ErrFormat)
+	}
+	if err != nil {
+		return selection{}, err
+	}
+	ex.set, ex.files = set, linkedFiles{set: set, base: set.Rules().Base, validate: ValidateNone}
+	return ex.src.selection(ctx)
+}
+
+// stored is an exported value: of a version, or a reference of a set.
+type stored struct {
+	txn.KeyValue
+	data []byte // of a reference that has the value
+}
+
+// values yields the values whose keys begin with a prefix; documents promises
+// that the caller needs documents alone.
+func (ex *refExporter) values(ctx context.Context, prefix string, documents bool) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		if ex.version != nil {
+			values := ex.version.Values
+			if documents {
+				values = ex.version.Documents
+			}
+			for v, err := range values(ctx, prefix) {
+				if !yield(stored{KeyValue: v}, err) {
+					return
+				}
+			}
+			return
+		}
+		for e, err := range ex.set.Below(ctx, prefix) {
+			v := stored{txn.KeyValue{Key: e.Key, Kind: "virtual", URL: e.URL, Offset: uint64(e.Offset), Length: e.Length}, e.Data}
+			if err == nil && e.Inline() {
+				v.Kind, v.Length = "inline", int64(len(e.Data))
+			} else if err == nil {
+				var file *linkedFile
+				if file, err = ex.files.of(e.URL); err == nil {
+					v.URL = file.src.URL
+				} else if strings.Contains(e.URL, "://") {
+					err = nil // nothing reads it here
+				}
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // inlinedMissing bounds the missing chunks of an array that are put into a set, since v2
-// does not say what they hold.
+// does not define their contents.
 const inlinedMissing = 64 << 20
 
 // planFormat plans the conversion to Format if there is anything to convert.
@@ -213,8 +275,8 @@ func ahead(ctx context.Context, seq func(context.Context) iter.Seq2[refs.Entry, 
 	}
 }
 
-// entries yields documents first, since those of an array say what its chunks
-// are.
+// entries yields documents first, since the metadata of an array describes its
+// chunks.
 func (ex *refExporter) entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
 		ex.keys, ex.bytes = 0, 0
@@ -234,15 +296,10 @@ var errEnough = errors.New("enough")
 
 // fillStored adds all keys as they are stored.
 func (b *entryBatch) fillStored(ctx context.Context, yield func(refs.Entry, error) bool) error {
-	from := names.Dir(b.ex.src.at.Path)
 	for _, documents := range []bool{true, false} {
-		values := b.ex.view.Values
-		if documents {
-			values = b.ex.view.Documents
-		}
-		for v, err := range values(ctx, from) {
+		for v, err := range b.ex.values(ctx, b.ex.prefix, documents) {
 			if err == nil && isMetadata(v.Key) == documents {
-				err = b.add(ctx, strings.TrimPrefix(v.Key, from), v, yield)
+				err = b.add(ctx, strings.TrimPrefix(v.Key, b.ex.prefix), v, yield)
 			}
 			if err != nil {
 				return err
@@ -272,7 +329,7 @@ func (b *entryBatch) fillConverted(ctx context.Context, yield func(refs.Entry, e
 	for i := range plan.Arrays {
 		a := &plan.Arrays[i]
 		prefix, parse := convert.ChunkKeys(a.From)
-		for v, err := range b.ex.view.Values(ctx, prefix) {
+		for v, err := range b.ex.values(ctx, prefix, false) {
 			if err != nil {
 				return err
 			}
@@ -310,7 +367,7 @@ func (b *entryBatch) full() bool { return len(b.entries) >= batchEntries || b.by
 
 // add makes an entry of a value; one that stands in the set is read by flush. It
 // yields the batch if it is full.
-func (b *entryBatch) add(ctx context.Context, key string, v txn.KeyValue, yield func(refs.Entry, error) bool) error {
+func (b *entryBatch) add(ctx context.Context, key string, v stored, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
 	e := refs.Entry{Key: key}
 	switch {
@@ -319,8 +376,11 @@ func (b *entryBatch) add(ctx context.Context, key string, v txn.KeyValue, yield 
 			ex.last = [2]string{strings.Clone(v.URL), ex.mapped(v.URL)}
 		}
 		e.Reference = refs.Reference{URL: ex.last[1], Offset: int64(v.Offset), Length: v.Length}
+	case v.data != nil:
+		e.Data = v.data
+		b.bytes += v.Length
 	case v.Kind == "native" && v.Length > cmp.Or(ex.o.InlineThreshold, inlineReference) && !ex.o.Inline && !isMetadata(v.Key):
-		file, offset, err := ex.view.PackFile(ctx, v.Key)
+		file, offset, err := ex.version.PackFile(ctx, v.Key)
 		if err != nil {
 			return err
 		}
@@ -340,8 +400,8 @@ func (b *entryBatch) add(ctx context.Context, key string, v txn.KeyValue, yield 
 	return nil
 }
 
-// flush reads what stands in the set, and yields the batch. It returns errEnough
-// if the consumer has stopped.
+// flush reads the values that stand in the set, and yields the batch. It returns
+// errEnough if the consumer has stopped.
 func (b *entryBatch) flush(ctx context.Context, yield func(refs.Entry, error) bool) error {
 	ex := b.ex
 	err := kv.Gather(ctx, ex.view, b.wants, kv.Gathering{Run: ex.src.pool.Run, Take: func(ctx context.Context, i int, v kv.Value) (err error) {

@@ -55,7 +55,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 		return p, nil
 	}
 	if p.db == nil {
-		return nil, fmt.Errorf("%s: a history is that of a version of a database, not of a store or session: %w", ex.src.name(), errors.ErrUnsupported)
+		return nil, fmt.Errorf("%s: only a version of a database has a history, not a store or session: %w", ex.src.name(), errors.ErrUnsupported)
 	}
 	branches, tags, err := p.db.PageSource().Refs(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 	return w.Commit(ctx, v, p.stored(ctx, w, snap, changes))
 }
 
-// all yields what a view holds, as changes.
+// all yields the contents of a view as changes.
 func (p *versionsPlan) all(ctx context.Context, view kv.ReadLister) iter.Seq2[txn.Change, error] {
 	return func(yield func(txn.Change, error) bool) {
 		if snap, ok := view.(*Snapshot); ok { // Values tells virtual values from others

@@ -52,7 +52,8 @@ func (db *DB) grantsPath() (string, error) {
 	return filepath.Join(dir, "follow", hex.EncodeToString(name[:])+".json"), nil
 }
 
-// Granted returns what [DB.Grant] remembers of the database on this machine, for this user.
+// Granted returns the grants that [DB.Grant] remembers for the database on this machine,
+// for this user.
 func (db *DB) Granted() (f Follow, err error) {
 	path, err := db.grantsPath()
 	if err != nil {
@@ -98,8 +99,8 @@ func holds(f, g Follow) bool {
 	return len(all.Allow) == len(f.Allow) && slices.Equal(all.Map, f.Map)
 }
 
-// Revoke takes back grants: prefixes of Allow, and those that mappings are from. What
-// has been opened of the database may still be read until it is closed. If one of them
+// Revoke takes back grants: prefixes of Allow, and prefixes from which mappings lead.
+// Open files may still be read until the database is closed. If one of the prefixes
 // was not granted, the error is ErrNotFound, and nothing is taken back.
 func (db *DB) Revoke(prefixes ...string) error {
 	return db.changeGrants(func(f Follow) (Follow, error) {
@@ -116,7 +117,7 @@ func (db *DB) Revoke(prefixes ...string) error {
 	})
 }
 
-// changeGrants replaces the grants by what change makes of them, while no other does.
+// changeGrants applies change to the grants, while no other process does.
 func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 	path, err := db.grantsPath()
 	if err != nil {
@@ -154,11 +155,11 @@ func (db *DB) changeGrants(change func(Follow) (Follow, error)) error {
 	return nil
 }
 
-// grantLinked grants what an import that linked may follow, and returns those of the
-// prefixes that it found forbidden which still are, at most MaxForbidden.
+// grantLinked grants the references that a linking import may follow, and returns
+// the prefixes in forbidden that are still forbidden, at most MaxForbidden.
 func (db *DB) grantLinked(f Follow, forbidden []string) (still []string, notGranted error) {
 	notGranted = db.Grant(f)
-	had, _ := db.Granted() // an error is that of Grant, too
+	had, _ := db.Granted() // Grant returns the same error
 	now := f.With(db.opts.Follow).With(had).Rules()
 	slices.Sort(forbidden)
 	for _, prefix := range slices.Compact(forbidden) {

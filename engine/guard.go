@@ -16,13 +16,13 @@ import (
 // its array.
 const maxGuardedChunks = 1 << 12
 
-// GuardRead guards what sel reads of an array that was opened from the session:
-// Commit then fails with a conflict if the metadata of the array or one of the
-// chunks that sel touches changed on the branch since the session's base, even
-// if the session wrote elsewhere. What the session writes needs no guard. A
-// selection of more than 4096 chunks guards the whole array. It reads nothing
-// and may be called before or after the read; see [txn.Session.Guard]. Errors
-// are zarr.ErrSelection and txn.ErrSessionClosed.
+// GuardRead guards the chunks that sel reads of an array that was opened from
+// the session: Commit then fails with a conflict if the metadata of the array
+// or one of the chunks that sel touches changed on the branch since the
+// session's base, even if the session wrote elsewhere. Keys that the session
+// writes need no guard. A selection of more than 4096 chunks guards the whole
+// array. It reads nothing and may be called before or after the read; see
+// [txn.Session.Guard]. Errors are zarr.ErrSelection and txn.ErrSessionClosed.
 func (s *Session) GuardRead(ctx context.Context, a *zarr.Array, sel zarr.Selection) error {
 	documents, chunks := guardedPaths(a)
 	keys := slices.Clone(documents)

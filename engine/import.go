@@ -143,8 +143,10 @@ type Survey struct {
 // Survey opens every node of the hierarchy that the source names, which proves
 // that its metadata is sound. It is done once.
 func (s *Source) Survey(ctx context.Context) (*Survey, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.surveying.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.surveying.Unlock()
 	if s.survey != nil {
 		return s.survey, nil
 	}
@@ -318,7 +320,7 @@ func (db *DB) left(ctx context.Context, branch string, ours func(label string) b
 	return nil, err
 }
 
-// finish commits a session, or saves that of the caller.
+// finish commits a session, or saves the session of the caller.
 func (o *ImportOptions) finish(ctx context.Context, s *Session) (*txn.Commit, error) {
 	if o.Session != nil {
 		return nil, s.Detach(ctx)
@@ -326,8 +328,8 @@ func (o *ImportOptions) finish(ctx context.Context, s *Session) (*txn.Commit, er
 	return s.Commit(ctx, txn.CommitOptions{Message: o.Message, Author: o.Author})
 }
 
-// abandon ends a session after an error, which it returns; that of the caller stays as it
-// was last saved.
+// abandon ends a session after an error, which it returns; the session of the caller
+// stays as it was last saved.
 func (o *ImportOptions) abandon(s *Session, err error) error {
 	if o.Session != nil {
 		return errors.Join(err, s.Close())

@@ -38,7 +38,7 @@ type HistoryOptions struct {
 	Progress func(Progress)
 }
 
-// HistoryResult is what an import of a history did.
+// HistoryResult counts the work of an import of a history.
 type HistoryResult struct {
 	// Versions were imported, Known were there already.
 	Versions, Known int64
@@ -131,11 +131,12 @@ type historian struct {
 	linker   *linker
 
 	names   []formats.Name
+	tagged  map[string]string          // versions of the tags among them, by name
 	local   map[formats.Name]string    // their names in this database
 	known   map[string]formats.Version // by ID
 	first   txn.CommitID               // of the database
 	commits map[string]txn.CommitID    // of versions that are here
-	tags    []Ref                      // of the database, before the import
+	tags    map[string]txn.CommitID    // of the database, before the import
 	total   int64
 	res     HistoryResult
 }
@@ -159,8 +160,11 @@ func (h *historian) run(ctx context.Context) error {
 		return 1
 	}
 	slices.SortStableFunc(h.names, func(a, b formats.Name) int { return rank(a) - rank(b) })
-	h.local = formats.NamesLike(h.names, h.o.Prefix, txn.ToRefName)
+	h.local, h.tagged = formats.NamesLike(h.names, h.o.Prefix, txn.ToRefName), map[string]string{}
 	for _, n := range h.names {
+		if n.Tag {
+			h.tagged[n.Name] = n.ID
+		}
 		if name := h.local[n]; name != h.o.Prefix+n.Name {
 			if h.res.Renamed == nil {
 				h.res.Renamed = map[SourceName]string{}
@@ -234,7 +238,10 @@ func (h *historian) here(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.tags = tags
+	h.tags = map[string]txn.CommitID{}
+	for _, t := range tags {
+		h.tags[t.Name] = t.Commit
+	}
 	for _, ref := range append(branches, tags...) {
 		for c, err := range h.db.Log(ctx, ref.Commit) {
 			if err != nil {
@@ -269,20 +276,16 @@ func (h *historian) check(ctx context.Context, n formats.Name) error {
 		if !h.grows(ctx, name, n) {
 			return fmt.Errorf("branch %s%s: %w, and its newest commit is not a version of the source's: choose a prefix", name, called, txn.ErrRefExists)
 		}
-		for _, t := range h.tags {
-			if t.Name == name && !h.made(t) {
-				return fmt.Errorf("branch %s%s: %w: the branch would hide the tag of this name: choose a prefix", name, called, txn.ErrRefExists)
-			}
+		if tag, has := h.tags[name]; has && !h.made(name, tag) {
+			return fmt.Errorf("branch %s%s: %w: the branch would hide the tag of this name: choose a prefix", name, called, txn.ErrRefExists)
 		}
 		return nil
 	}
 	if _, err := h.db.Head(ctx, name); err == nil {
 		return fmt.Errorf("tag %s%s: %w: the branch of this name would hide the tag: choose a prefix, or delete the branch", name, called, txn.ErrRefExists)
 	}
-	for _, t := range h.tags {
-		if t.Name == name && t.Commit != h.commits[n.ID] {
-			return fmt.Errorf("tag %s%s: %w with another version: choose a prefix", name, called, txn.ErrRefExists)
-		}
+	if tag, has := h.tags[name]; has && tag != h.commits[n.ID] {
+		return fmt.Errorf("tag %s%s: %w with another version: choose a prefix", name, called, txn.ErrRefExists)
 	}
 	if branch := h.scratch(n); !h.grows(ctx, branch, n) {
 		return fmt.Errorf("tag %s%s: %w: the import makes it with a branch %s, which has other commits: delete that branch", name, called, txn.ErrRefExists, branch)
@@ -291,10 +294,10 @@ func (h *historian) check(ctx context.Context, n formats.Name) error {
 }
 
 // made reports whether a tag here is of the source, from an import that went before.
-func (h *historian) made(t Ref) bool {
-	return slices.ContainsFunc(h.names, func(n formats.Name) bool {
-		return n.Tag && h.o.Prefix+n.Name == t.Name && h.commits[n.ID] == t.Commit
-	})
+func (h *historian) made(name string, tag txn.CommitID) bool {
+	of, has := strings.CutPrefix(name, h.o.Prefix)
+	id, is := h.tagged[of]
+	return has && is && h.commits[id] == tag
 }
 
 // grows reports whether a branch here can come to the version of n: it is not there, or
@@ -348,7 +351,7 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 		return nil
 	}
 	h.res.Tags = append(h.res.Tags, name)
-	if !slices.ContainsFunc(h.tags, func(t Ref) bool { return t.Name == name }) {
+	if _, has := h.tags[name]; !has {
 		if err := h.db.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
 			return err
 		}

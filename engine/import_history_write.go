@@ -98,7 +98,7 @@ func (w *historyWriter) write(ctx context.Context, b *historyBatch) (err error) 
 }
 
 func (w *historyWriter) commit(ctx context.Context, id string) error {
-	slices.Reverse(w.gone) // groups after what lies in them
+	slices.Reverse(w.gone) // groups after their members
 	for _, key := range w.gone {
 		if err := w.s.Delete(ctx, key); err != nil {
 			return err

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// A session may be used from several places of one process: by what opened the
-// database, and by clients that the process serves. Each has a Session of its own
-// for the same transaction:
+// A session may be used from several places of one process: by the program that
+// opened the database, and by clients that the process serves. Each has a Session
+// of its own for the same transaction:
 //
 //	Begin, Resume ──▶ Session ─┐
 //	Join ───────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it
@@ -26,7 +27,7 @@ import (
 
 // sharedSessions are the open sessions of a database, by id.
 type sharedSessions struct {
-	opening sync.Mutex // held while a stored session is opened and added to open
+	opening ctxlock.Lock // held while a stored session is opened and added to open
 
 	mu   sync.Mutex
 	open map[txn.SessionID]*sharedSession
@@ -85,7 +86,9 @@ func (o *sharedSessions) end(id txn.SessionID) {
 // Join is [DB.Resume] for a session that this process may have open already: then
 // both Sessions are the same transaction. Commit or Abort of one ends it for all.
 func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer db.shared.opening.Unlock()
 	if s := db.shared.share(id); s != nil {
 		return db.own(s), nil
@@ -94,7 +97,7 @@ func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
 }
 
 // Detach closes the session after a savepoint, to be resumed later, perhaps by another
-// process. A session that was joined goes on for the others.
+// process. A session that was joined goes on for its other users.
 func (s *Session) Detach(ctx context.Context) error {
 	if err := s.Savepoint(ctx); err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *Session) Detach(ctx context.Context) error {
 	return s.Close()
 }
 
-// Close is [txn.Session.Close]; a session that was joined goes on for the others.
+// Close is [txn.Session.Close]; a session that was joined goes on for its other users.
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
 		if s.db.shared.leave(s.ID()) {
@@ -130,7 +133,7 @@ func (db *DB) AbortSession(ctx context.Context, id txn.SessionID) error {
 }
 
 // AbortSessions ends all sessions that were last used before a time, and returns them; see
-// [txn.SessionInfo].Used. After an error it goes on with the others.
+// [txn.SessionInfo].Used. After an error it goes on with the other sessions.
 func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []SessionInfo, err error) {
 	list, err := db.Sessions(ctx)
 	if err != nil {
@@ -154,7 +157,9 @@ func (db *DB) AbortSessions(ctx context.Context, before time.Time) (ended []Sess
 
 // AbortUnused is [DB.AbortSession], unless the session was used after a time that is not zero.
 func (db *DB) AbortUnused(ctx context.Context, id txn.SessionID, before time.Time) (ended bool, err error) {
-	db.shared.opening.Lock()
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return false, err
+	}
 	defer db.shared.opening.Unlock()
 	s := db.shared.share(id)
 	if s == nil {

@@ -62,7 +62,7 @@ func newLinker(db *DB, src *Source, o ImportOptions, set *source.Set, prefix str
 		set: set, base: set.Rules().Base, validate: o.Validate,
 		adapters: []*Adapters{src.env.Adapters, db.opts.Adapters},
 	}
-	had, _ := db.Granted() // an error is that of Grant, too
+	had, _ := db.Granted() // Grant returns the same error
 	files.granted = src.env.Follow.With(db.opts.Follow).With(had).Rules()
 	l := &linker{
 		db: db, src: src, o: o, set: set, prefix: prefix, base: files.base,
@@ -85,7 +85,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	o.Resume = false // it starts over
 	s, err := db.beginImport(ctx, importLabel(src, o.To), o, nil, func(ctx context.Context, s *Session, _ string) error {
 		if o.Overwrite {
-			return nil // what is there is replaced when the rest is complete
+			return nil // the old nodes are replaced when the rest is complete
 		}
 		return vacant(ctx, s, o.To)
 	})
@@ -100,7 +100,7 @@ func (db *DB) link(ctx context.Context, src *Source, o ImportOptions) (*ImportRe
 	return res, nil
 }
 
-// grants are what the import was allowed to follow, and so may reading.
+// grants returns what the import was allowed to follow: reading is allowed the same.
 func (l *linker) grants() Follow {
 	f := l.src.env.Follow
 	if (l.files.inFolder || l.columns.inFolder) && l.base != virtual.Inside {
@@ -195,7 +195,7 @@ func correctStored(ctx context.Context, s *Session, separators *policy.Separator
 // batchEntries is how many references go from one goroutine to the other.
 const batchEntries = 4096
 
-// linkBatch is what goes: entries, or references to chunks of one array.
+// linkBatch is the unit that goes: entries, or references to chunks of one array.
 type linkBatch struct {
 	entries []refs.Entry
 	grid    *txn.ChunkGrid // nil for entries
@@ -307,8 +307,8 @@ type foundSet struct {
 	prefix string
 }
 
-// referenceSet returns the reference set that the source is. What IsReferenceSet has found is
-// not looked for again, which costs a request or two.
+// referenceSet returns the reference set that the source is. A set that IsReferenceSet has
+// found is not looked for again, which costs a request or two.
 func (s *Source) referenceSet(ctx context.Context) (*source.Set, string, error) {
 	s.mu.Lock()
 	found := s.set
@@ -339,8 +339,8 @@ func (s *Source) IsReferenceSet(ctx context.Context) error {
 }
 
 // ExpandReferences writes the JSON reference set that src names as version 0:
-// templates rendered, generators written out. What was written before an error
-// is no complete document.
+// templates rendered, generators written out. Bytes written before an error are
+// no complete document.
 func ExpandReferences(ctx context.Context, src *Source, w io.Writer) error {
 	v, err := src.File(ctx)
 	if errors.Is(err, ErrFormat) {

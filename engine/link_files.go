@@ -23,7 +23,7 @@ type linkedFiles struct {
 	set      *source.Set
 	base     string // URL of the folder of the set
 	validate Validate
-	adapters []*Adapters     // what can read them
+	adapters []*Adapters     // that can read them
 	own      *extent.Overlap // with the database that is linked into, nil if it is not of this machine
 
 	inFolder bool                  // references below base were seen
@@ -33,7 +33,7 @@ type linkedFiles struct {
 	last     string                // URL
 	lastFile linkedFile
 
-	granted   refs.Rules // what reading may follow
+	granted   refs.Rules // rules for reading
 	folder    string     // of the last absolute URL that it may not
 	forbidden []string   // prefixes to allow, at most MaxForbidden
 }
@@ -61,17 +61,17 @@ func (f *linkedFiles) compare(abs string) {
 
 // linkedFile is a file that references name.
 type linkedFile struct {
-	src  tree.Source
-	size int64    // -1 if it is not known
-	now  kv.Stamp // if size is not -1
-	at   refs.Place
-	gone bool // there is no such file at this place
+	src    tree.Source
+	size   int64    // -1 if it is not known
+	now    kv.Stamp // if size is not -1, unless mapped
+	mapped bool     // size is the size of the file to which a mapping leads
+	at     refs.Place
+	gone   bool // there is no such file at this place
 }
 
-// ErrNotHere marks the refusal to link a reference because of what can be told
-// here without reading what it refers to: its file was asked for and is missing
-// or too short, or no adapter and no mapping is for its scheme. The set may be
-// right elsewhere, and [ValidateNone] links it.
+// ErrNotHere marks the refusal to link a reference that cannot be followed
+// here: its file is missing or too short, or no adapter and no mapping is for
+// its scheme. The set may be right elsewhere, and [ValidateNone] links it.
 var ErrNotHere = errors.New("engine: not found from here")
 
 // notHereError is an error that is also ErrNotHere.
@@ -83,7 +83,7 @@ func (e notHereError) Is(target error) bool { return target == ErrNotHere }
 // check makes sure that a part of the file can be there, in the version that the set
 // asks for.
 func (f *linkedFile) check(offset, length int64, condition string) error {
-	if f.size >= 0 {
+	if f.size >= 0 && !f.mapped {
 		if err := f.now.Meets(condition); err != nil {
 			return notHereError{fmt.Errorf("%s: %w", redact.URL(f.src.URL), err)}
 		}
@@ -120,7 +120,7 @@ func (f *linkedFiles) virtual(r *refs.Reference) (src tree.Source, offset, lengt
 	return src, uint64(r.Offset), uint64(r.Length), nil
 }
 
-// maxKnownURLs bounds what is remembered of files.
+// maxKnownURLs bounds the number of remembered files.
 const maxKnownURLs = 1 << 16
 
 // of returns the file of a URL, valid until the next call; where its version
@@ -148,7 +148,12 @@ func (f *linkedFiles) asks(url string) bool {
 	case ValidateAll:
 		return true
 	case ValidateLocal:
-		// A relative URL is as local as the set.
+		// A relative URL is as local as the set, and a mapping may lead to a file of this machine.
+		if rules := f.set.Rules(); len(rules.Map) > 0 {
+			if at, err := rules.Resolve(url); err == nil && at.Mapped {
+				return strings.HasPrefix(at.Root, "file:")
+			}
+		}
 		return !f.remote(url) && (strings.HasPrefix(url, "/") || strings.HasPrefix(url, "file:") ||
 			strings.Contains(url, "://") || strings.HasPrefix(f.base, "file:"))
 	}
@@ -259,13 +264,13 @@ func (f *linkedFiles) notOwn(abs string) error {
 	return nil
 }
 
-// checkReadable makes sure that something here reads an absolute URL, or what it is
-// mapped to.
+// checkReadable makes sure that an adapter here reads an absolute URL, or its
+// mapped form.
 func (f *linkedFiles) checkReadable(url string) error {
 	name := strings.LastIndexByte(url, '/') + 1
 	mapped := len(f.granted.Map) > 0 // which may lead from each folder elsewhere
 	known := f.readable != "" && strings.HasPrefix(url, f.readable) && (!mapped || f.readable == url[:name])
-	// A name such as "..", a chain or a broken escape makes a URL unreadable beside others.
+	// A name such as "..", a chain or a broken escape makes a URL unreadable beside readable ones.
 	plain := name < len(url) && url[name] != '.' && !strings.Contains(url, "::") && !strings.Contains(url, "%")
 	if f.validate == ValidateNone || known && plain {
 		return nil
@@ -289,16 +294,18 @@ func (f *linkedFiles) checkReadable(url string) error {
 	return nil
 }
 
-// version asks for the version and the size of a file. It finds nothing out of
-// one that may not be followed or cannot be reached, or of which only another
-// place is known.
+// version asks for the version and the size of a file. It finds nothing out of a file
+// that may not be followed or cannot be reached. Of a file to which a mapping leads it
+// takes the size only: its version is not the version of the file at the URL.
 func (f *linkedFiles) version(ctx context.Context, url string, file *linkedFile) error {
 	at, err := f.set.Rules().Resolve(url)
-	if err != nil || at.Mapped {
+	if err != nil {
 		return nil
 	}
 	v, err := f.set.Files().OpenAt(ctx, at)
 	switch {
+	case err == nil && at.Mapped:
+		file.mapped, file.size = true, v.Size()
 	case err == nil:
 		file.src.Validator, file.size, file.now = virtual.ValidatorOf(v), v.Size(), kv.StampOf(v)
 	case errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil:

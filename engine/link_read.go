@@ -46,7 +46,7 @@ func (r *linkReader) send() (err error) {
 	return err
 }
 
-// entry sends an entry with others.
+// entry adds an entry to the batch, and sends full batches.
 func (r *linkReader) entry(e refs.Entry) error {
 	if r.batch.entries == nil {
 		r.batch.entries = make([]refs.Entry, 0, batchEntries)

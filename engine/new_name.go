@@ -11,12 +11,12 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 )
 
-// ErrName means that a text cannot name what is to be made, since it means something
+// ErrName means that a text cannot name a new file or node, since it means something
 // else: a URL, or a place in a database.
 var ErrName = errors.New("engine: the name means something else")
 
-// checkNew returns ErrName for what cannot be the directory of a new database. A database of
-// such a name that is there already may be written.
+// checkNew returns ErrName for a text that cannot be the directory of a new database. A
+// database of such a name that is there already may be written.
 func checkNew(dir string) error {
 	if IsDatabase(dir) {
 		return nil
@@ -31,7 +31,7 @@ func checkNew(dir string) error {
 }
 
 // otherMachine matches a path on another machine as ssh, scp and rsync write it: HOST:/PATH or USER@HOST:PATH.
-var otherMachine = regexp.MustCompile(`^([^/\\@:|\s]+@[^/\\@:|\s]+:\S+$|[^/\\@:|\s]{2,}:/)`)
+var otherMachine = regexp.MustCompile(`^([^/\\@:|\s]+@[^/\\@:|\s]+:|[^/\\@:|\s]{2,}:/)`)
 
 // Elsewhere reports whether a text is a path on another machine as ssh, scp and rsync write it, and
 // nothing of that name is here.
@@ -52,7 +52,7 @@ func checkMachine(text string) error {
 	return nil
 }
 
-// checkExport returns ErrName for what cannot be the path of an export.
+// checkExport returns ErrName for a text that cannot be the path of an export.
 func checkExport(dest string) error {
 	return checkName(dest, "nothing is exported to URLs of this kind", "an import copies into a database")
 }
@@ -68,10 +68,8 @@ func checkName(text, noURL, noPlace string) error {
 		return fmt.Errorf("%s: %w: it is a URL; %s", zurl.Redact(scheme+"://"+after), ErrName, noURL)
 	}
 	base := filepath.Base(text)
-	if strings.Contains(text, "/") {
-		if err := checkMachine(text); err != nil {
-			return err
-		}
+	if err := checkMachine(text); err != nil {
+		return err
 	}
 	for i := range base {
 		if db := filepath.Join(filepath.Dir(text), base[:i]); i > 0 && (base[i] == '@' || base[i] == ':') && (filepath.Ext(db) == ".zdb" || IsDatabase(db)) {

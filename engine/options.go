@@ -28,14 +28,14 @@ type Options struct {
 	// itself has the database open and Locked is not set.
 	LockWait time.Duration
 	// Locked, if set, is called during that wait each time that the database is
-	// found locked. An error ends the wait, and is that of opening.
+	// found locked. An error ends the wait, and opening returns it.
 	Locked func(held *LockedError) error
 	// Author is recorded in commits that name none; default user@host.
 	Author string
 	// MemoryBytes bounds the memory that all databases of the process take together: decoded
 	// chunks, pages and buffers. The least of the open databases counts. The default is a quarter
-	// of what the machine, the cgroup and GOMEMLIMIT allow. Where several processes have a
-	// database open, each one takes an equal part. [UsedMemory] returns what is used.
+	// of the memory that the machine, the cgroup and GOMEMLIMIT allow. Where several processes have
+	// a database open, each one takes an equal part. [UsedMemory] returns the present use.
 	MemoryBytes int64
 	// CacheBytes is the size of a cache of decoded chunks for this database, beside
 	// MemoryBytes; 0 uses the cache that the databases of the process share, negative
@@ -60,8 +60,8 @@ type Options struct {
 	// VerifyReads compares stored bytes with their checksums at every read, and not only when this
 	// process reads them first; see [txn.Options].
 	VerifyReads bool
-	// SessionBytes bounds what one session buffers in memory; the default is a part of
-	// MemoryBytes, at most 64 MiB.
+	// SessionBytes bounds the bytes that one session buffers in memory; the default is
+	// a part of MemoryBytes, at most 64 MiB.
 	SessionBytes int64
 	// Durability selects when commits are on disk; default [txn.DurabilitySync].
 	Durability txn.Durability
@@ -73,7 +73,7 @@ type Options struct {
 	// Without it, or if it returns nil, the database is not served.
 	Serve func(dir string) (*Serving, error)
 	// Join, if set, opens a database that another process has open, as a peer of that
-	// process, and returns what closes it; see package serve/local. Transfers and repairs
+	// process, and returns its closer; see package serve/local. Transfers and repairs
 	// that other processes ask for read such databases.
 	Join func(ctx context.Context, held *LockedError, o *Options) (db *DB, done func() error, err error)
 	// CareFailed, if set, is called when work fails that the database does by itself, such
@@ -87,7 +87,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Serving is how a process serves a database that it has open to others.
+// Serving is how a process serves its open database to other processes.
 type Serving struct {
 	// Socket is the path of the socket on which it listens. A [LockedError] of other
 	// processes has it.

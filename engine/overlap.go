@@ -13,14 +13,14 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// ErrOverlap means that a destination is, holds or lies in what is read, or
-// that it holds or lies in a database; or that references to link lead into the
+// ErrOverlap means that a destination is, holds or lies in the source, or that
+// it holds or lies in a database; or that references to link lead into the
 // database itself. Nothing was written.
 var ErrOverlap = extent.ErrOverlap
 
-// Apart returns [ErrOverlap] if a file of this machine that is to be written is, or
-// lies in, what the source reads, or lies in a database; or, where it is there
-// already, if values of the source refer to it. That costs a pass over all of these.
+// Apart returns [ErrOverlap] if a file of this machine that is to be written is, or lies in, a file
+// or directory that the source reads, or lies in a database. A file that exists must not be one
+// that values of the source refer to, either: that costs a pass over all of them.
 func (s *Source) Apart(ctx context.Context, file string) error {
 	at, err := s.dataset(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Source) unreferred(ctx context.Context, at source.Place, dest extent.Ex
 	return nil
 }
 
-// virtualURLs yields where virtual values lie, and "" for others.
+// virtualURLs yields the URL of each virtual value, and "" for other values.
 func virtualURLs(values func(func(txn.KeyValue, error) bool)) func(yield func(string, error) bool) {
 	return func(yield func(string, error) bool) {
 		values(func(v txn.KeyValue, err error) bool { return yield(v.URL, err) })

@@ -63,7 +63,7 @@ func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, err
 	files := env.Resolver("", nil)
 	to := opts.txn(context.Background(), files)
 	store := txn.NewPeer(dir, id, src, &to)
-	// One worker prepares a value while the other process works for the others.
+	// One more worker prepares a value while the other process serves the rest.
 	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers + 1), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
 	if c, ok := src.(io.Closer); ok {
 		db.leaves = c

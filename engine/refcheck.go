@@ -29,8 +29,8 @@ type RefProblem struct {
 
 // RefCheckOptions say how references are checked. The zero value works.
 type RefCheckOptions struct {
-	// From leaves out that many references, which a check that was stopped has
-	// seen; their order is that of the version or set.
+	// From leaves out that many references, which a stopped check has seen, in
+	// the order of the version or set.
 	From int64
 	// Problem is called for each problem, one at a time. Its error ends the
 	// check.
@@ -39,9 +39,9 @@ type RefCheckOptions struct {
 	Progress func(Progress)
 }
 
-// RefCheckReport is what a check saw.
+// RefCheckReport is the result of a check.
 type RefCheckReport struct {
-	// Done counts references from the first on, those left out included: a
+	// Done counts references from the first on, including those left out: a
 	// check that goes on begins From there.
 	Done int64
 	// Problems were found among them.
@@ -94,7 +94,7 @@ type refChecker struct {
 	meter  transfer.Meter
 }
 
-// sighting is a version of a file, and what asking for it gave.
+// sighting is a version of a file, and the result of asking for it.
 type sighting struct {
 	src  tree.Source
 	size uint64
@@ -154,8 +154,8 @@ type version interface {
 	Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
 }
 
-// versionOf returns the version of a database that a place is in, and what reads its
-// virtual values; nil if it is in none that is open here.
+// versionOf returns the version of a database that a place is in, and the reader of
+// its virtual values; nil if it is in none that is open here.
 func versionOf(at source.Place) (version, *virtual.Resolver) {
 	switch view := at.View.(type) {
 	case *Snapshot:
@@ -167,7 +167,7 @@ func versionOf(at source.Place) (version, *virtual.Resolver) {
 }
 
 // references yields the references at and below the source's path, of a version
-// of a database or of a set, with what follows them. It knows no files yet: a
+// of a database or of a set, with their resolver. It knows no files yet: a
 // check asks for each.
 func (s *Source) references(ctx context.Context) (iter.Seq2[reference, error], *virtual.Resolver, error) {
 	if v, files := versionOf(s.at); v != nil {
@@ -214,21 +214,21 @@ func virtualValues(values iter.Seq2[txn.KeyValue, error]) iter.Seq2[reference, e
 	}
 }
 
-// LocalizeOptions say what is localised. The zero value is everything.
+// LocalizeOptions choose the values that are localised. The zero value is everything.
 type LocalizeOptions struct {
 	// Select, if set, is the part of the array at the path whose chunks are
 	// copied, as [zarr.Array.Chunks] gives them: a chunk, or a whole shard, as
 	// soon as one of its elements is selected, and nothing besides.
 	Select *zarr.Selection
-	// Progress, if set, is called from time to time with what was copied.
+	// Progress, if set, is called from time to time with the copied keys and bytes.
 	Progress func(Progress)
 }
 
 // Localize copies the virtual values at and below a path into the database, in
-// a session of it, or those that o.Select chooses. What is native already
-// stays. It returns how many values and bytes were copied. A reference that
-// cannot be read ends it. Errors: zarr.ErrNotFound if nothing is at the path;
-// with a selection zarr.ErrKind if that is no array, zarr.ErrSelection if the
+// a session of it, or the values that o.Select chooses. Native values stay. It
+// returns how many values and bytes were copied. A reference that cannot be
+// read ends it. Errors: zarr.ErrNotFound if nothing is at the path; with a
+// selection zarr.ErrKind if the path is no array, zarr.ErrSelection if the
 // selection does not fit it. Memory is bounded by some thousand keys and their
 // values.
 func (db *DB) Localize(ctx context.Context, s *Session, path string, o LocalizeOptions) (keys, bytes int64, err error) {

@@ -44,8 +44,8 @@ func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 // believe it: if it carries consolidated metadata that differs from the documents
 // below the group, the copy is made again. A copy that cannot be made, because a
 // node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. The cost is that of
-// opening every node below the group.
+// kv.ErrNotFound. Any other value is returned as it is. For a copy, it opens
+// every node below the group.
 func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
 }
@@ -70,7 +70,7 @@ func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
 
 // Get implements [kv.Reader].
 func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	if s.db.holder == nil { // else the files are not those of the store; see DB.Handle
+	if s.db.holder == nil { // else the store's files are not open here; see DB.Handle
 		return s.Snapshot.Get(ctx, key, rng)
 	}
 	v, err := s.Locate(ctx, key)
@@ -84,10 +84,10 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 // that were opened from a session read and write through the session until it ends; arrays that are
 // opened twice may be written at the same time.
 //
-// What is changed through arrays, groups and the methods here keeps
-// consolidated metadata up to date: the entries of the nodes that changed are
-// replaced, the others stay as they were stored. Single keys that are set and
-// deleted through the view are stored as they are given.
+// Changes through arrays, groups and the methods here keep consolidated
+// metadata up to date: the entries of changed nodes are replaced, other entries
+// stay as they were stored. Single keys that are set and deleted through the
+// view are stored as they are given.
 type Session struct {
 	*txn.Session
 	nodes
@@ -135,14 +135,14 @@ func (s *Session) dropCopies(ctx context.Context, path string) error {
 	return s.copies.Above(ctx, path)
 }
 
-// ReplaceArray is CreateArray in place of whatever is there.
+// ReplaceArray is CreateArray in place of any node there.
 func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
 	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
 }
 
-// CreateGroup makes a group of a format (0 for that of the group above, else
-// v3), and groups above it where they are missing. If there is a node already
-// the error is zarr.ErrExists.
+// CreateGroup makes a group of a format (0 for the format of the group above,
+// else v3), and groups above it where they are missing. If there is a node
+// already the error is zarr.ErrExists.
 func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	if err := s.dropCopies(ctx, path); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Ver
 	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)
 }
 
-// ReplaceGroup is CreateGroup in place of whatever is there.
+// ReplaceGroup is CreateGroup in place of any node there.
 func (s *Session) ReplaceGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
 	return zarr.CreateGroup(ctx, s.view, path, attrs, s.overwriting(version))
 }
@@ -197,7 +197,7 @@ func (s *Session) CopyNode(ctx context.Context, src *Snapshot, from, to string) 
 	return s.copyBelow(ctx, src, from, to)
 }
 
-// copyBelow copies what is below a path of a version, nil for the session itself.
+// copyBelow copies the nodes below a path of a version, nil for the session itself.
 func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string) error {
 	switch {
 	case src == nil:
@@ -319,7 +319,7 @@ func (s *Session) place(ctx context.Context, op string, src nodes, from, to stri
 	case to == "":
 		return fail(fmt.Errorf("%w: the root cannot be replaced", zarr.ErrPath))
 	case src == s.nodes && (to == from || strings.HasPrefix(to, names.Dir(from))):
-		return fail(fmt.Errorf("%w: that is inside of it", zarr.ErrPath))
+		return fail(fmt.Errorf("%w: the new path lies inside the old one", zarr.ErrPath))
 	}
 	if err := checkNewPath(m.Version, to); err != nil {
 		return fail(err)
@@ -388,7 +388,7 @@ func checkNewPath(v zarr.Version, path string) error {
 
 // groupsAbove makes groups of a format above a path where they are missing. If
 // strict, a group of another format there is an error; otherwise nothing is made
-// below it, because it would not show what is inside.
+// below it, because it would not show the nodes inside.
 func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, strict bool) error {
 	group := names.Parent(path)
 	for p := group; path != ""; p = names.Parent(p) {
@@ -419,7 +419,7 @@ func (s *Session) groupsAbove(ctx context.Context, path string, v zarr.Version, 
 	return nil
 }
 
-// makeGroup makes a group with those above it. Zarr v1 has none.
+// makeGroup makes a group and missing groups above it. Zarr v1 has none.
 func (s *Session) makeGroup(ctx context.Context, path string, v zarr.Version) error {
 	if v != zarr.V2 && v != zarr.V3 {
 		return nil

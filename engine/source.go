@@ -20,8 +20,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -30,7 +30,7 @@ import (
 type SourceOptions struct {
 	// Adapters resolves URL schemes; nil is [DefaultAdapters].
 	Adapters *Adapters
-	// Codecs is what arrays may be encoded with; nil is [source.DefaultCodecs].
+	// Codecs are the codecs of arrays; nil is [source.DefaultCodecs].
 	Codecs *codecs.Registry
 	// Workers is how many chunks are read at a time; default GOMAXPROCS.
 	Workers int
@@ -47,8 +47,8 @@ type SourceOptions struct {
 	Warn func(text string)
 }
 
-// Source is what a URL pipeline names: a file, a directory of keys, or a node of
-// a hierarchy. Safe for concurrent use; Close when done.
+// Source is the object that a URL pipeline names: a file, a directory of keys,
+// or a node of a hierarchy. Safe for concurrent use; Close when done.
 type Source struct {
 	at    source.Place
 	open  *zarr.OpenOptions
@@ -58,15 +58,17 @@ type Source struct {
 	// openDB opens databases; see SourceOptions.
 	openDB func(ctx context.Context, dir string, o *Options) (*DB, error)
 
+	surveying ctxlock.Lock
+	survey    *Survey // once it was made
+
 	mu        sync.Mutex
-	survey    *Survey  // once it was made
 	databases []string // that keys has left out, sorted
 
 	outer sync.Map // the places that around has opened, by up
 
-	detecting gather.Turn
+	detecting ctxlock.Lock
 	detected  *source.Place // where detection has led
-	set       *foundSet     // what IsReferenceSet has found
+	set       *foundSet     // as IsReferenceSet found it
 }
 
 // OpenSource opens a URL pipeline (ZEP 8), or a bare path. Formats that the URL
@@ -163,15 +165,15 @@ func (s *Source) Close() error {
 // URL is the normalised URL, without formats that were detected.
 func (s *Source) URL() string { return s.at.URL.String() }
 
-// name is the URL for messages and records, without what gives access.
+// name is the URL for messages and records, without credentials.
 func (s *Source) name() string { return s.at.URL.Redacted() }
 
 // dataset detects formats until the place is a node of a hierarchy, once.
 func (s *Source) dataset(ctx context.Context) (source.Place, error) {
-	if err := s.detecting.Take(ctx); err != nil {
+	if err := s.detecting.Lock(ctx); err != nil {
 		return source.Place{}, err
 	}
-	defer s.detecting.Release()
+	defer s.detecting.Unlock()
 	if s.detected != nil {
 		return *s.detected, nil
 	}
@@ -221,9 +223,9 @@ func (s *Source) NodeAt(ctx context.Context, path string) (*zarr.Node, error) {
 }
 
 // Sibling opens a node by its name beside the one that the URL names: the
-// coordinates of an array are there. Of an array that the URL names as a store of
-// its own it looks into the directory around that, but not outside of an archive
-// or a reference set. A node that is missing is [zarr.ErrNotFound].
+// coordinates of an array are there. If the URL names an array that is a store of
+// its own, it looks into the directory around that store, but not outside of an
+// archive or a reference set. A node that is missing is [zarr.ErrNotFound].
 func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	at, err := s.dataset(ctx)
 	if err != nil {
@@ -299,8 +301,8 @@ func (s *Source) nodeAt(ctx context.Context, at source.Place) (*zarr.Node, error
 }
 
 // openBelow returns how the nodes at and below a place are opened. Their only format is
-// that of the place if its directory is in another one, too. If not, nodes of another
-// format below the place belong to the hierarchy. The caller owns the options.
+// the format of the place, if its directory is in another format, too. If not, nodes of
+// another format below the place belong to the hierarchy. The caller owns the options.
 func (s *Source) openBelow(ctx context.Context, at source.Place) (*zarr.OpenOptions, error) {
 	o := *s.open
 	var others []string
@@ -340,8 +342,8 @@ func (s *Source) Store() (kv.ReadLister, error) {
 	return kv.SubLister(view, names.Dir(s.at.Path)), nil
 }
 
-// Hierarchy is [Source.Store], and of a file in a known format, such as a zip, the keys of
-// what it holds.
+// Hierarchy is [Source.Store], but for a file in a known format, such as a zip, it has the
+// keys inside the file.
 func (s *Source) Hierarchy(ctx context.Context) (kv.ReadLister, error) {
 	store, _, err := s.hierarchy(ctx)
 	return store, err
@@ -417,7 +419,7 @@ func (s *Source) selectionIn(ctx context.Context, at source.Place, view kv.ReadL
 	return selection{src: s, at: at, view: view, open: open, prefix: names.Dir(at.Path)}, err
 }
 
-// told reports whether only metadata lists the keys: some of them may not exist.
+// told reports whether the keys are only computed from metadata: some of them may not exist.
 func (x *selection) told() bool {
 	_, ok := x.view.(*listing.View)
 	return ok
@@ -428,7 +430,7 @@ func (x *selection) nodes(ctx context.Context) iter.Seq2[*zarr.Node, error] {
 	return zarr.Walk(ctx, x.at.View, x.at.Path, x.open)
 }
 
-// keys lists the keys that are copied; see wanted. Those of databases are left out and
+// keys lists the keys that are copied; see wanted. Keys of databases are left out and
 // noted. The format file of a database comes before its other files.
 func (x *selection) keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -468,7 +470,7 @@ func (s *Source) leftOut() []string {
 	return slices.Clone(s.databases)
 }
 
-// Damaged marks what a check found as damaged data, whatever the reason.
+// Damaged marks a problem that a check found as damaged data, whatever the reason.
 func Damaged(p txn.Problem) error {
 	if errors.Is(p, ErrCorrupt) {
 		return p
@@ -479,7 +481,7 @@ func Damaged(p txn.Problem) error {
 // NormalizeURL returns the canonical spelling of a URL pipeline.
 func NormalizeURL(url string) (string, error) { return zurl.Normalize(url) }
 
-// ResolveURL returns what a relative URL pipeline means beside a base.
+// ResolveURL resolves a relative URL pipeline against a base.
 func ResolveURL(base, relative string) (string, error) { return zurl.Resolve(base, relative) }
 
 // database opens a database until the source is closed, and the view of it that

@@ -33,7 +33,7 @@ type Stats struct {
 	Virtual    int64 `json:"virtual"`
 	Bytes      int64 `json:"bytes"`
 
-	// Of the whole directory, as blocks on disk; DiskBytes is all of it.
+	// Blocks on disk, of the whole directory; DiskBytes is the sum.
 	IndexBytes      int64 `json:"index_bytes"`
 	PackBytes       int64 `json:"pack_bytes"`
 	Packs           int   `json:"packs"`
@@ -43,7 +43,7 @@ type Stats struct {
 	Memory MemoryUse `json:"memory"`
 	// Cache is the cache of decoded chunks of the database in this process.
 	Cache CacheStats `json:"cache"`
-	// CareErrors are those of background work that has not succeeded since.
+	// CareErrors are the errors of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
 }
 
@@ -116,7 +116,7 @@ type KeptInfo struct {
 	Name   string    `json:"name"`
 	Commit string    `json:"commit"`
 	Since  time.Time `json:"since"`
-	// By says who needs it.
+	// By is the job or process that needs it.
 	By string `json:"by"`
 }
 

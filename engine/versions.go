@@ -10,7 +10,7 @@ type (
 	CommitID = txn.CommitID
 	// CommitOptions describe a commit, and decide its conflicts.
 	CommitOptions = txn.CommitOptions
-	// ConflictError lists what two sides changed. It is [ErrConflict].
+	// ConflictError lists the paths that two sides changed. It is [ErrConflict].
 	ConflictError = txn.ConflictError
 	// Change is one key that differs between two versions.
 	Change = txn.Change

@@ -1,12 +1,14 @@
 package formats
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 const (
@@ -154,4 +156,15 @@ func Float(f float64) json.RawMessage {
 		}
 	}
 	return append(b, ".0"...)
+}
+
+// Number returns an element, in memory layout, as JSON: an integer, or as [Float] the float64
+// that equals a float.
+func Number(t dtype.Type, b []byte) (json.RawMessage, error) {
+	if t.Kind() != dtype.Float {
+		return t.AppendJSON(nil, b)
+	}
+	var word [8]byte
+	copy(word[:], b)
+	return Float(t.FloatValue(binary.LittleEndian.Uint64(word[:]))), nil
 }

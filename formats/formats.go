@@ -22,8 +22,7 @@ var (
 	// that is not read. The message names the part.
 	ErrUnsupported = errors.New("formats: not supported")
 
-	// ErrNoVersion means that a format with versions lacks the one that was asked
-	// for.
+	// ErrNoVersion means that a store with versions lacks the requested version.
 	ErrNoVersion = fault.New("formats: no such version", fault.ErrNotFound)
 )
 
@@ -45,23 +44,23 @@ func Unsupported(format string, args ...any) error {
 
 // Format is one foreign format, a line in the table of the engine.
 type Format struct {
-	// Scheme is that of its URL adapter, in lower case (ZEP 8).
+	// Scheme is the scheme of its URL adapter, in lower case (ZEP 8).
 	Scheme string
 
 	// Directory says that it is made of a directory of files; else of one file.
 	Directory bool
 
-	// Store says that what comes of it is a store of keys with versions ([Versioned]), in
-	// which any Zarr hierarchy may lie; else it is the hierarchy.
+	// Store says that the set is a store of keys with versions ([Versioned]), in which
+	// any Zarr hierarchy may lie; else the set is the hierarchy.
 	Store bool
 
-	// Open reads what is needed to know the documents. The set is used by many
+	// Open reads as much as the documents need. The set is used by many
 	// goroutines at a time, until base is closed. Errors are ErrFormat,
-	// ErrUnsupported, ErrNoVersion, or those of reading.
+	// ErrUnsupported, ErrNoVersion, or errors of reading.
 	Open func(ctx context.Context, base Base, o Options) (refs.Set, error)
 
 	// Detect reports whether something is in the format; nil if it is never
-	// detected. It must not be true of what another format is detected as.
+	// detected. It must be false for stores that another format detects.
 	Detect func(Evidence) bool
 
 	// Files are the names of the files of a directory that Detect looks into.
@@ -72,17 +71,17 @@ type Format struct {
 	Head int64
 
 	// Gap is how many bytes between two chunks in one file of a server are read to save
-	// a request, where that is more than the server's own: for formats that keep what is
-	// read together near together, but not side by side.
+	// a request, where that is more than the server's own: for formats that keep chunks
+	// that are read together near one another, but not side by side.
 	Gap int64
 
-	// Codecs are those of its documents that Zarr does not have.
+	// Codecs are the codecs in its documents that Zarr does not have.
 	Codecs []codecs.Entry
 
 	// Plan prepares to write the node at path in src, and all below it, in the format;
 	// nil if the format is only read, or written by Create. src must be a kv.Lister unless path
-	// is an array. It is read when the plan is written, too. What the format has no form
-	// for is ErrUnsupported.
+	// is an array. It is read when the plan is written, too. A node that the format
+	// cannot express is ErrUnsupported.
 	Plan func(ctx context.Context, src kv.Reader, path string, o WriteOptions) (Plan, error)
 
 	// Create begins a new store of a format with versions, branches and tags, which holds
@@ -97,9 +96,9 @@ func (f *Format) Written() bool { return f.Plan != nil || f.Create != nil }
 
 // Base is where something in a foreign format lies.
 type Base struct {
-	// Files reads the directory: that of the format itself, or the one around its
-	// file. References of the set name files in it by their key, as it is. It may be
-	// a kv.Lister and more; a web server is not.
+	// Files reads the directory of the format, or the directory around its file.
+	// References of the set name files in it by their key, as it is. It may be a
+	// kv.Lister and more; a web server is not.
 	Files kv.Reader
 
 	// Name is the key of the file in Files, "" if the format is a directory.
@@ -120,8 +119,8 @@ type Options struct {
 	// have keys like them. Safe for concurrent use.
 	Skipped func(key string)
 
-	// Warn, if not nil, is called with a text for the user that is not an error: what
-	// was left out, and why. The text does not name the file. Safe for concurrent use.
+	// Warn, if not nil, is called with a text for the user that is not an error: the left-out part,
+	// and why. The text does not name the file. Safe for concurrent use.
 	Warn func(text string)
 }
 
@@ -132,8 +131,8 @@ func (o *Options) Warned(format string, args ...any) {
 	}
 }
 
-// Evidence is what detection knows: the beginning of a file, or files of a
-// directory.
+// Evidence is the evidence for detection: the beginning of a file, or files of
+// a directory.
 type Evidence struct {
 	// Head is the beginning of a file, at most 64 KiB; nil for a directory.
 	Head []byte
@@ -160,18 +159,18 @@ type Versioned interface {
 	// format has none.
 	Names(ctx context.Context) ([]Name, error)
 
-	// At opens another version by its ID. It shares what was read already.
+	// At opens another version by its ID. It shares data that was read already.
 	At(ctx context.Context, id string) (Versioned, error)
 
-	// Changes yields the keys whose values are not those of an earlier version, in any
+	// Changes yields the keys whose values differ from an earlier version, in any
 	// order and each once: with its value, or Deleted. "" stands for an empty version.
-	// The cost is that of the changes where the format allows it.
+	// The cost grows with the changes where the format allows it.
 	Changes(ctx context.Context, since string) iter.Seq2[Change, error]
 }
 
 // Version is one version of a format with versions.
 type Version struct {
-	// ID names it: what Options.Version takes.
+	// ID is its name, in the form that Options.Version takes.
 	ID string
 	// Parents are the IDs of the versions before it, none for the first.
 	Parents []string
@@ -187,7 +186,7 @@ type Version struct {
 type Name struct {
 	Tag  bool
 	Name string
-	// ID is that of its version.
+	// ID is the ID of its version.
 	ID string
 }
 

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/codecs"
-	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 )
 
 // Lazy is a value that is made when it is first asked for. The zero value is ready. Safe for
 // concurrent use.
 type Lazy[T any] struct {
-	turn gather.Turn
+	turn ctxlock.Lock
 	made atomic.Pointer[made[T]]
 }
 
@@ -22,17 +22,17 @@ type made[T any] struct {
 }
 
 // Get returns the value, and calls build for it if no call before has made it. One call of
-// build runs at a time; others wait for it until ctx ends. The value is kept, and so is an error
-// that [IsKnown].
+// build runs at a time; other calls wait for it until ctx ends. The value is kept, and so is an
+// error that [IsKnown].
 func (l *Lazy[T]) Get(ctx context.Context, build func() (T, error)) (T, error) {
 	if m := l.made.Load(); m != nil {
 		return m.v, m.err
 	}
 	var none T
-	if err := l.turn.Take(ctx); err != nil {
+	if err := l.turn.Lock(ctx); err != nil {
 		return none, err
 	}
-	defer l.turn.Release()
+	defer l.turn.Unlock()
 	if m := l.made.Load(); m != nil {
 		return m.v, m.err
 	}

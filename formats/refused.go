@@ -12,16 +12,16 @@ import (
 // Refusal describes an array that is there and cannot be read, so that its
 // neighbours can: it is listed, and opening it gives the reason.
 type Refusal struct {
-	// Scheme is that of the format.
+	// Scheme is the scheme of the format.
 	Scheme string
 	// Err is the reason. Where it is ErrUnsupported, the array can still be copied,
 	// linked and exported as it is; else it is damaged.
 	Err error
-	// Shape and Chunks are those of the array. Without Chunks it has no dimensions.
+	// Shape and Chunks describe the array. Without Chunks it has no dimensions.
 	Shape, Chunks []int64
 }
 
-// Document returns the Zarr v3 document of the array. Its only codec is that of
+// Document returns the Zarr v3 document of the array. Its only codec is
 // [RefusedCodec].
 func (r Refusal) Document() []byte {
 	m := []any{"zarr_format", 3, "node_type", "array"}
@@ -30,7 +30,7 @@ func (r Refusal) Document() []byte {
 		shape, chunks = []int64{}, []int64{}
 	}
 	reason := r.Err.Error()
-	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // by what the error is
+	for _, said := range []error{ErrFormat, ErrUnsupported, kv.ErrCorrupt} { // the kind of the error
 		reason = strings.TrimPrefix(reason, said.Error()+": ")
 	}
 	const most = 1000

@@ -40,7 +40,7 @@ type value struct {
 
 // Array says where the chunks of an array lie.
 type Array struct {
-	// Prefix is what the keys of its chunks begin with: "a/c/" for chunks a/c/0/0, "a/"
+	// Prefix is the prefix of the keys of its chunks: "a/c/" for chunks a/c/0/0, "a/"
 	// for a/0.0. No two arrays have the same, and none begins with another's unless
 	// the rest is no chunk key.
 	Prefix string
@@ -79,7 +79,7 @@ func (t *Tree) Put(key string, b []byte) { t.PutReference(key, refs.Reference{Da
 func (t *Tree) PutReference(key string, r refs.Reference) { t.put(key, &value{ref: r}) }
 
 // PutLazy adds a key whose value build returns when it is first asked for, by Lookup or
-// Entries, and not by List. See [Lazy] for what is kept.
+// Entries, and not by List. See [Lazy] for the kept values.
 func (t *Tree) PutLazy(key string, build func(ctx context.Context) ([]byte, error)) {
 	t.put(key, &value{build: build})
 }
@@ -218,26 +218,74 @@ func (a *Array) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 
 var errStopped = errors.New("formats: the caller stopped")
 
-func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+// Documents yields the keys that were put, which have no place in an array.
+func (t *Tree) Documents(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return func(yield func(refs.Entry, error) bool) {
-		names, prefixes := t.keys()
+		names, _ := t.keys()
 		for _, key := range names {
 			r, err := t.docs[key].get(ctx)
 			if !yield(refs.Entry{Key: key, Reference: r}, err) || err != nil {
 				return
 			}
 		}
+	}
+}
+
+// Entries implements [refs.Set]: the documents first.
+func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	return func(yield func(refs.Entry, error) bool) {
+		for e, err := range t.Documents(ctx) {
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		_, prefixes := t.keys()
 		for _, prefix := range prefixes {
-			a := t.arrays[prefix]
-			for key, err := range a.List(ctx, kv.ListOptions{}) {
-				e := refs.Entry{Key: key}
-				if err == nil {
-					coords, _ := a.Parse(key[len(prefix):])
-					e.Reference, err = a.Chunk(ctx, coords)
+			if !t.arrays[prefix].entries(ctx, yield) {
+				return
+			}
+		}
+	}
+}
+
+// entries yields the chunks that there are, and reports whether to go on.
+func (a *Array) entries(ctx context.Context, yield func(refs.Entry, error) bool) bool {
+	chunk := func(coords []int64, err error) bool {
+		var r refs.Reference
+		if err == nil {
+			r, err = a.Chunk(ctx, coords)
+		}
+		if errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil {
+			return true
+		}
+		return yield(refs.Entry{Key: a.Key(coords), Reference: r}, err) && err == nil
+	}
+	if a.Coords == nil {
+		for coords := range Coords(a.Counts) {
+			if !chunk(coords, nil) {
+				return false
+			}
+		}
+		return true
+	}
+	for coords, err := range a.Coords(ctx) {
+		if !chunk(coords, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// Coords yields all coordinates below counts, in C order. The slice is valid until the next.
+func Coords(counts []int64) iter.Seq[[]int64] {
+	return func(yield func([]int64) bool) {
+		at := make([]int64, len(counts))
+		for d := 0; d >= 0 && !slices.Contains(counts, 0) && yield(at); {
+			for d = len(at) - 1; d >= 0; d-- {
+				if at[d]++; at[d] < counts[d] {
+					break
 				}
-				if !yield(e, err) || err != nil {
-					return
-				}
+				at[d] = 0
 			}
 		}
 	}

@@ -26,10 +26,10 @@ type Window struct {
 	blocks *lru.Cache[int64, []byte] // by number
 }
 
-// WindowOptions say what a [Window] reads and keeps. There are no defaults: zero means
-// zero.
+// WindowOptions bound the reads and the memory of a [Window]. There are no defaults:
+// zero means zero.
 type WindowOptions struct {
-	// Scheme is that of the format, for errors.
+	// Scheme is the scheme of the format, for errors.
 	Scheme string
 	// Front is how many bytes of the beginning are read at once and stay.
 	Front int64
@@ -72,9 +72,9 @@ func (w *Window) Read(ctx context.Context, dst []byte, off int64) error {
 	return err
 }
 
-// Bytes returns n bytes from off on, which must not be changed: they may be those of a
-// block. Outside the file that is ErrFormat. More than a quarter of what is kept is read
-// past the blocks.
+// Bytes returns n bytes from off on, which must not be changed: they may be bytes of a
+// block. A range outside the file is ErrFormat. A range longer than a quarter of the
+// kept bytes is read past the blocks.
 func (w *Window) Bytes(ctx context.Context, off, n int64) ([]byte, error) {
 	p := Part{off, n}
 	if err := w.check(p); err != nil || n == 0 {
@@ -102,8 +102,8 @@ func (w *Window) Bytes(ctx context.Context, off, n int64) ([]byte, error) {
 }
 
 // ReadMany returns the bytes of many parts, as Bytes does. Blocks that lie near one
-// another are read together, and several such reads are under way at a time. The memory is
-// that of the parts, and up to Gap around each.
+// another are read together, and several such reads are under way at a time. It uses
+// memory for the parts, and up to Gap around each.
 func (w *Window) ReadMany(ctx context.Context, parts []Part) ([][]byte, error) {
 	var missing []int64
 	have := map[int64][]byte{}
@@ -155,8 +155,8 @@ func (p Part) blocks() (first, last int64) {
 	return p.Off / BlockBytes, (p.Off + p.N - 1) / BlockBytes
 }
 
-// load reads blocks, with those in gaps between them, keeps them and adds those that were
-// asked for to have.
+// load reads blocks, and the blocks in gaps between them. It keeps all of them, and sets
+// the blocks in have that have a key.
 func (w *Window) load(ctx context.Context, missing []int64, have map[int64][]byte) error {
 	slices.Sort(missing)
 	var runs []Part // of blocks

@@ -19,15 +19,15 @@ type WriteOptions struct {
 	Compression string
 	// Sharded writes shards, where the format has them.
 	Sharded bool
-	// Skip are paths of arrays and groups to leave out, relative to what is written. A path
-	// without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups to leave out, relative to the written node. A
+	// path without a node is zarr.ErrNotFound.
 	Skip []string
 	// Open is how the nodes of the source are opened. Default: the built-in codecs.
 	Open *zarr.OpenOptions
 }
 
-// Nodes yields the nodes at and below a path but those of Skip, as [zarr.Walk] does. left is called
-// for each node that is left out.
+// Nodes yields the nodes at and below a path except those in Skip, as [zarr.Walk] does. left is
+// called for each node that is left out.
 func (o *WriteOptions) Nodes(ctx context.Context, src kv.Reader, path string, left func(n *zarr.Node)) iter.Seq2[*zarr.Node, error] {
 	return func(yield func(*zarr.Node, error) bool) {
 		met := make([]bool, len(o.Skip))
@@ -57,17 +57,17 @@ func (o *WriteOptions) Nodes(ctx context.Context, src kv.Reader, path string, le
 	}
 }
 
-// Plan is a hierarchy that is ready to be written in a foreign format: all of it was
-// looked at, and the format has a form for it.
+// Plan is a hierarchy that is ready to be written in a foreign format: every node
+// was checked, and the format has a form for it.
 type Plan interface {
-	// Write writes everything, what describes an array after its chunks. It is called
-	// once.
+	// Write writes everything, the metadata of an array after its chunks. It is
+	// called once.
 	Write(ctx context.Context, out Output) error
 }
 
 // Noter is an optional interface of a [Plan].
 type Noter interface {
-	// Notes returns what differs in the foreign format, and what is left behind.
+	// Notes returns differences in the foreign format, and data that is left behind.
 	Notes() (notes, behind []string)
 }
 
@@ -119,18 +119,18 @@ type Files interface {
 //	Put … ─▶ Commit ─▶ Put … ─▶ Commit ─▶ … ─▶ Finish
 //
 // Before Finish the files are no store. After an error the store cannot be finished.
-// Calls do not overlap, except those of Put.
+// Only calls of Put may overlap.
 type Writer interface {
 	// Put stores b, the value of a key, and returns the reference with which a change of
 	// the next Commit names it. b stays the caller's. It may be called by several
 	// goroutines at a time, also while Commit waits for its next change.
 	Put(ctx context.Context, key string, b []byte) (refs.Reference, error)
 
-	// Commit writes a version and returns its ID. v.ID names the version where it comes
-	// from; v.Parents are IDs that Commit returned. Changes are those to the first
-	// parent, without parents to an empty version, in any order: Deleted, or with a
-	// reference that Put returned, with Data, or with an absolute URL. What the format
-	// cannot say is ErrUnsupported.
+	// Commit writes a version and returns its ID. v.ID names the version in its source;
+	// v.Parents are IDs that Commit returned. Changes are relative to the first parent,
+	// or without parents to an empty version, in any order: Deleted, or with a
+	// reference that Put returned, with Data, or with an absolute URL. A change that
+	// the format cannot express is ErrUnsupported.
 	Commit(ctx context.Context, v Version, changes iter.Seq2[Change, error]) (id string, err error)
 
 	// Finish writes branches and tags and completes the store. One of the names is the

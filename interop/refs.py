@@ -2,6 +2,8 @@
 
     refs.py --bin ./zarrdb --refset ./refset [-k SUBSTRING]
 
+files   HDF5 files, exported as sets without a database between, have the ranges that
+        kerchunk finds, and are read to their values
 theirs  kerchunk, fsspec and VirtualiZarr write sets of HDF5 files; zarrdb reads
         each array to the values that are in the files
 ours    the same sets, written anew by zarrdb as JSON of version 0 and 1 and as
@@ -216,6 +218,22 @@ def check_virtualizarr(ours, data, format):
             same(values, ds.variables[name].to_numpy(), f"{format}: VirtualiZarr reads {name}")
 
 
+def check_files(tools, tmp):
+    data = write_hdf5(f"{tmp}/a.h5")
+    theirs = SingleHdf5ToZarr(f"{tmp}/a.h5", inline_threshold=0).translate()["refs"]
+    ranges = {k.replace("/", "."): [str(v[0]).removeprefix("file://"), *v[1:]] for k, v in theirs.items() if isinstance(v, list)}
+    for name, flags in EXPORTS.items():
+        tools.run(tools.bin, "export", f"{tmp}/a.h5", f"{tmp}/{name}", *flags)
+        if "--inline-threshold" not in flags:
+            ours = {k.replace("/", "."): [str(v[0]).removeprefix("file://"), *map(int, v[1:])] for k, v in references(f"{tmp}/{name}").items() if isinstance(v, (list, tuple))}
+            if ours != ranges:
+                raise AssertionError(f"{name}: other ranges: {sorted(set(map(str, ours.items())) ^ set(map(str, ranges.items())))[:4]}")
+        group = open_fsspec(f"{tmp}/{name}")
+        for key, values in data.items():
+            same(values, group[key][...], f"{name}: zarr-python reads {key} through fsspec")
+            same(values, tools.read(f"{tmp}/{name}", key, values), f"{name}: zarrdb reads {key}")
+
+
 EXPORTS = {
     "v0": ["--format", "kerchunk-json"], "v1": ["--format", "kerchunk-json-v1"], "parquet": ["--format", "kerchunk-parquet"],
     "inline": ["--format", "kerchunk-json", "--inline"], "threshold": ["--format", "kerchunk-parquet", "--inline-threshold", 300],
@@ -403,6 +421,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for name, path, data in sets(tmp):
             attempt(f"sets/{name}", lambda _: check_set(tools, path, data))
+    attempt("files", lambda out: check_files(tools, out))
     attempt("append", lambda out: check_append(tools, out))
     attempt("v3", lambda out: check_v3(tools, out))
     attempt("codecs", lambda out: check_codecs(tools, out))

@@ -33,6 +33,9 @@
 // [Gather] reads many values and hands over one at a time. It reads values that
 // lie close together in a file on a server with one request.
 //
+// [Conditional] stores set a value only if nobody else has set it meanwhile: directories, and
+// buckets of S3 and Google. [SetValue] sets a key to a part of a file.
+//
 // A wrapper has each optional method. If the wrapped view lacks it, the method
 // returns errors.ErrUnsupported, and the function of this package falls back.
 package kv

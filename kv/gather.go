@@ -8,7 +8,7 @@ import (
 // Want is a value to read, with the range to read first.
 type Want struct {
 	Key string
-	// Range is what is read first. It may reach beyond the value.
+	// Range is the part that is read first. It may reach beyond the value.
 	Range Range
 	// Limit, if positive, is the length above which a value is not read at all.
 	Limit int64
@@ -21,8 +21,8 @@ type Gathering struct {
 	// are not read. It is called by one goroutine.
 	Has func(i int, v Value) bool
 	// Take receives the value of want i. The bytes of Want.Range are in memory
-	// or cheap to read; others are read as usual. v is nil if the key has no
-	// value, and not valid after Take returns. Take is called from several
+	// or cheap to read; other bytes are read as usual. v is nil if the key has
+	// no value, and not valid after Take returns. Take is called from several
 	// goroutines at a time, once for each want; after an error some wants get no
 	// call.
 	Take func(ctx context.Context, i int, v Value) error
@@ -49,7 +49,7 @@ func (g *Gathering) Each(ctx context.Context, n int, fn func(ctx context.Context
 // cost than one by one: parts of files on servers, for example. See [Gather].
 type Gatherer interface {
 	// Gathers reports whether Gather is the better way to read the value of key
-	// and those like it: the other chunks of an array. It does not check that
+	// and of keys like it: the other chunks of an array. It does not check that
 	// the key has a value.
 	Gathers(ctx context.Context, key string) bool
 
@@ -57,7 +57,7 @@ type Gatherer interface {
 	Gather(ctx context.Context, wants []Want, g Gathering) error
 }
 
-// Gathers reports whether r itself gathers the value of key and those like it.
+// Gathers reports whether r itself gathers the value of key and of keys like it.
 func Gathers(ctx context.Context, r Reader, key string) bool {
 	g, ok := r.(Gatherer)
 	return ok && g.Gathers(ctx, key)
@@ -88,7 +88,7 @@ func Gather(ctx context.Context, r Reader, wants []Want, g Gathering) error {
 }
 
 // GatherApart gathers the wants that apart names one by one with locate, and then the
-// others with r.
+// other wants with r.
 func GatherApart(ctx context.Context, r Reader, wants []Want, g Gathering, apart func(key string) bool, locate func(ctx context.Context, key string) (Value, error)) error {
 	var rest []Want
 	var at []int
@@ -141,8 +141,8 @@ func LocateRange(ctx context.Context, r Reader, key string, rng Range, limit int
 	return v, nil, err
 }
 
-// Held returns v with the bytes b of it, which begin at off, in memory: they are
-// not read again. b must not be changed while the value is used.
+// Held returns v with its bytes from off on, b, in memory: they are not read
+// again. b must not be changed while the value is used.
 func Held(v Value, off int64, b []byte) Value { return held{v, off, b} }
 
 type held struct {
@@ -182,7 +182,7 @@ func (h held) View(ctx context.Context, rng Range, fn func([]byte) error) error 
 	return h.Value.View(ctx, rng, fn)
 }
 
-// Spread implements [Spreader]. Parts that are held are read like others.
+// Spread implements [Spreader]. It counts the bytes in memory too.
 func (h held) Spread() Spread { return SpreadOf(h.Value) }
 
 // Spacer is an optional interface of a Value or a Reader for which each read has

@@ -26,8 +26,8 @@ var (
 	// every wrapping up to the command line.
 	ErrCorrupt = fault.New("kv: corrupt", fault.ErrCorrupt)
 
-	// ErrChanged means that the key of a located value was set or deleted since.
-	// Locate it again.
+	// ErrChanged means that the key of a value that was located, or whose tag is
+	// wanted, was set or deleted since. Locate or read it again.
 	ErrChanged = errors.New("kv: value changed since it was located")
 
 	// ErrInvalidKey means that a view cannot hold a key of this form.
@@ -79,7 +79,7 @@ func (o ListOptions) HasBelow(prefix string) bool {
 
 // Writer is a writeable view.
 type Writer interface {
-	// Set stores value under key and replaces what was there. The caller owns
+	// Set stores value under key and replaces any value there. The caller owns
 	// the slice again when Set returns. Safe for concurrent use; of concurrent
 	// sets to one key, one wins whole.
 	Set(ctx context.Context, key string, value []byte) error
@@ -107,8 +107,8 @@ type ID [20]byte
 
 // Value is a located value, which may be read in ranges any number of times. It
 // is valid as long as its view. If its key is set or deleted and the view does
-// not keep the old bytes, reads fail with ErrChanged; they never return other
-// bytes than those located. Safe for concurrent use.
+// not keep the old bytes, reads fail with ErrChanged; they never return bytes
+// of another version than the located one. Safe for concurrent use.
 type Value interface {
 	// Size is the length in bytes.
 	Size() int64
@@ -123,12 +123,12 @@ type Value interface {
 	View(ctx context.Context, rng Range, fn func([]byte) error) error
 }
 
-// Validator is an optional interface of a Value whose bytes others may change:
-// a file, or an object of a server.
+// Validator is an optional interface of a Value whose bytes another program may
+// change: a file, or an object of a server.
 type Validator interface {
 	// Validator returns a short text that another version of the bytes would not
 	// have, for example "etag:…", or the time of the last change and the size;
-	// "" if nothing is known. It is that of the located version; a read of
+	// "" if nothing is known. It describes the located version; a read of
 	// another version is [ErrChanged].
 	Validator() string
 }

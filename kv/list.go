@@ -33,9 +33,9 @@ func Any(ctx context.Context, l Lister, prefix string) (bool, error) {
 // key before a prefix of the same name. The sequence ends after the first
 // error.
 //
-// The fall-back reads the listing of l and seeks past what is below a child,
-// so its cost goes with the number of children and not of keys. It holds one
-// name at a time.
+// The fall-back reads the listing of l and seeks past the keys below a child,
+// so its cost grows with the number of children, not of keys. It holds one name
+// at a time.
 func ListDir(ctx context.Context, l Lister, prefix string) iter.Seq2[DirEntry, error] {
 	return func(yield func(DirEntry, error) bool) {
 		if err := validDirPrefix(prefix); err != nil {

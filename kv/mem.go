@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Mem is a store in memory: the reference for what every other store must do.
-// The zero value is empty and ready. Safe for concurrent use. Its own memory is
-// about 100 bytes per key.
+// Mem is a store in memory: the reference for every other store. The zero value
+// is empty and ready. Safe for concurrent use. Its own memory is about 100
+// bytes per key.
 //
 // A located value does not change when its key is set afterwards.
 type Mem struct {
@@ -105,17 +105,21 @@ func (m *Mem) Set(ctx context.Context, key string, value []byte) error {
 	if err := ValidKey(key); err != nil {
 		return err
 	}
-	value = append(make([]byte, 0, len(value)), value...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.set(key, value)
+	return nil
+}
+
+// set sets a valid key; m.mu is held.
+func (m *Mem) set(key string, value []byte) {
 	if _, ok := m.values[key]; !ok {
 		if m.values == nil {
 			m.values = map[string][]byte{}
 		}
 		m.keys.add(key)
 	}
-	m.values[key] = value
-	return nil
+	m.values[key] = append(make([]byte, 0, len(value)), value...)
 }
 
 // Delete implements [Writer].

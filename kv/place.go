@@ -19,8 +19,8 @@ type Placed interface {
 
 	// Lease opens the file. The bytes stay as they are until every descriptor
 	// and every mapping of it is closed, in any process. The position may differ
-	// from that of Place. The error is errors.ErrUnsupported if the file cannot
-	// be leased, now or ever.
+	// from the position of Place. The error is errors.ErrUnsupported if the file
+	// cannot be leased, now or ever.
 	Lease() (Lease, error)
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Stamp identifies the version of a value as a server or a file system reports it, for
-// comparison with what other programs recorded. The same version may have several stamps over time;
-// [Validator] is what this module records.
+// Stamp identifies the version of a value as a server or a file system reports it, for comparison
+// with versions that other programs recorded. The same version may have several stamps over time;
+// This module records [Validator].
 type Stamp struct {
 	// ETag is the entity tag (RFC 9110, 8.8.3), or "". A file of
 	// this machine has the tag of the Rust crate object_store: inode, time
@@ -21,7 +21,7 @@ type Stamp struct {
 
 // Stamped is an optional interface of a Value.
 type Stamped interface {
-	// Stamp returns that of the located version.
+	// Stamp returns the stamp of the located version.
 	Stamp() Stamp
 }
 
@@ -34,7 +34,7 @@ func StampOf(v Value) Stamp {
 }
 
 // Conditions on the version of a file are texts that stand where a text of [Validator]
-// may stand, and begin like this. They are those of RFC 9110, 13.1.
+// may stand, and begin like this. RFC 9110, 13.1 defines the conditions.
 const (
 	ifMatch           = "if-match:"
 	ifUnmodifiedSince = "if-unmodified-since:"

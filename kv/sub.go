@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 )
@@ -67,6 +68,8 @@ var (
 	_ DirLister     = subStore{}
 	_ PrefixDeleter = subStore{}
 	_ BatchDeleter  = subStore{}
+	_ Conditional   = subStore{}
+	_ ValueWriter   = subStore{}
 )
 
 type subReader struct {
@@ -159,4 +162,29 @@ func (s subWriter) DeleteAll(ctx context.Context, keys []string) error {
 		inner[i] = s.pre + key
 	}
 	return DeleteAll(ctx, s.w, inner)
+}
+
+func (s subWriter) SetValue(ctx context.Context, key string, v Value) error {
+	if err := ValidKey(key); err != nil {
+		return err
+	}
+	return SetValue(ctx, s.w, s.pre+key, v)
+}
+
+func (s subWriter) GetTagged(ctx context.Context, key string, known Tag, limit int64) (Tagged, error) {
+	if c, ok := s.w.(Conditional); ok {
+		return c.GetTagged(ctx, s.pre+key, known, limit)
+	}
+	return Tagged{}, errors.ErrUnsupported
+}
+
+func (s subWriter) SetTagged(ctx context.Context, key string, value []byte, want Tag) (Tag, error) {
+	c, ok := s.w.(Conditional)
+	if !ok {
+		return "", errors.ErrUnsupported
+	}
+	if err := ValidKey(key); err != nil {
+		return "", err
+	}
+	return c.SetTagged(ctx, s.pre+key, value, want)
 }

@@ -57,8 +57,8 @@ type Batch struct {
 	First int64
 	// URL is empty where Data is the value, and where the row has no reference.
 	URL []string
-	// Offset and Length are as in [Reference] in rows with a URL, and undefined
-	// in others.
+	// Offset and Length are as in [Reference] in rows with a URL, else
+	// undefined.
 	Offset, Length []int64
 	// Data is the value itself, or nil. A chunk with neither URL nor Data is
 	// missing.
@@ -68,7 +68,7 @@ type Batch struct {
 // Len is the number of rows.
 func (b *Batch) Len() int { return len(b.URL) }
 
-// OpenParquetSet reads the index of the parquet set in dir. Errors are those of
+// OpenParquetSet reads the index of the parquet set in dir. Errors are as for
 // [ReadParquet].
 func OpenParquetSet(ctx context.Context, dir kv.Reader, o *ReadOptions) (*ParquetSet, error) {
 	opts := o.withDefaults()

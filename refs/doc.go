@@ -7,9 +7,9 @@
 //	  "t/0.1":   ["part.bin"]                                 a whole file
 //	}
 //
-// kerchunk, VirtualiZarr and others write such sets for NetCDF, HDF5, GRIB and
-// TIFF files, which then read as Zarr. A set is a JSON file of version 0 or 1
-// (References specification) or a folder of parquet files.
+// kerchunk, VirtualiZarr and other programs write such sets for NetCDF, HDF5,
+// GRIB and TIFF files, which then read as Zarr. A set is a JSON file of version
+// 0 or 1 (References specification) or a folder of parquet files.
 //
 //	            ┌─ Open ──────────────── View: a store, key by key
 //	JSON ───────┤

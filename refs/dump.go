@@ -8,7 +8,7 @@ import (
 )
 
 // A value that is a JSON object stands for its text, and programs print objects in
-// different ways. The bytes printed here equal those of other programs
+// different ways. The bytes printed here equal the output of other programs
 // for the same set:
 //
 //   - in JSON sets, the output of ujson, as of kerchunk and fsspec: no white space,

@@ -58,8 +58,8 @@ func (o *ReadOptions) withDefaults() ReadOptions {
 
 // ReadJSON yields the entries of a JSON reference set of version 0 or 1
 // (References specification, "Version 0", "Version 1"), plain or compressed with
-// gzip or zstd, in the order of the text and those of "gen" last. A key may
-// occur more than once: the last entry is used. The sequence ends after the
+// gzip or zstd, in the order of the text, with the entries of "gen" last. A key
+// may occur more than once: the last entry is used. The sequence ends after the
 // first error.
 //
 // Memory does not grow with the size of the set: it holds a window of some MiB,

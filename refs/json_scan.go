@@ -98,7 +98,7 @@ func (s *scanner) skipFast() error {
 	}
 }
 
-// backslashes counts those at the end of b.
+// backslashes counts the backslashes at the end of b.
 func backslashes(b []byte) int {
 	n := 0
 	for n < len(b) && b[len(b)-1-n] == '\\' {

@@ -100,7 +100,7 @@ type partition struct {
 	bytes int64
 }
 
-// packedRow is a reference; url is a number, or one of those below.
+// packedRow is a reference; url is a number, or one of the constants below.
 type packedRow struct {
 	offset, length int64
 	url            int32
@@ -139,7 +139,7 @@ func (p *partition) exists(row int64) bool {
 }
 
 // rowReference makes a reference of a row, whose raw bytes or URL is given.
-// Raw bytes that begin with "base64:" stand for others, as in fsspec; a length
+// Raw bytes that begin with "base64:" are decoded, as in fsspec; a length
 // and an offset of 0 mean the whole file.
 func rowReference(url string, offset, size int64, raw []byte) (Reference, error) {
 	if raw != nil {

@@ -63,7 +63,7 @@ type Reference struct {
 	// exist.
 	Optional bool
 
-	// Condition is what must be true of the version of the file: kv.IfMatch or
+	// Condition is a condition on the version of the file: kv.IfMatch or
 	// kv.IfUnmodifiedSince, "" for nothing. A file that does not meet it is
 	// kv.ErrChanged. Files elsewhere to which [Rules] map are not compared. Sets of
 	// kerchunk have none.

@@ -165,8 +165,8 @@ func (r *resolver) mapped(u, abs string) (p Place, ok bool, err error) {
 }
 
 // Mapper returns a function that applies mappings to URLs; of several mappings that fit,
-// the longest counts. It does not check what may be followed. A URL that no mapping fits
-// is returned unchanged. The function is safe for concurrent use.
+// the longest counts. It does not check whether the URL may be followed. A URL that no
+// mapping fits is returned unchanged. The function is safe for concurrent use.
 func Mapper(mappings []Mapping) (func(url string) string, error) {
 	rs, err := newResolver(Rules{Map: mappings})
 	if err != nil || len(mappings) == 0 {
@@ -217,7 +217,7 @@ func cutUser(abs string) (user, bare string) {
 	return user, abs[:start] + abs[start+len(user):]
 }
 
-// below returns what follows prefix in u, without the slash between them.
+// below returns the rest of u behind prefix, without the slash between them.
 func below(u, prefix string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(u, prefix)
 	switch {

@@ -66,7 +66,7 @@ func (c *cursor) rawString() (raw []byte, escaped, ascii bool, err error) {
 	}
 }
 
-// str reads a string. The bytes are those of the slice or of c.scratch.
+// str reads a string. The bytes lie in the text or in c.scratch.
 func (c *cursor) str() ([]byte, error) {
 	raw, escaped, ascii, err := c.rawString()
 	if err != nil {

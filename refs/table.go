@@ -163,10 +163,10 @@ func (t *table) sort() {
 	t.refs = refs
 }
 
-// sortFrom sorts items, whose keys are equal in the first bytes, and appends
-// those that it keeps to out, which lies before items in the same memory.
-// Comparing eight bytes at a time as one number avoids most comparisons of whole
-// keys, which have long common prefixes and cost cache misses.
+// sortFrom sorts items, whose keys are equal in the first bytes, and appends the
+// kept items to out, which lies before items in the same memory. Comparing eight
+// bytes at a time as one number avoids most comparisons of whole keys, which
+// have long common prefixes and cost cache misses.
 func (t *table) sortFrom(items, out []sortItem, from int) []sortItem {
 	for k := range items {
 		items[k].part = part(t.key(&t.refs[items[k].i]), from)

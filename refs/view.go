@@ -184,7 +184,7 @@ func (v *View) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error
 }
 
 // Locate implements [kv.Locator]. If the file has an identity, the value has
-// one, made of it and the range.
+// one, made of the file's identity and the range.
 func (v *View) Locate(ctx context.Context, key string) (kv.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ func (s *section) ID() kv.ID {
 	return kv.ID(sum[:len(id)])
 }
 
-// Validator implements [kv.Validator]: that of the file.
+// Validator implements [kv.Validator]: the validator of the file.
 func (s *section) Validator() string {
 	if v, ok := s.file.Value.(kv.Validator); ok {
 		return v.Validator()

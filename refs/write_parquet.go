@@ -28,8 +28,8 @@ type ParquetOptions struct {
 
 	// MaxMemory bounds the partitions that are being filled, in bytes. A
 	// partition takes about 20 bytes for each row, its URLs and its inline
-	// values. Default 256 MiB. A partition of less than an eighth of it, which
-	// is being written, is not counted.
+	// values. Default 256 MiB. A partition of less than an eighth of MaxMemory
+	// that is being written is not counted.
 	MaxMemory int64
 }
 
@@ -64,7 +64,7 @@ func (o *ParquetOptions) withDefaults() (ParquetOptions, error) {
 // else the error is [ErrLimit]. By default any order works up to some ten
 // million references.
 //
-// A parquet set holds less than a JSON set, and what it cannot hold is
+// A parquet set holds less than a JSON set, and an entry that it cannot hold is
 // [ErrInvalid]: values that are neither chunks of a Zarr v2 array nor metadata
 // documents, and the chunks of an array at the root, which fsspec does not
 // find. An array whose keys have "/" between coordinates is written with ".",
@@ -228,8 +228,8 @@ func (w *parquetWriter) document(e *Entry) (err error) {
 	return nil
 }
 
-// dumpDocument prints an object as Python does. In that of an array "." becomes
-// the separator.
+// dumpDocument prints an object as Python does. In the document of an array "."
+// becomes the separator.
 func dumpDocument(c *cursor, array bool) ([]byte, error) {
 	out := []byte{'{'}
 	separator := false
@@ -344,8 +344,8 @@ func (p *filling) put(row int, r *Reference) {
 }
 
 // path returns the number of a URL, which it adds if it is new. As long as each
-// new one is greater than all before, as those of a series of files are, nothing
-// has to be looked up.
+// new URL is greater than all before, as in a series of files, nothing has to be
+// looked up.
 func (p *filling) path(url string) int32 {
 	t := &p.table
 	n := int32(len(t.Paths))
@@ -367,7 +367,7 @@ func (p *filling) path(url string) int32 {
 	return n
 }
 
-// rawBytes returns what readers take for data, which is never nil.
+// rawBytes returns the bytes that readers take for data, never nil.
 func rawBytes(data []byte) []byte {
 	if bytes.HasPrefix(data, []byte(base64Prefix)) {
 		return base64.StdEncoding.AppendEncode([]byte(base64Prefix), data)
@@ -378,8 +378,8 @@ func rawBytes(data []byte) []byte {
 	return data
 }
 
-// shrink writes partitions that were not used for the longest time until the
-// others fit; keep stays.
+// shrink writes the partitions that were not used for the longest time until
+// the rest fits; keep stays.
 func (w *parquetWriter) shrink(keep *filling) error {
 	for w.bytes > w.o.MaxMemory {
 		p := w.open.Back().Value.(*filling)
@@ -405,7 +405,7 @@ func (w *parquetWriter) write(p *filling) error {
 }
 
 // nesting refuses an array among the chunks of another one: a key would be a
-// chunk of both. The separators are those of the keys, which the index has not.
+// chunk of both. It needs the separators of the keys, which the index lacks.
 func (w *parquetWriter) nesting() error {
 	var p partitioned
 	for _, prefix := range slices.Sorted(maps.Keys(w.arrays)) {
@@ -414,7 +414,7 @@ func (w *parquetWriter) nesting() error {
 	return p.checkNesting()
 }
 
-// finish writes what is left, and the index.
+// finish writes the remaining partitions and the index.
 func (w *parquetWriter) finish(ctx context.Context, dest kv.Writer) error {
 	if err := w.nesting(); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (a *array) partitions() int64 {
 	return (a.total-1)/a.record + 1
 }
 
-// rows is how many references of a partition are chunks; the others fill it up.
+// rows returns the number of references of a partition that are chunks; the rest fills it up.
 func (a *array) rows(partition int64) int64 {
 	return min(a.record, a.total-partition*a.record)
 }

@@ -6,7 +6,7 @@
 //	                   (permissions)
 //
 // The [Table] holds every request that a client may make; the transports only
-// translate. The subpackages are those transports:
+// translate. The subpackages are the transports:
 //
 //   - serve/wire is the framing of the local protocol, and knows no databases.
 //   - serve/local is that protocol on a Unix socket: server and client.

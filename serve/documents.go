@@ -38,8 +38,8 @@ func newDocuments() *documents {
 	return lru.New[docKey](maxKept, func(d document) int64 { return int64(len(d.b)) + 256 })
 }
 
-// Value finds the value that clients get for a key: the one that is stored, or true
-// consolidated metadata; see [View.TrueDocument]. Errors are those of Locate.
+// Value finds the value that clients get for a key: the stored value, or true
+// consolidated metadata; see [View.TrueDocument]. Errors are as for Locate.
 func (v *View) Value(ctx context.Context, key string) (kv.Value, error) {
 	val, err := kv.Locate(ctx, v.ReadLister, key)
 	if err != nil || v.document == nil || !CarriesCopies(key) || val.Size() > maxDocument {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 )
 
 // A database fails when a write of its index fails, for example on a full disk, and when its directory is moved or
@@ -27,19 +28,19 @@ var ErrUnavailable = errors.New("serve: the database cannot be opened at present
 // lookTime is the time between two looks for databases, and two tries to open one.
 var lookTime = time.Second // tests change it
 
-// entry is what a table serves under a name.
+// entry is a database or target that a table serves under a name.
 type entry struct {
 	t     *Table
 	name  string
-	open  Opener // nil if what is served stays the caller's
+	open  Opener // nil if the caller owns the view or database
 	found bool   // by Options.Look
 
 	now atomic.Pointer[served] // nil while it is not open
 
-	opening chan struct{} // has room for the goroutine that opens the database and uses the fields below
-	tried   time.Time     // when the table opened it again last, or could not
-	failed  error         // why it could not
-	lacks   error         // why the database takes no writes for now
+	opening ctxlock.Lock // held while the database is opened, and for the fields below
+	tried   time.Time    // when the table opened it again last, or could not
+	failed  error        // why it could not
+	lacks   error        // why the database takes no writes for now
 }
 
 // use serves s under the name.
@@ -86,17 +87,15 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	if err := s.sound(writes && e.open != nil); err == nil || e.open == nil {
 		return s, err
 	}
-	select {
-	case e.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := e.opening.Lock(ctx); err != nil {
+		return nil, err
 	}
 	var now *served
 	var err error
 	done := make(chan struct{})
 	go func() { // another process may delay it
 		defer close(done)
-		defer func() { <-e.opening }()
+		defer e.opening.Unlock()
 		now, err = e.renewed(context.WithoutCancel(ctx), writes)
 	}()
 	select {
@@ -107,7 +106,8 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	}
 }
 
-// renewed returns what is open, and opens the database before if a request cannot use that. e.opening is held.
+// renewed returns the open view or database. If a request cannot use it, it opens the database
+// again first. e.opening is held.
 func (e *entry) renewed(ctx context.Context, writes bool) (*served, error) {
 	if now, err := e.t.entry(e.name); now != e {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w", e.name, ErrNoDatabase))

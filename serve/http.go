@@ -17,11 +17,11 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// What transports over HTTP share.
+// Code that all transports over HTTP share.
 
 // Content reads a part of a value: an [io.ReadSeeker] for [net/http.ServeContent], which
-// copies nothing on the way of CopyN and WriteTo. Not safe for concurrent use. Errors are
-// those of the value.
+// copies nothing on the way of CopyN and WriteTo. Not safe for concurrent use. Errors
+// come from the value.
 type Content struct {
 	ctx     context.Context
 	v       kv.Value
@@ -88,8 +88,9 @@ func (c *Content) CopyN(w io.Writer, n int64) (done int64, err error) {
 // WriteTo implements [io.WriterTo], as CopyN.
 func (c *Content) WriteTo(w io.Writer) (int64, error) { return c.CopyN(w, c.end-c.at) }
 
-// Unavailable returns the message for clients if err says that a database cannot be used at present, else "". The
-// message names the process that has the database open, and what to do. It names no file of the server.
+// Unavailable returns the message for clients if err says that a database cannot be used at
+// present, else "". The message names the process that has the database open, and a way on. It
+// names no file of the server.
 func Unavailable(err error) string {
 	var held *engine.LockedError
 	switch {
@@ -116,7 +117,7 @@ func ContentType(key string) string {
 	return "application/octet-stream"
 }
 
-// MaxKey bounds the length of the keys of requests, in bytes: four times that of S3.
+// MaxKey bounds the length of the keys of requests, in bytes: four times the limit of S3.
 const MaxKey = 4096
 
 // InPath reports whether the names of a key can stand in the path of a URL. Clients remove

@@ -6,8 +6,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Answer does what a peer of a database asks for; see [txn.DB.Answer]. Requests that may
-// change the database are for administrators.
+// Answer carries out the request of a peer of a database; see [txn.DB.Answer]. Requests
+// that may change the database are for administrators.
 func (t *Table) Answer(ctx context.Context, who *Principal, name, request string, in []byte, progress func(report []byte)) ([]byte, error) {
 	changes, open := txn.Changes(request, in), t.Database
 	if changes {

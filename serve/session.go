@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -24,6 +25,8 @@ type Session struct {
 // sessions are the sessions that clients have opened. They stay open without a
 // client if something was written.
 type sessions struct {
+	opening ctxlock.Lock // held while one is opened for a client, or closed
+
 	mu   sync.Mutex
 	open map[txn.SessionID]*engine.Session
 }
@@ -32,10 +35,6 @@ type sessions struct {
 func (c *sessions) keep(s *engine.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(s)
-}
-
-func (c *sessions) add(s *engine.Session) {
 	for id, old := range c.open {
 		if old.Ended() {
 			delete(c.open, id)
@@ -49,9 +48,11 @@ func (c *sessions) add(s *engine.Session) {
 
 // share returns the session with that id for one more client, and keeps it open.
 func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id txn.SessionID) (s *engine.Session, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s = c.open[id]; s == nil || s.Ended() {
+	if err := c.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.opening.Unlock()
+	if s = c.get(id); s == nil || s.Ended() {
 		if s, err = db.Join(ctx, id); err != nil {
 			return nil, err
 		}
@@ -68,33 +69,46 @@ func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id 
 	if err := s.Log(ctx); err != nil {
 		return nil, err
 	}
-	c.add(s)
+	c.keep(s)
 	return s, nil
+}
+
+func (c *sessions) get(id txn.SessionID) *engine.Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[id]
 }
 
 // left closes a session that its client has left, if nothing is lost by that. Without a
 // savepoint no other client knows it.
 func (c *sessions) left(s *engine.Session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.Ended() || !s.Blank(context.Background()) {
+	ctx := context.Background()
+	c.opening.WaitLock()
+	defer c.opening.Unlock()
+	if s.Ended() || !s.Blank(ctx) {
 		return
 	}
+	c.mu.Lock()
 	delete(c.open, s.ID())
+	c.mu.Unlock()
 	_ = s.Close() // nothing is written by it
 }
 
 // close leaves every session at a savepoint.
 func (c *sessions) close(ctx context.Context) error {
+	if c.opening.Lock(ctx) == nil { // else another process delays a session that is being opened
+		defer c.opening.Unlock()
+	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	open := c.open
+	c.open = nil
+	c.mu.Unlock()
 	var errs []error
-	for _, s := range c.open {
+	for _, s := range open {
 		if !s.Ended() {
 			errs = append(errs, s.Detach(ctx))
 		}
 	}
-	c.open = nil
 	return errors.Join(errs...)
 }
 
@@ -118,10 +132,10 @@ type BeginOptions struct {
 	// Unsaved leaves out the savepoint with which a session begins otherwise. If this
 	// process is killed before the first change or savepoint, the session is gone.
 	Unsaved bool
-	// Once says that the session is for one request and its id is told to no client: no savepoint
-	// is left if this process is killed.
+	// Once says that the session is for one request and no client knows its id: no savepoint is
+	// left if this process is killed.
 	Once bool
-	// ID and Base are those of an unsaved session of a process that was killed; zero is
+	// ID and Base belong to an unsaved session of a process that was killed; zero is
 	// a new id, and the head of the branch.
 	ID   txn.SessionID
 	Base txn.CommitID

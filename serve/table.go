@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -59,10 +60,10 @@ type Table struct {
 
 	commits, conflicts atomic.Int64
 
-	creating sync.Mutex // held while a database is made
+	creating ctxlock.Lock // held while a database is made
 }
 
-// Caches returns what the chunk caches of the databases do, by name.
+// Caches returns the counts of the chunk caches of the databases, by name.
 func (t *Table) Caches() map[string]engine.CacheStats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -88,13 +89,13 @@ func (t *Table) CareErrors() map[string][]txn.CareError {
 	return errs
 }
 
-// Counts is what clients did since the table was made.
+// Counts counts the work of clients since the table was made.
 type Counts struct{ Commits, Conflicts int64 }
 
 // Counts returns the counts.
 func (t *Table) Counts() Counts { return Counts{t.commits.Load(), t.conflicts.Load()} }
 
-// served is one thing with a name: a database that is open, or what another target names.
+// served is one thing with a name: an open database, or the source of another target.
 type served struct {
 	name string
 	db   *engine.DB     // nil for a target
@@ -152,7 +153,9 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 	if t.o.Create == nil {
 		return fmt.Errorf("make database %s: %w: this server serves no directory of databases; zarrdb init makes one", Clip(name), errors.ErrUnsupported)
 	}
-	t.creating.Lock()
+	if err := t.creating.Lock(ctx); err != nil {
+		return err
+	}
 	defer t.creating.Unlock()
 	if _, err := t.find(ctx, name, false); !errors.Is(err, ErrNoDatabase) {
 		return fmt.Errorf("make database %s: %w", Clip(name), cmp.Or(err, fs.ErrExist))
@@ -166,12 +169,12 @@ func (t *Table) Create(ctx context.Context, who *Principal, name string) error {
 	return err
 }
 
-// AddTarget serves what src names, read-only. src stays the caller's.
+// AddTarget serves the source src, read-only. src stays the caller's.
 func (t *Table) AddTarget(name string, src *engine.Source) error {
 	return t.add(&entry{t: t, name: name}, &served{name: name, src: src})
 }
 
-// check returns the error for what cannot be a name.
+// check returns the error for a text that cannot be a name.
 func (t *Table) check(name string) error {
 	if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, "-") || name == "." || name == ".." {
 		return fmt.Errorf("serve: %q cannot be the name of a database: it must not begin with - or have a slash", name)
@@ -179,7 +182,8 @@ func (t *Table) check(name string) error {
 	return nil
 }
 
-// add adds an entry with what is open; now is nil for a database that is opened when it is asked for.
+// add adds an entry. now is its open view or database, nil for a database that is opened at the
+// first request.
 func (t *Table) add(e *entry, now *served) error {
 	if err := t.check(e.name); err != nil {
 		return err
@@ -189,7 +193,6 @@ func (t *Table) add(e *entry, now *served) error {
 	if t.served[e.name] != nil {
 		return fmt.Errorf("serve: %s is served already; give one of them another name", e.name)
 	}
-	e.opening = make(chan struct{}, 1)
 	if now != nil {
 		e.use(now)
 	}
@@ -197,7 +200,7 @@ func (t *Table) add(e *entry, now *served) error {
 	return nil
 }
 
-// Names returns what is served, sorted.
+// Names returns the names of the databases and targets, sorted.
 func (t *Table) Names() []string {
 	t.look(lookTime)
 	t.mu.RLock()
@@ -205,8 +208,8 @@ func (t *Table) Names() []string {
 	return slices.Sorted(maps.Keys(t.served))
 }
 
-// Versions returns the names of the branches of what is served, sorted, with those of tags
-// if they are wanted too. A target that is no database has main only.
+// Versions returns the names of the branches of a database or target, sorted, and of its
+// tags if tags is set. A target that is no database has main only.
 func (t *Table) Versions(ctx context.Context, name string, tags bool) ([]string, error) {
 	db, err := t.Database(ctx, name)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -248,7 +251,7 @@ func (s *served) database() (*engine.DB, error) {
 	return s.db, nil
 }
 
-// entry returns what has a name, nil if nothing has.
+// entry returns the entry of a name, nil if there is none.
 func (t *Table) entry(name string) (*entry, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -258,8 +261,8 @@ func (t *Table) entry(name string) (*entry, error) {
 	return t.served[name], nil
 }
 
-// find returns what is open under a name. It opens a database that is not open, or has failed. writes
-// says that the request is to change the database.
+// find returns the open view or database of a name. It opens a database that is not open, or has
+// failed. writes says that the request is to change the database.
 func (t *Table) find(ctx context.Context, name string, writes bool) (*served, error) {
 	e, err := t.entry(name)
 	if e == nil && err == nil && t.look(lookTime) {
@@ -275,7 +278,8 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 }
 
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
-// opened. Others and targets stay open. Later requests are os.ErrClosed.
+// opened. Targets, and databases that the caller opened, stay open. Later
+// requests are os.ErrClosed.
 func (t *Table) Close(ctx context.Context) error {
 	t.end()
 	t.mu.Lock()
@@ -284,11 +288,11 @@ func (t *Table) Close(ctx context.Context) error {
 	t.mu.Unlock()
 	var errs []error
 	for _, e := range all {
-		e.opening <- struct{}{}
+		e.opening.WaitLock()
 		if s := e.now.Load(); s != nil {
 			errs = append(errs, s.close(ctx, e.open != nil))
 		}
-		<-e.opening
+		e.opening.Unlock()
 	}
 	return errors.Join(errs...)
 }

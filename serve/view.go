@@ -45,10 +45,10 @@ func (v *View) In(format zarr.Version) (*View, error) {
 	return &out, nil
 }
 
-// Written returns since when a key has its value: for a version the time of
-// [txn.Snapshot.Written], for a session that of [txn.Session.Modified], for a target that of
-// the file; zero if the time is not known. A missing key is kv.ErrNotFound. Consolidated metadata that was rebuilt has the
-// time of the version's commit. exact says that no earlier value has this time in seconds.
+// Written returns since when a key has its value: for a version [txn.Snapshot.Written], for a
+// session [txn.Session.Modified], for a target the time of the file; zero if the time is not known.
+// A missing key is kv.ErrNotFound. Consolidated metadata that was rebuilt has the time of the
+// version's commit. exact says that no earlier value has this time in seconds.
 func (v *View) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	switch {
 	case v.Session != nil:
@@ -166,7 +166,7 @@ func (s *served) noVersion(rev string) error {
 	return fmt.Errorf("%s@%s: %w: it is not a database and has no versions", s.name, rev, txn.ErrNoRef)
 }
 
-// views are open versions: those in use, and the last ones that were.
+// views are open versions: versions in use, and the last ones that were.
 type views struct {
 	limit     int
 	documents *documents
@@ -234,8 +234,8 @@ func (v *views) get(id txn.CommitID, open func() (*engine.Snapshot, error)) (*Vi
 	return &View{ReadLister: k.snap, Commit: k.snap.Commit(), node: k.snap.Node, document: k.snap.TrueDocument, release: release, written: k.snap.Written, documents: v.documents, converted: k.in}, nil
 }
 
-// shrink closes versions that are not in use, those first that were not used for
-// long, until there are few enough. v.mu is held.
+// shrink closes versions that are not in use, the least recently used first,
+// until there are few enough. v.mu is held.
 func (v *views) shrink() {
 	for e := v.last.Back(); e != nil && v.last.Len() > v.limit; {
 		next := e.Prev()
@@ -258,7 +258,7 @@ func (v *views) letGo() {
 	v.limit = limit
 }
 
-// close closes versions that are not in use, and the others when they are released.
+// close closes versions that are not in use, and used ones when they are released.
 func (v *views) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

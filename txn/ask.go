@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // Methods of a DB that need the index run in the process that has the database open. A peer
@@ -27,7 +29,7 @@ var answers map[string]answer
 
 func init() {
 	answers = map[string]answer{
-		"ref": changing(func(db *DB, ctx context.Context, in refRequest, _ func(any)) (RefMove, error) { return in.run(ctx, db) }),
+		"ref": changing(func(db *DB, ctx context.Context, in refRequest, _ func(any)) (RefMove, error) { return db.ref(ctx, in) }),
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
@@ -55,10 +57,10 @@ func init() {
 		"repair":   changing((*DB).answerRepair),
 		"transfer": lasting(changing((*DB).answerTransfer)),
 		"keep":     lasting(reading((*DB).keepUntil)),
-		"damage": reading(func(db *DB, ctx context.Context, d damages, _ func(any)) ([]Problem, error) {
+		"damage": reading(func(db *DB, ctx context.Context, d care.Damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),
-		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]hole, error) {
+		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]catalog.Hole, error) {
 			return db.payloadsOf(ctx, sums)
 		}),
 	}
@@ -155,7 +157,7 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 	case err != nil:
 	case p.db.opts.ReadOnly && Changes(name, b):
 		err = p.db.opts.readOnly()
-	case p.remote == nil:
+	case p.answerer == nil:
 		err = fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	default:
 		err = p.db.check()
@@ -172,52 +174,18 @@ func ask[Out, Report any](ctx context.Context, p *peer, name string, in any, rep
 			}
 		}
 	}
-	if b, err = p.remote.Ask(ctx, name, b, progress); err == nil {
+	if b, err = p.answerer.Ask(ctx, name, b, progress); err == nil {
 		err = json.Unmarshal(b, &out)
 	}
 	return out, err
 }
 
-// tell is ask for a request without a result.
-func (p *peer) tell(ctx context.Context, name string, in any) error {
-	_, err := ask[none, none](ctx, p, name, in, nil)
-	return err
-}
-
-// refRequest is a move of a branch or tag.
-type refRequest struct {
-	Do   string // create, delete, reset or undo
-	Tag  bool   // else a branch
-	Name string
-	To   CommitID
-}
-
-func (r *refRequest) run(ctx context.Context, db *DB) (m RefMove, err error) {
-	switch r.Do {
-	case "create":
-		if r.Tag {
-			return m, db.CreateTag(ctx, r.Name, r.To)
-		}
-		return m, db.CreateBranch(ctx, r.Name, r.To)
-	case "delete":
-		if r.Tag {
-			return m, db.DeleteTag(ctx, r.Name)
-		}
-		return m, db.DeleteBranch(ctx, r.Name)
-	case "reset":
-		return db.Reset(ctx, r.Name, r.To)
-	case "undo":
-		if r.Tag {
-			return db.UndoTag(ctx, r.Name)
-		}
-		return db.UndoBranch(ctx, r.Name)
+// asked does a request where the index is: here, or in the process that a peer asks.
+func asked[In, Out any](ctx context.Context, db *DB, name string, in In, here func(context.Context, In) (Out, error)) (Out, error) {
+	if p, ok := db.home.(*peer); ok {
+		return ask[Out, none](ctx, p, name, in, nil)
 	}
-	return m, fmt.Errorf("%w: %q is nothing to do with a branch or tag", ErrRequest, r.Do)
-}
-
-// moveRef has the other process move a branch or tag.
-func (p *peer) moveRef(ctx context.Context, r refRequest) (RefMove, error) {
-	return ask[RefMove, none](ctx, p, "ref", r, nil)
+	return here(ctx, in)
 }
 
 // combineRequest makes a commit of versions that are there.
@@ -252,26 +220,29 @@ func (r *combineRequest) run(ctx context.Context, db *DB) (a commitAnswer, err e
 		}
 	}
 	r.Commit.Decided, r.Rebase.Decided = decided, decided
-	var c *Commit
-	switch r.Do {
-	case "merge":
-		c, err = db.Merge(ctx, r.Branch, r.Version, r.Commit)
-	case "revert":
-		c, err = db.Revert(ctx, r.Branch, r.Version, r.Parent, r.Commit)
-	case "revert to":
-		c, err = db.RevertTo(ctx, r.Branch, r.Version, r.Commit)
-	case "cherry-pick":
-		c, err = db.CherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
-	case "rebase":
-		c, err = db.Rebase(ctx, r.Branch, r.Version, r.Rebase)
-	default:
-		err = fmt.Errorf("%w: %q combines no versions", ErrRequest, r.Do)
-	}
+	c, err := db.home.combine(ctx, *r)
 	if err != nil {
 		return commitAnswer{}, err
 	}
 	a.ID, a.Record = c.ID, EncodeCommit(c)
 	return a, nil
+}
+
+// do makes the commit here.
+func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
+	switch r.Do {
+	case "merge":
+		return db.merge(ctx, r.Branch, r.Version, r.Commit)
+	case "revert":
+		return db.revert(ctx, r.Branch, r.Version, r.Parent, r.Commit)
+	case "revert to":
+		return db.revertTo(ctx, r.Branch, r.Version, r.Commit)
+	case "cherry-pick":
+		return db.cherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
+	case "rebase":
+		return db.rebase(ctx, r.Branch, r.Version, r.Rebase)
+	}
+	return nil, fmt.Errorf("%w: %q combines no versions", ErrRequest, r.Do)
 }
 
 // combine has the other process make a commit of versions that are there.

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // Care of a database takes place where its index is. A transfer runs where its destination is
@@ -53,8 +52,16 @@ func (t *careTeller[Report, Progress]) end(r *Report, err error) (none, error) {
 	return none{}, err
 }
 
-// care has the other process do what name says. The report is not nil.
-func care[Report, Progress any](ctx context.Context, p *peer, name string, in any, progress func(Progress), found func(Problem)) (*Report, error) {
+// cared is asked for a request with reports.
+func cared[In, Report, Progress any](ctx context.Context, db *DB, name string, in In, progress func(Progress), found func(Problem), here func(context.Context, In) (*Report, error)) (*Report, error) {
+	if p, ok := db.home.(*peer); ok {
+		return careFor[Report](ctx, p, name, in, progress, found)
+	}
+	return here(ctx, in)
+}
+
+// careFor has the other process do what name says. The report is not nil.
+func careFor[Report, Progress any](ctx context.Context, p *peer, name string, in any, progress func(Progress), found func(Problem)) (*Report, error) {
 	r := new(Report)
 	told := map[string]bool{} // a request that was begun again finds the same
 	_, err := ask[none](ctx, p, name, in, func(e careEvent[Report, Progress]) {
@@ -116,7 +123,7 @@ func (p *peer) repair(ctx context.Context, o CheckOptions, from []*DB) (*RepairR
 		}
 		in.From = append(in.From, dir)
 	}
-	return care[RepairReport](ctx, p, "repair", in, o.Progress, o.Found)
+	return careFor[RepairReport](ctx, p, "repair", in, o.Progress, o.Found)
 }
 
 // transferRequest is a transfer from the database in a directory.
@@ -134,10 +141,7 @@ func (db *DB) answerTransfer(ctx context.Context, in transferRequest, report fun
 		return none{}, fmt.Errorf("%s: %w", in.Do, err)
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if in.Do == opBackup {
-		return t.end(src.BackupTo(ctx, db, in.Options))
-	}
-	return t.end(exchange(ctx, src, db, in.Do, in.Options))
+	return t.end(db.home.transfer(ctx, src, in.Do, in.Options))
 }
 
 // transfer has the process that has the destination open read a source.
@@ -146,7 +150,7 @@ func (p *peer) transfer(ctx context.Context, from *DB, do string, o TransferOpti
 	if err != nil {
 		return &TransferReport{}, err
 	}
-	return care[TransferReport](ctx, p, "transfer", transferRequest{do, dir, o}, o.Progress, nil)
+	return careFor[TransferReport](ctx, p, "transfer", transferRequest{do, dir, o}, o.Progress, nil)
 }
 
 // other opens the database in a directory, which another process named.
@@ -165,122 +169,7 @@ func (db *DB) absolute() (string, error) {
 	return filepath.Abs(db.dir)
 }
 
-// checkpointsAnswer is the result of [DB.Checkpoints].
-type checkpointsAnswer struct {
-	List []Checkpoint
-	Err  damage
-}
-
 func (db *DB) answerCheckpoints(context.Context, none, func(any)) (checkpointsAnswer, error) {
 	list, err := db.Checkpoints()
-	return checkpointsAnswer{list, damage{err}}, nil
-}
-
-func (p *peer) checkpoints() ([]Checkpoint, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	a, err := ask[checkpointsAnswer, none](ctx, p, "checkpoints", none{}, nil)
-	return a.List, errors.Join(err, a.Err.error)
-}
-
-// careErrors is [DB.CareErrors], and nil if the other process does not answer.
-func (p *peer) careErrors() []CareError {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	list, _ := ask[[]CareError, none](ctx, p, "care errors", none{}, nil)
-	return list
-}
-
-// damage is an error as JSON: its text, whether it is kv.ErrCorrupt, and the
-// *[pack.CorruptError] in it.
-type damage struct{ error }
-
-// known is the error, which is not nil.
-func (d damage) known() error {
-	if d.error == nil {
-		return &toldError{text: "unknown"}
-	}
-	return d.error
-}
-
-type damageForm struct {
-	Text    string
-	Corrupt bool
-	Payload *pack.CorruptError `json:",omitempty"`
-}
-
-// MarshalJSON implements [json.Marshaler]. No error is null.
-func (d damage) MarshalJSON() ([]byte, error) {
-	if d.error == nil {
-		return []byte("null"), nil
-	}
-	f := damageForm{Text: d.Error(), Corrupt: errors.Is(d.error, kv.ErrCorrupt)}
-	errors.As(d.error, &f.Payload)
-	return json.Marshal(f)
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (d *damage) UnmarshalJSON(b []byte) error {
-	var f *damageForm
-	if err := json.Unmarshal(b, &f); err != nil || f == nil {
-		return err
-	}
-	e := &toldError{text: f.Text}
-	if f.Corrupt {
-		e.is = kv.ErrCorrupt
-	}
-	if f.Payload != nil {
-		e.is = f.Payload
-	}
-	d.error = e
-	return nil
-}
-
-// toldError is an error of another process.
-type toldError struct {
-	text string
-	is   error
-}
-
-func (e *toldError) Error() string { return e.text }
-func (e *toldError) Unwrap() error { return e.is }
-
-// MarshalJSON writes the problem with its error; see [Problem.UnmarshalJSON].
-func (p Problem) MarshalJSON() ([]byte, error) {
-	return json.Marshal(problemForm{plainProblem(p), damage{p.Err}})
-}
-
-// UnmarshalJSON is the inverse of MarshalJSON. The error has its text, and is kv.ErrCorrupt
-// and a *[pack.CorruptError] if it was one.
-func (p *Problem) UnmarshalJSON(b []byte) error {
-	var f problemForm
-	err := json.Unmarshal(b, &f)
-	*p = Problem(f.plainProblem)
-	p.Err = f.Err.known()
-	return err
-}
-
-type plainProblem Problem // without methods
-
-type problemForm struct {
-	plainProblem
-	Err damage
-}
-
-// MarshalJSON writes the problems and the error; see [DamageError.UnmarshalJSON].
-func (e *DamageError) MarshalJSON() ([]byte, error) {
-	return json.Marshal(damageErrorForm{e.Problems, damage{e.Err}})
-}
-
-// UnmarshalJSON is the inverse of MarshalJSON.
-func (e *DamageError) UnmarshalJSON(b []byte) error {
-	var f damageErrorForm
-	err := json.Unmarshal(b, &f)
-	e.Problems, e.Err = f.Problems, f.Err.known()
-	return err
-}
-
-type damageErrorForm struct {
-	Problems []Problem
-	Err      damage
+	return checkpointsAnswer{list, care.Damage{Err: err}}, nil
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // remotePeer is a peer that reads and writes a database in memory.
@@ -302,7 +305,7 @@ func TestKeptForTransfer(t *testing.T) {
 				from = remotePeer(t, db)
 			}
 			var r *GCReport
-			from.opts.transferFault = func(*transfer) {
+			from.opts.transferFault = func(*transfer.Transfer) {
 				mustExpire(t, db, ExpireOptions{Keep: 1})
 				r = mustGC(t, db)
 			}
@@ -355,10 +358,10 @@ func TestKeeperEnds(t *testing.T) {
 	p := NewPeer("db", db.Identity(), r, testOptions(fs))
 	defer p.Close()
 	tries := 0
-	p.opts.transferFault = func(tr *transfer) {
+	p.opts.transferFault = func(tr *transfer.Transfer) {
 		if tries++; tries == 1 {
 			r.stop <- struct{}{}
-			<-tr.kept.ctx.Done()
+			<-tr.Kept.Ctx.Done()
 			update(t, db, "main", map[string]string{"later": "1"})
 		}
 	}
@@ -463,7 +466,7 @@ func TestRequestsKeepFields(t *testing.T) {
 	for _, v := range []any{
 		&GCOptions{}, &GCReport{}, &GCProgress{}, &ExpireOptions{}, &ExpireReport{}, &CheckOptions{}, &CheckReport{},
 		&CheckProgress{}, &Problem{}, &RepairReport{}, &TransferOptions{}, &TransferReport{}, &TransferProgress{},
-		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &hole{}, &damagedAt{}, &repairRequest{},
+		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &catalog.Hole{}, &care.DamagedAt{}, &repairRequest{},
 		&transferRequest{}, &refRequest{}, &combineRequest{}, &commitAnswer{}, &RefMove{}, &CommitOptions{}, &RebaseOptions{},
 	} {
 		n := 0

@@ -1,15 +1,15 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
-	"time"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // Damage is cared for in three steps, whether the index opens or not:
@@ -57,71 +57,67 @@ func indexIsLost(err error) bool {
 		errors.Is(err, index.ErrNotFound) || errors.Is(err, os.ErrNotExist)
 }
 
-// quarantineDir keeps what was found to be damaged. Nothing in it is read or
-// removed by this program.
-const quarantineDir = "quarantine"
+type (
+	// CheckOptions say how much [DB.Check] looks at.
+	CheckOptions = care.CheckOptions
+	// CheckProgress is how far a check is.
+	CheckProgress = care.CheckProgress
+	// CheckReport is what a check looked at and found.
+	CheckReport = care.CheckReport
+	// Problem is something that is not as it must be.
+	Problem = care.Problem
+	// DamageError says that payloads are damaged, and where they are. It is kv.ErrCorrupt.
+	DamageError = care.DamageError
+)
 
-// quarantined returns a new name in the quarantine of a database.
-func quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
-	parent := fs.PathJoin(dir, quarantineDir)
-	if err := index.MakeDir(fs, parent); err != nil {
-		return "", err
+// Kinds of problems.
+const (
+	ProblemPage    = care.ProblemPage    // of the index
+	ProblemPayload = care.ProblemPayload // of a chunk or a large document
+	ProblemCommit  = care.ProblemCommit
+	ProblemRef     = care.ProblemRef
+	ProblemReflog  = care.ProblemReflog
+	ProblemSession = care.ProblemSession
+	ProblemPack    = care.ProblemPack
+)
+
+// MaxProblemCommits bounds Problem.Commits.
+const MaxProblemCommits = care.MaxProblemCommits
+
+// parts are what care needs of the database.
+func (db *DB) parts() *care.Parts {
+	return &care.Parts{
+		FS: db.opts.FS, Dir: db.dir, PackDir: packDir, Now: db.opts.Now, Index: db.idx, Packs: db.packs, Ends: &db.ends, Expired: db.home.expired,
 	}
-	name := fs.PathJoin(parent, what+"-"+now.UTC().Format("20060102T150405Z"))
-	path := name
-	for i := 2; exists(fs, path); i++ {
-		path = fmt.Sprintf("%s.%d", name, i)
-	}
-	return path, nil
 }
 
-// move renames a file or directory. A directory that an overlay has from a lower layer cannot be
-// renamed: it is copied under another name, renamed when the copy is complete, and removed then.
-func move(fs index.FS, from, to string) error {
-	err := fs.Rename(from, to)
-	if !errors.Is(err, syscall.EXDEV) {
-		return err
-	}
-	fresh := to + ".tmp"
-	if err := errors.Join(fs.RemoveAll(fresh), copyTree(fs, from, fresh)); err != nil {
-		return err
-	}
-	if err := errors.Join(fs.Rename(fresh, to), index.SyncDir(fs, fs.PathDir(to))); err != nil {
-		return err
-	}
-	return fs.RemoveAll(from)
+// Check verifies that everything that refs, reflogs and stored sessions reach
+// is there and fits its name: commits hash to their ids, their parents
+// exist and their generations fit, reflogs lead to the refs, pages hash to
+// their names and fit the pages above them, payloads lie in packs. It looks at
+// the database as it is when it begins, beside running readers and writers,
+// and keeps what it looks at from being reclaimed. The error is about the check
+// itself, ctx included; damage is in the report.
+func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
+	return cared(ctx, db, "check", o, o.Progress, o.Found, db.checkNow)
 }
 
-// copyTree copies a file, or a directory with all in it, durably but for its own name.
-func copyTree(fs index.FS, from, to string) error {
-	fi, err := fs.Stat(from)
-	if err != nil {
-		return err
+func (db *DB) checkNow(ctx context.Context, o CheckOptions) (*CheckReport, error) {
+	if err := db.check(); err != nil {
+		return nil, err
 	}
-	if !fi.IsDir() {
-		return index.LinkOrCopy(fs, from, to)
+	if err := db.writePending(ctx); err != nil {
+		return nil, err
 	}
-	if err := fs.MkdirAll(to, 0o777); err != nil {
-		return err
-	}
-	names, err := fs.List(from)
-	for _, name := range names {
-		if err == nil {
-			err = copyTree(fs, fs.PathJoin(from, name), fs.PathJoin(to, name))
-		}
-	}
-	return errors.Join(err, index.SyncDir(fs, to))
+	c := &care.Checker{Options: o}
+	err := db.look(ctx, c)
+	return &c.Report, err
 }
 
-// setAside moves a file or directory of a database into its quarantine, durably, and
-// returns where it is now.
-func setAside(fs index.FS, dir, path string, now time.Time) (string, error) {
-	kept, err := quarantined(fs, dir, fs.PathBase(path), now)
-	if err == nil {
-		err = move(fs, path, kept)
-	}
-	if err != nil {
-		return "", err
-	}
-	return kept, errors.Join(index.SyncDir(fs, fs.PathDir(kept)), index.SyncDir(fs, fs.PathDir(path)))
+// look runs a check. Nothing is reclaimed meanwhile.
+func (db *DB) look(ctx context.Context, c *care.Checker) error {
+	c.Parts = *db.parts()
+	db.care.RLock()
+	defer db.care.RUnlock()
+	return c.Run(ctx)
 }

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // Kinds of background work, for [CareError].
@@ -35,20 +37,20 @@ func (e CareError) Error() string { return "background work failed: " + e.Work +
 
 // MarshalJSON writes the text of the cause.
 func (e CareError) MarshalJSON() ([]byte, error) {
-	return json.Marshal(careErrorForm{e.Work, damage{e.Err}})
+	return json.Marshal(careErrorForm{e.Work, care.Damage{Err: e.Err}})
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (e *CareError) UnmarshalJSON(b []byte) error {
 	var f careErrorForm
 	err := json.Unmarshal(b, &f)
-	*e = CareError{f.Work, f.Err.known()}
+	*e = CareError{f.Work, f.Err.Known()}
 	return err
 }
 
 type careErrorForm struct {
 	Work string
-	Err  damage
+	Err  care.Damage
 }
 
 // Unwrap returns the cause.
@@ -67,13 +69,16 @@ type careErrors struct {
 // CareErrors returns the errors of background work that has not succeeded since. Those of
 // checkpoints are remembered by the directory. It works after Close too.
 func (db *DB) CareErrors() []CareError {
-	if db.peer != nil {
-		return db.peer.careErrors()
-	}
-	c := &db.careErrors
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	list, _ := asked(ctx, db, "care errors", none{}, db.careErrors.list)
+	return list
+}
+
+func (c *careErrors) list(context.Context, none) ([]CareError, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) })
+	return slices.SortedFunc(maps.Values(c.last), func(a, b CareError) int { return cmp.Compare(a.Work, b.Work) }), nil
 }
 
 // note takes the outcome of background work, and reports whether it failed after a

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
@@ -30,9 +31,9 @@ func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candid
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	f := finder{db: db, r: v.r, ends: map[pack.ID]uint64{}, arrays: map[[16]byte]string{}, progress: v.o.Progress}
-	damaged := best.r.Found > 0
+	damaged := best.Report.Found > 0
 	if damaged {
-		f.known = &best.payloads
+		f.known = &best.Payloads
 	} else {
 		// The index is exact: whatever it does not name before its ends is dead.
 		for _, i := range best.packs {
@@ -43,7 +44,7 @@ func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candid
 		return err
 	}
 	err = db.Checkpoint(ctx)
-	if damaged && !stop(err) {
+	if damaged && !care.Stop(err) {
 		return nil // what is still damaged may be refused as a copy
 	}
 	return err
@@ -133,7 +134,7 @@ func (f *finder) record(ctx context.Context, rec pack.Record) error {
 	case err == nil && old.ContentSum() == sum:
 		return nil
 	case err == nil:
-		a := addressOf(old)
+		a := catalog.AddressOf(old)
 		if err := f.put(ctx, fmt.Sprintf("older/%v-%d/%s", a.Pack, a.Offset, key), old); err != nil {
 			return err
 		}

@@ -16,7 +16,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // RepairBranches is the prefix of branches that [DB.Repair] makes for branches
@@ -54,9 +56,11 @@ type RepairReport struct {
 // the repair, [ErrCollecting] beside a collection or a transfer into the database; damage
 // that is left is in the report: [Salvage] goes back to a sound checkpoint.
 func (db *DB) Repair(ctx context.Context, o CheckOptions, from ...*DB) (*RepairReport, error) {
-	if db.peer != nil {
-		return db.peer.repair(ctx, o, from)
-	}
+	return db.home.repair(ctx, o, from)
+}
+
+func (h holder) repair(ctx context.Context, o CheckOptions, from []*DB) (*RepairReport, error) {
+	db := h.DB
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
@@ -107,7 +111,7 @@ func (p *repairer) run(ctx context.Context) error {
 		return err
 	}
 	if p.r.Before.Found > 0 {
-		err := inTurn(ctx, p.healIndex, p.healPayloads, p.branches, p.reflogs)
+		err := care.InTurn(ctx, p.healIndex, p.healPayloads, p.branches, p.reflogs)
 		if err == nil && len(p.r.Done) > p.checked {
 			err = p.check(ctx)
 		}
@@ -118,7 +122,7 @@ func (p *repairer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.db.putHoles(p.bad)
+	return p.db.parts().PutHoles(p.bad)
 }
 
 func (p *repairer) check(ctx context.Context) (err error) {
@@ -135,7 +139,7 @@ func (p *repairer) check(ctx context.Context) (err error) {
 func (p *repairer) note(problem Problem) {
 	switch {
 	case problem.Kind == ProblemPayload:
-		p.bad[problem.Address] = problem.sum
+		p.bad[problem.Address] = care.SumOf(problem)
 	case problem.Page != "":
 		var name digest.Sum
 		_, _ = hex.Decode(name[:], []byte(problem.Page))
@@ -188,7 +192,7 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 		for _, h := range list {
 			found[h.Sum] = h.Address
 		}
-		n, err := p.db.healFrom(ctx, src, p.bad, func(h hole) (pack.Address, bool) {
+		n, err := p.db.parts().Heal(ctx, src.rightPayload, p.bad, func(h catalog.Hole) (pack.Address, bool) {
 			a, ok := found[h.Sum]
 			return a, ok
 		})
@@ -203,27 +207,28 @@ func (p *repairer) healPayloads(ctx context.Context) error {
 }
 
 // payloadsOf finds sound payloads with the hashes in sums.
-func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (found []hole, err error) {
-	if db.peer != nil {
-		return ask[[]hole, none](ctx, db.peer, "payloads", sums, nil)
-	}
+func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) ([]catalog.Hole, error) {
+	return asked(ctx, db, "payloads", sums, db.findPayloads)
+}
+
+func (db *DB) findPayloads(ctx context.Context, sums []digest.Sum) (found []catalog.Hole, err error) {
 	var mu sync.Mutex // guards wanted and found
 	wanted := map[digest.Sum]bool{}
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
-	_, err = db.Check(ctx, CheckOptions{payload: func(ctx context.Context, v tree.Value) error {
+	err = db.look(ctx, &care.Checker{Look: func(ctx context.Context, v tree.Value) error {
 		mu.Lock()
 		want := wanted[v.Sum]
 		mu.Unlock()
 		if !want {
 			return nil
 		}
-		if _, err := db.rightPayload(ctx, addressOf(v), v.Sum); err == nil {
+		if _, err := db.rightPayload(ctx, catalog.AddressOf(v), v.Sum); err == nil {
 			mu.Lock()
 			defer mu.Unlock()
 			delete(wanted, v.Sum)
-			found = append(found, hole{Address: addressOf(v), Sum: v.Sum})
+			found = append(found, catalog.Hole{Address: catalog.AddressOf(v), Sum: v.Sum})
 		}
 		return nil
 	}})
@@ -233,7 +238,7 @@ func (db *DB) payloadsOf(ctx context.Context, sums []digest.Sum) (found []hole, 
 // stored reads a page or a record as it is stored.
 func (db *DB) stored(ctx context.Context, s index.Space, name []byte) ([]byte, error) {
 	if s != index.SpacePage || len(name) != digest.Size {
-		return db.records(ctx).Get(s, name)
+		return db.home.records(ctx).Get(s, name)
 	}
 	return onePage(db.Source().Pages(ctx, PageQuery{Names: []PageName{PageName(name)}}))
 }
@@ -345,7 +350,7 @@ func (db *DB) opens(ctx context.Context, id CommitID) bool {
 
 // opens returns why the first pages of a version cannot be read.
 func opens(ctx context.Context, pages tree.Pages, root tree.Root) error {
-	for _, err := range tree.New(pages, uncached).Scan(ctx, root, tree.Span{}) {
+	for _, err := range tree.New(pages, reach.Uncached).Scan(ctx, root, tree.Span{}) {
 		return err
 	}
 	return nil
@@ -390,7 +395,7 @@ func (p *repairer) record() error {
 		b = fmt.Appendln(b, problem)
 	}
 	fs := p.db.opts.FS
-	path, err := quarantined(fs, p.db.dir, "repair", now)
+	path, err := care.Quarantined(fs, p.db.dir, "repair", now)
 	if err == nil {
 		err = index.ReplaceSmall(fs, fs.PathDir(path), fs.PathBase(path), b)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -88,7 +89,7 @@ type salvager struct {
 // candidate is an index that may be restored. Without any such index the name is empty.
 type candidate struct {
 	name string // in the directory
-	*checker
+	*care.Checker
 	packs []pack.Info
 }
 
@@ -183,7 +184,7 @@ func (v *salvager) choose(ctx context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	best := &candidate{checker: &checker{}}
+	best := &candidate{Checker: &care.Checker{}}
 	names := []string{indexDir}
 	for _, c := range slices.Backward(list) {
 		names = append(names, checkpointDir+"/"+c.Name)
@@ -191,17 +192,17 @@ func (v *salvager) choose(ctx context.Context) (*candidate, error) {
 	for _, name := range names {
 		c, err := v.look(ctx, name)
 		switch {
-		case errors.Is(err, index.ErrLocked), stop(err):
+		case errors.Is(err, index.ErrLocked), care.Stop(err):
 			return nil, err
 		case err != nil:
 			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %v", name, err))
-		case c.r.Found == 0 && name == indexDir && readFormat(v.fs, v.from) == nil:
+		case c.Report.Found == 0 && name == indexDir && readFormat(v.fs, v.from) == nil:
 			return nil, ErrSound
-		case c.r.Found == 0:
+		case c.Report.Found == 0:
 			return c, nil
 		default:
-			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %d problems, the first: %v", name, c.r.Found, c.r.Problems[0]))
-			if best.name == "" || c.r.Found < best.r.Found {
+			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %d problems, the first: %v", name, c.Report.Found, c.Report.Problems[0]))
+			if best.name == "" || c.Report.Found < best.Report.Found {
 				best = c
 			}
 		}
@@ -221,12 +222,8 @@ func (v *salvager) look(ctx context.Context, name string) (_ *candidate, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	check, err := db.checked(ctx, CheckOptions{gone: name != indexDir})
-	if err != nil {
-		return nil, err
-	}
-	check.pages, check.seen, check.generations, check.lineage = nil, nil, nil, nil // they are long, and not needed any more
-	return &candidate{name, check, db.packs.Infos()}, nil
+	c := &candidate{name: name, Checker: &care.Checker{Gone: name != indexDir}, packs: db.packs.Infos()}
+	return c, db.look(ctx, c.Checker)
 }
 
 // stage puts the new index where a crash leaves it unused. It becomes one of this
@@ -238,7 +235,7 @@ func (v *salvager) stage(staged string, best *candidate) error {
 	if err := v.fs.RemoveAll(staged); err != nil {
 		return err
 	}
-	v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.moved, best.r.Problems
+	v.r.Source, v.r.AsOf, v.r.Problems = best.name, best.Moved, best.Report.Problems
 	if best.name == "" {
 		opts := v.opts
 		opts.Durability = DurabilitySync
@@ -292,7 +289,7 @@ func (v *salvager) syncPack(id pack.ID) error {
 
 // setAside puts something of the database into its quarantine.
 func (v *salvager) setAside(name string) (string, error) {
-	return setAside(v.fs, v.dir, v.fs.PathJoin(v.dir, name), v.opts.Now())
+	return care.SetAside(v.fs, v.dir, v.fs.PathJoin(v.dir, name), v.opts.Now())
 }
 
 // install puts the new index in the place of the damaged one, which is kept.
@@ -303,7 +300,7 @@ func (v *salvager) install(staged string) (err error) {
 			return err
 		}
 	}
-	err = errors.Join(move(fs, staged, place), index.SyncDir(fs, v.dir))
+	err = errors.Join(care.Move(fs, staged, place), index.SyncDir(fs, v.dir))
 	if err == nil && slices.Contains(v.refused, v.r.Source) {
 		_, err = v.setAside(v.r.Source)
 	}

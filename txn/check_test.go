@@ -20,6 +20,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // flipByte changes one bit of a file.
@@ -60,7 +61,7 @@ func damageOf(t *testing.T, db *DB, fs vfs.FS, rev, key string) tree.Value {
 	if err != nil || v.Kind != tree.KindNative {
 		t.Fatalf("%s is %v, %v", key, v.Kind, err)
 	}
-	path, off, err := db.packs.Locate(addressOf(v))
+	path, off, err := db.packs.Locate(catalog.AddressOf(v))
 	must.Do(t, err)
 	flipByte(t, fs, path, off+int64(v.Length)/2)
 	return v
@@ -107,7 +108,7 @@ func TestCheckNamesDamage(t *testing.T) {
 	if p.Kind != ProblemPayload || p.Key != "a/b/c/0/1" || p.Array != "a/b" || !slices.Equal(p.Chunk, []int64{0, 1}) {
 		t.Errorf("%+v", p)
 	}
-	if p.Address != addressOf(v) || !errors.Is(p, kv.ErrCorrupt) {
+	if p.Address != catalog.AddressOf(v) || !errors.Is(p, kv.ErrCorrupt) {
 		t.Errorf("%v at %+v", p, p.Address)
 	}
 	if p.Versions != 2 || !slices.Equal(p.Refs, []string{"heads/main", "tags/v1"}) {
@@ -167,11 +168,11 @@ func TestCheckHeader(t *testing.T) {
 	s := must.Get(db.At(bg, "main"))(t)
 	defer s.Close()
 	v := must.Get(s.lookup(bg, "a/b/c/0/1"))(t)
-	path, off, err := db.packs.Locate(addressOf(v))
+	path, off, err := db.packs.Locate(catalog.AddressOf(v))
 	must.Do(t, err)
-	for rec, err := range db.packs.Records(bg, addressOf(v).Pack, 0) {
+	for rec, err := range db.packs.Records(bg, catalog.AddressOf(v).Pack, 0) {
 		must.Do(t, err)
-		if rec.Address == addressOf(v) {
+		if rec.Address == catalog.AddressOf(v) {
 			flipByte(t, fs, path, off-int64(rec.Offset-rec.Header)+9)
 		}
 	}
@@ -379,7 +380,7 @@ func TestCheckBelowDamage(t *testing.T) {
 	defer db.Close()
 	update(t, db, "main", map[string]string{"a/q/doc": "1", "b/q/doc": "1"})
 	c := must.Get(db.Lookup(bg, mustHead(t, db)))(t)
-	raw := tree.New(rawPages{db.committed(), t, db}, uncached)
+	raw := tree.New(rawPages{db.committed(), t, db}, reach.Uncached)
 	a, _, err := db.space.Dir(bg, c.Root, "a/")
 	must.Do(t, err)
 	q, _, err := db.space.Dir(bg, c.Root, "a/q/")

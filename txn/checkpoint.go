@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -205,31 +206,43 @@ func (db *DB) stopCheckpoints() {
 // to here, and removes all but the two newest copies. The copies share tables
 // with the index: one takes milliseconds, and space only as the index changes.
 func (db *DB) Checkpoint(ctx context.Context) error {
-	if db.peer != nil {
-		return db.peer.tell(ctx, "checkpoint", none{})
-	}
+	_, err := asked(ctx, db, "checkpoint", none{}, db.checkpointNow)
+	return err
+}
+
+func (db *DB) checkpointNow(ctx context.Context, _ none) (none, error) {
 	if err := errors.Join(db.writable(), ctx.Err()); err != nil {
-		return err
+		return none{}, err
 	}
 	c := &db.checkpoints
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := db.check(); err != nil {
-		return err
+		return none{}, err
 	}
 	err := db.checkpoint()
 	db.noteCheckpoint(err)
-	return err
+	return none{}, err
 }
 
 // Checkpoints lists the copies of the index, oldest first, after the one that
 // is being made if there is one. The error may also be that of the last attempt.
 func (db *DB) Checkpoints() ([]Checkpoint, error) {
-	if db.peer != nil {
-		return db.peer.checkpoints()
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	a, err := asked(ctx, db, "checkpoints", none{}, db.listCheckpoints)
+	return a.List, errors.Join(err, a.Err.Err)
+}
+
+// checkpointsAnswer is the result of [DB.Checkpoints].
+type checkpointsAnswer struct {
+	List []Checkpoint
+	Err  care.Damage
+}
+
+func (db *DB) listCheckpoints(context.Context, none) (checkpointsAnswer, error) {
 	if err := db.check(); err != nil {
-		return nil, err
+		return checkpointsAnswer{}, err
 	}
 	c := &db.checkpoints
 	c.wait()
@@ -241,7 +254,7 @@ func (db *DB) Checkpoints() ([]Checkpoint, error) {
 			err = errors.Join(err, e.Err)
 		}
 	}
-	return list, err
+	return checkpointsAnswer{list, care.Damage{Err: err}}, nil
 }
 
 // checkpointForReclaim is what has to happen between the synced delete of

@@ -296,7 +296,6 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 // is made.
 func TestCareErrors(t *testing.T) {
 	f := failCheckpoints(errorfs.OpCreate, nil)
-	f.Off.Store(false)
 	o := testOptions(f.Wrap(vfs.NewMem()))
 	var mu sync.Mutex
 	var told []string
@@ -308,6 +307,7 @@ func TestCareErrors(t *testing.T) {
 	o.CheckpointCommits = 1
 	db, err := Create("db", o)
 	must.Do(t, err)
+	f.Off.Store(false)
 	update(t, db, "main", map[string]string{"k": "1"})
 	closeChecked(t, db)
 	if len(told) == 0 || told[0] != "checkpoint" {
@@ -333,7 +333,7 @@ func TestCareErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	update(t, db, "main", map[string]string{"k": "2"})
-	if names := checkpointNames(t, db); len(names) != 1 { // waits for it
+	if names := checkpointNames(t, db); len(names) != 2 { // waits for it
 		t.Errorf("%q", names)
 	}
 	fails(db, 0)

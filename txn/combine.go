@@ -21,9 +21,10 @@ import (
 // If the two have no common ancestor, or it has expired, every difference between
 // them is a conflict. A *[BaseError] refuses an o.Base that is no ancestor of both.
 func (db *DB) Merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
-	if db.peer != nil {
-		return db.peer.combine(ctx, combineRequest{Do: "merge", Branch: branch, Version: other, Commit: o})
-	}
+	return db.home.combine(ctx, combineRequest{Do: "merge", Branch: branch, Version: other, Commit: o})
+}
+
+func (db *DB) merge(ctx context.Context, branch string, other CommitID, o CommitOptions) (*Commit, error) {
 	return db.combine(ctx, branch, o, "merge", func(head *Commit) (base *tree.Root, theirs tree.Root, err error) {
 		c, err := db.version(ctx, other)
 		if err != nil {
@@ -102,9 +103,10 @@ var errMerged = errors.New("txn: it was merged")
 // Revert undoes one commit on a branch by a new commit. parent chooses, from 1
 // on, which parent of a merge commit to go back to; 0 is for commits with one.
 func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
-	if db.peer != nil {
-		return db.peer.combine(ctx, combineRequest{Do: "revert", Branch: branch, Version: id, Parent: parent, Commit: o})
-	}
+	return db.home.combine(ctx, combineRequest{Do: "revert", Branch: branch, Version: id, Parent: parent, Commit: o})
+}
+
+func (db *DB) revert(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
 	c, p, err := db.withParent(ctx, "revert", id, parent)
 	if err != nil {
 		return nil, err
@@ -121,9 +123,10 @@ func (db *DB) Revert(ctx context.Context, branch string, id CommitID, parent int
 // branch goes back by going forward: copies that pull it go back too. If commits were
 // made meanwhile, their changes stay, or conflict. A branch that holds the same gets no commit.
 func (db *DB) RevertTo(ctx context.Context, branch string, to CommitID, o CommitOptions) (*Commit, error) {
-	if db.peer != nil {
-		return db.peer.combine(ctx, combineRequest{Do: "revert to", Branch: branch, Version: to, Commit: o})
-	}
+	return db.home.combine(ctx, combineRequest{Do: "revert to", Branch: branch, Version: to, Commit: o})
+}
+
+func (db *DB) revertTo(ctx context.Context, branch string, to CommitID, o CommitOptions) (*Commit, error) {
 	if o.Message == "" {
 		o.Message = fmt.Sprintf("revert to %s", to.Short())
 	}
@@ -138,9 +141,10 @@ func (db *DB) RevertTo(ctx context.Context, branch string, to CommitID, o Commit
 
 // CherryPick repeats on a branch what one commit changed elsewhere.
 func (db *DB) CherryPick(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
-	if db.peer != nil {
-		return db.peer.combine(ctx, combineRequest{Do: "cherry-pick", Branch: branch, Version: id, Parent: parent, Commit: o})
-	}
+	return db.home.combine(ctx, combineRequest{Do: "cherry-pick", Branch: branch, Version: id, Parent: parent, Commit: o})
+}
+
+func (db *DB) cherryPick(ctx context.Context, branch string, id CommitID, parent int, o CommitOptions) (*Commit, error) {
 	c, p, err := db.withParent(ctx, "cherry-pick", id, parent)
 	if err != nil {
 		return nil, err
@@ -247,9 +251,10 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 // takes what the branch has, Theirs keeps what the session wrote. On a conflict that is not
 // decided nothing changes.
 func (s *Session) Refresh(ctx context.Context, choices []PathChoice) error {
-	if s.tx != nil {
-		return s.refreshThere(ctx, choices)
-	}
+	return s.refresh(ctx, choices)
+}
+
+func (s own) refresh(ctx context.Context, choices []PathChoice) error {
 	id, err := s.db.Head(ctx, s.branch)
 	if err != nil {
 		return err

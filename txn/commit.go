@@ -98,13 +98,14 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.tx != nil {
-		return s.commitThere(ctx, o)
-	}
+	return s.commit(ctx, o)
+}
+
+func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := catalog.CheckTime(o.Time); !o.Time.IsZero() && err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
-	req := &commitRequest{ctx: context.WithoutCancel(ctx), s: s, o: o, wake: make(chan bool, 1)}
+	req := &commitRequest{ctx: context.WithoutCancel(ctx), s: s.Session, o: o, wake: make(chan bool, 1)}
 	if err := req.freeze(ctx); err != nil {
 		return nil, err
 	}
@@ -386,7 +387,7 @@ func (p *plan) write() error {
 				return err
 			}
 			change.commits[r.commit.ID] = r.record
-			if r.s.log.size > 0 && !r.s.stored {
+			if r.s.logged.size > 0 && !r.s.stored {
 				change.ended = append(change.ended, r.s.id)
 			}
 		}

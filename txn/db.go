@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,7 +30,7 @@ const (
 )
 
 // MainBranch is the branch that a new database begins with.
-const MainBranch = "main"
+const MainBranch = catalog.MainBranch
 
 // DB is an open database. Safe for concurrent use.
 type DB struct {
@@ -43,10 +42,9 @@ type DB struct {
 	space *namespace.Space // over committed pages only
 
 	memory memory
-	peer   *peer // of a database that another process has open: there is no index; else nil
+	home   home
 
 	incarnation [8]byte
-	identity    Identity // of a peer
 
 	heads       refTable
 	writes      history.Writes
@@ -75,7 +73,8 @@ type DB struct {
 	ended     endedLogs
 
 	mu       sync.Mutex
-	sessions map[SessionID]*Session     // open in this process
+	sessions map[SessionID]*Session     // open in this process, whose index is here
+	open     map[*Session]struct{}      // in this process
 	roots    map[tree.Root]int          // of open snapshots, for gc
 	caches   []*func()                  // see Cache
 	kept     map[uint64]*index.Snapshot // of transfers; see keep.go
@@ -198,7 +197,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return nil, err
 	}
 	fs := opts.FS
-	db := &DB{opts: opts, dir: dir, fs: fs, sessions: map[SessionID]*Session{}, roots: map[tree.Root]int{}}
+	db := &DB{opts: opts, dir: dir, fs: fs, sessions: map[SessionID]*Session{}, open: map[*Session]struct{}{}, roots: map[tree.Root]int{}}
+	db.home = holder{db}
 	db.joinMemory()
 	defer func() {
 		if err != nil {
@@ -299,12 +299,7 @@ func (i Identity) Differs(o Identity) bool {
 }
 
 // Identity returns the identity of the open database.
-func (db *DB) Identity() Identity {
-	if db.peer != nil {
-		return db.identity
-	}
-	return Identity{Name: hex.EncodeToString(db.incarnation[:]), File: db.idx.LockFile()}
-}
+func (db *DB) Identity() Identity { return db.home.identity() }
 
 // FileOf tells the database in a directory of this machine from its copies, and from
 // others at the same path. A moved directory keeps it. It is "" if there is no database,
@@ -316,21 +311,12 @@ func Knocked(dir string) bool { return index.Knocked(filepath.Join(dir, indexDir
 
 // Here returns nil while the directory of the database is at the path at which it was
 // opened, else [ErrMoved]. Commits and savepoints look for it themselves.
-func (db *DB) Here() error {
-	if db.peer != nil {
-		return cmp.Or(db.check(), index.HereOf(filepath.Join(db.dir, indexDir), db.identity.File))
-	}
-	return db.idx.Here()
-}
+func (db *DB) Here() error { return db.home.here() }
 
 // Failed returns why the database has to be opened again before it takes writes: [ErrMoved], [ErrFailed]; nil
 // otherwise.
 func (db *DB) Failed() error {
-	err := db.Here()
-	if err == nil && db.peer == nil {
-		err = db.idx.Failed()
-	}
-	return err
+	return cmp.Or(db.Here(), db.home.failed())
 }
 
 // readIncarnation reads or makes that name.
@@ -373,17 +359,7 @@ func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return nil
 	}
-	if db.peer != nil {
-		db.peer.stop()
-		db.memory.end()
-		return db.packs.Close()
-	}
-	for _, s := range db.openSessions() {
-		s.suspend()
-	}
-	db.commit.lock() // a commit under way ends first
-	defer db.commit.unlock()
-	return db.shut()
+	return db.home.close()
 }
 
 func (db *DB) shut() error {
@@ -409,13 +385,10 @@ func (db *DB) check() error {
 }
 
 func (db *DB) writable() error {
-	switch {
-	case db.opts.ReadOnly:
+	if db.opts.ReadOnly {
 		return db.opts.readOnly()
-	case db.peer != nil:
-		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
 	}
-	return db.check()
+	return cmp.Or(db.home.hasIndex(), db.check())
 }
 
 // indexPages is the page store of committed pages, some of which may wait to be

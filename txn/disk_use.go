@@ -1,11 +1,9 @@
 package txn
 
 import (
-	"context"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // DiskUse says how much room the directory of a database takes: blocks on disk where the
@@ -35,23 +33,7 @@ func (u *DiskUse) Total() int64 {
 // meanwhile do not count.
 func (db *DB) DiskUse() DiskUse {
 	var use DiskUse
-	if db.peer == nil {
-		use.IndexWritten = int64(db.idx.Metrics().LogBytes)
-		for _, i := range db.packs.Infos() {
-			if !i.Missing {
-				use.Packs++
-			}
-		}
-	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-		defer cancel()
-		for _, err := range catalog.Packs.All(db.records(ctx)) {
-			if err != nil {
-				break // the files are counted all the same
-			}
-			use.Packs++
-		}
-	}
+	use.Packs, use.IndexWritten = db.home.usage()
 	parts := map[string]*int64{indexDir: &use.IndexBytes, packDir: &use.PackBytes, checkpointDir: &use.CheckpointBytes}
 	names, _ := db.opts.FS.List(db.dir)
 	if i := slices.Index(names, indexDir); i > 0 { // what others share with it counts as its own

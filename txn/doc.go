@@ -24,14 +24,20 @@
 //	internal/namespace  keys, directories, chunk maps, diff, move, merge
 //	internal/catalog    records of the index: commits, refs, reflog, sessions, …
 //	internal/reach      pages and payloads that versions reach
+//	internal/transfer   clone, push, pull, fetch, backup
+//	internal/care       damage: checks, healing
 //	history             the graph of commits: log, path, blame, bisect
 //
-//	open      db.go, options.go, format.go, policy in namespace.go
+// A [DB] has a home (home.go): the process with the index, or a peer that asks it. A [Session] has
+// one too (session_home.go).
+//
+//	open      db.go, home.go, options.go, format.go, policy in namespace.go
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
 //	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
 //	commit    commit.go, group.go, publish.go, durability.go, retry.go
 //	branches  refs.go, undo.go, combine.go, rebase.go
 //	space     expire.go, gc*.go
-//	copies    transfer*.go, clone.go, push.go, backup*.go
-//	repair    check*.go, checkpoint.go, care*.go
+//	copies    copies.go, keep.go
+//	repair    checkpoint.go, care*.go, heal.go
+//	peers     peer*.go, source.go, remote.go, ask*.go, visit.go
 package txn

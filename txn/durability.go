@@ -131,13 +131,15 @@ func (p *pending) bytes() int64 {
 // Sync returns when everything that was acknowledged before is on disk. With
 // DurabilitySync that is so already.
 func (db *DB) Sync(ctx context.Context) error {
-	if db.peer != nil {
-		return db.peer.tell(ctx, "sync", none{})
-	}
+	_, err := asked(ctx, db, "sync", none{}, db.sync)
+	return err
+}
+
+func (db *DB) sync(ctx context.Context, _ none) (none, error) {
 	if err := errors.Join(db.check(), ctx.Err()); err != nil {
-		return err
+		return none{}, err
 	}
-	return db.writePending(ctx)
+	return none{}, db.writePending(ctx)
 }
 
 // writePending writes what waits, if anything.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -13,11 +12,6 @@ import (
 // diskFull reports whether err means that there is no space on a disk.
 func diskFull(err error) bool {
 	return errors.Is(err, index.ErrFull) || errors.Is(err, pack.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
-// corrupt is an error about stored bytes.
-func corrupt(format string, args ...any) error {
-	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
 }
 
 // wrap adds the operation to an error of a function, which defers it.

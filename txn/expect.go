@@ -45,10 +45,11 @@ func (e *ChangedError) Is(target error) bool { return fault.Matches(ErrConflict,
 // SetIf sets a key if it has the expected value, and returns the identity of the new value. A
 // nil value deletes the key. The error is a *[ChangedError] if the key has another value.
 // Between the comparison and the write of a session of this process, others may write.
-func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
-	if s.tx != nil {
-		return s.setThere(ctx, key, value, &want)
-	}
+func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
+	return s.setIf(ctx, key, value, want)
+}
+
+func (s own) setIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
 	if err := s.expect(ctx, key, want); err != nil {
 		return id, err
 	}

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -64,10 +64,14 @@ type ExpireReport struct {
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	if db.peer != nil {
+	r, err := asked(ctx, db, "expire", o, db.expire)
+	if err == nil {
 		db.letGo()
-		return ask[*ExpireReport, none](ctx, db.peer, "expire", o, nil)
 	}
+	return r, err
+}
+
+func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	check := db.writable
 	if o.DryRun {
 		check = db.check
@@ -86,7 +90,6 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	if err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	}
-	db.letGo()
 	return e.r, nil
 }
 
@@ -139,7 +142,7 @@ func (e *expiry) look(ctx context.Context) error {
 			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
 		}
 	}
-	return inTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
+	return care.InTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
 }
 
 // expire lets go what nothing came to hold since look. Refs stand still, so that
@@ -150,7 +153,7 @@ func (e *expiry) expire(ctx context.Context) error {
 	if err := e.db.writePending(ctx); err != nil {
 		return err
 	}
-	if err := inTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
+	if err := care.InTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
 		return err
 	}
 	e.recheck()
@@ -197,7 +200,7 @@ func (e *expiry) refs(ctx context.Context) error {
 		by := holderOf(ref.Name)
 		e.hold(ref.Commit, by)
 		keep := 0 // how many stay
-		if isHead(ref.Name) {
+		if catalog.IsHead(ref.Name) {
 			keep = e.o.Keep
 		}
 		var err error
@@ -263,10 +266,6 @@ func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]str
 		follow = more || !was
 	}
 	return nil
-}
-
-func isHead(ref string) bool {
-	return len(ref) > len(catalog.HeadPrefix) && ref[:len(catalog.HeadPrefix)] == catalog.HeadPrefix
 }
 
 // reflogs decides about the entries of all reflogs, newest first. The oldest entries of
@@ -363,7 +362,7 @@ func (e *expiry) commits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		marked, _, err := e.db.expired(ctx, rec.ID)
+		marked, _, err := e.db.home.expired(ctx, rec.ID)
 		if err != nil {
 			return err
 		}
@@ -426,21 +425,6 @@ func (e *expiry) hold(id CommitID, by holderID) {
 	}
 }
 
-// expired reports whether a commit was let go, and when.
-func (db *DB) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
-	if db.peer != nil {
-		return db.peer.expired(ctx, id)
-	}
-	if db.pending.commit(id) != nil {
-		return false, time.Time{}, nil // it was made again
-	}
-	e, err := catalog.Expired.Get(db.idx, id)
-	if errors.Is(err, index.ErrNotFound) {
-		return false, time.Time{}, nil
-	}
-	return err == nil, e.Time, err
-}
-
 // version reads a commit whose content is wanted: one that has expired is an
 // ErrExpired.
 func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
@@ -448,11 +432,7 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, age := db.current.has(id)
-	if known {
-		return c, nil
-	}
-	gone, at, err := db.expired(ctx, id)
+	gone, at, err := db.home.gone(ctx, id)
 	switch {
 	case err != nil || !gone:
 	case at.Equal(catalog.NotCopied):
@@ -462,9 +442,6 @@ func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if db.peer == nil { // a peer is not told when versions expire
-		db.current.add(id, age)
 	}
 	return c, nil
 }
@@ -516,6 +493,6 @@ func (db *DB) Expired(ctx context.Context, id CommitID) (bool, error) {
 	if err := db.check(); err != nil {
 		return false, err
 	}
-	gone, _, err := db.expired(ctx, id)
+	gone, _, err := db.home.expired(ctx, id)
 	return gone, err
 }

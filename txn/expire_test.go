@@ -169,7 +169,7 @@ func TestExpireBranchesIsUnionOfHistories(t *testing.T) {
 		want := map[CommitID]bool{} // true: stays
 		for pass := range 2 {
 			for _, r := range db.heads.list("") {
-				sel := isHead(r.Name) && slices.Contains(selected, r.Name[len(catalog.HeadPrefix):])
+				sel := catalog.IsHead(r.Name) && slices.Contains(selected, r.Name[len(catalog.HeadPrefix):])
 				n := 0
 				for c, err := range db.Log(bg, r.Commit) {
 					must.Do(t, err)
@@ -204,7 +204,7 @@ func reflogEnds(t *testing.T, db *DB, selected []string, keep int) map[CommitID]
 		n := 0
 		for m, err := range db.reflog(bg, r.Name) {
 			must.Do(t, err)
-			if !isHead(r.Name) || !slices.Contains(selected, r.Name[len(catalog.HeadPrefix):]) {
+			if !catalog.IsHead(r.Name) || !slices.Contains(selected, r.Name[len(catalog.HeadPrefix):]) {
 				out[m.Old], out[m.New] = true, true
 			} else if n < max(keep, 1) {
 				out[m.New] = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // FormatFile is the file that says that a directory is a database. It holds
@@ -17,6 +18,9 @@ const FormatFile = "FORMAT"
 
 // Format is the newest on-disk format that this program reads and writes.
 const Format = 1
+
+// PackFormat is that of the packs in it.
+const PackFormat = pack.FormatNumber
 
 // FormatWord is what a FormatFile begins with.
 const FormatWord = "zarrdb "

@@ -75,10 +75,11 @@ type GCReport struct {
 // before anything is removed. It waits some seconds for processes that have versions open
 // through a process which was killed, and then is [ErrPeersAway].
 func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
-	if db.peer != nil {
-		db.letGo()
-		return care[GCReport](ctx, db.peer, "gc", o, o.Progress, nil)
-	}
+	db.letGo()
+	return cared(ctx, db, "gc", o, o.Progress, nil, db.gc)
+}
+
+func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	check := db.writable
 	if o.DryRun {
 		check = db.check
@@ -98,7 +99,6 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
-	db.letGo()
 	if o.deadNames == 0 {
 		o.deadNames = maxDead
 	}
@@ -106,7 +106,7 @@ func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
 		o.rangeBytes = reach.MaxRangeBytes
 	}
 	g := &collector{
-		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), uncached), marks: reach.NewMarks(o.rangeBytes), spare: map[tree.Name]struct{}{},
+		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), reach.Uncached), marks: reach.NewMarks(o.rangeBytes), spare: map[tree.Name]struct{}{},
 	}
 	if !o.DryRun {
 		sweep, err := db.idx.Sweep()
@@ -152,10 +152,6 @@ type collector struct {
 	renewed bool // the checkpoints, since the pages were deleted
 }
 
-// uncached are the options of a tree whose pages must come from the index: a
-// cache would hide that a page is missing there, or is another one.
-var uncached = &tree.Options{CacheBytes: -1}
-
 // gcRoot is a place to mark from.
 type gcRoot struct {
 	reach.Root
@@ -179,7 +175,7 @@ const (
 
 // holderOf is a branch or tag.
 func holderOf(ref string) holderID {
-	if isHead(ref) {
+	if catalog.IsHead(ref) {
 		return holderID{HolderBranch, ref[len(catalog.HeadPrefix):]}
 	}
 	return holderID{HolderTag, ref[len(catalog.TagPrefix):]}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -133,7 +134,8 @@ func checkpointsAreSound(t *testing.T, o *Options) {
 		if err != nil {
 			t.Fatalf("checkpoint %s: %v", c.Name, err)
 		}
-		r, err := db.Check(bg, CheckOptions{Payloads: true, gone: true})
+		look := &care.Checker{Options: CheckOptions{Payloads: true}, Gone: true}
+		r, err := &look.Report, db.look(bg, look)
 		if err = errors.Join(err, db.Close()); err != nil || r.Found > 0 {
 			t.Errorf("checkpoint %s: %v, %v", c.Name, r.Problems, err)
 		}

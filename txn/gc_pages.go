@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
@@ -91,7 +92,7 @@ func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, 
 
 func (s *pageSweeper) page(rec index.Record) error {
 	if len(rec.Key) != digest.Size {
-		return corrupt("page key %x", rec.Key)
+		return catalog.Corrupt("page key %x", rec.Key)
 	}
 	name := tree.Name(rec.Key)
 	marked, err := s.leaves.Read(name, rec.Value)

@@ -20,7 +20,7 @@ const (
 
 // dropHoles forgets known holes that nothing names any more.
 func (g *collector) dropHoles(context.Context) error {
-	known, err := holes(g.db.idx)
+	known, err := catalog.KnownHoles(g.db.idx)
 	if err != nil || len(known) == 0 || g.o.DryRun {
 		return err
 	}
@@ -34,7 +34,7 @@ func (g *collector) dropHoles(context.Context) error {
 		i := sort.Search(len(list), func(i int) bool { return list[i].To > a.Offset })
 		return i == len(list) || list[i].From > a.Offset
 	})
-	return g.db.putHoles(known)
+	return g.db.parts().PutHoles(known)
 }
 
 // reclaim gives the space of payloads back that nothing names any more. The

@@ -81,7 +81,7 @@ func untidy(db *DB) error {
 		if err != nil {
 			return err
 		}
-		if gone, _, err := db.expired(bg, c.ID); err != nil || gone {
+		if gone, _, err := db.home.expired(bg, c.ID); err != nil || gone {
 			continue
 		}
 		err = uncached.Walk(bg, c.Root, func(name tree.Name, _ uint8, _ int) (bool, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // sharedHistory is a database with a payload that several versions, arrays and keys name,
@@ -199,7 +200,7 @@ func TestGCForgetsHoles(t *testing.T) {
 	must.Do(t, to.DeleteTag(bg, "v1"))
 	mustExpire(t, to, ExpireOptions{Keep: 1})
 	mustGC(t, to)
-	if known, err := holes(to.idx); err != nil || len(known) != 0 {
+	if known, err := catalog.KnownHoles(to.idx); err != nil || len(known) != 0 {
 		t.Errorf("%v, %v", known, err)
 	}
 }
@@ -334,7 +335,7 @@ func TestTransferDoesNotSpreadDamage(t *testing.T) {
 	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
 		t.Errorf("push of what the destination has: %v", err)
 	}
-	if err := to.verifyPayload(bg, pack.Address(addressOf(v)), v.Sum); err != nil {
+	if err := to.parts().VerifyPayload(bg, pack.Address(catalog.AddressOf(v)), v.Sum); err != nil {
 		t.Error(err)
 	}
 	if got := at(t, to, "v1"); !maps.Equal(got, want["v1"]) {

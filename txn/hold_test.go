@@ -149,7 +149,7 @@ func TestGCBesideTheEndOfATwin(t *testing.T) {
 		mustExpire(t, db, ExpireOptions{Keep: 1})
 		sweep := must.Get(db.idx.Sweep())(t)
 		g := &collector{
-			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
+			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), reach.Uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
 			spare: map[tree.Name]struct{}{},
 		}
 		must.Do(t, g.findRoots(bg))

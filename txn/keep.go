@@ -10,53 +10,26 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // A transfer reads its source as of one moment, beside commits, expiry and collections:
 //
-//	transfer ─▶ DB.keep ─▶ snapshot of the index, in DB.kept
+//	transfer ─▶ home.keep ─▶ snapshot of the index, in DB.kept
 //	DB.GC    ─▶ a version goes if it has expired, and had expired in every such snapshot
 //
 // A peer asks the process that has the database open to keep, for as long as the request
 // "keep" is under way. That process ends the request when it gives the database up: then the
 // transfer begins anew with what the next process keeps, and goes on with what was copied.
 
-// kept is a moment of a database whose versions no collection removes.
-type kept struct {
-	records
-	ctx     context.Context // ends when the versions are not kept any more
-	release func()
-}
-
-// ErrNotKept means that the process which kept the versions of a transfer has given the database
-// up. Transfers then begin anew.
-var ErrNotKept = errors.New("txn: the process that kept the versions of the source has ended; the same call goes on with the transfer")
-
-// lost reports whether the versions are not kept any more, after something has failed. Of
-// two errors, that of the request "keep" may come later.
-func (k *kept) lost(ctx context.Context) bool {
-	if errors.Is(context.Cause(k.ctx), ErrNotKept) {
-		return true
-	}
-	if r, ok := k.records.(sourceRecords); ok && ctx.Err() == nil {
-		r.ctx = ctx
-		_, err := r.Get(index.SpaceRef, []byte{0})
-		return errors.Is(err, ErrNotKept)
-	}
-	return false
-}
-
 // keep keeps all versions that have not expired from being collected, until release is
 // called, or ctx of the result ends.
-func (db *DB) keep(ctx context.Context) (*kept, error) {
-	if db.peer != nil {
-		return db.peer.keep(ctx)
-	}
-	id, snap, err := db.keepHere(ctx)
+func (h holder) keep(ctx context.Context) (*transfer.Kept, error) {
+	id, snap, err := h.keepHere(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &kept{snap, ctx, func() { db.letGoOf(id) }}, nil
+	return &transfer.Kept{Records: snap, Ctx: ctx, Release: func() { h.letGoOf(id) }}, nil
 }
 
 // keepHere is keep in the process that has the database open. id names the snapshot.
@@ -121,10 +94,9 @@ func (db *DB) keptExpired(expired map[CommitID]struct{}) error {
 	return nil
 }
 
-// keep is [DB.keep] of a peer.
-func (p *peer) keep(of context.Context) (*kept, error) {
+func (p *peer) keep(of context.Context) (*transfer.Kept, error) {
 	// A pack that is not found counts as damage.
-	if file := p.db.identity.File; file != "" && FileOf(p.db.dir) != file {
+	if file := p.id.File; file != "" && FileOf(p.db.dir) != file {
 		return nil, fmt.Errorf("%q: the files of the database are not there: %w", p.db.dir, ErrMoved)
 	}
 	ctx, cancel := context.WithCancelCause(of)
@@ -150,7 +122,10 @@ func (p *peer) keep(of context.Context) (*kept, error) {
 	}
 	select {
 	case id := <-ids:
-		return &kept{sourceRecords{ctx, p.Source, id}, ctx, release}, nil
+		return &transfer.Kept{Records: sourceRecords{ctx, p.Source, id}, Ctx: ctx, Release: release, Ask: func(ctx context.Context) error {
+			_, err := sourceRecords{ctx, p.Source, id}.Get(index.SpaceRef, []byte{0})
+			return err
+		}}, nil
 	case <-ctx.Done():
 		release()
 		return nil, context.Cause(ctx)
@@ -171,34 +146,5 @@ func (db *DB) keepUntil(ctx context.Context, _ none, report func(any)) (none, er
 
 // sameDatabase reports whether two of them are one.
 func sameDatabase(a, b *DB) bool {
-	return a == b || (a.peer != nil || b.peer != nil) && a.Identity() == b.Identity()
+	return a == b || (a.IsPeer() || b.IsPeer()) && a.Identity() == b.Identity()
 }
-
-// pagesOf yields pages of the database in the order of their names in list.
-func (db *DB) pagesOf(ctx context.Context, list []PageName) func(yield func(index.Page, error) bool) {
-	src := db.Source()
-	return func(yield func(index.Page, error) bool) {
-		for len(list) > 0 {
-			pages, err := src.Pages(ctx, PageQuery{Names: list[:min(len(list), pagesAtOnce)]})
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err == nil && (len(pages) == 0 || len(pages) > len(list)) {
-				err = fmt.Errorf("txn: %d pages came where %d were asked for", len(pages), min(len(list), pagesAtOnce))
-			}
-			if err != nil {
-				yield(index.Page{}, err)
-				return
-			}
-			for i, b := range pages {
-				if !yield(index.Page{Name: list[i], Bytes: b}, nil) {
-					return
-				}
-			}
-			list = list[len(pages):]
-		}
-	}
-}
-
-// pagesAtOnce bounds the pages in one request of a transfer.
-const pagesAtOnce = 64

@@ -38,23 +38,15 @@ func (s *Snapshot) VirtualBeside(ctx context.Context, key string) (bool, error) 
 // time that the session sorted its writes in is left out; in a session of a peer also
 // references that other processes put since this one asked for the roots.
 func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
-	s.mu.RLock()
-	root, state := s.work, s.state
-	s.mu.RUnlock()
-	if state == sessionClosed {
+	if s.Ended() {
 		return false, s.errClosed()
 	}
-	if s.tx != nil {
-		if known := s.known.Load(); known != nil {
-			any, err := s.space.VirtualBeside(ctx, *known, key)
-			if err == nil {
-				return any, nil // else the other process may have dropped pages of that root
-			}
-		}
-		var err error
-		if root, err = s.flushed(ctx); err != nil {
-			return false, err
-		}
-	}
+	return s.virtualBeside(ctx, key)
+}
+
+func (s own) virtualBeside(ctx context.Context, key string) (bool, error) {
+	s.mu.RLock()
+	root := s.work
+	s.mu.RUnlock()
 	return s.space.VirtualBeside(ctx, root, key)
 }

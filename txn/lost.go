@@ -119,10 +119,7 @@ func errLost(failures uint64) error {
 
 // store puts bytes into a pack and notes them. Everything that a session stores
 // goes through here: writes, bulk writes and merged documents.
-func (s *Session) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
-	if s.tx != nil {
-		return s.tx.Store(ctx, string(owner.Key), value)
-	}
+func (s own) store(ctx context.Context, owner pack.Owner, value []byte, sum digest.Sum) (tree.Value, error) {
 	failures := s.db.packFailures.Load()
 	v, err := s.db.store(ctx, owner, value, sum)
 	if err != nil {

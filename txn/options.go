@@ -13,11 +13,12 @@ import (
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 var (
 	// ErrConflict matches every [ConflictError].
-	ErrConflict = fault.New("txn: conflict", fault.ErrConflict)
+	ErrConflict = catalog.ErrConflict
 
 	// ErrNoRef means that a branch, tag, commit or session does not exist.
 	ErrNoRef = catalog.ErrNoRef
@@ -67,7 +68,7 @@ var (
 	ErrFailed = index.ErrFailed
 
 	// ErrClosed is returned by every operation on a closed database.
-	ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
+	ErrClosed = catalog.ErrClosed
 )
 
 // Resolver reads values that lie outside the database.
@@ -139,10 +140,10 @@ type Options struct {
 	// the time; a number that is given is kept to. Commits do not wait for it, but
 	// Close does.
 	CheckpointCommits int
-	checkpointsRest   bool                   // CheckpointCommits is the default
-	transferFault     func(*transfer)        // tests break what a transfer from here found to copy
-	lives             func(peer string) bool // whether the file of a peer is locked, where the system does not tell
-	aheadPages        int64                  // how many bytes of pages a commit puts in batches of their own; default 4 MiB
+	checkpointsRest   bool                     // CheckpointCommits is the default
+	transferFault     func(*transfer.Transfer) // tests break what a transfer from here found to copy
+	lives             func(peer string) bool   // whether the file of a peer is locked, where the system does not tell
+	aheadPages        int64                    // how many bytes of pages a commit puts in batches of their own; default 4 MiB
 	// CareFailed, if set, is called when background work fails that did not fail before,
 	// see [DB.CareErrors], and when a database is opened that remembers an error. Calls
 	// may overlap, and must not use the database.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // PackFile returns the pack file in which the bytes of a native value lie, and
@@ -19,5 +20,5 @@ func (s *Snapshot) PackFile(ctx context.Context, key string) (path string, offse
 	if v.Kind != tree.KindNative {
 		return "", 0, fmt.Errorf("txn: %s: it is %v, not in a pack", key, v.Kind)
 	}
-	return s.db.packs.Locate(addressOf(v))
+	return s.db.packs.Locate(catalog.AddressOf(v))
 }

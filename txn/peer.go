@@ -1,11 +1,13 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,17 +18,17 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // peer is the part of a DB that reads through a source in place of an index, because another
 // process has the database open.
 type peer struct {
 	Source
-	remote Remote // nil if the peer only reads
-	db     *DB
-	stop   func() // being recalled
-
-	sessions map[*Session]struct{} // that are open; under db.mu
+	answerer Remote // nil if the peer only reads
+	db       *DB
+	id       Identity
+	stop     func() // being recalled
 
 	mu      sync.Mutex
 	answers [answersAhead + 2]ancestry // of Ancestors, the last answer first
@@ -55,10 +57,10 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	opts := o.withDefaults()
 	opts.Durability = DurabilitySync // nothing waits here
 	packs := pack.Borrow(&pack.Options{FS: opts.FS, VerifyReads: opts.VerifyReads}, opts.FS.PathJoin(dir, packDir), src.Pack)
-	db := &DB{opts: opts, dir: dir, fs: opts.FS, roots: map[tree.Root]int{}, packs: packs}
-	db.peer = &peer{Source: src, db: db, sessions: map[*Session]struct{}{}}
-	db.peer.remote, _ = src.(Remote)
-	db.identity = id
+	db := &DB{opts: opts, dir: dir, fs: opts.FS, open: map[*Session]struct{}{}, roots: map[tree.Root]int{}, packs: packs}
+	p := &peer{Source: src, db: db, id: id}
+	p.answerer, _ = src.(Remote)
+	db.home = p
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)
 	}
@@ -66,12 +68,12 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db.forgetCommits()
 	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
-	db.peer.stop = src.Recalled(db.peer.recalled)
+	p.stop = src.Recalled(p.recalled)
 	return db
 }
 
 // IsPeer reports whether another process has the database open; see [NewPeer].
-func (db *DB) IsPeer() bool { return db.peer != nil }
+func (db *DB) IsPeer() bool { return db.home.hasIndex() != nil }
 
 // releaseTime is how long a recalled peer waits for its reads.
 var releaseTime = time.Second // tests change it
@@ -94,6 +96,50 @@ func (p *peer) release(wait time.Duration) {
 	p.db.packs.Release(ctx)
 }
 
+func (p *peer) hasIndex() error    { return fmt.Errorf("%s: %w", p.db.dir, ErrPeer) }
+func (p *peer) identity() Identity { return p.id }
+func (p *peer) failed() error      { return nil }
+func (p *peer) source() Source     { return p.Source }
+func (p *peer) remote() Remote     { return p.answerer }
+
+func (p *peer) here() error {
+	return cmp.Or(p.db.check(), index.HereOf(filepath.Join(p.db.dir, indexDir), p.id.File))
+}
+
+func (p *peer) close() error {
+	p.stop()
+	p.db.memory.end()
+	return p.db.packs.Close()
+}
+
+func (p *peer) usage() (packs int, written int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	for _, err := range catalog.Packs.All(p.records(ctx)) {
+		if err != nil {
+			break // the files are counted all the same
+		}
+		packs++
+	}
+	return packs, 0
+}
+
+func (p *peer) records(ctx context.Context) transfer.Records { return sourceRecords{ctx, p.Source, 0} }
+
+func (p *peer) refs(ctx context.Context) (branches, tags []Ref, err error) { return p.Refs(ctx) }
+
+func (p *peer) head(ctx context.Context, branch string) (CommitID, error) {
+	branches, _, err := p.Refs(ctx)
+	if i := slices.IndexFunc(branches, func(r Ref) bool { return r.Name == branch }); i >= 0 {
+		return branches[i].Commit, nil
+	}
+	return CommitID{}, fmt.Errorf("branch %q: %w", branch, cmp.Or(err, ErrNoRef))
+}
+
+func (p *peer) resolve(ctx context.Context, rev string) (CommitID, error) {
+	return p.Resolve(ctx, absolute(rev, p.db.opts.Now()))
+}
+
 // at opens a version, which the source keeps until the snapshot is closed. The peer then
 // gives all files back if no other version is open.
 func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
@@ -113,6 +159,14 @@ func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 			p.release(0)
 		}
 	}}, nil
+}
+
+func (p *peer) snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
+	s, err := p.at(ctx, id.String())
+	if err == nil && s.commit.ID != id { // a branch has this name
+		err = errors.Join(fmt.Errorf("commit %v: %w", id, ErrNoRef), s.Close())
+	}
+	return s, err
 }
 
 // idle reports whether no version is open.
@@ -195,6 +249,11 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (first *Commit, expir
 	return first, list[0].Expired, nil
 }
 
+func (p *peer) readCommit(ctx context.Context, id CommitID) (*Commit, error) {
+	c, _, err := p.ancestors(ctx, id)
+	return c, err
+}
+
 // answersAhead is how many long answers a search has asked for beyond the one that it reads:
 // the other process prepares one while this process decodes another.
 const answersAhead = 2
@@ -223,8 +282,7 @@ func (p *peer) askAhead(ctx context.Context) {
 	for next := range a.next {
 		go func() {
 			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { // an error comes again
-				c, _, err := p.ancestors(ctx, next)
-				return c, err
+				return p.readCommit(ctx, next)
 			})
 		}()
 	}
@@ -234,7 +292,6 @@ func (p *peer) askAhead(ctx context.Context) {
 // it. A pull may bring the content of an expired version back without a recall.
 const expiryTime = time.Second
 
-// expired is [DB.expired] of a peer.
 func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	p.mu.Lock()
 	a := &p.answers[max(slices.IndexFunc(p.answers[:], func(a ancestry) bool {
@@ -256,17 +313,9 @@ func (p *peer) expired(ctx context.Context, id CommitID) (bool, time.Time, error
 	return true, time.Unix(0, *at).UTC(), nil
 }
 
-// records are the records of an index, in this process or in another one.
-type records interface {
-	catalog.Getter
-	catalog.Scanner
-}
-
-func (db *DB) records(ctx context.Context) records {
-	if db.peer != nil {
-		return sourceRecords{ctx, db.peer.Source, 0}
-	}
-	return db.idx
+// gone is expired: a peer is not told when versions expire.
+func (p *peer) gone(ctx context.Context, id CommitID) (bool, time.Time, error) {
+	return p.expired(ctx, id)
 }
 
 // sourceRecords are the records of a source.
@@ -327,7 +376,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 		view = db.packs.Reread
 	}
 	err := view(ctx, a, off, n, fn)
-	if db.peer == nil || !errors.Is(err, pack.ErrNotLent) {
+	if !errors.Is(err, pack.ErrNotLent) {
 		return err
 	}
 	if err := kv.CheckHeld(int64(n)); err != nil {
@@ -335,7 +384,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	}
 	b := make([]byte, 0, n)
 	for at := uint64(0); at < n; at = uint64(len(b)) {
-		part, err := db.peer.Payload(ctx, a, off+at, n-at)
+		part, err := db.Source().Payload(ctx, a, off+at, n-at)
 		if err == nil && (len(part) == 0 || uint64(len(part)) > n-at) {
 			err = fmt.Errorf("txn: %d bytes came where %d were asked for", len(part), n-at)
 		}
@@ -347,8 +396,12 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	return fn(b)
 }
 
-// sourcePages are the committed pages of a source.
-type sourcePages struct{ src Source }
+// sourcePages are the committed pages of a source, or those of a session in another process.
+type sourcePages struct {
+	src interface {
+		Pages(ctx context.Context, q PageQuery) ([][]byte, error)
+	}
+}
 
 var (
 	_ tree.Pages       = sourcePages{}

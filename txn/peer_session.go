@@ -7,10 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -32,7 +34,7 @@ func (p *peer) begin(ctx context.Context, o BeginOptions) (*Session, error) {
 	if err := p.writes(); err != nil {
 		return nil, err
 	}
-	tx, err := p.remote.Begin(ctx, o)
+	tx, err := p.answerer.Begin(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +46,7 @@ func (p *peer) resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err := p.writes(); err != nil {
 		return nil, err
 	}
-	tx, err := p.remote.Resume(ctx, id)
+	tx, err := p.answerer.Resume(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func (p *peer) writes() error {
 	switch {
 	case p.db.opts.ReadOnly:
 		return p.db.opts.readOnly()
-	case p.remote == nil:
+	case p.answerer == nil:
 		return fmt.Errorf("%s: %w", p.db.dir, ErrPeer)
 	}
 	return p.db.check()
@@ -64,24 +66,35 @@ func (p *peer) writes() error {
 
 func (p *peer) session(tx Tx) *Session {
 	i := tx.Info()
-	pages := newOverlay(txPages{tx}, p.db.sessionBytes())
-	s := &Session{
-		db: p.db, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
+	pages := newOverlay(txPages{sourcePages{tx}, tx}, p.db.sessionBytes())
+	s := &away{peer: p, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, Session: &Session{
+		db: p.db, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),
-	}
+	}}
+	s.sessionHome = s
 	s.told()
-	p.register(s)
-	return s
+	p.register(s.Session)
+	return s.Session
+}
+
+// away is the home of a session of a peer.
+type away struct {
+	*Session
+	peer  *peer
+	tx    Tx
+	seen  *seen
+	known atomic.Pointer[tree.Root] // the working root, unless this process has put references since
+	near  near
 }
 
 // told takes over what the last answer says of the session.
-func (s *Session) told() {
+func (s *away) told() {
 	i := s.tx.Info()
-	s.base, s.saved, s.used, s.log.on = i.Base, i.Saved, i.Used, i.Logged
+	s.base, s.saved, s.used, s.logged.on = i.Base, i.Saved, i.Used, i.Logged
 }
 
-// open returns an error if the session of a peer has ended. The caller holds mu.
-func (s *Session) open() error {
+// opened returns an error if the session has ended. The caller holds mu.
+func (s *away) opened() error {
 	if s.state != sessionOpen {
 		return s.errClosed()
 	}
@@ -89,10 +102,10 @@ func (s *Session) open() error {
 }
 
 // send has the other process apply an entry. seen changes what is known of the values of keys.
-func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
+func (s *away) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	defer s.seen.lockAll()()
@@ -106,8 +119,14 @@ func (s *Session) send(ctx context.Context, e *catalog.Entry, seen func(ids map[
 	return err
 }
 
-// sendChange is send of an entry that changes many keys.
-func (s *Session) sendChange(ctx context.Context, e *catalog.Entry) error {
+func (s *away) guard(ctx context.Context, paths []string) error {
+	return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}, nil)
+}
+
+func (s *away) change(ctx context.Context, e *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
+	if e == nil {
+		return s.swap(ctx, fn)
+	}
 	return s.send(ctx, e, func(ids map[string]kv.ID) {
 		if e.Kind == catalog.EntryPrefix {
 			s.seen.deletes(e.Key)
@@ -138,11 +157,10 @@ func belowNode(key, node string) (below string, ok bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-// putThere puts a value that names its bytes.
-func (s *Session) putThere(ctx context.Context, key string, v tree.Value) error {
+func (s *away) setVirtual(ctx context.Context, key string, v tree.Value) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	defer s.seen.lock(key)()
@@ -156,12 +174,28 @@ func (s *Session) putThere(ctx context.Context, key string, v tree.Value) error 
 	return err
 }
 
-// setThere is SetIf of a session of a peer. Without a condition, the key must have the value
-// that was seen.
-func (s *Session) setThere(ctx context.Context, key string, value []byte, want *Expect) (kv.ID, error) {
+func (s *away) set(ctx context.Context, key string, value []byte) error {
+	if value == nil {
+		value = []byte{}
+	}
+	_, err := s.setSeen(ctx, key, value, nil)
+	return err
+}
+
+func (s *away) remove(ctx context.Context, key string) error {
+	_, err := s.setSeen(ctx, key, nil, nil)
+	return err
+}
+
+func (s *away) setIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
+	return s.setSeen(ctx, key, value, &want)
+}
+
+// setSeen is SetIf. Without a condition, the key must have the value that was seen.
+func (s *away) setSeen(ctx context.Context, key string, value []byte, want *Expect) (kv.ID, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return kv.ID{}, err
 	}
 	defer s.seen.lock(key)()
@@ -189,10 +223,15 @@ func editOf(key string, value []byte, id kv.ID) nearEdit {
 	return nearEdit{value: v, unknown: !ok || kv.ID(v.ContentSum()) != id}
 }
 
-// lookupThere is lookup of a session of a peer.
-func (s *Session) lookupThere(ctx context.Context, key string) (tree.Value, error) {
+func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return tree.Value{}, err
+	}
+	if s.Ended() {
+		return tree.Value{}, s.errClosed()
+	}
 	if s.near.due() {
-		if _, err := s.rootsThere(ctx); err != nil {
+		if _, err := s.roots(ctx); err != nil {
 			return tree.Value{}, err
 		}
 	}
@@ -218,10 +257,10 @@ func (s *Session) lookupThere(ctx context.Context, key string) (tree.Value, erro
 const maxSwaps = 100
 
 // swap is change for a session of a peer: fn makes pages here, which the other process puts in place.
-func (s *Session) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
+func (s *away) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
@@ -248,7 +287,7 @@ func (s *Session) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, 
 
 // outdated reports whether a change failed because the session has another working root than
 // from. Pages of a root end with the process that had the session open.
-func (s *Session) outdated(ctx context.Context, from Roots, err error) bool {
+func (s *away) outdated(ctx context.Context, from Roots, err error) bool {
 	if !errors.Is(err, fault.ErrCorrupt) {
 		return errors.Is(err, ErrOtherRoot)
 	}
@@ -257,7 +296,7 @@ func (s *Session) outdated(ctx context.Context, from Roots, err error) bool {
 }
 
 // swapped puts a root in place. What is known of keys that this changes is changed too.
-func (s *Session) swapped(ctx context.Context, from Roots, to tree.Root) error {
+func (s *away) swapped(ctx context.Context, from Roots, to tree.Root) error {
 	defer s.seen.lockAll()()
 	known := s.seen.all()
 	changed := map[string]kv.ID{}
@@ -284,7 +323,7 @@ func (s *Session) swapped(ctx context.Context, from Roots, to tree.Root) error {
 }
 
 // idIn returns the identity of the value that a key has below a root, zero for none.
-func (s *Session) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, error) {
+func (s *away) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, error) {
 	v, ok, err := s.space.Get(ctx, root, key)
 	if err != nil || !ok {
 		return kv.ID{}, err
@@ -293,7 +332,7 @@ func (s *Session) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, 
 }
 
 // stage sends the pages below a root that this process has made.
-func (s *Session) stage(ctx context.Context, root tree.Root) error {
+func (s *away) stage(ctx context.Context, root tree.Root) error {
 	var pages [][]byte
 	sent := map[tree.Name]struct{}{}
 	err := overlays{s.pages}.private(ctx, s.space.Tree, root, sent, func(_ tree.Name, page []byte) { pages = append(pages, page) })
@@ -322,11 +361,12 @@ func stageAll(ctx context.Context, tx Tx, pages [][]byte) error {
 	return nil
 }
 
-// saveThere is Savepoint of a session of a peer.
-func (s *Session) saveThere(ctx context.Context) error {
+func (s *away) log(context.Context) error { return nil } // sessions that other processes use have logs
+
+func (s *away) save(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	err := s.tx.Savepoint(ctx, s.label)
@@ -334,11 +374,10 @@ func (s *Session) saveThere(ctx context.Context) error {
 	return err
 }
 
-// refreshThere is Refresh of a session of a peer.
-func (s *Session) refreshThere(ctx context.Context, choices []PathChoice) error {
+func (s *away) refresh(ctx context.Context, choices []PathChoice) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	err := s.tx.Refresh(ctx, choices)
@@ -348,11 +387,10 @@ func (s *Session) refreshThere(ctx context.Context, choices []PathChoice) error 
 	return err
 }
 
-// commitThere is Commit of a session of a peer.
-func (s *Session) commitThere(ctx context.Context, o CommitOptions) (*Commit, error) {
+func (s *away) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return nil, err
 	}
 	if o.Author == "" {
@@ -365,11 +403,10 @@ func (s *Session) commitThere(ctx context.Context, o CommitOptions) (*Commit, er
 	return c, err
 }
 
-// forkThere is Fork of a session of a peer.
-func (s *Session) forkThere(ctx context.Context) (*Session, error) {
+func (s *away) fork(ctx context.Context) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
+	if err := s.opened(); err != nil {
 		return nil, err
 	}
 	tx, err := s.tx.Fork(ctx)
@@ -377,14 +414,13 @@ func (s *Session) forkThere(ctx context.Context) (*Session, error) {
 		return nil, fmt.Errorf("fork: %w", err)
 	}
 	s.told()
-	return s.db.peer.session(tx), nil
+	return s.peer.session(tx), nil
 }
 
-// joinThere is Join of sessions of a peer.
-func (s *Session) joinThere(ctx context.Context, f *Session, choices []PathChoice) error {
+func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.open()
+	err := s.opened()
 	if err == nil {
 		err = s.tx.Join(ctx, f.id, choices)
 		s.near.forget()
@@ -400,8 +436,7 @@ func (s *Session) joinThere(ctx context.Context, f *Session, choices []PathChoic
 // abortTime is how long Abort of a session of a peer waits for the answer.
 const abortTime = 10 * time.Second
 
-// abortThere is Abort of a session of a peer.
-func (s *Session) abortThere() error {
+func (s *away) abort() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
@@ -416,9 +451,19 @@ func (s *Session) abortThere() error {
 	return nil
 }
 
-// keepsThere is keeps of a session of a peer: a damaged payload is stored anew, not healed.
-func (s *Session) keepsThere(ctx context.Context, v tree.Value) (bool, error) {
-	a := addressOf(v)
+func (s *away) left()    { _ = s.tx.Close() } // it is another process's
+func (s *away) asTx() Tx { return s.tx }
+
+func (s *away) store(ctx context.Context, owner pack.Owner, value []byte, _ digest.Sum) (tree.Value, error) {
+	return s.tx.Store(ctx, string(owner.Key), value)
+}
+
+// keeps heals nothing: a damaged payload is stored anew.
+func (s *away) keeps(ctx context.Context, v tree.Value, _ []byte) (bool, error) {
+	if v.Kind != tree.KindNative {
+		return true, nil
+	}
+	a := catalog.AddressOf(v)
 	err := s.db.view(ctx, a, 0, a.Length, true, func([]byte) error { return nil })
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, pack.ErrFailed) {
 		return false, nil
@@ -427,25 +472,15 @@ func (s *Session) keepsThere(ctx context.Context, v tree.Value) (bool, error) {
 }
 
 // txPages are the pages of a session in another process.
-type txPages struct{ tx Tx }
+type txPages struct {
+	sourcePages
+	tx Tx
+}
 
 var (
-	_ tree.Pages       = txPages{}
 	_ tree.PageBatcher = txPages{}
 	_ spiller          = txPages{}
 )
-
-func (p txPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	return onePage(p.tx.Pages(ctx, PageQuery{Names: []PageName{name}}))
-}
-
-func (p txPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return p.tx.Pages(ctx, PageQuery{Names: names})
-}
-
-func (p txPages) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
-	return p.tx.Pages(ctx, PageQuery{Names: []PageName{name}, Key: key})
-}
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
 	return p.tx.Stage(ctx, [][]byte{page})

@@ -393,8 +393,8 @@ func TestPeerForgetsKeys(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < 92 || len(s.seen.ids) > maxSeen {
-		t.Errorf("%d refused, %d remembered", refused, len(s.seen.ids))
+	if n := len(s.sessionHome.(*away).seen.ids); refused < 92 || n > maxSeen {
+		t.Errorf("%d refused, %d remembered", refused, n)
 	}
 	must.Get(s.Get(bg, key(1), kv.All()))(t)
 	must.Do(t, s.Set(bg, key(1), []byte("mine")))

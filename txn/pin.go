@@ -47,10 +47,11 @@ func (db *DB) KeptVersions(ctx context.Context) ([]*KeptVersion, error) {
 	return db.pins(ctx, pinRequest{})
 }
 
-func (db *DB) pins(ctx context.Context, r pinRequest) (list []*KeptVersion, err error) {
-	if db.peer != nil {
-		return ask[[]*KeptVersion, none](ctx, db.peer, "pin", r, nil)
-	}
+func (db *DB) pins(ctx context.Context, r pinRequest) ([]*KeptVersion, error) {
+	return asked(ctx, db, "pin", r, db.doPin)
+}
+
+func (db *DB) doPin(ctx context.Context, r pinRequest) (list []*KeptVersion, err error) {
 	check := db.writable
 	if r.Do == "" {
 		check = db.check

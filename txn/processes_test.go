@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // processes are several processes that use one disk, in a history of versionsRun:
@@ -609,7 +610,7 @@ func (r *versionsRun) wasBefore(before *worldState) error {
 // savepoint before the last step.
 func (r *versionsRun) found(m *modelSession, power, saved bool) error {
 	s, err := r.db.Resume(bg, m.s.ID())
-	logged := m.s.tx != nil || m.s.log.on
+	logged := isAway(m.s) || m.s.logged.on
 	if errors.Is(err, ErrNoRef) {
 		if saved && !m.left || logged && !power && len(m.states) > 1 {
 			return fmt.Errorf("it is lost: %w", err)
@@ -633,7 +634,7 @@ func (r *versionsRun) found(m *modelSession, power, saved bool) error {
 	stored := c.work.clone()
 	m.base, m.start, m.work, m.saved, m.states, m.left, m.settled = c.base, r.m.commits[c.base].content, c.work.clone(), &stored, []pastState{c}, false, false
 	r.sessions = append(r.sessions, m)
-	if !power && m.s.tx != nil {
+	if !power && isAway(m.s) {
 		return s.Close() // the peer resumes it
 	}
 	m.s = s
@@ -666,7 +667,7 @@ func (r *versionsRun) killPeer(s step) error {
 	r.views = slices.DeleteFunc(r.views, func(h *heldView) bool { return h.l == l })
 	l.end()
 	for _, m := range r.sessions {
-		if tx, ok := m.s.tx.(*linkTx); ok && tx.l == l {
+		if tx, ok := m.s.Tx().(*linkTx); ok && tx.l == l {
 			if tx.holder == r.db {
 				m.s = tx.Tx.(sessionTx).Session
 				continue
@@ -695,7 +696,7 @@ func (r *versionsRun) carry(s step) error {
 	}
 	l, times := r.link(s.a), s.b%3
 	var failed error
-	l.peer.opts.transferFault = func(*transfer) {
+	l.peer.opts.transferFault = func(*transfer.Transfer) {
 		if times--; times < 0 || failed != nil {
 			return
 		}
@@ -708,7 +709,7 @@ func (r *versionsRun) carry(s step) error {
 	}
 	defer func() { l.peer.opts.transferFault = nil }()
 	o := *testOptions(vfs.NewMem())
-	_, err := l.peer.copyTo(bg, "copy", o, TransferOptions{}, everything, mirror(nil))
+	_, err := l.peer.copyTo(bg, "copy", o, l.peer.mirror(bg, nil, TransferOptions{}))
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}

@@ -48,9 +48,10 @@ func (o *RebaseOptions) chooser() func(Conflict) Choice {
 //	         \
 //	          a──b   branch
 func (db *DB) Rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
-	if db.peer != nil {
-		return db.peer.combine(ctx, combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o})
-	}
+	return db.home.combine(ctx, combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o})
+}
+
+func (db *DB) rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
 	s, err := db.Begin(ctx, branch)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 		if len(c.Parents) == 0 {
 			return nil, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
 		}
-		if gone, _, err := db.expired(ctx, c.ID); err != nil {
+		if gone, _, err := db.home.expired(ctx, c.ID); err != nil {
 			return nil, nil, err
 		} else if !gone {
 			line = append(line, c)

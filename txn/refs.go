@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,102 +89,90 @@ func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error
 	return c.moves[0], nil
 }
 
+// refRequest is a move of a branch or tag.
+type refRequest struct {
+	Do   string // create, delete, reset or undo
+	Tag  bool   // else a branch
+	Name string
+	To   CommitID
+}
+
+func (db *DB) ref(ctx context.Context, r refRequest) (RefMove, error) {
+	return asked(ctx, db, "ref", r, db.doRef)
+}
+
+func (db *DB) doRef(ctx context.Context, r refRequest) (m RefMove, err error) {
+	kind, ref := "branch", catalog.HeadRef(r.Name)
+	if r.Tag {
+		kind, ref = "tag", catalog.TagRef(r.Name)
+	}
+	what, op := fmt.Sprintf("%s %q", kind, r.Name), r.Do
+	switch r.Do {
+	case "create":
+		op, err = kind, CheckRefName(r.Name)
+	case "delete", "reset", "undo":
+	default:
+		err = fmt.Errorf("%w: %q is nothing to do with a branch or tag", ErrRequest, r.Do)
+	}
+	if err != nil {
+		return m, err
+	}
+	return db.moveRef(ref, op, func(old CommitID) (CommitID, error) {
+		switch {
+		case r.Do == "undo":
+			return db.beforeMove(ctx, ref, what, old)
+		case r.Do == "create" && !old.IsZero():
+			return old, fmt.Errorf("%s: %w", what, ErrRefExists)
+		case r.Do != "create" && old.IsZero():
+			return old, fmt.Errorf("%s: %w", what, ErrNoRef)
+		case r.Do == "delete":
+			return CommitID{}, nil
+		}
+		_, err := db.version(ctx, r.To)
+		return r.To, err
+	})
+}
+
 // Refs returns the branches and tags, each by name.
 func (db *DB) Refs(ctx context.Context) (branches, tags []Ref, err error) {
-	if db.peer != nil {
-		return db.peer.Refs(ctx)
-	}
-	return db.heads.list(catalog.HeadPrefix), db.heads.list(catalog.TagPrefix), nil
+	return db.home.refs(ctx)
 }
 
 // Head returns the commit that a branch ("" is main) points at, or ErrNoRef.
 func (db *DB) Head(ctx context.Context, branch string) (CommitID, error) {
-	branch = orMain(branch)
-	if db.peer == nil {
-		if id, ok := db.heads.get(catalog.HeadRef(branch)); ok {
-			return id, nil
-		}
-		return CommitID{}, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
-	}
-	branches, _, err := db.peer.Refs(ctx)
-	if i := slices.IndexFunc(branches, func(r Ref) bool { return r.Name == branch }); i >= 0 {
-		return branches[i].Commit, nil
-	}
-	return CommitID{}, fmt.Errorf("branch %q: %w", branch, cmp.Or(err, ErrNoRef))
+	return db.home.head(ctx, orMain(branch))
 }
 
 // CreateBranch makes a branch that points at a commit. Its cost does not
 // depend on what the commit holds.
 func (db *DB) CreateBranch(ctx context.Context, name string, at CommitID) error {
-	if db.peer != nil {
-		_, err := db.peer.moveRef(ctx, refRequest{Do: "create", Name: name, To: at})
-		return err
-	}
-	return db.createRef(ctx, catalog.HeadRef(name), name, "branch", at)
+	_, err := db.ref(ctx, refRequest{Do: "create", Name: name, To: at})
+	return err
 }
 
 // CreateTag makes a tag, which never moves.
 func (db *DB) CreateTag(ctx context.Context, name string, at CommitID) error {
-	if db.peer != nil {
-		_, err := db.peer.moveRef(ctx, refRequest{Do: "create", Tag: true, Name: name, To: at})
-		return err
-	}
-	return db.createRef(ctx, catalog.TagRef(name), name, "tag", at)
-}
-
-func (db *DB) createRef(ctx context.Context, ref, name, kind string, at CommitID) error {
-	if err := CheckRefName(name); err != nil {
-		return err
-	}
-	_, err := db.moveRef(ref, kind, func(old CommitID) (CommitID, error) {
-		if !old.IsZero() {
-			return old, fmt.Errorf("%s %q: %w", kind, name, ErrRefExists)
-		}
-		_, err := db.version(ctx, at)
-		return at, err
-	})
+	_, err := db.ref(ctx, refRequest{Do: "create", Tag: true, Name: name, To: at})
 	return err
 }
 
 // DeleteBranch removes a branch. Its commits stay until they are collected;
 // the reflog still names them.
 func (db *DB) DeleteBranch(ctx context.Context, name string) error {
-	return db.deleteRef(ctx, catalog.HeadRef(name), "branch", name)
+	_, err := db.ref(ctx, refRequest{Do: "delete", Name: name})
+	return err
 }
 
 // DeleteTag removes a tag.
 func (db *DB) DeleteTag(ctx context.Context, name string) error {
-	return db.deleteRef(ctx, catalog.TagRef(name), "tag", name)
-}
-
-func (db *DB) deleteRef(ctx context.Context, ref, kind, name string) error {
-	if db.peer != nil {
-		_, err := db.peer.moveRef(ctx, refRequest{Do: "delete", Tag: kind == "tag", Name: name})
-		return err
-	}
-	_, err := db.moveRef(ref, "delete", func(old CommitID) (CommitID, error) {
-		if old.IsZero() {
-			return old, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
-		}
-		return CommitID{}, nil
-	})
+	_, err := db.ref(ctx, refRequest{Do: "delete", Tag: true, Name: name})
 	return err
 }
 
 // Reset moves a branch ("" is main) to any commit. Sessions that began on it see a conflict
 // when they commit, unless the new head has their base as an ancestor.
 func (db *DB) Reset(ctx context.Context, branch string, to CommitID) (RefMove, error) {
-	branch = orMain(branch)
-	if db.peer != nil {
-		return db.peer.moveRef(ctx, refRequest{Do: "reset", Name: branch, To: to})
-	}
-	return db.moveRef(catalog.HeadRef(branch), "reset", func(old CommitID) (CommitID, error) {
-		if old.IsZero() {
-			return old, fmt.Errorf("branch %q: %w", branch, ErrNoRef)
-		}
-		_, err := db.version(ctx, to)
-		return to, err
-	})
+	return db.ref(ctx, refRequest{Do: "reset", Name: orMain(branch), To: to})
 }
 
 // Reflog yields the moves of a branch ("" is main), newest first. Branches that
@@ -205,7 +192,7 @@ func (db *DB) reflog(ctx context.Context, ref string) iter.Seq2[RefMove, error] 
 			yield(RefMove{}, err)
 			return
 		}
-		for m, err := range catalog.MovesOf(db.records(ctx), ref, 0, true) {
+		for m, err := range catalog.MovesOf(db.home.records(ctx), ref, 0, true) {
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -222,23 +209,11 @@ func (db *DB) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
-	c, err := db.commits.Load().Get(ctx, id, func() (*Commit, error) {
-		if db.peer != nil {
-			c, _, err := db.peer.ancestors(ctx, id)
-			return c, err
-		}
-		b, err := db.storedCommit(id)
-		if err != nil {
-			return nil, err
-		}
-		return catalog.DecodeCommit(id, b)
-	})
+	c, err := db.commits.Load().Get(ctx, id, func() (*Commit, error) { return db.home.readCommit(ctx, id) })
 	if err != nil {
 		return nil, err
 	}
-	if db.peer != nil {
-		db.peer.reached(ctx, id)
-	}
+	db.home.reached(ctx, id)
 	return new(*c), nil
 }
 

@@ -136,24 +136,13 @@ var ErrOtherRoot = errors.New("txn: the session has another working root")
 
 // Remote returns the database as other processes of this machine use it. A peer returns what
 // it was opened with; nil if that is a source alone.
-func (db *DB) Remote() Remote {
-	if db.peer != nil {
-		return db.peer.remote
-	}
-	return remote{source{db}}
-}
+func (db *DB) Remote() Remote { return db.home.remote() }
 
 // remote is the Remote of a database that this process has open.
 type remote struct{ source }
 
 func (r remote) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
-	var s *Session
-	var err error
-	if o.ID == (SessionID{}) {
-		s, err = r.db.Begin(ctx, o.Branch)
-	} else {
-		s, err = r.db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
-	}
+	s, err := r.db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -170,12 +159,7 @@ func (r remote) Resume(ctx context.Context, id SessionID) (Tx, error) {
 }
 
 // Tx returns the session as other processes of this machine use it.
-func (s *Session) Tx() Tx {
-	if s.tx != nil {
-		return s.tx
-	}
-	return sessionTx{s}
-}
+func (s *Session) Tx() Tx { return s.asTx() }
 
 // sessionTx is the Tx of a session of this process.
 type sessionTx struct{ *Session }

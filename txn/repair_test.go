@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 func repair(t *testing.T, db *DB) *RepairReport {
@@ -111,7 +112,7 @@ func TestRepairHealsBehindManyProblems(t *testing.T) {
 	fs := vfs.NewMem()
 	db := must.Get(Create("db", testOptions(fs)))(t)
 	s := mustBegin(t, db)
-	for i := range maxProblems + 100 {
+	for i := range care.MaxProblems + 100 {
 		must.Do(t, s.Set(bg, fmt.Sprintf("a/%04d", i), []byte(payload(fmt.Sprintf("%04d", i)))))
 	}
 	set(t, s, map[string]string{"z/doc": "small"})
@@ -133,7 +134,7 @@ func TestRepairHealsBehindManyProblems(t *testing.T) {
 	}
 	defer db.Close()
 	r := must.Get(db.Repair(bg, CheckOptions{}))(t)
-	if r.Before.Found <= maxProblems || len(r.Before.Problems) != maxProblems || len(r.Done) != 1 {
+	if r.Before.Found <= care.MaxProblems || len(r.Before.Problems) != care.MaxProblems || len(r.Done) != 1 {
 		t.Errorf("found %d, listed %d, done %q", r.Before.Found, len(r.Before.Problems), r.Done)
 	}
 	snap := must.Get(db.At(bg, "main"))(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // minPrefix is how many digits of a commit id a revision must give.
@@ -32,9 +33,11 @@ func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {
 		return CommitID{}, err
 	}
-	if db.peer != nil {
-		return db.peer.Resolve(ctx, absolute(rev, db.opts.Now()))
-	}
+	return db.home.resolve(ctx, rev)
+}
+
+func (h holder) resolve(ctx context.Context, rev string) (CommitID, error) {
+	db := h.DB
 	base, steps, err := parseSteps(rev)
 	if err != nil {
 		return CommitID{}, err
@@ -208,7 +211,7 @@ func (db *DB) resolveAt(ctx context.Context, branch, when string) (CommitID, err
 			return CommitID{}, err
 		}
 		oldest = m.Old
-		if (m.Op == opClone || m.Op == opPush || m.Op == opPull) && !m.New.IsZero() {
+		if (m.Op == transfer.OpClone || m.Op == transfer.OpPush || m.Op == transfer.OpPull) && !m.New.IsZero() {
 			copied = m.New
 		}
 		if byCount && back > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // salvageHistory makes a database with an array, of which the first commits are
@@ -384,7 +385,7 @@ func TestSalvageOfWhatIsNewer(t *testing.T) {
 	s := mustBegin(t, db)
 	set(t, s, map[string]string{"unsynced": payload("unsynced")})
 	v := must.Get(s.lookup(bg, "unsynced"))(t)
-	if _, _, err := db.packs.Locate(addressOf(v)); err != nil { // it is written
+	if _, _, err := db.packs.Locate(catalog.AddressOf(v)); err != nil { // it is written
 		t.Fatal(err)
 	}
 	must.Do(t, db.Close())

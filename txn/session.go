@@ -27,14 +27,11 @@ import (
 // its own writes and sees nothing of others. Any number may be open at once.
 // Safe for concurrent use, except that Commit and Abort end it.
 type Session struct {
-	db      *DB
-	tx      Tx                        // of a session of a peer, which is in another process; else nil
-	seen    *seen                     // of a session of a peer
-	known   atomic.Pointer[tree.Root] // the working root of a session of a peer, unless this process has put references since
-	near    near                      // of a session of a peer
-	life    uint64                    // see Roots; of a session of a peer: as of the last swap
-	writes  atomic.Uint64             // by everybody
-	onWrite callbacks                 // see OnWrite
+	db *DB
+	sessionHome
+	life    uint64        // see Roots; of a session of a peer: as of the last swap
+	writes  atomic.Uint64 // by everybody
+	onWrite callbacks     // see OnWrite
 	id      SessionID
 	branch  string
 	created time.Time
@@ -68,7 +65,7 @@ type Session struct {
 	held     []func() // release roots that nothing names yet
 	used     time.Time
 	times    map[string]time.Time // when keys were written; see Modified
-	log      sessionLog           // see session_log.go
+	logged   sessionLog           // see session_log.go
 	// recovering says that a log is applied: its savepoint stays until all of it is.
 	recovering bool
 }
@@ -90,22 +87,7 @@ var (
 
 // Begin opens a session on a branch, based on its head.
 func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
-	if db.peer != nil {
-		return db.peer.begin(ctx, BeginOptions{Branch: orMain(branch)})
-	}
-	if err := db.writable(); err != nil {
-		return nil, err
-	}
-	branch = orMain(branch)
-	db.keeping.RLock()
-	defer db.keeping.RUnlock()
-	head, err := db.Head(ctx, branch)
-	if err != nil {
-		return nil, err
-	}
-	var id SessionID
-	rand.Read(id[:])
-	return db.begin(ctx, id, branch, head)
+	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch)})
 }
 
 // BeginAgain opens a session that was open in a process that has ended before the first
@@ -113,48 +95,47 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 // it. ErrSessionBusy if a session with that id is open or stored, [ErrNoRef] or
 // [ErrExpired] if the branch or the base is gone.
 func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
-	if db.peer != nil {
-		return db.peer.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
-	}
-	if err := db.writable(); err != nil {
-		return nil, err
-	}
-	branch = orMain(branch)
-	db.keeping.RLock()
-	defer db.keeping.RUnlock()
-	if _, err := db.Head(ctx, branch); err != nil {
-		return nil, err
-	}
-	if err := db.retryLog(ctx, id); err != nil {
-		return nil, err
-	}
-	if db.ended.has(id) {
-		return nil, fmt.Errorf("session %v was committed: %w", id, ErrSessionBusy)
-	}
-	s, err := db.begin(ctx, id, branch, base)
-	if err != nil {
-		return nil, err
-	}
-	_, err = db.storedSession(id)
-	if errors.Is(err, ErrNoRef) {
-		return s, nil
-	}
-	if err == nil {
-		err = fmt.Errorf("session %v: %w", id, ErrSessionBusy)
-	}
-	s.close()
-	return nil, err
+	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
 }
 
-// begin opens a new session. db.keeping is held.
-func (db *DB) begin(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
-	c, err := db.version(ctx, base)
+func (h holder) begin(ctx context.Context, o BeginOptions) (*Session, error) {
+	if err := h.writable(); err != nil {
+		return nil, err
+	}
+	h.keeping.RLock()
+	defer h.keeping.RUnlock()
+	head, err := h.head(ctx, o.Branch)
 	if err != nil {
 		return nil, err
 	}
-	now := db.opts.Now().UTC()
-	s := db.newSession(&catalog.Session{ID: id, Branch: branch, Base: base, Work: c.Root, Created: now, By: thisProcess()}, c.Root)
-	if err := db.register(s); err != nil {
+	again := o.ID != SessionID{}
+	if again {
+		err = h.retryLog(ctx, o.ID)
+		if err == nil && h.ended.has(o.ID) {
+			err = fmt.Errorf("session %v was committed: %w", o.ID, ErrSessionBusy)
+		}
+	} else {
+		rand.Read(o.ID[:])
+		o.Base = head
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := h.version(ctx, o.Base)
+	if err != nil {
+		return nil, err
+	}
+	now := h.opts.Now().UTC()
+	s := h.newSession(&catalog.Session{ID: o.ID, Branch: o.Branch, Base: o.Base, Work: c.Root, Created: now, By: thisProcess()}, c.Root)
+	err = h.register(s)
+	if err == nil && again {
+		if _, err = h.storedSession(o.ID); err == nil {
+			err = fmt.Errorf("session %v: %w", o.ID, ErrSessionBusy)
+		} else if errors.Is(err, ErrNoRef) {
+			err = nil
+		}
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}
@@ -164,16 +145,17 @@ func (db *DB) begin(ctx context.Context, id SessionID, branch string, base Commi
 // Resume opens a stored session at its last savepoint. ErrSessionBusy if it is open,
 // or was until now.
 func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
-	if db.peer != nil {
-		return db.peer.resume(ctx, id)
-	}
-	if err := db.writable(); err != nil {
+	return db.home.resume(ctx, id)
+}
+
+func (h holder) resume(ctx context.Context, id SessionID) (*Session, error) {
+	if err := h.writable(); err != nil {
 		return nil, err
 	}
-	if err := db.retryLog(ctx, id); err != nil {
+	if err := h.retryLog(ctx, id); err != nil {
 		return nil, err
 	}
-	b, err := db.storedSession(id)
+	b, err := h.storedSession(id)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +163,14 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := db.openSession(ctx, rec)
+	s, err := h.openSession(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	s.stored, s.log.stored = true, digest.Of(b)
+	s.stored, s.logged.stored = true, digest.Of(b)
 	// The record has kept its pages from being collected until here, unless somebody
 	// had the session open meanwhile, and saved or ended it.
-	now, err := db.storedSession(id)
+	now, err := h.storedSession(id)
 	if err == nil && !bytes.Equal(now, b) {
 		err = fmt.Errorf("session %v: %w", id, ErrSessionBusy)
 	}
@@ -231,11 +213,12 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 		base: rec.Base, start: start, work: rec.Work, label: rec.Label, by: rec.By,
 		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: dirSet{}, floor: db.packs.Position(),
 	}
+	s.sessionHome = own{s}
 	for _, path := range rec.Guards {
 		s.guards[path] = struct{}{}
 	}
 	s.saved, s.used = rec.Saved, time.Now().UTC()
-	s.log.saved, s.log.guards = rec.Work, len(s.guards)
+	s.logged.saved, s.logged.guards = rec.Work, len(s.guards)
 	s.space.Store = s.storeDoc
 	s.publish()
 	return s
@@ -284,9 +267,10 @@ func (s *Session) Base() CommitID {
 // whose members are guarded: which arrays and groups are directly in it ("/" is the root).
 // Savepoints keep guards. Each costs Commit a look-up if the branch moved.
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
-	if s.tx != nil {
-		return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}, nil)
-	}
+	return s.guard(ctx, paths)
+}
+
+func (s own) guard(_ context.Context, paths []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -310,9 +294,9 @@ func (s *Session) Guard(ctx context.Context, paths ...string) error {
 // and for a session of a peer.
 func (s *Session) Blank(ctx context.Context) bool {
 	s.mu.RLock()
-	known := !s.saved.IsZero() || len(s.guards) > 0 || s.tx != nil
+	known := !s.saved.IsZero() || len(s.guards) > 0
 	s.mu.RUnlock()
-	if known {
+	if _, here := s.sessionHome.(own); known || !here {
 		return false
 	}
 	for range s.Changes(ctx, "") {
@@ -338,7 +322,7 @@ func (s *Session) Locate(ctx context.Context, key string) (kv.Value, error) {
 	return s.LocateWith(ctx, key, s.db.opts.Resolver)
 }
 
-func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
+func (s own) lookup(ctx context.Context, key string) (tree.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return tree.Value{}, err
 	}
@@ -346,10 +330,6 @@ func (s *Session) lookup(ctx context.Context, key string) (tree.Value, error) {
 	if s.state == sessionClosed {
 		s.mu.RUnlock()
 		return tree.Value{}, s.errClosed()
-	}
-	if s.tx != nil {
-		s.mu.RUnlock()
-		return s.lookupThere(ctx, key)
 	}
 	e, buffered := s.buf[key]
 	root := s.work

@@ -13,10 +13,9 @@ import (
 
 // Savepoint makes everything written so far survive a crash, as a session that
 // [DB.Resume] takes up again. It publishes nothing.
-func (s *Session) Savepoint(ctx context.Context) error {
-	if s.tx != nil {
-		return s.saveThere(ctx)
-	}
+func (s *Session) Savepoint(ctx context.Context) error { return s.save(ctx) }
+
+func (s own) save(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -79,10 +78,9 @@ func (s *Session) record(work tree.Root) *catalog.Session {
 }
 
 // Abort ends the session and forgets what it wrote. After an error the session stays open.
-func (s *Session) Abort() error {
-	if s.tx != nil {
-		return s.abortThere()
-	}
+func (s *Session) Abort() error { return s.abort() }
+
+func (s own) abort() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.state {
@@ -108,20 +106,27 @@ func (s *Session) Abort() error {
 // AbortSession ends a session and discards its changes, also if programs have it open or it cannot be resumed.
 // Later calls of such programs return [ErrSessionClosed]. Without such a session the error is [ErrNoRef].
 func (db *DB) AbortSession(ctx context.Context, id SessionID) (err error) {
-	_, err = db.AbortUnused(ctx, id, time.Time{})
+	defer wrap(&err, "abort session %v", id)
+	_, err = asked(ctx, db, AskAbortSession, id, func(ctx context.Context, id SessionID) (none, error) {
+		_, err := db.abortUnused(ctx, abortRequest{ID: id})
+		return none{}, err
+	})
 	return err
 }
 
 // AbortUnused is [DB.AbortSession] for a session that was last used before a time; the zero time means any
 // session. ended is false if the session was used since.
 func (db *DB) AbortUnused(ctx context.Context, id SessionID, before time.Time) (ended bool, err error) {
-	defer wrap(&err, "abort session %v", id)
-	if db.peer != nil {
-		if before.IsZero() {
-			return true, db.peer.tell(ctx, AskAbortSession, id)
-		}
-		return ask[bool, none](ctx, db.peer, askAbortUnused, abortRequest{id, before}, nil)
+	if before.IsZero() {
+		err = db.AbortSession(ctx, id)
+		return err == nil, err
 	}
+	defer wrap(&err, "abort session %v", id)
+	return asked(ctx, db, askAbortUnused, abortRequest{id, before}, db.abortUnused)
+}
+
+func (db *DB) abortUnused(ctx context.Context, r abortRequest) (ended bool, err error) {
+	id, before := r.ID, r.Before
 	if err := db.writable(); err != nil {
 		return false, err
 	}
@@ -186,7 +191,7 @@ func (db *DB) abortStored(id SessionID) error {
 // end closes the session; the caller holds mu.
 func (s *Session) end() {
 	_ = s.dropLog(s.state == sessionCommitting)
-	s.log.size = 0
+	s.logged.size = 0
 	s.state = sessionClosed
 	s.wrote()
 	s.live.Store(nil)
@@ -211,9 +216,7 @@ func (s *Session) close() {
 	defer s.mu.Unlock()
 	if s.state == sessionOpen {
 		s.end()
-		if s.tx != nil {
-			_ = s.tx.Close() // it is another process's
-		}
+		s.left()
 	}
 }
 
@@ -222,7 +225,7 @@ func (s *Session) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionOpen {
-		s.log.size = 0
+		s.logged.size = 0
 		s.end()
 	}
 }

@@ -16,10 +16,9 @@ import (
 // be committed, which publishes them without those of s: a change of something that only
 // s has written is a conflict then, until s is committed. Fork makes a savepoint of s.
 // The fork has the guards of s.
-func (s *Session) Fork(ctx context.Context) (*Session, error) {
-	if s.tx != nil {
-		return s.forkThere(ctx)
-	}
+func (s *Session) Fork(ctx context.Context) (*Session, error) { return s.fork(ctx) }
+
+func (s own) fork(ctx context.Context) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != sessionOpen {
@@ -49,9 +48,10 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) er
 	if s == f || s.db != f.db {
 		return fmt.Errorf("join session %v: it is no other session of the same database", f.id)
 	}
-	if s.tx != nil {
-		return s.joinThere(ctx, f, choices)
-	}
+	return s.join(ctx, f, choices)
+}
+
+func (s own) join(ctx context.Context, f *Session, choices []PathChoice) error {
 	f.joining.Lock() // a second join waits, and finds that the fork has ended
 	defer f.joining.Unlock()
 	base, theirs, guards, release, err := f.frozen(ctx)

@@ -25,6 +25,7 @@ func (db *DB) register(s *Session) error {
 		return fmt.Errorf("session %v: %w", s.id, ErrSessionBusy)
 	}
 	db.sessions[s.id] = s
+	db.open[s] = struct{}{}
 	db.memory.sessions.Add(1)
 	return nil
 }
@@ -33,23 +34,21 @@ func (db *DB) register(s *Session) error {
 func (p *peer) register(s *Session) {
 	p.db.mu.Lock()
 	defer p.db.mu.Unlock()
-	p.sessions[s] = struct{}{}
+	p.db.open[s] = struct{}{}
 	p.db.memory.sessions.Add(1)
 }
 
 func (db *DB) unregister(s *Session) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	open := db.sessions[s.id] == s
-	if open {
+	if _, open := db.open[s]; !open {
+		return
+	}
+	delete(db.open, s)
+	if db.sessions[s.id] == s {
 		delete(db.sessions, s.id)
-	} else if db.peer != nil {
-		_, open = db.peer.sessions[s]
-		delete(db.peer.sessions, s)
 	}
-	if open {
-		db.memory.sessions.Add(-1)
-	}
+	db.memory.sessions.Add(-1)
 }
 
 // openSessions lists the sessions that are open in this process. Their locks are
@@ -57,10 +56,7 @@ func (db *DB) unregister(s *Session) {
 func (db *DB) openSessions() []*Session {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.peer != nil {
-		return slices.Collect(maps.Keys(db.peer.sessions))
-	}
-	return slices.Collect(maps.Values(db.sessions))
+	return slices.Collect(maps.Keys(db.open))
 }
 
 // OpenSessions returns the number of sessions that are open in this process, those of other
@@ -103,9 +99,10 @@ var thisProcess = sync.OnceValue(func() Origin {
 
 // Sessions lists the sessions that can be resumed or are open, oldest first.
 func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
-	if db.peer != nil {
-		return ask[[]SessionInfo, none](ctx, db.peer, "sessions", none{}, nil)
-	}
+	return asked(ctx, db, "sessions", none{}, db.listSessions)
+}
+
+func (db *DB) listSessions(ctx context.Context, _ none) ([]SessionInfo, error) {
 	if err := db.check(); err != nil {
 		return nil, err
 	}
@@ -132,7 +129,7 @@ func (db *DB) Sessions(ctx context.Context) ([]SessionInfo, error) {
 // storedSessions lists the sessions as of their savepoints.
 func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, error) {
 	found := map[SessionID]SessionInfo{}
-	for r, err := range catalog.Sessions.All(db.records(ctx)) {
+	for r, err := range catalog.Sessions.All(db.home.records(ctx)) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -148,5 +145,5 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 func (s *Session) Info() SessionInfo {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.log.on, Open: true, Label: s.label, By: s.by}
+	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.logged.on, Open: true, Label: s.label, By: s.by}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
@@ -60,24 +61,23 @@ type sessionLog struct {
 // the call returns. [Open] applies such changes to the last savepoint. It costs a write to
 // a file for each change, which is not synced: after a power loss the last savepoint
 // counts. Savepoint and DB.Close work as without a log.
-func (s *Session) Log(ctx context.Context) error {
-	if s.tx != nil {
-		return nil // sessions that other processes use have logs
-	}
+func (s *Session) Log(ctx context.Context) error { return s.log(ctx) }
+
+func (s own) log(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.log.on:
+	case s.logged.on:
 		return nil // also while a commit is under way
 	case s.state != sessionOpen:
 		return ErrSessionClosed
 	}
-	if len(s.buf) > 0 || s.work != s.log.saved || len(s.guards) != s.log.guards {
+	if len(s.buf) > 0 || s.work != s.logged.saved || len(s.guards) != s.logged.guards {
 		if err := s.savepoint(ctx); err != nil {
 			return err
 		}
 	}
-	s.log.on = true
+	s.logged.on = true
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (db *DB) logPath(id SessionID) string {
 // note adds an entry to the log, if the session has one. After an error the next entry
 // takes its place. The caller holds mu.
 func (s *Session) note(e *catalog.Entry) error {
-	if !s.log.on {
+	if !s.logged.on {
 		return nil
 	}
 	// After a write of the index that failed, nobody knows which record the session has,
@@ -97,23 +97,23 @@ func (s *Session) note(e *catalog.Entry) error {
 		return err
 	}
 	var b []byte
-	if s.log.size == 0 {
+	if s.logged.size == 0 {
 		b = s.logStart()
 	}
 	b = catalog.AppendEntry(b, e)
-	if err := s.db.writeLog(s.id, b, s.log.size); err != nil {
+	if err := s.db.writeLog(s.id, b, s.logged.size); err != nil {
 		if diskFull(err) {
 			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
 		}
 		return fmt.Errorf("log of session %v: %w", s.id, err)
 	}
-	s.log.size += int64(len(b))
+	s.logged.size += int64(len(b))
 	return nil
 }
 
 // logStart is the beginning of a log that goes on from the last savepoint.
 func (s *Session) logStart() []byte {
-	return catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.log.stored, Session: s.record(s.log.saved)})
+	return catalog.AppendEntry([]byte(catalog.LogHeader), &catalog.Entry{Kind: catalog.EntryBegin, Stored: s.logged.stored, Session: s.record(s.logged.saved)})
 }
 
 // renewLog ends the log after a savepoint. Where its file cannot be removed, one that goes on from
@@ -121,14 +121,14 @@ func (s *Session) logStart() []byte {
 // is an error of background work: the savepoint is made. The caller holds mu.
 func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 	err := s.dropLog(false)
-	s.log.size = 0
-	s.log.stored, s.log.saved, s.log.guards = stored, saved, guards
+	s.logged.size = 0
+	s.logged.stored, s.logged.saved, s.logged.guards = stored, saved, guards
 	if err == nil {
 		return
 	}
 	start := s.logStart()
 	if s.db.writeLog(s.id, start, 0) == nil {
-		s.log.size = int64(len(start))
+		s.logged.size = int64(len(start))
 		return
 	}
 	s.db.note(careLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
@@ -138,12 +138,12 @@ func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 func (s *Session) noteEdit(e *namespace.Edit) error {
 	entry := &catalog.Entry{Kind: catalog.EntryPut, Key: e.Key, Value: e.Value}
 	switch {
-	case !s.log.on:
+	case !s.logged.on:
 		return nil
 	case e.Delete:
 		entry.Kind = catalog.EntryDelete
 	case e.Value.Kind == tree.KindNative:
-		if err := s.db.packs.Flush(addressOf(e.Value)); err != nil {
+		if err := s.db.packs.Flush(catalog.AddressOf(e.Value)); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
 
 // logRoom makes a savepoint where the log needs one. The caller holds mu.
 func (s *Session) logRoom(ctx context.Context) error {
-	if s.log.on && s.log.size >= maxLog {
+	if s.logged.on && s.logged.size >= maxLog {
 		return s.savepoint(ctx)
 	}
 	return nil
@@ -256,13 +256,13 @@ func (s *Session) logRoom(ctx context.Context) error {
 // names tells that. A log that names neither is removed durably: it would bring the session
 // back after the session has ended. The caller holds mu.
 func (s *Session) dropLog(committed bool) error {
-	if s.log.size > 0 {
-		if err := s.db.removeLog(s.id, !committed && s.log.stored.IsZero()); err != nil {
+	if s.logged.size > 0 {
+		if err := s.db.removeLog(s.id, !committed && s.logged.stored.IsZero()); err != nil {
 			return err
 		}
 		s.db.ended.removed(s.id)
 	}
-	s.log.size = 0
+	s.logged.size = 0
 	return nil
 }
 
@@ -342,7 +342,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	if len(lost) == 0 {
 		return db.removeLog(id, true)
 	}
-	kept, err := setAside(db.opts.FS, db.dir, db.logPath(id), db.opts.Now())
+	kept, err := care.SetAside(db.opts.FS, db.dir, db.logPath(id), db.opts.Now())
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 	}
 	b, ok := bytes.CutPrefix(b, []byte(catalog.LogHeader))
 	if !ok && bytes.HasPrefix(b, []byte(catalog.LogHeader[:len(catalog.LogHeader)-2])) {
-		return nil, errors.New("a newer version of zarrdb wrote the log")
+		return nil, errors.New("a newer zarrdb wrote the log; continue or abort the session with that program")
 	}
 	for e, err := range catalog.Entries(b) {
 		if err != nil {
@@ -385,7 +385,7 @@ func (db *DB) readLog(id SessionID) (entries []*catalog.Entry, err error) {
 		}
 	}
 	if len(entries) > 0 && entries[0].Kind == catalog.EntryDamaged {
-		return nil, corrupt("the beginning of the log")
+		return nil, catalog.Corrupt("the beginning of the log")
 	}
 	if len(entries) == 0 || entries[0].Kind != catalog.EntryBegin || entries[0].Session.ID != id {
 		return nil, nil // the power went: nothing of it is sure
@@ -441,13 +441,13 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 	switch e.Kind {
 	case catalog.EntryPut:
 		v := e.Value
-		if v.Kind == tree.KindNative && !s.db.packs.Durable(addressOf(v)) {
+		if v.Kind == tree.KindNative && !s.db.packs.Durable(catalog.AddressOf(v)) {
 			b, err := s.db.load(ctx, v)
 			if err != nil {
 				return err
 			}
 			if digest.Of(b) != v.Sum {
-				return corrupt("payload of %s", e.Key)
+				return catalog.Corrupt("payload of %s", e.Key)
 			}
 			owner, err := s.owner(ctx, e.Key)
 			if err != nil {
@@ -467,7 +467,7 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 	case catalog.EntryGuard:
 		return s.Guard(ctx, e.Paths...)
 	case catalog.EntryDamaged:
-		return corrupt("an entry of the log")
+		return catalog.Corrupt("an entry of the log")
 	}
 	return nil // a commit that was not made
 }

@@ -14,7 +14,7 @@ const maxTimes = 1 << 18
 // ask for times. The caller holds mu.
 func (s *Session) noteTime(key string, deleted bool) {
 	switch {
-	case !s.log.on:
+	case !s.logged.on:
 		return
 	case deleted:
 		delete(s.times, key)

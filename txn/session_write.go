@@ -27,13 +27,10 @@ const maxBuffered = 1 << 16
 // version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
-	if s.tx != nil {
-		if value == nil {
-			value = []byte{}
-		}
-		_, err := s.setThere(ctx, key, value, nil)
-		return err
-	}
+	return s.set(ctx, key, value)
+}
+
+func (s own) set(ctx context.Context, key string, value []byte) error {
 	old, err := s.lookup(ctx, key)
 	if err == nil && s.repeated(ctx, old, value) {
 		s.noteSame(key)
@@ -145,21 +142,11 @@ var errOtherBase = errors.New("txn: the session has another base now")
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	v := tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length}
-	if s.tx != nil {
-		return s.putThere(ctx, key, v)
-	}
-	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+	return s.setVirtual(ctx, key, tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length})
 }
 
 // Delete implements [kv.Writer].
-func (s *Session) Delete(ctx context.Context, key string) error {
-	if s.tx != nil {
-		_, err := s.setThere(ctx, key, nil, nil)
-		return err
-	}
-	return s.put(ctx, namespace.Edit{Key: key, Delete: true}, nil)
-}
+func (s *Session) Delete(ctx context.Context, key string) error { return s.remove(ctx, key) }
 
 // put buffers one edit. base is the version that keeps the payload of its value,
 // nil for other values: if the session has another base by now, the error is
@@ -273,15 +260,11 @@ func (s *Session) flushed(ctx context.Context) (tree.Root, error) {
 // about to be made does not write the pages of those that were made before.
 func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, error) {
 	s.mu.RLock()
-	if s.tx == nil && s.state != sessionClosed && !s.bufDirs.mayHold(prefix) {
-		defer s.mu.RUnlock()
-		return s.work, nil
-	}
-	r, ok := s.near.below(prefix)
+	root, ok := s.below(prefix)
 	ok = ok && s.state != sessionClosed
 	s.mu.RUnlock()
 	if ok {
-		return r.Work, nil
+		return root, nil
 	}
 	return s.flushed(ctx)
 }
@@ -293,14 +276,7 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 	return r.Start, r.Work, err
 }
 
-// roots returns the roots of the session with every write in them.
-func (s *Session) roots(ctx context.Context) (Roots, error) {
-	if s.tx != nil {
-		if s.Ended() {
-			return Roots{}, s.errClosed()
-		}
-		return s.rootsThere(ctx)
-	}
+func (s own) roots(ctx context.Context) (Roots, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == sessionClosed {
@@ -310,15 +286,7 @@ func (s *Session) roots(ctx context.Context) (Roots, error) {
 	return Roots{s.start, s.work, s.life}, err
 }
 
-// change flushes and replaces the working root by what fn makes of it. entry is what the
-// log of the session has of it; without one, a session with a log makes a savepoint.
-func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
-	switch {
-	case s.tx != nil && entry != nil:
-		return s.sendChange(ctx, entry)
-	case s.tx != nil:
-		return s.swap(ctx, fn)
-	}
+func (s own) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() { s.joins = nil }()
@@ -342,7 +310,7 @@ func (s *Session) change(ctx context.Context, entry *catalog.Entry, fn func(root
 	switch {
 	case entry != nil:
 		err = s.note(entry)
-	case s.log.on:
+	case s.logged.on:
 		err = s.savepoint(ctx)
 	}
 	if err != nil { // it has not happened
@@ -372,22 +340,15 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	if s.state != sessionOpen {
 		return false, s.errClosed()
 	}
-	work := s.work
-	if s.tx != nil {
-		r, ok := s.near.below(prefix)
-		if !ok {
-			return false, nil
-		}
-		work = r.Work
-	} else if s.bufDirs.mayHold(prefix) {
+	work, ok := s.below(prefix)
+	if !ok {
 		return false, nil
 	}
 	any, err := s.space.Any(ctx, work, prefix)
-	if s.tx != nil && err != nil { // the other process may have dropped pages of that root
-		s.near.forget()
-		return false, ctx.Err()
+	if err != nil {
+		return false, s.dropped(ctx, err)
 	}
-	return !any, err
+	return !any, nil
 }
 
 // Move renames everything at and below a path. Chunks are not touched. Errors:

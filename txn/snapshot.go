@@ -37,38 +37,36 @@ var (
 
 // At opens the version that a revision names; see [DB.Resolve].
 func (db *DB) At(ctx context.Context, rev string) (*Snapshot, error) {
-	if db.peer != nil {
-		return db.peer.at(ctx, rev)
-	}
-	id, err := db.Resolve(ctx, rev)
+	return db.home.at(ctx, rev)
+}
+
+func (h holder) at(ctx context.Context, rev string) (*Snapshot, error) {
+	id, err := h.Resolve(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
-	return db.Snapshot(ctx, id)
+	return h.snapshot(ctx, id)
 }
 
 // Snapshot opens the version of a commit. A version that has expired can be opened as long as
 // another snapshot or a peer has it open.
 func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
-	if db.peer != nil {
-		s, err := db.peer.at(ctx, id.String())
-		if err == nil && s.commit.ID != id { // a branch has this name
-			err = errors.Join(fmt.Errorf("commit %v: %w", id, ErrNoRef), s.Close())
-		}
-		return s, err
-	}
-	db.keeping.RLock()
-	defer db.keeping.RUnlock()
-	c, err := db.version(ctx, id)
+	return db.home.snapshot(ctx, id)
+}
+
+func (h holder) snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
+	h.keeping.RLock()
+	defer h.keeping.RUnlock()
+	c, err := h.version(ctx, id)
 	if errors.Is(err, ErrExpired) {
-		if c, release := db.holdAgain(ctx, id); c != nil {
-			return &Snapshot{db: db, commit: c, close: release}, nil
+		if c, release := h.holdAgain(ctx, id); c != nil {
+			return &Snapshot{db: h.DB, commit: c, close: release}, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{db: db, commit: c, close: db.hold(c.Root)}, nil
+	return &Snapshot{db: h.DB, commit: c, close: h.hold(c.Root)}, nil
 }
 
 // holdAgain is hold of a version that may have expired, if an open snapshot or the lease of a

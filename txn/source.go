@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // Source answers the requests of processes that read a database which another process has
@@ -125,12 +126,7 @@ func DecodeCommit(id CommitID, record []byte) (*Commit, error) {
 }
 
 // Source returns what other processes may read of this database. A peer returns its own source.
-func (db *DB) Source() Source {
-	if db.peer != nil {
-		return db.peer.Source
-	}
-	return source{db}
-}
+func (db *DB) Source() Source { return db.home.source() }
 
 type source struct{ db *DB }
 
@@ -220,7 +216,7 @@ func (s source) Ancestors(ctx context.Context, from CommitID, n int) (list []Anc
 		}
 		a := Ancestor{ID: c.ID, Record: stored[c.ID]}
 		if some {
-			gone, at, err := s.db.expired(ctx, c.ID)
+			gone, at, err := s.db.home.expired(ctx, c.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -246,7 +242,7 @@ func (s source) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	if of.Space == byte(index.SpacePage) || of.Space == 0xff {
 		return nil, false, fmt.Errorf("txn: %q is not a space of records", of.Space)
 	}
-	var in records = s.db.idx
+	var in transfer.Records = s.db.idx
 	if of.Kept != 0 {
 		in, err = s.db.keptSnapshot(of.Kept)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 const readsKeys = 1500
@@ -265,34 +266,34 @@ func TestCollectionAfterReads(t *testing.T) {
 }
 
 // faultsOfTransfers take something from what a transfer found to copy.
-var faultsOfTransfers = map[string]func(*transferWalk){
-	"a range of payloads": func(w *transferWalk) {
-		for id, list := range w.need {
-			w.need[id] = slices.Delete(list, len(list)/2, len(list)/2+1)
+var faultsOfTransfers = map[string]func(*transfer.Walk){
+	"a range of payloads": func(w *transfer.Walk) {
+		for id, list := range w.Need {
+			w.Need[id] = slices.Delete(list, len(list)/2, len(list)/2+1)
 		}
 	},
-	"the end of a range": func(w *transferWalk) {
-		for _, list := range w.need {
+	"the end of a range": func(w *transfer.Walk) {
+		for _, list := range w.Need {
 			list[len(list)-1].To -= 5000
 		}
 	},
-	"all payloads": func(w *transferWalk) { clear(w.need) },
-	"a page of payloads": func(w *transferWalk) {
-		i := slices.Index(w.pages, w.leaves[len(w.leaves)/2].Name)
-		w.pages = slices.Delete(w.pages, i, i+1)
+	"all payloads": func(w *transfer.Walk) { clear(w.Need) },
+	"a page of payloads": func(w *transfer.Walk) {
+		i := slices.Index(w.Pages, w.Leaves[len(w.Leaves)/2].Name)
+		w.Pages = slices.Delete(w.Pages, i, i+1)
 	},
-	"all pages but the roots": func(w *transferWalk) {
+	"all pages but the roots": func(w *transfer.Walk) {
 		var roots []tree.Name
-		for _, r := range w.t.records {
-			if slices.Contains(w.pages, r.c.Root.Name) {
-				roots = append(roots, r.c.Root.Name)
+		for _, r := range w.T.Records {
+			if slices.Contains(w.Pages, r.Commit.Root.Name) {
+				roots = append(roots, r.Commit.Root.Name)
 			}
 		}
-		w.pages = roots
+		w.Pages = roots
 	},
-	"each page that names nothing": func(w *transferWalk) {
-		w.pages = slices.DeleteFunc(w.pages, func(n tree.Name) bool {
-			p, err := w.t.from.idx.GetPage(bg, n)
+	"each page that names nothing": func(w *transfer.Walk) {
+		w.Pages = slices.DeleteFunc(w.Pages, func(n tree.Name) bool {
+			p, err := w.T.From.SourceDB.(carriedFrom).idx.GetPage(bg, n)
 			var l tree.Links
 			if err == nil {
 				_, err = l.Read(n, p)
@@ -312,9 +313,9 @@ func TestVerifyDoesNotTrustWhatWasCopied(t *testing.T) {
 				fs := vfs.NewMem()
 				o := testOptions(fs)
 				broken := false
-				o.transferFault = func(broke *transfer) {
+				o.transferFault = func(broke *transfer.Transfer) {
 					if !broken {
-						breaks(broke.found)
+						breaks(broke.Found)
 					}
 					broken = true
 				}

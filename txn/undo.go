@@ -5,23 +5,11 @@ import (
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
-// Operations of the reflog that begin a database. Undone, they would leave one
-// without branches.
-const (
-	opCreate = "create"
-	opClone  = "clone"
-)
-
-// Operations of the reflog that carry versions from another database.
-const (
-	opPush = "push"
-	opPull = "pull"
-	// What else a transfer may be; it is in no reflog.
-	opFetch  = "fetch"
-	opBackup = "backup"
-)
+// opCreate, as opClone, begins a database in the reflog. Undone, it would leave one without branches.
+const opCreate = "create"
 
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
 // rebase or reset is left behind, a branch that was deleted is there again, one
@@ -30,37 +18,32 @@ const (
 // was created or cloned and has not moved since, or if the commit to go back to
 // was let go.
 func (db *DB) UndoBranch(ctx context.Context, branch string) (RefMove, error) {
-	branch = orMain(branch)
-	return db.undo(ctx, catalog.HeadRef(branch), "branch", branch)
+	return db.ref(ctx, refRequest{Do: "undo", Name: orMain(branch)})
 }
 
 // UndoTag is [DB.UndoBranch] for a tag.
 func (db *DB) UndoTag(ctx context.Context, tag string) (RefMove, error) {
-	return db.undo(ctx, catalog.TagRef(tag), "tag", tag)
+	return db.ref(ctx, refRequest{Do: "undo", Tag: true, Name: tag})
 }
 
-func (db *DB) undo(ctx context.Context, ref, kind, name string) (RefMove, error) {
-	if db.peer != nil {
-		return db.peer.moveRef(ctx, refRequest{Do: "undo", Tag: kind == "tag", Name: name})
-	}
-	return db.moveRef(ref, "undo", func(now CommitID) (CommitID, error) {
-		for m, err := range db.reflog(ctx, ref) {
-			if err != nil {
-				return now, err
-			}
-			if m.New != now {
-				return now, corrupt("%s %q: its reflog ends at %s, not at %s", kind, name, m.New.Short(), now.Short())
-			}
-			if m.Op == opCreate || m.Op == opClone {
-				return now, fmt.Errorf("%s %q: there is nothing to undo: it came with the database: %w", kind, name, ErrNoRef)
-			}
-			if !m.Old.IsZero() {
-				if _, err := db.version(ctx, m.Old); err != nil {
-					return now, fmt.Errorf("%s %q: %w", kind, name, err)
-				}
-			}
-			return m.Old, nil
+// beforeMove returns where a ref was before its last move.
+func (db *DB) beforeMove(ctx context.Context, ref, what string, now CommitID) (CommitID, error) {
+	for m, err := range db.reflog(ctx, ref) {
+		if err != nil {
+			return now, err
 		}
-		return now, fmt.Errorf("%s %q: %w", kind, name, ErrNoRef)
-	})
+		if m.New != now {
+			return now, catalog.Corrupt("%s: its reflog ends at %s, not at %s", what, m.New.Short(), now.Short())
+		}
+		if m.Op == opCreate || m.Op == transfer.OpClone {
+			return now, fmt.Errorf("%s: there is nothing to undo: it came with the database: %w", what, ErrNoRef)
+		}
+		if !m.Old.IsZero() {
+			if _, err := db.version(ctx, m.Old); err != nil {
+				return now, fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		return m.Old, nil
+	}
+	return now, fmt.Errorf("%s: %w", what, ErrNoRef)
 }

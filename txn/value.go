@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
@@ -67,7 +68,7 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	if n == 0 {
 		return fn(nil)
 	}
-	a := addressOf(l.v)
+	a := catalog.AddressOf(l.v)
 	// What a session reads may be part of what it writes, where damage would get new checksums.
 	err = l.db.view(ctx, a, uint64(off), uint64(n), l.by.at == nil, fn)
 	var damage *pack.CorruptError
@@ -93,22 +94,18 @@ func (l located) Place() (kv.Place, error) {
 	if l.v.Kind != tree.KindNative {
 		return kv.Place{}, errors.ErrUnsupported
 	}
-	return l.db.packs.Place(addressOf(l.v))
+	return l.db.packs.Place(catalog.AddressOf(l.v))
 }
 
 func (l located) Lease() (kv.Lease, error) {
 	if l.v.Kind != tree.KindNative {
 		return nil, errors.ErrUnsupported
 	}
-	f, err := l.db.packs.File(addressOf(l.v))
+	f, err := l.db.packs.File(catalog.AddressOf(l.v))
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-func addressOf(v tree.Value) pack.Address {
-	return pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}
 }
 
 // locate makes a readable value of what a tree holds; r reads virtual ones.
@@ -122,7 +119,7 @@ func (db *DB) locate(ctx context.Context, v tree.Value, by readBy, r Resolver) (
 		}
 		return r.Locate(ctx, v.Source, v.Offset, v.Length)
 	}
-	return nil, corrupt("value of kind %d", v.Kind)
+	return nil, catalog.Corrupt("value of kind %d", v.Kind)
 }
 
 // load reads the whole bytes of a value; the caller owns them.

@@ -264,9 +264,15 @@ func (r *versionsRun) detach(s step) error {
 	return r.resume(m)
 }
 
+// isAway reports whether the changes of a session are in another process.
+func isAway(s *Session) bool {
+	_, ok := s.sessionHome.(*away)
+	return ok
+}
+
 func (r *versionsRun) resume(m *modelSession) (err error) {
 	m.work = m.saved.clone()
-	if m.s.tx != nil {
+	if isAway(m.s) {
 		m.s, err = r.beside().Resume(bg, m.s.ID())
 	} else {
 		m.s, err = r.db.Resume(bg, m.s.ID())

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/codecs"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -20,7 +21,7 @@ import (
 // array was opened, or last changed through this handle, and no chunks. Changes
 // start from the stored metadata: see [Array.SetAttributes] and [Array.Resize].
 // A write takes over a shape that another handle stored, if both share
-// [OpenOptions].Locks, as those of a session do.
+// [OpenOptions].Locks, as all handles of a session do.
 //
 // Reading is safe for concurrent use. Writing is too: writes to different
 // chunks do not wait for each other, and two writes to parts of one chunk
@@ -39,7 +40,7 @@ type Array struct {
 	image    atomic.Pointer[levelOf] // nil until it was looked for
 
 	// change serialises Resize, Append and SetAttributes.
-	change sync.Mutex
+	change ctxlock.Lock
 	st     atomic.Pointer[arrayState]
 }
 
@@ -53,7 +54,7 @@ type arrayState struct {
 	// lens is nil for any other.
 	lens []int
 	form *chunkForm
-	// forms holds those of other grids, by shape.
+	// forms holds the forms of chunks of other shapes, by shape.
 	forms   formCache
 	indexes indexCache
 	// shapes is the number of changes of the shape, as counted by the locks,
@@ -141,7 +142,7 @@ func newForm(m *Meta, shape []int, limit int64) (*chunkForm, error) {
 	return f, nil
 }
 
-// packed sets strides to those of a C-order array of the given element size.
+// packed sets strides to the strides of a C-order array with elements of size bytes.
 func packed(strides, shape []int, size int) []int {
 	for d := len(shape) - 1; d >= 0; d-- {
 		strides[d] = size
@@ -214,7 +215,7 @@ func (a *Array) Shape() []int64 { return slices.Clone(a.Meta().Shape) }
 func (a *Array) Type() dtype.Type { return a.Meta().Type }
 
 // InnerChunks returns the shape of the inner chunks of a shard that can be read without
-// the others of that shard; nil if a chunk is decoded as a whole, or if chunks have
+// the rest of that shard; nil if a chunk is decoded as a whole, or if chunks have
 // different shapes. The caller owns the slice.
 func (a *Array) InnerChunks() []int {
 	if f := a.st.Load().form; f != nil {
@@ -258,11 +259,11 @@ func (a *Array) ChunkKey(coords []int64) string {
 	return string(m.Keys.Append([]byte(a.loc.chunks), coords))
 }
 
-// PlainKeys returns where chunks can be read without a codec. If ok, each stored value is
-// the elements of a whole chunk, also at the edge of the array, in C order and as
-// Array.Type stores them in memory. Its key is prefix and the chunk's coordinates with
-// separator between them (chunk key encoding of the Zarr v3 core specification;
-// dimension_separator of v2). ok is false for other arrays, and those without dimensions.
+// PlainKeys returns where chunks can be read without a codec. If ok, each stored value is the
+// elements of a whole chunk, also at the edge of the array, in C order and as Array.Type stores
+// them in memory. Its key is prefix and the chunk's coordinates with separator between them (chunk
+// key encoding of the Zarr v3 core specification; dimension_separator of v2). ok is false for other
+// arrays, and for arrays without dimensions.
 func (a *Array) PlainKeys() (prefix, separator string, ok bool) {
 	st := a.st.Load()
 	if st.form == nil || !st.form.bound.Plain() || st.meta.Keys.Rank() == 0 {
@@ -284,8 +285,8 @@ type Chunk struct {
 
 // Chunks yields the chunks that sel touches, stored or not, each once and in C
 // order of the grid. It does no I/O, and takes constant memory for slices of any
-// length. The sequence ends after an error, which is that of a bad selection or
-// of ctx. Each Chunk is the caller's.
+// length. The sequence ends after an error: [ErrSelection], or the error of
+// ctx. Each Chunk is the caller's.
 func (a *Array) Chunks(ctx context.Context, sel Selection) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		st := a.st.Load()

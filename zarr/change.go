@@ -11,27 +11,29 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// A handle may be older than what is stored: another handle of the same node may
-// have changed the metadata since. So every change reads the stored documents and
-// makes of them what it changes, and nothing else:
+// A handle may be older than the stored metadata: another handle of the same node
+// may have changed the metadata since. So every change reads the stored documents
+// and changes only its own fields in them:
 //
 //	handle:  shape 4, {"a": 1} ─ SetAttributes {"a": 2} ─▶ "a" becomes 2
 //	stored:  shape 8, {"a": 1, "b": 1} ──────────────────▶ shape 8, {"a": 2, "b": 1}
 //
 // Attributes are compared name by name, a shape axis by axis. Where both changed
-// the same, the later call decides. The handle then shows the field that it changed
-// as it is stored; the others it keeps, because what a caller knows of them is what
-// later changes are compared with.
+// the same, the later call decides. The handle then shows the changed field as
+// stored. It keeps its other fields: later changes are compared with the state that
+// the caller has seen.
 
-// SetAttributes replaces the user attributes that the handle knows. What another
-// handle changed in the meantime stays, unless this call changes the same attribute.
-// A Node and the [Array] that it returns show the result at once. Other handles keep the
-// metadata that they were opened with.
+// SetAttributes replaces the user attributes that the handle knows. Changes of another
+// handle in the meantime stay, unless this call changes the same attribute. A Node and
+// the [Array] that it returns show the result at once. Other handles keep the metadata
+// that they were opened with.
 func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 	if n.array != nil {
 		return n.array.SetAttributes(ctx, attrs)
 	}
-	n.change.Lock()
+	if err := n.change.Lock(ctx); err != nil {
+		return failAt("set attributes of", n.loc.path, err)
+	}
 	defer n.change.Unlock()
 	known := n.meta.Load().Clone()
 	err := changeMeta(ctx, n.view, n.loc, n.opts, func(m *Meta) error {
@@ -49,7 +51,9 @@ func (n *Node) SetAttributes(ctx context.Context, attrs Attributes) error {
 
 // SetAttributes is [Node.SetAttributes].
 func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
-	a.change.Lock()
+	if err := a.change.Lock(ctx); err != nil {
+		return a.fail("set attributes of", err)
+	}
 	defer a.change.Unlock()
 	base := a.Meta().Attributes
 	err := a.changeMeta(ctx, func(m *Meta) error {
@@ -61,7 +65,7 @@ func (a *Array) SetAttributes(ctx context.Context, attrs Attributes) error {
 	return a.fail("set attributes of", err)
 }
 
-// mergeShape makes of a stored shape what turns base into mine.
+// mergeShape applies the change from base to mine to a stored shape.
 func mergeShape(base, mine, stored []int64) []int64 {
 	shape := slices.Clone(stored)
 	for d := range shape {
@@ -72,8 +76,8 @@ func mergeShape(base, mine, stored []int64) []int64 {
 	return shape
 }
 
-// changeMeta is changeMeta for an array, whose structure must be what the handle
-// knows. The caller holds a.change and no lock of a chunk.
+// changeMeta is changeMeta for an array, whose structure must be as the handle
+// knows it. The caller holds a.change and no lock of a chunk.
 func (a *Array) changeMeta(ctx context.Context, change func(m *Meta) error, stored func(old, m *Meta)) error {
 	o := a.opts
 	o.Locks = a.locks
@@ -99,7 +103,9 @@ func (a *Array) refresh(ctx context.Context) error {
 // program may have changed it.
 func (a *Array) reload(ctx context.Context) error {
 	lock := a.locks.of(a.loc.docs)
-	lock.Lock()
+	if err := lock.Lock(ctx); err != nil {
+		return err
+	}
 	defer lock.Unlock()
 	m, err := storedMeta(ctx, a.view, a.loc, a.opts)
 	if err == nil {
@@ -112,8 +118,8 @@ func (a *Array) reload(ctx context.Context) error {
 	return nil
 }
 
-// know changes what the handle shows, which is as old as a count of shapes. The
-// caller holds the lock of the document.
+// know changes the metadata that the handle shows, as of a count of changes of
+// the shape. The caller holds the lock of the document.
 func (a *Array) know(change func(known *Meta), shapes int64) {
 	m := a.Meta().Clone()
 	change(m)
@@ -122,8 +128,8 @@ func (a *Array) know(change func(known *Meta), shapes int64) {
 	a.st.Store(next)
 }
 
-// sameStructure returns an error unless chunks are the same under stored metadata as
-// under that of the handle.
+// sameStructure returns an error unless a chunk has the same key and reads the same
+// under the stored metadata as under the metadata of the handle.
 func (a *Array) sameStructure(stored *Meta) error {
 	if string(a.Meta().StructureKey()) != string(stored.StructureKey()) || len(a.Meta().Shape) != len(stored.Shape) {
 		return fmt.Errorf("%w: something else was stored in place of the array; open it again", ErrKind)
@@ -147,7 +153,9 @@ func changeMeta(ctx context.Context, view kv.Reader, loc location, o OpenOptions
 	}
 	if o.Locks != nil {
 		lock := o.Locks.of(loc.docs)
-		lock.Lock()
+		if err := lock.Lock(ctx); err != nil {
+			return err
+		}
 		defer lock.Unlock()
 	}
 	old, err := storedMeta(ctx, view, loc, o)
@@ -177,7 +185,7 @@ func storedMeta(ctx context.Context, view kv.Reader, loc location, o OpenOptions
 }
 
 // saveMeta stores the documents of a node that changed from old to m, and
-// deletes those that m has no more.
+// deletes the documents that m no longer has.
 func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) error {
 	w, err := writerOf(view, loc.version)
 	if err != nil {
@@ -228,7 +236,7 @@ func (c *shapeCounts) noteShape(loc location) int64 {
 	return count
 }
 
-// replaced notes that a new node took the place of whatever was there.
+// replaced notes that a new node took the place of any node there.
 func (c *shapeCounts) replaced(n *Node) {
 	count := c.noteShape(n.loc)
 	if n.array != nil {

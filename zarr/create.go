@@ -23,14 +23,14 @@ var ErrExists = fault.New("zarr: already exists", fault.ErrExists)
 // Spec describes an array to be created. Shape and a data type are needed,
 // everything else has a default.
 type Spec struct {
-	// Version is the format. Default: that of the group above, else V3. V1 has
-	// no groups: such an array lies in plain directories, below no group of
-	// another format. Draft3 is [ErrDraft3].
+	// Version is the format. Default: the format of the group above, else V3.
+	// V1 has no groups: such an array lies in plain directories, below no group
+	// of another format. Draft3 is [ErrDraft3].
 	Version Version
 	// Shape is the length of each dimension in elements.
 	Shape []int64
-	// Chunks is the chunk length of each dimension; in a sharded array that of
-	// the inner chunks. Default: about 1 MiB per chunk, shaped like the array.
+	// Chunks is the chunk length of each dimension; in a sharded array the length of the inner
+	// chunks. Default: about 1 MiB per chunk, shaped like the array.
 	Chunks []int64
 	// Shards is the shard length of each dimension, multiples of Chunks; v3
 	// only. Default: no shards.
@@ -45,8 +45,8 @@ type Spec struct {
 	// variable-length types its bytes). Default: zeros, or the empty string.
 	FillValue json.RawMessage
 	Fill      []byte
-	// Codecs is JSON: for v3 the list "codecs", in a sharded array that of the
-	// inner chunks; for the others a compressor, or an object with any of
+	// Codecs is JSON: for v3 the list "codecs", in a sharded array the list for
+	// the inner chunks; for v1 and v2 a compressor, or an object with any of
 	// "compressor", "filters" and "order", spelled as in v2. v1 has no filters.
 	// Default: zstd, for v1 blosc.
 	Codecs json.RawMessage
@@ -112,7 +112,7 @@ func newCreator(ctx context.Context, view kv.Reader, path string, v Version, o *
 	if c.writer, err = writerOf(view, v); err != nil {
 		return nil, err
 	}
-	c.opts.Version, c.opts.Consolidated = 0, false // whatever is there counts
+	c.opts.Version, c.opts.Consolidated = 0, false // anything there counts
 	path = strings.TrimSuffix(path, "/")
 	clean, err := meta.CleanPathV2(path)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *creator) create(ctx context.Context, m *Meta) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is printed is what others will read: it has the last word.
+	// Parse the printed documents: they are what readers get.
 	n, err := c.parse(ctx, docs)
 	if err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func (s *Spec) keys(v Version) (ChunkKeys, error) {
 	return meta.V2Keys(sep, rank), nil
 }
 
-// parseType reads the data type. What objects are, the filters say.
+// parseType reads the data type. The filters define the type of objects.
 func (s *Spec) parseType(v Version) (dtype.Type, error) {
 	name := s.DataType
 	if name == "" {

@@ -51,8 +51,8 @@ func (s *Spec) setCodecs(m *Meta, chunks []int64, reg *codecs.Registry) error {
 // spellOut writes short-hand names in a list of codecs, and in shards in it, as
 // objects with a configuration: the specification allows both, but zarr-python
 // 3.1 knows no names alone, and of most codecs no objects without a
-// configuration. What is no list of codecs stays as it is, for the parser to
-// judge.
+// configuration. Anything but a list of codecs stays as it is: the parser
+// reports the error.
 func spellOut(list json.RawMessage) json.RawMessage {
 	if !json.Valid(list) {
 		return list
@@ -151,7 +151,7 @@ func objectFilter(t dtype.Type) (json.RawMessage, error) {
 }
 
 // objectCodec is the codec that turns elements of a variable-length type into
-// bytes, "" for others.
+// bytes, "" for other types.
 func objectCodec(t dtype.Type) string {
 	switch t.Kind() {
 	case dtype.String:

@@ -1,5 +1,5 @@
-// Package zarr reads and writes arrays and groups in the formats Zarr v1, v2
-// and v3, and reads those in the early v3 draft, over any view of keys and bytes.
+// Package zarr reads and writes arrays and groups in the formats Zarr v1, v2 and v3, and reads
+// arrays and groups in the early v3 draft, over any view of keys and bytes.
 //
 //	     documents ──── package meta ───▶ Meta: shape, chunks, type, codecs
 //	         │                              │

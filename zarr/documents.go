@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/lru"
 )
 
-// Documents keeps what metadata documents say, so that a document is parsed once for all
+// Documents keeps parsed metadata documents, so that a document is parsed once for all
 // nodes that have it, and once however often a node is opened:
 //
 //	bytes of zarr.json ──▶ kept? ──▶ Meta and bound codecs, shared by arrays
@@ -30,7 +30,7 @@ type documentKey struct {
 // parsed is a document that was parsed. It does not change.
 type parsed struct {
 	meta *Meta
-	lens []int      // as those of an arrayState
+	lens []int      // as in an arrayState
 	form *chunkForm // nil for a group, and for an array whose chunks are not all alike
 	size int64
 }
@@ -43,7 +43,7 @@ func NewDocuments(most int64) *Documents {
 	return &Documents{lru.New[documentKey](most, func(p *parsed) int64 { return p.size })}
 }
 
-// parse parses a document and binds the codecs of an array, or returns what is kept.
+// parse parses a document and binds the codecs of an array, or returns the kept result.
 func (d *Documents) parse(doc []byte, o *OpenOptions, parse func() (*Meta, error)) (*parsed, error) {
 	read := func() (*parsed, error) {
 		m, err := parse()

@@ -28,9 +28,9 @@ func writerOf(view kv.Reader, v Version) (kv.Writer, error) {
 	return w, nil
 }
 
-// draftLayout returns the layout that a store in the early v3 draft has: the
-// later one has an entry document, the earlier one is told by its keys. The
-// error is kv.ErrNotFound if the root of the view is a node of v3.
+// draftLayout returns the layout of a store in the early v3 draft. The later
+// layout has an entry document, the earlier one has none. The error is
+// kv.ErrNotFound if the root of the view is a node of v3.
 func draftLayout(ctx context.Context, view kv.Reader) (meta.DraftLayout, error) {
 	doc, err := getDocument(ctx, view, meta.DocV3, kv.AtMost(jsontext.MaxDocument))
 	switch {

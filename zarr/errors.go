@@ -28,8 +28,8 @@ var (
 	ErrCorrupt = fault.New("zarr: corrupt data", fault.ErrCorrupt)
 )
 
-// Error is what operations on nodes return: what was done, where, and why it
-// failed.
+// Error is the error of operations on nodes: the operation, the path, and the
+// reason.
 type Error struct {
 	// Op is the operation: "open", "read", "create" …
 	Op string
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes the sentinels of the layers below match those of this package.
+// Is makes the sentinels of the layers below match the sentinels of this package.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrCorrupt:

@@ -57,10 +57,10 @@ func (k *knownNodes) names(path string) []string {
 
 // Children yields the nodes right below a group, ordered by name; an array has
 // none. A child that cannot be opened is yielded as its [Error], and the
-// sequence goes on; any other error, such as that of a view that is no
+// sequence goes on; any other error, such as the error of a view that is no
 // [kv.Lister], ends it.
 //
-// A child has the format of the group; what else lies below it is passed over.
+// A child has the format of the group; nodes of other formats are passed over.
 func (n *Node) Children(ctx context.Context) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		for c, err := range n.entries(ctx, &images{}) {
@@ -125,11 +125,11 @@ func (f *finder) knownEntries(ctx context.Context, path string, v Version, known
 const (
 	// openBatch is how many children are opened with one request for documents.
 	openBatch = 64
-	// batchDocument is the longest document that is read together with others.
+	// batchDocument is the longest document that is read together with other documents.
 	batchDocument = 1 << 20
 )
 
-// listEntries yields what lies below path by listing it.
+// listEntries yields the entries below path by listing it.
 func (f *finder) listEntries(ctx context.Context, path string) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		list, ok := f.view.(kv.Lister)
@@ -231,7 +231,7 @@ func (f *finder) openEach(ctx context.Context, paths []string, yield func(entry,
 	return true
 }
 
-// yieldFound yields what was found at path.
+// yieldFound yields the result of opening path.
 func (f *finder) yieldFound(ctx context.Context, yield func(entry, error) bool, path string, n *Node, err error) bool {
 	e := entry{path: path, format: f.opts.Version}
 	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, ErrNotFound) {
@@ -330,7 +330,7 @@ type walk struct {
 	found bool // something was yielded
 }
 
-// node yields n and what is below it; it returns false to stop.
+// node yields n and the nodes below it; it returns false to stop.
 func (w *walk) node(n *Node) bool {
 	w.found = true
 	return w.yield(n, nil) && w.entries(n.entries(w.ctx, w.images))
@@ -376,9 +376,9 @@ func (w *walk) inside(e entry) bool {
 
 // Consolidate stores copies of the metadata of all nodes below the group at
 // path with the group, as .zmetadata (v2) or inside zarr.json (v3), for readers
-// of stores that are slow to list. What is stored is a copy: after a
-// change of a node below, consolidate again. A node that cannot be opened is the error, but for an
-// array with an unknown codec: readers of a copy with another one open none of its nodes.
+// of stores that are slow to list. The copies do not follow changes: after a change of a node
+// below, consolidate again. A node that cannot be opened is an error, unless only its codec is
+// unknown: readers open no node if the copies hold any other broken node.
 func Consolidate(ctx context.Context, view kv.Reader, path string, o *OpenOptions) error {
 	return UpdateConsolidated(ctx, view, path, nil, map[string]bool{"": true}, o)
 }

@@ -14,7 +14,7 @@ import (
 // An array is a level of an OME-Zarr image if a group above it names it:
 //
 //	img.zarr         {"multiscales": [{"axes": […], "datasets": [{"path": "0"}, …]}]}
-//	img.zarr/0       the names of its dimensions are those of the axes
+//	img.zarr/0       the names of its dimensions are the names of the axes
 
 const (
 	// imageDepth is the number of groups above an array that may describe it.
@@ -27,10 +27,10 @@ const (
 // concurrent use.
 type images struct {
 	mu     sync.Mutex
-	groups map[string]imageGroup // by path, those outside of the view after a slash
+	groups map[string]imageGroup // by path, groups outside of the view after a slash
 }
 
-// imageGroup is what was found at a path above an array.
+// imageGroup is the result of looking for a group at a path above an array.
 type imageGroup struct {
 	group  *ome.Group
 	err    error
@@ -55,11 +55,11 @@ func (im *images) keep(path string, m *Meta) (g imageGroup) {
 	return g
 }
 
-// Image returns the level of an OME-Zarr image that describes the array: that of the nearest of up to
-// four groups above it, or of its own attributes (see [ome.OfArray]). It is nil for an array that
-// belongs to no image. The first call that succeeds reads these groups; later calls return the same level,
-// which must not be changed. The error is [ome.ErrMetadata] for an unknown version, and for an image with
-// another number of axes. Safe for concurrent use.
+// Image returns the level of an OME-Zarr image that describes the array, from the nearest of up to
+// four groups above it or from its own attributes (see [ome.OfArray]). It is nil for an array that
+// belongs to no image. The first call that succeeds reads these groups; later calls return the same
+// level, which must not be changed. The error is [ome.ErrMetadata] for an unknown version, and for
+// an image with another number of axes. Safe for concurrent use.
 func (a *Array) Image(ctx context.Context) (*ome.Level, error) {
 	if l := a.image.Load(); l != nil {
 		return l.Level, nil

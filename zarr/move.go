@@ -63,8 +63,8 @@ func eachPair(lanes []lane, so, do int, fn func(src, dst int)) {
 }
 
 // makeLanes returns the move from buf to user. For lists it looks up the
-// places of the elements on both sides; user.Offset is then that of the other
-// dimensions alone.
+// places of the elements on both sides; user.Offset is then the offset along
+// the other dimensions alone.
 func (t *task) makeLanes() []lane {
 	t.lanes, t.tables = t.lanes[:0], t.tables[:0]
 	need := 0

@@ -9,9 +9,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 	"github.com/zarrdb/zarrdb/zarr/meta"
@@ -42,7 +42,7 @@ func locateDraft(l meta.DraftLayout, path string, array bool) location {
 	return loc
 }
 
-// below is what the keys below a path begin with.
+// below returns the prefix of the keys below a path.
 func below(path string) string {
 	if path == "" {
 		return ""
@@ -63,7 +63,7 @@ type Node struct {
 	meta  atomic.Pointer[Meta] // of a group
 	// change serialises SetAttributes of a group, so that meta is what this handle
 	// stored last.
-	change sync.Mutex
+	change ctxlock.Lock
 	// known holds the nodes below a group that consolidated metadata tells.
 	known  *knownNodes
 	images *images
@@ -99,14 +99,14 @@ type Group struct{ *Node }
 
 // Open opens the array or group at path. Formats are tried in this order:
 // zarr.json (v3), .zarray and .zgroup (v2), meta (v1), and the two layouts of
-// the early v3 draft, whose root is that of the view. The error is an [Error]:
-// [ErrNotFound] if there is no node, [ErrPath] if the path is not allowed,
-// [ErrMetadata] if its metadata cannot be used. A slash at either end of the
-// path is left out.
+// the early v3 draft, whose root is the root of the view. The error is an
+// [Error]: [ErrNotFound] if there is no node, [ErrPath] if the path is not
+// allowed, [ErrMetadata] if its metadata cannot be used. A slash at either end
+// of the path is left out.
 //
-// What can be done with the node is what the view can do: children need a
-// [kv.Lister] or consolidated metadata, changes a [kv.Writer]. Nodes in the
-// early v3 draft are only read: changes are [ErrDraft3].
+// The view decides what can be done with the node: children need a [kv.Lister]
+// or consolidated metadata, changes a [kv.Writer]. Nodes in the early v3 draft
+// are only read: changes are [ErrDraft3].
 func Open(ctx context.Context, view kv.Reader, path string, o *OpenOptions) (*Node, error) {
 	f := newFinder(view, o.withDefaults())
 	n, err := f.find(ctx, path)
@@ -266,7 +266,7 @@ func (f *finder) document(ctx context.Context, key string) ([]byte, error) {
 		// A sparse file takes time and memory to read, and is no document.
 		head, err := f.view.Get(ctx, key, kv.Span(0, 16))
 		if text := bytes.TrimLeft(head, " \t\r\n"); err == nil && len(text) > 0 && text[0] != '{' {
-			return head, nil // which is as wrong as all of it
+			return head, nil // the whole document would be refused too
 		}
 	}
 	return getDocument(ctx, f.view, key, f.limit())
@@ -334,7 +334,7 @@ func (f *finder) findV2(ctx context.Context, path string) (*Node, error) {
 	return f.parseV2(ctx, path, docs)
 }
 
-// parseV2 opens a v2 node from its documents, those that are missing nil.
+// parseV2 opens a v2 node from its documents; a missing document is nil.
 func (f *finder) parseV2(ctx context.Context, path string, docs [][]byte) (*Node, error) {
 	zarray, zgroup, zattrs := docs[0], docs[1], docs[2]
 	var m *Meta
@@ -390,7 +390,7 @@ func (f *finder) parseV1(path string, doc, attrs []byte) (*Node, error) {
 }
 
 // findDraft looks for a node of the early v3 draft. The later layout has an
-// entry document; the earlier one is told by its keys.
+// entry document; the earlier one has none.
 func (f *finder) findDraft(ctx context.Context, path string) (*Node, error) {
 	layout, err := draftLayout(ctx, f.view)
 	if err != nil {

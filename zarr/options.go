@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -16,7 +17,7 @@ import (
 type Runner interface {
 	// Run calls fn for 0 … n-1, each at most once and in any order, and
 	// returns when no call is running any more: nil if all returned nil, else
-	// the error of one that failed. The others may then be left out. The
+	// the error of a call that failed. Other calls may then be left out. The
 	// context that fn gets is ctx or one made from it.
 	Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error
 }
@@ -75,7 +76,7 @@ type OpenOptions struct {
 	Runner Runner
 	// Cache keeps decoded chunks of values that have an identity. Default: none.
 	Cache ChunkCache
-	// Documents keeps what Zarr v3 documents say, for nodes that are opened again and for
+	// Documents keeps parsed Zarr v3 documents, for nodes that are opened again and for
 	// nodes with equal documents. Default: each document is parsed where it is read.
 	Documents *Documents
 	// Above returns a view of a directory above the root of the view, in which groups of OME-Zarr
@@ -139,7 +140,7 @@ const lockStripes = 64
 // not ready; use [NewChunkLocks]. Safe for concurrent use.
 type ChunkLocks struct {
 	seed    maphash.Seed
-	stripes [lockStripes]sync.Mutex
+	stripes [lockStripes]ctxlock.Lock
 	shapeCounts
 }
 
@@ -147,16 +148,16 @@ type ChunkLocks struct {
 func NewChunkLocks() *ChunkLocks { return &ChunkLocks{seed: maphash.MakeSeed()} }
 
 // of returns the lock of the chunk with that key.
-func (l *ChunkLocks) of(key string) *sync.Mutex {
+func (l *ChunkLocks) of(key string) *ctxlock.Lock {
 	return &l.stripes[maphash.String(l.seed, key)%lockStripes]
 }
 
 // Lock locks the chunk with that key, for writes that bypass arrays, and returns
-// the function that unlocks it. Unlock before the next call.
-func (l *ChunkLocks) Lock(key string) (unlock func()) {
+// the function that unlocks it. Unlock before the next call. If ctx ends first, it
+// returns the error of ctx.
+func (l *ChunkLocks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	m := l.of(key)
-	m.Lock()
-	return m.Unlock
+	return m.Unlock, m.Lock(ctx)
 }
 
 // tune holds the thresholds between algorithms, from benchmarks. Only tests

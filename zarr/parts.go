@@ -154,8 +154,8 @@ type cutter struct {
 	yield func(Part, error) bool
 }
 
-// box goes through the first of the axes in steps, or through each index of it where
-// one holds more than fits.
+// box goes through the first of the axes in steps, or index by index where one index
+// holds more than fits.
 func (c *cutter) box(axes []Axis) bool {
 	if len(axes) == 0 {
 		return c.yield(Part{Orthogonal(slices.Clone(c.at)...), []int64{}}, nil)

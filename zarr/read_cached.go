@@ -6,10 +6,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// readCached reads through the cache: a chunk that is in it is copied from
-// there. One that is not goes into it, but it first has to be worth it where only a
-// small part is wanted and can be decoded by itself, and where most of it is wanted
-// of a local file, which is decoded into the caller's memory faster.
+// readCached reads through the cache: a chunk that is in it is copied from there. A chunk that is
+// not in it goes into it. In two cases the cache must find it worth keeping first: where a small
+// part is wanted that can be decoded by itself, and where most of a chunk in a local file is
+// wanted, which is decoded into the caller's memory faster.
 func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.Value) error {
 	if t.form.inner != nil {
 		t.shard.t, t.shard.cache, t.shard.id, t.shard.value = t, cache, id, v

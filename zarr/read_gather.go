@@ -10,10 +10,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Some views, such as those of servers, read many chunks at less cost than one
+// Some views, such as servers, read many chunks at less cost than one
 // by one. Then the chunks of a job are not located one by one: the view gets the
 // whole list, and hands over each chunk when its bytes have arrived, so that it
-// is decoded into the result while others are being read.
+// is decoded into the result while other chunks are being read.
 //
 //	plan ─▶ up to gatherAtOnce wants ─▶ kv.Gather ─▶ task.do with the value at hand
 //	      ▲                                    │

@@ -18,7 +18,7 @@ type job struct {
 	st *arrayState
 	// reading means that the job does not write.
 	reading bool
-	// user is the caller's memory; its strides are those of the result.
+	// user is the caller's memory; its strides are the strides of the result.
 	user codecs.Dst
 	// along is the distance in user between neighbours along each dimension of
 	// the array, 0 for dropped ones.
@@ -72,7 +72,7 @@ func (j *job) pack(data []byte) {
 	size := max(j.st.size, 1)
 	for d := len(strides) - 1; d >= 0; d-- {
 		strides[d] = size
-		size *= int(j.shape[d]) // the product is that of the caller's slice
+		size *= int(j.shape[d]) // the last product is the size of the caller's slice
 	}
 	j.user = codecs.Dst{Data: data, Strides: strides}
 }
@@ -121,14 +121,14 @@ func (j *job) runOne(ctx context.Context, i int) error {
 // Tasks are pooled and keep their buffers.
 type task struct {
 	j *job
-	// coords, parts, key and form are those of the chunk in hand.
+	// coords, parts, key and form belong to the chunk in hand.
 	coords []int64
 	parts  []part
 	key    string
 	keys   []byte // see makeKey
 	form   *chunkForm
 	ints   []int // a shape or strides, for as long as one function needs them
-	// box holds all wanted elements of the chunk, and perhaps others between.
+	// box holds all wanted elements of the chunk, and perhaps unwanted ones between.
 	box codecs.Box
 	// n is the number of wanted elements along each dimension. user is their
 	// position in the caller's memory, and buf in a buffer with the given

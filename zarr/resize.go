@@ -24,13 +24,15 @@ type ResizeOptions struct {
 // [ResizeOptions]). The chunks at the new edge are rewritten first, virtual ones as
 // stored ones: if that fails, the shape stays, and some of the elements that were to
 // be cut off hold the fill value. Then the metadata is written: if deleting chunks
-// fails afterwards, those that are left are out of sight.
+// fails afterwards, the chunks that are left are out of sight.
 //
 // The grid of chunks stays the same, so a rectilinear one bounds the shape. Where
 // another handle changed the shape in the meantime, axes that keep the length that
 // this handle knows have the stored one.
 func (a *Array) Resize(ctx context.Context, shape []int64, o ResizeOptions) error {
-	a.change.Lock()
+	if err := a.change.Lock(ctx); err != nil {
+		return a.fail("resize", err)
+	}
 	defer a.change.Unlock()
 	return a.fail("resize", a.resize(ctx, shape, o))
 }
@@ -63,7 +65,7 @@ func (a *Array) resize(ctx context.Context, shape []int64, o ResizeOptions) erro
 }
 
 // resetEdges resets the elements that a change of the shape from base to shape cuts
-// off, in chunks that keep others.
+// off, in chunks that keep other elements.
 func (a *Array) resetEdges(ctx context.Context, base, shape []int64) error {
 	if err := a.reload(ctx); err != nil {
 		return err
@@ -173,7 +175,7 @@ func (a *Array) deleteBox(ctx context.Context, st *arrayState, keep, all []int64
 	return nil
 }
 
-// eachListed lists the keys below the array and calls fn for those of chunks
+// eachListed lists the keys below the array and calls fn for the keys of chunks
 // inside the grid of the state's shape.
 func (a *Array) eachListed(ctx context.Context, list kv.Lister, st *arrayState, fn func(key string, coords []int64) error) error {
 	counts := st.meta.ChunkCounts()

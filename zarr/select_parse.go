@@ -12,13 +12,13 @@ import (
 //	0:24,::2,5        one item per dimension, as between numpy's brackets
 //	..., -1           an ellipsis; negative numbers count from the end
 //	::-1, newaxis     steps of either sign; a new dimension of length 1
-//	time=0:24,lat=5   by dimension name; the others are whole
+//	time=0:24,lat=5   by dimension name; other dimensions are whole
 //
 // Names and positions cannot be mixed. Spaces around items and one pair of
 // brackets around everything are allowed; the empty string selects everything.
-// dimNames are those of the array, nil or "" where it has none. The error is
-// [ErrSelection]. A name may contain "=" but no comma. Labels of coordinates, as in
-// time='2020-02', are read by ParseSelection of package cf.
+// dimNames are the names of the dimensions of the array, nil or "" where it has
+// none. The error is [ErrSelection]. A name may contain "=" but no comma. Labels of
+// coordinates, as in time='2020-02', are read by ParseSelection of package cf.
 func ParseSelection(s string, dimNames []string) (Selection, error) {
 	text := strings.TrimSpace(s)
 	if len(text) >= 2 && text[0] == '[' && text[len(text)-1] == ']' {

@@ -13,11 +13,11 @@ import (
 // error is [ErrSelection]; [Fill] writes one value everywhere. Only for fixed-size
 // types; see [Array.WriteVar].
 //
-// Chunks that are covered as a whole are encoded without being read; of others
-// the rest keeps its value. A chunk that then holds nothing but the fill value
-// is deleted. In shards only the inner chunks that are touched are encoded.
-// After an error some of the chunks may have been written. Where a selection
-// names an element twice, the later value is stored.
+// Chunks that are covered as a whole are encoded without being read; the rest
+// of other chunks keeps its value. A chunk that then holds nothing but the fill
+// value is deleted. In shards only the inner chunks that are touched are
+// encoded. After an error some of the chunks may have been written. Where a
+// selection names an element twice, the later value is stored.
 func (a *Array) WriteBytes(ctx context.Context, sel Selection, src []byte) error {
 	return a.fail("write", a.writeBytes(ctx, sel, src, false))
 }
@@ -64,7 +64,7 @@ func (a *Array) fillBytes(ctx context.Context, sel Selection, elem []byte) error
 
 // WriteFill resets the elements of sel to the fill value. Chunks that are
 // covered as a whole are deleted without being read. Where sel is a box of very
-// many chunks, only those that are stored cost anything, if the view is a
+// many chunks, only the stored chunks cost anything, if the view is a
 // [kv.Lister].
 func (a *Array) WriteFill(ctx context.Context, sel Selection) error {
 	return a.fail("write", a.writeFill(ctx, sel, !a.opts.WriteEmptyChunks))
@@ -119,7 +119,9 @@ func (j *job) write(ctx context.Context) error {
 // reading to writing.
 func (t *task) write(ctx context.Context) error {
 	lock := t.j.a.locks.of(t.key)
-	lock.Lock()
+	if err := lock.Lock(ctx); err != nil {
+		return err
+	}
 	defer lock.Unlock()
 	whole, edge := t.covers()
 	if edge && t.j.a.locks.shapes(t.j.a.loc) != t.j.st.shapes {

@@ -61,7 +61,9 @@ func variableOf(elem []byte) (dtype.Variable, error) {
 // writeBlock stores the wanted elements of the chunk in hand.
 func (t *task) writeBlock(ctx context.Context, src dtype.Variable) error {
 	lock := t.j.a.locks.of(t.key)
-	lock.Lock()
+	if err := lock.Lock(ctx); err != nil {
+		return err
+	}
 	defer lock.Unlock()
 	form := t.form
 	var old dtype.Variable

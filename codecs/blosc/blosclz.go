@@ -141,7 +141,7 @@ func (e *lzEncoder) encode(dst, src []byte, level int) int {
 		return 0
 	}
 	// A sample from behind the middle detects noise, which would cost as much to
-	// decode as to encode. The required gain is that of the C library.
+	// decode as to encode. The C library requires the same gain.
 	if n := len(src) / 4; n >= 64 {
 		part := src[len(src)-n:]
 		part = part[:min(n, lzSample)]

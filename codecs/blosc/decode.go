@@ -91,7 +91,7 @@ func (p *part) decode() error {
 	return nil
 }
 
-// block decodes what the part has of a block.
+// block decodes the bytes of a block that are in the part.
 func (p *part) block(k int64, s *scratch) error {
 	from := k * p.BlockSize
 	size := min(p.BlockSize, p.Size-from)

@@ -163,7 +163,7 @@ func (p Params) blockSize(n int) int {
 		const most = (1<<31 - 1 - MaxTypeSize*4) / 3
 		size = min(max(p.BlockSize, minStream), most)
 	} else if n >= 32<<10 {
-		// The first-level cache and more of it the higher the level.
+		// The size of the first-level cache, times more at higher levels.
 		size = 32 << 10
 		thorough := p.Compressor == "lz4hc" || p.Compressor == "zlib" || p.Compressor == "zstd"
 		if thorough {

@@ -44,8 +44,8 @@ const (
 	maxStreams = 16
 )
 
-// Shuffle is the filter that comes before the compressor. The values are
-// those of the numcodecs configuration.
+// Shuffle is the filter that comes before the compressor. The values are as in
+// the numcodecs configuration.
 type Shuffle int
 
 // The shuffles.

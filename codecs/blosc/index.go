@@ -70,7 +70,7 @@ func (x *Index) Encoded(off, n int64) (lo, hi int64) {
 }
 
 // DecodeRange appends n bytes of the data, from off on, to dst. enc is the part
-// of the frame that Encoded returned; it begins at lo. Errors are as those of
+// of the frame that Encoded returned; it begins at lo. Errors are as for
 // [Decode].
 func (x *Index) DecodeRange(dst, enc []byte, lo, off, n int64) ([]byte, error) {
 	return x.decode(dst, x.table, enc, lo, off, n)

@@ -7,6 +7,6 @@
 //	        ╲        │        ╱
 //	              codecs
 //
-// A codec with a format of its own, such as those of images, comes with the
+// A codec with a format of its own, such as an image format, comes with the
 // package of the format: see [github.com/zarrdb/zarrdb/formats].
 package builtin

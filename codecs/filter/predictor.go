@@ -10,11 +10,11 @@ import (
 )
 
 // predictor is imagecodecs' "imagecodecs_delta" and "imagecodecs_floatpred", the
-// predictors 2 and 3 of TIFF: delta stores the difference of each element to the
-// one before it along an axis, floats as integers; floatpred stores the
+// predictors 2 and 3 of TIFF: delta stores the difference of each element to its
+// predecessor along an axis, floats as integers; floatpred stores the
 // differences of the bytes of floats, with the highest bytes of a row first. In
-// v2 the configuration has the type of elements. In v3 it is that of the array,
-// and floatpred is the array-to-bytes codec.
+// v2 the configuration has the type of elements. In v3 it is the type of the
+// array, and floatpred is the array-to-bytes codec.
 type predictor struct {
 	name  string
 	v3    bool

@@ -112,8 +112,8 @@ func (r *reshape) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	return sameBytes{}, out, nil
 }
 
-// aligned reports whether the dimensions before and behind dimension i of shape
-// have as many elements as those before and behind the given ones of in.
+// aligned reports whether the dimensions before and behind dimension i of shape have as many
+// elements as the dimensions before and behind the given ones of in.
 func aligned(in, shape, from []int, i int) bool {
 	return elements(shape[:i]) == elements(in[:from[0]]) && elements(shape[i+1:]) == elements(in[from[len(from)-1]+1:])
 }

@@ -127,7 +127,7 @@ func wildCopy(out []byte, at, dist, length int) {
 		}
 	}
 	// Only the first dist bytes of each word are right; the next word repairs
-	// the others.
+	// the other bytes.
 	for at < end {
 		binary.LittleEndian.PutUint64(out[at:], binary.LittleEndian.Uint64(out[from:]))
 		at += dist

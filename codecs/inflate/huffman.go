@@ -184,8 +184,8 @@ func buildSub(table []uint32, tableBits int, entries []uint32, symbols []uint16,
 			left = count[n]
 		}
 		if p := code & (1<<tableBits - 1); p != prefix {
-			// As large as the codes that share the prefix need: all codes from
-			// here on are in order, so those of n bits fill it, or the longer.
+			// As large as the codes that share the prefix need: all codes from here on are in
+			// order, so the codes of n bits fill it, or longer codes do.
 			prefix, sub = p, end
 			k := n - tableBits
 			for fill := left; fill < 1<<k; {
@@ -207,7 +207,7 @@ func buildSub(table []uint32, tableBits int, entries []uint32, symbols []uint16,
 	}
 }
 
-// nextCode returns the code after code among those of n bits, bits reversed.
+// nextCode returns the code after code among the codes of n bits, bits reversed.
 func nextCode(code, n int) int {
 	// Add one at the high end: clear the ones from the top, set the next.
 	free := ^code & (1<<n - 1)

@@ -18,10 +18,9 @@ var (
 )
 
 // Inflate decodes the raw deflate stream (RFC 1951) at the start of src and
-// appends what it holds, at most max bytes, to dst. It returns the extended
-// slice and how many bytes of src the stream took; it ignores bytes after the
-// stream. An error wraps [ErrCorrupt] or [ErrTooLarge]; the slice is then dst as
-// it was.
+// appends its contents, at most max bytes, to dst. It returns the extended slice
+// and how many bytes of src the stream took; it ignores bytes after the stream.
+// An error wraps [ErrCorrupt] or [ErrTooLarge]; the slice is then dst as it was.
 //
 // In any case up to max bytes of dst's capacity may be overwritten, never more,
 // so that a part of a larger buffer can be filled in place. Memory is reserved

@@ -11,8 +11,8 @@ const maxArch = 4 << 20
 // hasDecode reports whether there is a decodeArch.
 var hasDecode = cpuid.CPU.Supports(cpuid.AVX2)
 
-// The routines do what encodeSmall and encodeLarge do; tries is the number that
-// a search begins with.
+// The routines do the work of encodeSmall and encodeLarge; tries is the number
+// that a search begins with.
 
 //go:noescape
 func encodeSmallAMD64(w *writer, table *[1 << 13]uint16, tries int) bool

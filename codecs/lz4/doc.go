@@ -11,7 +11,7 @@
 // that is not 255. The last sequence is literals alone. The last match begins 12
 // bytes before the end or sooner, and the last 5 bytes are literals.
 //
-// The output is, byte for byte, that of the C library with the same
+// The output equals, byte for byte, the output of the C library with the same
 // acceleration, so that equal elements give equal chunks with either writer.
 // That fixes which positions are looked at and which match is taken, not how.
 //

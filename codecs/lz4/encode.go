@@ -134,9 +134,9 @@ func encode[P uint16 | uint32](w *writer, table []P, acceleration int) bool {
 	}
 }
 
-// unlike is 0 if the bytes at m are the first four of v, those at ip, and m is within the window,
-// as it always is in a small table. One branch tests both: in 128 KiB of noise each alone is hard
-// to predict.
+// unlike is 0 if the bytes at m are the first four of v, which are the bytes at ip, and m is
+// within the window, as it always is in a small table. One branch tests both: in 128 KiB of noise
+// each alone is hard to predict.
 func unlike(src unsafe.Pointer, ip, m int, v uint64) uint {
 	return uint(load32(src, m)^uint32(v)) | uint(ip-m)>>16
 }

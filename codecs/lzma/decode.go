@@ -33,7 +33,7 @@ func corrupt(format string, args ...any) error {
 // position (PB) everything else depends on.
 type Props struct{ LC, LP, PB int }
 
-// DefaultProps are the properties that encoders use unless told otherwise.
+// DefaultProps are the properties that encoders use by default.
 var DefaultProps = Props{LC: 3, LP: 0, PB: 2}
 
 // Valid reports whether a stream can have such properties.
@@ -59,7 +59,7 @@ func DecodeAlone(dst, src []byte, max int64) ([]byte, error) {
 // DecodeRaw appends the content of an LZMA stream without header, at most max
 // bytes, to dst. The stream must end with an end marker. o gives the properties
 // and the size of the dictionary that the stream was written with. Errors are as
-// those of [DecodeAlone].
+// for [DecodeAlone].
 func DecodeRaw(dst, src []byte, o Options, max int64) ([]byte, error) {
 	var header [aloneHeader]byte
 	header[0] = byte((o.Props.PB*5+o.Props.LP)*9 + o.Props.LC)
@@ -83,7 +83,7 @@ func decodeAlone(dst []byte, header [aloneHeader]byte, stream []byte, max int64)
 
 // DecodeLZMA2 appends the content of LZMA2 data, at most max bytes, to dst. o
 // gives the size of the dictionary that the data were written with. Bytes behind
-// the data are ignored. Errors are as those of [DecodeAlone].
+// the data are ignored. Errors are as for [DecodeAlone].
 func DecodeLZMA2(dst, src []byte, o Options, max int64) ([]byte, error) {
 	return decodeLZMA2(dst, bytes.NewReader(src), o.Dict, max)
 }

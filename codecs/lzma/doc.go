@@ -5,9 +5,9 @@
 //	.lzma   properties, dictionary size, length │ LZMA
 //	raw     LZMA2, or LZMA up to an end marker
 //
-// The streams of LZMA and LZMA2 are those of github.com/ulikunitz/xz/lzma; this
-// package adds: the container with delta filters, all checksums and padding
-// verified, and a dictionary bounded by the length of the result instead of the
-// size in the header. Filters for machine code are refused. The format is the
-// .xz file format 1.2.
+// Package github.com/ulikunitz/xz/lzma reads and writes the streams of LZMA and
+// LZMA2; this package adds: the container with delta filters, all checksums and
+// padding verified, and a dictionary bounded by the length of the result
+// instead of the size in the header. Filters for machine code are refused. The
+// format is the .xz file format 1.2.
 package lzma

@@ -61,7 +61,7 @@ func IsXZ(src []byte) bool { return bytes.HasPrefix(src, headerMagic) }
 
 // DecodeXZ appends the contents of .xz data, at most max bytes, to dst, and
 // verifies all checksums. src is one stream or several, with only padding
-// between and behind them. Errors are as those of [DecodeAlone], or
+// between and behind them. Errors are as for [DecodeAlone], or
 // ErrUnsupported.
 func DecodeXZ(dst, src []byte, max int64) ([]byte, error) {
 	x := &xzReader{src: src, out: dst, base: len(dst), max: max}

@@ -46,8 +46,8 @@ func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {
 	}
 	dst = dtype.AppendString(dst, s.name)
 	if s.shape {
-		// One dimension, for every chunk: then the order of elements is that of
-		// the list, even if the array has order F.
+		// One dimension, for every chunk: then elements have the order of the
+		// list, even if the array has order F.
 		dst = append(dst, ",["...)
 		dst = append(strconv.AppendInt(dst, int64(s.n), 10), ']')
 	}

@@ -87,7 +87,7 @@ func (s *msgpackStage) Decode(dst, src []byte) ([]byte, error) {
 	}
 	shape, ok := s.nesting(stored, items)
 	if !ok {
-		return dst, u.bad("the shape is not that of the chunk")
+		return dst, u.bad("the shape differs from the shape of the chunk")
 	}
 	if len(shape) > 0 && items != shape[0] {
 		return dst, u.bad("the number of elements differs from the shape")

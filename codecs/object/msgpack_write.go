@@ -23,7 +23,7 @@ func (e *packer) float(v float64) {
 	}
 	bits := math.Float64bits(v)
 	if v != v {
-		bits = 0x7ff8 << 48 // that of Python
+		bits = 0x7ff8 << 48 // the NaN of Python
 	}
 	e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcb), bits)
 }
@@ -56,7 +56,7 @@ func (e *packer) value(p *jsonScanner) error {
 		} else if v, err := strconv.ParseUint(word, 10, 64); err == nil {
 			e.out = msgpack.AppendUint(e.out, v)
 		} else {
-			// NaN and Infinity too; what is out of range becomes infinite.
+			// NaN and Infinity too; a number out of range becomes infinite.
 			v, _ := strconv.ParseFloat(word, 64)
 			e.float(v)
 		}

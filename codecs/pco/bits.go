@@ -75,7 +75,7 @@ type writer struct {
 	n    uint // number of pending bits, < 64
 }
 
-// put appends the lowest n bits of v, n ≤ 64; v has no others.
+// put appends the lowest n bits of v, n ≤ 64; the other bits of v are 0.
 func (w *writer) put(v uint64, n uint) {
 	w.bits |= v << w.n
 	if w.n+n >= 64 {

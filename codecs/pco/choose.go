@@ -17,8 +17,8 @@ type grouping struct {
 	from []int     // the first group of the last bin then
 }
 
-// chooseBins sets bins to those for p.sorted, of about 1<<level groups, and log
-// to that of the size of their table.
+// chooseBins sets bins to the bins for p.sorted, of about 1<<level groups, and
+// log to the base-2 logarithm of the size of their table.
 func (p *part) chooseBins(level int) {
 	p.bins, p.log = p.bins[:0], 0
 	if len(p.sorted) == 0 {

@@ -17,7 +17,7 @@ type coder struct {
 type codedBin struct {
 	weight uint32
 	start  uint32 // in next
-	bits   uint8  // that the states from least on give; others give one less
+	bits   uint8  // that the states from least on give; lower states give one less
 	least  uint32
 }
 

@@ -7,7 +7,7 @@
 //	page     states │ batches of 256 numbers
 //	batch    of each variable: bins of its latents │ offsets within the bins
 //
-// A number is split into one or two unsigned "latents" whose order is that of
+// A number is split into one or two unsigned "latents" with the same order as
 // the numbers; the mode defines the split. Latents may be replaced by
 // differences of neighbours. The results are put in bins, ranges of values: the
 // number of the bin is coded with tANS, a coding by a table of states, and the

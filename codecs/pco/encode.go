@@ -134,8 +134,8 @@ func load(latents []uint64, src []byte, t Type) []uint64 {
 			latents[i] = le.Uint64(src[8*i:])
 		}
 	}
-	// The xor that store does. Of a float the highest bit of the latent is not
-	// that of the number; in other types it does not matter.
+	// The xor that store does. The highest bit of a float differs from the
+	// highest bit of its latent; in other types it does not matter.
 	ifSet, ifClear := t.flips()
 	width, mask := t.bits(), low(t.bits())
 	for i, b := range latents {

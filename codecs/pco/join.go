@@ -7,7 +7,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// join makes the primary latents of a batch those of the numbers themselves.
+// join turns the primary latents of a batch into the latents of the numbers.
 func (d *decoder) join(n int) error {
 	p, s := d.primary.latents[:n], d.secondary.latents[:n]
 	switch d.mode {
@@ -42,9 +42,9 @@ func (d *decoder) join(n int) error {
 // joinFloatMult multiplies the whole numbers p by the base, in the type of the
 // numbers, and goes s-center steps from there.
 //
-// Floats that are whole number themselves the latents p: from center on those
-// that are not negative, and below, downwards, the others from -0 on. Where
-// the type has not all whole numbers, the next latent is the next float.
+// Floats that are whole number themselves the latents p: from center on the numbers that are not
+// negative, and below, downwards, the negative numbers from -0 on. Where the type has not all whole
+// numbers, the next latent is the next float.
 func (d *decoder) joinFloatMult(p, s []uint64) {
 	explicit := d.typ.explicitBits()
 	center, first := uint64(1)<<(d.typ.bits()-1), uint64(1)<<(explicit+1)
@@ -100,8 +100,8 @@ func (d *decoder) joinFloatMult(p, s []uint64) {
 }
 
 // toOrdered turns the bits of a number into the latent that has the place of the
-// number in the order of all of them; fromOrdered turns it back. Negative floats
-// are ordered by their bits, backwards, below the others.
+// number in the order of all numbers; fromOrdered turns it back. Negative floats
+// are ordered by their bits, backwards, below the positive ones.
 func toOrdered(b uint64, t Type) uint64 {
 	center := uint64(1) << (t.bits() - 1)
 	switch {

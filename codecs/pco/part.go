@@ -120,7 +120,7 @@ func (p *part) writeBatch(w *writer, from int) {
 }
 
 // differences replaces latents by their differences, len(moments) times over,
-// and returns those that are left; each time the first goes to moments.
+// and returns the latents that are left; each time the first goes to moments.
 func differences(latents, moments []uint64, width uint) []uint64 {
 	if len(moments) == 0 {
 		return latents
@@ -143,8 +143,8 @@ func differences(latents, moments []uint64, width uint) []uint64 {
 	return latents
 }
 
-// sortUint64 sorts a by its bytes, from the lowest on, and leaves out those that
-// are the same in all. It overwrites another slice of the same length.
+// sortUint64 sorts a by its bytes, from the lowest on, and leaves out bytes that
+// are the same in all numbers. It overwrites another slice of the same length.
 func sortUint64(a, other []uint64) {
 	if len(a) < 512 {
 		slices.Sort(a)

@@ -11,9 +11,9 @@ import (
 // hasReplay reports whether there is a replayArch.
 var hasReplay = cpuid.CPU.Supports(cpuid.BMI2, cpuid.SSSE3)
 
-// state is what searchAMD64 begins with and ends with. seqs and literals point to
-// where the next ones go; there is room for a sequence every four bytes, and for
-// spareLiterals more than the block has.
+// state is the state in which searchAMD64 begins and ends. seqs and literals
+// point to where the next ones go; there is room for a sequence every four bytes,
+// and for spareLiterals more than the block has.
 type state struct {
 	src              unsafe.Pointer
 	long, short      *[1 << tableLog]uint32
@@ -23,7 +23,7 @@ type state struct {
 	seqs, literals   unsafe.Pointer
 }
 
-// searchAMD64 does what searchGeneric does. It is not interrupted, but has one
+// searchAMD64 is searchGeneric in assembly. It is not interrupted, but has one
 // block only.
 //
 //go:noescape
@@ -45,8 +45,8 @@ func (e *Encoder) searchArch(src []byte, from int) (anchor int) {
 	return s.anchor
 }
 
-// cursor is where replayBMI2 begins and ends, and what it may use: the literals up to litsEnd, and
-// the contents from base on, room bytes. left is the number of sequences.
+// cursor is where replayBMI2 begins and ends, and the memory that it may use: the literals up to
+// litsEnd, and the contents from base on, room bytes. left is the number of sequences.
 type cursor struct {
 	bits          unsafe.Pointer
 	unread, left  int
@@ -59,8 +59,8 @@ type cursor struct {
 // contents it may write.
 const overrun = 16
 
-// replayBMI2 does what step does, for all sequences of a block but the last. It stops before a
-// sequence that needs more checks than usual.
+// replayBMI2 does the work of step for all sequences of a block but the last. It stops before
+// a sequence that needs more checks than usual.
 //
 //go:noescape
 func replayBMI2(r *replay, c *cursor)

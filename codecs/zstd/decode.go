@@ -21,8 +21,8 @@ type Decoder struct {
 // It reports false if src is not one undamaged frame of the common kind, or if dst has too
 // little room: then dst is as it was, but bytes up to its capacity may be overwritten.
 // The common kind has the size of its contents, which are not longer than its window, no
-// dictionary and no checksum. What Decode reports true for, other decoders decode to
-// the same bytes. Without assembly it is always false: the library is faster then.
+// dictionary and no checksum. Where Decode reports true, other decoders give the
+// same bytes. Without assembly it is always false: the library is faster then.
 func (d *Decoder) Decode(dst, src []byte) ([]byte, bool) {
 	n, src, ok := readHeader(src)
 	if !ok || !hasReplay && !d.replay.plain || n > uint64(cap(dst)-len(dst)) {
@@ -77,11 +77,12 @@ func (d *Decoder) Decode(dst, src []byte) ([]byte, bool) {
 // slack is the room behind the contents in which Decode copies whole words.
 const slack = 32
 
-// maxWindow is the largest window of the common kind: others are refused by other decoders.
+// maxWindow bounds the window of frames that this decoder takes: other decoders
+// refuse larger windows.
 const maxWindow = 1 << 31
 
 // readHeader reads the header of a frame of the common kind: the size of the contents, and
-// what follows.
+// the rest of src.
 func readHeader(src []byte) (n uint64, rest []byte, ok bool) {
 	if len(src) < 6 || binary.LittleEndian.Uint32(src) != magic {
 		return 0, nil, false
@@ -143,8 +144,8 @@ func (d *Decoder) block(out []byte, start, room int, src []byte) ([]byte, bool) 
 }
 
 // readLiterals reads the literals section of a block (section 3.1.1.3.1), and returns
-// what follows. The literals have slack bytes of capacity more, and are valid until the
-// next call.
+// the bytes behind it. The literals have slack bytes of capacity more, and are valid
+// until the next call.
 func (d *Decoder) readLiterals(src []byte) (literals, rest []byte, ok bool) {
 	var first [8]byte
 	copy(first[:], src)

@@ -17,12 +17,12 @@ type replay struct {
 	literals, matches, offsets states
 	recent                     [3]uint32 // distances, the last one first
 
-	bits   []byte // those of the sequences
-	unread int    // how many bits of them
+	bits   []byte // of the sequences
+	unread int    // number of unread bits
 	// The states of the three tables.
 	literal, match, offset uint32
 
-	out   []byte // up to where it is filled; cap(out) bounds what is written
+	out   []byte // up to where it is filled; cap(out) bounds writing
 	base  int    // where the frame begins in out
 	end   int    // where the block ends at the latest
 	lits  []byte // that are left; there are slack bytes behind them
@@ -122,7 +122,7 @@ func (r *replay) step(last bool) bool {
 	if distance == 0 || distance > len(r.out)-r.base {
 		return false
 	}
-	for match > 0 { // what is copied may overlap where it goes
+	for match > 0 { // source and destination may overlap
 		n := min(match, distance)
 		r.out = append(r.out, r.out[len(r.out)-distance:][:n]...)
 		match -= n
@@ -131,8 +131,8 @@ func (r *replay) step(last bool) bool {
 	return true
 }
 
-// distance returns the distance for which an offset stands (section 3.1.1.5). Offsets that
-// mean distances used lately mean others if there are no literals before the match.
+// distance returns the distance for which an offset stands (section 3.1.1.5). Offsets for
+// recent distances mean other recent distances if there are no literals before the match.
 func (r *replay) distance(offset uint32, lately, without bool) uint32 {
 	d := &r.recent
 	if !lately {

@@ -22,10 +22,10 @@ const (
 	tablePredefined = iota
 	tableRepeated   // one symbol
 	tableDescribed
-	tableKept // that of the block before
+	tableKept // as in the block before
 )
 
-// alphabet is what one of the three tables is made from.
+// alphabet is the input for one of the three tables.
 type alphabet struct {
 	values []entry // by symbol, without states
 	most   uint8   // logarithm of the longest table
@@ -46,8 +46,8 @@ func newAlphabet(n int, of func(symbol int) entry, f *field) *alphabet {
 var (
 	literalAlphabet = newAlphabet(len(literalBase), func(s int) entry { return value(literalBase[s], literalBits[s]) }, &literalDefault)
 	matchAlphabet   = newAlphabet(len(matchBase), func(s int) entry { return value(matchBase[s]+minMatch, matchBits[s]) }, &matchDefault)
-	// Values are distances, but those of the first two symbols: 0 to 2 for distances that
-	// were used lately.
+	// Values are distances, except for the first two symbols: 0 to 2 for recent
+	// distances.
 	offsetAlphabet = newAlphabet(31, func(s int) entry {
 		if s < 2 {
 			return value(uint32(s), uint8(s))
@@ -56,8 +56,8 @@ var (
 	}, &offsetDefault)
 )
 
-// read sets the table of a block to one of a kind, and returns what follows its
-// description.
+// read sets the table of a block to one of a kind, and returns the bytes behind
+// its description.
 func (t *states) read(src []byte, kind byte, a *alphabet) ([]byte, bool) {
 	switch kind {
 	case tablePredefined:

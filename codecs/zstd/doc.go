@@ -1,5 +1,5 @@
-// Package zstd writes Zstandard frames (RFC 8878), for the levels about 3, and reads those of
-// one kind.
+// Package zstd writes Zstandard frames (RFC 8878), for the levels about 3, and reads frames
+// of one kind.
 //
 //	       ┌───────┬────────┬─ 128 KiB ──────────────┬─
 //	frame  │ magic │ header │ block                  │ …
@@ -15,11 +15,11 @@
 // four and of eight bytes, uses the first match that it finds, and tries one
 // byte further after a short match.
 //
-// Why another decoder: the library copies matches that overlap themselves byte by byte,
-// which takes a third of the time for shuffled floats, and keeps the recent distances and
-// the values of a sequence in memory. This one decodes the frames that encoders write where the
-// whole input is at hand. Other frames, and the errors of damaged ones, are the library's.
+// Why another decoder: the library copies matches that overlap themselves byte by byte, which takes
+// a third of the time for shuffled floats, and keeps the recent distances and the values of a
+// sequence in memory. This one decodes the frames that encoders write where the whole input is at
+// hand. The library decodes other frames, and gives the errors for damaged frames.
 //
-// Literals are encoded and decoded by package huff0. The other levels are not this
-// package's.
+// Literals are encoded and decoded by package huff0. The library has the other
+// levels.
 package zstd

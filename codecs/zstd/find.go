@@ -26,7 +26,7 @@ const (
 // eight bytes, and the last one that began with the same four or five.
 type finder struct {
 	long, short [1 << tableLog]uint32
-	log         uint      // of what is used of them
+	log         uint      // of the used length of the tables
 	recent      [2]uint32 // distances of the last matches
 }
 

@@ -21,9 +21,9 @@ type table struct {
 	steps  [64]step // by symbol
 }
 
-// step is what a symbol does to the state. change is how many bits are left behind, in the upper
-// half: one less where the lower half, added to the state, does not carry; find is where the
-// states that follow begin in states, less the first index.
+// step is the effect of a symbol on the state. change is how many bits are left behind, in the
+// upper half: one less where the lower half, added to the state, does not carry; find is where
+// the states that follow begin in states, less the first index.
 type step struct {
 	change uint32
 	find   int32
@@ -198,7 +198,7 @@ type bitWriter struct {
 	n    uint
 }
 
-// add takes up to 56 bits less those that were not flushed; v has no others.
+// add takes up to 56 bits less the bits that were not flushed; the other bits of v are 0.
 func (w *bitWriter) add(v uint64, n uint) {
 	w.bits |= v << w.n
 	w.n += n

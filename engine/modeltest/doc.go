@@ -4,7 +4,7 @@
 // A history is a list of random steps. Each step does one thing to the database
 // and the same to the model:
 //
-//	step ──▶ engine.DB, Session, Snapshot …     what is tested
+//	step ──▶ engine.DB, Session, Snapshot …     under test
 //	  └────▶ tree of nodes, arrays of chunks    plain Go maps (tree, array)
 //	                │
 //	compare ◀───────┘ values, attributes, refs, and every copy made
@@ -14,6 +14,6 @@
 // leaves something in a cache, and a backup that trusts it.
 //
 // A step draws its random numbers from the seed and its own number alone, so
-// that steps can be left out without changing the others. A failing history is
+// that steps can be left out without changing other steps. A failing history is
 // shortened in this way and printed as a list of its steps.
 package modeltest

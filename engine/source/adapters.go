@@ -15,15 +15,15 @@ type Adapter struct {
 	// Open follows the step from a place. The URL of the result is filled in
 	// by the caller.
 	Open func(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error)
-	// Detect reports whether a place is in the format, given what was looked
-	// up of it; nil if the format is never detected.
+	// Detect reports whether a place is in the format, given the evidence about
+	// it; nil if the format is never detected.
 	Detect func(Evidence) bool
 	// Files are the files of a directory that Detect wants to look into.
 	Files []string
 }
 
-// Adapters maps URL schemes to what opens them. Registering is not safe for
-// concurrent use and comes first.
+// Adapters maps URL schemes to functions that open them. Registering is not
+// safe for concurrent use and comes first.
 type Adapters struct {
 	roots map[string]Root
 	steps map[string]Adapter
@@ -54,8 +54,7 @@ func (a *Adapters) RegisterRoot(scheme string, r Root) {
 	a.roots[scheme] = r
 }
 
-// ReplaceRoot puts another function in place of that of a root scheme, such as one of
-// [RemoteRoots].
+// ReplaceRoot replaces the function of a root scheme, such as one of [RemoteRoots].
 func (a *Adapters) ReplaceRoot(scheme string, r Root) { a.roots[scheme] = r }
 
 // RegisterAdapter adds an adapter. A scheme that is taken is a bug and panics.

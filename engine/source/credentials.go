@@ -2,7 +2,9 @@ package source
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,9 +13,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
-// tokenVariable begins the names of variables with bearer tokens, one for a host. What
-// follows is the host with "_" for dots and for the colon before a port, and "__" for
-// hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
+// tokenVariable begins the names of variables with bearer tokens, one for a host. The
+// rest of the name is the host with "_" for dots and for the colon before a port, and
+// "__" for hyphens, as in ZARRDB_TOKEN_data_example_org. Case does not count.
 const tokenVariable = "ZARRDB_TOKEN_"
 
 // maxNetrc bounds how much of a netrc file is read.
@@ -23,12 +25,12 @@ const maxNetrc = 1 << 20
 // port: the bearer token of a variable, or login and password of the host in the file that
 // NETRC names, by default .netrc in the home directory. The result is "" without credentials
 // for the host, and for plain http to another machine. The entry "default" of netrc files does not
-// count, because references lead to hosts that others chose.
+// count, because references lead to hosts that strangers chose.
 func authorization(scheme, host string) string {
 	if scheme != "https" && !hostname.IsLoopback(host) {
 		return ""
 	}
-	variable := tokenVariable + strings.NewReplacer(".", "_", ":", "_", "-", "__", "[", "", "]", "").Replace(host)
+	variable := tokenOf(host)
 	for _, v := range os.Environ() {
 		if of, token, _ := strings.Cut(v, "="); strings.EqualFold(of, variable) && token != "" {
 			return "Bearer " + strings.TrimSpace(token)
@@ -39,6 +41,19 @@ func authorization(scheme, host string) string {
 		return ""
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(login+":"+password))
+}
+
+// tokenOf returns the name of the variable with the token for a host.
+func tokenOf(host string) string {
+	return tokenVariable + strings.NewReplacer(".", "_", ":", "_", "-", "__", "[", "", "]", "").Replace(host)
+}
+
+// howToAuthorize says how a user gives the credentials that authorization returns.
+func howToAuthorize(u *url.URL) string {
+	if u.Scheme != "https" && !hostname.IsLoopback(u.Host) {
+		return "credentials are sent over https only, write https://"
+	}
+	return fmt.Sprintf("a token is read from the variable %s, login and password of %s from ~/.netrc or the file that NETRC names", tokenOf(u.Host), u.Hostname())
 }
 
 // readNetrc returns the text of the user's netrc file, or "" if the file cannot be read.

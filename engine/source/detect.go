@@ -27,8 +27,8 @@ type Evidence struct {
 	heads map[string][]byte
 }
 
-// Has reports whether a directory holds a file of that name, one of those that
-// an adapter wants to know of.
+// Has reports whether a directory holds a file of that name, which must be one
+// that an adapter asks for.
 func (e Evidence) Has(name string) bool { return e.heads[name] != nil }
 
 // File returns the beginning of that file, nil without it.
@@ -43,8 +43,8 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	}
 	match, nodes := e.matches(ev), false
 	if len(match) == 0 && at.Kind != File && e.Adapters.steps[schemeZarr].Detect != nil {
-		// What lies in an archive or a store of keys was put together for a reason;
-		// in a directory or bucket anything may lie beside nodes.
+		// The contents of an archive or a store of keys were put together for a
+		// reason; in a directory or bucket anything may lie beside nodes.
 		whole := len(at.URL.Adapters()) > 0
 		draft, err := isDraftWithoutRoot(ctx, at.Dir())
 		if err == nil && !draft {
@@ -68,7 +68,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 		}
 		why := e.lacks(at.Kind) + inIt(ctx, at)
 		if nodes {
-			why += fmt.Sprintf("; '%s' is all of it as one hierarchy", at.URL.Append(zurl.Part{Scheme: schemeZarr}).Redacted())
+			why += fmt.Sprintf("; '%s' names all of it as one hierarchy", at.URL.Append(zurl.Part{Scheme: schemeZarr}).Redacted())
 		}
 		if format := foreign(ev.Head); format != "" {
 			why = "it is a " + format
@@ -84,7 +84,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 			return at, fmt.Errorf("%s: %w: it could be %s; name one of them: %s", at.URL.Redacted(), ErrFormat, strings.Join(match, " or "), strings.Join(urls, " or "))
 		}
 		if e.Warn != nil {
-			e.Warn(fmt.Sprintf("%s holds metadata of Zarr v2 and v3; that of v3 is read, and that of v2 as %s", at.URL.Redacted(), urls[0]))
+			e.Warn(fmt.Sprintf("%s holds metadata of Zarr v2 and v3; v3 is read, and v2 as %s", at.URL.Redacted(), urls[0]))
 		}
 		match = match[1:]
 	}

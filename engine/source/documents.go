@@ -11,7 +11,7 @@ import (
 )
 
 // isCopyAlone reports whether .zmetadata is the only metadata of a directory, and
-// that of a v2 store rather than of a parquet reference set.
+// belongs to a v2 store, not to a parquet reference set.
 func isCopyAlone(e Evidence) bool {
 	doc := e.File(names.V2Metadata)
 	return !e.Has(names.V2Array) && !e.Has(names.V2Group) && !e.Has(names.V3) &&
@@ -24,7 +24,7 @@ func mayHaveCopies(e Evidence) bool {
 	return e.Has(names.V2Metadata) || len(doc) == headBytes || bytes.Contains(doc, []byte(policy.InlineCopy))
 }
 
-// lookAtCopy reads the whole .zmetadata if no other document tells what the directory is,
+// lookAtCopy reads the whole .zmetadata if no other document identifies the directory,
 // and only the beginning was read before.
 func lookAtCopy(ctx context.Context, ev Evidence, below kv.Reader) error {
 	if ev.Has(names.V2Array) || ev.Has(names.V2Group) || ev.Has(names.V3) || len(ev.heads[names.V2Metadata]) < headBytes {

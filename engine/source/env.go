@@ -12,16 +12,17 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// Env is what opening one URL shares: the registry, what is allowed, and what must be
-// closed. Its fields are set before it is used; then it is safe for concurrent use.
+// Env is the state shared by opening one URL: the registry, the allowed references, and the stores
+// to close. Its fields are set before it is used; then it is safe for concurrent use.
 type Env struct {
 	// Adapters resolves URL schemes; it must not be nil.
 	Adapters *Adapters
-	// Follow says where references may lead, and Recall, if set, what was allowed
-	// earlier.
+	// Follow says where references may lead, and Recall, if set, returns what was
+	// allowed earlier.
 	Follow Follow
 	Recall func() (Follow, error)
 	// Database opens a version of the database in a directory, until the Env is closed;
@@ -31,11 +32,11 @@ type Env struct {
 	// called from several goroutines.
 	Warn func(text string)
 	// FromPath says that a path was opened, not a URL. Of a path that holds metadata of
-	// v2 and v3, the latter is read, with a warning; URLs must say which.
+	// v2 and v3, v3 is read, with a warning; URLs must say which.
 	FromPath bool
 
-	opening sync.Mutex
-	roots   map[string]kv.Reader // what references lead below, by URL
+	opening ctxlock.Lock
+	roots   map[string]kv.Reader // roots of references, by URL
 
 	mu      sync.Mutex
 	closers []func() error

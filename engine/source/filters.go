@@ -78,7 +78,7 @@ type section struct {
 
 func (s section) Size() int64 { return s.n }
 
-// ID implements [kv.Value]. It is zero: the identity is that of all bytes.
+// ID implements [kv.Value]. It is zero: the identity covers the whole value, not a section.
 func (s section) ID() kv.ID { return kv.ID{} }
 
 func (s section) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {

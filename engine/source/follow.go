@@ -20,7 +20,7 @@ import (
 // Mapping replaces the prefix From of the URLs of references by To.
 type Mapping = refs.Mapping
 
-// ErrForbidden means that a reference leads outside what the reader allows.
+// ErrForbidden means that the reader does not allow the target of a reference.
 var ErrForbidden = refs.ErrForbidden
 
 // ErrUnreachable means that the bytes which a reference names do not exist.
@@ -29,8 +29,8 @@ var ErrUnreachable = refs.ErrUnreachable
 // MissingError is ErrUnreachable because a file is missing; it has the place.
 type MissingError = refs.MissingError
 
-// IsForbidden reports whether an error is about what a reference or a symbolic link
-// leads to and [Follow] does not allow.
+// IsForbidden reports whether an error means that [Follow] does not allow the
+// target of a reference or symbolic link.
 func IsForbidden(err error) bool {
 	return errors.Is(err, ErrForbidden) || errors.Is(err, dirkv.ErrOutside)
 }
@@ -66,15 +66,15 @@ func (f Follow) folders() []string {
 	return out
 }
 
-// Rules are those of references that are not of a set.
+// Rules returns the rules for references outside of sets.
 func (f Follow) Rules() refs.Rules { return f.rules("") }
 
-// rules are those of a set that lies in the folder base, "" if there is none.
+// rules returns the rules for a set in the folder base, "" if there is none.
 func (f Follow) rules(base string) refs.Rules {
 	return refs.Rules{Base: base, Map: f.Map, Allow: f.Allow}
 }
 
-// Check reports what is wrong with the prefixes.
+// Check returns an error if a prefix is invalid.
 func (f Follow) Check() error {
 	_, err := f.rules("").Resolve("file:///")
 	if err == nil || errors.Is(err, refs.ErrForbidden) {
@@ -83,8 +83,8 @@ func (f Follow) Check() error {
 	return err
 }
 
-// With returns f with the rules of another added. Of two mappings of one prefix,
-// that of f is used.
+// With returns f with the rules of more added. Of two mappings of one prefix,
+// the mapping of f is used.
 func (f Follow) With(more Follow) Follow {
 	out := Follow{Map: slices.Clone(f.Map), Allow: slices.Clone(f.Allow)}
 	for _, a := range more.Allow {
@@ -128,16 +128,12 @@ func isWeb(url string) bool {
 
 // below returns the store of everything below a root, which stays open.
 func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
-	e.opening.Lock()
-	view := e.roots[root]
-	e.opening.Unlock()
-	if inPlace(view) {
-		return view, nil
+	if err := e.opening.Lock(ctx); err != nil {
+		return nil, err
 	}
-	e.opening.Lock()
 	defer e.opening.Unlock()
-	if view = e.roots[root]; inPlace(view) {
-		return view, nil // somebody else was faster
+	if view := e.roots[root]; inPlace(view) {
+		return view, nil
 	}
 	at, err := e.openReferred(ctx, root)
 	if err != nil {
@@ -146,7 +142,7 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 	if at.Kind == File {
 		return nil, fmt.Errorf("%w: it is a file, not a folder", ErrFormat)
 	}
-	view = at.Dir()
+	view := at.Dir()
 	if e.roots == nil {
 		e.roots = map[string]kv.Reader{}
 	}
@@ -156,7 +152,7 @@ func (e *Env) below(ctx context.Context, root string) (kv.Reader, error) {
 
 // inPlace reports whether a store was opened that its URL still names. Another
 // folder may have replaced a local one. Reads that use the old store continue, and
-// it is closed with the others.
+// it is closed with the other stores.
 func inPlace(view kv.Reader) bool {
 	folder, ok := view.(*dirkv.Store)
 	return view != nil && (!ok || folder.InPlace())
@@ -277,7 +273,7 @@ func PlainURL(url string) (string, error) {
 }
 
 // follows returns the rules of a set in the folder base: the prefixes that the opener
-// allows, and those that this machine remembers.
+// allows, and the prefixes that this machine remembers.
 func (e *Env) follows(base string) (refs.Rules, error) {
 	follow := e.Follow
 	if e.Recall != nil {
@@ -290,8 +286,8 @@ func (e *Env) follows(base string) (refs.Rules, error) {
 	return follow.rules(base), nil
 }
 
-// Resolver returns what reads the virtual values of a database, or of a set whose
-// relative URLs are those of the folder base.
+// Resolver returns a reader of the virtual values of a database, or of a set
+// whose relative URLs are relative to the folder base.
 func (e *Env) Resolver(base string, folder kv.Reader) *virtual.Resolver {
 	return virtual.New(virtual.Storage{Open: e.reference, Below: e.below}, folder, func() (refs.Rules, error) { return e.follows(base) })
 }

@@ -44,8 +44,8 @@ func Formats() []formats.Format {
 	}
 }
 
-// DefaultCodecs returns a new registry of all codecs that stores, reference sets and
-// foreign formats are read with: those of [builtin.Registry], and what formats bring.
+// DefaultCodecs returns a new registry of the codecs for stores, reference sets and
+// foreign formats: [builtin.Registry], and the codecs of formats.
 func DefaultCodecs() *codecs.Registry {
 	r := builtin.Registry()
 	for _, f := range Formats() {

@@ -16,7 +16,7 @@ import (
 // that can be read.
 var ErrFormat = errors.New("engine: format not recognised")
 
-// Kind is what kind of resource a URL names (ZEP 8, "Resource kinds").
+// Kind is the kind of resource that a URL names (ZEP 8, "Resource kinds").
 type Kind uint8
 
 // The kinds. Either is a path of which only the store can tell.
@@ -45,14 +45,13 @@ type Place struct {
 	// Database says that View is a version of a database, which holds nodes of any
 	// format.
 	Database bool
-	// Value is what a Dataset is made of if that is one piece of text, so that
+	// Value is the text that a Dataset is made of, if it is one text, so that
 	// it can be read as a file too; else nil.
 	Value kv.Value
 	// Store is the directory in another view that the View of a Dataset shows;
 	// else nil.
 	Store *Place
-	// Extent is where the bytes are that the place is made of: what the root of the
-	// URL names.
+	// Extent is where the bytes of the place lie: the root of the URL.
 	Extent extent.Extent
 
 	// origin is the file in a store whose content, decompressed or a range of
@@ -116,7 +115,7 @@ func (p Place) begun(ctx context.Context, n int64) (kv.Value, error) {
 	return v, err
 }
 
-// Dir returns the view of what is below a place that is a directory.
+// Dir returns the view below a place that is a directory.
 func (p Place) Dir() kv.Reader {
 	if p.Path == "" {
 		return p.View

@@ -51,6 +51,7 @@ func (o RemoteOptions) openHTTP(ctx context.Context, _ *Env, part zurl.Part) (Pl
 		return Place{}, fmt.Errorf("%w: the name %q", ErrFormat, last)
 	}
 	c := httpkv.Options{Remote: o.Requests, Forbidden: o.Forbidden, Authorization: authorization(part.Scheme, part.Host)}
+	c.Remote.Credentials = howToAuthorize
 	if ctx.Value(ofReference{}) != nil {
 		c.Remote.StayOnHost = true
 	}

@@ -25,7 +25,7 @@ import (
 // maxTold bounds the keys that warnings name.
 const maxTold = 8
 
-// The built-in schemes are these two lists and that of RemoteRoots.
+// The built-in schemes are these two lists and RemoteRoots.
 
 func builtinRoots() map[string]Root {
 	roots := RemoteRoots(nil)
@@ -134,8 +134,8 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 func isZarr2(e Evidence) bool { return e.Has(names.V2Array) || e.Has(names.V2Group) || isCopyAlone(e) }
 func isZarr3(e Evidence) bool { return e.Has(names.V3) && !meta.IsDraft3Entry(e.File(names.V3)) }
 
-// schemeZarr opens a store of any format, and is what the formats without an
-// adapter of their own are detected as.
+// schemeZarr opens a store of any format. Formats without an adapter of their
+// own are detected as it.
 const schemeZarr = "zarr"
 
 // The schemes of one format each.
@@ -145,7 +145,7 @@ const (
 )
 
 // Documents at the root of a store in the first layout of the early v3 draft.
-// They may be missing; then the names of what is below tell the format.
+// They may be missing; then the names of the keys below tell the format.
 const (
 	docDraftGroup = "meta/group.json"
 	docDraftArray = "meta/array.json"
@@ -186,7 +186,7 @@ func isDraftWithoutRoot(ctx context.Context, view kv.Reader) (bool, error) {
 const listedForNodes = 1000
 
 // hasNodes reports whether there are documents of Zarr v2 or v3 among the first keys of
-// a view: TensorStore and others write arrays without groups above them.
+// a view: TensorStore, for example, writes arrays without groups above them.
 func hasNodes(ctx context.Context, view kv.Reader) (bool, error) {
 	list, ok := view.(kv.Lister)
 	if !ok {
@@ -248,8 +248,8 @@ func isZarrdb(e Evidence) bool {
 
 // openZarrdb opens a version of a database: zarrdb:PATH, zarrdb:@branch.B/PATH,
 // zarrdb:@tag.T/PATH, zarrdb:@REV/PATH, or zarrdb:@TIME/PATH for the branch main
-// as it was then. A slash in the version is written %2F. What is in it needs no
-// detection: a path is the node there, whatever its format.
+// as it was then. A slash in the version is written %2F. Nodes of a version
+// need no detection: a path names a node, whatever its format.
 func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
 	if from.OSPath == "" {
 		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)

@@ -16,20 +16,20 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/redact"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// The kerchunk: adapter, a project scheme beside those of ZEP 8: a JSON file or
-// a directory of parquet files that is a reference set, as the store which it
-// describes.
+// The kerchunk: adapter, a project scheme beside the schemes of ZEP 8: it opens
+// a reference set, a JSON file or a directory of parquet files, as the store
+// that the set describes.
 
-// docParquet is what a parquet set has at its root, and a v2 hierarchy beside
-// its own documents.
+// docParquet is at the root of a parquet set, and of a v2 hierarchy beside its
+// own documents.
 const docParquet = names.V2Metadata
 
 func isReferenceSet(e Evidence) bool {
@@ -102,17 +102,17 @@ func openKerchunk(ctx context.Context, e *Env, from Place, part zurl.Part) (Plac
 // Set is a reference set that was found. Its view is opened by the
 // first read: linking needs only one pass over the set.
 type Set struct {
-	// file is a JSON set, dir a parquet set, foreign what is in a foreign format; the
-	// others are nil.
+	// file is a JSON set, dir a parquet set, foreign a set in a foreign format; two
+	// of them are nil.
 	file    kv.Value
 	dir     kv.Reader
 	foreign refs.Set
 	opts    refs.Options
-	// files reads what the set refers to, of many keys at once.
+	// files reads the referenced bytes, of many keys at once.
 	files *virtual.Resolver
 
-	opening gather.Turn                 // of view
-	base    func(context.Context) error // finds out what relative URLs are relative to, once view is open; or nil
+	opening ctxlock.Lock                // of view
+	base    func(context.Context) error // finds the base of relative URLs, once view is open; or nil
 	view    *refs.View
 }
 
@@ -222,7 +222,7 @@ func (e *Env) skipped(key string) {
 	e.Warn(fmt.Sprintf("key %q is left out: no store can have such a key", key))
 }
 
-// warning returns what passes the warnings of a format about at to Warn.
+// warning returns a function that passes the warnings of a format about at to Warn.
 func (e *Env) warning(at Place) func(text string) {
 	if e.Warn == nil {
 		return nil
@@ -251,10 +251,10 @@ func baseOf(at Place) (base string, folder kv.Reader) {
 }
 
 func (s *Set) open(ctx context.Context) (_ *refs.View, err error) {
-	if err := s.opening.Take(ctx); err != nil {
+	if err := s.opening.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.opening.Release()
+	defer s.opening.Unlock()
 	switch {
 	case s.view != nil:
 	case s.foreign != nil:
@@ -283,6 +283,44 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return refs.ReadJSON(ctx, s.file, &s.opts.Read)
 }
 
+// Below yields the references whose keys begin with a prefix.
+func (s *Set) Below(ctx context.Context, prefix string) iter.Seq2[refs.Entry, error] {
+	if prefix == "" {
+		return s.Entries(ctx)
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		for key, err := range s.List(ctx, kv.ListOptions{Prefix: prefix}) {
+			e := refs.Entry{Key: key}
+			if err == nil {
+				e.Reference, err = s.view.Lookup(ctx, key)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Foreign reports whether the set is something in a foreign format.
+func (s *Set) Foreign() bool { return s.foreign != nil }
+
+// Documents yields the documents of a set that has them apart from its other keys; it is nil
+// for another set.
+func (s *Set) Documents(ctx context.Context) (iter.Seq2[refs.Entry, error], error) {
+	if apart, ok := s.foreign.(interface {
+		Documents(ctx context.Context) iter.Seq2[refs.Entry, error]
+	}); ok {
+		return apart.Documents(ctx), nil
+	}
+	p, err := s.Parquet(ctx)
+	if p == nil {
+		return nil, err
+	}
+	return func(yield func(refs.Entry, error) bool) {
+		p.Documents()(func(e refs.Entry) bool { return yield(e, nil) })
+	}, nil
+}
+
 // Parquet reads the index of a set of parquet files; it is nil for another set.
 func (s *Set) Parquet(ctx context.Context) (*refs.ParquetSet, error) {
 	if s.dir == nil {
@@ -291,7 +329,7 @@ func (s *Set) Parquet(ctx context.Context) (*refs.ParquetSet, error) {
 	return refs.OpenParquetSet(ctx, s.dir, &s.opts.Read)
 }
 
-// Versions returns what the set is if it is a version of a store in a format with
+// Versions returns the store if the set is a version of a store in a format with
 // versions, else nil.
 func (s *Set) Versions() formats.Versioned {
 	v, _ := s.foreign.(formats.Versioned)
@@ -301,11 +339,11 @@ func (s *Set) Versions() formats.Versioned {
 // At returns another version of the same store as a set.
 func (s *Set) At(v formats.Versioned) *Set { return &Set{foreign: v, opts: s.opts, files: s.files} }
 
-// Rules returns what the URLs of the set may lead to; their Base is the folder of the
+// Rules returns the rules for the URLs of the set; their Base is the folder of the
 // set.
 func (s *Set) Rules() refs.Rules { return s.opts.Rules }
 
-// Files returns what reads the files that the set refers to.
+// Files returns the reader of the files that the set refers to.
 func (s *Set) Files() *virtual.Resolver { return s.files }
 
 // Document reads a metadata document, which may lie in a file.
@@ -313,8 +351,8 @@ func (s *Set) Document(ctx context.Context, ref *refs.Reference) ([]byte, error)
 	return s.Bytes(ctx, ref, policy.MaxDocument)
 }
 
-// Bytes reads the value of a reference. One of more than most bytes is
-// zarr.ErrTooLarge, one that is not there ErrUnreachable.
+// Bytes reads the value of a reference. A value of more than most bytes is
+// zarr.ErrTooLarge, a missing file ErrUnreachable.
 func (s *Set) Bytes(ctx context.Context, e *refs.Reference, most int64) ([]byte, error) {
 	if e.Inline() {
 		return e.Data, nil

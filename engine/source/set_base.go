@@ -14,17 +14,17 @@ import (
 	"github.com/zarrdb/zarrdb/refs"
 )
 
-// Writers of parquet sets do not agree on what a relative URL is relative to:
+// Writers of parquet sets do not agree on the base of a relative URL:
 //
 //	data/set.parq/t/refs.0.parq       fsspec, kerchunk   data/
-//	                                  others             data/set.parq/
+//	                                  other writers      data/set.parq/
 //	                                  GDAL               data/set.parq/t/
 //
-// The first of these that has the file of the first reference counts for the whole
-// set, and a warning names another one than the first.
+// The first of these folders that has the file of the first reference is the base
+// of the whole set. If it is not the first folder, a warning names it.
 
-// chooseBase makes the relative URLs of a parquet set those of the folder in which
-// the first of them is found. It is called while opening is taken.
+// chooseBase sets the base of the relative URLs of a parquet set to the folder
+// that has the file of the first of them. It is called while opening is taken.
 func (e *Env) chooseBase(ctx context.Context, s *Set, at Place) error {
 	first, err := firstReference(ctx, s)
 	if err != nil || first.URL == "" {
@@ -55,7 +55,7 @@ func (e *Env) chooseBase(ctx context.Context, s *Set, at Place) error {
 		}
 		s.foreign, s.dir = m, nil
 		if s.view, err = refs.NewView(m, &s.opts); err == nil && e.Warn != nil {
-			e.Warn(fmt.Sprintf("relative URLs of %s are not those of the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
+			e.Warn(fmt.Sprintf("relative URLs of %s are not relative to the folder that holds it: %s is read as %s", at.URL.Redacted(), first.URL, to.URL()))
 		}
 		return err
 	}

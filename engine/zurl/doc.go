@@ -9,9 +9,9 @@
 // A [URL] is always normal: schemes in lower case, adapters with their colon,
 // paths without "." and "..", "..:" adapters carried out, escapes only where
 // they are needed, and a slash behind a path that the next adapter needs to be
-// a directory. Two URLs are equal exactly if they print alike, and parsing what
-// one prints gives it back. So a check whether a URL lies below an allowed one
-// is safe on what [URL.String] prints.
+// a directory. Two URLs are equal exactly if they print alike, and parsing the
+// print of a URL gives it back. So a check whether a URL lies below an allowed
+// URL is safe on the output of [URL.String].
 //
 // # Paths
 //
@@ -24,9 +24,9 @@
 // ".." above the root of a store is an error, except for http and https (RFC
 // 3986, 5.2.4) and in paths as the file system writes them.
 //
-// An adapter's path begins at its root, with or without a leading slash. That of
-// json is a JSON pointer, in which dots mean nothing; a relative URL resolves
-// them all the same.
+// An adapter's path begins at its root, with or without a leading slash. The
+// path of json is a JSON pointer, in which dots mean nothing; a relative URL
+// resolves them all the same.
 //
 // # Where the proposal leaves things open
 //
@@ -37,7 +37,7 @@
 //     "..:" goes by that path: "db|ocdbt:|..:x" is "db/x".
 //   - A relative URL applies to the path of the last sub-URL, as the grammar
 //     says. The first example in the proposal's section on relative URLs goes by
-//     the one before, which contradicts the grammar.
-//   - file: has no host but localhost. Schemes that are not known here are passed
-//     on: whether they can be opened is for others to say.
+//     the sub-URL before, which contradicts the grammar.
+//   - file: has no host but localhost. Unknown schemes are passed on: the opener
+//     decides whether they can be opened.
 package zurl

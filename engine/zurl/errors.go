@@ -21,7 +21,7 @@ var (
 	ErrKind = errors.New("wrong kind of resource")
 )
 
-// Error is what all functions return. It is [ErrURL].
+// Error is the error of all functions. It is [ErrURL].
 type Error struct {
 	// URL is the whole string that was parsed.
 	URL string

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Characters that need no escape (RFC 3986): in a path those of pchar and the
-// slash, in a version the same without the slash, in a query also "?".
+// Characters that need no escape (RFC 3986): in a path the characters of pchar
+// and the slash, in a version the same without the slash, in a query also "?".
 const (
 	unreserved = "-._~"
 	subDelims  = "!$&'()*+,;="
@@ -24,7 +24,7 @@ func mayStand(c byte, set string) bool {
 	return isLetter(c) || isDigit(c) || strings.IndexByte(set, c) >= 0
 }
 
-// escape returns s with all bytes but those of set percent-encoded.
+// escape returns s with all bytes percent-encoded except the bytes of set.
 func escape(s, set string) string {
 	var b strings.Builder
 	for i := range len(s) {

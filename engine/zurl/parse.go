@@ -35,7 +35,7 @@ func ParseIn(dir, s string) (URL, error) {
 }
 
 // chains are the first links of chains of fsspec by their adapter here; caches have none.
-var chains = map[string]string{"zip": "zip:", "reference": "kerchunk:", "simplecache": "", "filecache": "", "blockcache": ""}
+var chains = map[string]string{"zip": "zip:", "reference": "kerchunk:", "simplecache": "", "filecache": "", "blockcache": "", "cached": ""}
 
 // unchained returns the pipeline that a chain of fsspec stands for, as "b.zip|zip:a" for
 // zip://a::b.zip.

@@ -8,10 +8,10 @@ import (
 )
 
 // Resolve resolves a relative pipeline against an absolute base: its path
-// applies to the path of the base's last sub-URL as those of URLs do, and its
-// adapters are appended. One that begins with "..:" first takes adapters away;
-// one that begins with a scheme is absolute and returned unchanged. A path
-// without a scheme is never one of the file system.
+// applies to the path of the base's last sub-URL as in any URL, and its
+// adapters are appended. If it begins with "..:", it first takes adapters away;
+// if it begins with a scheme, it is absolute and returned unchanged. A path
+// without a scheme is never a path of the file system.
 func Resolve(base, relative string) (string, error) {
 	u, err := Parse(base)
 	if err == nil {
@@ -97,7 +97,7 @@ func (p *Part) root(path string) string {
 	return ""
 }
 
-// set sets the path to that of a URL.
+// set sets the path to the path of a URL.
 func (p *Part) set(text string) error {
 	path, err := p.decode(text)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Part) set(text string) error {
 		return checkPointer(path)
 	}
 	root := ""
-	if strings.HasPrefix(text, "/") { // of a root: those of adapters are cut
+	if strings.HasPrefix(text, "/") { // of a root; paths of adapters lose the slash
 		root, path = "/", path[1:]
 	}
 	return p.join(root, path)

@@ -56,8 +56,8 @@ type scheme struct {
 	host, domain bool
 }
 
-// schemes are those of the proposal, and three of this project: zarrdb opens a
-// database, kerchunk a reference set, memory a store of the process.
+// schemes are the schemes of the proposal, and three of this project: zarrdb
+// opens a database, kerchunk a reference set, memory a store of the process.
 var schemes = map[string]scheme{
 	"file":     {root: true, byPath: true},
 	"http":     {root: true, host: true, domain: true, web: true},

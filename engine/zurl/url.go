@@ -19,10 +19,10 @@ type Part struct {
 	// Version is the version of ocdbt, icechunk or zarrdb, decoded and without
 	// its "@". [Part.At] returns its meaning.
 	Version string
-	// Path is percent-encoded. That of file and of roots with a host begins with
-	// a slash, that of adapters does not; that of json is a JSON pointer.
+	// Path is percent-encoded. For file and for roots with a host it begins with
+	// a slash, for adapters it does not; for json it is a JSON pointer.
 	Path string
-	// Query is that of http and https, percent-encoded and without its "?".
+	// Query is the query of http and https, percent-encoded and without its "?".
 	Query string
 }
 

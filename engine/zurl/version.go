@@ -22,7 +22,7 @@ const (
 	Branch
 	// Tag is a tag, of icechunk and zarrdb.
 	Tag
-	// ID is a snapshot of icechunk, or whatever else names a commit of zarrdb.
+	// ID is a snapshot of icechunk, or any other name of a commit of zarrdb.
 	ID
 )
 

@@ -70,7 +70,7 @@ func Folder(t testing.TB, name string) kv.Reader {
 	return d
 }
 
-// Registry returns the built-in codecs, and those of fs.
+// Registry returns the built-in codecs and the codecs of fs.
 func Registry(fs ...formats.Format) *codecs.Registry {
 	r := builtin.Registry()
 	for _, f := range fs {

@@ -13,8 +13,8 @@ import (
 )
 
 // Golden reads each image of testdata, NAME.ext, and compares it with the elements in
-// NAME.bin. Elements of one byte may differ by tolerance; those of files that need not
-// differ have 0.
+// NAME.bin. Elements of one byte may differ by tolerance, which is 0 for lossless
+// files.
 func Golden(t *testing.T, f formats.Format, r *codecs.Registry, tolerance func(name string) int) {
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil || len(files) == 0 {
@@ -61,7 +61,7 @@ func Difference(a, b []byte) int {
 	return most
 }
 
-// Name is that of the one file of [Files].
+// Name is the name of the one file of [Files].
 const Name = "a file.img"
 
 // Files returns a view of one file.

@@ -84,8 +84,8 @@ func Damage(t *testing.T, f formats.Format, files kv.ReadLister, path string) {
 	}
 }
 
-// Cut opens and reads a file that ends after each number of bytes. Each must be refused
-// before or while it is read, but those of at least whole bytes.
+// Cut opens and reads a file that ends after each number of bytes. Each file must be
+// refused before or while it is read, unless it has at least whole bytes.
 func Cut(t *testing.T, f formats.Format, r *codecs.Registry, data []byte, whole int) {
 	t.Helper()
 	for n := range data {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
@@ -47,13 +48,13 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 	a := &attribute{name: formats.Text(name)}
 	part := func(n int, typ int) *dec {
 		at := d.off
-		return &dec{f: f, b: d.take(pad(n)), what: messageName(typ), addr: d.addr + int64(at)}
+		return &dec{f: f, b: d.take(pad(n)), what: messageNames[typ], addr: d.addr + int64(at)}
 	}
 	typ, extent := part(typeBytes, msgType), part(spaceBytes, msgSpace)
 	if d.err != nil {
 		return nil, d.err
 	}
-	if err := f.charge(len(d.b)); err != nil {
+	if err := f.charge(int64(len(d.b))); err != nil {
 		return nil, err
 	}
 	var err error
@@ -67,7 +68,7 @@ func (f *file) readAttribute(ctx context.Context, d *dec) (*attribute, error) {
 			return nil, err
 		}
 	}
-	if err := f.charge(len(typ.b)); err != nil {
+	if err := f.charge(int64(len(typ.b))); err != nil {
 		return nil, err
 	}
 	if a.typ, err = readType(typ, 0); err == nil {
@@ -276,7 +277,7 @@ func text(b []byte, n uint32) string {
 	return formats.Text(b)
 }
 
-// number returns a number: integers and the float64 that equals a float.
+// number returns a number, see [formats.Number].
 func (v *values) number(t *datatype, b []byte) (any, error) {
 	e, err := t.element()
 	if err != nil {
@@ -284,23 +285,15 @@ func (v *values) number(t *datatype, b []byte) (any, error) {
 	}
 	b = e.memory(b)
 	switch e.typ.Kind() {
-	case dtype.Float:
-		return formats.Float(floatOf(e.typ, b)), nil
 	case dtype.Complex:
 		part := dtype.NewFloat(e.typ.Bits() / 2)
-		n := part.Size()
-		return []any{formats.Float(floatOf(part, b[:n])), formats.Float(floatOf(part, b[n:]))}, nil
+		re, _ := formats.Number(part, b[:part.Size()])
+		im, err := formats.Number(part, b[part.Size():])
+		return []any{re, im}, err
 	case dtype.Bool:
 		return b[0] != 0, nil
 	}
-	raw, err := e.typ.AppendJSON(nil, b)
-	return json.RawMessage(raw), err
-}
-
-func floatOf(t dtype.Type, b []byte) float64 {
-	var word [8]byte
-	copy(word[:], b)
-	return t.FloatValue(binary.LittleEndian.Uint64(word[:]))
+	return formats.Number(e.typ, b)
 }
 
 // bookkeeping are attributes that say how a file is made, and nothing of its content.
@@ -353,25 +346,16 @@ func (v *values) fill(a *attribute, value any, t dtype.Type) (any, error) {
 	if err != nil || n != 1 || len(e.dims) > 0 {
 		return value, nil
 	}
-	b := e.memory(a.data)
 	switch k := t.Kind(); {
 	case k == dtype.Float:
-		var x float64
-		switch e.typ.Kind() {
-		case dtype.Float:
-			x = floatOf(e.typ, b)
-		case dtype.Int, dtype.Uint:
-			raw, err := e.typ.AppendJSON(nil, b)
-			if err != nil {
-				return nil, err
-			}
-			x, _ = strconv.ParseFloat(string(raw), 64)
-		default:
+		number, ok := value.(json.RawMessage)
+		if !ok {
 			return value, nil
 		}
-		return cf.FillAttributeV3(dtype.NewFloat(64), binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))), nil
+		x, err := strconv.ParseFloat(strings.Trim(string(number), `"`), 64)
+		return cf.FillAttributeV3(dtype.NewFloat(64), binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))), err
 	case k == dtype.Complex && e.typ.Kind() == dtype.Complex:
-		return cf.FillAttributeV3(e.typ, b), nil
+		return cf.FillAttributeV3(e.typ, e.memory(a.data)), nil
 	case k == dtype.FixedBytes || k == dtype.Raw || k == dtype.Struct:
 		return nil, formats.Unsupported("hdf5: xarray opens no array of %v with it; it is the fill value of the array", t)
 	}

@@ -66,40 +66,29 @@ func (n *node1) child(f *file, i int) (key []byte, addr int64) {
 // each calls fn with the key and the address of all children of the last level, in any
 // order. Nodes of a level are read together.
 func (t *tree1) each(ctx context.Context, fn func(key []byte, addr int64) error) error {
-	w := t.f.walk()
-	depth := -1
-	for level := []int64{t.root}; len(level) > 0; {
-		var below []int64
-		err := inBatches(ctx, t.f, level, func(addr int64) part { return part{addr, min(t.nodeSize(), aheadBytes)} }, func(addr int64) error {
-			n, err := t.node(ctx, addr, depth)
-			if err != nil {
-				return err
-			}
-			if err := w.visit("a node of a B-tree", addr, int64(len(n.keys))); err != nil {
-				return err
-			}
-			if depth < 0 {
-				depth = n.level
-			}
-			for i := range n.children {
-				key, addr := n.child(t.f, i)
-				if addr == undefined {
-					return formats.Invalid("hdf5: a B-tree at %d has a child without an address", t.root)
-				}
-				if n.level > 0 {
-					below = append(below, addr)
-				} else if err := fn(key, addr); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		level, depth = below, depth-1
+	type place struct {
+		addr  int64
+		level int
 	}
-	return nil
+	w := t.f.walk()
+	at := func(p place) part { return part{p.addr, min(t.nodeSize(), aheadBytes)} }
+	return byLevels(ctx, t.f, place{t.root, -1}, at, func(p place) (below []place, err error) {
+		n, err := t.node(ctx, p.addr, p.level)
+		if err == nil {
+			err = w.visit("a node of a B-tree", p.addr, int64(len(n.keys)))
+		}
+		for i := 0; err == nil && i < n.children; i++ {
+			switch key, addr := n.child(t.f, i); {
+			case addr == undefined:
+				err = formats.Invalid("hdf5: a B-tree at %d has a child without an address", t.root)
+			case n.level > 0:
+				below = append(below, place{addr, n.level - 1})
+			default:
+				err = fn(key, addr)
+			}
+		}
+		return below, err
+	})
 }
 
 // find returns the child of the last level whose key is the last one for which order is

@@ -104,30 +104,17 @@ func (t *tree2) each(ctx context.Context, fn func(record []byte) error) error {
 		return nil
 	}
 	w := t.f.walk()
-	for level := []node2{{t.root, t.records, t.depth}}; len(level) > 0; {
-		var below []node2
-		err := inBatches(ctx, t.f, level, func(n node2) part { return part{n.addr, min(t.nodeSize, aheadBytes)} }, func(n node2) error {
-			if err := w.visit("a node of a B-tree", n.addr, int64(6+n.records*t.recordSize)); err != nil {
-				return err
-			}
-			records, children, err := t.node(ctx, n)
-			if err != nil {
-				return err
-			}
-			below = append(below, children...)
-			for ; len(records) > 0; records = records[t.recordSize:] {
-				if err := fn(records[:t.recordSize]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	at := func(n node2) part { return part{n.addr, min(t.nodeSize, aheadBytes)} }
+	return byLevels(ctx, t.f, node2{t.root, t.records, t.depth}, at, func(n node2) ([]node2, error) {
+		if err := w.visit("a node of a B-tree", n.addr, int64(6+n.records*t.recordSize)); err != nil {
+			return nil, err
 		}
-		level = below
-	}
-	return nil
+		records, children, err := t.node(ctx, n)
+		for ; err == nil && len(records) > 0; records = records[t.recordSize:] {
+			err = fn(records[:t.recordSize])
+		}
+		return children, err
+	})
 }
 
 // find returns the record for which order is 0, or nil without one. order compares a
@@ -164,6 +151,23 @@ func (t *tree2) find(ctx context.Context, order func(record []byte) int) ([]byte
 
 // aheadBytes bounds what is read ahead of one node.
 const aheadBytes = 64 << 10
+
+// byLevels calls fn for the nodes of a tree, level by level; fn returns the children of a node.
+func byLevels[T any](ctx context.Context, f *file, root T, at func(T) part, fn func(T) ([]T, error)) error {
+	for level := []T{root}; len(level) > 0; {
+		var below []T
+		err := inBatches(ctx, f, level, at, func(n T) error {
+			children, err := fn(n)
+			below = append(below, children...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		level = below
+	}
+	return nil
+}
 
 // inBatches calls fn for nodes of one level, and reads their parts ahead, some MiB at a time.
 func inBatches[T any](ctx context.Context, f *file, level []T, at func(T) part, fn func(T) error) error {

@@ -54,9 +54,12 @@ func (ds *dataset) table(ctx context.Context) (*table, error) {
 }
 
 // number1 numbers the chunks of the shape in C order.
-func (g *grid) number1(at []int64) uint64 {
+func (g *grid) number1(at []int64) uint64 { return inOrder(g.counts, at) }
+
+// inOrder is the number of coordinates below counts in C order.
+func inOrder(counts, at []int64) uint64 {
 	n := uint64(0)
-	for d, c := range g.counts {
+	for d, c := range counts {
 		n = n*uint64(c) + uint64(at[d])
 	}
 	return n
@@ -197,36 +200,28 @@ func (ds *dataset) coords(ctx context.Context) iter.Seq2[[]int64, error] {
 			return nil
 		})
 		if err != nil && err != errStopped {
-			if formats.IsKnown(err) {
-				err = withPath(ds.path, err)
-			}
-			yield(nil, err)
+			yield(nil, withPath(ds.path, err))
 		}
 	}
 }
 
 var errStopped = errors.New("hdf5: the caller stopped")
 
-// plan is which filters the codecs of an array leave out.
-type plan struct {
-	mask uint32
-}
-
-// planned finds out which filters all chunks skip. If the first chunk skips none, the
+// planned returns the mask of the filters that all chunks skip. If the first chunk skips none, the
 // codecs have all of them; else all chunks are looked at, as they are of filters that cannot
 // be undone here. It is formats.ErrUnsupported if chunks have to be encoded anew and cannot be.
-func (ds *dataset) planned(ctx context.Context) (plan, error) {
+func (ds *dataset) planned(ctx context.Context) (uint32, error) {
 	if ds.filter == nil || ds.grid == nil {
-		return plan{}, nil
+		return 0, nil
 	}
-	return ds.plan.Get(ctx, func() (plan, error) {
+	return ds.plan.Get(ctx, func() (uint32, error) {
 		_, unknown := ds.filter.parsed(0)
 		if unknown == nil && !ds.f.whole.Load() {
 			switch mask, ok, err := ds.firstMask(ctx); {
 			case err != nil:
-				return plan{}, err
+				return 0, err
 			case !ok || mask == 0:
-				return plan{}, nil
+				return 0, nil
 			}
 		}
 		common, differ, odd := uint32(0), false, int64(0)
@@ -242,21 +237,21 @@ func (ds *dataset) planned(ctx context.Context) (plan, error) {
 			return nil
 		})
 		if err != nil {
-			return plan{}, err
+			return 0, err
 		}
 		if !differ {
 			_, unknown = ds.filter.parsed(common)
 		}
 		if short := !slices.Equal(ds.shape[:len(ds.space.dims)], ds.space.dims); unknown != nil && (differ || short) {
-			return plan{}, unknown
+			return 0, unknown
 		}
 		if !differ {
-			return plan{common}, nil
+			return common, nil
 		}
 		if odd > maxInline/ds.grid.bytes {
-			return plan{}, formats.Unsupported("hdf5: %d chunks skip filters that others have not skipped: more than %d MiB", odd, maxInline>>20)
+			return 0, formats.Unsupported("hdf5: %d chunks skip filters that others have not skipped: more than %d MiB", odd, maxInline>>20)
 		}
-		return plan{}, nil
+		return 0, nil
 	})
 }
 

@@ -40,7 +40,7 @@ type dataset struct {
 
 	grid  *grid
 	open  formats.Lazy[index]
-	plan  formats.Lazy[plan]
+	plan  formats.Lazy[uint32] // the filters that the codecs leave out
 	texts formats.Lazy[map[uint64][]byte]
 	finds atomic.Int64
 }
@@ -209,37 +209,39 @@ func (ds *dataset) counts() []int64 {
 
 // document returns the Zarr document of the array.
 func (ds *dataset) document(ctx context.Context, v *values) ([]byte, error) {
-	if ds.refused != nil {
-		return ds.refusal(ds.refused), nil
+	b, err := ds.describe(ctx, v)
+	if err != nil && formats.IsKnown(err) {
+		return ds.refusal(err), nil
 	}
-	p, err := ds.planned(ctx)
+	return b, err
+}
+
+func (ds *dataset) describe(ctx context.Context, v *values) ([]byte, error) {
+	if ds.refused != nil {
+		return nil, ds.refused
+	}
+	mask, err := ds.planned(ctx)
 	if err != nil {
-		if formats.IsKnown(err) {
-			return ds.refusal(err), nil
-		}
 		return nil, err
 	}
 	if ds.isText() && ds.f.whole.Load() {
 		if _, err := ds.allTexts(ctx); errors.Is(err, formats.ErrUnsupported) {
-			return ds.refusal(err), nil
+			return nil, err
 		}
 	}
 	typ, err := ds.elem.typ.PrintV3()
 	if err != nil {
-		return ds.refusal(unsupported("%v", err)), nil
+		return nil, unsupported("%v", err)
 	}
-	chain, err := ds.filter.chain(ds.first(), ds.typ.size, p.mask)
+	chain, err := ds.filter.chain(ds.first(), ds.typ.size, mask)
 	if err != nil {
-		return ds.refusal(err), nil
+		return nil, err
 	}
 	if ds.isText() {
 		chain = chain[:1]
 	}
 	attrs, err := v.members(ds.path, ds.attrs, &ds.elem.typ)
 	if err != nil {
-		if formats.IsKnown(err) {
-			return ds.refusal(err), nil
-		}
 		return nil, err
 	}
 	if ds.typ.class == classEnum && !ds.typ.isBool() {
@@ -311,10 +313,7 @@ func (ds *dataset) refusal(err error) []byte {
 // reference returns the reference of a chunk.
 func (ds *dataset) reference(ctx context.Context, coords []int64) (refs.Reference, error) {
 	r, err := ds.locate(ctx, coords)
-	if err != nil && formats.IsKnown(err) {
-		err = withPath(ds.path, err)
-	}
-	return r, err
+	return r, withPath(ds.path, err)
 }
 
 func (ds *dataset) locate(ctx context.Context, coords []int64) (refs.Reference, error) {
@@ -322,7 +321,7 @@ func (ds *dataset) locate(ctx context.Context, coords []int64) (refs.Reference, 
 		return ds.text(ctx, coords)
 	}
 	if ds.grid == nil {
-		return ds.slab(coords)
+		return ds.at(ds.slab(coords)), nil
 	}
 	coords = coords[:len(ds.grid.chunk)]
 	if !ds.grid.inside(coords) {
@@ -339,12 +338,12 @@ func (ds *dataset) locate(ctx context.Context, coords []int64) (refs.Reference, 
 		return refs.Reference{}, err
 	}
 	if ds.refused == nil {
-		switch p, err := ds.planned(ctx); {
+		switch mask, err := ds.planned(ctx); {
 		case errors.Is(err, formats.ErrUnsupported): // the document refuses the array: its chunks are what is stored
 		case err != nil:
 			return refs.Reference{}, err
-		case c.mask != p.mask || ds.short(coords):
-			return ds.inline(ctx, coords, c, p.mask)
+		case c.mask != mask || ds.short(coords):
+			return ds.inline(ctx, coords, c, mask)
 		}
 	}
 	return ds.at(c.addr, c.size), nil
@@ -354,20 +353,8 @@ func (ds *dataset) at(addr, n int64) refs.Reference {
 	return refs.Reference{URL: ds.f.name, Offset: ds.f.base + addr, Length: n}
 }
 
-// slab returns a chunk of a compact or contiguous array.
-func (ds *dataset) slab(coords []int64) (refs.Reference, error) {
-	addr, n := ds.slabAt(coords)
-	if addr == undefined {
-		return refs.Reference{}, kv.ErrNotFound
-	}
-	return ds.at(addr, n), nil
-}
-
-func (ds *dataset) slabAt(coords []int64) (addr, n int64) {
-	l := &ds.layout
-	if l.addr == undefined || ds.typ == nil {
-		return undefined, 0
-	}
+// slab is where a chunk of a compact or contiguous array lies.
+func (ds *dataset) slab(coords []int64) (addr, n int64) {
 	size := int64(ds.typ.size)
 	for _, d := range ds.elem.dims {
 		size /= max(1, d)
@@ -378,5 +365,5 @@ func (ds *dataset) slabAt(coords []int64) (addr, n int64) {
 		start = start*ds.shape[i] + from
 		n *= min(ds.chunk[i], ds.shape[i]-from)
 	}
-	return l.addr + start*size, n
+	return ds.layout.addr + start*size, n
 }

@@ -1,6 +1,7 @@
 package hdf5
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/bits"
@@ -75,6 +76,17 @@ func (d *dec) sum() error {
 	return d.err
 }
 
+// seal checks the checksum behind everything, and leaves what is between it and the first n bytes.
+func (d *dec) seal(n int) error {
+	if d.off = len(d.b) - 4; d.off < n {
+		d.fail("has %d bytes", len(d.b))
+		return d.err
+	}
+	err := d.sum()
+	d.off, d.b = n, d.b[:len(d.b)-4]
+	return err
+}
+
 func (d *dec) fail(format string, args ...any) {
 	if d.err == nil {
 		d.err = formats.Invalid("hdf5: %s at %d %s", d.what, d.addr, fmt.Sprintf(format, args...))
@@ -146,20 +158,12 @@ func (d *dec) length() int64 {
 
 // text reads a text up to its NUL, which is skipped with what pads it to a multiple of pad.
 func (d *dec) text(pad int) string {
-	start := d.off
-	for {
-		b := d.take(1)
-		if b == nil {
-			return ""
-		}
-		if b[0] == 0 {
-			break
-		}
+	n := bytes.IndexByte(d.b[d.off:], 0)
+	if n < 0 {
+		n = d.left() + 1 // which is an error
 	}
-	s := string(d.b[start : d.off-1])
-	if rest := (d.off - start) % pad; rest != 0 {
-		d.skip(pad - rest)
-	}
+	s := string(d.take(n))
+	d.skip((n+pad)/pad*pad - n)
 	return s
 }
 

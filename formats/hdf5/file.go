@@ -47,8 +47,7 @@ type file struct {
 	mu              sync.Mutex // guards what follows
 	spent           map[inlineKey]bool
 	inlined, texted int64
-	collected       int64 // bytes of global heaps that were read
-	described       int64 // bytes of headers, types and names
+	described       int64 // bytes of headers, types, names and global heaps
 
 	heaps   *lru.Cache[int64, *fractalHeap]
 	blocks  *lru.Cache[int64, []byte] // of fractal heaps, checked and decoded
@@ -77,10 +76,10 @@ func newFile(ctx context.Context, value kv.Value, name string, o formats.Options
 
 // charge counts bytes of what describes the objects: a file whose structures overlap could
 // have much more of it than bytes.
-func (f *file) charge(n int) error {
+func (f *file) charge(n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.described += int64(n); f.described/6 > f.w.Size()+(16<<20) {
+	if f.described += n; f.described/6 > f.w.Size()+(16<<20) {
 		return formats.Invalid("hdf5: the descriptions of objects are longer than a file of %d bytes has", f.w.Size())
 	}
 	return nil
@@ -164,7 +163,10 @@ func (f *file) superblock(ctx context.Context) error {
 	case version == 3 && flags&5 != 0:
 		return formats.Unsupported("hdf5: the file is open for writing, or was not closed: the superblock says so (flags %d). Close it there; if no program writes it, run h5clear -s", flags)
 	case driver != undefined:
-		return f.driver(ctx, driver)
+		if d, err = f.read(ctx, "the driver information", driver, 16); err == nil {
+			err = errDriver(d.b[8:])
+		}
+		return err
 	case stored == undefined || end == undefined || f.root == undefined:
 		return formats.Invalid("hdf5: the superblock lacks an address")
 	}
@@ -175,13 +177,9 @@ func (f *file) superblock(ctx context.Context) error {
 	return f.extend(ctx, extension)
 }
 
-// driver refuses a file that is a part of several.
-func (f *file) driver(ctx context.Context, addr int64) error {
-	d, err := f.read(ctx, "the driver information", addr, 16)
-	if err != nil {
-		return err
-	}
-	return formats.Unsupported("hdf5: a part of a family, split or multi file (driver %q)", d.b[8:16])
+// errDriver is of a file that is a part of several.
+func errDriver(name []byte) error {
+	return formats.Unsupported("hdf5: a part of a family, split or multi file (driver %q)", name)
 }
 
 // extend reads the extension of the superblock.
@@ -201,7 +199,7 @@ func (f *file) extend(ctx context.Context, addr int64) error {
 			f.chunkK, f.groupK = d.u16(), d.u16()
 		case msgDriver:
 			d.skip(1)
-			return formats.Unsupported("hdf5: a part of a family, split or multi file (driver %q)", d.take(8))
+			return errDriver(d.take(8))
 		case msgSharedTable:
 			d.skip(1)
 			addr := d.address()

@@ -165,7 +165,7 @@ func (f *file) denseLinks(ctx context.Context, d *dec, list *[]link) error {
 	return f.dense(ctx, heap, names, 4, func(_, id []byte, h *fractalHeap) error {
 		b, err := h.object(ctx, id)
 		if err == nil {
-			err = f.charge(len(b) + 64)
+			err = f.charge(int64(len(b) + 64))
 		}
 		if err != nil {
 			return err
@@ -289,14 +289,14 @@ func (s *scan) levels(ctx context.Context, level []*node) error {
 			}
 			links, err := f.links(ctx, n.o)
 			if err != nil {
-				return n.wrap(err)
+				return withPath(n.path, err)
 			}
 			for _, l := range links {
 				if s.names++; s.names > maxNames {
 					return formats.Unsupported("hdf5: more than %d names of objects", maxNames)
 				}
 				if strings.Contains(l.name, "/") || l.name == "" || l.name == "." {
-					return n.wrap(formats.Invalid("hdf5: a link with the name %q", l.name))
+					return withPath(n.path, formats.Invalid("hdf5: a link with the name %q", l.name))
 				}
 				if l.addr == undefined {
 					s.softs = append(s.softs, soft{n, l})
@@ -332,7 +332,7 @@ func (s *scan) levels(ctx context.Context, level []*node) error {
 
 // add adds an object under a name, unless it is one of the groups around it.
 func (s *scan) add(parent *node, name string, o *object, soft bool) (*node, error) {
-	if err := s.f.charge(len(parent.path) + len(name)); err != nil {
+	if err := s.f.charge(int64(len(parent.path) + len(name))); err != nil {
 		return nil, err
 	}
 	n := &node{path: join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup(), soft: soft}
@@ -431,13 +431,10 @@ func orRoot(path string) string {
 	return path
 }
 
-// wrap adds the path to an error.
-func (n *node) wrap(err error) error { return withPath(n.path, err) }
-
-// withPath adds a path to an error of this package, whose text begins with the scheme.
+// withPath adds a path to an error about the content of the file, whose text begins with the scheme.
 func withPath(path string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || !formats.IsKnown(err) {
+		return err
 	}
 	return &pathError{path, err}
 }

@@ -194,10 +194,7 @@ func (h *fractalHeap) indirect(ctx context.Context, addr int64, rows int) (*dec,
 		d.fail("is of another heap")
 		return nil, d.err
 	}
-	d.off = n
-	err = d.sum()
-	d.off = head
-	return d, err
+	return d, d.seal(head)
 }
 
 // direct reads a direct block.

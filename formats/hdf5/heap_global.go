@@ -33,14 +33,10 @@ func (f *file) collection(ctx context.Context, addr int64) (*collection, error) 
 		if d.err != nil {
 			return nil, d.err
 		}
-		f.mu.Lock()
-		f.collected += n
-		much := f.collected/8 > f.w.Size()+(8<<20)
-		f.mu.Unlock()
-		if much {
-			return nil, formats.Invalid("hdf5: global heaps have much more bytes than the file")
+		if d, err = f.read(ctx, what, addr, n); err == nil {
+			err = f.charge(n)
 		}
-		if d, err = f.read(ctx, what, addr, n); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		d.off = head

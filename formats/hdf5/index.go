@@ -30,12 +30,15 @@ type grid struct {
 // openIndex returns the index of a layout.
 func (g *grid) openIndex(ctx context.Context, l *layout) (index, error) {
 	if g.addr == undefined {
-		return noIndex{}, nil
+		return &oneIndex{g, noChunk}, nil
 	}
 	switch l.index {
 	case indexTree1:
 		return newTree1Index(g), nil
 	case indexSingle:
+		if n, ok := product(g.counts...); !ok || n > 1 {
+			return nil, formats.Invalid("hdf5: one chunk of a dataset of %v chunks", g.counts)
+		}
 		c := chunk{addr: g.addr, size: g.bytes}
 		if l.single.size > 0 {
 			c.size, c.mask = l.single.size, l.single.mask
@@ -84,23 +87,6 @@ func (g *grid) coordinates(n uint64, first int, at []int64) {
 	at[first] = int64(min(n, 1<<62))
 }
 
-// each calls fn with all coordinates inside the grid in C order.
-func (g *grid) each(fn func(at []int64) error) error {
-	at := make([]int64, len(g.counts))
-	for g.inside(at) {
-		if err := fn(at); err != nil {
-			return err
-		}
-		for d := len(at) - 1; d >= 0; d-- {
-			if at[d]++; at[d] < g.counts[d] || d == 0 {
-				break
-			}
-			at[d] = 0
-		}
-	}
-	return nil
-}
-
 // fits reports whether the largest shape has no more chunks than n.
 func (g *grid) fits(first int, n uint64) error {
 	sizes := slices.Clone(g.max)
@@ -111,14 +97,7 @@ func (g *grid) fits(first int, n uint64) error {
 	return nil
 }
 
-// noIndex is of a dataset of which no chunk is stored.
-type noIndex struct{}
-
-func (noIndex) find(context.Context, []int64) (chunk, error) { return noChunk, nil }
-
-func (noIndex) each(context.Context, func([]int64, chunk) error) error { return nil }
-
-// oneIndex is of a dataset of one chunk.
+// oneIndex is of a dataset of at most one chunk.
 type oneIndex struct {
 	g *grid
 	c chunk
@@ -127,7 +106,10 @@ type oneIndex struct {
 func (x *oneIndex) find(context.Context, []int64) (chunk, error) { return x.c, nil }
 
 func (x *oneIndex) each(_ context.Context, fn func([]int64, chunk) error) error {
-	return x.g.each(func(at []int64) error { return fn(at, x.c) })
+	if at := make([]int64, len(x.g.counts)); x.c.addr != undefined && x.g.inside(at) {
+		return fn(at, x.c)
+	}
+	return nil
 }
 
 // implicitIndex is of chunks that lie one behind the other.
@@ -156,13 +138,16 @@ func (x *implicitIndex) each(ctx context.Context, fn func([]int64, chunk) error)
 			return err
 		}
 	}
-	return x.g.each(func(at []int64) error {
+	for at := range formats.Coords(x.g.counts) {
 		c, err := x.find(ctx, at)
+		if err == nil {
+			err = fn(at, c)
+		}
 		if err != nil {
 			return err
 		}
-		return fn(at, c)
-	})
+	}
+	return nil
 }
 
 // element reads an element of a fixed or extensible array, of some bytes: an address, and

@@ -79,10 +79,7 @@ func (x *extensibleIndex) index(ctx context.Context) (*dec, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.off = n
-	err = d.sum()
-	d.off = head
-	return d, err
+	return d, d.seal(head)
 }
 
 // dataBlock is a data block as a run of slots.
@@ -108,11 +105,9 @@ func (x *extensibleIndex) superBlock(ctx context.Context, addr int64, u int) (bi
 	if err != nil {
 		return nil, nil, err
 	}
-	d.off = int(n) - 4
-	if err := d.sum(); err != nil {
+	if err := d.seal(head); err != nil {
 		return nil, nil, err
 	}
-	d.off = head
 	return d.take(maps), d, nil
 }
 

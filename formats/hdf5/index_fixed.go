@@ -36,10 +36,7 @@ func (s *slots) read(ctx context.Context, r run) (*dec, error) {
 			d.fail("begins with %q", s)
 		}
 	}
-	d.off = len(d.b) - 4
-	err = d.sum()
-	d.off = r.head
-	return d, err
+	return d, d.seal(r.head)
 }
 
 // find returns the chunk in a slot of a run.
@@ -126,8 +123,7 @@ func openFixed(ctx context.Context, g *grid) (*fixedIndex, error) {
 	if d, err = f.readSigned(ctx, "a data block of a fixed array", "FADB", 0, x.block, head+x.bitmap.n+4); err != nil {
 		return nil, err
 	}
-	d.off = len(d.b) - 4
-	return x, d.sum()
+	return x, d.seal(0)
 }
 
 func (x *fixedIndex) head() int { return 6 + x.g.f.addrSize }

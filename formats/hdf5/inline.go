@@ -85,8 +85,7 @@ func (ds *dataset) clip(b []byte, at []int64) bool {
 		fill = make([]byte, ds.typ.size)
 	}
 	changed := false
-	pos := make([]int64, len(at))
-	for ; len(b) >= len(fill); b = b[len(fill):] {
+	for pos := range formats.Coords(ds.grid.chunk) {
 		for d, n := range at {
 			if n*ds.grid.chunk[d]+pos[d] >= ds.space.dims[d] {
 				changed = changed || !bytes.Equal(b[:len(fill)], fill)
@@ -94,12 +93,7 @@ func (ds *dataset) clip(b []byte, at []int64) bool {
 				break
 			}
 		}
-		for d := len(pos) - 1; d >= 0; d-- {
-			if pos[d]++; pos[d] < ds.grid.chunk[d] {
-				break
-			}
-			pos[d] = 0
-		}
+		b = b[len(fill):]
 	}
 	return changed
 }
@@ -132,13 +126,7 @@ func (ds *dataset) text(ctx context.Context, coords []int64) (refs.Reference, er
 }
 
 // textNumber numbers the chunks of the array in C order.
-func (ds *dataset) textNumber(coords []int64) uint64 {
-	n := uint64(0)
-	for d, c := range ds.counts() {
-		n = n*uint64(c) + uint64(coords[d])
-	}
-	return n
-}
+func (ds *dataset) textNumber(coords []int64) uint64 { return inOrder(ds.counts(), coords) }
 
 // allTexts reads all texts of a dataset, as chunks of the codec vlen-utf8 by their number.
 func (ds *dataset) allTexts(ctx context.Context) (map[uint64][]byte, error) {
@@ -208,11 +196,13 @@ func (ds *dataset) textChunks(ctx context.Context) ([]textChunk, error) {
 	if ds.layout.addr == undefined {
 		return nil, nil
 	}
-	g := &grid{counts: ds.counts()}
-	return list, g.each(func(at []int64) error {
-		addr, n := ds.slabAt(at)
-		return add(ds.textNumber(at), chunk{addr: addr, size: n}, n)
-	})
+	for at := range formats.Coords(ds.counts()) {
+		addr, n := ds.slab(at)
+		if err := add(ds.textNumber(at), chunk{addr: addr, size: n}, n); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // readTexts reads the texts that elements point to.

@@ -53,30 +53,14 @@ type message struct {
 
 // message returns a decoder of a message.
 func (f *file) message(m *message) *dec {
-	return &dec{f: f, b: m.data, what: messageName(m.typ), addr: m.addr}
+	return &dec{f: f, b: m.data, what: messageNames[m.typ], addr: m.addr}
 }
 
-// messageName is what errors call a message; "" of one that is not read.
-func messageName(typ int) string {
-	switch typ {
-	case msgSpace:
-		return "the dataspace"
-	case msgType:
-		return "the data type"
-	case msgFill, msgFillOld:
-		return "the fill value"
-	case msgLayout:
-		return "the layout"
-	case msgFilters:
-		return "the filter pipeline"
-	case msgAttribute:
-		return "an attribute"
-	case msgLink, msgLinkInfo:
-		return "a link"
-	case msgExternal, msgSharedTable, msgSymbols, msgTreeK, msgDriver, msgAttrInfo:
-		return "a message"
-	}
-	return ""
+// messageNames are what errors call the messages that are read.
+var messageNames = map[int]string{
+	msgSpace: "the dataspace", msgType: "the data type", msgFill: "the fill value", msgFillOld: "the fill value", msgLayout: "the layout",
+	msgFilters: "the filter pipeline", msgAttribute: "an attribute", msgLink: "a link", msgLinkInfo: "a link", msgExternal: "a message",
+	msgSharedTable: "a message", msgSymbols: "a message", msgTreeK: "a message", msgDriver: "a message", msgAttrInfo: "a message",
 }
 
 // find returns the first message of a type, or nil without one.
@@ -184,11 +168,9 @@ func (f *file) begin(ctx context.Context, r *reading) error {
 		if err != nil {
 			return err
 		}
-		d.off = len(d.b) - 4
-		if err := d.sum(); err != nil {
+		if err := d.seal(int(start)); err != nil {
 			return err
 		}
-		d.off, d.b = int(start), d.b[:len(d.b)-4]
 		return f.messages(r, d)
 	}
 	r.version = 1
@@ -214,7 +196,7 @@ func (f *file) readWalked(ctx context.Context, w *walk, what string, addr, n int
 	if err := w.visit(what, addr, n); err != nil {
 		return nil, err
 	}
-	if err := f.charge(int(n)); err != nil {
+	if err := f.charge(n); err != nil {
 		return nil, err
 	}
 	return f.read(ctx, what, addr, n)
@@ -229,19 +211,12 @@ func (f *file) proceed(ctx context.Context, r *reading, p part) error {
 	if r.version == 1 {
 		return f.messages(r, d)
 	}
-	if len(d.b) < 8 {
-		d.fail("has %d bytes", len(d.b))
-		return d.err
-	}
 	if s := d.take(4); string(s) != "OCHK" {
 		d.fail("begins with %q", s)
-		return d.err
 	}
-	d.off = len(d.b) - 4
-	if err := d.sum(); err != nil {
+	if err := d.seal(4); err != nil {
 		return err
 	}
-	d.off, d.b = 4, d.b[:len(d.b)-4]
 	return f.messages(r, d)
 }
 
@@ -283,10 +258,10 @@ func (f *file) messages(r *reading, d *dec) error {
 		case m.typ >= msgLast && m.flags&flagUnknown != 0:
 			r.o.odd = formats.Unsupported("hdf5: a message of type %d, which a reader has to know", m.typ)
 		}
-		if messageName(m.typ) == "" {
+		if messageNames[m.typ] == "" {
 			continue
 		}
-		if err := f.charge(n + 64); err != nil {
+		if err := f.charge(int64(n + 64)); err != nil {
 			return err
 		}
 		m.data = bytes.Clone(data)

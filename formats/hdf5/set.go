@@ -31,8 +31,14 @@ type set struct {
 	f *file
 }
 
-// Entries yields all references: then the filters and the texts of all arrays are looked
-// at before their documents are made.
+// Documents yields documents that hold for all references: the filters and the texts of all
+// arrays are looked at before they are made.
+func (s *set) Documents(ctx context.Context) iter.Seq2[refs.Entry, error] {
+	s.f.whole.Store(true)
+	return s.Tree.Documents(ctx)
+}
+
+// Entries yields all references, too.
 func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	s.f.whole.Store(true)
 	return s.Tree.Entries(ctx)
@@ -78,7 +84,7 @@ func (s *scan) tree(ctx context.Context) (*formats.Tree, error) {
 		if ds == nil {
 			var err error
 			if ds, err = f.dataset(ctx, n); err != nil {
-				return nil, n.wrap(err)
+				return nil, withPath(n.path, err)
 			}
 			ds.scaleOf(v, n.name)
 			byObject[n.o] = ds
@@ -129,10 +135,7 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 	build := func(make func(v *values) ([]byte, error)) {
 		t.PutLazy(key, func(ctx context.Context) ([]byte, error) {
 			b, err := make(&values{f: v.f, ctx: ctx, paths: v.paths})
-			if err != nil && formats.IsKnown(err) {
-				err = withPath(path, err)
-			}
-			return b, err
+			return b, withPath(path, err)
 		})
 	}
 	switch {
@@ -156,11 +159,10 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 		ds.layOut()
 		build(func(v *values) ([]byte, error) { return ds.document(v.ctx, v) })
 		a := formats.Array{Prefix: join(path, ""), Separator: '/', Counts: ds.counts(), Chunk: ds.reference}
-		switch {
-		case ds.grid != nil:
+		if ds.grid != nil {
 			a.Coords = ds.coords
-		case ds.layout.addr == undefined || ds.typ == nil:
-			a.Coords = func(context.Context) iter.Seq2[[]int64, error] { return func(func([]int64, error) bool) {} }
+		} else if ds.layout.addr == undefined || ds.typ == nil {
+			return nil // no chunk is stored
 		}
 		t.Add(a)
 	}

@@ -58,7 +58,7 @@ const (
 func (f *file) datatype(ctx context.Context, m *message) (*datatype, error) {
 	d, err := f.resolve(ctx, m)
 	if err == nil {
-		err = f.charge(len(d.b))
+		err = f.charge(int64(len(d.b)))
 	}
 	if err != nil {
 		return nil, err

@@ -7,13 +7,13 @@ import (
 )
 
 // builder writes a flatbuffer from its beginning to its end: a table leaves room for
-// the offsets in it, and what they lead to comes after and fills it.
+// the offsets in it, and their targets come after and fill it.
 type builder struct {
 	b       []byte
 	layouts map[string]int // where the layouts of tables stand, which tables share
 }
 
-// newBuilder begins a flatbuffer; what is written next is its root.
+// newBuilder begins a flatbuffer; the next object is its root.
 func newBuilder() *builder {
 	f := &builder{layouts: map[string]int{}}
 	f.b = append(f.b, 0, 0, 0, 0)
@@ -34,14 +34,14 @@ func u32Slot(x uint32) slot   { return slot{binary.LittleEndian.AppendUint32(nil
 func u64Slot(x uint64) slot   { return slot{binary.LittleEndian.AppendUint64(nil, x), 8} }
 func offsetSlot() slot        { return slot{make([]byte, 4), 4} }
 
-// pad makes what follows after n more bytes stand at a multiple of align.
+// pad aligns the bytes that follow after n more bytes.
 func (f *builder) pad(align, n int) {
 	for (len(f.b)+n)%align != 0 {
 		f.b = append(f.b, 0)
 	}
 }
 
-// point sets the offset at a place to that of the object that is written next.
+// point sets the offset at a place to the offset of the next object.
 func (f *builder) point(at int) {
 	binary.LittleEndian.PutUint32(f.b[at:], uint32(len(f.b)-at))
 }
@@ -100,8 +100,8 @@ func (f *builder) text(at int, s string) {
 	f.b = append(f.b, 0)
 }
 
-// offsets writes a vector of n offsets and returns the place of the first; the others
-// follow.
+// offsets writes a vector of n offsets and returns the place of the first; the rest
+// follows.
 func (f *builder) offsets(at, n int) int {
 	f.vector(at, n, 4, make([]byte, 4*n))
 	return len(f.b) - 4*n

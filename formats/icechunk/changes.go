@@ -151,8 +151,8 @@ func (c *comparison) array(ctx context.Context, old, now *node) error {
 		}
 		return func(x coverage) bool { return !slices.ContainsFunc(known[x.manifest], x.same) }
 	}
-	// What is in a manifest of both was and is there. Chunks that moved from one
-	// manifest to another are compared by their references.
+	// A chunk in a manifest of both versions is unchanged. Chunks that moved
+	// from one manifest to another are compared by their references.
 	err := c.now.eachChunk(ctx, now, shared(old.covers), func(coords []uint32, m *manifest, t table) error {
 		before, ok, err := c.old.place(ctx, old, coords)
 		if err != nil {

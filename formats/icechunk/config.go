@@ -55,7 +55,7 @@ func (c *containers) expand(url string) (string, error) {
 
 // plainLocation spells the location of a virtual chunk as references do. Icechunk's is a
 // URL: the path is percent-encoded, and a query or fragment does not count. References
-// have paths without escapes, except those of http and https, which stay as they are.
+// have paths without escapes, except for http and https, whose paths stay as they are.
 func plainLocation(location string) (string, error) {
 	root, path := cutLocation(location)
 	if path == "" {
@@ -116,8 +116,8 @@ func containersOf1(ctx context.Context, dir kv.Reader) (map[string]string, error
 }
 
 // parseConfig finds the containers in settings: the members of
-// virtual_chunk_containers, each a map with name and url_prefix. It reads JSON, and of
-// YAML what Icechunk writes: maps of one member a line.
+// virtual_chunk_containers, each a map with name and url_prefix. It reads JSON, and
+// the part of YAML that Icechunk writes: maps of one member a line.
 func parseConfig(b []byte) (map[string]string, error) {
 	type container struct {
 		Name   *string `json:"name"`

@@ -7,9 +7,9 @@
 //	transactions/ID       which nodes and chunks a snapshot changed
 //
 // Specification versions 1, 2 and 2.1 are read; version 1 is written. A snapshot is a
-// refs.Set and a formats.Versioned. Of an array with several manifests only those are
-// read that cover the chunks in question; what was read is kept in bounded memory, and
-// shared by all versions of one repository.
+// refs.Set and a formats.Versioned. Of an array with several manifests, only
+// manifests that cover the wanted chunks are read; files are kept in bounded memory,
+// which all versions of one repository share.
 //
 // Files are a header of 39 bytes and a flatbuffer, mostly compressed with zstd. Offsets
 // and counts in them are checked before they are followed.

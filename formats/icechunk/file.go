@@ -35,8 +35,8 @@ const (
 	nameLen   = 24 // bytes of the name of the writer
 	headerLen = len(magic) + nameLen + 3
 
-	// maxBody is the longest file that is read, decompressed; a file of few bytes may
-	// be no longer than expand times what it is, or minBody.
+	// maxBody is the longest file that is read, decompressed; a file may decompress
+	// to at most expand times its length, or minBody.
 	maxBody = 1 << 30
 	minBody = 16 << 20
 	expand  = 1 << 10
@@ -104,7 +104,7 @@ func parseFile(b []byte, want kind) (spec byte, body []byte, err error) {
 	return spec, body, err
 }
 
-// decompress reserves no more than what the length of b allows.
+// decompress reserves no more memory than the length of b allows.
 func decompress(b []byte) ([]byte, error) {
 	out, err := codecs.DecodeZstd(b, max(minBody, min(maxBody, expand*int64(len(b)))))
 	if err != nil {
@@ -122,13 +122,13 @@ type (
 	nodeID   [8]byte
 )
 
-// initialID is that of the first snapshot of every repository, which is empty.
+// initialID is the ID of the first snapshot of every repository, which is empty.
 var initialID, _ = parseID("1CECHNKREP0F1RSTCMT0")
 
 func (id objectID) String() string { return crockford.EncodeToString(id[:]) }
 
-// parseID reads an id as people may spell it: letters of either case, and those that
-// look like digits (I, L and O).
+// parseID reads an id as people may spell it: letters of either case, and letters
+// that look like digits (I, L and O).
 func parseID(s string) (id objectID, ok bool) {
 	if len(s) != crockford.EncodedLen(len(id)) {
 		return id, false

@@ -11,12 +11,12 @@ import (
 // flex is a value in a flexbuffer, the form that version 2 keeps settings and the
 // metadata of snapshots in. Values carry their type; widths of numbers and offsets are
 // 1, 2, 4 or 8 bytes. As in [buffer], the first offset that leads out becomes an error
-// and what follows is empty.
+// and all later values are empty.
 type flex struct {
 	f     *buffer
 	pos   int  // of the value, or of the offset that leads to it
 	width int  // of that
-	typ   byte // what it is, and the width of what it leads to
+	typ   byte // type of the value, and width of the object that it points to
 }
 
 // Types of flexbuffer values that are looked into.
@@ -56,7 +56,7 @@ func (v flex) fits() bool {
 
 func (v flex) kind() byte { return v.typ >> 2 }
 
-// child is the width of what the value leads to.
+// child is the width of the object that the value points to.
 func (v flex) child() int { return 1 << (v.typ & 3) }
 
 // uint reads the unsigned number of so many bytes at a place.
@@ -151,7 +151,7 @@ func (v flex) text() (s string, ok bool) {
 	return string(v.f.b[at : at+int(n)]), true
 }
 
-// scalar returns a string, number, bool or null, which is nil; ok is false of others.
+// scalar returns a string, number, bool or null, which is nil; ok is false for other types.
 func (v flex) scalar() (x any, ok bool) {
 	if v.f.err != nil {
 		return nil, false

@@ -27,8 +27,8 @@ func (s *Set) At(ctx context.Context, id string) (formats.Versioned, error) {
 	return set, nil
 }
 
-// History implements [formats.Versioned]. In version 1 it reads every snapshot. One
-// that expired ends the history.
+// History implements [formats.Versioned]. In version 1 it reads every snapshot. An
+// expired version ends the history.
 func (s *Set) History(ctx context.Context) iter.Seq2[formats.Version, error] {
 	return func(yield func(formats.Version, error) bool) {
 		seen := map[string]bool{}
@@ -58,7 +58,7 @@ func (s *Set) History(ctx context.Context) iter.Seq2[formats.Version, error] {
 	}
 }
 
-// changeLog is what a snapshot changed, as its transaction log has it.
+// changeLog is the changes of a snapshot, from its transaction log.
 type changeLog map[nodeID][][]uint32 // chunks that were written or deleted, by array
 
 func logKey(id objectID) string { return "transactions/" + id.String() }

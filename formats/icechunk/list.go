@@ -12,13 +12,13 @@ import (
 )
 
 // listItem is a document, or the chunks of an array, in the order of keys. No key of
-// another item lies between those of one.
+// another item lies between the keys of one item.
 type listItem struct {
-	key  string // of the document, or what the keys of the chunks begin with
+	key  string // of the document, or the prefix of the keys of the chunks
 	node *node  // of chunks, nil for a document
 }
 
-// items are what is listed, in the order of keys.
+// items returns the listed items, in the order of keys.
 func (s *Set) items() []listItem {
 	s.listing.Do(func() {
 		for i := range s.snap.nodes {

@@ -8,14 +8,14 @@ import (
 )
 
 // Metadata of a snapshot: names with values, which are MessagePack in files of version
-// 1 and flexbuffers in those of version 2. Strings, numbers and bools are read; others
-// are left out, because nothing here gives them a meaning.
+// 1 and flexbuffers in files of version 2. Strings, numbers and bools are read; other
+// values are left out, because nothing here gives them a meaning.
 
 // authorName is the name of the metadata that an author is read from and written to.
 const authorName = "author"
 
 // parseMetadata returns the metadata that a vector of a flatbuffer has: strings as they
-// are, others as JSON.
+// are, other values as JSON.
 func parseMetadata(v vector, spec byte) map[string]string {
 	if v.n == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// repository is what all versions of one repository share. Safe for concurrent use.
+// repository is the state that all versions of one repository share. Safe for concurrent use.
 type repository struct {
 	files      kv.Reader
 	info       *info // nil in version 1
@@ -25,13 +25,13 @@ type repository struct {
 	manifests *lru.Cache[objectID, *manifest]
 }
 
-// Bounds of what is kept of files that were read, in bytes.
+// Bounds of the kept contents of files, in bytes.
 const (
 	keepSnapshots = 32 << 20
 	keepManifests = 96 << 20
 )
 
-// Places of what begins a repository.
+// Keys of the repository's info and of references.
 const (
 	infoKey  = "repo"
 	refsDir  = "refs/"
@@ -51,7 +51,7 @@ type info struct {
 	config         []byte // a flexbuffer, nil without one
 }
 
-// snapshotInfo says of a snapshot what its file need not be read for.
+// snapshotInfo is the information on a snapshot that is known without its file.
 type snapshotInfo struct {
 	formats.Version
 	id     objectID
@@ -72,7 +72,7 @@ func newRepository(files kv.Reader) *repository {
 	}
 }
 
-// openRepository reads what says which snapshots there are.
+// openRepository reads the list of snapshots.
 func openRepository(ctx context.Context, files kv.Reader) (*repository, error) {
 	r := newRepository(files)
 	spec, body, err := readFile(ctx, files, infoKey, kindRepo)
@@ -89,7 +89,7 @@ func openRepository(ctx context.Context, files kv.Reader) (*repository, error) {
 			return parseFlexConfig(config)
 		}}
 	case errors.Is(err, kv.ErrNotFound):
-		// What is read later, when a context of now may have ended.
+		// It is read later, when ctx may have ended.
 		r.containers = &containers{read: func() (map[string]string, error) { return containersOf1(context.WithoutCancel(ctx), files) }}
 	default:
 		return nil, err
@@ -152,7 +152,7 @@ func parseRefs(v vector, snapshots int) (out []ref) {
 	return out
 }
 
-// find returns what is known of a snapshot, nil if it is not listed.
+// find returns the information on a snapshot, nil if it is not listed.
 func (in *info) find(id objectID) *snapshotInfo {
 	i, ok := slices.BinarySearchFunc(in.snapshots, id, func(s snapshotInfo, id objectID) int { return bytes.Compare(s.id[:], id[:]) })
 	if !ok {
@@ -322,7 +322,7 @@ func (r *repository) someVersions(ctx context.Context) string {
 	return strings.Join(some, ", ")
 }
 
-// snapshot reads a snapshot. One that is not there is formats.ErrNoVersion.
+// snapshot reads a snapshot. A missing one is formats.ErrNoVersion.
 func (r *repository) snapshot(ctx context.Context, id objectID) (*snapshot, error) {
 	return r.snapshots.Get(ctx, id, func() (*snapshot, error) {
 		spec, body, err := readFile(ctx, r.files, snapshotKey(id), kindSnapshot)
@@ -358,7 +358,7 @@ func (r *repository) manifest(ctx context.Context, id objectID) (*manifest, erro
 	})
 }
 
-// version says of a snapshot what it is.
+// version describes a snapshot.
 func (r *repository) version(ctx context.Context, id objectID) (formats.Version, error) {
 	if r.info != nil {
 		if s := r.info.find(id); s != nil {

@@ -57,7 +57,7 @@ var (
 
 // Open opens a version of the repository in a directory, which must be readable as
 // long as the set is used: "branch.NAME", "tag.NAME" or the id of a snapshot; "" is the
-// branch main. It reads the snapshot, and of chunks nothing. What does not exist is
+// branch main. It reads the snapshot, and of chunks nothing. A missing version is
 // formats.ErrNoVersion, a directory without repository formats.ErrFormat.
 func Open(ctx context.Context, files kv.Reader, version string) (*Set, error) {
 	repo, err := openRepository(ctx, files)
@@ -186,7 +186,7 @@ func (k chunkKeys) append(dst []byte, coords []uint32) []byte {
 	return dst
 }
 
-// dir is the path of a node as what its keys begin with.
+// dir is the path of a node as the prefix of its keys.
 func (n *node) dir() string {
 	if n.path == "" {
 		return ""

@@ -38,7 +38,7 @@ type chunkKeys struct {
 	separator byte
 }
 
-// prefix is what the keys of chunks begin with, below the array.
+// prefix returns the prefix of the keys of chunks, below the array.
 func (k chunkKeys) prefix() string {
 	if k.v2 {
 		return ""
@@ -121,7 +121,7 @@ func parseNode(t table) (n node, err error) {
 	switch is := t.u8(3, 0); is {
 	case dataArray:
 		n.array = true
-		n.covers = parseCoverages(t.sub(4, "what a node is").need(2, 4, "manifests of an array"))
+		n.covers = parseCoverages(t.sub(4, "the data of a node").need(2, 4, "manifests of an array"))
 		n.keys = keysOf(n.document)
 	case dataGroup:
 	default:

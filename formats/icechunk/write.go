@@ -17,8 +17,8 @@ import (
 )
 
 // Writer writes a new repository of version 1 of the specification, which programs of
-// version 2 read as well. Ids are made of what callers name, so that equal input gives
-// equal ids.
+// version 2 read as well. Ids are hashes of the names that callers give, so that equal
+// input gives equal ids.
 type Writer struct {
 	dir   formats.Files
 	repo  *repository
@@ -57,7 +57,7 @@ func Create(ctx context.Context, dir formats.Files) (*Writer, error) {
 	return w, w.put(ctx, snapshotKey(initialID), first.file(nil))
 }
 
-// idOf makes an id of what names something.
+// idOf hashes a kind and names to an id.
 func idOf(kind string, names ...string) (id objectID) {
 	h := sha256.New()
 	for _, s := range append([]string{kind}, names...) {
@@ -135,10 +135,10 @@ func (w *Writer) Commit(ctx context.Context, v formats.Version, changes iter.Seq
 	return s.id.String(), nil
 }
 
-// Finish implements [formats.Writer]. It writes branches and tags, which make the
-// directory a repository, and the virtual chunk containers that programs may be allowed
-// to follow. There must be a branch main. In a name "_" stands for a slash, and for what
-// object stores escape; more of them follow where two names would be the same.
+// Finish implements [formats.Writer]. It writes branches and tags, which make the directory a
+// repository, and the virtual chunk containers that programs may be allowed to follow. There must
+// be a branch main. In a name "_" stands for a slash, and for characters that object stores escape;
+// more of them follow where two names would be the same.
 func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	if !slices.ContainsFunc(names, isMain) {
 		return fmt.Errorf("icechunk: a repository needs a branch %s", defaultBranch)
@@ -164,7 +164,7 @@ func (w *Writer) Finish(ctx context.Context, names []formats.Name) error {
 	return nil
 }
 
-// writtenNames returns what branches and tags are called in a repository. A slash, and
+// writtenNames returns the names of branches and tags in a repository. A slash, and
 // each character that the object stores of icechunk escape in a file of a directory but
 // not in an object of a bucket, becomes "_".
 func writtenNames(names []formats.Name) map[formats.Name]string {
@@ -179,7 +179,7 @@ func writtenNames(names []formats.Name) map[formats.Name]string {
 
 func isMain(n formats.Name) bool { return !n.Tag && n.Name == defaultBranch }
 
-// arrayDocument is what is read of the document of an array.
+// arrayDocument has the members that are read of the document of an array.
 type arrayDocument struct {
 	Format   int      `json:"zarr_format"`
 	NodeType string   `json:"node_type"`

@@ -17,8 +17,8 @@ type prefixes struct {
 	last string
 }
 
-// mostFolders is how many folders of this machine are named one by one; of more, those
-// above are.
+// mostFolders is how many folders of this machine are named; if there are more,
+// folders above them are.
 const mostFolders = 16
 
 // spelled returns a URL with the name of its scheme that Icechunk knows.

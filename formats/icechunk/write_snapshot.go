@@ -305,8 +305,8 @@ func (s *written) array(ctx context.Context, n *writtenNode, edits []edit) error
 	return nil
 }
 
-// block writes one manifest: what it had before with edits. One without chunks is left
-// out.
+// block writes one manifest: its former contents with edits. One without chunks is
+// left out.
 func (s *written) block(ctx context.Context, n *writtenNode, at string, old *manifest, edits []edit, covers []block) ([]block, error) {
 	var list []edit
 	if old != nil {

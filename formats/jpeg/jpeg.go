@@ -38,7 +38,7 @@ type colours struct {
 	wanted colourSpace // of the elements
 }
 
-// colourSpace is a colour space; unknown is that of the file's markers.
+// colourSpace is a colour space; unknown means the one that the file's markers name.
 type colourSpace uint8
 
 const (

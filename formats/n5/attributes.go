@@ -17,11 +17,11 @@ const attributesFile = "attributes.json"
 // maxAttributes bounds the length of an attributes file, in bytes.
 const maxAttributes = 16 << 20
 
-// maxRank is the largest number of dimensions that is read, as that of Zarr arrays.
+// maxRank is the largest number of dimensions that is read, as for Zarr arrays.
 const maxRank = 32
 
 // The members of a dataset (file-system specification, item 4). compressionType is
-// that of version 1, shardSize and codecs are those of drafts of version 5.
+// a member of version 1, shardSize and codecs of drafts of version 5.
 const (
 	memberVersion     = "n5"
 	memberDimensions  = "dimensions"
@@ -91,13 +91,13 @@ func (a attributes) get(name string) json.RawMessage {
 	return nil
 }
 
-// isDataset reports whether the attributes are those of a dataset: then all three
+// isDataset reports whether the attributes describe a dataset: then all three
 // mandatory members without a default are there.
 func (a attributes) isDataset() bool {
 	return a.get(memberDimensions) != nil && a.get(memberBlockSize) != nil && a.get(memberDataType) != nil
 }
 
-// dataset is what the members of a dataset say.
+// dataset is the parsed members of a dataset.
 type dataset struct {
 	shape, blocks []int64
 	dataType      string
@@ -169,8 +169,8 @@ func axes(raw json.RawMessage, rank int) []string {
 	return names
 }
 
-// dimensionNames returns the names of the dimensions, dim_0 and so on for those
-// without: xarray opens Zarr v3 arrays only with names.
+// dimensionNames returns the names of the dimensions, dim_0 and so on for
+// dimensions without a name: xarray opens Zarr v3 arrays only with names.
 func (d *dataset) dimensionNames() []string {
 	names := make([]string, len(d.shape))
 	for i := range names {

@@ -72,7 +72,7 @@ func (p *parameters) blosc(dataType string) json.RawMessage {
 		"shuffle", shuffles[shuffle], "typesize", size, "blocksize", p.within("blocksize", 0, 0, math.MaxInt32)))
 }
 
-// elementSize is the size of an element in bytes; that of strings is 1.
+// elementSize is the size of an element in bytes; 1 for strings.
 func elementSize(dataType string) int {
 	switch dataType {
 	case "uint16", "int16":

@@ -9,7 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 )
 
-// node is what a directory of a container is.
+// node is a directory of a container as a Zarr node.
 type node struct {
 	doc []byte // zarr.json
 	// counts is the number of blocks along each dimension of a dataset, nil for a group.
@@ -20,8 +20,8 @@ type node struct {
 var implicitGroup = &node{doc: []byte(`{"zarr_format":3,"node_type":"group","attributes":{}}`)}
 
 // parseNode makes the Zarr document of a directory from its attributes file. root
-// says that it is the root of the container, whose version is no attribute. What
-// cannot be read becomes an array that cannot be opened.
+// says that it is the root of the container, whose version is no attribute. A
+// dataset that cannot be read becomes an array that cannot be opened.
 func parseNode(text []byte, root bool) *node {
 	a, err := parseAttributes(text)
 	if err != nil {
@@ -68,8 +68,8 @@ func (d *dataset) counts() []int64 {
 	return n
 }
 
-// user returns the attributes as a JSON object, without those that say what the
-// container and the dataset are.
+// user returns the attributes as a JSON object, without the ones that describe
+// the container and the dataset.
 func (a attributes) user(root, isDataset bool) json.RawMessage {
 	out := []any{}
 	for _, m := range a {

@@ -18,7 +18,7 @@ import (
 //	mode 1 (2) │ dimensions (2) │ size of each (4) … │ bytes (4) │ strings, encoded
 //
 // The strings are UTF-8, each ended by NUL, the first dimension varies fastest. At
-// the border of an array a block may be smaller than the others.
+// the border of an array a block may be smaller than other blocks.
 const stringCodec = "zarrdb.n5_string"
 
 type n5String struct {

@@ -2,7 +2,6 @@ package netcdf3
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"strings"
 
@@ -81,6 +80,7 @@ type parser struct {
 	*formats.Window
 	ctx     context.Context
 	version byte
+	width   int64 // bytes of a count, length or size
 	at      int64
 	err     error
 }
@@ -108,22 +108,14 @@ func (p *parser) take(n int64) []byte {
 	return b
 }
 
-func (p *parser) int4() int64 {
-	b := p.take(4)
-	if p.err != nil {
-		return 0
+// uint reads an integer of some bytes.
+func (p *parser) uint(bytes int64) int64 {
+	n := uint64(0)
+	for _, c := range p.take(bytes) {
+		n = n<<8 | uint64(c)
 	}
-	return int64(binary.BigEndian.Uint32(b))
-}
-
-func (p *parser) int8() int64 {
-	b := p.take(8)
-	if p.err != nil {
-		return 0
-	}
-	n := binary.BigEndian.Uint64(b)
 	if n > math.MaxInt64 {
-		p.fail("the number %d at byte %d", n, p.at-8)
+		p.fail("the number %d at byte %d", n, p.at-bytes)
 		return 0
 	}
 	return int64(n)
@@ -131,11 +123,8 @@ func (p *parser) int8() int64 {
 
 // number is a count, length or size.
 func (p *parser) number() int64 {
-	if p.version == 5 {
-		return p.int8()
-	}
-	n := p.int4()
-	if n > math.MaxInt32 {
+	n := p.uint(p.width)
+	if p.width == 4 && n > math.MaxInt32 {
 		p.fail("the number %d at byte %d", n, p.at-4)
 	}
 	return n
@@ -143,7 +132,7 @@ func (p *parser) number() int64 {
 
 // list returns the count of a list whose items have at least that many bytes.
 func (p *parser) list(tag, item int64) int64 {
-	got, n := p.int4(), p.number()
+	got, n := p.uint(4), p.number()
 	switch {
 	case p.err != nil:
 		return 0
@@ -184,7 +173,7 @@ func (p *parser) name() string {
 }
 
 func (p *parser) typ() int {
-	n, most := p.int4(), int64(6)
+	n, most := p.uint(4), int64(6)
 	if p.version == 5 {
 		most = 11
 	}
@@ -220,15 +209,11 @@ func (p *parser) variable() *variable {
 	}
 	v.attrs = p.attributes()
 	v.typ = p.typ()
-	if p.version == 5 { // the size, which is wrong for variables of 4 GiB in CDF-1 and 2
-		p.take(8)
-	} else {
-		p.take(4)
-	}
+	p.take(p.width) // the size, which is wrong for variables of 4 GiB in CDF-1 and 2
 	if p.version == 1 {
-		v.begin = p.int4()
+		v.begin = p.uint(4)
 	} else {
-		v.begin = p.int8()
+		v.begin = p.uint(8)
 	}
 	return v
 }
@@ -239,13 +224,12 @@ func parse(ctx context.Context, w *formats.Window) (*header, error) {
 	if len(front) < 4 || string(front[:3]) != "CDF" || front[3] != 1 && front[3] != 2 && front[3] != 5 {
 		return nil, formats.Other("classic NetCDF")
 	}
-	p := &parser{Window: w, ctx: ctx, version: front[3], at: 4}
+	p := &parser{Window: w, ctx: ctx, version: front[3], width: 4, at: 4}
 	h := &header{stored: -1}
-	width := int64(4)
 	if p.version == 5 {
-		width = 8
+		p.width = 8
 	}
-	if b := p.take(width); string(b) != strings.Repeat("\xff", len(b)) { // all ones: the writer did not know yet
+	if b := p.take(p.width); string(b) != strings.Repeat("\xff", len(b)) { // all ones: the writer did not know yet
 		p.at = 4
 		h.stored = p.number()
 	}

@@ -2,18 +2,14 @@ package netcdf3
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
 	"github.com/zarrdb/zarrdb/refs"
 	"github.com/zarrdb/zarrdb/zarr/cf"
-	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 const (
@@ -238,16 +234,13 @@ func attributes(list []attribute, typ int) json.RawMessage {
 		case a.typ == typeChar:
 			value = strings.ReplaceAll(formats.Text(a.values), "\x00", "")
 		case n == 1:
-			value = json.RawMessage(a.appendNumber(nil, 0))
+			value = a.number(0)
 		default:
-			b := []byte{'['}
-			for i := range n {
-				if i > 0 {
-					b = append(b, ',')
-				}
-				b = a.appendNumber(b, i)
+			list := make([]json.RawMessage, n)
+			for i := range list {
+				list[i] = a.number(i)
 			}
-			value = json.RawMessage(append(b, ']'))
+			value = list
 		}
 		if value != nil {
 			members = append(members, name, value)
@@ -267,22 +260,11 @@ func (a *attribute) element(i int) []byte {
 	return b
 }
 
-// appendNumber appends a value as JSON, a float32 as the float64 that equals it.
-func (a *attribute) appendNumber(dst []byte, i int) []byte {
-	n := int(types[a.typ].size)
-	b := a.values[i*n : (i+1)*n]
-	switch t := types[a.typ].Type; {
-	case t.Kind() == dtype.Float && n == 4:
-		return append(dst, formats.Float(float64(math.Float32frombits(binary.BigEndian.Uint32(b))))...)
-	case t.Kind() == dtype.Float:
-		return append(dst, formats.Float(math.Float64frombits(binary.BigEndian.Uint64(b)))...)
+// number returns a value as JSON.
+func (a *attribute) number(i int) json.RawMessage {
+	b, err := formats.Number(types[a.typ].Type, a.element(i))
+	if err != nil {
+		panic(err) // numbers have a text
 	}
-	u := uint64(0)
-	for _, c := range b {
-		u = u<<8 | uint64(c)
-	}
-	if types[a.typ].Kind() == dtype.Uint {
-		return strconv.AppendUint(dst, u, 10)
-	}
-	return strconv.AppendInt(dst, int64(u<<(64-8*n))>>(64-8*n), 10)
+	return b
 }

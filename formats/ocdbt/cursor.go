@@ -36,8 +36,8 @@ func (c *cursor) column(n int, field func(i int) *uint64) {
 	}
 }
 
-// skipStatistics passes by what a writer counted in n trees (index.rst, "num_keys[i]" and
-// what follows), which nothing here believes.
+// skipStatistics skips the counts that a writer made of n trees (index.rst, "num_keys[i]"
+// and following), which nothing here trusts.
 func (c *cursor) skipStatistics(n int) {
 	for range 3 * n {
 		c.uvarint()
@@ -54,7 +54,7 @@ func (c *cursor) atMost(most uint64, what string) uint64 {
 	return v
 }
 
-// count reads a number of things that take at least each bytes in what follows.
+// count reads a number of things that take at least each bytes in the rest.
 func (c *cursor) count(most uint64, each int, what string) int {
 	return int(c.atMost(min(most, uint64(len(c.b)/each)), what))
 }

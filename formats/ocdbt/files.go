@@ -58,5 +58,5 @@ func decodeFiles(c *cursor, transitive string, limit int) []dataFile {
 	return files
 }
 
-// transitive is what the paths in a node of this file are relative to.
+// transitive returns the base of the paths in a node of this file.
 func (f dataFile) transitive() string { return f.path[:f.base] }

@@ -30,7 +30,7 @@ func parseVersion(s string) (wanted, error) {
 	if err != nil {
 		return wanted{}, fmt.Errorf("%w: %s is not of OCDBT: want v and a number, or a time such as 2025-01-01T01:23:45.678Z", formats.ErrNoVersion, quote(s))
 	}
-	switch year := t.Year(); { // what 64 bits of nanoseconds can hold
+	switch year := t.Year(); { // the range of 64 bits of nanoseconds
 	case year < 1970:
 		return wanted{}, nil
 	case year > 2261:
@@ -145,7 +145,7 @@ func walk(versions []generation, newest uint64, yield func(generation, error) bo
 func (s *store) walkNodes(ctx context.Context, nodes []versionRef, newest uint64, yield func(generation, error) bool) bool {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		if i > 0 && nodes[i-1].last >= newest {
-			continue // all of it is newer
+			continue // the whole node is newer
 		}
 		node, err := s.versionNode(ctx, nodes[i])
 		if err != nil {

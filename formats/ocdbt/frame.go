@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/formats"
 )
 
-// A frame is what manifests and nodes are stored in:
+// A frame is the stored form of manifests and nodes:
 //
 //	magic uint32be │ length uint64le │ version │ compression │ body … │ CRC-32C uint32le
 const (

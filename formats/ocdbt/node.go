@@ -90,8 +90,8 @@ func decodeNode(b []byte, transitive string, limit int) (*node, error) {
 	return n, nil
 }
 
-// decodeKeys reads the columns of keys. The keys of a node may be far longer than what
-// is stored of them.
+// decodeKeys reads the columns of keys. The keys of a node may be far longer than
+// their stored form.
 func (n *node) decodeKeys(c *cursor, count, limit int) {
 	lengths := make([]struct{ prefix, suffix uint16 }, count)
 	shared := maxKey // by all keys
@@ -196,7 +196,7 @@ func (n *node) check(height uint8, first []byte) error {
 	case n.height != height:
 		return formats.Invalid("its height is %d, not %d", n.height, height)
 	case compareParts(n.prefix, n.rest(0), first) < 0:
-		return formats.Invalid("its first key is before those that it should have")
+		return formats.Invalid("its first key is before its range")
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (n *node) find(key string) (i int, equal bool) {
 	return i, i >= 0 && string(n.rest(i)) == key
 }
 
-// below returns what the keys of child i begin with, relative to the base of n.
+// below returns the prefix of the keys of child i, relative to the base of n.
 func (n *node) below(i int) string {
 	return string(n.prefix) + string(n.rest(i)[:n.kids[i].shared-len(n.prefix)])
 }

@@ -41,10 +41,10 @@ type Set struct {
 
 var _ formats.Versioned = (*Set)(nil)
 
-// Open opens the generation that o.Version names in the store whose files are those of
-// files: "v" and its number, or a time, for the newest generation that is not after it.
-// Only the manifest is read, and, for older generations, the nodes of the version tree
-// on the way. files must be listable if the manifests are numbered. Errors are as for
+// Open opens the generation that o.Version names in the store that files holds: "v" and
+// its number, or a time, for the newest generation that is not after it. Only the
+// manifest is read, and, for older generations, the nodes of the version tree on the
+// way. files must be listable if the manifests are numbered. Errors are as for
 // [formats.Format]; o may be nil.
 func Open(ctx context.Context, files kv.Reader, o *formats.Options) (*Set, error) {
 	if o == nil {
@@ -65,7 +65,7 @@ func (s *store) set(ctx context.Context, version string) (*Set, error) {
 	return &Set{s, g}, nil
 }
 
-// reference returns what an entry of a leaf refers to.
+// reference returns the reference of an entry of a leaf.
 func (s *store) reference(it item) (refs.Reference, error) {
 	v := it.value
 	if v.inline {
@@ -182,7 +182,7 @@ func version(number, before, time uint64) formats.Version {
 	return v
 }
 
-// History implements [formats.Versioned]. The cost is that of the version tree.
+// History implements [formats.Versioned]. It reads the whole version tree.
 func (t *Set) History(ctx context.Context) iter.Seq2[formats.Version, error] {
 	return func(yield func(formats.Version, error) bool) {
 		var last *generation // waits for the number of the one before it
@@ -247,7 +247,7 @@ func (t *Set) Changes(ctx context.Context, since string) iter.Seq2[formats.Chang
 	}
 }
 
-// changes walks two trees at once, and enters of both only what is not the same node. fn
+// changes walks two trees at once, and enters only nodes that are not in both. fn
 // is called in the order of keys, with the new entry of each key that was changed, or
 // without a value, until it returns false.
 func (s *store) changes(ctx context.Context, old, now *generation, fn func(item) (bool, error)) error {

@@ -24,7 +24,7 @@ const (
 	mostNode  = 256 << 20
 )
 
-// store is what the sets of all generations share.
+// store is the state that the sets of all generations share.
 type store struct {
 	files kv.Reader
 	*manifest

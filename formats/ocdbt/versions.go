@@ -65,7 +65,7 @@ func decodeLocations(c *cursor, files []dataFile, n int, mayMiss bool, at func(i
 	}
 }
 
-// decodeGenerations reads the entries of a leaf of the version tree, or those in a
+// decodeGenerations reads the entries of a leaf of the version tree, or of a
 // manifest (index.rst, "Version tree leaf node entries format").
 func decodeGenerations(c *cursor, files []dataFile, arityLog2 uint8) []generation {
 	n := c.count(1<<arityLog2, 16, "the number of generations")

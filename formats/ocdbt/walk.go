@@ -38,20 +38,20 @@ func newWalker(s *store, g *generation) *walker {
 	return w
 }
 
-// item is what a walker stands before.
+// item is the next entry or node of a walker.
 type item struct {
 	// start is the key of an entry, or not after the first key of a node.
 	start string
 	// value is the entry, nil for a node.
 	value *value
 	leaf  *node // the node of value
-	// node is where a node lies, base what its keys begin with, height its height.
+	// node is where a node lies, base the prefix of its keys, height its height.
 	node   *child
 	base   string
 	height uint8
 }
 
-// item returns what w stands before; ok is false at the end.
+// item returns the next item of w; ok is false at the end.
 func (w *walker) item() (it item, ok bool) {
 	if w.root != nil {
 		return item{node: w.root, height: w.top}, true
@@ -109,7 +109,7 @@ func (w *walker) enter(ctx context.Context, it item) error {
 	return nil
 }
 
-// seek goes past what lies before a key, reading only the nodes on the way to it. The
+// seek skips everything before a key, reading only the nodes on the way to it. The
 // walker has not moved yet.
 func (w *walker) seek(ctx context.Context, key string) error {
 	for {
@@ -118,7 +118,7 @@ func (w *walker) seek(ctx context.Context, key string) error {
 			return nil
 		}
 		if !strings.HasPrefix(key, it.base) {
-			if it.base < key { // all of it is before the key
+			if it.base < key { // the whole node is before the key
 				w.skip()
 			}
 			return nil

@@ -1,5 +1,5 @@
-// Package png reads PNG images: those of 16 bits as uint16, all others as uint8, with
-// palettes and short grey levels expanded, and alpha straight.
+// Package png reads PNG images: images of 16 bits as uint16, all other images as
+// uint8, with palettes and short grey levels expanded, and alpha straight.
 //
 //	grey [y, x, 1]   grey and alpha [y, x, 2]   RGB [y, x, 3]   RGB and alpha [y, x, 4]
 //

@@ -10,7 +10,7 @@ import (
 // document is the name of the Zarr document of a node.
 const document = "zarr.json"
 
-// dimensions are the names of those of every array.
+// dimensions are the names of the dimensions of every array.
 var dimensions = []string{"x", "y", "z", "channel"}
 
 // group returns the document of a volume with several scales.
@@ -40,7 +40,7 @@ func (v *volume) group() []byte {
 	return codecs.Object("zarr_format", 3, "node_type", "group", "attributes", codecs.Object(attributes...))
 }
 
-// array returns the document of a scale. suffix is that of compressed files, or "".
+// array returns the document of a scale. suffix is the suffix of compressed files, or "".
 func (v *volume) array(s *scale, suffix string) []byte {
 	chain, err := s.codecs(v.DataType, suffix)
 	if s.refused != nil {

@@ -46,7 +46,7 @@ func (c *images) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if len(in.Shape) != 4 {
 		return nil, codecs.Rep{}, codecs.BadField("", "%d dimensions, not 4", len(in.Shape))
 	}
-	// Whether the elements can be those of an image shows with one.
+	// Try one element: an image cannot hold every data type.
 	one := in
 	one.Shape = []int{1, 1, in.Shape[3]}
 	one.Size, one.Max = int64(in.Type.Size()*in.Shape[3]), int64(in.Type.Size()*in.Shape[3])

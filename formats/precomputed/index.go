@@ -21,8 +21,8 @@ const indexPart = 64 << 10
 // maxMinishard bounds a minishard index, decoded, in bytes: 10 million chunks.
 const maxMinishard = 240 << 20
 
-// cacheBytes bounds what is kept of all indexes of a volume. One that is larger by
-// itself is kept until another is read.
+// cacheBytes bounds the kept indexes of a volume. A larger index is kept until
+// another is read.
 const cacheBytes = 64 << 20
 
 // partKey names a part of a shard index (mini counts parts), or a minishard index.
@@ -41,8 +41,8 @@ func newIndexes() *indexes {
 	})
 }
 
-// part is what was read: of a shard index the bytes, of a minishard index its chunks by
-// ascending ID. A part of a file that does not exist is empty.
+// part is the part that was read: of a shard index the bytes, of a minishard index its
+// chunks by ascending ID. A part of a file that does not exist is empty.
 type part struct {
 	index  []byte
 	chunks []placed
@@ -128,7 +128,7 @@ func (s *shards) readMinishard(ctx context.Context, file string, mini, start, en
 	}
 	stored := most
 	if s.Index == "gzip" {
-		stored += most/1000 + 1024 // what deflate adds to data that it cannot compress
+		stored += most/1000 + 1024 // bytes that deflate adds to data that it cannot compress
 	}
 	if end-start > stored {
 		return nil, formats.Invalid("%s: minishard %d: an index of %d bytes for %d chunks", file, mini, end-start, s.chunks())

@@ -16,7 +16,7 @@ import (
 // infoFile describes a volume.
 const infoFile = "info"
 
-// Limits of what an info file may hold.
+// Limits of an info file.
 const (
 	maxInfo   = 16 << 20 // bytes
 	maxScales = 1000
@@ -120,7 +120,7 @@ func parseInfo(text []byte) (*volume, error) {
 	return v, nil
 }
 
-// others returns names and values of the members that are not known, by name.
+// others returns names and values of the unknown members, ordered by name.
 func others(m map[string]json.RawMessage, known []string) (list []any) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains(known, name) {
@@ -137,7 +137,7 @@ var (
 	scaleMembers  = []string{"key", "size", "chunk_sizes", "encoding", "compressed_segmentation_block_size", "sharding"}
 )
 
-// dataTypes are those of volumes; the specification has the unsigned ones and float32.
+// dataTypes are the data types of volumes; the specification has the unsigned types and float32.
 var dataTypes = []string{"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32"}
 
 // name gives the arrays their names.
@@ -213,8 +213,8 @@ func (s *scale) check(dataType string) error {
 	return nil
 }
 
-// suffixes are those of compressed files, as cloud-volume writes them to file systems,
-// with their codecs; nil is not read.
+// suffixes are the suffixes of compressed files, as cloud-volume writes them to file
+// systems, with their codecs; nil is not read.
 var suffixes = map[string]json.RawMessage{
 	".gz":   gzipped,
 	".zstd": formats.Named("zstd", codecs.Object("level", 3, "checksum", false)),
@@ -225,8 +225,8 @@ var suffixes = map[string]json.RawMessage{
 
 var gzipped = formats.Named("gzip", codecs.Object("level", 6))
 
-// codecs returns the codecs of the chunks. suffix is that of compressed files, or "".
-// Errors are ErrUnsupported or ErrFormat.
+// codecs returns the codecs of the chunks. suffix is the suffix of compressed files,
+// or "". Errors are ErrUnsupported or ErrFormat.
 func (s *scale) codecs(dataType, suffix string) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	transpose := func(order ...int) { out = append(out, formats.Named("transpose", codecs.Object("order", order))) }

@@ -43,7 +43,7 @@ func Format() formats.Format {
 const shardGap = 2 << 20
 
 // detect reports whether a directory has the info of a volume. "@type" is optional
-// there; what an info of meshes or skeletons has not are scales.
+// there; the info of meshes or skeletons has no scales.
 func detect(e formats.Evidence) bool {
 	if e.File == nil {
 		return false
@@ -161,9 +161,9 @@ func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	}
 }
 
-// suffix returns that of the files of an unsharded scale: that of the first file, if it
-// is one of a compression. On servers that are not listed there is none, compressed
-// files are sent decompressed.
+// suffix returns the suffix of the files of an unsharded scale: the suffix of the first
+// file, if it stands for a compression. It is "" on servers without listings: they send
+// compressed files decompressed.
 func (s *set) suffix(ctx context.Context, sc *scale) (string, error) {
 	if sc.Sharding != nil || s.list == nil || sc.lost {
 		return "", nil

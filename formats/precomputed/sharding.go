@@ -32,7 +32,7 @@ func (s *sharding) check() error {
 	return nil
 }
 
-// unsupported names what of a specification is not read. The error is ErrUnsupported.
+// unsupported names the part of a specification that is not read. The error is ErrUnsupported.
 func (s *sharding) unsupported() error {
 	switch {
 	case s.Type != shardedType:
@@ -100,7 +100,7 @@ func mortonBits(counts [4]int64) int {
 }
 
 // morton returns the compressed Morton code of a cell: the bits of the coordinates in
-// turn from the lowest on, but those that are 0 in all of the grid.
+// turn from the lowest on, without bits that are 0 in the whole grid.
 func morton(counts [4]int64, cell [3]int64) (id uint64) {
 	j := 0
 	for i := range 63 {

@@ -26,19 +26,19 @@ const shardBytes = 128 << 20
 // as the scales of one volume, in the encoding raw. Then src must be a kv.Lister. It is read
 // when the plan is written, too.
 //
-// Dimensions that are called x, y, z and c or channel are those, in whatever order, and others
-// have one element. Where none is called x, y or z, dimensions are taken as x, y, z and channel in
-// the order that they have, and a note says so. Scales come in the order of their resolutions,
+// Dimensions are recognised by the names x, y, z and c or channel, in any order; further
+// dimensions must have one element. Where none is called x, y or z, dimensions are taken as x, y,
+// z and channel in their order, and a note says so. Scales come in the order of their resolutions,
 // and are called as the arrays are; the key of an array by itself is its resolution. Attributes
 // become members of "info": "resolution" and "voxel_offset" of a scale, "type" ("image" or
-// "segmentation", default "image") and others of the volume.
+// "segmentation", default "image") and the rest of the volume.
 //
-// Of an image of OME-Zarr, the levels become scales, its axes, units, scales and translations give
-// the dimensions, resolutions and offsets, and labels are segmentations. Other nodes below it,
-// such as those of labels, and other metadata are left behind, with a note. Without an image and
-// an attribute, the resolution is 1 nm. Chunks of zeros alone are left out.
+// The levels of an OME-Zarr image become scales. Its axes, units, scales and translations give the
+// dimensions, resolutions and offsets, and labels are segmentations. Other nodes below it, such as
+// labels, and other metadata are left behind, with a note. Without an image and an attribute, the
+// resolution is 1 nm. Chunks of zeros alone are left out.
 //
-// What a volume cannot say is formats.ErrUnsupported with the path and the reason: data
+// Data that a volume cannot hold is formats.ErrUnsupported with the path and the reason: data
 // types other than unsigned integers and float32, dimensions of other names and several elements,
 // or arrays of one volume that differ in data type or channels.
 //
@@ -82,7 +82,7 @@ type plan struct {
 	left          string // the last node that was left behind
 }
 
-// step is a scale: an array and what stands in info.
+// step is a scale: an array and its members in info.
 type step struct {
 	scale
 	from       *zarr.Array
@@ -107,7 +107,7 @@ func (p *plan) leave(rel string) {
 	}
 }
 
-// begin takes the attributes of the root, those of OME-Zarr apart.
+// begin takes the attributes of the root, except OME-Zarr metadata.
 func (p *plan) begin(ctx context.Context, n *zarr.Node) error {
 	a, isArray := n.Array()
 	attrs := n.Meta().Attributes
@@ -256,8 +256,9 @@ func (s *step) place(p *plan, image *ome.Level) {
 			p.note("%s: the unit %q of the axis %s is not a known length, and counts as nanometer", path, unit, image.Axes[axis].Name)
 		}
 		s.resolution[d] = scale * nm
-		// A translation is that of the centre of the first voxel, an offset that of its border: where
-		// the voxels of a level are larger than the finest, the two differ by a part of a voxel.
+		// A translation is the position of the centre of the first voxel, an offset the position of
+		// its border: where the voxels of a level are larger than the finest, the two differ by a
+		// part of a voxel.
 		exact := image.Translation[axis] / scale
 		border := exact
 		if p.group != nil {
@@ -277,7 +278,7 @@ func (s *step) place(p *plan, image *ome.Level) {
 
 func whole(v float64) bool { return math.Abs(v-math.Round(v)) < 1e-6 }
 
-// rounded removes what the change of the unit added: 0.35 micrometres are 350 nm.
+// rounded removes the error of a change of unit: 0.35 micrometres are 350 nm.
 func rounded(v float64) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 15, 64), 64)
 	return r
@@ -346,8 +347,8 @@ func newSharding(bits int, chunkBytes int64, p *plan) *sharding {
 	}
 }
 
-// axesOf returns the dimensions of an array that are x, y, z and channel, -1 for one that is
-// missing. The others have one element.
+// axesOf returns the dimensions of an array that are x, y, z and channel, -1 for a missing
+// one. Further dimensions have one element.
 func (s *step) axesOf(p *plan, image *ome.Level) ([4]int, error) {
 	axes, names, shape := [4]int{-1, -1, -1, -1}, s.from.DimensionNames(), s.from.Shape()
 	put := func(to, d int) {
@@ -443,7 +444,7 @@ func (p *plan) finish() error {
 	return nil
 }
 
-// sorted is what scales are sorted by: their resolution, then the size, largest first.
+// sorted is the key by which scales are sorted: their resolution, then the size, largest first.
 func sorted(s *step) []float64 {
 	key := []float64{s.resolution[0] * s.resolution[1] * s.resolution[2], 0}
 	for _, n := range s.Size {

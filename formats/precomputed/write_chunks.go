@@ -133,8 +133,8 @@ func compress(b []byte) ([]byte, error) {
 }
 
 // assemble makes the file of a shard: its index, the chunks and the minishard indexes.
-// It is nil if there are no chunks. Chunks come by ascending ID, so those of a minishard
-// follow each other.
+// It is nil if there are no chunks. Chunks come by ascending ID, so the chunks of a
+// minishard follow each other.
 func (s *sharding) assemble(chunks []shardChunk) ([]byte, error) {
 	le := binary.LittleEndian
 	size := s.indexSize()

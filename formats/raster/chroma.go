@@ -6,7 +6,7 @@ import "image"
 // samples than the image, for width pixels: they are interpolated as libjpeg and
 // libwebp do, with weights of 3 and 1 along a dimension that is halved, and are
 // repeated where there are fewer. dst has room for width; ratio is the
-// subsampling of the plane, and height is that of the image.
+// subsampling of the plane, and height is the height of the image.
 //
 //	samples   a       b        rows alike
 //	pixels   a  ¾a+¼b ¼a+¾b

@@ -22,7 +22,7 @@ func (k Kind) Entry() codecs.Entry {
 // NewCodec returns the codec of k as it is parsed from a configuration, which may be nil.
 func NewCodec(k Kind, config json.RawMessage) codecs.Codec { return codec{k, config} }
 
-// Members returns an object of those members that a configuration has; nil
+// Members returns an object of the named members that a configuration has; nil
 // without any.
 func Members(f *codecs.Fields, names ...string) json.RawMessage {
 	var list []any
@@ -80,7 +80,7 @@ func (s *stage) Decode(dst, src []byte) (out []byte, err error) {
 		return dst, codecs.Corruptf(s.kind.Codec, "%w", err)
 	}
 	if got := squeeze([]int{info.Height, info.Width, info.Channels}); !slices.Equal(got, s.shape) || info.Bits != s.bits {
-		return dst, codecs.Corruptf(s.kind.Codec, "an image of %d×%d pixels with %d channels of %d bits, which is not that of the array",
+		return dst, codecs.Corruptf(s.kind.Codec, "an image of %d×%d pixels with %d channels of %d bits, which does not fit the array",
 			info.Width, info.Height, info.Channels, info.Bits)
 	}
 	// A decoder of another project that fails on damaged data may do so with a panic.

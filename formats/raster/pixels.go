@@ -58,8 +58,8 @@ func Append(dst []byte, img image.Image, info Info) ([]byte, error) {
 // fewer channels.
 var channels = [5][]int{1: {0}, 2: {0, 3}, 3: {0, 1, 2}, 4: {0, 1, 2, 3}}
 
-// each copies pixels of n elements, of which those at are wanted. Those of 16 bits are
-// big-endian in images.
+// each copies pixels of n elements, of which the elements at are wanted. Elements of
+// 16 bits are big-endian in images.
 func each(info Info, bits, n int, pix []byte, stride int, line func(int) []byte, at []int) error {
 	if info.Bits != bits || at[len(at)-1] >= n {
 		return fmt.Errorf("pixels of %d elements of %d bits, where %d of %d bits are wanted", n, bits, info.Channels, info.Bits)

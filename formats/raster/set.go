@@ -26,15 +26,15 @@ type Info struct {
 
 // Kind is one format of images.
 type Kind struct {
-	// Scheme is that of the URL adapter, Codec the name of the codec in v2 and v3.
+	// Scheme is the scheme of the URL adapter, Codec the name of the codec in v2 and v3.
 	Scheme, Codec string
 
-	// Members are those of the codec's configuration that are not used, because
-	// they are parameters of encoding.
+	// Members are unused members of the codec's configuration: parameters of
+	// encoding.
 	Members []string
 
 	// Header reads the header of an image of size bytes. Errors are formats.ErrFormat,
-	// formats.ErrUnsupported or those of reading.
+	// formats.ErrUnsupported or errors of reading.
 	Header func(r io.ReaderAt, size int64) (Info, error)
 
 	// Decode appends the elements of an image of which Header gave info, in C order. Any

@@ -20,8 +20,8 @@ var photometrics = map[int]string{
 }
 
 const (
-	// maxAttribute bounds the length of a text, maxList that of a list of
-	// numbers that becomes an attribute. Longer ones are left out.
+	// maxAttribute bounds the length of a text, maxList of a list of numbers,
+	// that becomes an attribute. Longer ones are left out.
 	maxAttribute = 1 << 20
 	maxList      = 1 << 10
 )
@@ -64,8 +64,8 @@ func (f *file) attributes(ctx context.Context, p *page) (object, error) {
 	return attrs, nil
 }
 
-// numeric returns a list as JSON has it: one number by itself, and nil if there is one
-// that JSON does not have.
+// numeric returns a list as JSON has it: one number by itself, and nil if JSON does
+// not have one of them.
 func numeric(list []float64) any {
 	for _, v := range list {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -128,7 +128,7 @@ func (p *form) codecs(order binary.ByteOrder, rank int) []object {
 	case 50000:
 		list = append(list, named("zstd", object{"level": 9, "checksum": false}))
 	}
-	if p.reversed { // libtiff reverses compressed bytes too, but not those of JPEG
+	if p.reversed { // libtiff reverses compressed bytes too, except JPEG
 		list = append(list, named("imagecodecs_bitorder", nil))
 	}
 	return list
@@ -142,8 +142,8 @@ func (p *form) axisX(rank int) int {
 	return rank - 1
 }
 
-// hasChannel reports whether an array of so many dimensions has one of samples: all but
-// those of five, t, c, z, y, x.
+// hasChannel reports whether an array of so many dimensions has a dimension of samples:
+// all but arrays of five, t, c, z, y, x.
 func (p *form) hasChannel(rank int) bool { return rank != 5 }
 
 // jpeg returns the configuration of the codec of JPEG tiles, whose markers do

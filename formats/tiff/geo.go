@@ -20,8 +20,8 @@ const (
 	geoASCIIParams      = 34737
 )
 
-// geoKeys are names of keys (OGC 19-008r4, 7.4); others are called GeoKey and their
-// number.
+// geoKeys are names of keys (OGC 19-008r4, 7.4); other keys are called GeoKey and
+// their number.
 var geoKeys = map[uint64]string{
 	1024: "GTModelType", 1025: "GTRasterType", 1026: "GTCitation",
 	2048: "GeodeticCRS", 2049: "GeodeticCitation", 2050: "GeodeticDatum", 2051: "PrimeMeridian", 2052: "GeogLinearUnits",

@@ -8,8 +8,8 @@ import (
 )
 
 // ImageJ writes a hyperstack as pages, channels fastest, then slices, then frames, or, if it is larger
-// than 4 GiB, as one page that the others follow without a directory. The description of the first
-// page has the counts:
+// than 4 GiB, as one page that further pages follow without a directory. The description of the
+// first page has the counts:
 //
 //	ImageJ=1.53t
 //	images=12
@@ -72,8 +72,8 @@ func (f *file) imageJ(ctx context.Context, pages []*page) (*image, error) {
 	return &image{levels: []*array{base}}, nil
 }
 
-// following returns the pages that a single page stands for, whose rows follow those of the page;
-// nil if the file does not hold them.
+// following returns the pages that a single page stands for, whose rows follow the rows of the
+// page; nil if the file does not hold them.
 func (f *file) following(ctx context.Context, p *page, images int64) ([]*page, error) {
 	strips := p.down() * p.across()
 	size, strip := p.height*p.rowBytes(), p.tileHeight*p.rowBytes()

@@ -56,7 +56,7 @@ func (p packints) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 
 type packintsStage struct{ bits, run, size, count int }
 
-// runBytes are those of a run of n elements.
+// runBytes returns the bytes of a run of n elements.
 func (s packintsStage) runBytes(n int) int64 { return (int64(n)*int64(s.bits) + 7) / 8 }
 
 func (s packintsStage) Decode(dst, src []byte) ([]byte, error) {

@@ -50,7 +50,7 @@ const maxSide = 1 << 31
 // form is the common properties of the pages of an array. It is comparable.
 type form struct {
 	width, height int64
-	// tileWidth and tileHeight are those of a tile, or of a whole strip.
+	// tileWidth and tileHeight are the size of a tile, or of a whole strip.
 	tileWidth, tileHeight int64
 	tiled                 bool
 	samples               int64
@@ -176,8 +176,8 @@ func (p *page) place(r *fields) error {
 	return nil
 }
 
-// across and down are the tiles along x and y, tiles all of a page. tileSamples are
-// those of a pixel that a tile has.
+// across and down are the numbers of tiles along x and y, tiles the number in a
+// page. tileSamples is the number of samples of a pixel in one tile.
 func (p *form) across() int64 { return (p.width + p.tileWidth - 1) / p.tileWidth }
 func (p *form) down() int64   { return (p.height + p.tileHeight - 1) / p.tileHeight }
 
@@ -190,7 +190,7 @@ func (p *form) tileSamples() int64 {
 
 func (p *form) tiles() int64 { return p.across() * p.down() * (p.samples / p.tileSamples()) }
 
-// short reports whether the last strip has fewer rows than the others.
+// short reports whether the last strip has fewer rows than other strips.
 func (p *form) short() bool { return !p.tiled && p.height%p.tileHeight != 0 }
 
 // dataType returns the name of the Zarr data type of a sample.
@@ -217,7 +217,7 @@ func (p *form) dataType() (string, bool) {
 // packed reports whether samples are no whole bytes.
 func (p *form) packed() bool { return p.bits%8 != 0 }
 
-// rowBytes are those of a row of a tile that is not compressed.
+// rowBytes returns the bytes of an uncompressed row of a tile.
 func (p *form) rowBytes() int64 { return (p.tileWidth*p.tileSamples()*int64(p.bits) + 7) / 8 }
 
 // fields reads tags of one directory, and keeps the first error.

@@ -145,7 +145,7 @@ func (f *file) addLevel(ctx context.Context, im *image, p *page) error {
 	return err
 }
 
-// subPages understands the sub-directories of a page, but those that are not supported.
+// subPages reads the sub-directories of a page, except unsupported ones.
 func (f *file) subPages(ctx context.Context, p *page) ([]*page, error) {
 	var list []*page
 	for i, d := range p.dir.subs {

@@ -33,7 +33,7 @@ const (
 
 // sink is a file that is written from the beginning to the end. It keeps the first error
 // and takes the rest as if it were written: Arrow passes over some errors, and panics at
-// others. Whoever writes looks at err after each step.
+// others. The caller checks err after each step.
 type sink struct {
 	w   io.Writer
 	n   int64
@@ -190,7 +190,7 @@ func (c *column) bools() []bool {
 	return out
 }
 
-// bitmap makes a bit of each value, and counts those that are false.
+// bitmap makes a bit of each value, and counts the false values.
 func bitmap(v []bool) (bits []byte, no int) {
 	bits = make([]byte, (len(v)+7)/8)
 	for i, x := range v {

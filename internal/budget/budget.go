@@ -61,7 +61,7 @@ func Total() int64 {
 // Bytes returns the size of a part.
 func (p Part) Bytes() int64 { return max(Total()*sixteenths[p]/16, 1) }
 
-// Allowance returns what one of the databases that are open may take of a part, or each of n
+// Allowance returns the bytes that each open database may take of a part, or each of n
 // owners in a database: an eighth of an equal share, but at least least and at most most bytes. An
 // owner keeps its first allowance. The j-th owner gets at most an eighth of a j-th, so that all
 // owners together stay within the part even if each takes twice its allowance.
@@ -115,8 +115,8 @@ func update(change func()) {
 	}
 }
 
-// Count adds what used returns to the use of a part, until stop is called. used must not call
-// this package.
+// Count adds the result of used to the use of a part, until stop is called. used must not
+// call this package.
 func Count(p Part, used func() int64) (stop func()) {
 	e := &entry{part: p, used: used}
 	mu.Lock()
@@ -129,7 +129,7 @@ func Count(p Part, used func() int64) (stop func()) {
 	}
 }
 
-// Use is what the process takes of its budget, in bytes.
+// Use is the memory that the process uses of its budget, in bytes.
 type Use struct {
 	// Limit is the budget.
 	Limit int64 `json:"limit_bytes"`
@@ -145,7 +145,7 @@ type Use struct {
 	Requests int64 `json:"requests_bytes"`
 }
 
-// Used returns what the process takes now.
+// Used returns the present use.
 func Used() Use {
 	var n [parts]int64
 	mu.Lock()

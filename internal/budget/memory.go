@@ -43,9 +43,9 @@ func least(numbers ...int64) int64 {
 	return out
 }
 
-// cgroup returns the least limit of memory of the cgroups of this process and of those that
-// contain them, 0 if none is known. In a container, the paths of cgroups may be those of the host:
-// groups that do not exist are skipped. system is the root of the file system.
+// cgroup returns the least memory limit of the cgroups of this process and of the cgroups around
+// them, 0 if none is known. In a container, the paths of cgroups may be paths of the host: groups
+// that do not exist are skipped. system is the root of the file system.
 func cgroup(system fs.FS) int64 {
 	groups, _ := fs.ReadFile(system, "proc/self/cgroup") // it is missing on other systems
 	limit := int64(math.MaxInt64)

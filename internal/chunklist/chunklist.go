@@ -1,5 +1,5 @@
 // Package chunklist lists keys of chunks that are made from numbers, in the order of their
-// bytes, which is not that of the numbers:
+// bytes, which differs from the order of the numbers:
 //
 //	t/0  t/1  t/10  t/100  t/101 …  t/11  t/110 …  t/2  t/20 …
 package chunklist
@@ -21,14 +21,15 @@ type Array struct {
 	Prefix    string
 	Separator byte
 	Counts    []int64
-	// Enter, if not nil, reports whether there may be chunks with these coordinates, of which
-	// the last one begins with the digits of the one that is given. Others are left out.
+	// Enter, if not nil, reports whether there may be chunks with the first of these
+	// coordinates and a last coordinate that begins with the digits of the last one here.
+	// Other chunks are left out.
 	Enter func(coords []int64) bool
 }
 
 // Walk calls fn with the keys of a listing and their coordinates, which belong to Walk. It
 // goes down a tree of digits, and not into branches without such a key. It returns the first
-// error of fn, or that of ctx.
+// error of fn, or the error of ctx.
 func (a *Array) Walk(ctx context.Context, o kv.ListOptions, fn func(key []byte, coords []int64) error) error {
 	w := walk{Array: a, ctx: ctx, prefix: []byte(o.Prefix), after: []byte(o.After), fn: fn, key: []byte(a.Prefix), coords: make([]int64, len(a.Counts))}
 	if !w.wanted() || slices.Contains(a.Counts, 0) {
@@ -116,14 +117,14 @@ func ParseNumber(s string) (n int64, ok bool) {
 
 // Merge yields documents and the keys of arrays in the order of their bytes. Both are sorted:
 // docs by key, arrays by the prefix of all their keys, which follow each other but for
-// documents and arrays between them. keys yields those of an array. The sequence ends after
-// the first error, which may be that of ctx.
+// documents and arrays between them. keys yields the keys of an array. The sequence ends
+// after the first error, which may be the error of ctx.
 func Merge[D, A any](ctx context.Context, o kv.ListOptions, docs []D, key func(*D) string, arrays []A, prefix func(*A) string, keys func(*A) iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from := max(o.Prefix, o.After)
 		docs, arrays := docs[sort.Search(len(docs), func(i int) bool { return key(&docs[i]) >= from }):], arrays
 		steps := 0
-		// before yields what comes before a key; "" is behind all keys.
+		// before yields the items before a key; "" is behind all keys.
 		var before func(end string) bool
 		before = func(end string) bool {
 			for len(docs)+len(arrays) > 0 {

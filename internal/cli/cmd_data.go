@@ -418,6 +418,10 @@ var packing = []string{"scale_factor", "add_offset", "_Unsigned", "_FillValue", 
 
 // waysOn adds to the error of an append what the user can do about its differences.
 func waysOn(err error) error {
+	var none *engine.NoDimensionError
+	if errors.As(err, &none) {
+		return fmt.Errorf("%w; --new-dim %s=VALUE,... joins the sources along a new one, with a value for each", err, shellWord(none.Dim))
+	}
 	var e *engine.MisfitError
 	if !errors.As(err, &e) {
 		return err
@@ -525,7 +529,7 @@ func versionCmd() *cobra.Command {
 		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
-				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format})
+				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format, "pack_format": txn.PackFormat})
 			}
 			say(cmd, "%s", versionText())
 			return nil

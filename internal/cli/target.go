@@ -197,6 +197,9 @@ func (t target) noDatabase() error {
 	if i < drive || strings.Contains(t.url, "|") || strings.HasPrefix(t.url[i:], "://") {
 		return nil
 	}
+	if _, err := zurl.Parse(t.url); err != nil && strings.Contains(t.url, "::") {
+		return err // a chain of fsspec
+	}
 	roots, _ := engine.DefaultAdapters().Schemes()
 	if slices.Contains(roots, t.url[:i]) {
 		return nil

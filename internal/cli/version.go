@@ -9,7 +9,7 @@ import (
 
 // versionText is the output of version and --version.
 func versionText() string {
-	return fmt.Sprintf("zarrdb %s, database format %d", version(), txn.Format)
+	return fmt.Sprintf("zarrdb %s, database format %d, pack format %d", version(), txn.Format, txn.PackFormat)
 }
 
 // version is the module version that the program was built from, or the commit

@@ -35,9 +35,9 @@ func (d *Disk) On(on bool) {
 	d.off = !on
 }
 
-// Cut returns what a power cut leaves: of the blocks and the new names that were not synced so
-// many percent, and of the removals that were not synced so many percent. It is for the function
-// of [NewDisk]. rng may be nil if each is 0 or 100.
+// Cut returns the disk after a power cut: so many percent of the blocks and new names that were
+// not synced are there, and so many percent of the removals that were not synced are done. It is
+// for the function of [NewDisk]. rng may be nil if each is 0 or 100.
 func (d *Disk) Cut(percent, removals int, rng *rand.Rand) *vfs.MemFS {
 	fs := Cut(d.mem, percent, rng)
 	for path := range d.gone {
@@ -53,7 +53,7 @@ func (d *Disk) Cut(percent, removals int, rng *rand.Rand) *vfs.MemFS {
 	return fs
 }
 
-// Cut returns a copy of mem with so many percent of what was not synced: with 100 as after a kill
+// Cut returns a copy of mem with so many percent of the unsynced data: with 100 as after a kill
 // of the process.
 func Cut(mem *vfs.MemFS, percent int, rng *rand.Rand) *vfs.MemFS {
 	if rng == nil {

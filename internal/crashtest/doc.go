@@ -3,5 +3,5 @@
 //	Watch   calls a function before each operation
 //	Faults  fails some operations
 //	Flips   changes a bit of a read
-//	Disk    makes images of what a power cut before a change leaves
+//	Disk    makes images of the disk after a power cut before a change
 package crashtest

@@ -53,7 +53,7 @@ type Faults struct {
 	Once  bool                  // no later one fails
 	Off   atomic.Bool           // no operation is counted
 
-	// Seen counts the operations, and Hits those that failed.
+	// Seen counts the operations, and Hits the failed ones.
 	Seen, Hits atomic.Int64
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Flips changes a bit of what a read of a file returns.
+// Flips changes a bit in the result of a read of a file.
 type Flips struct {
 	At   int64        // the read, counted from 0
 	Seen atomic.Int64 // reads

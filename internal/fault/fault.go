@@ -1,7 +1,7 @@
 // Package fault has the kinds of errors that all layers share, and makes messages for people of
 // errors ([OneLine]). Each package keeps
-// sentinels of its own, with its own text and meaning; a kind is what they have in
-// common:
+// sentinels of its own, with its own text and meaning; a kind is their common
+// property:
 //
 //	kv.ErrNotFound  zarr.ErrNotFound  txn.ErrNoRef      what happened
 //	        └──────────────┼──────────────┘

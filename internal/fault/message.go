@@ -8,8 +8,8 @@ import (
 )
 
 // packages matches the names that errors of this module begin with. They help
-// programmers, not people. After the name of a metadata document the same
-// word is that of a member, and stays: ".zarray: dtype: missing".
+// programmers, not people. After the name of a metadata document the same word
+// names a member, and stays: ".zarray: dtype: missing".
 var packages = regexp.MustCompile(`((?:\.zarray|zarr\.json|meta): (?:dtype|codecs):)|(^|[ (])(?:kv|dirkv|zipkv|httpkv|s3kv|gcskv|remote|index|pack|tree|txn|zarr|cf|dtype|codecs|refs|parquet|formats|engine|zurl|serve|auth|local|wire): `)
 
 // OneLine makes one line of a joined or wrapped error, for people: without the names of
@@ -24,7 +24,7 @@ func OneLine(err error) string {
 	return s
 }
 
-// Bounds of a message: of a word, and of all of it. Errors quote arguments, paths
+// Bounds of a word and of a whole message. Errors quote arguments, paths
 // and documents, which can be long.
 const (
 	maxWord    = 1000

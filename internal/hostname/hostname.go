@@ -17,8 +17,8 @@ func Of(host string) string {
 }
 
 // IsLoopback reports whether a host, with or without a port, is this machine on every
-// system: "localhost" or a loopback address. Other names can lead to other machines, also
-// those that end with ".localhost".
+// system: "localhost" or a loopback address. Other names can lead to other machines, even
+// if they end with ".localhost".
 func IsLoopback(host string) bool {
 	name := Of(host)
 	at, err := netip.ParseAddr(name)

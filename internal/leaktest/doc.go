@@ -6,9 +6,9 @@
 //	                  │ a minute
 //	                  └──▶ 1, and their stacks
 //
-// Goroutines end by themselves a moment after what they served, for example those of a
-// connection that was closed. On a busy machine that moment is longer than the half
-// second that goleak waits by itself.
+// Some goroutines end by themselves a moment after the object that they serve, for
+// example after a connection was closed. On a busy machine that moment is longer than
+// the half second that goleak waits by itself.
 package leaktest
 
 import (

@@ -55,7 +55,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func() (V, error)) (V
 		x := el.Value.(*entry[K, V])
 		select {
 		case <-x.done:
-		default: // what is here needs no wait, even if ctx has ended
+		default: // a finished value needs no wait, even if ctx has ended
 			select {
 			case <-x.done:
 			case <-ctx.Done():

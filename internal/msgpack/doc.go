@@ -4,6 +4,6 @@
 //	│ code │ number, where needed │ bytes of a text …, or members of a list …
 //	└─────────────────────────────┘
 //
-// [Reader.Head] returns the kind of the next item and its length or value; what
-// follows a head is for the caller to read.
+// [Reader.Head] returns the kind of the next item and its length or value; the
+// caller reads the bytes behind a head.
 package msgpack

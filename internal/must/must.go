@@ -22,8 +22,8 @@ func Get[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// Set sets a variable until the test has ended, with what it cleans up later than this call: a
-// server that a test starts afterwards has ended when the variable has its old value again.
+// Set sets a variable until the test has ended, including cleanups that are registered later:
+// a server that a test starts afterwards has ended when the variable has its old value again.
 func Set[T any](t testing.TB, p *T, v T) {
 	t.Helper()
 	was := *p

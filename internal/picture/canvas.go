@@ -19,7 +19,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// canvas is what figures are drawn on: pixels or SVG. Places are in pixels from the top
+// canvas is the surface for figures: pixels or SVG. Places are in pixels from the top
 // left corner.
 type canvas interface {
 	line(c color.NRGBA, points ...[2]float64) // connects points
@@ -100,7 +100,7 @@ func (r *raster) picture(img image.Image, x, y, width, height int) {
 	}
 }
 
-// svg draws SVG; its error is that of writing.
+// svg draws SVG; its error is an error of writing.
 type svg struct {
 	strings.Builder
 	err error

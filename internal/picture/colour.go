@@ -8,9 +8,9 @@ import (
 )
 
 // Map is a scale of colours: the first belongs to the least value, the last to the
-// greatest, and the others lie at equal distances between them.
+// greatest, and the rest lie at equal distances between them.
 type Map struct {
-	// Name is what users call it by.
+	// Name is the name for users.
 	Name string
 	// Diverging maps have a neutral colour in the middle, which belongs to the value 0 of
 	// differences; see [Symmetric].
@@ -29,8 +29,8 @@ var maps = []Map{
 	{"grey", false, []uint32{0x000000, 0xffffff}},
 }
 
-// Maps returns the names of all maps. The first is the default of values, "balance" that
-// of differences.
+// Maps returns the names of all maps. The first is the default for values, "balance" for
+// differences.
 func Maps() []string {
 	names := make([]string, len(maps))
 	for i, m := range maps {
@@ -48,8 +48,8 @@ func MapByName(name string) (m Map, ok bool) {
 	return maps[i], true
 }
 
-// At returns the colour at a place between 0 and 1; places outside have that of the end,
-// and NaN is transparent.
+// At returns the colour at a place between 0 and 1; places outside have the colour of
+// the end, and NaN is transparent.
 func (m Map) At(f float64) color.NRGBA {
 	if math.IsNaN(f) {
 		return color.NRGBA{}

@@ -20,7 +20,7 @@ const PieceElements = 1 << 20
 // Pair are two states of an array. Their shapes are equal along rows and columns.
 type Pair struct {
 	Older, Newer *zarr.Array
-	// Was decodes elements of Older, as [Request.Decoder] does those of Newer.
+	// Was decodes elements of Older, as [Request.Decoder] decodes elements of Newer.
 	Was *cf.Decoder
 	// Parts yields the parts of the array, each within one chunk, whose values may differ.
 	// With nil the arrays are equal.
@@ -34,7 +34,7 @@ type Pair struct {
 // difference disappears. A value that was missing before differs by +Inf, a value that is
 // missing now by -Inf. Chunks of the window counts the parts that were read, and more
 // reports that other parts of the plane were left out. Axes of rows and columns are ranges
-// of step 1, else the error is [zarr.ErrSelection]. Other errors are those of [Read].
+// of step 1, else the error is [zarr.ErrSelection]. Other errors are as for [Read].
 func (p Pair) Read(ctx context.Context, r Request) (w *Window, more bool, err error) {
 	fail := func(err error) (*Window, bool, error) {
 		return nil, false, fmt.Errorf("difference of /%s: %w", p.Newer.Path(), err)
@@ -125,7 +125,7 @@ func (w *Window) strongest(ctx context.Context, older, newer side, part zarr.Chu
 	for d, i := range part.Start {
 		at[d] = zarr.At(i)
 	}
-	edge := func(l Line) int64 { // of the part from that of the window, in elements
+	edge := func(l Line) int64 { // distance of the part's edge from the window's, in elements
 		if l.Dim < 0 {
 			return 0
 		}

@@ -45,7 +45,7 @@ func (f *Figure) number(v float64) string {
 // ends prints the limits.
 func (f *Figure) ends() (lo, hi string) { return f.Ends(f.Limits) }
 
-// Ends prints the ends of a range of values, those of integers with all digits.
+// Ends prints the ends of a range of values, integers with all digits.
 func (f *Figure) Ends(l Limits) (lo, hi string) {
 	if f.Text != nil {
 		return f.Text(l.Lo), f.Text(l.Hi)

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Colours is what a terminal shows.
+// Colours is the set of colours that a terminal shows.
 type Colours uint8
 
 // The kinds of terminals. NoColours writes no escape sequences at all, for files, pipes and
-// users who set NO_COLOR.
+// NO_COLOR.
 const (
 	NoColours Colours = iota
 	Colours256
@@ -93,7 +93,7 @@ func mark(place float64) byte {
 type pen struct {
 	b          *strings.Builder
 	colours    Colours
-	text, back string // what the terminal is set to
+	text, back string // the present colours of the terminal
 }
 
 // cell writes a cell with an upper and a lower colour, each of which may be transparent.

@@ -15,7 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// Request says what to read for a picture. The zero Request is the whole array.
+// Request is the part of an array to read for a picture. The zero Request is the whole array.
 type Request struct {
 	// Select are the elements. The last two axes of its result are y and x; a result of one
 	// axis is a row. Axes before them are read at their first index. Behind y and x may be
@@ -67,10 +67,10 @@ type Window struct {
 	// spans their count, colours their brightness. The caller owns the slice.
 	Values []float64
 	// words are the elements of an integer type with values that a float64 may not have, in any
-	// order; nil of others.
+	// order; nil for other types.
 	words []uint64
-	// Pixels are, of an array of colours, red, green, blue and opacity of each element; nil
-	// of others.
+	// Pixels are red, green, blue and opacity of each element of an array of colours; nil
+	// for other arrays.
 	Pixels []uint8
 	// Type is the type of the elements: decoded, if the request has a decoder.
 	Type dtype.Type
@@ -94,10 +94,10 @@ func Numeric(t dtype.Type) error {
 	return fmt.Errorf("elements of type %v are no numbers and have no picture: %w", t, errors.ErrUnsupported)
 }
 
-// Read reads a window. A selection that is larger than the window, or lies in more chunks
-// than allowed, is read at every n-th element of each axis: memory is that of the window
-// and of the chunks in work, and chunks without a wanted element are not read. Errors
-// are those of [Numeric] and of reading, [zarr.ErrSelection], and that of ctx.
+// Read reads a window. A selection that is larger than the window, or lies in more chunks than
+// allowed, is read at every n-th element of each axis: memory is bounded by the window and the
+// chunks in work, and chunks without a wanted element are not read. Errors are as for [Numeric],
+// errors of reading, [zarr.ErrSelection], and the error of ctx.
 func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	t := a.Type()
 	if r.Decoder != nil {
@@ -188,8 +188,8 @@ func (w *Window) keepWords(b []byte) {
 }
 
 // Integer returns all digits of an element of an integer type whose value is v in Values; ok is
-// false for values of other types, and for one that is no element. Of several elements with that
-// value it is the greatest, or the least.
+// false for values of other types, and for a place without an element. Of several elements with
+// that value it is the greatest, or the least.
 func (w *Window) Integer(v float64, greatest bool) (text string, ok bool) {
 	signed := w.Type.Kind() == dtype.Int
 	switch {
@@ -255,7 +255,7 @@ func (w *Window) setPixels(b []byte, depth int) {
 }
 
 // shown returns the last two axes through the array, or fewer, and sets the indices of the
-// others. Axes of one element are passed over where there are two without them.
+// other axes. Axes of one element are passed over where there are two without them.
 func shown(axes []zarr.Axis, at []zarr.Index) []zarr.Axis {
 	for len(axes) > 2 {
 		i := max(0, slices.IndexFunc(axes, func(x zarr.Axis) bool { return x.Len == 1 }))
@@ -412,7 +412,7 @@ func AppendFloats(dst []float64, t dtype.Type, b []byte) []float64 {
 // Up reports whether rows along a dimension of an array belong from the bottom to the top,
 // as latitudes from south to north do: whether the dimension has a coordinate, which
 // beside opens, that ascends. An array without such a coordinate has its first row on top.
-// The error is that of ctx.
+// The error is the error of ctx.
 func Up(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) (bool, error) {
 	l := Labels(ctx, a, dim, beside)
 	return l != nil && l.Order() > 0 && l.Len() > 1, ctx.Err()

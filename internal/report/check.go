@@ -44,7 +44,7 @@ type Problem struct {
 	Page     string   `json:"page,omitempty"`
 }
 
-// NewFsck describes what a check of a database found. fixed is nil without a repair.
+// NewFsck describes the findings of a check of a database. fixed is nil without a repair.
 func NewFsck(db *engine.DB, r *txn.CheckReport, fixed *txn.RepairReport) Fsck {
 	out := Fsck{
 		CareErrors: []string{}, Commits: r.Commits, Found: r.Found,
@@ -75,7 +75,7 @@ func NewFsck(db *engine.DB, r *txn.CheckReport, fixed *txn.RepairReport) Fsck {
 type RefCheck struct {
 	Problems  []RefProblem `json:"problems"`
 	Found     int64        `json:"found"`
-	Forbidden int64        `json:"forbidden"` // of those found
+	Forbidden int64        `json:"forbidden"` // of the problems found
 	Checked   int64        `json:"checked"`   // references
 	Next      int64        `json:"next"`      // where a check that was stopped goes on
 }

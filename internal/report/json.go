@@ -75,8 +75,8 @@ func unsafeAt(s, keep string) int {
 }
 
 // obeyed reports whether a terminal obeys a character in place of showing it: the control characters
-// of ASCII and Latin-1, which move cursors and ring bells, those that begin other
-// lines, and those that turn the direction of the text after them.
+// of ASCII and Latin-1, which move cursors and ring bells, characters that begin
+// a new line, and characters that change the direction of the text after them.
 func obeyed(r rune) bool {
 	switch {
 	case r < ' ', 0x7f <= r && r <= 0x9f:

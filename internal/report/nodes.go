@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/ome"
 )
 
 // Node is the answer of info, and a line of ls and tree: an array or a group.
@@ -26,8 +27,10 @@ type Node struct {
 	Codecs         json.RawMessage `json:"codecs,omitempty"`
 	FillValue      json.RawMessage `json:"fill_value,omitempty"`
 	DimensionNames []*string       `json:"dimension_names,omitempty"`
-	Attributes     zarr.Attributes `json:"attributes"`
-	Error          string          `json:"error,omitempty"` // why values cannot be read
+	// Levels are the paths of the levels of a group that is one picture at several resolutions.
+	Levels     []string        `json:"levels,omitempty"`
+	Attributes zarr.Attributes `json:"attributes"`
+	Error      string          `json:"error,omitempty"` // why values or levels cannot be read
 
 	// Unread is the error behind Error.
 	Unread error `json:"-"`
@@ -72,7 +75,7 @@ func Describe(ctx context.Context, s *engine.Source) (Node, error) {
 	return nodeOf(n)
 }
 
-// nodeOf describes a node that was opened: dimensions without names have those of its image.
+// nodeOf describes a node that was opened: dimensions without names get the names of its image.
 func nodeOf(n *zarr.Node) (Node, error) {
 	out, err := newNode(n.Path(), n.Meta())
 	if a, ok := n.Array(); ok && out.DimensionNames == nil {
@@ -90,6 +93,13 @@ func nodeOf(n *zarr.Node) (Node, error) {
 func newNode(path string, m *zarr.Meta) (Node, error) {
 	out := Node{NodeType: "group", ZarrFormat: formatNumber(m.Version), Path: path, Attributes: m.Attributes}
 	if !m.Array {
+		levels, err := ome.Pyramid(m.Attributes)
+		if err != nil {
+			out.Error = err.Error()
+		}
+		for _, l := range levels {
+			out.Levels = append(out.Levels, strings.TrimPrefix(path+"/"+l, "/"))
+		}
 		return out, nil
 	}
 	out.NodeType, out.Shape, out.DimensionNames = "array", m.Shape, m.DimensionNames
@@ -175,7 +185,7 @@ func Members(ctx context.Context, s *engine.Source, tree bool) iter.Seq2[Member,
 	}
 }
 
-// below yields what lies right below a path or, if depth is not 0, everything below it.
+// below yields the nodes right below a path or, if depth is not 0, all nodes below it.
 func below(ctx context.Context, s *engine.Source, path string, depth int) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		var failed error

@@ -20,7 +20,7 @@ type Commit struct {
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Path       string            `json:"path,omitempty"`       // of a history that follows renames
-	OrExpired  bool              `json:"or_expired,omitempty"` // the change may be that of an earlier commit that has expired
+	OrExpired  bool              `json:"or_expired,omitempty"` // an earlier, expired commit may have made the change
 }
 
 // NewCommit describes a commit.
@@ -37,8 +37,8 @@ func texts(ids []txn.CommitID) []string {
 	return list
 }
 
-// Log yields up to n of a commit and its ancestors, newest first: all of them or, with a path,
-// those that changed something at or below it. With follow, renames of the path are followed.
+// Log yields up to n of a commit and its ancestors, newest first: all of them or, with a path, the
+// commits that changed something at or below it. With follow, renames of the path are followed.
 func Log(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool, n int) iter.Seq2[Commit, error] {
 	if path == "" {
 		return first(n, db.Log(ctx, head), NewCommit)

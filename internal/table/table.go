@@ -1,5 +1,5 @@
-// Package table is the form in which arrays are handed to writers of tables, such as those
-// of package arrowfile. It knows no file format.
+// Package table is the form in which arrays are handed to writers of tables, such as
+// package arrowfile. It knows no file format.
 //
 //	array (time 2, lat 2)        table: a row for each element, in C order
 //
@@ -30,7 +30,7 @@ type Column struct {
 	Repeats bool
 	// NaN says that NaN is a missing value, a null of the table. NaT always is.
 	NaN bool
-	// Units are those of the values, as the attribute of that name has them.
+	// Units are the units of the values, from the attribute of that name.
 	Units string
 }
 
@@ -40,7 +40,7 @@ type Values struct {
 	Fixed []byte
 	// Variable are texts and byte strings.
 	Variable dtype.Variable
-	// Numbers are those of words of the column.
+	// Numbers are the numbers of words of the column.
 	Numbers []int32
 }
 

@@ -57,6 +57,7 @@ func (s *Store) eachTemp(ctx context.Context, rel string, fn func(rel string) er
 	var temps, below []string
 	err = eachEntry(ctx, f, func(e fs.DirEntry) error {
 		switch path := filepath.Join(rel, e.Name()); {
+		case e.Name() == lockName:
 		case temp.Is(e.Name()):
 			temps = append(temps, path)
 		case e.IsDir():

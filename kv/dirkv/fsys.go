@@ -32,6 +32,8 @@ type fsys interface {
 	mkdirs(rel string, names []string, sync bool) error
 	// syncDir makes the names in a directory durable; "." is the base.
 	syncDir(rel string) error
+	// tryLock takes the lock of a file of the base directory; errLocked if another has it.
+	tryLock(rel string) (unlock func(), err error)
 	lstat(rel string) (fs.FileInfo, error)
 	stat(rel string) (fs.FileInfo, error)
 }

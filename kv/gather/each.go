@@ -47,8 +47,8 @@ type Memory struct {
 func NewMemory(max int64) *Memory { return &Memory{max, semaphore.NewWeighted(max)} }
 
 // Take reserves n bytes. It waits until they fit, or until no bytes are
-// reserved: more than the bound is granted alone. Those that came first are served
-// first. If ctx ends first, nothing is reserved.
+// reserved: more than the bound is granted alone. Callers are served in order of
+// arrival. If ctx ends first, nothing is reserved.
 func (m *Memory) Take(ctx context.Context, n int64) error {
 	if m.free.Acquire(ctx, min(n, m.max)) != nil {
 		return context.Cause(ctx)

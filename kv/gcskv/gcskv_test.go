@@ -2,6 +2,7 @@ package gcskv
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,9 +75,14 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return // the client went away
 		}
+		now := cmp.Or(f.objects[query.Get("name")].generation, "0")
+		if query.Has("ifGenerationMatch") && query.Get("ifGenerationMatch") != now {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return
+		}
 		f.generation++
 		f.objects[query.Get("name")] = object{b, strconv.FormatInt(f.generation, 10)}
-		fmt.Fprint(w, "{}")
+		fmt.Fprintf(w, `{"generation": "%d"}`, f.generation)
 	case r.URL.Path == api:
 		f.list(w, query)
 	case !isObject:
@@ -92,6 +98,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"size": "%d", "generation": "%s", "md5Hash": "XrY7u+Ae7tCTyyK7j1rNww==", "updated": "2025-01-02T03:04:05.678Z"}`, len(o.value), o.generation)
 	case query.Has("ifGenerationMatch") && query.Get("ifGenerationMatch") != o.generation:
 		w.WriteHeader(http.StatusPreconditionFailed)
+	case query.Get("ifGenerationNotMatch") == o.generation:
+		w.WriteHeader(http.StatusNotModified)
 	default:
 		w.Header().Set("X-Goog-Generation", o.generation)
 		w.Header().Set("Content-Type", "application/octet-stream")

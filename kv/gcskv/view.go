@@ -62,9 +62,13 @@ func Open(name string, o *Options) (*View, error) {
 		return nil, fmt.Errorf("gcskv: %w", err)
 	}
 	b.o.Remote.Redirects = -1
+	b.o.Remote.Credentials = func(*url.URL) string {
+		return "credentials are read from GOOGLE_OAUTH_ACCESS_TOKEN, the file GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login"
+	}
 	b.c = remote.NewClient(&b.o.Remote)
 	return &View{&remote.Bucket{
-		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey}, Put: b.put,
+		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey},
+		Put: b.put, If: condition, Tag: tagOf,
 	}}, nil
 }
 
@@ -108,12 +112,8 @@ func (b *bucket) configure() error {
 }
 
 // request makes a request. path follows the name of the API.
-func (b *bucket) request(ctx context.Context, method, path string, query url.Values, value []byte) (*http.Request, error) {
-	var body io.Reader
-	if value != nil {
-		body = bytes.NewReader(value)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, b.base+path+"?"+query.Encode(), body)
+func (b *bucket) request(ctx context.Context, method, path string, query url.Values) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, b.base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("gcskv: %w: it makes no URL", kv.ErrInvalidKey)
 	}
@@ -130,13 +130,13 @@ func (b *bucket) Request(ctx context.Context, method, key string, pin remote.Ver
 		return nil, err
 	}
 	if method == http.MethodDelete {
-		return b.request(ctx, method, b.object(key), nil, nil)
+		return b.request(ctx, method, b.object(key), nil)
 	}
 	query := url.Values{"alt": {"media"}}
 	if g, ok := strings.CutPrefix(string(pin), "generation:"); ok {
 		query.Set("ifGenerationMatch", g)
 	}
-	req, err := b.request(ctx, method, b.object(key), query, nil)
+	req, err := b.request(ctx, method, b.object(key), query)
 	if err == nil {
 		// Without this header the server decompresses objects stored with gzip.
 		req.Header.Set("Accept-Encoding", "gzip")
@@ -188,7 +188,7 @@ const maxAnswer = 16 << 20
 // ask sends a request whose answer is JSON.
 func (b *bucket) ask(ctx context.Context, path string, query url.Values, answer any) error {
 	return b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		return b.request(ctx, http.MethodGet, path, query, nil)
+		return b.request(ctx, http.MethodGet, path, query)
 	}, func(resp *http.Response) error {
 		switch {
 		case strings.Contains(path, "/o/") && b.Missing(resp):
@@ -256,7 +256,36 @@ func (b *bucket) page(ctx context.Context, q remote.Query) (*remote.Page, error)
 }
 
 // put makes the request that sets a key.
-func (b *bucket) put(ctx context.Context, key string, value []byte) (*http.Request, error) {
+func (b *bucket) put(ctx context.Context, key string, value kv.Value) (*http.Request, error) {
 	query := url.Values{"uploadType": {"media"}, "name": {key}, "fields": {"generation"}}
-	return b.request(ctx, http.MethodPost, "/upload/storage/v1/b/"+b.name+"/o", query, value)
+	req, err := b.request(ctx, http.MethodPost, "/upload/storage/v1/b/"+b.name+"/o", query)
+	if err == nil {
+		remote.Body(req, value)
+	}
+	return req, err
+}
+
+// condition adds a condition on the generation of an object; 0 is that of none.
+func condition(req *http.Request, tag kv.Tag, same bool) {
+	query := req.URL.Query()
+	if same {
+		query.Set("ifGenerationMatch", cmp.Or(string(tag), "0"))
+	} else {
+		query.Set("ifGenerationNotMatch", string(tag))
+	}
+	req.URL.RawQuery = query.Encode()
+}
+
+// tagOf returns the generation of the object that an answer is about.
+func tagOf(resp *http.Response) kv.Tag {
+	var o struct{ Generation string }
+	if resp.Request.Method == http.MethodGet {
+		o.Generation = resp.Header.Get("X-Goog-Generation")
+	} else if json.Unmarshal(remote.Head(resp), &o) != nil {
+		return ""
+	}
+	if strings.Trim(o.Generation, "0123456789") != "" || o.Generation == "0" {
+		return ""
+	}
+	return kv.Tag(o.Generation)
 }

@@ -1,4 +1,4 @@
-// Package httpkv reads what lies below an address of a web server as a view.
+// Package httpkv reads the files below an address of a web server as a view.
 //
 //	https://host/data/store/?token=…
 //	                │            │

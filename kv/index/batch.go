@@ -97,8 +97,8 @@ func (b *Batch) note(err error) {
 }
 
 // MakesRoom declares that the batch frees space, although it holds more than
-// deletes. It is then admitted like deletes, on a disk that is nearly full. Its
-// size should be that of a few records. It is called before Commit, by the
+// deletes. It is then admitted like deletes, on a disk that is nearly full. It
+// should be as small as a few records. It is called before Commit, by the
 // goroutine that uses the batch.
 func (b *Batch) MakesRoom() { b.makesRoom = true }
 

@@ -175,8 +175,8 @@ func (x *Index) Flush() error {
 }
 
 // FlushSoon begins to write the memtables to tables and does not wait for it, so
-// that an Open after a crash finds little in the log. Errors are those of later
-// writes.
+// that an Open after a crash finds little in the log. Later writes return its
+// errors.
 func (x *Index) FlushSoon() {
 	if x.enterWrite() == nil {
 		_, _ = x.db.AsyncFlush()

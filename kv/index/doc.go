@@ -27,7 +27,7 @@
 // handed to Pebble ([ErrFull]) and fails nothing.
 //
 // One process may have an index open. Another one gets a [LockedError] that
-// names the holder. The lock is that of the operating system on the file LOCK;
-// a process that opens and closes that file by itself, say to copy it, loses
-// the lock, and [Index.Checkpoint] is the way to copy an index.
+// names the holder. The operating system locks the file LOCK; a holder that
+// opens and closes that file by itself, say to copy it, loses the lock. Use
+// [Index.Checkpoint] to copy an index.
 package index

@@ -27,7 +27,7 @@ var (
 
 	// ErrFailed means that a write or sync of the log or of the list of tables
 	// failed earlier. After the next Open, acknowledged batches are there;
-	// others may or may not be.
+	// other batches may or may not be.
 	ErrFailed = errors.New("index: failed, open again")
 
 	// ErrFull means that a write was refused because the disk is nearly full.
@@ -96,8 +96,8 @@ func readError(op string, err error) error {
 }
 
 // isDamage reports whether an error of Pebble means that a file is damaged.
-// Pebble does not mark all of those as such: a table of another length, and
-// another comparer or merger in the list of options.
+// Pebble does not mark all of them as corruption: not a table of another
+// length, nor another comparer or merger in the list of options.
 func isDamage(err error) bool {
 	text := err.Error()
 	return pebble.IsCorruptionError(err) || strings.Contains(text, "object size mismatch") || strings.Contains(text, " name from file ")

@@ -135,8 +135,8 @@ func SyncDir(fs vfs.FS, dir string) error {
 // empty, or the error is kv.ErrCorrupt for an index without its format file, or os.ErrExist for
 // other files.
 func Begun(fs FS, dir string) (bool, error) {
-	// Another process may be making the index. The file that says so comes before all others, and
-	// is removed when the format file is there: so the list is read first, and the format file last.
+	// Another process may be making the index. It makes the file that says so first, and removes it
+	// when the format file is there. So list the directory first, and read the format file last.
 	names, err := fs.List(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -165,7 +165,7 @@ func Complete(fs FS, dir string) bool {
 	return err == nil && !missing
 }
 
-// wipe removes what an interrupted creation left.
+// wipe removes the files of an interrupted creation.
 func wipe(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -189,7 +189,7 @@ func wipe(fs vfs.FS, dir string) error {
 
 var ourNames = regexp.MustCompile(`^(?:` +
 	`(?:FORMAT|CLOSED)(?:\.tmp)?|CREATING|HOLDER|RESERVE|ingest|LOCK|` +
-	// Those of Pebble.
+	// Files of Pebble.
 	`CURRENT|(?:CURRENT|temporary)\.\d+\.dbtmp|(?:MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|` +
 	`marker\.[a-z-]+\.\d+\..+|\d+\.(?:sst|blob)|\d+(?:-\d+)?\.log)$`)
 

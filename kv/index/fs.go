@@ -24,8 +24,8 @@ func MakeTop(fs FS, dir string) error { return osfs.MkdirTop(fs, dir) }
 // WriteCategory is the category of files outside the index.
 const WriteCategory = vfs.WriteCategoryUnspecified
 
-// LinkOrCopy makes to a second name of the file from, or a synced copy of it
-// where the file system has no links.
+// LinkOrCopy makes to a second name of the file from, or a synced copy where
+// the file system has no links.
 func LinkOrCopy(fs FS, from, to string) error { return vfs.LinkOrCopy(linkFS{fs}, from, to) }
 
 // linkFS is a file system without permission errors of Link: FAT and exFAT answer

@@ -38,7 +38,7 @@ import (
 // The guard adds the back-off that Pebble lacks, and gives up after
 // maxTableErrors in a row.
 //
-// A directory that was moved, removed or replaced is such a failure too. It is looked for
+// A directory that was moved, removed or replaced is such a failure too. The guard looks for it
 // before a file is made, renamed or removed: the path may lead to another index by then.
 type guardFS struct {
 	vfs.FS                        // the real file system
@@ -228,8 +228,8 @@ func (g *guardFS) logPaths() []string {
 	return slices.Collect(maps.Keys(g.logs))
 }
 
-// trim removes those of some logs that Pebble has closed: what was in their memtables
-// must be in tables. Pebble keeps such files to write later logs over them.
+// trim removes the logs at paths that Pebble has closed. The contents of their
+// memtables must be in tables. Pebble keeps such files to write later logs over them.
 func (g *guardFS) trim(paths []string) (err error) {
 	g.logMu.Lock()
 	defer g.logMu.Unlock()

@@ -33,8 +33,8 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved || target
 type fileID struct{ dev, ino uint64 }
 
 // LockFile returns the identity of the lock file in dir on this machine, or "" if it is
-// unknown. Two directories that exist have different ones, a moved directory keeps it,
-// and a copied one gets another. The file is not opened: closing any descriptor of it
+// unknown. Existing directories have different identities. A moved directory keeps its
+// identity, a copy gets another. The file is not opened: closing any descriptor of it
 // would release a lock that this process holds.
 func LockFile(dir string) string {
 	id, _ := identify(dir + string(os.PathSeparator) + lockFile)

@@ -20,7 +20,7 @@ func identify(path string) (fileID, error) {
 }
 
 // lockFileID returns the identity of the lock file at path, which is made if it is
-// missing. The new file is locked by nobody, so that closing it releases no lock.
+// missing. No process locks the new file, so that closing it releases no lock.
 func lockFileID(path string) fileID {
 	id, err := identify(path)
 	if err == nil {

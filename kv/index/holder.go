@@ -124,8 +124,8 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 		}
 		l, err = pebble.LockDirectory(dir, unlockedFS{fs})
 	}
-	// A lock that is held gives a bare error number or a bare text; what could not
-	// be created or opened gives a path error.
+	// A lock that is held gives a bare error number or a bare text; a failure to
+	// create or open a file is a path error.
 	var pe *os.PathError
 	outside := errors.As(err, &pe)
 	busy := err != nil && !outside && !own && file != (fileID{}) // perhaps by readers only
@@ -187,7 +187,7 @@ func lock(fs vfs.FS, dir, program, socket string, readOnly bool) (*dirLock, erro
 }
 
 // describeToReaders lets the users who may list the directory read the description in
-// it, whatever the umask of this process is: they find the socket by it.
+// it, whatever the umask of this process is: it names the socket.
 func describeToReaders(fs vfs.FS, dir, path string) {
 	if vfs.Root(fs) != vfs.Default {
 		return
@@ -200,8 +200,8 @@ func describeToReaders(fs vfs.FS, dir, path string) {
 var _ io.Closer = (*dirLock)(nil)
 
 // NoLockVariable is the environment variable that has an index opened for writing on a file
-// system without locks, such as Lustre without flock. Whoever sets it sees to it that no other
-// process uses the database.
+// system without locks, such as Lustre without flock. The user who sets it makes sure that no
+// other process uses the database.
 const NoLockVariable = "ZARRDB_NO_LOCK"
 
 // noLocks reports whether a lock was not taken because the file system has none.
@@ -209,7 +209,7 @@ func noLocks(err error) bool {
 	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// unlockedFS gives locks to everybody.
+// unlockedFS grants every lock.
 type unlockedFS struct{ vfs.FS }
 
 func (unlockedFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }

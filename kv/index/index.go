@@ -40,7 +40,7 @@ const MaxKeyBytes = 64 << 10
 type Index struct {
 	reads
 	dir   string
-	fs    hereFS // the one that was given
+	fs    hereFS // as given
 	opts  *pebble.Options
 	ro    bool
 	guard *guardFS
@@ -70,8 +70,8 @@ type Index struct {
 	snapshots map[*Snapshot]struct{}
 }
 
-// Open opens the index in dir. Errors are [ErrNotExist], [LockedError],
-// [FormatError], kv.ErrCorrupt for damaged files and those of the file system.
+// Open opens the index in dir. Errors are [ErrNotExist], [LockedError], [FormatError],
+// kv.ErrCorrupt for damaged files, and errors of the file system.
 func Open(dir string, o *Options) (*Index, error) {
 	opts := o.withDefaults()
 	x, err := open(dir, &opts)

@@ -6,8 +6,8 @@ import (
 	"github.com/zarrdb/zarrdb/internal/budget"
 )
 
-// maxBlocks bounds the cache of blocks that indexes share. Memtables take their bytes of it:
-// Pebble shrinks the cache of blocks by them.
+// maxBlocks bounds the cache of blocks that indexes share. Memtables count against it:
+// Pebble shrinks the cache of blocks by their size.
 const maxBlocks = 64 << 20
 
 var blocks = budget.Shared[*pebble.Cache]{

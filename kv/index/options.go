@@ -113,7 +113,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// pebble gives the options for Pebble, apart from those that Open adds.
+// pebble gives the options for Pebble, apart from the options that Open adds.
 func (o *Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		ReadOnly:                    o.ReadOnly,

@@ -76,9 +76,9 @@ func (r *reads) GetPage(ctx context.Context, name digest.Sum) ([]byte, error) {
 }
 
 // Scan yields the records of s in [from, to) in order of keys, or against it.
-// nil is the beginning or the end of the space. The records are those of
-// the moment when the loop begins. Key and Value are valid until the next
-// step. The sequence ends after the first error.
+// nil is the beginning or the end of the space. It yields the records as they
+// are when the loop begins. Key and Value are valid until the next step. The
+// sequence ends after the first error.
 func (r *reads) Scan(s Space, from, to []byte, reverse bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := r.of.enter(); err != nil {

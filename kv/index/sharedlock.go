@@ -13,8 +13,8 @@ import (
 // which creates a file. It locks that file for reading instead: the operating system
 // lets any number of processes do so, and no writer meanwhile.
 //
-// Such locks are those of a process. Closing any descriptor of the file releases
-// all of them, so the openers of one process share one descriptor.
+// A process owns such locks as a whole: closing any descriptor of the file
+// releases all of them. So the openers of one process share one descriptor.
 
 // shared are the locks for reading that this process has, by the name of the file. own
 // are the files that this process has locked for itself: the operating system would give

@@ -11,8 +11,8 @@ import (
 )
 
 // Sweep deletes unreferenced pages, beside writers. It spares every page that
-// was put after the sweep began: its bytes may be those of a page that was found
-// to be garbage before.
+// was put after the sweep began: its bytes may equal a page that was found to be
+// garbage before.
 //
 //	sweep begins ── mark ── Delete(names) ── Delete(names) ── Close
 //	                  ▲          ▲
@@ -87,10 +87,10 @@ func (w *Sweep) Close() {
 	}
 }
 
-// Tidy gives back what the index takes on disk beyond its contents, beside readers and
+// Tidy gives back disk space beyond the contents of the index, beside readers and
 // writers: memtables become tables, the files of old logs are removed, and the tables of
-// pages are compacted if they are a quarter and 1 MiB larger than pageBytes, which are
-// those of all pages. Compaction ends early with ctx, a failure or Close.
+// pages are compacted if they are a quarter and 1 MiB larger than pageBytes, the bytes
+// of all pages. Compaction ends early with ctx, a failure or Close.
 func (x *Index) Tidy(ctx context.Context, pageBytes int64) error {
 	if err := x.enterWrite(); err != nil {
 		return err

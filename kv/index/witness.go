@@ -28,12 +28,12 @@ import (
 //	CLOSED    zarrdb index closed 12
 //	          MANIFEST-000001 87 1f3a90c2         name, bytes, crc32c
 //
-// An index whose number is lower than that of the file has lost a part of its
-// log. A list with another beginning is damaged; a missing one was replaced by
-// another. So the file stays true after later writes, and needs no update when
-// the index is opened. It does not cover writes since the last Close: an index
-// that was killed, and whose log is then damaged before it is opened again, may
-// lose its last commits silently.
+// An index whose number is lower than the number in the file has lost a part of
+// its log. A list of tables with another beginning is damaged; a missing list
+// was replaced by a new one. So the file stays true after later writes, and
+// needs no update when the index is opened. It does not cover writes since the
+// last Close: an index that was killed, and whose log is then damaged before it
+// is opened again, may lose its last commits silently.
 const (
 	witnessFile   = "CLOSED"
 	witnessPrefix = "zarrdb index closed "
@@ -138,7 +138,7 @@ func checkLists(fs vfs.FS, dir string) error {
 		case err != nil:
 			return err
 		case size < want || have != sum:
-			return fmt.Errorf("%w: %s: its first %d bytes, the list of tables, are not those that the index was closed with", kv.ErrCorrupt, path, want)
+			return fmt.Errorf("%w: %s: its first %d bytes, the list of tables, differ from the list with which the index was closed", kv.ErrCorrupt, path, want)
 		}
 	}
 	return err

@@ -167,8 +167,8 @@ func (s *suite) testBatch(t *testing.T) {
 	}
 }
 
-// testGather gathers values with different ranges read ahead: they equal those
-// located one by one.
+// testGather gathers values with different ranges read ahead: they equal the
+// values located one by one.
 func (s *suite) testGather(t *testing.T) {
 	view, want := s.filled(t, sized())
 	for _, r := range []kv.Reader{view, readerOnly{view}} {

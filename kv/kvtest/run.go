@@ -16,7 +16,7 @@ import (
 // holds every valid key ([kv.ValidKey]).
 type Options struct {
 	// Fill returns a view that holds exactly content. Views that are no
-	// kv.Writer need it; for others open and Set are used.
+	// kv.Writer need it; other views are filled by open and Set.
 	Fill func(t *testing.T, content map[string][]byte) kv.Reader
 
 	// Tree means that keys are paths of files: a key cannot be below another
@@ -61,6 +61,9 @@ func Run(t *testing.T, open func(t *testing.T) kv.Reader, opts Options) {
 		{"Replaced", s.testReplaced},
 		{"ReadConcurrently", s.testReadConcurrently},
 		{"WriteConcurrently", s.testWriteConcurrently},
+		{"Conditional", s.testConditional},
+		{"ConditionalRaces", s.testConditionalRaces},
+		{"SetValue", s.testSetValue},
 		{"History", s.testHistory},
 	} {
 		t.Run(test.name, test.run)

@@ -25,11 +25,13 @@ const (
 	OpSet          Op = "set"
 	OpDelete       Op = "delete"
 	OpDeletePrefix Op = "delete prefix"
+	OpGetTagged    Op = "get tagged"
+	OpSetTagged    Op = "set tagged"
 )
 
 // Hook returns a view around base that calls before ahead of every operation; an
 // error of before fails the operation. The view is a [kv.Lister] and a [kv.Writer] exactly
-// where base is. It passes Locate, ListDir and DeletePrefix on, and has no other
+// where base is. It passes Locate, ListDir, DeletePrefix, SetValue and conditional writes on, and has no other
 // optional methods. before must be safe for concurrent use if the view is used so.
 func Hook(base kv.Reader, before func(op Op, key string) error) kv.Reader {
 	h := hook{base, before}
@@ -194,4 +196,33 @@ func (h hookWriter) DeletePrefix(ctx context.Context, prefix string) error {
 		return err
 	}
 	return d.DeletePrefix(ctx, prefix)
+}
+
+func (h hookWriter) SetValue(ctx context.Context, key string, v kv.Value) error {
+	if err := h.call(OpSet, key); err != nil {
+		return err
+	}
+	return kv.SetValue(ctx, h.w, key, v)
+}
+
+func (h hookWriter) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	c, ok := h.w.(kv.Conditional)
+	if !ok {
+		return kv.Tagged{}, errors.ErrUnsupported
+	}
+	if err := h.call(OpGetTagged, key); err != nil {
+		return kv.Tagged{}, err
+	}
+	return c.GetTagged(ctx, key, known, limit)
+}
+
+func (h hookWriter) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+	c, ok := h.w.(kv.Conditional)
+	if !ok {
+		return "", errors.ErrUnsupported
+	}
+	if err := h.call(OpSetTagged, key); err != nil {
+		return "", err
+	}
+	return c.SetTagged(ctx, key, value, want)
 }

@@ -55,7 +55,7 @@ func (s *suite) testDeletePrefix(t *testing.T) {
 	}
 }
 
-// testNames checks which names a key leaves for others.
+// testNames checks which names a key leaves for other keys.
 func (s *suite) testNames(t *testing.T) {
 	st := s.store(t)
 	for _, key := range []string{"a/b/c", "a/b/d", "x"} {

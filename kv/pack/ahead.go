@@ -54,13 +54,13 @@ func (r *runs) read(from, to uint64) (ask span, run bool) {
 	more := min(to+aheadMost-r.run.Load(), aheadMost)
 	if asked := r.asked.Load(); asked < to+more/4*3 {
 		r.asked.Store(to + more)
-		// While another reader begins a run here, asked may still be that of a run far before.
+		// While another reader begins a run here, asked may still belong to a run far before.
 		return span{max(asked, from), to + more}, true
 	}
 	return span{}, true
 }
 
-// ahead has the kernel read a range of the map that is read next, and in a run what follows.
+// ahead has the kernel read a range of the map that is read next, and in a run the range behind it.
 func (p *pack) ahead(h *handle, from, to uint64) {
 	switch ask, run := h.runs.read(from, to); {
 	case ask.from >= ask.to:
@@ -119,7 +119,7 @@ func (p *pack) runOn(h *handle, n uint64) {
 			continue // the pack, or its first payload, is not there any more
 		}
 		if err != nil {
-			return // a reader will say what is wrong
+			return // a reader will return the error
 		}
 		if back() {
 			s.files.evict(r.p)

@@ -297,8 +297,8 @@ func (p *pack) writeLater(g *segment) error {
 	return nil
 }
 
-// write writes a filled segment. After a full disk it stays in memory. p.mu is
-// held, and released for the time of it.
+// write writes a filled segment. After a full disk it stays in memory. The
+// caller holds p.mu; write releases it meanwhile.
 func (p *pack) write(g *segment) error {
 	g.writing = true
 	g.refs.Add(1) // a failure may drop it meanwhile
@@ -321,8 +321,8 @@ func (p *pack) write(g *segment) error {
 	return nil
 }
 
-// writeError turns an error of a write into ErrFull or the failure. p.mu is
-// held, and released for the time of it.
+// writeError turns an error of a write into ErrFull or the failure. The caller
+// holds p.mu, which fail releases meanwhile.
 func (p *pack) writeError(op string, err error) error {
 	if isFull(err) {
 		return fmt.Errorf("%w: %s %v: %w", ErrFull, op, p.id, err)
@@ -330,8 +330,8 @@ func (p *pack) writeError(op string, err error) error {
 	return p.fail(op, err)
 }
 
-// fail marks the pack and the store failed. p.mu is held, and released for the
-// time of it.
+// fail marks the pack and the store failed. The caller holds p.mu; fail
+// releases it while it marks the store.
 func (p *pack) fail(op string, err error) error {
 	if p.failure == nil {
 		p.failure = &FailedError{Pack: p.id, End: p.durable, Op: op, Err: err}

@@ -141,8 +141,8 @@ func TestWrongPlace(t *testing.T) {
 // TestUnknownFormat opens packs of a later version.
 func TestUnknownFormat(t *testing.T) {
 	for name, change := range map[string]func(head []byte){
-		"number 2, this version knows up to 1": func(h []byte) { h[8] = 2 },
-		"flags 0x2":                            func(h []byte) { h[12] = 2 },
+		`pack format 2, and this one knows pack formats up to 1; use a version whose "zarrdb version" says pack format 2`: func(h []byte) { h[8] = 2 },
+		"flags 0x2, which this one does not know; use the newest version":                                                 func(h []byte) { h[12] = 2 },
 	} {
 		id, file, payloads := smallPack(t, 100)
 		change(file)

@@ -38,8 +38,8 @@ type layout struct {
 	extents []extent
 }
 
-// find returns the file offset of a logical range, if all of it is there in
-// one piece.
+// find returns the file offset of a logical range, if the whole range is there
+// in one piece.
 func (l *layout) find(off, n uint64) (uint64, bool) {
 	if l == nil {
 		return off, true

@@ -19,7 +19,7 @@ import (
 //	  32  28  0, or the place of the extent table
 //	  60   4  check: crc32c of bytes 0 to 59
 //
-//	record at offset R, the end of what is before it rounded up to 8
+//	record at offset R, the end of the bytes before it rounded up to 8
 //	   0   4  magic "zrec", or "zskp" for a skip
 //	   4   4  H, the distance from R to the payload
 //	   8   8  R
@@ -47,10 +47,11 @@ import (
 //
 // A skip also covers a range that was given back, see reclaim.go. A pack that
 // was rewritten without such ranges has an extent table from logical offsets to
-// those of the file; they meet in layout.find. A reader refuses flags that it
+// offsets in the file, which layout.find reads. A reader refuses flags that it
 // does not know.
 const (
-	formatNumber   = 1
+	// FormatNumber is the newest format of packs that this program reads and writes.
+	FormatNumber   = 1
 	fileHeaderSize = 64
 	fixedSize      = 48
 	blockSize      = 64 << 10
@@ -126,7 +127,7 @@ func touch(page []byte) (x byte) {
 func appendFileHeader(dst []byte, id ID) []byte {
 	start := len(dst)
 	dst = append(dst, fileMagic[:]...)
-	dst = binary.LittleEndian.AppendUint32(dst, formatNumber)
+	dst = binary.LittleEndian.AppendUint32(dst, FormatNumber)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = append(dst, id[:]...)
 	dst = append(dst, make([]byte, 28)...)
@@ -138,10 +139,10 @@ func checkFileHeader(b []byte, id ID) error {
 	switch {
 	case len(b) < fileHeaderSize || [8]byte(b[:8]) != fileMagic || crc(b[:60]) != binary.LittleEndian.Uint32(b[60:]):
 		return fmt.Errorf("not the header of a pack")
-	case binary.LittleEndian.Uint32(b[8:]) > formatNumber:
-		return fmt.Errorf("%w: number %d, this version knows up to %d", ErrFormat, binary.LittleEndian.Uint32(b[8:]), formatNumber)
+	case binary.LittleEndian.Uint32(b[8:]) > FormatNumber:
+		return fmt.Errorf("%w, pack format %d, and this one knows pack formats up to %d; use a version whose \"zarrdb version\" says pack format %[2]d", ErrFormat, binary.LittleEndian.Uint32(b[8:]), FormatNumber)
 	case binary.LittleEndian.Uint32(b[12:])&^flagExtents != 0:
-		return fmt.Errorf("%w: flags %#x", ErrFormat, binary.LittleEndian.Uint32(b[12:]))
+		return fmt.Errorf("%w, flags %#x, which this one does not know; use the newest version", ErrFormat, binary.LittleEndian.Uint32(b[12:]))
 	case ID(b[16:32]) != id:
 		return fmt.Errorf("the file is pack %v", ID(b[16:32]))
 	}

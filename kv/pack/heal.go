@@ -16,14 +16,15 @@ import (
 )
 
 // Heal writes payloads of one pack again, where they were stored. payload returns the bytes of the
-// payload at at[i], which must be those that were stored there, or nil to leave it out; one that
-// cannot be written is left out too, and is the error. A sound block with other bytes is an error,
-// because it belongs to another payload. Only blocks that differ are written, so a crash leaves the
-// damage or the right bytes. Written payloads are durable when Heal returns their number; the Info
-// is for the index. A header that is damaged is replaced by one without an owner.
+// payload at at[i], which must equal the bytes that were stored there, or nil to leave it out. A
+// payload that cannot be written is left out too, and its error is returned. A sound block with
+// other bytes is an error, because it belongs to another payload. Only blocks that differ are
+// written, so a crash leaves the damage or the right bytes. Written payloads are durable when Heal
+// returns their number; the Info is for the index. A header that is damaged is replaced by one
+// without an owner.
 //
 // With grow, a file that is missing is made, and one that ends early gets its length
-// back. All that is not among the payloads is then a hole, which reads as damaged. Without
+// back. All other bytes are then a hole, which reads as damaged. Without
 // grow, such a payload is a [CorruptError], and so is every payload while [Store.Reclaim]
 // runs: a reader that Reclaim waits for may call Heal.
 func (s *Store) Heal(ctx context.Context, id ID, at []Address, grow bool, payload func(i int) ([]byte, error)) (Info, int, error) {
@@ -214,8 +215,8 @@ func (h *healer) one(a Address, payload []byte) error {
 	return err
 }
 
-// same returns an error if a block of the file is sound and differs from the payload: then
-// another payload was stored there. front is what is right before the payload, at its place.
+// same returns an error if a block of the file is sound and differs from the payload: then another
+// payload was stored there. front is the right content before the payload, from at on.
 func (h *healer) same(a Address, front []byte, at uint64, payload []byte) error {
 	n := sumSize * int(blocks(a.Length))
 	sums, block := make([]byte, n), make([]byte, min(blockSize, a.Length))
@@ -259,13 +260,13 @@ func (h *healer) publish() Info {
 	}
 	if !p.inUse() {
 		p.mu.Lock()
-		if h.lay == nil && p.failure == nil { // what a failed pack has behind its end stays lost
+		if h.lay == nil && p.failure == nil { // the bytes behind the end of a failed pack stay lost
 			p.setTail(max(p.tail, h.size))
 			p.durable = max(p.durable, h.size)
 		}
 		p.missing, p.named = false, true
 		p.mu.Unlock()
 	}
-	p.drop() // what was compared before may have changed
+	p.drop() // blocks compared before may have changed
 	return p.info()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -18,7 +19,7 @@ import (
 
 // Imported has the counts of [Store.Import].
 type Imported struct {
-	// Written is the number of bytes copied, Equal that of bytes which were there already.
+	// Written is the number of copied bytes, Equal the number of bytes that were there already.
 	Written, Equal uint64
 }
 
@@ -36,17 +37,52 @@ type Imported struct {
 // progress, if not nil, is called from time to time with the counts so far.
 // Packs may be imported side by side.
 func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
+	return s.importFrom(ctx, id, need, progress, func() (reclaimer, error) { return from.source(ctx, id) })
+}
+
+// ImportFrom is [Store.Import] from a pack that is in no other store, such as one in pieces: from has
+// size bytes at logical offsets, and zeros where it has nothing.
+func (s *Store) ImportFrom(ctx context.Context, from io.ReaderAt, size uint64, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
+	return s.importFrom(ctx, id, need, progress, func() (reclaimer, error) {
+		return reclaimer{ctx: ctx, s: s, p: newPack(s, id, size), f: originFile{from: from, size: int64(size)}}, nil
+	})
+}
+
+// originFile is a file as far as an import reads it.
+type originFile struct {
+	vfs.File // nil
+	from     io.ReaderAt
+	size     int64
+}
+
+type originInfo struct {
+	vfs.FileInfo // nil
+	size         int64
+}
+
+func (f originFile) ReadAt(b []byte, off int64) (int, error) { return f.from.ReadAt(b, off) }
+func (f originFile) Stat() (vfs.FileInfo, error)             { return originInfo{size: f.size}, nil }
+func (f originFile) Close() error                            { return nil }
+func (i originInfo) Size() int64                             { return i.size }
+
+// importFrom is Import from what open opens.
+func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress func(Imported), open func() (reclaimer, error)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
 	}
-	if err := errors.Join(s.check(ctx), from.check(ctx)); err != nil {
+	if err := s.check(ctx); err != nil {
 		return Info{}, Imported{}, err
 	}
 	s.reclaim.RLock()
 	defer s.reclaim.RUnlock()
 	defer s.lockImport(id)()
 	m := importer{ctx: ctx, s: s, id: id, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
-	info, err := m.run(from, need)
+	src, err := open()
+	info := Info{}
+	if err == nil {
+		m.src = src
+		info, err = m.run(need)
+	}
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
 	}
@@ -79,29 +115,36 @@ type importer struct {
 	progress func(Imported)
 }
 
-func (m *importer) run(from *Store, need []Extent) (info Info, err error) {
-	p := from.lookup(m.id)
-	if from.o.borrow != nil {
-		p = newPack(from, m.id, 0) // its size is that of the file
+// source opens a pack to be read by records. The caller closes the file.
+func (s *Store) source(ctx context.Context, id ID) (src reclaimer, err error) {
+	if err := s.check(ctx); err != nil {
+		return src, err
+	}
+	p := s.lookup(id)
+	if s.o.borrow != nil {
+		p = newPack(s, id, 0) // its size is that of the file
 	}
 	if p == nil {
-		return info, &CorruptError{Pack: m.id, Reason: "there is no such pack"}
+		return src, &CorruptError{Pack: id, Reason: "there is no such pack"}
 	}
-	m.src = reclaimer{ctx: m.ctx, s: from, p: p}
-	if m.src.f, err = from.openPack(m.id); err != nil {
-		return info, err
+	src = reclaimer{ctx: ctx, s: s, p: p}
+	if src.f, err = s.openPack(id); err != nil {
+		return src, err
 	}
-	defer func() { err = errors.Join(err, m.src.f.Close()) }()
-	if m.src.lay, err = p.checkFile(m.src.f); err != nil {
-		return info, err
-	}
-	if from.o.borrow != nil {
-		size, err := logicalSize(m.src.f, m.src.lay)
-		if err != nil {
-			return info, err
-		}
+	src.lay, err = p.checkFile(src.f)
+	if err == nil && s.o.borrow != nil {
+		var size uint64
+		size, err = logicalSize(src.f, src.lay)
 		p.size.Store(size)
 	}
+	if err != nil {
+		err = errors.Join(err, src.f.Close())
+	}
+	return src, err
+}
+
+func (m *importer) run(need []Extent) (info Info, err error) {
+	defer func() { err = errors.Join(err, m.src.f.Close()) }()
 	if err := m.open(); err != nil {
 		return info, err
 	}
@@ -241,16 +284,6 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 // extent copies the records of one range. It copies only whole records: bytes
 // between them may be dead in the source and alive here.
 func (m *importer) extent(e Extent) error {
-	start := e.From
-	if h, ok, err := m.src.header(e.From); err != nil {
-		return err
-	} else if ok {
-		start = h.at
-	}
-	size, err := fileSize(m.src.f)
-	if err != nil {
-		return err
-	}
 	var run Extent
 	var shift uint64
 	flush := func() error {
@@ -258,14 +291,47 @@ func (m *importer) extent(e Extent) error {
 		run = Extent{}
 		return m.copy(r, shift)
 	}
-	for _, x := range m.src.lay.after(start, uint64(size)) {
+	err := m.src.eachRecord(e, m.head, func(rec Record, at uint64) error {
+		end := rec.Offset + rec.Length
+		has, err := m.has(rec)
+		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign)) {
+			err = flush()
+		}
+		if shift = at; has {
+			m.runs = append(m.runs, Extent{rec.Header, end})
+			m.out.Equal += end - rec.Header
+		}
+		if has || err != nil || m.grows {
+			return err
+		}
+		if run.To == 0 {
+			run.From = rec.Header
+		}
+		run.To = end
+		return nil
+	})
+	return errors.Join(err, flush())
+}
+
+// eachRecord calls fn for the records whose payloads overlap a range, with the shift from logical
+// offsets to offsets in the file. Damaged ranges are left out. head is a buffer of scanBytes.
+func (r *reclaimer) eachRecord(e Extent, head []byte, fn func(rec Record, shift uint64) error) error {
+	start := e.From
+	if h, ok, err := r.header(e.From); err != nil {
+		return err
+	} else if ok {
+		start = h.at
+	}
+	size, err := fileSize(r.f)
+	if err != nil {
+		return err
+	}
+	for _, x := range r.lay.after(start, uint64(size)) {
 		if x.from >= e.To && x.from > start {
 			break
 		}
-		shift = x.at - x.from
-		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.src.f, size: x.from + x.n, shift: shift, buf: m.head[:0]}
+		sc := scanner{ctx: r.ctx, p: r.p, f: r.f, size: x.from + x.n, shift: x.at - x.from, buf: head[:0]}
 		sc.step = stepTo(start, e.To)
-		err = nil
 		sc.run(max(start, x.from), func(rec Record, bad error) bool {
 			var damage *CorruptError
 			if errors.As(bad, &damage) {
@@ -275,28 +341,13 @@ func (m *importer) extent(e Extent) error {
 				return false
 			}
 			end := rec.Offset + rec.Length
-			var has bool
-			if has, err = m.has(rec); has {
-				err = flush()
-				m.runs = append(m.runs, Extent{rec.Header, end})
-				m.out.Equal += end - rec.Header
-			}
-			if has || err != nil || m.grows {
-				return err == nil && end < e.To
-			}
-			if run.To == 0 || rec.Header != roundUp(run.To, smallAlign) {
-				if err = flush(); err != nil {
-					return false
-				}
-				run.From = rec.Header
-			}
-			run.To = end
+			err = fn(rec, sc.shift)
 			if sc.step = stepTo(end, e.To); rec.Length >= scanBytes {
 				sc.step = headerBytes // the next ones will be as long
 			}
-			return end < e.To
+			return err == nil && end < e.To
 		})
-		if err = errors.Join(err, flush()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -307,7 +358,7 @@ func (m *importer) extent(e Extent) error {
 // a time: the headers of many small records.
 func stepTo(from, to uint64) int { return int(min(max(to-min(from, to), headerBytes), scanBytes)) }
 
-// copy makes a range of the file like that of the source.
+// copy copies a range of the source to the file.
 func (m *importer) copy(r Extent, shift uint64) error {
 	if r.From >= r.To {
 		return nil
@@ -335,7 +386,7 @@ func (m *importer) copy(r Extent, shift uint64) error {
 }
 
 // has reports whether the file has a sound record already. Such a record is not written
-// over, because that of the source may be damaged.
+// over, because the record in the source may be damaged.
 func (m *importer) has(rec Record) (bool, error) {
 	if rec.Offset+rec.Length > m.size {
 		return false, nil
@@ -394,8 +445,8 @@ func (m *importer) publish() Info {
 	return p.info()
 }
 
-// Subtract returns the parts of a that are not in b. Both ascend; those of a do
-// not overlap.
+// Subtract returns the parts of a that are not in b. Both ascend; the extents
+// of a do not overlap.
 func Subtract(a, b []Extent) []Extent {
 	var out []Extent
 	for _, e := range a {

@@ -16,8 +16,8 @@ import (
 //
 //	File     opens the pack and locks it, shared: the lock belongs to the open
 //	         file, and goes with its descriptor to other processes and into maps
-//	Reclaim  asks for the lock alone before it makes holes, and leaves a pack in
-//	         its place that somebody has
+//	Reclaim locks a pack, exclusively, before it makes holes. It makes none in
+//	         a pack that a process has open for reading
 //
 // The system releases the lock when the last descriptor and the last map are
 // closed, even if their process is killed. A removed or rewritten pack is

@@ -63,12 +63,11 @@ func (s *Store) Seal(ids ...ID) {
 	}
 }
 
-// Reclaim gives the space of a sealed pack back to the file system, except for
-// that of the records whose payloads overlap live, which ascend and do not
-// overlap, and of all records behind tail, where one of them begins or another
-// ends; math.MaxUint64 means no such record. The durable index must name only live records.
-// Reclaim waits for earlier reads, which succeed; later ones of dead payloads
-// are [CorruptError].
+// Reclaim gives the space of a sealed pack back to the file system, except for two kinds of
+// records: those whose payloads overlap live, whose extents ascend and do not overlap, and
+// all records behind tail, which is the beginning or end of a record; math.MaxUint64 means
+// no such records. The durable index must name only live records. Reclaim waits for earlier
+// reads, which succeed; later reads of dead payloads are [CorruptError].
 //
 // A pack without live payloads is removed. Blocks within dead ranges are punched
 // out of the file, also if they were before and a copy of the file has zeros in them. If that is not possible, or if small dead records would be a
@@ -292,7 +291,7 @@ func (r *reclaimer) begin(at, off uint64) (uint64, error) {
 	return at, err
 }
 
-// keep adds a range, which begins behind those before.
+// keep adds a range, which begins behind all ranges before.
 func (r *reclaimer) keep(from, to uint64) {
 	if n := len(r.kept); n > 0 && r.kept[n-1].To == from {
 		r.kept[n-1].To = to
@@ -552,7 +551,7 @@ func (r *reclaimer) read(buf []byte, off, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// replace puts the file at tmp in the place of that of a pack. Where an open file cannot
+// replace renames the file at tmp over the file of a pack. Where an open file cannot
 // be replaced, it closes f, which is the pack's, and waits for reads that began before.
 // p is nil if nothing reads the pack.
 func (s *Store) replace(ctx context.Context, p *pack, id ID, f vfs.File, tmp string) error {

@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 )
 
-// Record is what a scan finds.
+// Record is a record that a scan found.
 type Record struct {
 	Address
 	Owner Owner
@@ -21,9 +21,9 @@ type Record struct {
 
 // Records yields the records of a pack from offset from on, which is the
 // beginning (0) or any other place. It reads headers, not payloads: [Store.Verify]
-// compares those. Where it finds no header it yields a [CorruptError] for the
-// stretch up to the next one and goes on; other errors end it. It sees what is
-// in the file, recorded or not.
+// compares payloads. Where it finds no header it yields a [CorruptError] for the
+// stretch up to the next one and goes on; other errors end it. It sees every
+// record in the file, in the index or not.
 func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := s.check(ctx); err != nil {
@@ -65,7 +65,7 @@ type scanner struct {
 	p    *pack
 	f    io.ReaderAt
 	size uint64 // where the extent ends
-	// shift leads from logical offsets to those of the file.
+	// shift is the file offset of a byte less its logical offset.
 	shift uint64
 	step  int    // how much of the file is read at one time, 0 is scanBytes
 	buf   []byte // of the extent from at on

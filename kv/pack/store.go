@@ -46,7 +46,7 @@ type Options struct {
 	// kernel.
 	Writers int
 	// OpenFiles bounds files and maps that are kept open for reading; 0 is
-	// 512. Those in use are never closed, so that there may be more for a
+	// 512. Files in use are never closed, so that there may be more for a
 	// moment.
 	OpenFiles int
 	// VerifyReads compares every block that is read with its checksum, and not only the first
@@ -333,8 +333,8 @@ func (s *Store) setPack(id ID, p *pack) {
 	s.packs.Store(&m)
 }
 
-// Infos returns the state of all packs, ordered by ID: those with a file and
-// those of Options.Table without one.
+// Infos returns the state of all packs, ordered by ID: packs with a file, and
+// packs of Options.Table without one.
 func (s *Store) Infos() []Info {
 	var list []Info
 	for _, p := range *s.packs.Load() {

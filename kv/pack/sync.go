@@ -52,8 +52,8 @@ func (s *Store) Sync(ctx context.Context) ([]Info, error) {
 // syncsAtOnce bounds the files that are synced side by side: each takes a thread.
 const syncsAtOnce = 16
 
-// dirty returns the packs with bytes behind their durable end. Its cost is that of
-// the few packs that are not sealed, however many packs there are.
+// dirty returns the packs with bytes behind their durable end. Its cost grows with
+// the packs that are not sealed, not with all packs.
 func (s *Store) dirty() ([]*pack, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *pack) waiting(target uint64) *segment {
 	return nil
 }
 
-// pending reports whether others still write below target. p.mu is held.
+// pending reports whether other segments are still being written below target. p.mu is held.
 func (p *pack) pending(target uint64) bool {
 	for _, g := range p.live {
 		if g != p.seg && g.base < target {
@@ -154,8 +154,8 @@ func (p *pack) pending(target uint64) bool {
 	return slices.ContainsFunc(p.spans, func(from uint64) bool { return from < target })
 }
 
-// unrecorded adds synced packs to the infos for the index, even if others
-// failed, and returns all of them.
+// unrecorded adds synced packs to the infos for the index, even if other packs
+// failed, and returns all infos.
 func (s *Store) unrecorded(dirty []*pack, errs []error) ([]Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

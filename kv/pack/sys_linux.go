@@ -52,8 +52,8 @@ func hasData(f vfs.File, from, to uint64) bool {
 }
 
 const (
-	// aheadStep is the largest readahead of one call: the kernel limits it to that
-	// of the device.
+	// aheadStep is the largest readahead of one call: the kernel limits it to the
+	// readahead of the device.
 	aheadStep = 1 << 20
 	// hugePage is the size of a large page on most systems.
 	hugePage = 2 << 20

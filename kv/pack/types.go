@@ -63,8 +63,8 @@ func ParseID(s string) (id ID, ok bool) {
 	return id, id.String() == s
 }
 
-// Address is the position of a payload. Offset is that of its first byte. It is
-// logical: see [Store.Locate] for the place in a file.
+// Address is the position of a payload. Offset is the offset of its first byte.
+// It is logical: see [Store.Locate] for the place in a file.
 type Address struct {
 	Pack           ID
 	Offset, Length uint64
@@ -105,7 +105,7 @@ var (
 	ErrFull = errors.New("pack: disk full")
 
 	// ErrFormat means that a pack was written by a newer version.
-	ErrFormat = errors.New("pack: unknown format")
+	ErrFormat = errors.New("pack: a newer zarrdb wrote it")
 
 	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
 	// MaxPayloadBytes or the address space.

@@ -39,7 +39,7 @@ func (s *Store) Verify(ctx context.Context, a Address, fn func(payload []byte) e
 	if err != nil {
 		return err
 	}
-	if base, err := r.base(h); h.data != nil && err == nil && a.Length < aheadLarge { // View does it for others
+	if base, err := r.base(h); h.data != nil && err == nil && a.Length < aheadLarge { // View does it for larger payloads
 		r.p.ahead(h, base-min(base, headerBytes), base+a.Length)
 	}
 	err = s.checkHeader(ctx, &r, h, owner)

@@ -89,6 +89,9 @@ type part struct {
 	p      *pack
 	a      Address
 	off, n uint64
+	// zero says that a sum was 0 and right. In a hole of a file all sums are 0, and zeros may have
+	// the sum 0: the record tells, see present.
+	zero bool
 }
 
 func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, error) {
@@ -127,7 +130,7 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 			return part{}, err
 		}
 	}
-	return part{p, a, off, n}, nil
+	return part{p: p, a: a, off: off, n: n}, nil
 }
 
 // memory returns the part if it is in a buffer.
@@ -138,11 +141,11 @@ func (r *part) memory() ([]byte, *segment) {
 	return r.p.inMemory(r.a.Offset+r.off, r.n)
 }
 
-// errGone is what is said of a payload that was given back.
+// errGone is the message for a payload whose space was given back.
 const errGone = "the range was given back"
 
 // acquire returns a handle through which the payload can be read. While it is
-// held the payload is not given back.
+// held, the space of the payload is not given back.
 func (r *part) acquire(ctx context.Context) (*handle, error) {
 	s := r.p.s
 	h, err := s.files.acquire(r.p, r.a.Offset+r.a.Length)
@@ -182,8 +185,18 @@ func (r *part) sums(from uint64) uint64 {
 
 // check compares one block, which begins at byte at of the payload.
 func (r *part) check(block []byte, at uint64, sum []byte) error {
-	if blockSum(r.p.salt, block, r.a.Offset+at) != binary.LittleEndian.Uint32(sum) {
+	want := binary.LittleEndian.Uint32(sum)
+	if blockSum(r.p.salt, block, r.a.Offset+at) != want {
 		return r.p.corrupt(r.a.Offset+at, uint64(len(block)), "checksum mismatch")
+	}
+	r.zero = r.zero || want == 0
+	return nil
+}
+
+// present checks that there is a record: the distance to its header, before the payload, is never 0.
+func (r *part) present(back []byte) error {
+	if r.zero && binary.LittleEndian.Uint32(back) == 0 {
+		return r.p.corrupt(r.a.Offset, r.a.Length, "a hole is here")
 	}
 	return nil
 }
@@ -214,6 +227,12 @@ func (r *part) compare(h *handle, base, from, to uint64, all bool) error {
 			h.seen.add(base+from, end-from, r.a.Length)
 		}
 		sums = sums[sumSize:]
+	}
+	if r.zero {
+		if err := r.present(h.data[base-backSize:]); err != nil {
+			h.seen.forget()
+			return err
+		}
 	}
 	return nil
 }
@@ -277,6 +296,9 @@ func (r *part) viewFile(h *handle, fn func([]byte) error) error {
 		if err := r.checkAll(b[lead:], 0, b); err != nil {
 			return err
 		}
+		if err := r.present(b[lead-backSize:]); err != nil {
+			return err
+		}
 		return fn(b[lead+int(r.off) : lead+int(r.off+r.n) : lead+int(r.off+r.n)])
 	}
 	buf := getBuffer(n + table)
@@ -297,7 +319,14 @@ func (r *part) readBlocks(h *handle, b, sums []byte, from uint64) error {
 	if err := r.pread(h, b, r.a.Offset+from); err != nil {
 		return err
 	}
-	return r.checkAll(b, from, sums)
+	if err := r.checkAll(b, from, sums); err != nil || !r.zero {
+		return err
+	}
+	var back [backSize]byte
+	if err := r.pread(h, back[:], r.a.Offset-backSize); err != nil {
+		return err
+	}
+	return r.present(back[:])
 }
 
 // pread fills b from a logical offset.

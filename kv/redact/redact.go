@@ -32,8 +32,8 @@ func URL(s string) string {
 	}
 }
 
-// Query prints the query of a URL, without its question mark: what names a
-// version of the file stays ("versionId=7"), everything else is "…".
+// Query prints the query of a URL, without its question mark: the version of
+// the file stays ("versionId=7"), everything else is "…".
 func Query(q string) string {
 	if q == "" {
 		return ""
@@ -147,7 +147,7 @@ func withoutUser(s string) string {
 		}
 		user := strings.LastIndexByte(host, '@')
 		if user < 0 && !portOrNone(host) {
-			// A password that is not escaped may hold what seems to end the host.
+			// A password that is not escaped may hold characters that seem to end the host.
 			user = strings.LastIndexByte(s[i:], '@')
 		}
 		s = s[:i] + s[i+user+1:]

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -12,30 +14,125 @@ import (
 type Bucket struct {
 	*Objects
 	Listing
-	// Put makes the request that sets a key; value is not nil.
-	Put func(ctx context.Context, key string, value []byte) (*http.Request, error)
+	// Put makes the request that sets a key; see [Body].
+	Put func(ctx context.Context, key string, value kv.Value) (*http.Request, error)
+	// If adds a condition to a request for a key: that its tag is the one given, or that it is not.
+	If func(req *http.Request, tag kv.Tag, same bool)
+	// Tag reads the tag of the value from the answer to a GET or to a request of Put; "" without one.
+	Tag func(resp *http.Response) kv.Tag
 }
 
 var (
 	_ kv.Store        = (*Bucket)(nil)
 	_ kv.BatchDeleter = (*Bucket)(nil)
+	_ kv.Conditional  = (*Bucket)(nil)
+	_ kv.ValueWriter  = (*Bucket)(nil)
 )
+
+// Body makes the bytes of a value the body of a request. They are read when the request is
+// sent, and again when it is sent again.
+func Body(req *http.Request, v kv.Value) {
+	if req.ContentLength = v.Size(); v.Size() == 0 {
+		req.Body = http.NoBody
+		return
+	}
+	req.GetBody = func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(kv.ReaderAt(req.Context(), v), 0, v.Size())), nil
+	}
+	req.Body, _ = req.GetBody()
+}
 
 // Set implements [kv.Writer] with one request.
 func (b *Bucket) Set(ctx context.Context, key string, value []byte) error {
+	return b.SetValue(ctx, key, kv.Bytes(value))
+}
+
+// maxPut is the most that a request may set.
+const maxPut = 5 << 30
+
+// SetValue implements [kv.ValueWriter] with one request.
+func (b *Bucket) SetValue(ctx context.Context, key string, v kv.Value) error {
 	if err := b.Valid(key); err != nil {
 		return err
 	}
-	if value == nil {
-		value = []byte{}
+	if v.Size() > maxPut {
+		return fmt.Errorf("%w: %d bytes, one request takes 5 GiB", kv.ErrTooLarge, v.Size())
 	}
-	return b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		req, err := b.Put(ctx, key, value)
+	return b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) { return b.put(ctx, key, v) }, b.done)
+}
+
+func (b *Bucket) put(ctx context.Context, key string, v kv.Value) (*http.Request, error) {
+	req, err := b.Put(ctx, key, v)
+	if err == nil {
+		req.Header.Set("Content-Type", "application/octet-stream")
+	}
+	return req, err
+}
+
+// GetTagged implements [kv.Conditional].
+func (b *Bucket) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (out kv.Tagged, err error) {
+	err = b.do(ctx, http.MethodGet, key, "", func(req *http.Request) {
+		if known != kv.NoValue {
+			b.If(req, known, false)
+		}
+	}, func(resp *http.Response) (err error) {
+		out = kv.Tagged{Tag: known}
+		out.Time, _ = http.ParseTime(resp.Header.Get("Date")) // zero if it is missing
+		switch {
+		case resp.StatusCode == http.StatusNotModified && known != kv.NoValue:
+			return nil
+		case b.p.Missing(resp):
+			return kv.ErrNotFound
+		case resp.StatusCode != http.StatusOK:
+			return b.c.Failed(resp, b.p.Code(resp))
+		}
+		if err := plain(resp); err != nil {
+			return err
+		}
+		if out.Tag = b.Tag(resp); out.Tag == kv.NoValue {
+			return wrong(resp, fmt.Errorf("%w: the value has no tag for conditional writes", ErrAnswer))
+		}
+		if resp.ContentLength <= limit {
+			out.Value, err = readUpTo(resp, limit+1)
+		}
+		if resp.ContentLength > limit || int64(len(out.Value)) > limit {
+			return fmt.Errorf("%w: get %q: more than %d bytes", kv.ErrTooLarge, key, limit)
+		}
+		return err
+	})
+	return out, err
+}
+
+// SetTagged implements [kv.Conditional]. An answer of 404, 409 or 412 says that the condition does not
+// hold.
+func (b *Bucket) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (tag kv.Tag, err error) {
+	if err := b.Valid(key); err != nil {
+		return "", err
+	}
+	err = b.c.Once(ctx, func(ctx context.Context) (*http.Request, error) {
+		req, err := b.put(ctx, key, kv.Bytes(value))
 		if err == nil {
-			req.Header.Set("Content-Type", "application/octet-stream")
+			b.If(req, want, true)
 		}
 		return req, err
-	}, b.done)
+	}, func(resp *http.Response) error {
+		switch resp.StatusCode {
+		case http.StatusOK, http.StatusCreated, http.StatusNoContent:
+			if tag = b.Tag(resp); tag == kv.NoValue {
+				return wrong(resp, fmt.Errorf("%w: %w: the answer has no tag", kv.ErrUnknown, ErrAnswer))
+			}
+			return nil
+		case http.StatusPreconditionFailed, http.StatusConflict:
+		case http.StatusNotFound:
+			if !b.p.Missing(resp) {
+				return b.c.Failed(resp, b.p.Code(resp))
+			}
+		default:
+			return b.c.Failed(resp, b.p.Code(resp))
+		}
+		return wrong(resp, fmt.Errorf("%w: set %q", kv.ErrChanged, key))
+	})
+	return tag, err
 }
 
 // Delete implements [kv.Writer].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/mmap"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
@@ -72,6 +74,17 @@ func (c *Client) Do(ctx context.Context, build func(context.Context) (*http.Requ
 	}
 }
 
+// Once is Do for a request that may not be repeated unseen. After a lost answer, or one that
+// Do would try again, the error is [kv.ErrUnknown].
+func (c *Client) Once(ctx context.Context, build func(context.Context) (*http.Request, error), handle func(*http.Response) error) error {
+	err := c.try(ctx, build, handle)
+	var t *transient
+	if err != nil && (ctx.Err() != nil || errors.As(err, &t)) {
+		return fmt.Errorf("%w: %w", kv.ErrUnknown, errors.Join(ctx.Err(), err))
+	}
+	return err
+}
+
 // backoff is the wait after a number of tries.
 func (c *Client) backoff(tries int) time.Duration {
 	d := c.o.MaxBackoff
@@ -108,6 +121,12 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 	defer watch.stop()
 	if req.Body != nil && req.Body != http.NoBody {
 		req.Body = &upload{req.Body, watch}
+		if again := req.GetBody; again != nil {
+			req.GetBody = func() (io.ReadCloser, error) {
+				b, err := again()
+				return &upload{b, watch}, err
+			}
+		}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -157,6 +176,9 @@ func worthless(err error) bool {
 // server's name of the error, or "".
 func (c *Client) Failed(resp *http.Response, code string) error {
 	err := &Error{Method: resp.Request.Method, URL: Redact(resp.Request.URL), Status: resp.StatusCode, Code: code}
+	if resp.StatusCode == http.StatusUnauthorized && c.o.Credentials != nil {
+		err.Credentials = c.o.Credentials(resp.Request.URL)
+	}
 	switch resp.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

@@ -29,6 +29,8 @@ type Error struct {
 	Status int
 	// Code is an object store's name of the error, such as "AccessDenied".
 	Code string
+	// Credentials says how credentials are given, if Status is 401.
+	Credentials string
 	// Err is the reason, nil if it is the status.
 	Err error
 }
@@ -42,6 +44,9 @@ func (e *Error) Error() string {
 	}
 	if e.Code != "" {
 		fmt.Fprintf(&b, " (%s)", e.Code)
+	}
+	if e.Credentials != "" {
+		fmt.Fprintf(&b, "; %s", e.Credentials)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)

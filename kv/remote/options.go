@@ -55,6 +55,10 @@ type Options struct {
 	// add credentials.
 	Sign func(*http.Request) error
 
+	// Credentials, if set, says how a user gives credentials for a URL. The error of an
+	// answer 401 ends with it.
+	Credentials func(u *url.URL) string
+
 	// Sleep, Now and Rand (from 0 up to 1) replace the real ones in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Now   func() time.Time

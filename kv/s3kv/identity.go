@@ -16,7 +16,7 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 )
 
 // identity holds the credentials that sign requests. It tries its sources in
@@ -24,7 +24,7 @@ import (
 type identity struct {
 	sources []credentials.Provider // each returns the zero Value if it is not configured
 
-	asking gather.Turn
+	asking ctxlock.Lock
 	from   credentials.Provider // of the credentials, nil without any
 	value  credentials.Value
 	// until is the time up to which the machine is assumed to have no role: a
@@ -203,10 +203,27 @@ const noRoleFor = time.Minute
 // unreachable metadata service is an error too; without, the machine is assumed
 // to have no role.
 func (i *identity) get(ctx context.Context, sure bool) (credentials.Value, error) {
-	if err := i.asking.Take(ctx); err != nil {
+	if err := i.asking.Lock(ctx); err != nil {
 		return credentials.Value{}, err
 	}
-	defer i.asking.Release()
+	defer i.asking.Unlock()
+	return i.ask(ctx, sure)
+}
+
+// renew asks again for credentials, in place of refused ones.
+func (i *identity) renew(ctx context.Context, refused credentials.Value, sure bool) (credentials.Value, error) {
+	if err := i.asking.Lock(ctx); err != nil {
+		return credentials.Value{}, err
+	}
+	defer i.asking.Unlock()
+	if i.value.AccessKeyID == refused.AccessKeyID && i.value.SessionToken == refused.SessionToken {
+		i.from = nil // nobody has asked since
+	}
+	return i.ask(ctx, sure)
+}
+
+// ask is get for a caller that has its turn.
+func (i *identity) ask(ctx context.Context, sure bool) (credentials.Value, error) {
 	if i.from != nil && !i.from.IsExpired() {
 		return i.value, nil
 	}

@@ -71,13 +71,14 @@ func Open(name string, o *Options) (*View, error) {
 	}
 	r := c.Remote
 	r.Redirects, r.Sign = -1, nil
+	r.Credentials = func(*url.URL) string {
+		return "credentials are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile AWS_PROFILE of ~/.aws"
+	}
 	r.Transport = signing{b, remote.Transport(&r)}
 	b.c = remote.NewClient(&r)
 	return &View{&remote.Bucket{
 		Objects: remote.NewObjects(b.c, b), Listing: remote.Listing{Name: "bucket " + b.name, Page: b.page, Valid: validKey},
-		Put: func(ctx context.Context, key string, value []byte) (*http.Request, error) {
-			return b.request(ctx, http.MethodPut, key, nil, value)
-		},
+		Put: b.put, If: condition, Tag: entityTag,
 	}, b}, nil
 }
 
@@ -139,6 +140,45 @@ func (b *bucket) request(ctx context.Context, method, key string, query url.Valu
 	sum := sha256.Sum256(value)
 	req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
 	return req, nil
+}
+
+// put makes the request that sets a key. It reads the value for its hash, which the server compares.
+func (b *bucket) put(ctx context.Context, key string, value kv.Value) (*http.Request, error) {
+	req, err := b.request(ctx, http.MethodPut, key, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	if err := kv.Pieces(ctx, value, 0, value.Size(), func(p []byte) error {
+		_, err := sum.Write(p)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum.Sum(nil)))
+	remote.Body(req, value)
+	return req, nil
+}
+
+// condition adds a condition on the entity tag of an object (RFC 9110, 13.1).
+func condition(req *http.Request, tag kv.Tag, same bool) {
+	switch {
+	case same && tag == kv.NoValue:
+		req.Header.Set("If-None-Match", "*")
+	case same:
+		req.Header.Set("If-Match", string(tag))
+	default:
+		req.Header.Set("If-None-Match", string(tag))
+	}
+}
+
+// entityTag returns that of an object. A weak one does not tell versions apart.
+func entityTag(resp *http.Response) kv.Tag {
+	tag := resp.Header.Get("ETag")
+	if strings.HasPrefix(tag, "W/") || len(tag) > 1<<10 {
+		return ""
+	}
+	return kv.Tag(tag)
 }
 
 func (b *bucket) Version(h http.Header) remote.Version { return remote.VersionOf(h) }

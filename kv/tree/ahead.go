@@ -6,7 +6,7 @@ import (
 )
 
 // ahead reads pages that a comparison of two maps will need, while it compares
-// others:
+// earlier pages:
 //
 //	map a     | a0 | a1 | a2 | a3 | a4 |     leaves of one page of height 1
 //	map b     | b0 | b1 | b2 | b3 | b4 |
@@ -53,7 +53,7 @@ const (
 )
 
 const (
-	// aheadAfter is how many pairs are compared before others are read ahead.
+	// aheadAfter is the number of pairs that are compared before any is read ahead.
 	aheadAfter = 8
 	// aheadLeast is the least number of pairs worth reading ahead.
 	aheadLeast = 4
@@ -115,7 +115,7 @@ func nextAbove(x, y []frame) (next [2]Root) {
 	return next
 }
 
-// end waits for what is being read and forgets the pairs. Nothing reads ahead
+// end waits for running reads and forgets the pairs. Nothing reads ahead
 // any more when it returns.
 func (a *ahead) end() {
 	if a == nil {
@@ -129,7 +129,7 @@ func (a *ahead) end() {
 	a.next, a.sent = [2]Root{}, false
 }
 
-// work reads pairs behind the one that is compared.
+// work reads pairs behind the pair that is being compared.
 func (a *ahead) work() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +159,7 @@ func (a *ahead) readNext(i int) bool {
 	return false
 }
 
-// fetch asks for the leaves of pair i and of those behind it, so that two requests are under
+// fetch asks for the leaves of pair i and of pairs behind it, so that two requests are under
 // way. After the last pair it asks for the first leaves below the next pages above. It is
 // called with the lock held.
 func (a *ahead) fetch(i int) {

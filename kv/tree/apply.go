@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A splice replaces the items of one level that have keys in a range by others.
+// A splice replaces the items of one level whose keys are in a range by other items.
 type splice struct {
 	lo    []byte  // first key
 	hi    []byte  // last key
@@ -30,8 +30,8 @@ func (s *splice) covers(key []byte) bool {
 type splices func() (*splice, error)
 
 // Apply applies edits, which must be in strictly ascending order of keys, to a
-// map. The result equals what Build makes of the resulting entries. Pages
-// without edits below them are shared; one edit writes about three pages.
+// map. The result equals the map that Build makes of the resulting entries.
+// Pages without edits below them are shared; one edit writes about three pages.
 // Several goroutines apply many edits. The new pages go into the cache for the
 // next edits and readers.
 func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error) {

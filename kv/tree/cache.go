@@ -122,7 +122,7 @@ func (c *Cache) grow(old []cacheSet) []cacheSet {
 	return sets
 }
 
-// put keeps p if there is room for it, at the cost of others.
+// put keeps p, unless it is larger than half of the cache, and evicts other pages for it.
 func (c *Cache) put(p *page) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Cache) put(p *page) {
 	}
 }
 
-// evictFrom frees a place in a full set, preferably that of an unused page.
+// evictFrom frees a place in a full set, preferably the place of an unused page.
 func (c *Cache) evictFrom(set *cacheSet) int {
 	at := int(c.hand % cacheWays)
 	for i := range set.pages {

@@ -45,7 +45,7 @@ const (
 	// shape's max, an item weighs at most MaxKey+MaxInline+weightInline, and
 	// one more may be joined to a last page.
 	maxPageWeight = 32 << 10
-	// maxPageItems bounds what a decoder has to expect.
+	// maxPageItems is the largest number of items that a decoder accepts.
 	maxPageItems = maxPageWeight / weightInline
 )
 

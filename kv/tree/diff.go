@@ -140,7 +140,7 @@ func (s *side) lastKey() []byte {
 	return nil
 }
 
-// differ walks over two maps and skips what they share.
+// differ walks over two maps and skips the pages that they share.
 type differ struct {
 	a, b         *side
 	to           []byte

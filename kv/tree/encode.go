@@ -79,7 +79,7 @@ func (e *pageEncoder) reset(height uint8) {
 	e.sources.reset()
 }
 
-// release puts the encoder back for others. It keeps nothing of the caller's.
+// release puts the encoder back into the pool, without references to memory of the caller.
 func (e *pageEncoder) release() {
 	e.reset(0)
 	encoderPool.Put(e)

@@ -8,12 +8,12 @@ import (
 )
 
 var (
-	// ErrMissing is what [Pages.GetPage] returns, wrapped or not, for a page
+	// ErrMissing is the error, wrapped or not, of [Pages.GetPage] for a page
 	// that it does not have.
 	ErrMissing = fault.New("tree: page is missing", fault.ErrCorrupt)
 
-	// ErrCorrupt marks a page whose bytes are not what its name or the page
-	// above it says. The error names the page.
+	// ErrCorrupt marks a page whose bytes do not fit its name or the page
+	// above. The error names the page.
 	ErrCorrupt = fault.New("tree: corrupt page", fault.ErrCorrupt)
 
 	// ErrLimit marks a key or value that is larger than a page may hold.
@@ -27,7 +27,7 @@ var (
 	ErrInvalid = errors.New("tree: invalid argument")
 )
 
-// corrupt says what is wrong with a page.
+// corrupt returns an ErrCorrupt that names the page and the fault.
 func corrupt(name Name, format string, args ...any) error {
 	return fmt.Errorf("%w %v: %s", ErrCorrupt, name, fmt.Sprintf(format, args...))
 }

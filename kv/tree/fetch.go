@@ -147,7 +147,7 @@ func (t *Tree) getPath(ctx context.Context, r *Root, key []byte) {
 	}
 }
 
-// landed wakes those who wait for pages of a batch.
+// landed wakes the goroutines that wait for pages of a batch.
 func (f *fetcher) landed(b *fetchBatch) {
 	f.mu.Lock()
 	for _, name := range b.names {

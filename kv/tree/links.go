@@ -17,10 +17,10 @@ type Payload struct {
 type Links struct {
 	// Pages are the pages below, or the roots of child maps.
 	Pages []Root
-	// Payloads are those of native values. Payloads of consecutive values that
-	// follow each other in a pack are one entry: Length then reaches from the
-	// first to the end of the last. A payload of another page may lie between
-	// them. The caller sets Exact to get one entry per payload.
+	// Payloads are the payloads of native values. Payloads of consecutive
+	// values that follow each other in a pack are one entry: Length then
+	// reaches from the first to the end of the last. A payload of another page
+	// may lie between them. The caller sets Exact to get one entry per payload.
 	Payloads []Payload
 	Exact    bool
 

@@ -5,15 +5,15 @@ import (
 	"context"
 )
 
-// Merge makes the map that has the changes from base to ours and those from base
-// to theirs. For each key that both changed, even to equal values, it calls
+// Merge makes the map that has the changes from base to ours and from base to
+// theirs. For each key that both changed, even to equal values, it calls
 // resolve, which returns the new value; nil means absent, in arguments and
 // result. Calls come in the order of keys, and resolve owns its arguments.
 // Callers that need no decision for equal changes compare the roots first, here
 // and in values that are roots.
 //
-// Its cost grows with the smaller set of changes: those are applied to the other
-// side, whose changes are read only near them.
+// Its cost grows with the smaller set of changes: its changes are applied to the
+// other side, whose changes are read only near them.
 func (t *Tree) Merge(ctx context.Context, base, ours, theirs Root,
 	resolve func(key []byte, base, ours, theirs *Value) (*Value, error)) (Root, error) {
 	switch base {

@@ -36,7 +36,7 @@ const (
 type spliceList struct {
 	n    int
 	lo   func(i int) []byte  // first key of splice i
-	from func(i int) splices // those from i on
+	from func(i int) splices // from i on
 }
 
 // part is a pass over some of the splices of a level.
@@ -134,7 +134,7 @@ func (q *part) end() int {
 	return q.from + q.taken
 }
 
-// runParts makes the parts and puts together what they made.
+// runParts makes the parts and joins their results.
 func (p *pass) runParts(list *spliceList, parts []*part, workers int) error {
 	errs := make([]error, len(parts))
 	var next atomic.Int64

@@ -14,12 +14,12 @@ type Place struct {
 func (r Root) Place() Place { return Place{root: r} }
 
 // Page returns the page at the place: its name, height, size and a summary of
-// what is below. It is empty for the empty map, which has no page.
+// the pages below. It is empty for the empty map, which has no page.
 func (p Place) Page() Root { return p.root }
 
 // Open reads the page at a place and calls child for each page below it, in
 // order, or, if it is a leaf, entry with each entry; child maps are entries.
-// Entries are as those of Scan. The page is compared with its name and with
+// Entries are as Scan yields them. The page is compared with its name and with
 // the pages above, before the first call. An error of a callback ends it and
 // is returned as it is.
 func (t *Tree) Open(ctx context.Context, at Place, child func(Place) error, entry func(Entry) error) error {

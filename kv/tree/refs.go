@@ -113,7 +113,7 @@ func (e *refEncoder) appendTo(dst []byte, dict int) []byte {
 type refColumn struct {
 	native  bool
 	own     bool   // each value has the dictionary entry of its own number
-	ordered bool   // no value has an entry before that of the value before
+	ordered bool   // the dictionary entries of consecutive values never descend
 	lengths packed // in the page
 	offsets packed // in the index
 	entries packed // in the index, unless own: of each value, or where runs end

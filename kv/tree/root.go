@@ -10,7 +10,7 @@ import (
 // Name is the name of a page: the hash of its stored bytes.
 type Name = digest.Sum
 
-// Flags say what is anywhere below a root, child maps included.
+// Flags are the kinds of values anywhere below a root, child maps included.
 type Flags uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 // children.
 const maxHeight = 64
 
-// Root is a map: its root page and a summary of what is below. Roots are
+// Root is a map: its root page and a summary of the pages below. Roots are
 // compared with ==. The zero Root is the empty map; equal content has equal
 // roots.
 type Root struct {

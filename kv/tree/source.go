@@ -26,8 +26,8 @@ const (
 	sourceMore = 15
 )
 
-// commonEnds returns how many bytes a and b share at the front, and of what
-// remains at the back.
+// commonEnds returns how many bytes a and b share at the front, and at the back
+// of the rest.
 func commonEnds(a, b string) (front, back int) {
 	n := min(len(a), len(b))
 	for front+8 <= n {

@@ -97,7 +97,7 @@ func (r *sourceReader) uvarint() int {
 	return int(v)
 }
 
-// changeMiddle replaces what lies between the ends of b, in place if there is
+// changeMiddle replaces the bytes between the ends of b, in place if there is
 // room.
 func changeMiddle(b, mid []byte, front, back int) []byte {
 	was, size := len(b), front+len(mid)+back
@@ -303,7 +303,7 @@ func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above boo
 		return t, false
 	}
 	// They share these ends; what commonEnds finds is not more.
-	after := mid // what follows the shared front
+	after := mid // behind the shared front
 	if between == 0 {
 		after = t.url[was-back:]
 	}
@@ -324,8 +324,8 @@ func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above boo
 	return t, above
 }
 
-// validator reads the validator of a source, which is not that of the one
-// before.
+// validator reads the validator of a source, which differs from the validator
+// before, was.
 func (d *decoder) validator(was []byte) []byte {
 	front, rest := d.size(MaxValidator), d.size(MaxValidator)
 	tail := d.bytes(rest)

@@ -18,7 +18,7 @@ type Pages interface {
 	PutPage(ctx context.Context, name Name, page []byte) error
 }
 
-// PageViewer is what [Pages] may implement as well: it lends a page where GetPage
+// PageViewer is an optional interface of [Pages]: it lends a page where GetPage
 // copies it.
 type PageViewer interface {
 	// ViewPage calls fn once with the bytes of a page, which are valid until it
@@ -45,7 +45,7 @@ type Options struct {
 	// value means no cache.
 	CacheBytes int64
 	// Cache holds parsed pages in place of a cache of CacheBytes. See [Tree.With] for
-	// what a shared cache means.
+	// the effect of a shared cache.
 	Cache *Cache
 
 	shape shape // tests use smaller pages
@@ -90,7 +90,7 @@ func New(p Pages, o *Options) *Tree {
 // With returns a Tree over another page store that shares the cache of t. A page
 // in the cache is found even if the store does not have it; names are hashes of
 // content, so it is the right page. Checks and garbage collection, which must
-// know what a store has, use a Tree without a cache.
+// know the pages of a store, use a Tree without a cache.
 func (t *Tree) With(p Pages) *Tree {
 	u := *t
 	u.pages, u.fetcher = p, newFetcher(p, t.cache)

@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-// Kind says what a [Value] is.
+// Kind is the kind of a [Value].
 type Kind uint8
 
 const (
@@ -31,7 +31,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Limits of what a page holds. Apply, Build and Merge refuse more with
+// Limits of a page. Apply, Build and Merge refuse more with
 // [ErrLimit].
 const (
 	MaxKey       = 4 << 10 // bytes of a key
@@ -45,10 +45,10 @@ const (
 type PackID [16]byte
 
 // Source is the resource of a virtual value. Sources are compared with ==;
-// each page keeps those it uses once.
+// each page keeps the texts that it uses once.
 type Source struct {
 	URL       string // at most MaxURL bytes
-	Validator string // opaque, what was seen at import: entity tag, time, size; "" if nothing
+	Validator string // opaque, as seen at import: entity tag, time, size; "" if nothing
 	Whole     bool   // the value is the whole resource, its length is unknown
 }
 
@@ -109,7 +109,7 @@ func (v *Value) Equal(w *Value) bool {
 	}
 }
 
-// bytes is what v adds to Root.Bytes.
+// bytes returns the number that v adds to Root.Bytes.
 func (v *Value) bytes() uint64 {
 	switch v.Kind {
 	case KindInline:
@@ -121,7 +121,7 @@ func (v *Value) bytes() uint64 {
 	}
 }
 
-// flags is what v adds to Root.Flags.
+// flags returns the flags that v adds to Root.Flags.
 func (v *Value) flags() Flags {
 	switch v.Kind {
 	case KindNative:
@@ -134,7 +134,7 @@ func (v *Value) flags() Flags {
 	return 0
 }
 
-// check refuses what a leaf page cannot hold.
+// check refuses an entry that a leaf page cannot hold.
 func (e *Entry) check() error {
 	v := &e.Value
 	switch {

@@ -2,8 +2,8 @@ package tree
 
 import "context"
 
-// Walk goes over the pages of a map in order of keys, each before those below
-// it, for collecting and copying them.
+// Walk goes over the pages of a map in order of keys, each before the pages
+// below it, for collecting and copying them.
 //
 // visit is called with the name, height and stored size of a page before it is
 // read; unless it returns true, the page and all below it are skipped. Leaves that

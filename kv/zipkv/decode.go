@@ -54,7 +54,7 @@ func inflate(in *source, _ *member) (decoder, error) {
 var nothing = bytes.NewReader(nil)
 
 // maxWindow is the largest window of zstd and dictionary of lzma that is
-// allocated. Both tools use at most 128 MiB unless told otherwise.
+// allocated. Both tools use at most 128 MiB by default.
 const maxWindow = 128 << 20
 
 func unzstd(in *source, m *member) (decoder, error) {

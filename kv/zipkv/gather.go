@@ -30,7 +30,7 @@ const (
 	headSlack = 64
 )
 
-// Spacing implements [kv.Spacer]: it is that of the archive.
+// Spacing implements [kv.Spacer]: the spacing of the archive.
 func (r *Reader) Spacing() (gap, most int64) { return kv.Spacing(r.archive) }
 
 // Gathers implements [kv.Gatherer]: true if the archive is a [kv.Spacer].

@@ -101,9 +101,9 @@ func (r *Reader) checkCRC(m *member, got uint32) error {
 	return nil
 }
 
-// packedValue is a compressed member. The first View decompresses what it needs;
-// a second one decompresses everything and keeps it with the value, so that
-// reading a shard in pieces does not take quadratic time.
+// packedValue is a compressed member. The first View decompresses as much as it
+// needs; a second one decompresses everything and keeps it with the value, so
+// that reading a shard in pieces does not take quadratic time.
 type packedValue struct {
 	data
 
@@ -164,8 +164,8 @@ func (v *packedValue) get(ctx context.Context, rng kv.Range) ([]byte, error) {
 	return out, err
 }
 
-// decode calls fn with the decompressed bytes. Errors of fn are reported as
-// corruption, except those named here and those of the archive or the context.
+// decode calls fn with the decompressed bytes. Errors of fn are reported as corruption, except the
+// errors named here and errors of the archive or the context.
 func (v *packedValue) decode(ctx context.Context, fn func(io.Reader) error) error {
 	at, err := v.begin(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ func (r *Reader) readIndex(ctx context.Context) error {
 }
 
 // parseEnd reads the end record that tail, which begins at tailAt in the
-// archive, ends with, and those of zip64 before it.
+// archive, ends with, and the zip64 records before it.
 func (r *Reader) parseEnd(ctx context.Context, tail []byte, tailAt int64) (end, error) {
 	i := len(tail) - lenEnd
 	b := tail[i:]
@@ -232,7 +232,7 @@ func (r *Reader) add(h header, shift int64, names *strings.Builder) error {
 	}
 	offset := h.offset + shift
 	if offset < 0 || offset > r.dataEnd-lenLocal || h.packed > r.dataEnd-lenLocal-offset {
-		offset = outside // an error when it is read; the others are readable
+		offset = outside // an error when it is read; other members are readable
 	}
 	m := member{
 		name: uint32(names.Len()), len: uint16(len(h.name)), rawLen: h.rawLen, crc: h.crc, flags: h.flags, method: h.method,

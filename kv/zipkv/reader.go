@@ -218,7 +218,7 @@ func (r *Reader) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string
 // checkEvery is the number of keys yielded between two checks of the context.
 const checkEvery = 256
 
-// id derives the identity of a member from that of the archive.
+// id derives the identity of a member from the identity of the archive.
 func (r *Reader) id(m *member) kv.ID {
 	archive := r.archive.ID()
 	if archive == (kv.ID{}) {

@@ -97,14 +97,14 @@ func appendZip64(numbers ...uint64) []byte {
 }
 
 // appendEnd appends the end record for the directory at the given offset, with
-// those of zip64 before it where they are needed.
+// the zip64 records before it where they are needed.
 func (z *Writer) appendEnd(b []byte, at uint64) []byte {
 	size := uint64(len(z.dir))
 	count16, size32, at32 := uint16(z.count), uint32(size), uint32(at)
 	if z.count >= z.limit16 || size >= z.limit32 || at >= z.limit32 {
 		count16, size32, at32 = max16, max32, max32
 		b = le.AppendUint32(b, sigEnd64)
-		b = le.AppendUint64(b, lenEnd64-12) // size of what follows
+		b = le.AppendUint64(b, lenEnd64-12) // size of the rest of the record
 		b = le.AppendUint16(b, madeByUnix|version45)
 		b = le.AppendUint16(b, version45)
 		b = le.AppendUint32(b, 0) // disk
@@ -138,7 +138,7 @@ type nameSet struct {
 }
 
 // add reports whether name is new, and remembers it. dir has the records of
-// those before.
+// earlier members.
 func (s *nameSet) add(dir []byte, name string) bool {
 	if s.all == nil && name > s.last {
 		s.last = name

@@ -47,7 +47,7 @@ type Writer struct {
 
 var _ kv.Writer = (*Writer)(nil)
 
-// Named reports whether a path has the name of an archive, as .ozx is that of a zipped OME-Zarr.
+// Named reports whether a path has the suffix of an archive: .zip, or .ozx of a zipped OME-Zarr.
 func Named(path string) bool {
 	ext := strings.ToLower(filepath.Ext(path))
 	return ext == ".zip" || ext == ".ozx"

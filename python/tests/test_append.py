@@ -70,7 +70,7 @@ for key, (unit, kind) in ENCODED.items():
         ("mask", data([2]).assign(mask=("x", [True, True, True])), "mask: it differs"),
         ("numbers", data([2]).drop_vars("time"), "time: the dataset does not have it"),
         ("bounds", data(days("2020-01-03")), "bound: the dataset does not have it"),
-        ("numbers", data([2]).assign(other=("time", [1])), "other: what is stored does not have it"),
+        ("numbers", data([2]).assign(other=("time", [1])), "other: the stored dataset does not have it"),
         ("numbers", data([2]).assign(x=("x", [1, 2, 3])).assign(pr=("time", [1])), "pr: it has the dimensions"),
         ("units", data([2]).assign(t=("time", [1.0], {"units": "degC"})), "t: its units are 'degC', and 'K'"),
         ("times", data(days("2020-01-03", step="6h")), "time: its times cannot be stored as int64 of 'days since 2020-01-01"),

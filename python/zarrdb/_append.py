@@ -1,9 +1,9 @@
-"""Whether a dataset fits what is stored, as `zarrdb import --append-dim` asks of its sources.
+"""Whether a dataset fits the stored one, as `zarrdb import --append-dim` asks of its sources.
 
 xarray itself appends labels that are there already, overwrites other coordinates, wraps numbers that the stored type
 cannot hold, and writes wrong times where the stored unit, such as whole days, cannot hold the new ones.
 
-What was compared is guarded: the commit is a conflict if another one has changed it meanwhile.
+Everything compared is guarded: the commit is a conflict if another commit has changed it meanwhile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
         for name, new in ds.variables.items():
             if name not in raw:
                 if dim is not None and dim in new.dims:
-                    wrong.append(f"{name}: what is stored does not have it; without it, {dim} can be appended")
+                    wrong.append(f"{name}: the stored dataset does not have it; without it, {dim} can be appended")
                 elif "dtype" in (asked := new.encoding | encoding.get(name, {})):
                     wrong += _values(new, partial(_made, asked, name), fitted, name)
                 continue
@@ -78,8 +78,9 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
 
 
 def _guard(ds: Dataset, session: Session, group: str, raw: dict[Any, Variable], coords: set[Any], zarr: Any, dim: Any, region: Any) -> None:
-    """Guard what a check has compared. An append relies on the documents of what it makes longer, on the other variables that it
-    compared, on coordinates, and on the members of the group. A region relies on the labels beside which it stands."""
+    """Guard everything that a check has compared. An append relies on the documents of the variables that it makes
+    longer, on the other compared variables, on coordinates, and on the members of the group. A region relies on the
+    labels beside which it stands."""
     paths: list[str] = []
     for name, v in raw.items():
         path = f"{group}/{name}".strip("/")
@@ -92,7 +93,7 @@ def _guard(ds: Dataset, session: Session, group: str, raw: dict[Any, Variable], 
         elif dim is not None or region is None:
             paths += [f"{path}/{doc}" for doc in ("zarr.json", ".zarray", ".zattrs")]
         else:
-            paths.append(f"{path}/.zattrs")  # what elements mean; in v3 that is a part of the array's structure
+            paths.append(f"{path}/.zattrs")  # the meaning of elements; in v3 it is a part of the array's structure
             if label:
                 paths += _chunks(zarr[name], v, region, path)
     if dim is not None:
@@ -113,7 +114,7 @@ def _chunks(a: Any, v: Variable, region: Any, path: str) -> list[str]:
 
 
 def _labels(new: Variable, name: Any, dim: Any) -> bool:
-    """Whether all elements of a variable are compared with what is stored at once."""
+    """Whether all elements of a variable are compared with the stored ones at once."""
     return dim is not None and (dim not in new.dims or name == dim) or _is_time(new)
 
 
@@ -126,7 +127,7 @@ def _first(v: Variable) -> Any:
 
 
 def _values(new: Variable, fit: Any, fitted: dict[Any, Variable], name: Any) -> list[str]:
-    """Why the elements of a variable cannot be stored. Those of dask are compared when they are computed."""
+    """Why the elements of a variable cannot be stored. Elements of dask are compared when they are computed."""
     if new.chunks is not None:
         data: Any = new.data
         fitted[name] = new._replace(data=data.map_blocks(partial(_checked, fit), dtype=data.dtype, meta=data._meta))
@@ -177,7 +178,7 @@ def _made_times(how: dict[str, Any], name: Any, block: Block) -> str:
 
 
 def _stored(encoding: dict[str, Any], attrs: dict[str, Any], dtype: np.dtype[Any], name: Any, block: Block) -> str:
-    """Why elements cannot be stored as those of a variable that is there."""
+    """Why elements cannot be stored in an existing variable."""
     return _compare(encoding, attrs, dtype, name, block, 0.0)
 
 
@@ -219,7 +220,7 @@ def _compare(encoding: dict[str, Any], attrs: dict[str, Any] | None, dtype: np.d
     return f"{why}; {ANOTHER if attrs is not None else 'give it another encoding'}"
 
 
-ANOTHER = "write what is stored again with another type first: encoding={…: {'dtype': …}}"
+ANOTHER = "write the stored variable again with another type first: encoding={…: {'dtype': …}}"
 
 
 def _calendar(name: str) -> str:
@@ -230,7 +231,7 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: An
     """Why a variable does not continue the stored one, which is given as it is stored and as xarray decodes it. Elements that
     are neither times nor labels are not looked at."""
     if dim is not None and set(new.dims) != set(raw.dims):
-        return [f"it has the dimensions {new.dims}, those that are stored {raw.dims}"]
+        return [f"it has the dimensions {new.dims}, the stored variable {raw.dims}"]
     units = new.attrs.get("units"), decoded.attrs.get("units")
     if None not in units and units[0] != units[1]:
         return [f"its units are {units[0]!r}, and {units[1]!r} is stored"]
@@ -253,7 +254,7 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: An
     if is_time and not _holds(new, stored, raw, name):
         return [
             f"its times cannot be stored as {raw.dtype} of {raw.attrs.get('units', 'no unit')!r}; "
-            "write what is stored again with another unit or type first: encoding={…: {'units': …, 'dtype': 'f8'}}"
+            "write the stored variable again with another unit or type first: encoding={…: {'units': …, 'dtype': 'f8'}}"
         ]
     if not is_time and (why := _stored(dict(decoded.encoding), dict(raw.attrs), raw.dtype, name, new.values)):
         return [why]
@@ -261,7 +262,7 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: An
         return []
     if dim not in new.dims:
         same = stored.shape == raw.shape and Variable(raw.dims, stored.data).equals(Variable(raw.dims, raw.values))  # type: ignore[no-untyped-call]
-        return [] if same else [f"it differs from what is stored, and does not have the dimension {dim}; drop it, or write it without append_dim"]
+        return [] if same else [f"it differs from the stored variable, and does not have the dimension {dim}; drop it, or write it without append_dim"]
     return [] if any_order or name != dim or new.ndim != 1 else _order(raw, stored.values, new.values)
 
 
@@ -283,7 +284,7 @@ def _holds(new: Variable, stored: Variable, raw: Variable, name: Any) -> bool:
 
 
 def _order(old: Variable, stored: Any, labels: Any) -> list[str]:
-    """Why labels do not follow the old ones: numbers and times go on in one direction, others do not repeat."""
+    """Why labels do not follow the old ones: numbers and times go on in one direction, other labels do not repeat."""
     advice = "any_order=True appends it"
     if stored.dtype.kind not in "iufmM":
         seen = set(old.values.tolist())

@@ -79,7 +79,7 @@ def element_type(numpy: str) -> np.dtype[Any]:
 
 
 def _same(path: str, dtype: np.dtype[Any]) -> Callable[[dict[str, Any]], None]:
-    """What compares with the server's description of the elements: in a session the array may be another by now."""
+    """A check of the server's description of the elements: in a session the array may have been replaced."""
 
     def check(o: dict[str, Any]) -> None:
         if o["item_size"] != dtype.itemsize or (o.get("numpy") and element_type(o["numpy"]) != dtype):
@@ -100,9 +100,9 @@ def _memory() -> int:
 class Array:
     """An array of a version or session. Indexing reads, and in a session writes.
 
-    It pickles with its version or session. The shape is that of the moment when it was
-    opened, or when `refresh` was called, also after pickling. numpy, and what takes DLPack, read all of it:
-    `np.asarray(a)`, `torch.from_dlpack(a)`.
+    It pickles with its version or session. The shape is as of opening, or of the last `refresh`, also after
+    pickling. numpy, and libraries that take DLPack, read the whole array: `np.asarray(a)`,
+    `torch.from_dlpack(a)`.
 
     >>> a = repo.at("main").array("t2m")
     >>> a
@@ -120,7 +120,7 @@ class Array:
         self._describe(self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path})))
 
     def _describe(self, o: dict[str, Any]) -> None:
-        """Set what the server says of the array."""
+        """Set the server's description of the array."""
         self._info = o
         self.shape: tuple[int, ...] = tuple(o.get("shape") or ())
         self.chunks: tuple[int, ...] | None = tuple(o["chunks"]) if o.get("chunks") else None if self.shape else ()
@@ -157,7 +157,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """The size of all elements in bytes; those of variable length count as pointers."""
+        """The size of all elements in bytes; elements of variable length count as pointers."""
         return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -266,7 +266,7 @@ class Array:
         return out
 
     def indices(self, **labels: Any) -> tuple[int | slice, ...]:
-        """What labels of coordinates select, as the key for `a[...]`: one value, or a slice
+        """The key for `a[...]` that labels of coordinates select: one value, or a slice
         of them, for dimensions by name. Both ends of a slice are selected. A part of a time
         is all that begins so: time="2020-02".
 
@@ -331,9 +331,9 @@ class Array:
         self.write(key, value)
 
     def write(self, sel: Any, value: Any) -> None:
-        """Write a selection in a session. Elements of the same chunks that others write at the
-        same time stay. Floats are rounded to the type of the array; other values that it cannot hold, which numpy
-        cuts or wraps, are an InvalidError.
+        """Write a selection in a session. Elements of the same chunks that other writers change at the same time
+        stay. Floats are rounded to the type of the array; other values that it cannot hold, which numpy cuts or
+        wraps, are an InvalidError.
 
         >>> s = repo.writable_session()
         >>> s.array("t2m")[2, :3] = 300
@@ -412,7 +412,7 @@ def _coded(doc: dict[str, Any]) -> list[Any]:
 def cut_off(session: WritableView, key: str, value: Any, by_key: bool, chunks_go: bool) -> None:
     """Before zarr-python writes the document of an array with a shorter shape, reset the elements outside the new shape, as `resize` does.
     zarr-python leaves these elements in the chunks at the edge, and shows them when the array grows again. If chunks outside the
-    new shape still exist, zarr-python was told to keep them; then all elements are kept, unless `chunks_go`."""
+    new shape still exist, zarr-python was asked to keep them; then all elements are kept, unless `chunks_go`."""
     path, _, name = key.rpartition("/")
     if name not in ("zarr.json", ".zarray"):
         return

@@ -52,8 +52,8 @@ def element(of: Key, unit: Sequence[int], at: Sequence[int]) -> Any:
 
 
 def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequence[int | range], dtype: np.dtype[Any], fetch: Callable[[list[range]], Numbers]) -> Numbers | None:
-    """What items, one for each dimension, select of an array with chunks of the shape unit.
-    None if it is to be read. fetch reads a whole chunk. of tells the version, the array,
+    """The elements that items, one for each dimension, select of an array with chunks of the shape
+    unit. None if it is to be read. fetch reads a whole chunk. of tells the version, the array,
     its unit and its data type."""
     size = math.prod(unit) * dtype.itemsize
     if not 0 < size <= LONGEST or not unit:
@@ -92,8 +92,8 @@ def selection(of: Key, unit: Sequence[int], shape: Sequence[int], items: Sequenc
 
 
 def pieces_of(k: int | range, u: int, most: int) -> list[tuple[int, Any, slice | None]] | None:
-    """The chunks that an item touches: number, what is selected in it, and where that goes.
-    None if there are more than most, or the item has a step."""
+    """The chunks that an item touches: number, selection in it, and place in the result. None if
+    there are more than most, or the item has a step."""
     if isinstance(k, int):
         return [(k // u, k % u, None)]
     if k.step != 1 or len(k) == 0:

@@ -42,7 +42,7 @@ IDLE = "60s"
 
 
 def binary() -> str:
-    """The path of the zarrdb program: $ZARRDB_BINARY, that of the wheel, or on PATH."""
+    """The path of the zarrdb program: $ZARRDB_BINARY, in the wheel, or on PATH."""
     if given := os.environ.get("ZARRDB_BINARY"):
         return given
     import shutil
@@ -195,7 +195,7 @@ def _holder(dir: str) -> str:
 
 
 def _lock_file(dir: str) -> str:
-    """What tells the database in a directory from its copies, as `lock` of the server's hello."""
+    """The identity of the database in a directory, which its copies do not share, as `lock` of the server's hello."""
     try:
         st = os.stat(os.path.join(dir, "index", "LOCK"))
     except OSError:
@@ -281,7 +281,7 @@ class Client:
         if self.identity is None:
             self.identity = got
         elif any(a and b and a != b for a, b in zip(self.identity, got, strict=True)):
-            raise MovedError(f"{self.dir}: another database is there than the one that was opened; open it again", "moved")
+            raise MovedError(f"{self.dir}: another database was put there since it was opened; open it again", "moved")
         return True
 
     def leave(self, user: int) -> None:
@@ -392,7 +392,7 @@ class Client:
                 log.seek(0)
                 message = log.read().decode(errors="replace")
                 pid, started = started.pid, None
-                if code < 0:  # by a signal, such as that of the system where memory is short
+                if code < 0:  # by a signal, such as the system sends where memory is short
                     kills += 1
                     if kills > STARTS or late:
                         why = f"killed by signal {-code} before it did, as {kills - 1} before; a limit of memory may be the cause"
@@ -407,7 +407,7 @@ class Client:
             pause = min(2 * pause, 0.1)
 
     def again(self, fn: Callable[[w.Link], T]) -> T:
-        """Run fn, and repeat it on a new connection. It is for what changes nothing."""
+        """Run fn, and repeat it on a new connection. It is for requests that change nothing."""
         for n in range(RECONNECTS + 1):
             link = self.link()
             try:
@@ -426,7 +426,7 @@ class Client:
 
     def run(self, *args: str, dir: str | None = None, timeout: float | None = None) -> tuple[int, bytes, str]:
         """Run a command line of the program, which joins the process that has the database open.
-        Returns the exit code, and what it wrote. Ctrl-C cancels it. After `timeout` seconds it is
+        Returns the exit code and the output. Ctrl-C cancels it. After `timeout` seconds it is
         ended with subprocess.TimeoutExpired."""
         import subprocess
 

@@ -29,8 +29,8 @@ from ._views import View, WritableView
 Numbers = np.ndarray[Any, Any]
 
 # Results that are longer come through memory that both processes map, this many bytes
-# at a time, and so many requests are under way then. The elements of so many others are taken meanwhile, by a thread
-# each: most of its time the system clears fresh pages.
+# at a time, and so many requests are under way then. Meanwhile TAKERS threads take the elements of other requests:
+# most of that time the system clears fresh pages.
 MAPPED = 16 << 10
 PART = 8 << 20
 AHEAD = 3
@@ -49,13 +49,13 @@ class _Request(NamedTuple):
     ask: str  # the fields of its JSON that are no numbers of the connection
     n: int
     take: Callable[[bytes, Any], None]  # gets the description and the bytes, which may be used until it returns
-    fill: Callable[[Any], None] | None = None  # writes those that go with it
+    fill: Callable[[Any], None] | None = None  # writes the elements to send
 
 
 def _stream(view: View, requests: Iterable[_Request]) -> None:
-    """Send requests, and let the server work on the next ones while threads take the elements of others."""
+    """Send requests, and let the server work on the next ones while threads take the elements of earlier ones."""
     left = iter(requests)
-    todo: deque[_Request] = deque()  # those without a reply
+    todo: deque[_Request] = deque()  # requests without a reply
     free = threading.Semaphore(TAKERS + 1)
     failed: list[BaseException] = []
 
@@ -155,10 +155,10 @@ def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Blo
 
 
 class Elements:
-    """The elements of an array in a version or session, which have a fixed size. unit is the
-    shape of what the server decodes at once, chunk that of what it encodes, if all are alike. check
-    gets the server's description of elements; it must not refer to what holds the elements, or only the
-    cycle collector would let the version go."""
+    """The elements of an array in a version or session, which have a fixed size. unit is the shape that
+    the server decodes at once, chunk the shape that it encodes, if all are alike. check gets the
+    server's description of elements; it must not refer to the owner of the elements, or only the cycle
+    collector would let the version go."""
 
     __slots__ = ("_path", "_right", "check", "chunk", "dtype", "path", "plain", "shape", "unit", "version", "view")
 
@@ -168,7 +168,7 @@ class Elements:
         self._path = f'"path":{json.dumps(path)}'
         self._right: tuple[bytes, tuple[int, ...]] | None = None  # a description and the shape that it is right for
         self.plain: PlainChunks | None = None  # where they are stored as they are
-        self.version: _chunks.Key | None = None  # what never changes is kept
+        self.version: _chunks.Key | None = None  # chunks of a version are kept
         if view.read_only and 0 not in shape:
             self.version = (view._client.dir, view._rev(), path, unit, dtype)
 
@@ -236,7 +236,7 @@ class Elements:
         return math.prod([min(len(k), abs(k[-1] // u - k[0] // u) + 1) for k, u in zip(sel.items, self.unit, strict=True) if isinstance(k, range)])
 
     def _by_chunks(self, sel: Selection, into: Numbers, n: int) -> None:
-        """Let the server decode elements, with each request those of n chunks, one chunk after the other."""
+        """Let the server decode elements, with each request n chunks, one chunk after the other."""
 
         def request(parts: list[tuple[Selection, tuple[slice, ...]]]) -> _Request:
             def take(body: Any) -> None:
@@ -326,7 +326,7 @@ class Elements:
         if values.nbytes <= min(most, PART):
             _one(session, request(sel, values))
         elif self.chunk and math.prod(self.chunk) * dtype.itemsize <= most:
-            # No two requests write to one chunk: each would encode all of it.
+            # No two requests write to one chunk: each would encode the whole chunk.
             parts = sel.parts(max(1, min(most, PART) // dtype.itemsize), self.chunk)
             _stream(session, (request(part, values[where] if where else values) for part, where in parts))
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ZarrdbError(Exception):
-    """A failure. `code` is that of docs/protocol.md."""
+    """A failure. `code` is a code of docs/protocol.md."""
 
     def __init__(self, message: str, code: str = "internal") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class VersionError(ZarrdbError):
 
 
 class ConnectionLostError(ZarrdbError, ConnectionError):
-    """The connection has ended, and what came of the request is not known."""
+    """The connection has ended, and the result of the request is not known."""
 
     _begun = True  # False: the process was about to end, and refused the request
 
@@ -64,7 +64,7 @@ class SessionClosedError(ZarrdbError):
 
 
 class SessionLostError(ZarrdbError):
-    """What was written to a session after its last savepoint is lost, since a server of an
+    """Writes to a session after its last savepoint are lost, since a server of an
     earlier version was killed, or it is not known whether a commit has taken place.
 
     `session` is its id, `saved` the time of the savepoint. `committing` says that a

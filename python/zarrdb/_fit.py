@@ -1,4 +1,4 @@
-"""Whether numbers, times and texts stay what they are in another type of numpy."""
+"""Whether numbers, times and texts keep their values in another type of numpy."""
 
 from __future__ import annotations
 

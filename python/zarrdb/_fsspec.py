@@ -20,8 +20,8 @@ from ._target import SCHEME, parse
 
 
 class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """Files are the keys of a version. A branch is resolved once for each instance, also for
-    those that are unpickled elsewhere.
+    """Files are the keys of a version. A branch is resolved once for each instance, also when it is
+    unpickled elsewhere.
 
     `xr.open_zarr(url, chunks=…)` names the arrays of dask by the URL alone: if the URL has a branch, give
     `xr.open_dataset(…, engine="zarrdb")` the target instead.
@@ -123,7 +123,7 @@ def _read_only(path: Any) -> PermissionError:
     except NotFoundError:
         dir, rev = target, "main"
     return PermissionError(
-        f"{target}: versions are read only. Write a dataset with zarrdb.to_zarrdb(ds, {f'{dir}@{rev}'!r}), with mode=\"w\" to replace what is there, "
+        f"{target}: versions are read only. Write a dataset with zarrdb.to_zarrdb(ds, {f'{dir}@{rev}'!r}), with mode=\"w\" to replace the stored one, "
         f"or other things into zarrdb.open({dir!r}).writable_session({rev!r}).store, and commit the session"
     )
 

@@ -1,4 +1,4 @@
-"""What notebooks show."""
+"""HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._client import Client
     from ._views import View
 
-# Rows of a table; what is beyond is counted.
+# Rows of a table; further rows are counted.
 MOST = 100
 
 # A picture that takes longer, in seconds, or is larger, in bytes, is left out.

@@ -1,4 +1,4 @@
-"""What this process has open, for processes that have the database open later.
+"""Versions that this process has open, for processes that have the database open later.
 
     this process ──visit──▶ process that serves it ──makes and locks──▶ peers/NAME ──▶ this process
                                                                             ▲

@@ -10,7 +10,8 @@ from ._views import View
 
 
 class Mapping(MutableMapping[str, bytes]):
-    """Keys and bytes. That of a version cannot be written. It pickles with its version or session.
+    """Keys and bytes. The mapping of a version cannot be written. It pickles with its version or
+    session.
 
     >>> list(repo.at("main").mapping)[:2]
     ['t2m/c/0/0', 't2m/c/1/0']

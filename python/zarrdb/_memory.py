@@ -7,7 +7,7 @@
 
 Fresh pages that two processes share cost ten times what copying costs. So both sides
 keep blocks mapped, for one result after the other, and results are copied into plain
-memory, while the server decodes what comes next.
+memory, while the server decodes the next part.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if sys.platform == "linux":
 else:
     AVAILABLE = False
 
-# The sizes of blocks that are kept, and how many bytes of them a connection keeps. What
-# is longer than the longest gets a block of its own, up to that of a result. There are so many
-# at a time, and others while the server is told of those that are gone.
+# The sizes of blocks that are kept, and how many bytes of them a connection keeps. A longer result
+# gets a block of its own, up to LONGEST. There are at most MOST blocks at a time, and more while
+# the server is still to forget old ones.
 SIZES = (256 << 10, 2 << 20, 8 << 20, 32 << 20, 64 << 20, 128 << 20)
 KEPT = 256 << 20
 LONGEST = 256 << 20
@@ -89,10 +89,10 @@ class Blocks:
     def __init__(self, limit: int) -> None:
         """limit is how many bytes the server takes."""
         self._limit = limit
-        self.known: dict[int, Known] = {}  # until the server is told to forget
+        self.known: dict[int, Known] = {}  # until the server is asked to forget
         self._free: dict[int, list[Block]] = {size: [] for size in SIZES}
         self._numbers = itertools.count(1)
-        self.lost: deque[Known] = deque()  # those that the server is to forget
+        self.lost: deque[Known] = deque()  # that the server is to forget
 
     def take(self, n: int) -> Block | None:
         """A block of at least n bytes, None if there are too many. One that is not given back

@@ -41,9 +41,9 @@ THREADS = 4
 PART = 4
 REMEMBERED = 1 << 16
 
-# A chunk: its number in each dimension, what is selected in it, and where that goes.
+# A chunk: its number in each dimension, the selection in it, and its place in the result.
 Piece = tuple[tuple[int, Any, slice | None], ...]
-# What the server is to decode: the numbers of the chunk's elements in the array, and where they go.
+# Elements that the server is to decode: their numbers in the array, and their place in the result.
 Left = tuple[Selection, tuple[slice, ...]]
 
 
@@ -61,8 +61,8 @@ class PlainChunks:
         self._elsewhere = False  # a chunk came as bytes: it is not in a file of the database, or that is not passed
 
     def read(self, view: View, sel: Selection, out: Numbers | None) -> tuple[Numbers, list[Left]] | None:
-        """The elements of a selection, in out if that is given, without those of chunks
-        that have no value here. None if the server is to decode all."""
+        """The elements of a selection, in out if that is given, without elements of chunks that
+        have no value here. None if the server is to decode all."""
         if self._elsewhere or not SHORTEST <= self._nbytes <= LONGEST:
             return None
         pieces, n = [], 1
@@ -105,8 +105,8 @@ class PlainChunks:
         return into, left
 
     def _chunk(self, link: w.Link, handle: int, places: dict[tuple[int, ...], Place], at: tuple[int, ...]) -> Numbers | None:
-        """A chunk that is not to be written to. None if it has no value, one of another
-        length, or is in a file that was closed for others."""
+        """A chunk that is not to be written to. None if it has no value or one of another length,
+        or is in a file that was closed to make room."""
         place = places.get(at)
         body: Any = None
         if place is None:

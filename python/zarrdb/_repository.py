@@ -22,7 +22,7 @@ from ._snapshot import Snapshot, ancestry
 from ._target import directory
 from ._views import PAGE
 
-# What names a version, and what names a store or another database.
+# The names of a version, and of a store or another database.
 Rev: TypeAlias = str | Commit | Snapshot
 Place: TypeAlias = "str | os.PathLike[str] | Repository"
 
@@ -190,8 +190,8 @@ class Repository:
         snapshot_id: str | None = None,
         as_of: str | datetime | None = None,
     ) -> Snapshot:
-        """A version: the newest of a branch (default main), that of a tag or commit, or the
-        one that a branch had at a time, "2026-01-31 12:00" or a `datetime`.
+        """A version: the newest of a branch (default main), the version of a tag or commit, or of a
+        branch at a time, "2026-01-31 12:00" or a `datetime`.
 
         >>> repo.create_tag("v1")
         >>> repo.readonly_session(tag="v1") == repo.readonly_session("main") == repo.readonly_session(as_of="2100-01-01")
@@ -268,8 +268,8 @@ class Repository:
 
     def retry(self, attempts: int = 5, branch: str = "main") -> Iterator[_Attempt]:
         """Attempts at a transaction, each a context manager that gives a fresh session. After a
-        conflict there is another attempt; that of the last one is raised. A session that
-        was not committed is discarded.
+        conflict there is another attempt; the conflict of the last attempt is raised. A session
+        that was not committed is discarded.
 
         >>> for attempt in repo.retry(5):
         ...     with attempt as s:
@@ -335,7 +335,7 @@ class Repository:
         for ref in self._refs()[kind]:
             if ref["name"] == name:
                 return ref["commit"]
-        raise NotFoundError(f"{self.path} has none of the name {name} among its {kind}", "no_ref")
+        raise NotFoundError(f"{self.path}: no {name} among its {kind}", "no_ref")
 
     def create_branch(self, name: str, at: Rev = "main") -> None:
         self._move("create", "branch", name, at)
@@ -499,7 +499,7 @@ class Repository:
         return out
 
     def gc(self, *, dry_run: bool = False) -> Any:
-        """Free what no version needs any more."""
+        """Free the space of data that no version needs any more."""
         return self._json("gc", self.path, *["--dry-run"] * dry_run)
 
     def expire(
@@ -517,7 +517,7 @@ class Repository:
         return self._json("fsck", self.path, *["--full"] * full, fine=(0, 5))
 
     def stats(self) -> Any:
-        """Count what the database holds."""
+        """Count the contents of the database."""
         return self._json("stats", self.path)
 
     def import_(self, *sources: Place, to: str = "", branch: str = "main", message: str = "", overwrite: bool = False) -> Commit:
@@ -551,8 +551,8 @@ class Repository:
         """Take reference sets or files of other formats in as one commit, which is returned, and leave their bytes where
         they are: the chunks are virtual. Several sources need `append_dim`. A source may be a pattern such as
         "s3://bucket/2024/*.nc", and "@files.txt" a list of them. Bytes are read from the folder of a source,
-        and below the URLs that `allow` names; `url_map` says where those below a URL are found. What is read must
-        not have changed: `validate` says for which files, "local", "all" or "none"."""
+        and below the URLs that `allow` names; `url_map` says where files below a URL are found. A file must not
+        have changed: `validate` says which files are checked, "local", "all" or "none"."""
         args = ["import", self.path, *map(_place, sources), "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
         for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
             args += [flag, value] if value else []
@@ -581,8 +581,8 @@ class Repository:
         overwrite: bool = False,
         resume: bool = False,
     ) -> None:
-        """Copy a version to a directory, zip file or bucket. What is at `dest` is replaced with `overwrite`;
-        `resume` goes on with an export that was interrupted; `skip` are paths of arrays and groups that are
+        """Copy a version to a directory, zip file or bucket. `overwrite` replaces the contents of `dest`;
+        `resume` goes on with an interrupted export; `skip` are paths of arrays and groups that are
         left out of a conversion to `format`."""
         target = f"{self.path}@{_rev(rev)}" + (f":{path}" if path else "")
         options = (["--format", format] if format else []) + ["--overwrite"] * overwrite + ["--resume"] * resume

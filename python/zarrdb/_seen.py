@@ -1,4 +1,4 @@
-"""What was read of the keys of a session, so that a write loses nothing that was not seen.
+"""The values that were read in a session, so that a write loses no value that was not seen.
 
     reader      get          set
     thread 1    k is #1 ──▶  k must be #1: stored, it is #2 now
@@ -24,13 +24,14 @@ MISSING = bytes(20)  # the id of no value
 MOST = 1 << 19
 # Bits of the set of keys that were forgotten, a power of two.
 BITS = 1 << 26
-# So many reads of zarr-python are remembered before those that have ended are looked for.
+# So many reads of zarr-python are remembered before ended ones are looked for.
 MANY = 1024
 
 
 class Seen(dict[str, bytes]):
     """The id of the value that this process has read or written last, by key; for a key that
-    was not read, there is none. A key that was forgotten, because very many others were read, is not written until it is
+    was not read, there is none. A key that was forgotten, because very many other keys were read, is not written until
+    it is
     read again. Calls for one key must not run at the same time."""
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ class Seen(dict[str, bytes]):
 
     @property
     def _mine(self) -> dict[str, bytes]:
-        """The same for what this thread has read."""
+        """The same for the reads of this thread."""
         try:
             mine: dict[str, bytes] = self._threads.seen
         except AttributeError:
@@ -76,7 +77,7 @@ class Seen(dict[str, bytes]):
         return mine
 
     def read(self, key: str, value: bytes, by_key: bool) -> None:
-        """Note the id of what was read. With by_key the object `key` names the reader, else the thread does."""
+        """Note the id of a value that was read. With by_key the object `key` names the reader, else the thread does."""
         if by_key:
             self._reads[id(key)] = key, value
             if len(self._reads) > self._most:
@@ -104,7 +105,7 @@ class Seen(dict[str, bytes]):
         return last if last is None or by_key else self._mine.get(key, last)
 
     def wrote(self, key: str, value: bytes, by_key: bool) -> None:
-        """Note the id of what a write has stored."""
+        """Note the id of a value that a write has stored."""
         if key in self:
             self[key] = value
         if by_key:
@@ -113,7 +114,7 @@ class Seen(dict[str, bytes]):
             self._mine[key] = value
 
     def deleted(self, prefix: str, value: bytes) -> None:
-        """Note that all keys with a prefix were deleted; value is the id of what is missing."""
+        """Note that all keys with a prefix were deleted; value is the id of a missing value."""
         for seen in (self, self._mine):
             for key in [k for k in list(seen) if k.startswith(prefix)]:
                 seen[key] = value

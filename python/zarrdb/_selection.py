@@ -1,4 +1,4 @@
-"""What indexing selects, as the server takes it, and in parts."""
+"""Selections by indexing, as the server takes them, and in parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._errors import InvalidError
 
 
 class Selection:
-    """What numpy's basic indexing selects of a shape."""
+    """The selection of numpy's basic indexing in a shape."""
 
     items: list[int | range]  # one for each dimension
     final: list[int]  # the shape with new dimensions
@@ -55,7 +55,7 @@ class Selection:
                     raise TypeError
                 i = operator.index(k)
             except TypeError:
-                raise InvalidError(f"{k!r}: an array is selected from by numbers, slices, ... and None; for others use zarr") from None
+                raise InvalidError(f"{k!r}: the index of an array may have numbers, slices, ... and None; for other selections use zarr") from None
             if not -n <= i < n:
                 raise IndexError(f"index {i} lies outside dimension {len(self.items)}, which has length {n}")
             self.items.append(i + n if i < 0 else i)

@@ -29,8 +29,8 @@ from ._views import PAGE, WritableView
 class Session(Contents, WritableView):
     """A transaction. It lives in the server; a pickled session is its id, by which processes share it.
 
-    A key that was read is written only if it still holds what was read; otherwise the
-    error is `ChangedError`, and nothing is lost in silence. This holds between threads, too.
+    A key that was read is written only if it still holds the value read; otherwise the error is
+    `ChangedError`, and nothing is lost in silence. This holds between threads, too.
 
     >>> import pickle
     >>> s = repo.writable_session()
@@ -73,7 +73,7 @@ class Session(Contents, WritableView):
         super()._forked()
         self._shared = True  # parent and child both write
 
-    # --- what it is
+    # --- state
 
     @property
     def id(self) -> str:
@@ -116,7 +116,7 @@ class Session(Contents, WritableView):
         return self._client.dir, self.id, uuid.uuid4().hex
 
     def __reduce__(self) -> Any:
-        self._shared = True  # from now on others write as well
+        self._shared = True  # from now on other processes write as well
         if not (self.saved or self._dirty or self._ended):
             try:
                 self.savepoint()  # else it ends with this client, which may be before another one opens it
@@ -155,12 +155,12 @@ class Session(Contents, WritableView):
 
     @property
     def _logged(self) -> bool:
-        """Whether what was acknowledged survives when the server is killed. One of an earlier version says nothing."""
+        """Whether acknowledged writes survive when the server is killed. A server of an earlier version does not say."""
         return bool(self._info.get("logged"))
 
     def _is_lost(self, why: str) -> SessionLostError:
         return SessionLostError(
-            f"session {self.id}: the process that had it open has ended, and what was written to it may be lost; {self._from_there()}: {why}",
+            f"session {self.id}: the process that had it open has ended, and writes to it may be lost; {self._from_there()}: {why}",
             self.id, self.saved,
         )  # fmt: skip
 
@@ -195,12 +195,12 @@ class Session(Contents, WritableView):
         self._forget()
 
     def _forget(self) -> None:
-        """Many keys have changed in the server: what was read of them is no condition of a write any more."""
+        """Many keys have changed in the server: values read before are no condition of a write any more."""
         self._seen.clear()
 
     def guard(self, *paths: str) -> None:
-        """Rely on what was read at and below paths: the commit is a `ConflictError` if somebody
-        else has changed it meanwhile, even if this session does not write it.
+        """Rely on the values at and below paths: the commit is a `ConflictError` if another commit
+        has changed them meanwhile, even if this session does not write them.
 
         >>> s, other = repo.writable_session(), repo.writable_session()
         >>> s.guard("t2m")
@@ -221,8 +221,8 @@ class Session(Contents, WritableView):
         self._dirty += 1
 
     def rebase(self, *choices: Choice) -> None:
-        """Take in what others committed to the branch meanwhile. A conflict is a `ConflictError`, and
-        nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`.
+        """Merge the commits that were made to the branch meanwhile. A conflict is a `ConflictError`,
+        and nothing has changed then; choices decide: `rebase(Ours("t2m"), Theirs())`.
 
         >>> s = repo.writable_session()
         >>> with repo.transaction(message="by another one") as store:
@@ -242,9 +242,9 @@ class Session(Contents, WritableView):
         self._forget()
 
     def fork(self, label: str = "") -> Session:
-        """A session that begins with all writes of this session. Neither sees what the other writes
-        from then on, until `merge`. A `commit` of the fork has the changes that were made in the fork,
-        and leaves out the writes before it. A fork pickles like any session.
+        """A session that begins with all writes of this session. Neither sees later writes of the
+        other, until `merge`. A `commit` of the fork has the changes that were made in the fork, and
+        leaves out the writes before it. A fork pickles like any session.
 
         >>> s = repo.writable_session()
         >>> forks = [s.fork() for _ in range(2)]
@@ -258,7 +258,7 @@ class Session(Contents, WritableView):
         return _session(dir, id, None)
 
     def merge(self, *forks: Session, choices: Sequence[Choice] = ()) -> None:
-        """Take in what forks of this session have written, and end them. Where this session, or
+        """Take in the writes of forks of this session, and end the forks. Where this session, or
         another fork, has changed the same, the error is a `ConflictError`; the forks before that one
         are merged. With choices, `Ours` is this session and `Theirs` the fork."""
         for f in forks:
@@ -281,7 +281,7 @@ class Session(Contents, WritableView):
         return self._lost
 
     def changes(self, prefix: str = "") -> Changes:
-        """What the session changed since its base.
+        """The changes of the session since its base.
 
         >>> s = repo.writable_session()
         >>> s.array("t2m")[0] = 0
@@ -322,10 +322,10 @@ class Session(Contents, WritableView):
     ) -> Commit:
         """Publish the session as one commit on its branch.
 
-        What others committed meanwhile is merged. Where both changed the same, the error is
-        `ConflictError`, and the session goes on; `ours` says for which paths
-        ("/" for all) what the branch has is kept, `theirs` for which what the session wrote is taken.
-        `rebase_with=Theirs()` says the same.
+        Commits made meanwhile are merged. Where both changed the same, the error is `ConflictError`,
+        and the session goes on; `ours` are the paths ("/" for all) where the value of the branch is
+        kept, `theirs` the paths where the value of the session is taken. `rebase_with=Theirs()`
+        says the same.
         """
         decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
         for kind, paths in ((Ours, ours), (Theirs, theirs)):
@@ -403,13 +403,13 @@ class Choice:
 
 
 class Ours(Choice):
-    """Keep what the branch has, or in a merge of forks what the session has."""
+    """Keep the value of the branch, or in a merge of forks the value of the session."""
 
     _take = "ours"
 
 
 class Theirs(Choice):
-    """Take what the session wrote, or in a merge of forks what the fork wrote."""
+    """Take the value of the session, or in a merge of forks the value of the fork."""
 
     _take = "theirs"
 

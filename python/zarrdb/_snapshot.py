@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # numpy and zarr-python are imported only where they are used
 
 
 class Contents(View):
-    """What a version and a session give their contents as."""
+    """The forms in which a version or a session gives its contents."""
 
     def array(self, path: str) -> Array:
         """The array at a path, decoded by the server; see `Array`.
@@ -133,7 +133,7 @@ class Snapshot(Contents):
         return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
 
     def close(self) -> None:
-        """Let the version go at once. Arrays and stores of it are then an InvalidError; closing again does nothing."""
+        """Let the version go at once. Its arrays and stores then raise InvalidError; closing again does nothing."""
         with self._opening:
             if self._closed:
                 return

@@ -15,7 +15,7 @@ from ._array import cut_off
 from ._errors import ChangedError, NotFoundError
 from ._views import View, WritableView
 
-# Values that are longer are sent by a thread, so that others are compressed meanwhile.
+# Values that are longer are sent by a thread, so that other values are compressed meanwhile.
 INLINE = 256 << 10
 
 
@@ -26,7 +26,7 @@ def _hint() -> Iterator[None]:
     except ChangedError as e:
         e.add_note(
             "Another thread or process has written to the same chunk meanwhile. Let each write whole chunks, "
-            "or use zarrdb.codecs.use(): then the server merges what is written to parts of a chunk."
+            "or use zarrdb.codecs.use(): then the server merges writes to parts of a chunk."
         )
         raise
 
@@ -46,7 +46,7 @@ def _without_copies(key: str, b: Any) -> Any:
 
 
 class ZarrdbStore(Store):
-    """A store. That of a version is read only. It pickles by the commit or the session.
+    """A store. The store of a version is read only. It pickles by the commit or the session.
 
     Requests take some microseconds, so most run in the event loop itself.
 
@@ -72,7 +72,7 @@ class ZarrdbStore(Store):
     @property
     def supports_consolidated_metadata(self) -> bool:
         """Whether `zarr.consolidate_metadata` may write it: into a session. It is not read through a store, see `_get`, since
-        metadata is read as fast without; a version shows it to others, made right."""
+        metadata is read as fast without; a version shows it, corrected, to other readers."""
         return not self.session.read_only and not self.read_only
 
     def __init__(self, view: View, *, read_only: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What is written DB@REV:NODE, also as a URL with zarrdb:// before it."""
+"""Names of the form DB@REV:NODE, also as a URL with zarrdb:// before it."""
 
 from __future__ import annotations
 

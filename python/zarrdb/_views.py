@@ -58,7 +58,7 @@ class View:
 
     @property
     def read_only(self) -> bool:
-        """Whether the contents never change: those of a version."""
+        """Whether the contents never change: true for a version."""
         raise NotImplementedError
 
     def _rev(self) -> str:
@@ -74,7 +74,7 @@ class View:
         raise NotImplementedError
 
     def __dask_tokenize__(self) -> Any:
-        """What names the contents for dask."""
+        """The name of the contents for dask."""
         raise NotImplementedError
 
     def _at(self) -> tuple[w.Link, int]:
@@ -135,8 +135,8 @@ class View:
             return None
 
     def get_part(self, key: str, start: int | None = None, stop: int | None = None, last: int | None = None) -> bytes | None:
-        """A part of a value: from `start`, up to `stop`, or the `last` bytes. What lies
-        beyond the end is left out."""
+        """A part of a value: from `start`, up to `stop`, or the `last` bytes. Bytes beyond the end
+        are left out."""
         return self._get_part(key, start, stop, last, False)
 
     def _get_part(self, key: str, start: int | None, stop: int | None, last: int | None, by_key: bool) -> bytes | None:
@@ -191,7 +191,7 @@ class View:
 
 
 class WritableView(View):
-    """Keys and bytes that can be written: those of a session."""
+    """Keys and bytes of a session, which can be written."""
 
     def __init__(self, client: Client, link: w.Link, handle: int) -> None:
         super().__init__(client, link, handle)

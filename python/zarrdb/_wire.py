@@ -43,7 +43,7 @@ _list = struct.Struct("<IIIB3x")
 _found = struct.Struct("<Q20s")
 _place = struct.Struct("<Q20sIQQ")
 
-# As plain numbers: those of the module take long to combine.
+# As plain numbers: the enums of the module take long to combine.
 _cloexec = int(getattr(socket, "MSG_CMSG_CLOEXEC", 0))
 _dontwait = int(getattr(socket, "MSG_DONTWAIT", 0))
 _ctrunc = int(getattr(socket, "MSG_CTRUNC", 0))
@@ -98,7 +98,7 @@ def to_json(o: Any) -> bytes:
 
 
 def program() -> str:
-    """What this process runs, for lists of sessions."""
+    """The name of the program of this process, for lists of sessions."""
     return os.path.basename(getattr(sys, "argv", None) and sys.argv[0] or sys.executable or "python")
 
 
@@ -113,7 +113,7 @@ class _File:
         self.views: set[int] = set()  # handles of the views that have read it
 
     def mapped(self, off: int, n: int) -> mmap.mmap:
-        """The file in memory, with n bytes at off. What refers to it keeps it open."""
+        """The file in memory, with n bytes at off. References to it keep it open."""
         m = self.map
         if m is None or len(m) < off + n:
             m = self.map = mmap.mmap(self.fd.fileno(), 0, prot=mmap.PROT_READ)  # it may have grown
@@ -127,7 +127,7 @@ class Link:
 
     def __init__(self, sock: socket.socket, limit: float = LIMIT) -> None:
         self._sock, self._buf = sock, bytearray()
-        self._got: deque[Any] = deque()  # what recvmsg has returned, until its descriptors are in _fds
+        self._got: deque[Any] = deque()  # results of recvmsg, until their descriptors are in _fds
         self._fds: deque[Fd] = deque()
         # A signal may raise anywhere, but not between taking a plain lock and its with block.
         self._lock, self._sending = threading.Lock(), threading.Lock()
@@ -212,7 +212,7 @@ class Link:
                 self._send(id, op, flags, meta, body, fds)
             return id
         except BaseException as e:
-            if id is not None and self.over is None:  # by a signal handler: what was sent is not known
+            if id is not None and self.over is None:  # by a signal handler: how much was sent is unknown
                 with self._lock:
                     self._end(e)
             self._failed(id, e)
@@ -350,7 +350,7 @@ class Link:
                 pass
 
     def _drain(self, e: BaseException, patience: float = 2) -> None:
-        """The other side has ended: read what it said last."""
+        """The other side has ended: read its last frames."""
         try:
             with self._lock:
                 while self._reading and self.over is None:
@@ -379,7 +379,7 @@ class Link:
                 self._end(e)
 
     def drain(self) -> None:
-        """Read what the server says last, after it was told to end."""
+        """Read the last frames of the server, after it was asked to end."""
         self._drain(ConnectionError("the server was left"), ENDING)
 
     def _end(self, e: BaseException) -> None:
@@ -410,7 +410,7 @@ class Link:
 
     def abandon(self) -> None:
         """In a child after fork: the connection is the parent's."""
-        self.over = ConnectionLostError("the connection is that of the parent process", "gone")
+        self.over = ConnectionLostError("the connection belongs to the parent process", "gone")
         self._files.clear()
         self._sock.close()
 
@@ -419,7 +419,7 @@ class Link:
     def _receive(self) -> tuple[int, Frame]:
         id, op, files, flags, m, b = _header.unpack(self._take(_header.size))
         if not flags & REPLY and op not in _NO_REPLIES or m > 64 << 20:
-            raise ConnectionError("it sent what is not a reply")
+            raise ConnectionError("it sent a frame that is not a reply")
         meta = bytes(self._take(m))
         body = self._take(b) if b else b""
         passed = tuple([self._fds.popleft() for _ in range(files)])
@@ -451,7 +451,7 @@ class Link:
             return
 
     def _some(self, flags: int = 0) -> None:
-        """Receive what is there, at least a byte, and descriptors with it."""
+        """Receive the bytes that are there, at least one, and descriptors with them."""
         # In one call: no signal handler can raise while descriptors belong to nobody.
         try:
             self._got.extend(map(self._sock.recvmsg, (1 << 16,), (_oob,), (_cloexec | flags,)))
@@ -556,7 +556,7 @@ class Link:
             self._recalled = False
 
     def _tell(self, op: int, o: Any) -> None:
-        """Send what is not answered."""
+        """Send a frame that gets no answer."""
         try:
             self._send(0, op, 0, to_json(o), b"")
         except OSError as e:
@@ -601,7 +601,7 @@ def by_system(e: BaseException) -> bool:
 
 _HERE, _SOCKET = os.path.dirname(by_system.__code__.co_filename), socket.send_fds.__code__.co_filename
 
-# What the server sends without a request.
+# Frames that the server sends without a request.
 _NO_REPLIES = (BYE, RECALL, SHARE, PING)
 
 

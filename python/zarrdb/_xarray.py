@@ -66,7 +66,7 @@ class _Variable(Variable):
 
 
 def _named(ds: Dataset, store: ZarrdbStore) -> Dataset:
-    """The dataset with variables that are named after the version; those in memory stay."""
+    """The dataset with variables that are named after the version; variables in memory stay."""
     for name, v in ds._variables.items():
         if type(v) is Variable and not v._in_memory:
             ds._variables[name] = _Variable.of(v, store)
@@ -117,7 +117,7 @@ class ZarrdbBackendEntrypoint(BackendEntrypoint):
 
 
 def _place_of(target: str, branch: str, group: str | None) -> tuple[Repository, str, str | None]:
-    """The database, branch and group that DB@BRANCH:GROUP names, beside what else was given. A database is made where there is none."""
+    """The database, branch and group that DB@BRANCH:GROUP names, combined with the other arguments. A database is made where there is none."""
     try:
         dir, rev, path = parse(target)
     except NotFoundError:
@@ -192,7 +192,7 @@ def to_zarrdb(
         return s.commit(message or "write a dataset")
     except ConflictError as e:
         s.discard()
-        raise ConflictError(f"{e}; nothing was written. Call to_zarrdb again: it compares with what is there now", e.conflicts, e.branch) from e
+        raise ConflictError(f"{e}; nothing was written. Call to_zarrdb again: it compares with the new state", e.conflicts, e.branch) from e
     except BaseException:
         s.discard()
         raise

@@ -8,8 +8,8 @@
     numpy array  ◀───copy────  memory that both map  ◀─────────────────┘
 
 Stores that are not of zarrdb, and arrays that the server cannot decode, go through
-zarr-python's own pipeline. Values are the same either way. What is written to parts of
-chunks is merged by the server, so that processes which write to the same chunk lose nothing.
+zarr-python's own pipeline. Values are the same either way. The server merges writes to parts of
+chunks, so that processes which write to the same chunk lose nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Refused(Exception):
 
 
 class LazyNDBuffer(CPUBuffer):
-    """Memory for a result that is made when it is first used, or is what the server decoded into."""
+    """Memory for a result, which is made at the first use, or is the memory into which the server decoded."""
 
     _array: Numbers | None
     _wanted: tuple[tuple[int, ...], np.dtype[Any], str]
@@ -211,7 +211,7 @@ class _Chunks:
         return made
 
     def check(self, o: dict[str, Any]) -> None:
-        """Compare the type that the server has with that of zarr-python."""
+        """Compare the server's type with zarr-python's."""
         if not o.get("numpy") or element_type(o["numpy"]).newbyteorder("<") != self.little:
             raise _Refused
 
@@ -252,7 +252,7 @@ class _Chunks:
         return Selection.of(items)
 
     def read_parts(self, batch: Batch, out: NDBuffer, drop_axes: tuple[int, ...]) -> None:
-        """Read what lies around the selected elements of each chunk, and select in it."""
+        """Read the box around the selected elements of each chunk, and select in it."""
         boxes, within = [], []
         for where, spec, sel, *_ in batch:
             path, at = self.form.parse(where.path)
@@ -324,7 +324,7 @@ def _tuple(sel: Any, ndim: int) -> tuple[Any, ...] | None:
 
 
 def _around(k: Any, n: int) -> tuple[range, Any]:
-    """The elements around those that an item selects in a dimension, and the item relative to them."""
+    """The range around the elements that an item selects in a dimension, and the item relative to it."""
     if isinstance(k, slice):
         start, stop, step = k.indices(n)
         if step < 1:

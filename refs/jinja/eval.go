@@ -92,7 +92,7 @@ func integers(op string, a, b int64) (Value, error) {
 	return Value{}, errInteger
 }
 
-// verbs matches what a format replaces, and everything else that begins with "%".
+// verbs matches the verbs of a format, valid or not: everything that begins with "%".
 var verbs = regexp.MustCompile(`(?s)%(?:%|(?:0?[1-9][0-9]{0,2})?d|(?:[1-9][0-9]{0,2})?s|.?)`)
 
 // printf is format % (v,) with one verb, which means the same to package fmt.

@@ -59,7 +59,7 @@ func nextTag(s string) int {
 }
 
 // Scope holds the names that templates may use. The zero Scope is empty and
-// ready. It must not be changed while others compile with it.
+// ready. It must not be changed while templates are compiled with it.
 type Scope struct {
 	names map[string]symbol
 	vars  int
@@ -67,11 +67,11 @@ type Scope struct {
 	free bool
 }
 
-// symbol is what a name stands for: a function, a variable or a constant.
+// symbol is a named function, variable or constant.
 type symbol struct {
 	body  *Template      // of a function
 	args  map[string]int // of a function: name -> slot
-	slot  int            // of a variable; -1 for others
+	slot  int            // of a variable, else -1
 	value Value          // of a constant
 }
 
@@ -181,7 +181,7 @@ var (
 	errInteger = errors.New("integer beyond 64 bits")
 )
 
-// unsupported is the error for what Jinja2 may know and this package does not.
+// unsupported is the error for features that Jinja2 may know and this package does not.
 func unsupported(format string, args ...any) error {
 	return fmt.Errorf(format+" is not supported", args...)
 }

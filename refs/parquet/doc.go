@@ -7,7 +7,7 @@
 //
 // It knows nothing of keys, arrays or URLs; package refs does.
 //
-// # What is read
+// # Features
 //
 // Files as the writers of sets make them with fastparquet and Arrow: data pages
 // of version 1 and 2; the encodings PLAIN and dictionary; no compression, snappy,
@@ -20,7 +20,7 @@
 // The reader: files come from strangers, and a page header may claim anything.
 // Of 3960 copies of a file with one byte changed, Arrow for Go v17 panicked on
 // 2235 and once reserved 203 GiB; arrow-go v18 panicked on 60 of 13360. Here
-// every size is checked against what the file has before memory is taken
+// every size is checked against the length of the file before memory is taken
 // ([Options].MaxBytes bounds it), and a contradiction is kv.ErrCorrupt. It reads
 // twice as many rows in a second (28 against 13 million, one core).
 //

@@ -72,8 +72,8 @@ type meta struct {
 	end    int64 // of the pages: where the footer begins
 }
 
-// maxFooter bounds the footer: that of a partition has some hundred bytes per
-// row group.
+// maxFooter bounds the footer. A partition has some hundred bytes per row group
+// there.
 const maxFooter = 16 << 20
 
 // readMeta reads the footer. whole is the file, if it was read.
@@ -203,7 +203,7 @@ func (m *meta) group(d *decoder) (g rowGroup) {
 	return g
 }
 
-// column reads one column chunk and keeps those of the four known columns.
+// column reads one column chunk, and keeps it if it is one of the four known columns.
 func (g *rowGroup) column(d *decoder) {
 	var c chunk
 	var path string

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Table is the rows of a file to be written. Rows are numbered; those that are
+// Table is the rows of a file to be written. Rows are numbered; rows that are
 // not set are null. The zero Table is empty.
 type Table struct {
 	// Paths are the different URLs, in the order of their numbers.

@@ -60,7 +60,7 @@ type key struct {
 	secret string // "" if the file has only its sum
 }
 
-// Keys are those of a file. Safe for concurrent use.
+// Keys are the keys of a file. Safe for concurrent use.
 type Keys struct {
 	file string
 	log  *slog.Logger

@@ -11,13 +11,13 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Peers ask for what happens where the index is, such as collections. While such a request
-// is under way the server sends reports about it:
+// Peers send requests for work that happens where the index is, such as collections. While
+// such a request is under way the server sends reports about it:
 //
 //	source.Ask ── ask ──▶ conn.ask ──▶ engine.DB.Answer
 //	 progress ◀── report ──┘ (any number, then the reply)
 
-// ask does what a peer asks for.
+// ask carries out the request of a peer.
 func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	var in wire.Ask
 	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
@@ -55,10 +55,10 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	return c.send(f, &wire.Frame{Body: out})
 }
 
-// Ask is that of [txn.Remote]. A request that changes nothing, that the server has not begun
-// or has cancelled because it ends, or that ends a session is repeated on a new connection. Another one is an [ErrUnknown] if its
-// answer was lost. If ctx ends, Ask waits until the server has ended a request that changes
-// something.
+// Ask implements [txn.Remote]. A request that changes nothing, that the server has not begun
+// or has cancelled because it ends, or that ends a session is repeated on a new connection. For any
+// other request, a lost answer is an [ErrUnknown]. If ctx ends, Ask waits until the server has
+// ended a request that changes something.
 func (s source) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error) {
 	meta, err := json.Marshal(wire.Ask{Database: s.db, Name: name, In: in})
 	if err != nil {
@@ -148,14 +148,14 @@ func (r *reports) end() {
 	<-r.done
 }
 
-// reportsOf returns what takes the reports of a request, nil if nothing does.
+// reportsOf returns the receiver of the reports of a request, nil if it has none.
 func (l *link) reportsOf(id uint32) *reports {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reports[id]
 }
 
-// watch notes what takes the reports of a request.
+// watch notes the receiver of the reports of a request.
 func (l *link) watch(id uint32, r *reports) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

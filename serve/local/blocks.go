@@ -32,7 +32,7 @@ func maxBlockBytes(who *serve.Principal) int64 {
 	return otherBlockBytes
 }
 
-// blocks are those of a connection, by the numbers that the client gave them.
+// blocks are the blocks of a connection, by the numbers that the client gave them.
 type blocks struct {
 	limit int64 // bytes
 

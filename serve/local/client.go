@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -26,7 +27,7 @@ type DialOptions struct {
 	NoFiles bool
 	// Share makes this process share the memory for databases equally with the server and its
 	// other clients, for programs that read for long. Without it, each database that the client
-	// opens has small caches, and the others keep theirs.
+	// opens has small caches, and the other processes keep theirs.
 	Share bool
 	// Dir is the directory of the database. A server that has another database open, such
 	// as one that was moved there or away, is [ErrGone]. Default "": any will do.
@@ -49,8 +50,8 @@ type DialOptions struct {
 // use.
 type Client struct {
 	o        DialOptions
-	busy     chan struct{}   // has room for the goroutine that connects again
-	visiting chan struct{}   // has room for the goroutine that visits a database
+	busy     ctxlock.Lock    // held while it connects again
+	visiting ctxlock.Lock    // held while it visits a database
 	silent   error           // why the last process did not answer; under busy
 	tried    time.Time       // when it did not answer; under busy
 	open     context.Context // ends when the client is closed
@@ -70,7 +71,7 @@ type Client struct {
 	memory *membudget.Member // nil if this process does not share it
 }
 
-// Dial connects to a socket. Errors: [ErrVersion], and those of the network.
+// Dial connects to a socket. Errors: [ErrVersion], and errors of the network.
 func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 	var c DialOptions
 	if o != nil {
@@ -88,7 +89,7 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o, busy: make(chan struct{}, 1), visiting: make(chan struct{}, 1), peers: map[string]peerFile{}}
+	c := &Client{o: *o, peers: map[string]peerFile{}}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.o.Version == "" {
 		c.o.Version = Version()
@@ -127,8 +128,8 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 	return nil, &os.PathError{Op: "connect to the server of", Path: dir, Err: os.ErrNotExist}
 }
 
-// Connect connects to a socket. It is an error if the process there is not that of the
-// user who owns the folder of the socket, unless that is the directory of the database.
+// Connect connects to a socket. It is an error if the process there belongs to another user than
+// the folder of the socket, unless that folder is the directory of the database.
 func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
 	short, done := shortPath(socket)
@@ -180,12 +181,10 @@ func (c *Client) link(ctx context.Context) (*link, error) {
 	if err != nil || !l.over() {
 		return l, err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := c.busy.Lock(ctx); err != nil {
+		return nil, err
 	}
+	defer c.busy.Unlock()
 	var h Handover
 	for {
 		old, err := c.present()

@@ -13,6 +13,6 @@
 // respects and which ends with the client. Where descriptors cannot pass, values
 // are sent as bytes.
 //
-// Connections of the server's user may do everything. Those of other users may
-// read, if file permissions allow them to read the database.
+// Connections of the server's user may do everything. Connections of other
+// users may read, if file permissions allow them to read the database.
 package local

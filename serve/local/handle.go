@@ -165,7 +165,7 @@ func recovered(op wire.Op, err *error) {
 // none is the reply to a request without results: the work is done.
 type none struct{}
 
-// view is what a client reads, under a handle.
+// view is a view that a client reads, under a handle.
 type view struct {
 	*serve.View
 	db string

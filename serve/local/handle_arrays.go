@@ -156,9 +156,9 @@ func (c *conn) tooLong(n int64) error {
 	return fmt.Errorf("%w: the selection has %d bytes, more than %d; select less at a time", kv.ErrTooLarge, n, c.s.o.MaxBody)
 }
 
-// buffer is memory for n bytes of elements: that of a block. Otherwise it is memory of
-// this process, which deliver writes to the file of the client: a file that is cut off
-// while it is mapped would end the process.
+// buffer returns memory for n bytes of elements. It is the memory of a block if the
+// client named one, else memory of this process, which deliver writes to the file of
+// the client: a file that is cut off while it is mapped would end the process.
 func (c *conn) buffer(ctx context.Context, to *os.File, d wire.Destination, n int64) (b []byte, deliver func() (body []byte, err error), free func(), err error) {
 	if d.Block != 0 {
 		k, err := c.blocks.use(d.Block, to)

@@ -105,7 +105,7 @@ func (c *conn) closeEnded(ended *view) {
 	}
 }
 
-// sessions lists those that can be resumed or are open.
+// sessions lists the sessions that can be resumed or are open.
 func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions, error) {
 	name, err := c.database(in.Database)
 	if err != nil {

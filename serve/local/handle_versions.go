@@ -105,8 +105,8 @@ func changePage(in *wire.Diff, all iter.Seq2[txn.Change, error]) (*wire.Changes,
 	return &wire.Changes{Changes: list, More: more}, err
 }
 
-// page is a page of a sequence: up to limit elements behind those to skip, or fewer if they
-// are long. convert returns an element of the reply and about its size.
+// page is a page of a sequence: up to limit elements behind the skipped ones, or fewer if
+// they are long. convert returns an element of the reply and about its size.
 func page[T, Out any](skip, limit int, all iter.Seq2[T, error], convert func(T) (Out, int)) (out []Out, more bool, err error) {
 	out = []Out{}
 	n, size := 0, 0

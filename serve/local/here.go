@@ -15,8 +15,8 @@ import (
 //	                     │ slowTime
 //	                     └──▶ pass ──▶ receive ──▶ loop
 
-// slowTime is how long a request may keep its connection from receiving others, at
-// least. It may take twice as long.
+// slowTime is how long a request may keep its connection from receiving other
+// requests, at least. It may take twice as long.
 const slowTime = time.Millisecond
 
 // here knows which request the receiving goroutine answers itself.
@@ -73,7 +73,7 @@ func (h *here) look() {
 	defer h.mu.Unlock()
 	switch {
 	case h.current == 0 && h.last == h.watched:
-		h.armed = false // there were no others
+		h.armed = false // there was no other request
 	case h.current != h.watched:
 		h.watch()
 	default:
@@ -97,7 +97,7 @@ const crowdSize = 64
 
 // answers reports whether the goroutine that receives answers an operation itself.
 // alone says that no other request is under way. It does not answer itself what clients
-// send several of at a time: those are to be answered in parallel.
+// send several of at a time: such requests are to be answered in parallel.
 func (h *here) answers(op wire.Op, alone bool) bool {
 	if op == wire.OpRead {
 		h.mu.Lock()

@@ -34,7 +34,7 @@ type link struct {
 
 	mu      sync.Mutex
 	turn    turn
-	failed  error // what a caller met that received
+	failed  error // the error of a caller that received
 	ending  bool  // the receiver is to go on until the connection has ended
 	asleep  bool  // the receiver waits for the end of a long call, without a timer
 	calls   uint64
@@ -136,17 +136,17 @@ func (l *link) greet(o *DialOptions) error {
 		return nil
 	}
 	if file := txn.FileOf(o.Dir); file != "" && file != l.hello.Lock {
-		return gone(fmt.Errorf("process %d has another database open than the one that is at %s now", l.hello.PID, o.Dir))
+		return gone(fmt.Errorf("the database at %s is not the one that process %d has open", o.Dir, l.hello.PID))
 	}
 	return nil
 }
 
-// identity is that of the database of the server, zero if the server does not tell.
+// identity returns the identity of the server's database, zero if the server does not send it.
 func (l *link) identity() txn.Identity {
 	return txn.Identity{Name: l.hello.Identity, File: l.hello.Lock}
 }
 
-// goneError is an [ErrGone] with what the connection said.
+// goneError is an [ErrGone] with the error of the connection.
 type goneError struct{ err error }
 
 func (e *goneError) Error() string        { return fmt.Sprintf("%v: %v", ErrGone, e.err) }
@@ -197,7 +197,7 @@ func (l *link) receive() {
 	go l.client.rejoin()
 }
 
-// failure is what a caller met that received.
+// failure returns the error of a caller that received.
 func (l *link) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 //
 //	budget ── an equal part ──▶ user ── an equal part ──▶ share of a connection
 //
-// Only users and connections that hold or await memory count. The parts bind those that hold
-// some memory already, and those leave an eighth of the budget to others. So a connection
-// whose client does not read its replies waits, and others find memory.
+// Only users and connections that hold or await memory count. The parts bind users and connections
+// that hold some memory already, and these leave an eighth of the budget free. So a connection
+// whose client does not read its replies waits, and other connections find memory.
 
 const (
 	// memorySmall is the size up to which bodies are not counted. A connection can have one
@@ -23,8 +23,9 @@ const (
 	memorySmall = 4 << 10
 	// memoryFirst is the size up to which a connection that holds nothing never waits.
 	memoryFirst = 64 << 10
-	// A body of more than 1/memoryLarge of the budget leaves a quarter of the budget to others,
-	// unless it is alone. What a connection holds up to memoryFirst does not count beside it.
+	// A body of more than 1/memoryLarge of the budget leaves a quarter of the budget to other
+	// bodies, unless it is alone. The first memoryFirst bytes of each connection do not count
+	// beside it.
 	memoryLarge = 64
 	// restFrom is how many bytes must have been held so that the heap is given back to the
 	// system restAfter later.
@@ -32,9 +33,9 @@ const (
 	restAfter = time.Second
 )
 
-// patience is how long a waiting body of more than three quarters of the budget keeps others
-// than those of up to memoryFirst from being admitted before it. Clients that do not read would
-// hold up all others for longer.
+// patience is how long a waiting body of more than three quarters of the budget keeps bodies of
+// more than memoryFirst from being admitted before it. With more patience, clients that do not
+// read would hold up all other clients.
 var patience = 5 * time.Second // tests change it
 
 // budget is memory that connections share.
@@ -43,7 +44,7 @@ type budget struct {
 
 	mu    sync.Mutex
 	used  int64
-	above int64 // of used, what shares hold above memoryFirst each
+	above int64 // of used, the bytes that shares hold above memoryFirst each
 	peak  int64 // since memory was given back last
 	most  int64 // since the start
 	users map[string]*account
@@ -51,7 +52,7 @@ type budget struct {
 	rest  *time.Timer
 }
 
-// held returns what the budget holds.
+// held returns the bytes in use.
 func (b *budget) held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +62,7 @@ func (b *budget) held() int64 {
 // account is the part of a user. It is kept while a share of the user is active.
 type account struct {
 	held   int64
-	above  int64 // of held, what shares hold above memoryFirst each
+	above  int64 // of held, the bytes that shares hold above memoryFirst each
 	shares int64 // that are active
 }
 
@@ -145,7 +146,7 @@ func (s *share) change(n, m int64) {
 	s.b.admit()
 }
 
-// give returns what take got.
+// give returns memory that take got.
 func (s *share) give(n int64) { s.change(n, 0) }
 
 // close returns all that s holds. No take or change may follow.
@@ -208,7 +209,7 @@ func (b *budget) fits(s *share, n int64) bool {
 	return used+n <= b.limit
 }
 
-// admit hands out memory that is free to those who wait. b.mu is held.
+// admit gives free memory to waiting claims. b.mu is held.
 func (b *budget) admit() {
 	var first *claim
 	b.queue = slices.DeleteFunc(b.queue, func(c *claim) bool {

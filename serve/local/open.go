@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -45,9 +46,9 @@ type OpenOptions struct {
 // serve it, and those of [engine.Open].
 func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	o.Engine.Join = Join
-	j := &joint{dir: dir, o: o, busy: make(chan struct{}, 1)}
-	j.busy <- struct{}{}
-	defer j.free()
+	j := &joint{dir: dir, o: o}
+	j.busy.WaitLock()
+	defer j.busy.Unlock()
 	h := Handover{Wait: o.Engine.LockWait}
 	told := o.Waiting == nil
 	for {
@@ -125,9 +126,7 @@ type joint struct {
 	dir string
 	o   OpenOptions
 
-	// busy has room for the goroutine that uses the fields below. It is not a mutex, because that
-	// goroutine may open or close a database, and a request waits only until its context ends.
-	busy    chan struct{}
+	busy    ctxlock.Lock             // of the fields below, held while a database is opened or closed
 	id      txn.Identity             // of the database since it was opened first
 	held    *engine.DB               // this process has it open
 	dial    func() (net.Conn, error) // connects to it; nil if it is not served
@@ -138,18 +137,6 @@ type joint struct {
 
 	locked atomic.Pointer[engine.LockedError] // the process that has it open, as it was described last
 }
-
-// lock waits until no other goroutine uses the fields; see busy.
-func (j *joint) lock(ctx context.Context) error {
-	select {
-	case j.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (j *joint) free() { <-j.busy }
 
 // slowAnswer is how long a process may take to answer before Waiting is called.
 const slowAnswer = 3 * time.Second
@@ -266,14 +253,14 @@ func (j *joint) yield(life context.Context, held *engine.DB) {
 			return
 		}
 	}
-	j.busy <- struct{}{}
+	j.busy.WaitLock()
 	gives := life.Err() == nil
 	if gives {
 		j.held = nil
 		_ = held.Close() // it wrote nothing
 		j.yielded = time.Now()
 	}
-	j.free()
+	j.busy.Unlock()
 	if gives {
 		j.o.yielded()
 	}
@@ -304,10 +291,10 @@ func (j *joint) open(ctx context.Context, o *engine.Options) (*engine.DB, error)
 // redial connects to the process that has the database open now. If none has, it is this one
 // from here on; it then talks to itself, so that what was opened through another process goes on.
 func (j *joint) redial(ctx context.Context) (net.Conn, error) {
-	if err := j.lock(ctx); err != nil {
+	if err := j.busy.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer j.free()
+	defer j.busy.Unlock()
 	if j.closed {
 		return nil, engine.ErrClosed
 	}
@@ -352,13 +339,13 @@ type jointSource struct {
 
 // Close implements io.Closer.
 func (s *jointSource) Close() error {
-	s.j.busy <- struct{}{}
+	s.j.busy.WaitLock()
 	held := s.j.held
 	s.j.closed, s.j.held = true, nil
 	if s.j.stop != nil {
 		s.j.stop()
 	}
-	s.j.free()
+	s.j.busy.Unlock()
 	err := s.c.Close()
 	if held != nil {
 		err = errors.Join(err, held.Close())
@@ -376,7 +363,7 @@ func Holds(db *engine.DB) bool {
 	if !ok {
 		return !db.IsPeer()
 	}
-	s.j.busy <- struct{}{}
-	defer s.j.free()
+	s.j.busy.WaitLock()
+	defer s.j.busy.Unlock()
 	return s.j.held != nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -26,12 +27,12 @@ type Session struct {
 	db string
 	id txn.SessionID
 
-	mu     sync.Mutex // held while it is opened again
-	l      *link
-	handle uint32
-	closed bool
+	opening ctxlock.Lock // held while it is opened again
 
-	state   sync.Mutex
+	mu      sync.Mutex
+	l       *link
+	handle  uint32
+	closed  bool
 	info    txn.SessionInfo
 	dirty   int // writes since the last savepoint that were acknowledged
 	lost    *SessionLostError
@@ -81,74 +82,115 @@ func (s source) opened(l *link, v *wire.View) (*Session, error) {
 
 // Info implements [txn.Tx].
 func (s *Session) Info() txn.SessionInfo {
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.info
 }
 
 func (s *Session) told(out *wire.Session) {
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.info = sessionIn(out)
 }
 
-// resume opens the session on another connection, unless something is lost.
-func (s *Session) resume(ctx context.Context) (*link, uint32, error) {
-	s.state.Lock()
-	defer s.state.Unlock()
-	if s.lost != nil {
-		return nil, 0, s.lost
-	}
-	if s.l.savedBefore(s.id.String()) {
-		s.dirty = 0
-	}
-	lost := func() (*link, uint32, error) {
-		s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Err: s.l.why()}
-		return nil, 0, s.lost
-	}
-	if s.dirty > 0 && !s.info.Logged {
-		return lost()
+// resume opens the session on another connection than was, unless something is lost. s.opening
+// is held.
+func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) {
+	info, dirty, committing, err := s.before(was)
+	if err != nil {
+		return nil, 0, err
 	}
 	l, err := s.c.link(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
-	if errors.Is(err, txn.ErrNoRef) && s.info.Saved.IsZero() {
-		if s.committing {
-			return nil, 0, err // for Commit, which says what is not known
+	if errors.Is(err, txn.ErrNoRef) && info.Saved.IsZero() {
+		if committing {
+			return nil, 0, err // for Commit, which reports the unknown result
 		}
-		if s.dirty > 0 {
-			return lost()
+		if dirty {
+			return nil, 0, s.lose(was)
 		}
 		again := wire.Begin{
-			Database: s.db, Branch: s.info.Branch, Label: s.info.Label, Unsaved: true,
-			ID: s.id.String(), Base: s.info.Base.String(),
+			Database: s.db, Branch: info.Branch, Label: info.Label, Unsaved: true,
+			ID: s.id.String(), Base: info.Base.String(),
 		}
 		out, err = ask[wire.View](ctx, l, wire.OpBegin, again)
 	}
 	if err == nil && out.Session != nil {
-		s.info = sessionIn(out.Session)
+		s.told(out.Session)
 	}
 	return l, out.View, err
+}
+
+// before returns the state of the session when its connection ended, and an error if something is
+// lost.
+func (s *Session) before(was *link) (info txn.SessionInfo, dirty, committing bool, err error) {
+	saved := was.savedBefore(s.id.String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if saved {
+		s.dirty = 0
+	}
+	if s.lost == nil && s.dirty > 0 && !s.info.Logged {
+		s.lost = s.lostWith(was)
+	}
+	if s.lost != nil {
+		err = s.lost
+	}
+	return s.info, s.dirty > 0, s.committing, err
+}
+
+// lose notes that something is lost, and returns the error.
+func (s *Session) lose(was *link) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = s.lostWith(was)
+	return s.lost
+}
+
+// lostWith is the error for a session that lost something with a connection. s.mu is held.
+func (s *Session) lostWith(was *link) *SessionLostError {
+	return &SessionLostError{ID: s.id, Saved: s.info.Saved, Err: was.why()}
 }
 
 // at returns the connection and the handle. With an error it returns the connection
 // that it was tried on, if any.
 func (s *Session) at(ctx context.Context) (*link, uint32, error) {
+	l, handle, err := s.now()
+	if err != nil || !l.over() {
+		return l, handle, err
+	}
+	if err := s.opening.Lock(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer s.opening.Unlock()
+	if l, handle, err = s.now(); err != nil || !l.over() {
+		return l, handle, err // another caller was faster
+	}
+	l, handle, err = s.resume(ctx, l)
+	if err != nil {
+		return l, 0, err
+	}
+	s.mu.Lock()
+	s.l, s.handle = l, handle
+	closed := s.closed
+	s.mu.Unlock()
+	if closed { // meanwhile
+		return nil, 0, errors.Join(txn.ErrSessionClosed, s.closeView(ctx, l, handle))
+	}
+	return l, handle, nil
+}
+
+// now returns the connection and the handle that the session had last.
+func (s *Session) now() (*link, uint32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, 0, txn.ErrSessionClosed
 	}
-	if !s.l.over() {
-		return s.l, s.handle, nil
-	}
-	l, handle, err := s.resume(ctx)
-	if err == nil {
-		s.l, s.handle = l, handle
-	}
-	return l, handle, err
+	return s.l, s.handle, nil
 }
 
 // on runs fn, and repeats it on a new connection while the one before has ended. unknown says
@@ -228,8 +270,8 @@ func (s *Session) Pages(ctx context.Context, q txn.PageQuery) (pages [][]byte, e
 // wrote notes a write that was acknowledged.
 func (s *Session) wrote(err error) error {
 	if err == nil {
-		s.state.Lock()
-		defer s.state.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.dirty++
 	}
 	return err
@@ -360,9 +402,9 @@ func (s *Session) do(ctx context.Context, op wire.Op, in func(handle uint32) any
 
 // Savepoint implements [txn.Tx].
 func (s *Session) Savepoint(ctx context.Context, label string) error {
-	s.state.Lock()
+	s.mu.Lock()
 	dirty := s.dirty
-	s.state.Unlock()
+	s.mu.Unlock()
 	var out wire.Session
 	err := s.do(ctx, wire.OpSavepoint, func(handle uint32) any {
 		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: &label}
@@ -371,8 +413,8 @@ func (s *Session) Savepoint(ctx context.Context, label string) error {
 		return err
 	}
 	s.told(&out)
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.dirty -= min(dirty, s.dirty) // concurrent writes may be included or not
 	return nil
 }
@@ -449,8 +491,8 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 
 // answered notes whether a commit was answered.
 func (s *Session) answered(err error) {
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case err == nil:
 		s.committing = false
@@ -462,8 +504,8 @@ func (s *Session) answered(err error) {
 // unlessCommitting returns the error of a commit, or if that was sent before and not
 // answered, the error that says so. A conflict answers for both.
 func (s *Session) unlessCommitting(err error) error {
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.committing || errors.Is(err, txn.ErrConflict) {
 		s.committing = false
 		return err
@@ -496,27 +538,26 @@ func (s *Session) Abort(ctx context.Context) error {
 
 // Close implements [txn.Tx]. The session stays open in the server.
 func (s *Session) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shut() || s.l.over() {
+	l, handle, err := s.now()
+	if err != nil || s.end() || l.over() {
 		return nil
 	}
-	_, err := ask[none](context.Background(), s.l, wire.OpClose, wire.Handle{View: s.handle})
+	return s.closeView(context.Background(), l, handle)
+}
+
+func (s *Session) closeView(ctx context.Context, l *link, handle uint32) error {
+	_, err := ask[none](ctx, l, wire.OpClose, wire.Handle{View: handle})
 	if errors.Is(err, ErrGone) || errors.Is(err, txn.ErrClosed) {
 		err = nil
 	}
 	return err
 }
 
-// end is Close for a session that has ended: the server has closed it.
-func (s *Session) end() {
+// end notes that the session is closed here, and reports whether it was. The server has closed a
+// session that was committed or aborted.
+func (s *Session) end() (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shut()
-}
-
-// shut notes that the session is closed, and reports whether it was. s.mu is held.
-func (s *Session) shut() (was bool) {
 	if was = s.closed; !was {
 		s.closed = true
 		s.c.slots.open(-1)

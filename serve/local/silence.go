@@ -19,7 +19,7 @@ import (
 //
 // A request may take any time as long as the process answers pings.
 
-// silence is what a link knows about the frames that it awaits.
+// silence measures how long a link has had no frame while it awaits some.
 type silence struct {
 	looks bool // the timer is set
 	timer *time.Timer

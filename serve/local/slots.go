@@ -30,7 +30,7 @@ const (
 	maxSlotsMem = 256 << 20
 )
 
-// slots are those of a client.
+// slots are the slots of a client.
 type slots struct {
 	mu       sync.Mutex
 	free     []*slot

@@ -107,7 +107,7 @@ func (c *Client) renewed(k *lease, l *link, handle uint32, lost error) bool {
 // later still ends the lease.
 const closeTime = time.Second
 
-// closeView closes a version at the server. The error is an [ErrGone]; others are ignored.
+// closeView closes a version at the server. The error is an [ErrGone]; other errors are ignored.
 func (l *link) closeView(handle uint32) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -227,8 +227,8 @@ func (s source) records(ctx context.Context, op wire.Op, in any) (list []txn.Rec
 	return list, more, err
 }
 
-// call sends a request that changes nothing, again on a new connection where the one before
-// has ended. It passes the answer to use, and closes what use leaves in it.
+// call sends a request that changes nothing, again on a new connection where the one before has
+// ended. It passes the answer to use, and closes the descriptors that use leaves in it.
 func (s source) call(ctx context.Context, op wire.Op, meta []byte, use func(f *wire.Frame) error) error {
 	return s.c.again(ctx, func(l *link) error {
 		f, err := l.call(ctx, &wire.Frame{Op: op, Meta: meta}, false)

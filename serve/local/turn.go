@@ -41,7 +41,7 @@ func (l *link) wake() {
 	}
 }
 
-// broke ends the link after sending has failed. What the server sent before it ended is
+// broke ends the link after sending has failed. Frames that the server sent before are
 // received first.
 func (l *link) broke(err error) {
 	l.shut(!errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET))

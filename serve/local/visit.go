@@ -23,12 +23,10 @@ type peerFile struct {
 
 // visitOnce visits a database, unless that was done on this connection.
 func (c *Client) visitOnce(ctx context.Context, l *link, db string) error {
-	select {
-	case c.visiting <- struct{}{}:
-		defer func() { <-c.visiting }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.visiting.Lock(ctx); err != nil {
+		return err
 	}
+	defer c.visiting.Unlock()
 	if l.visited[db] {
 		return nil
 	}

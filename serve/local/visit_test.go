@@ -109,13 +109,13 @@ func TestLeaseOutlivesConnection(t *testing.T) {
 	v := version(t, c, "")
 	put(t, h.db, map[string][]byte{"k": []byte("small")})
 	dropVersions(t, h)
-	c.busy <- struct{}{} // the client does not connect again before the collection
+	c.busy.WaitLock() // the client does not connect again before the collection
 	c.l.shut(true)
 	<-c.l.ended
 	if r := collect(t, h); r.FreedBytes > 0 {
 		t.Errorf("collected %+v", r)
 	}
-	<-c.busy
+	c.busy.Unlock()
 	wantValue(t, v, "k", want)
 	must.Do(t, v.Close())
 	must.Do(t, c.Close())

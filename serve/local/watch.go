@@ -65,9 +65,9 @@ type watched struct {
 // Watch implements [txn.Tx].
 func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
 	err = s.on(ctx, func(l *link, handle uint32, _ bool) error {
-		s.state.Lock()
+		s.mu.Lock()
 		was := s.watched
-		s.state.Unlock()
+		s.mu.Unlock()
 		if was.l == l && was.Live() {
 			w = was.Watch
 			return nil
@@ -75,8 +75,8 @@ func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
 		if w, err = l.count(ctx, handle); err != nil {
 			return err
 		}
-		s.state.Lock()
-		defer s.state.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.watched = watched{w, l}
 		return nil
 	})

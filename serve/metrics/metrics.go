@@ -35,7 +35,7 @@ func New() *Set {
 	return s
 }
 
-// Observe counts one request: route is its kind, bytes those of the answer.
+// Observe counts one request: route is its kind, bytes the length of the answer.
 func (s *Set) Observe(route string, status int, bytes int64, took time.Duration) {
 	code := strconv.Itoa(status)
 	s.requests.WithLabelValues(route, code).Inc()

@@ -17,12 +17,12 @@ const (
 	rate  = 32 << 10 // bytes a second
 )
 
-// Writer is a response whose pieces have a deadline. It counts what is sent.
+// Writer is a response whose pieces have a deadline. It counts the sent bytes.
 type Writer struct {
 	http.ResponseWriter
 	// Status is the status that was sent, 0 before.
 	Status int
-	// Bytes are those of the body.
+	// Bytes is the number of bytes of the body.
 	Bytes int64
 
 	copies bool
@@ -32,7 +32,7 @@ type Writer struct {
 // NewWriter returns a writer for the response to r.
 //
 // With HTTP/2, goroutines of net/http may still read the bytes after Write has returned an error.
-// The bytes may be those of a mapped file, which is unmapped then, so Write copies them.
+// The bytes may lie in a mapped file, which is unmapped then, so Write copies them.
 func NewWriter(w http.ResponseWriter, r *http.Request) *Writer {
 	return &Writer{ResponseWriter: w, copies: r.ProtoMajor > 1}
 }

@@ -56,7 +56,7 @@ export function Info({ shown, info, path }) {
   const dims = axisNames(info);
   return html`
     ${typeof a.long_name === 'string' || typeof a.title === 'string' ? html`<h1>${a.long_name || a.title}</h1>` : html`<h1>/${path}</h1>`}
-    ${info.error && html`<${Failure} error=${{ message: info.error }} what="Values cannot be read" />`}
+    ${info.error && html`<${Failure} error=${{ message: info.error }} what=${isArray ? 'Values cannot be read' : 'The picture cannot be shown'} />`}
     <dl>
       <dt>Kind</dt><dd>${isArray ? 'array' : 'group'}, Zarr format ${info.zarr_format}</dd>
       ${isArray && html`

@@ -1,22 +1,7 @@
-// Pyramids: the arrays of a group that hold one picture at several resolutions. OME-Zarr lists
-// arrays; GeoZarr lists arrays, or groups in which an array of one name is the picture.
+// Pyramids: the arrays of a group that hold one picture at several resolutions. The server says which nodes
+// are levels: arrays, or for GeoZarr groups in which an array of one name is the picture.
 import { get, getOnce } from './api.js';
 import { readWindow } from './plane.js';
-
-/** The paths of the levels below a group, as its attributes list them. @param {any} info of a group @returns {string[]} */
-export function levelPaths(info) {
-  const scales = info?.node_type === 'group' && (info.attributes?.ome?.multiscales || info.attributes?.multiscales);
-  if (!scales) return [];
-  const sets = scales.tile_matrix_set?.tileMatrices;
-  const names = [
-    [Array.isArray(scales) && scales[0]?.datasets, (/** @type {any} */ d) => d?.path], // OME-Zarr
-    [scales.layout, (/** @type {any} */ l) => l?.asset], // the convention of GeoZarr
-    [sets, (/** @type {any} */ m) => m?.id], // its earlier drafts
-    [!sets && scales.tile_matrix_limits && Object.keys(scales.tile_matrix_limits), String],
-  ];
-  const [list, name] = names.find(([list]) => Array.isArray(list) && list.length) || [[], String];
-  return list.map(name).filter((/** @type {any} */ p) => typeof p === 'string' && p && !p.split('/').includes('..')).slice(0, 32).map((/** @type {string} */ p) => [info.path, p.replace(/^\/+|\/+$/g, '')].filter(Boolean).join('/'));
-}
 
 /**
  * The levels that are arrays with as many axes, the finest first. variables are the names that the
@@ -26,7 +11,7 @@ export function levelPaths(info) {
  */
 export async function levels(shown, info, wanted) {
   const load = (/** @type {string} */ path) => getOnce('info', { db: shown.db, rev: shown.commit, path }).catch(() => null); // a level may be missing
-  let nodes = (await Promise.all(levelPaths(info).map(load))).filter(Boolean);
+  let nodes = (await Promise.all(info.levels.map(load))).filter(Boolean);
   const groups = nodes.filter((n) => n.node_type === 'group');
   /** @type {string[]} */
   let variables = [], variable = '';

@@ -9,7 +9,6 @@ import { Picture } from './picture.js';
 import { History } from './history.js';
 import { Compare } from './compare.js';
 import { Care } from './care.js';
-import { levelPaths } from './levels.js';
 import { Failure, Loading } from './parts.js';
 
 /**
@@ -98,7 +97,7 @@ function Node({ shown }) {
   const { db, commit, state } = shown;
   const path = state.path || '';
   const { value: info, error, loading } = useLoad(() => getOnce('info', { db, rev: commit, path }), [db, commit, path]);
-  const isArray = info && info.node_type === 'array', pyramid = levelPaths(info).length > 0;
+  const isArray = info && info.node_type === 'array', pyramid = info?.levels?.length > 0;
   const tabs = Object.keys(views).filter((v) => (v === 'data' ? isArray || pyramid : v === 'info' || shown.versions || v === 'care' && shown.versions));
   const ofNode = (/** @type {string} */ v) => v === 'data' || v === 'info';
   const view = state.view && tabs.includes(state.view) ? state.view : loading && state.view === 'data' ? 'data' : isArray || pyramid ? 'data' : 'info';

@@ -5,7 +5,7 @@
 //	        ──GET /-/api/─▶ package serve/web       reports and decoded windows
 //
 // The files are embedded as they are written; nothing compiles them. The page only reads.
-// Its policy allows no script and no request but those of the same server.
+// Its policy allows only scripts and requests of the same server.
 package page
 
 import (

@@ -94,7 +94,7 @@ func (c *call) listVersions() error {
 	return c.send(http.StatusOK, l.out)
 }
 
-// lister reads what the requests have in common.
+// lister parses the parameters that all listing requests share.
 func (c *call) lister(name string) (*lister, error) {
 	l := &lister{c: c, prefix: c.q.Get("prefix"), delim: c.q.Get("delimiter"), left: maxPage, encode: func(s string) string { return s }}
 	if text := c.q.Get("max-keys"); text != "" {

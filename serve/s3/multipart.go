@@ -58,8 +58,8 @@ func (c *call) createUpload() error {
 	return c.send(http.StatusOK, uploadXML{Bucket: c.bucket, Key: c.object, UploadID: id})
 }
 
-// listUploads lists the uploads under way that the client may write, on one page: there are at
-// most maxUploads. The time of an upload is that of its last request. Programs abort old ones.
+// listUploads lists the uploads under way that the client may write, on one page: there are at most
+// maxUploads. The time of an upload is the time of its last request. Programs abort old ones.
 func (c *call) listUploads() error {
 	if err := c.exists(); err != nil {
 		return err

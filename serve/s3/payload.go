@@ -51,7 +51,7 @@ type check struct {
 }
 
 // payload reads the body of a request, without the framing of chunks. It ends with an
-// error unless the whole body has come and is the one that was signed. So read to the end
+// error unless the whole body has come and is the signed body. So read to the end
 // before you use the bytes. Errors of the client are *apiError or sentError.
 type payload struct {
 	in     io.Reader
@@ -68,11 +68,11 @@ var (
 	errDigest     = &apiError{http.StatusBadRequest, "BadDigest", "the body does not have the checksum that was sent with it"}
 	errDigestForm = &apiError{http.StatusBadRequest, "InvalidDigest", "a checksum of the request cannot be read"}
 	errTrailer    = &apiError{http.StatusBadRequest, "MalformedTrailerError", "the trailer of the body is not the announced one"}
-	errSignedHash = &apiError{http.StatusBadRequest, "XAmzContentSHA256Mismatch", "the body is not the one that was signed"}
+	errSignedHash = &apiError{http.StatusBadRequest, "XAmzContentSHA256Mismatch", "the body differs from the signed body"}
 )
 
-// newPayload prepares to read the body of a request with a claim, which is nil without a
-// signature. whole says that checksums in the header are those of an object, not of the body.
+// newPayload prepares to read the body of a request with a claim, which is nil without a signature.
+// whole says that checksums in the header belong to the whole object, not to the body.
 func newPayload(r *http.Request, c *claim, whole bool) (*payload, error) {
 	p := &payload{in: r.Body, size: r.ContentLength}
 	mode := r.Header.Get("X-Amz-Content-Sha256")
@@ -297,7 +297,7 @@ func (c *chunks) signed() error {
 
 const maxTrailer = 16 // lines
 
-// end reads what follows the head of the last chunk.
+// end reads the rest behind the head of the last chunk.
 func (c *chunks) end() error {
 	if err := c.signed(); err != nil {
 		return err

@@ -28,8 +28,8 @@ type found struct {
 	exact bool      // no earlier value has the same time
 }
 
-// etag returns the ETag of a content id. The end "-1" is that of a multipart upload in one
-// part: without it programs take the ETag for the MD5 of the object.
+// etag returns the ETag of a content id. The suffix "-1" stands for a multipart upload in
+// one part: without it programs take the ETag for the MD5 of the object.
 func etag(id kv.ID) string {
 	if id == (kv.ID{}) {
 		return ""
@@ -50,8 +50,8 @@ func (c *call) find(bucket, name string) (*found, error) {
 	return f, err
 }
 
-// in finds a key in a view. In a session all bytes are those that were written: consolidated
-// metadata is true only when the whole tree is there, and programs compare what they upload.
+// in finds a key in a view. In a session all values are as written, without true
+// consolidated metadata: the tree may not be complete, and programs compare their uploads.
 func (c *call) in(v *serve.View, key string) (*found, error) {
 	f := &found{v: v, key: key}
 	value := v.Value
@@ -100,8 +100,8 @@ func (f *found) conditions(head http.Header, prefix string) error {
 	return nil
 }
 
-// matches reports whether a list of ETags has that of the object. A weak one matches only
-// if weak is set.
+// matches reports whether a list of ETags has the ETag of the object. A weak ETag matches
+// only if weak is set.
 func (f *found) matches(list []string, weak bool) bool {
 	for one := range strings.SplitSeq(strings.Join(list, ","), ",") {
 		one = strings.TrimSpace(one)

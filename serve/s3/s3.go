@@ -6,7 +6,7 @@
 //	~SESSION/key       the same in an open session, which can be written
 //
 // A request is authenticated, then the table of routes picks its function; see routes.go.
-// The keys are those of package auth. ETags are content ids in the form of multipart
+// Package auth has the keys. ETags are content ids in the form of multipart
 // uploads, not MD5. User metadata of objects is not stored.
 package s3
 

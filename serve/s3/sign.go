@@ -15,8 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// Signatures are those of AWS Signature Version 4, in the header Authorization or in the
-// query of a presigned URL.
+// Signatures follow AWS Signature Version 4, in the header Authorization or in the query
+// of a presigned URL.
 
 const (
 	algorithm  = "AWS4-HMAC-SHA256"
@@ -90,7 +90,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 		return malformed("the credential is NAME/DAY/REGION/s3/aws4_request")
 	}
 	if day, _, _ := strings.Cut(c.at, "T"); day != scope[0] {
-		// The key of a day is derived from the secret, and worth nothing on others.
+		// The signing key is derived from the secret and the day, and valid on that day only.
 		return nil, &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "the credential and the request have different dates"}
 	}
 	if c.payload == "" {
@@ -106,7 +106,7 @@ func claimOf(r *http.Request, q url.Values) (*claim, error) {
 		return malformed("the header host is not signed")
 	}
 	for name := range r.Header {
-		// Such headers change what is done. That of the hash is signed as the hash.
+		// Such headers change the meaning of the request. The hash is signed without its header.
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") && name != "x-amz-content-sha256" && !slices.Contains(c.headers, name) {
 			return nil, &apiError{http.StatusForbidden, "AccessDenied", "the header " + serve.Clip(name) + " is not signed"}
 		}
@@ -204,7 +204,7 @@ func (c *claim) canonical(r *http.Request, q url.Values) string {
 	return b.String()
 }
 
-// authenticate returns who sent a request, and the claim if it is signed.
+// authenticate returns the sender of a request, and the claim if it is signed.
 func (h *Handler) authenticate(r *http.Request, q url.Values) (*serve.Principal, *claim, error) {
 	c, err := claimOf(r, q)
 	if err == nil && c == nil {
@@ -226,7 +226,7 @@ func (h *Handler) authenticate(r *http.Request, q url.Values) (*serve.Principal,
 		}
 		err = &apiError{http.StatusForbidden, "InvalidAccessKeyId", "there is no key of that name whose secret is in the key file"}
 		if len(secrets) > 0 {
-			err = &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "the signature is not that of the key"}
+			err = &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "the signature does not match the key"}
 		}
 	}
 	h.o.Log.WarnContext(r.Context(), "signature refused", "why", err.Error(), "client", r.RemoteAddr)

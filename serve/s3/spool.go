@@ -19,8 +19,8 @@ var errFull = errors.New("too much is being written")
 // SpoolBytes are reserved.
 const inMemory = 1 << 20
 
-// spool holds bodies until they are complete: short ones in memory, others in temporary
-// files, so that memory does not grow with the bytes that clients send.
+// spool holds bodies until they are complete: short ones in memory, longer ones in
+// temporary files, so that memory does not grow with the bytes that clients send.
 type spool struct {
 	dir   string
 	limit int64
@@ -40,7 +40,7 @@ type file struct {
 	once  sync.Once
 }
 
-// fill makes a body of at most limit bytes of what fn writes.
+// fill makes a body of at most limit bytes from the output of fn.
 func (s *spool) fill(limit int64, fn func(w io.Writer) error) (*file, error) {
 	f := &file{s: s, limit: limit}
 	err := fn(f)

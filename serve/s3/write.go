@@ -45,7 +45,7 @@ func validKey(key string) error {
 	return nil
 }
 
-// body reads the body of a request, and verifies it. whole is that of newPayload. The bytes
+// body reads the body of a request, and verifies it. whole is as for newPayload. The bytes
 // are written to more, too.
 func (c *call) body(limit int64, whole bool, more ...io.Writer) (*file, *payload, error) {
 	p, err := newPayload(c.r, c.claim, whole)

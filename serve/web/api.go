@@ -69,7 +69,7 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
-// collect puts the counts that /-/metrics prints beside those of requests.
+// collect puts the counts that /-/metrics prints beside the counts of requests.
 func (h *handler) collect(put func(name, help, database string, value float64)) {
 	c := h.t.Counts()
 	put("zarrdb_commits_total", "Commits of clients.", "", float64(c.Commits))

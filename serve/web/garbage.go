@@ -7,8 +7,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// garbage answers what a collection would free, and what holds the rest, in the words of
-// "gc --json". It reads the whole index, so administrators alone may ask.
+// garbage answers with the space that a collection would free, and the holders of the rest, in the
+// form of "gc --json". It reads the whole index, so administrators alone may ask.
 //
 //	/-/api/garbage?db=w
 func (h *handler) garbage(w http.ResponseWriter, r *http.Request) error {

@@ -11,7 +11,7 @@ import (
 // gets a half of them. Beyond that the server closes the connection that has been idle for longest; its client opens
 // another one for the next request. If all are busy, the server closes the new one.
 
-// connections are those of a server.
+// connections are the connections of a server.
 type connections struct {
 	most int // together; each address has a half
 

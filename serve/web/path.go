@@ -13,7 +13,7 @@ import (
 
 // place is the parsed path of a request:
 //
-//	/                      the root: what is served
+//	/                      the root: all databases and targets
 //	/DB/                   a database: its branches and tags
 //	/DB/v/REV/             the root of a version
 //	/DB/v/REV/key          a value, or a directory if it ends in a slash

@@ -228,8 +228,8 @@ func isTime(t dtype.Type) bool { return t.Kind() == dtype.Datetime || t.Kind() =
 // maxTimes bounds the counts in a request.
 const maxTimes = 100
 
-// times answers with the texts of counts of an array of times or spans, such as those in
-// windows, as a list:
+// times answers with the texts of counts of an array of times or spans, such as the
+// values of windows, as a list:
 //
 //	/-/api/times?db=w&rev=main&path=time&values=0,86400&decode=cf
 func (h *handler) times(w http.ResponseWriter, r *http.Request) error {

@@ -26,8 +26,8 @@ type question struct {
 	path string // "" is the root
 }
 
-// reportRoutes adds /-/api/NAME for each report; see package report. The answer is what --json of
-// the command with that name prints, its lines as a list.
+// reportRoutes adds /-/api/NAME for each report; see package report. The answer is the output of
+// the command of that name with --json, its lines as a list.
 func (h *handler) reportRoutes() {
 	h.ofNode("info", func(ctx context.Context, s *engine.Source) ([]byte, error) { return one(report.Describe(ctx, s)) })
 	h.ofNode("ls", func(ctx context.Context, s *engine.Source) ([]byte, error) {

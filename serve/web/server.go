@@ -18,8 +18,8 @@ const (
 
 // Server returns an HTTP server for a handler of this package, with timeouts and
 // limits against slow and hostile clients; the pieces of bodies have timeouts of their
-// own. Its connections are at most a quarter of the files that this process may open, those of one address an
-// eighth. tls may be nil.
+// own. Its connections are at most a quarter of the files that this process may open, connections
+// of one address an eighth. tls may be nil.
 func Server(h http.Handler, tls *tls.Config) *http.Server {
 	s := &http.Server{Handler: h, TLSConfig: tls, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn}
 	if most := maxConnections(); most > 0 {

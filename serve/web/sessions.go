@@ -35,10 +35,10 @@ func describeSession(e *engine.Session) sessionJSON {
 	return sessionJSON{ID: e.ID().String(), Branch: e.Branch(), Base: e.Base().String(), Label: e.Label(), Origin: e.Info().By.Named()}
 }
 
-// changesJSON counts what a session changed since its base.
+// changesJSON counts the changes of a session since its base.
 type changesJSON struct {
 	Chunks map[string]int `json:"chunks"` // by path of the array
-	Keys   []string       `json:"keys"`   // all others, up to maxChanges
+	Keys   []string       `json:"keys"`   // all other keys, up to maxChanges
 	More   bool           `json:"more,omitempty"`
 }
 
@@ -193,8 +193,9 @@ func (h *handler) abortOld(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, ended)
 }
 
-// end ends the sessions that a function chooses and that were last used before a time. It leaves out those that the
-// principal may not end. A zero time means any session, and then one that the principal may not end is an error.
+// end ends the sessions that a function chooses and that were last used before a time. It leaves
+// out sessions that the principal may not end; with a zero time, which means any session, they are
+// an error.
 func (h *handler) end(r *http.Request, name string, choose func(*txn.SessionInfo) bool, before time.Time) (ended []sessionJSON, err error) {
 	db, err := h.t.Writable(r.Context(), name)
 	if err != nil {

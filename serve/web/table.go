@@ -26,8 +26,8 @@ type Table struct {
 	Write func(ctx context.Context, w io.Writer, a *zarr.Array, sel zarr.Selection, dec *cf.Decoder, beside cf.Opener) error
 }
 
-// tableBytes is the memory that is reserved for a table, and tableBegin what is kept back of
-// its beginning, so that an early error has its status.
+// tableBytes is the memory that is reserved for a table, and tableBegin the size of the
+// beginning that is held back, so that an early error has its status.
 const (
 	tableBytes = 320 << 20
 	tableBegin = 1 << 20

@@ -42,8 +42,8 @@ type Options struct {
 	Anonymous *serve.Principal
 	// ReadOnly refuses every write, even with keys that allow it.
 	ReadOnly bool
-	// Owner means that everybody who can connect owns the databases. An administrator sees
-	// all sessions and what a collection would free, with ReadOnly too.
+	// Owner means that every client owns the databases. An administrator sees all sessions
+	// and the space that a collection would free, with ReadOnly too.
 	Owner bool
 	// Local means that only this machine can connect. Requests for other host
 	// names are refused: web pages could send them by DNS rebinding.
@@ -53,7 +53,7 @@ type Options struct {
 	// server, only pages of this machine.
 	Origins []string
 	// Requests bounds the requests that are answered at a time; default 256.
-	// Others get status 503.
+	// Further requests get status 503.
 	Requests int
 	// BodyBytes bounds a value that is written; default 1 GiB.
 	BodyBytes int64
@@ -92,7 +92,7 @@ type handler struct {
 	t       *serve.Table
 	o       Options
 	started time.Time
-	server  *http.ServeMux // what is below /-/
+	server  *http.ServeMux // of paths below /-/
 	page    http.Handler
 	slots   chan struct{}
 	windows chan struct{} // one for each window that is read
@@ -312,7 +312,7 @@ func toDirectory(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// formats are those of the mounts beside v, which serves stored keys.
+// formats are the formats of the mounts beside v, which serves stored keys.
 var formats = map[string]zarr.Version{"v2": zarr.V2, "v3": zarr.V3}
 
 // above lists the levels above versions: databases, branches and tags.

@@ -29,7 +29,7 @@ const (
 	windowBytes     = 28      // of memory for each element: read, decoded and sent
 )
 
-// windowSlots is how many windows are read at a time. Others wait.
+// windowSlots is the number of windows that are read at a time. More windows wait.
 var windowSlots = max(2, runtime.GOMAXPROCS(0))
 
 // lineJSON is how rows or columns lie along an axis; see [picture.Line].
@@ -46,8 +46,8 @@ type windowJSON struct {
 	Y      lineJSON `json:"y"`
 	X      lineJSON `json:"x"`
 	Chunks int64    `json:"chunks"` // that hold its elements
-	// Offset is what the sent values lack: a float32 has few digits for values that are
-	// large and differ little.
+	// Offset is to be added to the sent values: a float32 has few digits for values
+	// that are large and differ little.
 	Offset float64 `json:"offset"`
 	// Wide says that the values are float64, because a float32 has too few digits for them: times, spans
 	// and large integers. Times says that they are times or spans.
@@ -65,7 +65,7 @@ type windowJSON struct {
 //
 //	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
 //
-// The parameters are those of [picture.Request]; up asks whether rows go up. With from, a
+// The parameters are as in [picture.Request]; up asks whether rows go up. With from, a
 // revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
 // from at most chunks chunks that differ.
 func (h *handler) window(w http.ResponseWriter, r *http.Request) error {

@@ -13,7 +13,7 @@ const Protocol = 1
 // HeaderSize is the length of the header of a frame.
 const HeaderSize = 16
 
-// Bounds of what a frame may hold, for a side that has no stricter ones.
+// Bounds of a frame, for a side that has no stricter bounds.
 const (
 	MaxMeta  = 4 << 20
 	MaxBody  = 512 << 20

@@ -122,7 +122,7 @@ func ParseSet(b []byte) (Set, error) {
 }
 
 // AppendInBlock appends the meta of a request whose body is the first n bytes of a block,
-// where meta is that of the request with a body.
+// where meta is the meta of the request with a body.
 //
 //	block uint32, n uint32, meta
 func AppendInBlock(dst []byte, block, n uint32, meta []byte) []byte {

@@ -9,7 +9,7 @@ import (
 // Hello is the first frame of each side.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Version is that of the module, for requests that need the same build.
+	// Version is the version of the module, for requests that need the same build.
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
@@ -57,12 +57,12 @@ type Visit struct {
 	Versions []string `json:"versions,omitempty"`
 }
 
-// Visited answers a Visit. If Peer is another name than that of the client, a descriptor comes
-// with it, which the client closes when it ends: versions are kept for it until then. Peer is
-// "" if versions are kept for the connection only.
+// Visited answers a Visit. If Peer is not the name of the client, a descriptor comes with it,
+// which the client closes when it ends: versions are kept for it until then. Peer is "" if
+// versions are kept for the connection only.
 type Visited struct {
 	Peer string `json:"peer,omitempty"`
-	// Leases are those of the versions, in their order.
+	// Leases are the leases of the versions, in their order.
 	Leases []Renewed `json:"leases,omitempty"`
 }
 
@@ -132,7 +132,7 @@ type Forget struct {
 	Block uint32 `json:"block,omitempty"`
 }
 
-// Database names the database of a request; "" is that of the socket.
+// Database names the database of a request; "" is the database of the socket.
 type Database struct {
 	Database string `json:"database,omitempty"`
 }
@@ -158,13 +158,13 @@ type View struct {
 // Lease is a version that is kept while the view is open.
 type Lease struct {
 	View uint32 `json:"view"`
-	// Record is that of the commit, as docs/format.md has it; its hash is the id.
+	// Record is the record of the commit, as docs/format.md has it; its hash is the id.
 	Record []byte `json:"record"`
 	ID     string `json:"id"`
 }
 
-// Ancestors asks for the records of a commit and of those before it. The key of each is its
-// id, followed by the time of 8 bytes at which the version expired, if it has.
+// Ancestors asks for the records of a commit and of the commits before it. The key of each
+// is its id, followed by the time of 8 bytes at which the version expired, if it has.
 type Ancestors struct {
 	Database string `json:"database,omitempty"`
 	From     string `json:"from"`
@@ -234,7 +234,7 @@ type Begin struct {
 	Label    string `json:"label,omitempty"`
 	// Unsaved leaves out the savepoint with which a session begins otherwise.
 	Unsaved bool `json:"unsaved,omitempty"`
-	// ID and Base are those of an unsaved session of a server that was killed.
+	// ID and Base belong to an unsaved session of a server that was killed.
 	ID   string `json:"id,omitempty"`
 	Base string `json:"base,omitempty"`
 }
@@ -274,7 +274,7 @@ type Publish struct {
 	// Choices decide conflicts; the choice with the longest matching path is
 	// used.
 	Choices []Choice `json:"choices,omitempty"`
-	// Time is that of the commit; zero is now.
+	// Time is the time of the commit; zero is now.
 	Time time.Time `json:"time,omitzero"`
 	// Decided asks for the conflicts that choices decided.
 	Decided bool `json:"decided,omitempty"`
@@ -319,7 +319,7 @@ type Diff struct {
 	Limit    int    `json:"limit,omitempty"`
 }
 
-// Ask has the server do what name says.
+// Ask has the server do the work called name.
 type Ask struct {
 	Database string          `json:"database,omitempty"`
 	Name     string          `json:"name"`
@@ -368,7 +368,7 @@ type ArrayInfo struct {
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
 	Chunks     []int64         `json:"chunks,omitempty"` // nil if their shapes differ
-	Unit       []int64         `json:"unit,omitempty"`   // what is decoded at once, if it is a part of a chunk
+	Unit       []int64         `json:"unit,omitempty"`   // the part of a chunk that is decoded at once, if chunks have parts
 	Type       string          `json:"type"`             // the name in Zarr v3, else "json" or "ragged<int32>"
 	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"; of the parts of a ragged one
 	ItemSize   int             `json:"item_size"`        // 0 for a variable length
@@ -384,7 +384,7 @@ type PlainKeys struct {
 	Separator string `json:"separator"`
 }
 
-// Elements describes decoded elements: C order, little-endian. Those of a type of
+// Elements describes decoded elements: C order, little-endian. Elements of
 // variable length are in the layout of dtype.Variable, and ItemSize is 0.
 type Elements struct {
 	Shape    []int64 `json:"shape"`

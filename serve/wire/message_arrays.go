@@ -18,7 +18,7 @@ type Destination struct {
 	At int64 `json:"at,omitempty"`
 }
 
-// Watch has the writes to a session counted: each by anybody adds 1 to the 8 bytes at the
+// Watch has the writes to a session counted: each write by any process adds 1 to the 8 bytes at the
 // place, a number in the order of the machine, before the write is acknowledged.
 type Watch struct {
 	Handle

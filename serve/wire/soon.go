@@ -28,7 +28,7 @@ const patience = 250 * time.Microsecond
 // divided by maxPause, for each frame.
 const maxPause = 255
 
-// eager is what a connection has learnt about the frames that it expects. A failure between
+// eager counts how often a connection polled for a frame in vain. A failure between
 // successes costs little, and is no reason to sleep.
 type eager struct {
 	failed bool // the last time

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
@@ -16,7 +16,7 @@ import (
 // 2·log₂(n) of n versions, where Blame reads every version. The zero value is ready. Safe for
 // concurrent use.
 type Writes struct {
-	mu    sync.Mutex
+	mu    ctxlock.Lock
 	known map[catalog.CommitID]*link
 }
 
@@ -91,7 +91,9 @@ func (w *Writes) Since(ctx context.Context, v *Versions, at catalog.CommitID, ke
 // link returns the link of a commit. It makes the links of the commit and of its ancestors
 // that have none.
 func (w *Writes) link(ctx context.Context, v *Versions, id catalog.CommitID) (*link, error) {
-	w.mu.Lock()
+	if err := w.mu.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer w.mu.Unlock()
 	if len(w.known) >= maxLinks {
 		w.known = nil

@@ -43,7 +43,7 @@ type Decoder struct {
 
 // NewDecoder reads the attributes scale_factor, add_offset, _FillValue,
 // missing_value, _Unsigned, units, calendar and dtype of an array. Decoded elements
-// are those that xarray shows:
+// equal the elements that xarray shows:
 //
 //	attributes                           decoded type
 //	units "hours since 2020-01-01"       datetime64[us], or [ns] if counts are shorter
@@ -398,7 +398,7 @@ func MissingElement(m *zarr.Meta) (elem []byte, ok bool) {
 		return elem, err == nil && !null
 	}
 	d := &Decoder{in: m.Type}
-	_ = d.setSign(attributes{m.Attributes, m.Version == zarr.V3}) // decoding says what is wrong
+	_ = d.setSign(attributes{m.Attributes, m.Version == zarr.V3}) // a Decoder reports the error
 	values, err := d.parseMissing(raw, m.Version == zarr.V3)
 	if err != nil || len(values) != 1 {
 		return nil, false
@@ -435,8 +435,9 @@ func complexElement(t dtype.Type, raw json.RawMessage) (elem []byte, ok bool) {
 }
 
 // FillAttributeV3 returns an element, in memory layout, as xarray stores it in the attribute
-// _FillValue of v3: floats as base64 of a little-endian float64. It is nil if xarray opens no array of the type with one. The value is that of the type: its shortest
-// text would be another float64.
+// _FillValue of v3: floats as base64 of a little-endian float64. It is nil if xarray opens no array
+// of the type with one. It keeps the exact value of the element: the shortest text of a narrower
+// float would be another float64.
 func FillAttributeV3(t dtype.Type, elem []byte) json.RawMessage {
 	if t.Format() != "" {
 		return nil
@@ -473,10 +474,10 @@ func (d *Decoder) addMissing(bits uint64) {
 	}
 }
 
-// bits reads a number as the bits of an element, of floats those of a float64. ok is false if no
-// element is equal to it: a float is compared as a float64, so that 1e20 is no float32, unless fill
-// rounds it to the type; an integer is compared with decoded elements, so that -1 is no uint8; with
-// either, it may have the sign that elements are stored with as well.
+// bits reads a number as the bits of an element, or of a float64 if elements are floats. ok is
+// false if no element is equal to it: a float is compared as a float64, so that 1e20 is no float32,
+// unless fill rounds it to the type; an integer is compared with decoded elements, so that -1 is no
+// uint8; with either, it may have the sign that elements are stored with as well.
 func (d *Decoder) bits(number string, fill, either bool) (bits uint64, ok bool) {
 	number, exact := strings.CutPrefix(number, codedFloat)
 	f, err := strconv.ParseFloat(number, 64)
@@ -519,7 +520,7 @@ func (d *Decoder) bits(number string, fill, either bool) (bits uint64, ok bool) 
 	return uint64(n) & mask, n >= least && (n <= 0 || uint64(n) <= most)
 }
 
-// raw is an element as its bits: those of a float64 for floats.
+// raw returns the bits of an element, or of a float64 if elements are floats.
 func (d *Decoder) raw(elem []byte) uint64 {
 	var b [8]byte
 	copy(b[:], elem)

@@ -43,7 +43,7 @@ type Labels struct {
 }
 
 // ReadLabels reads the labels that a node holds, decoded by its attributes. The
-// error is that of reading, or errors.ErrUnsupported for a node that is no
+// error is an error of reading, or errors.ErrUnsupported for a node that is no
 // coordinate or whose type has no labels.
 func ReadLabels(ctx context.Context, n *zarr.Node) (*Labels, error) {
 	a, ok := n.Array()
@@ -156,7 +156,7 @@ func (l *Labels) setOrder() {
 	}
 }
 
-// compareInts compares labels, those of type uint64 as unsigned.
+// compareInts compares labels, unsigned if their type is.
 func (l *Labels) compareInts(a, b int64) int {
 	if l.dec.Type().Kind() == dtype.Uint {
 		return cmp.Compare(uint64(a), uint64(b))
@@ -198,10 +198,10 @@ func (l *Labels) Text(i int64) string {
 
 // Find returns the elements [lo, hi) that have the label. A time such as 2020-02
 // is the label of every element in that month; a span such as 6h or '1 day 06:00' is
-// that of one length. one means that the label names
-// one element and not a range, as "2020-02" does among days even if it contains
-// one day: xarray's sel drops the dimension by this rule. The error for a
-// missing label is [zarr.ErrNotFound].
+// the label of the elements of that length. one means that the label names one
+// element and not a range, as "2020-02" does among days even if it contains one day:
+// xarray's sel drops the dimension by this rule. The error for a missing label is
+// [zarr.ErrNotFound].
 func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	q, err := l.parse(label, true)
 	if err != nil {
@@ -344,7 +344,7 @@ func (l *Labels) parse(label string, exact bool) (query, error) {
 	}}, nil
 }
 
-// sideOfTime compares times or spans with those from first up to, but not including, end.
+// sideOfTime compares times or spans with the range from first up to, but not including, end.
 func (l *Labels) sideOfTime(first, end int64) func(i int) int {
 	return func(i int) int {
 		switch v := l.ints[i]; {

@@ -330,8 +330,8 @@ func (r *Recoder) whole(exact *big.Int) (out [8]byte, why string) {
 func abs(n int64) int64 { return max(n, ^n) }
 
 // CommonType returns a type that holds every element of two types: one of the two, or a wider
-// number. A float64 holds integers of 64 bits only up to 2^53; [Recoder] refuses others. ok is
-// false if there is no such type.
+// number. A float64 holds integers of 64 bits only up to 2^53; [Recoder] refuses larger ones.
+// ok is false if there is no such type.
 func CommonType(a, b dtype.Type) (t dtype.Type, ok bool) {
 	if isText := a.Kind() == dtype.FixedUTF32 || a.Kind() == dtype.FixedBytes; isText && a.Kind() == b.Kind() {
 		if b.Size() > a.Size() {

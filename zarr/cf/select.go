@@ -17,7 +17,7 @@ import (
 // the array are there. A node that is missing is [zarr.ErrNotFound].
 type Opener func(ctx context.Context, name string) (*zarr.Node, error)
 
-// labelForm matches DIM='a', DIM='a':'b' and either half of the latter, with a
+// labelForm matches DIM='a', DIM='a':'b' and either half of a range, with a
 // step behind it.
 var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*('[^']*'|"[^"]*")?\s*(:\s*[+-]?\d*)?)?`)
 
@@ -29,7 +29,7 @@ var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*
 // empty has a line for each range without labels: this is no error, but often a
 // mistake. Errors are [zarr.ErrSelection] or [ErrLabel] for a text that selects
 // nothing in any array, [zarr.ErrNotFound] for a label or a coordinate that is
-// missing, or those of reading the coordinate.
+// missing, or errors of reading the coordinate.
 func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
 	names := a.DimensionNames()
 	var failed error
@@ -66,7 +66,7 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 	if failed == nil {
 		sel, failed = zarr.ParseSelection(plain, names)
 	}
-	if failed != nil { // names that a selection misses may be those of an image
+	if failed != nil { // the missing names may be axes of an image
 		if _, err := a.Image(ctx); errors.Is(err, ome.ErrMetadata) {
 			failed = fmt.Errorf("%w (%w)", failed, err)
 		}

@@ -185,7 +185,7 @@ func (m moment) count(res int64) (int64, bool) {
 	return m.day*perDay + m.nanos/res, true
 }
 
-// units of datetime64 up to seconds, in nanoseconds, and digits of those below.
+// units of datetime64 up to seconds, in nanoseconds, and digits of the units below.
 var (
 	wholeUnits = map[string]int64{"W": 7 * day, "D": day, "h": 3600e9, "m": 60e9, "s": 1e9}
 	fineUnits  = map[string]int{"ms": 3, "us": 6, "ns": 9, "ps": 12, "fs": 15, "as": 18}
@@ -193,7 +193,7 @@ var (
 
 // AppendDatetime appends an element of a datetime64 type in the form of ISO
 // 8601, as precise as its unit: 2020, 2020-02, 2020-02-01, 2020-02-01T12:30:00.
-// Counts beyond some million million years, and those without a unit, are
+// Counts beyond some million million years, and counts without a unit, are
 // numbers.
 func AppendDatetime(dst []byte, t dtype.Type, count int64) []byte {
 	return appendDatetime(dst, t, count, &gregorian)

@@ -5,8 +5,8 @@ import "slices"
 // Kind is the family that a data type belongs to.
 type Kind uint8
 
-// The kinds. Elements of the kinds before String have a fixed size; those from
-// String on have a variable one.
+// The kinds. Elements of the kinds before String have a fixed size; kinds from
+// String on have a variable size.
 const (
 	Invalid    Kind = iota
 	Bool            // one byte, 0 or 1
@@ -56,7 +56,7 @@ type Type struct {
 	bits   uint16 // of an element where its family has widths: int4 has 4, complex64 has 64
 	size   int    // bytes of one element in memory; 0 if variable
 	words  int    // at least len(Words()), so that it can be limited before it is built
-	alias  string // its name in v3 metadata, if not the one that PrintV3 chooses
+	alias  string // its name in v3 metadata, if PrintV3 would choose another
 	format string // narrow floats by registered name: "bfloat16", "float8_e4m3" …; "" is IEEE
 	unit   string // Datetime, Timedelta: "ns", "D" …; "generic"
 	scale  int64  // Datetime, Timedelta: units per count

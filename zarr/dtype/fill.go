@@ -47,10 +47,10 @@ func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 	return elem, nil
 }
 
-// ReadFillV3 is [Type.ParseFillV3] for stored documents. It takes what zarr-python 3
-// takes besides: an integer written as 7.0, numbers in strings such as "7", and zero
-// for false. Other numbers are no bool, although zarr-python takes them for true: the
-// specification and other readers refuse them.
+// ReadFillV3 is [Type.ParseFillV3] for stored documents. It also takes other forms
+// that zarr-python 3 takes: an integer written as 7.0, numbers in strings such as
+// "7", and zero for false. Other numbers are no bool, although zarr-python takes them
+// for true: the specification and other readers refuse them.
 func (t Type) ReadFillV3(raw json.RawMessage) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
 	switch t.kind {
@@ -109,7 +109,7 @@ func (t Type) fillV3(elem []byte, raw json.RawMessage) error {
 	return fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 }
 
-// setBytes puts p into elem, padding what may be shorter.
+// setBytes puts p into elem, padding a type that may be shorter.
 func (t Type) setBytes(elem, p []byte) error {
 	if len(p) > t.size || len(p) < t.size && t.kind != FixedBytes {
 		return badValue("%d bytes for an element of %d", len(p), t.size)

@@ -28,8 +28,8 @@ const (
 	scaling                // no sign, no zero, no subnormals; all ones is NaN
 )
 
-// floats lists the formats. The names are those of the registry of Zarr v3
-// extensions and of ml_dtypes.
+// floats lists the formats. The registry of Zarr v3 extensions and ml_dtypes
+// define the names.
 var floats = []floatFormat{
 	{"", 16, 5, 10, 15, ieee},
 	{"bfloat16", 16, 8, 7, 127, ieee},
@@ -117,7 +117,7 @@ func (t Type) FloatInfo() FloatInfo {
 }
 
 // FloatValue returns the number that is encoded in the low bits of b; bits above
-// those of t, which must be a Float, are ignored. NaNs keep their sign and
+// the width of t, which must be a Float, are ignored. NaNs keep their sign and
 // payload where the format has any.
 func (t Type) FloatValue(b uint64) float64 {
 	switch t.bits {
@@ -243,7 +243,7 @@ var errRange = errors.New("out of range")
 
 // encode rounds v, which is finite, to the nearest number of the format, ties
 // to even. v must have been rounded to odd if it is not exact itself, see
-// parseOdd: then the result is that of rounding once.
+// parseOdd: then the result is as if rounded once.
 func (f *floatFormat) encode(v float64) (uint64, error) {
 	neg := math.Signbit(v)
 	v = math.Abs(v)

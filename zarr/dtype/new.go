@@ -16,7 +16,7 @@ var ErrType = errors.New("dtype: bad data type")
 var ErrNoForm = errors.New("dtype: has no form in this format version")
 
 // Limits on types that come from metadata. A fill value is one element, so the
-// size of an element bounds what reading a small document can allocate.
+// size of an element bounds the memory for reading a small document.
 const (
 	maxSize  = 16 << 20 // bytes of one element
 	maxDepth = 32       // types within types

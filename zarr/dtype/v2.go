@@ -278,8 +278,8 @@ func (f Field) appendV2(dst []byte) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// typestr returns the numpy type string of a type that is not composed of
-// others.
+// typestr returns the numpy type string of a type that is not composed of other
+// types.
 func (t Type) typestr() (string, error) {
 	c, n := byte(0), t.size
 	switch t.kind {

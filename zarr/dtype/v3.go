@@ -21,8 +21,8 @@ func Named(name string) (Type, bool) {
 }
 
 // Names returns the v3 names of all data types, as PrintV3 prints them, in the
-// order of the kinds: for tables and tests. Those of raw bytes, r8, r16 and so
-// on, are not among them.
+// order of the kinds: for tables and tests. The names of raw bytes, r8, r16 and
+// so on, are not among them.
 func Names() []string {
 	var list []string
 	add := func(t Type) { list = append(list, t.v3Name()) }

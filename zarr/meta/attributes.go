@@ -35,6 +35,16 @@ func ParseAttributes(text []byte) (Attributes, error) {
 	return Attributes{list}, nil
 }
 
+// PartOf takes an object apart that is a part of parsed text, such as a value of other attributes. It does
+// not check the text again. ok is false for other values.
+func PartOf(parsed json.RawMessage) (a Attributes, ok bool) {
+	if parsed = bytes.TrimSpace(parsed); len(parsed) == 0 || parsed[0] != '{' {
+		return a, false
+	}
+	a.list, ok = jsontext.Members(parsed)
+	return a, ok
+}
+
 // Len returns the number of attributes.
 func (a Attributes) Len() int { return len(a.list) }
 

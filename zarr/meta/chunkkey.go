@@ -7,8 +7,8 @@ import (
 )
 
 // ChunkKeys converts the coordinates of a chunk to a key below its array, and
-// back. It is a small comparable value; the zero ChunkKeys is that of a group
-// and has no keys.
+// back. It is a small comparable value; the zero ChunkKeys is for a group and
+// has no keys.
 //
 //	                 2 dimensions    0 dimensions
 //	default with /   c/1/23          c

@@ -72,8 +72,8 @@ func inlinePath(name string) (string, error) {
 	return path, nil
 }
 
-// addConsolidated adds a node, or why there is none. Of two spellings of one
-// path the first counts.
+// addConsolidated adds a node, or the reason why there is none. Of two
+// spellings of one path the first counts.
 func (m *Meta) addConsolidated(path string, child *Meta, err error) {
 	if m.Consolidated[path] != nil {
 		return
@@ -297,8 +297,9 @@ func (p *parser) childV2(name string, x jsontext.Member, attrs json.RawMessage) 
 
 // UpdateConsolidatedV3 sets the consolidated metadata of a v3 group: nodes, by path relative to
 // the group, and the nodes of an earlier member consolidated_metadata whose paths are not
-// changed. earlier is the text of the member, or nil for nodes alone. Its cost beyond the length
-// of the text is that of nodes. The slice and the map are the caller's again afterwards.
+// changed. earlier is the text of the member, or nil for nodes alone. Its cost grows with the
+// length of the text and with nodes, not with all copies. The slice and the map are the caller's
+// again afterwards.
 func (m *Meta) UpdateConsolidatedV3(earlier []byte, changed func(path string) bool, nodes map[string]*Meta) error {
 	var was jsontext.Object
 	if earlier != nil {

@@ -108,9 +108,9 @@ func (m *Meta) ToV2(reg *codecs.Registry) (*Meta, error) {
 	return c.confirm()
 }
 
-// checkFilters refuses filters that work on the bytes of elements in an order
-// other than the one that elements have when they get there: in v3 a filter sees
-// values, and their order comes later; in v2 it sees them as the array is stored.
+// checkFilters refuses filters that work on the bytes of elements if the other
+// format hands them bytes in another order: in v3 a filter sees values, and a
+// later codec sets their byte order; in v2 it sees the stored byte order.
 func checkFilters(m *Meta, to Version) error {
 	v, err := m.Codecs.V2()
 	if err != nil || len(v.Filters) == 0 {

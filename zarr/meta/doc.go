@@ -15,5 +15,5 @@
 // are checked before memory is reserved, and every refusal is a [FieldError] that
 // names document and member. Printing is faithful: a document that was not
 // changed is printed byte for byte, and a change of one member leaves the text of
-// the others alone.
+// the other members alone.
 package meta

@@ -51,10 +51,10 @@ var arrayDraft = []string{"shape", "data_type", "chunk_grid", "chunk_memory_layo
 	"codecs", "fill_value", "attributes"}
 
 // ParseDraft3Array parses the metadata of an array of the early v3 draft, which
-// leaves much open: read is what zarr-python 2 wrote as an experiment (data
-// types as in v2, one compressor by URI), and the same with "memory_layout" and
-// a list of codecs. The slice is the caller's again afterwards. Errors are
-// [FieldError].
+// leaves much open: read is the form that zarr-python 2 wrote as an experiment
+// (data types as in v2, one compressor by URI), and the same with
+// "memory_layout" and a list of codecs. The slice is the caller's again
+// afterwards. Errors are [FieldError].
 func ParseDraft3Array(doc []byte, reg *codecs.Registry) (*Meta, error) {
 	p := &parser{doc: DocArrayDraft, reg: reg}
 	d, obj, err := p.read(doc)
@@ -171,7 +171,7 @@ func (p *parser) typeDraft(m *Meta, obj jsontext.Object, objType dtype.Type) err
 }
 
 // filtersDraft returns the filters as v2 has them: the codecs of the document,
-// or those that zarr-python kept among the attributes.
+// or the filters that zarr-python kept among the attributes.
 func (p *parser) filtersDraft(m *Meta, obj jsontext.Object) (filters json.RawMessage, objType dtype.Type, err error) {
 	if raw, ok := obj.Lookup("codecs"); ok {
 		list, ok := jsontext.Items(raw)

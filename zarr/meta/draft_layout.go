@@ -5,7 +5,7 @@ import "github.com/zarrdb/zarrdb/zarr/internal/jsontext"
 import "strings"
 
 // The names under which the documents of the early v3 draft are parsed and
-// printed; their keys are those of a [DraftLayout].
+// printed; a [DraftLayout] has their keys.
 const (
 	DocArrayDraft = "array.json"
 	DocGroupDraft = "group.json"
@@ -36,14 +36,14 @@ func IsDraft3Entry(doc []byte) bool {
 // them. Paths have no slashes around them; "" is the root.
 type DraftLayout uint8
 
-// The layouts: that of the draft's text, and that of the later drafts, which
-// zarr-python 2 wrote as an experiment.
+// DraftSuffix is the layout in the text of the draft. DraftRoot is the layout
+// of later drafts, which zarr-python 2 wrote as an experiment.
 const (
 	DraftSuffix DraftLayout = iota
 	DraftRoot
 )
 
-// MetaPrefix is what the keys of all documents begin with.
+// MetaPrefix returns the prefix of the keys of all documents.
 func (l DraftLayout) MetaPrefix() string {
 	if l == DraftRoot {
 		return "meta/root"
@@ -73,8 +73,8 @@ func (l DraftLayout) GroupKey(path string) string {
 	return "meta/root/" + path + ".group.json"
 }
 
-// GroupPrefix returns what the keys of the documents of all nodes below the
-// group at path begin with.
+// GroupPrefix returns the prefix of the keys of the documents of all nodes
+// below the group at path.
 func (l DraftLayout) GroupPrefix(path string) string {
 	switch {
 	case l == DraftSuffix:
@@ -85,8 +85,8 @@ func (l DraftLayout) GroupPrefix(path string) string {
 	return "meta/root/" + path + "/"
 }
 
-// ChunkPrefix returns what the keys of the chunks of the array at path begin
-// with; what follows is spelled by the [ChunkKeys] of its metadata.
+// ChunkPrefix returns the prefix of the keys of the chunks of the array at
+// path; the [ChunkKeys] of its metadata spell the rest.
 func (l DraftLayout) ChunkPrefix(path string) string {
 	switch {
 	case l == DraftSuffix:
@@ -135,8 +135,8 @@ func (l DraftLayout) ParseKey(key string) (path string, array, ok bool) {
 	return strings.Join(names, "/"), array, true
 }
 
-// draftPath marks every name of path as that of a group and the last as kind,
-// each with a slash behind it.
+// draftPath marks every name of path as a group and the last as kind, each with
+// a slash behind it.
 func draftPath(path, kind string) string {
 	if path == "" {
 		return ""

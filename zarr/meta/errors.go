@@ -14,8 +14,8 @@ var (
 	ErrNoForm = errors.New("zarr: has no form in this format version")
 )
 
-// FieldError says which member of which metadata document is wrong. It is an
-// [ErrMetadata]; what Err is shows too, such as [codecs.ErrUnknown].
+// FieldError says which member of which metadata document is wrong. It is an [ErrMetadata];
+// errors.Is also finds the kind of Err, such as [codecs.ErrUnknown].
 type FieldError struct {
 	// Doc is the last component of the document's key, such as "zarr.json".
 	Doc string

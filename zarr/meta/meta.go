@@ -47,7 +47,7 @@ func (v Version) String() string {
 // returns them unchanged but for the changed fields.
 type Meta struct {
 	Version Version
-	// Array says what kind of node this is; the fields from Shape to
+	// Array is true for an array, false for a group; the fields from Shape to
 	// DimensionNames are set for arrays only.
 	Array bool
 	// Attributes holds the user attributes in stored order, each value
@@ -86,11 +86,11 @@ type Meta struct {
 	// false, and whatever v1 and v2 documents say besides), so that printing
 	// loses nothing.
 	extra map[string]json.RawMessage
-	// src is what the node was parsed from, or nil.
+	// src are the documents that the node was parsed from, or nil.
 	src *source
 }
 
-// source is the documents that a Meta was parsed from, and what they said.
+// source is the documents that a Meta was parsed from, and the parsed result.
 type source struct {
 	docs  []sourceDoc
 	model *Meta

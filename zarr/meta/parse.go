@@ -19,7 +19,7 @@ var errMissing = errors.New("missing")
 // metadata can do so thousands of times.
 const maxFills = 64 << 20
 
-// parser is what the parsing of one document carries along.
+// parser is the state of parsing one document.
 type parser struct {
 	doc   string
 	reg   *codecs.Registry
@@ -28,7 +28,7 @@ type parser struct {
 	zeroChunks bool
 }
 
-// parsed makes m remember what it came from.
+// parsed makes m remember its documents.
 func (p *parser) parsed(m *Meta, docs ...sourceDoc) *Meta {
 	m.src = &source{docs: docs, model: m.Clone(), zeroChunks: p.zeroChunks}
 	return m
@@ -178,9 +178,8 @@ func (p *parser) room(t dtype.Type) error {
 	return nil
 }
 
-// check binds the codecs once for chunks of every length, so that what is
-// wrong with them shows now. grid is the name of the member with the chunk
-// lengths.
+// check binds the codecs once for chunks of every length, so that their errors
+// show now. grid is the name of the member with the chunk lengths.
 func (p *parser) check(m *Meta, grid string) error {
 	if err := covers(m.Grid, m.Shape); err != nil {
 		return p.fail(grid, err)
@@ -211,7 +210,7 @@ func (p *parser) attributes(obj jsontext.Object) (Attributes, error) {
 }
 
 // attributed gives m, of v1 or v2, the attributes that are a document of their own,
-// unless that is nil, and makes it remember what it came from.
+// unless that is nil, and makes it remember its documents.
 func (p *parser) attributed(m *Meta, d sourceDoc, name string, attrs []byte) error {
 	docs := []sourceDoc{d}
 	if attrs != nil {

@@ -56,11 +56,11 @@ func CleanPath(path string) (string, error) {
 
 // CheckNewPath reports whether a node may be made at a clean path in a format,
 // in addition to the rules for stored names. In v3 no name consists of periods or
-// begins with the reserved "__" (Zarr v3 core, Node names). No name may be that of a
-// metadata document of Zarr v2 or v3, or of v1 in v1, which the specifications do not
-// mention: its keys would be mistaken for, or collide with, the metadata of the group
-// above. Existing nodes with such names are opened and copied like others. Errors are
-// ErrPath.
+// begins with the reserved "__" (Zarr v3 core, Node names). No node may be named like
+// a metadata document of Zarr v2 or v3, or in v1 of v1, which the specifications do
+// not mention: its keys would be mistaken for, or collide with, the metadata of the
+// group above. Existing nodes with such names are opened and copied like any
+// node. Errors are ErrPath.
 func CheckNewPath(v Version, path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		switch {

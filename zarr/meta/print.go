@@ -15,13 +15,13 @@ import (
 // their keys: {"zarr.json": …}, {".zarray": …, ".zattrs": …}, {"meta": …,
 // "attrs": …}, {"array.json": …}. Parsing them gives an equal Meta.
 //
-// Documents that m was parsed from come back byte for byte if m means what they
-// mean. Otherwise the members that changed are printed anew in their old place,
-// the others keep their text, and only the white space between them changes.
-// Members that are new come last. It fails with an error that is ErrNoForm,
-// [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot say what
-// m says; the early v3 draft has a form only for what was parsed and not changed.
-// The caller owns the documents.
+// Documents that m was parsed from come back byte for byte if m still has their
+// meaning. Otherwise the members that changed are printed anew in their old
+// place. Other members keep their text; only the white space between them
+// changes. Members that are new come last. It fails with an error that is
+// ErrNoForm, [dtype.ErrNoForm] or [codecs.ErrNoForm] if the format version cannot
+// express m; the early v3 draft has a form only for metadata that was parsed and
+// not changed. The caller owns the documents.
 //
 // In v1 and v2 the names of dimensions are printed as an attribute if they were
 // changed; otherwise that attribute is printed as Attributes has it.
@@ -50,7 +50,7 @@ func (m *Meta) Print() (map[string][]byte, error) {
 	return out, nil
 }
 
-// indent is what other writers of the format use.
+// indent is the indentation of other writers of the format.
 func (m *Meta) indent() string {
 	if m.Version == V3 {
 		return "  "

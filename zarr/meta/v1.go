@@ -38,7 +38,7 @@ func ParseV1(meta, attrs []byte, reg *codecs.Registry) (*Meta, error) {
 	return m, nil
 }
 
-// membersV1 parses the members of meta: first those that tell the keys of chunks.
+// membersV1 parses the members of meta: first the members that define the keys of chunks.
 func (p *parser) membersV1(m *Meta, obj jsontext.Object) error {
 	var err error
 	if m.Shape, err = p.shape(obj); err != nil {

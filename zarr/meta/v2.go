@@ -103,7 +103,7 @@ func (p *parser) arrayV2(obj jsontext.Object) (*Meta, error) {
 	return m, nil
 }
 
-// membersV2 parses the members of .zarray: first those that tell the keys of chunks.
+// membersV2 parses the members of .zarray: first the members that define the keys of chunks.
 func (p *parser) membersV2(m *Meta, obj jsontext.Object) error {
 	var err error
 	if m.Shape, err = p.shape(obj); err != nil {
@@ -167,8 +167,8 @@ type pickleError struct{}
 func (pickleError) Error() string        { return "pickle is refused: unpickling runs code" }
 func (pickleError) Is(target error) bool { return target == codecs.ErrUnknown }
 
-// filtersV2 checks the form of the filters and returns what the object data
-// type stands for: the first filter that encodes objects says it.
+// filtersV2 checks the form of the filters and returns the data type that an
+// object array has by its first filter that encodes objects.
 func (p *parser) filtersV2(raw json.RawMessage) (objType dtype.Type, err error) {
 	if string(raw) == "null" {
 		return dtype.Type{}, nil
@@ -233,8 +233,8 @@ func (p *parser) fillV2(m *Meta, obj jsontext.Object, parse func(json.RawMessage
 	return nil
 }
 
-// setAttributesV2 sets the attributes of a v1 or v2 node and what they say of
-// its dimensions.
+// setAttributesV2 sets the attributes of a v1 or v2 node and the dimension
+// names in them.
 func (m *Meta) setAttributesV2(a Attributes) {
 	m.Attributes = a
 	m.DimensionNames = dimensionsOf(a, len(m.Shape))
@@ -263,8 +263,8 @@ func dimensionsOf(a Attributes, rank int) []*string {
 	return names
 }
 
-// attributesV2 returns the attributes as a v1 or v2 document must have them:
-// with the dimension names where xarray looks for them, if those were changed.
+// attributesV2 returns the attributes as a v1 or v2 document must have them: with the dimension
+// names where xarray looks for them, if the names were changed.
 func (m *Meta) attributesV2() (Attributes, error) {
 	var was []*string
 	if m.src != nil {
@@ -305,7 +305,7 @@ func (m *Meta) memberV2(name string) (raw json.RawMessage, ok bool, err error) {
 		}
 	case "dimension_separator":
 		if m.Keys.enc != keysV2 {
-			return nil, false, fmt.Errorf("chunk keys other than those of v2: %w", ErrNoForm)
+			return nil, false, fmt.Errorf("chunk keys that v2 does not have: %w", ErrNoForm)
 		}
 		return json.RawMessage{'"', m.Keys.sep, '"'}, m.Keys.sep != '.', nil
 	case "order", "filters", "compressor":

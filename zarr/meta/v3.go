@@ -24,8 +24,8 @@ var (
 
 // ParseV3 parses zarr.json, the metadata document of a v3 array or group. The
 // slice is the caller's again afterwards. The codecs are looked up in reg and
-// bound once, so that whatever is wrong with them shows here. Errors are
-// [FieldError]. (Zarr v3 core, Metadata.)
+// bound once, so that their errors show here. Errors are [FieldError]. (Zarr v3
+// core, Metadata.)
 func ParseV3(doc []byte, reg *codecs.Registry) (*Meta, error) { return parseV3(doc, reg, true) }
 
 // ParseV3Node is [ParseV3] without the nodes that the document of a group carries, of
@@ -53,8 +53,8 @@ func parseV3(doc []byte, reg *codecs.Registry, nodes bool) (*Meta, error) {
 }
 
 // nodeV3 parses everything but consolidated metadata. Of an array that cannot be opened
-// it returns the error and the rest of the metadata. A document that does not say that
-// it is of a group counts as that of an array.
+// it returns the error and the rest of the metadata. A document without node_type
+// "group" counts as an array.
 func (p *parser) nodeV3(obj jsontext.Object) (*Meta, error) {
 	failed := p.version(obj, 3)
 	m := &Meta{Version: V3, Array: true}
@@ -133,8 +133,8 @@ func (p *parser) transformers(raw json.RawMessage) error {
 	return nil
 }
 
-// arrayV3 parses the members of an array. After a member that is wrong it goes on with
-// those that do not depend on it, and returns the first error.
+// arrayV3 parses the members of an array. After a wrong member it goes on with the
+// members that do not depend on it, and returns the first error.
 func (p *parser) arrayV3(m *Meta, obj jsontext.Object) error {
 	var failed error
 	if m.Shape, failed = p.shape(obj); failed != nil {
@@ -354,7 +354,7 @@ func (p *parser) separator(raw json.RawMessage, field string) (byte, error) {
 func (p *parser) namesV3(m *Meta, obj jsontext.Object) error {
 	const field = "dimension_names"
 	raw, ok := obj.Lookup(field)
-	if !ok || string(raw) == "null" { // null is how some writers say that there are none
+	if !ok || string(raw) == "null" { // some writers use null for none
 		return nil
 	}
 	list, ok := jsontext.Items(raw)

@@ -10,8 +10,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// layout is how elements lie in a file: those of a structure may have padding
-// between their fields, which the data type has not.
+// layout is how elements lie in a file. A structure may have padding between
+// its fields there, which the data type has not.
 type layout struct {
 	typ  dtype.Type
 	size int64  // of an element in the file, in bytes

@@ -33,7 +33,7 @@ func literal(text string) (any, error) {
 	return v, err
 }
 
-type parser struct{ text string } // what is left
+type parser struct{ text string } // the rest of the text
 
 func (p *parser) fail() error {
 	return fmt.Errorf("%w at %.20q", errLiteral, p.text)

@@ -36,7 +36,7 @@ type File struct {
 
 // Read reads a file up to its last element. The data may have up to limit bytes;
 // memory grows with the bytes read, not with the header. Errors are ErrFormat,
-// or those of r.
+// or errors of r.
 func Read(r io.Reader, limit int64) (*File, error) {
 	h, err := readHeader(r)
 	if err != nil {

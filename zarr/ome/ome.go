@@ -60,7 +60,7 @@ type Axis struct{ Name, Type, Unit string }
 type Level struct {
 	// Path leads from the group to the array, without slashes around it.
 	Path string
-	// Axes are those of the image.
+	// Axes are the axes of the image.
 	Axes []Axis
 	// Scale and Translation have a number for each axis, in its unit: of an element, and of the
 	// centre of the first element. They are nil if the metadata has no scale.
@@ -69,7 +69,7 @@ type Level struct {
 	Unread []string
 	// Bare says that the dataset has no transforms of its own.
 	Bare bool
-	// Label is that of the group.
+	// Label means that the image is a label, as its group says.
 	Label bool
 }
 

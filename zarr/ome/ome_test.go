@@ -51,3 +51,24 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// A pyramid has the levels of its first image, or those that another convention lists.
+func TestPyramid(t *testing.T) {
+	for attrs, want := range map[string]string{
+		`{"ome":{"version":"0.5","multiscales":[{"axes":[{"name":"x"}],"datasets":[{"path":"0"},{"path":"/s1/image/"}]},{"axes":[{"name":"x"}],"datasets":[{"path":"b"}]}]}}`: "[0 s1/image]",
+		`{"multiscales":[{"version":"0.1","datasets":[{"path":"0"},{"path":"1"}]}]}`:                                                                                          "[0 1]",
+		`{"multiscales":[{"datasets":[{"path":"a"},{"path":1},{"path":"../b"},{}]}]}`:                                                                                         "[a]",
+		`{"multiscales":{"layout":[{"asset":"r2"},{"asset":"../r1"},{"asset":7}]}}`:                                                                                           "[r2]",
+		`{"multiscales":{"tile_matrix_set":{"tileMatrices":[{"id":"1"},{"id":"0"}]},"tile_matrix_limits":{"2":{}}}}`:                                                          "[1 0]",
+		`{"multiscales":{"tile_matrix_set":"WebMercatorQuad","tile_matrix_limits":{"r1":{},"r0":{}}}}`:                                                                        "[r1 r0]",
+		`{"multiscales":{"tile_matrix_set":"WebMercatorQuad"}}`:                                                                                                               "[]",
+		`{"multiscales":[{"datasets":[` + strings.Repeat(`{"path":"a"},`, 40) + `{"path":"b"}]}]}`:                                                                            "[" + strings.Repeat("a ", 31) + "a]",
+		`{"multiscales":[]}`: "[]", `{"multiscales":3}`: "[]", `{"ome":{"labels":[]}}`: "[]", `{"a":1}`: "[]",
+		`{"multiscales":[{"version":"0.9","datasets":[{"path":"0"}]}]}`: `version "0.9" is not known`,
+	} {
+		paths, err := Pyramid(must.Get(meta.ParseAttributes([]byte(attrs)))(t))
+		if got := fmt.Sprint(paths); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v, want %s", attrs, got, err, want)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package bytestest makes input for the tests of encoders of bytes.
 //
-//	Mixed    │ run │ noise │ copy of what came before │ …
+//	Mixed    │ run │ noise │ copy of earlier bytes │ …
 //	Guarded  │ bytes of the test │ page without access        │
 //
 // Only tests import it.

@@ -6,7 +6,7 @@ import (
 )
 
 // Mixed returns n new bytes that follow from r: runs, noise of some bits, and
-// copies of what came before, each of a random length up to 1<<log, log > 0.
+// copies of earlier bytes, each of a random length up to 1<<log, log > 0.
 func Mixed(r *rand.Rand, n, log int) []byte {
 	b := make([]byte, 0, n)
 	for len(b) < n {

@@ -77,7 +77,7 @@ func Room(b []byte, n int64, src int) []byte {
 var ErrLimit = errors.New("too many bytes")
 
 // ReadAll appends the bytes of r to dst, which may move; about hint are expected. More than
-// limit are [ErrLimit]; other errors are those of r.
+// limit are [ErrLimit]; other errors come from r.
 func ReadAll(dst []byte, r io.Reader, limit, hint int64) ([]byte, error) {
 	start := len(dst)
 	dst = Grow(dst, min(limit, max(hint, 512)))

@@ -13,14 +13,14 @@ type Words struct {
 	flat  int // see Flat
 }
 
-// New returns what swaps the given scalars of elements of size bytes. It keeps
-// words.
+// New returns a swapper of the given scalars of elements of size bytes. It
+// keeps words.
 func New(words []dtype.Word, size int) Words {
 	return Words{words: words, size: size, flat: flat(words, size)}
 }
 
-// Stored returns what swaps the scalars of t that are stored big-endian: in both
-// directions between the stored bytes and memory.
+// Stored returns a swapper of the scalars of t that are stored big-endian: in
+// both directions between the stored bytes and memory.
 func Stored(t dtype.Type) Words {
 	var words []dtype.Word
 	for _, w := range t.Words() {

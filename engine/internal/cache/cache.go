@@ -30,8 +30,8 @@ func (c *Cache) keyOf(id kv.ID, codec [16]byte) *chunkKey {
 	return k
 }
 
-// hash gives two independent 64-bit words: the first finds an entry, the second
-// verifies it. All of it is bits of cryptographic hashes.
+// hashKey returns two independent 64-bit words of cryptographic hashes: the
+// first finds an entry, the second verifies it.
 func hashKey(k []byte) (uint64, uint64) {
 	le := binary.LittleEndian
 	id, codec := k[:len(kv.ID{})], k[len(kv.ID{}):]
@@ -128,7 +128,7 @@ func newPool(bytes int64) *pool {
 
 func (p *pool) close() { p.c.Close() }
 
-// resize changes the size, and drops chunks until the others have room.
+// resize changes the size, and drops chunks until the rest has room.
 func (p *pool) resize(bytes int64) {
 	p.budget.Store(bytes)
 	p.c.UpdateMaxCost(bytes)
@@ -143,7 +143,7 @@ func (p *pool) resize(bytes int64) {
 
 // drop removes the chunks for which the function returns true.
 func (p *pool) drop(which func(e *entry) bool) {
-	p.c.Wait() // for those in its queue
+	p.c.Wait() // for chunks in its queue
 	var dropped []chunkKey
 	p.c.IterValues(func(e *entry) bool {
 		if which(e) {
@@ -210,7 +210,7 @@ func (c *Cache) Stats() Stats {
 	return Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Bytes: max(c.bytes.Load(), 0), Limit: c.budget.Load()}
 }
 
-// Wait returns when what was added before is kept or dropped. It is for tests.
+// Wait returns when all chunks added before are kept or dropped. It is for tests.
 func (c *Cache) Wait() { c.c.Wait() }
 
 // Add offers a decoded chunk, which must not be changed afterwards. The cache
@@ -320,7 +320,7 @@ func (c *Cache) Close() {
 		return
 	}
 	c.closed = true
-	if c.salt != [16]byte{} { // others share the pool
+	if c.salt != [16]byte{} { // other caches share the pool
 		c.drop(func(e *entry) bool { return e.of == c })
 	}
 	c.release()

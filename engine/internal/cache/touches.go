@@ -29,7 +29,7 @@ func newTouches(budget int64) *touches {
 // earlier request for the chunk inside the window. Then the chunk leaves the table.
 func (t *touches) again(hash uint64, bytes int) bool {
 	now := uint32(t.clock.Add(int64(bytes)) / touchUnit)
-	hash *= 0x9e3779b97f4a7c15 // mixed: the slot is told by the upper bits
+	hash *= 0x9e3779b97f4a7c15 // mixed: the upper bits choose the slot
 	slot := &t.slots[hash>>48&uint64(len(t.slots)-1)]
 	tag := hash << 32
 	if was := slot.Load(); was != 0 && was&^(1<<32-1) == tag && int64(now-uint32(was))*touchUnit <= t.window {

@@ -86,8 +86,8 @@ type Changes struct {
 
 // Nodes returns changes by node, sorted by path. Renamed arrays are compared
 // with their old paths, and groups if all their members moved along.
-// Consolidated metadata, which copies other documents, is left out. The cost is
-// that of the changes.
+// Consolidated metadata, which copies other documents, is left out. The cost
+// grows with the changes.
 func Nodes(ctx context.Context, older, newer View, c Changes) ([]NodeChange, error) {
 	g := gathering{older: older, newer: newer, nodes: map[string]*NodeChange{}, owners: map[string]owner{}, from: map[string]string{}}
 	g.rename(ctx, c.Renames)

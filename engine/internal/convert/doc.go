@@ -1,6 +1,6 @@
 // Package convert presents and exports nodes in another format of Zarr. New metadata is
-// written and, where the bytes of chunks mean the same in both formats, those are copied
-// under new keys:
+// written and, where the bytes of chunks mean the same in both formats, the chunks are
+// copied under new keys:
 //
 //	g/zarr.json      { … }                 g/.zarray .zattrs
 //	g/c/0/1          the same bytes        g/0.1

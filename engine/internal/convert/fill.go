@@ -13,10 +13,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// xarray takes one value of an array for a missing one, besides those in the attribute
-// missing_value: in v2 the fill value, or where that is null the attribute _FillValue;
-// in v3 the attribute _FillValue. A conversion keeps which elements xarray shows as
-// missing, of arrays that xarray opens ([cf.HasNames]). F is the missing value:
+// xarray takes one value of an array for a missing one, besides the values in the attribute
+// missing_value: in v2 the fill value, or where that is null the attribute _FillValue; in v3 the
+// attribute _FillValue. A conversion keeps which elements xarray shows as missing, of arrays that
+// xarray opens ([cf.HasNames]). F is the missing value:
 //
 //	from v2               to v3
 //	fill F                fill F, attribute F

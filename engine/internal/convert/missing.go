@@ -17,7 +17,7 @@ import (
 type missing struct {
 	counts []int64
 	stored []uint64 // a bit for each chunk in C order, set if it is listed
-	chunk  []byte   // what each holds, encoded
+	chunk  []byte   // the encoded contents of each
 	// left is how many bytes may be written for chunks that are listed and not stored. Only
 	// a [listing.View] lists such chunks.
 	left atomic.Int64
@@ -26,7 +26,7 @@ type missing struct {
 // mostChunks bounds the chunks of an array of which missing ones are written.
 const mostChunks = 1 << 27
 
-// needsChunks reports whether metadata to of m does not say what missing chunks hold.
+// needsChunks reports whether metadata to of m does not define the contents of missing chunks.
 func needsChunks(to, m *zarr.Meta) bool { return to.NullFill && m.Version == zarr.V3 }
 
 // findMissing returns the chunks that must be written for metadata of v2 made of an
@@ -111,7 +111,7 @@ func fillChunk(ctx context.Context, m *zarr.Meta, reg *codecs.Registry) ([]byte,
 }
 
 // Missing yields the keys in the destination of the chunks that are not stored and must
-// be, since readers would not agree on what they hold. Each holds chunk, which is not to
+// be, since readers would not agree on their contents. Each holds chunk, which is not to
 // be changed. Chunks that are encoded anew are not among them.
 func (s *Array) Missing() iter.Seq2[string, []byte] {
 	return func(yield func(key string, chunk []byte) bool) {

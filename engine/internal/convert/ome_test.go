@@ -142,11 +142,11 @@ func TestOMEWithoutForm(t *testing.T) {
 		attrs string
 		want  string // text of the note; empty if the attributes are not of OME-Zarr, so that no note is made
 	}{
-		{zarr.V2, `{"multiscales":[{"version":"0.3","axes":["y","x"],"datasets":[{"path":"0"}]}],"omero":{}}`, "multiscales[0]: version 0.3 has no axes"},
+		{zarr.V2, `{"multiscales":[{"version":"0.3","axes":["y","x"],"datasets":[{"path":"0"}]}],"omero":{}}`, `multiscales[0]: "0" is no array with the axes y, x`},
 		{zarr.V2, `{"multiscales":[{"version":"0.4",` + omeAxes + `,"datasets":[{"path":"0"}]}]}`, `dataset "0" has no coordinateTransformations`},
 		{zarr.V2, `{"multiscales":[{"version":"0.4",` + omeRest + `}],"ome":1}`, `attribute "ome" already`},
 		{zarr.V2, `{"multiscales":[{"datasets":[{"path":"0","level":0}],"type":"reduce"}],"omero":1}`, ""},
-		{zarr.V2, `{"plate":{"rows":[],"columns":[],"wells":[{"path":"A/1"}]}}`, "plate.wells[0]: no rowIndex"},
+		{zarr.V2, `{"plate":{"rows":[],"columns":[],"wells":[{"path":"A/1"}]}}`, `plate.wells[0]: the path "A/1" is no row and column`},
 		{zarr.V2, `{"plate":1,"well":[],"labels":["a"],"series":2,"image-label":[]}`, ""},
 		{zarr.V3, `{"ome":{"version":"0.6","multiscales":[]}}`, `ome.version is "0.6"`},
 		{zarr.V3, `{"ome":{"version":"0.5","well":{}},"well":1}`, `attribute "well" already`},
@@ -178,6 +178,57 @@ func TestOMEWithoutForm(t *testing.T) {
 	}
 }
 
+// Versions before 0.4 become what 0.4 and 0.5 have: axes are objects, levels have the scale of their
+// shapes, and wells have indices.
+func TestOMEBefore04(t *testing.T) {
+	open := &zarr.OpenOptions{Registry: builtin.Registry()}
+	level := func(path, rest string, scale ...float64) string {
+		text, _ := json.Marshal(scale)
+		return `{"path":"` + path + `"` + rest + `,"coordinateTransformations":[{"scale":` + string(text) + `,"type":"scale"}]}`
+	}
+	axes := strings.Replace(omeAxes, "axes", "name\":\"i\",\"axes", 1)
+	tczyx := `"axes":[{"name":"t","type":"time"},{"name":"c","type":"channel"},{"name":"z","type":"space"},{"name":"y","type":"space"},{"name":"x","type":"space"}]`
+	for _, c := range []struct {
+		attrs, inside, version string
+		shapes                 []string
+	}{
+		{`{"multiscales":[{"version":"0.3","name":"i","axes":["c","y","x"],"datasets":[{"path":"0","k":1},{"path":"1"}]}],"omero":{}}`,
+			`"multiscales":[{` + axes + `,"datasets":[` + level("0", `,"k":1`, 1, 1, 1) + `,` + level("1", "", 1, 2, 2) + `]}],"omero":{}`, "0.4", []string{"[2,5,8]", "[2,3,4]"}},
+		{`{"multiscales":[{"version":"0.1","datasets":[{"path":"0"},{"path":"1"}]}]}`,
+			`"multiscales":[{"datasets":[` + level("0", "", 1, 1, 1, 1, 1) + `,` + level("1", "", 1, 1, 1, 2, 1.6) + `],` + tczyx + `}]`, "0.4", []string{"[1,1,1,4,8]", "[1,1,1,2,5]"}},
+		{`{"multiscales":[{"version":"0.2","datasets":[{"path":"0"}]}],"image-label":{"version":"0.2"}}`,
+			`"multiscales":[{"datasets":[` + level("0", "", 1, 1, 1, 1, 1) + `],` + tczyx + `}],"image-label":{}`, "0.4", []string{"[1,1,0,4,8]"}},
+		{`{"plate":{"version":"0.3","rows":[{"name":"A"},{"name":"B"}],"columns":[{"name":"1"}],"wells":[{"path":"B/1"}]}}`,
+			`"plate":{"rows":[{"name":"A"},{"name":"B"}],"columns":[{"name":"1"}],"wells":[{"path":"B/1","rowIndex":1,"columnIndex":0}]}`, "0.4", nil},
+	} {
+		store := kv.NewMem()
+		docs := map[string]string{".zgroup": `{"zarr_format":2}`, ".zattrs": c.attrs}
+		for i, shape := range c.shapes {
+			docs[fmt.Sprint(i, "/.zarray")] = `{"zarr_format":2,"shape":` + shape + `,"chunks":` + strings.ReplaceAll(shape, "0", "1") + `,"dtype":"|u1","fill_value":0,"order":"C","compressor":null,"filters":null}`
+		}
+		for key, doc := range docs {
+			must.Do(t, store.Set(t.Context(), key, []byte(doc)))
+		}
+		plan := must.Get(New(t.Context(), store, "", open, zarr.V3, Options{}))(t)
+		n := must.Get(zarr.Open(t.Context(), plan.Documents, "", open))(t)
+		want := `{"ome":{"version":"0.5",` + c.inside + `}}`
+		if got := string(n.Meta().Attributes.Text()); !sameDocument(got, want) || plan.AllNotes != 0 {
+			t.Errorf("%s became\n%s, want\n%s; notes %q", c.attrs, got, want, plan.Notes)
+		}
+		if len(c.shapes) == 0 {
+			continue
+		}
+		a := must.Get(zarr.OpenArray(t.Context(), plan.Documents, "0", open))(t)
+		if l, err := a.Image(t.Context()); err != nil || l == nil || strings.Join(a.DimensionNames(), "") != strings.Join(l.Names(), "") || l.Scale == nil {
+			t.Errorf("%s: dimensions %q, %v", c.attrs, a.DimensionNames(), err)
+		}
+		view := must.Get(zarr.Open(t.Context(), NewView(store, open, zarr.V3, true), "", open))(t)
+		if got := string(view.Meta().Attributes.Text()); !sameDocument(got, want) {
+			t.Errorf("%s: a view has %s", c.attrs, got)
+		}
+	}
+}
+
 // An array has the names of its image's axes if only the array is converted, and none of
 // another image or of another number of dimensions.
 func TestOMEAxes(t *testing.T) {
@@ -204,8 +255,14 @@ func TestOMEAxes(t *testing.T) {
 // ome-zarr-py writes the group of labels without a version.
 func TestOMELabelsWithoutVersion(t *testing.T) {
 	attrs := must.Get(zarr.ParseAttributes([]byte(`{"ome":{"labels":["nuclei"]}}`)))(t)
-	got, err := ome04(attrs, "labels")
+	got, err := ome04(attrs, "labels", nil)
 	if text := string(got.Text()); err != nil || text != `{"labels":["nuclei"]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	// Metadata for Zarr v2 in a group of v3.
+	attrs = must.Get(zarr.ParseAttributes([]byte(`{"multiscales":[{"version":"0.3","axes":["x"],"datasets":[{"path":"0"}]}]}`)))(t)
+	got, err = ome04(attrs, "", func(string) []int64 { return []int64{4} })
+	if text := string(got.Text()); err != nil || text != `{"multiscales":[{"axes":[{"name":"x","type":"space"}],"datasets":[{"path":"0","coordinateTransformations":[{"scale":[1],"type":"scale"}]}],"version":"0.4"}]}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // ErrConvert means that an array or group cannot be stored in another format as
-// it is. The error names the node and what has no form there.
+// it is. The error names the node and the part that has no form there.
 var ErrConvert = errors.New("engine: cannot be converted")
 
 // ErrRecode is added to an ErrConvert that ExportOptions.Recode would avoid.
@@ -43,7 +43,7 @@ type Plan struct {
 	AllBehind int64
 
 	view     kv.ReadLister
-	from     string // what keys of the source begin with
+	from     string // prefix of the keys of the source
 	registry *codecs.Registry
 	format   zarr.Version
 	o        Options
@@ -70,10 +70,10 @@ type Options struct {
 	// Recode encodes chunks anew that do not mean the same in the other format.
 	Recode bool
 	// Written bounds the bytes of the chunks of an array that are written because they are
-	// missing, where metadata of v2 cannot say what they hold.
+	// missing, where metadata of v2 cannot express their contents.
 	Written int64
-	// Skip are paths of arrays and groups to leave out, relative to what is converted. A
-	// path without a node is zarr.ErrNotFound.
+	// Skip are paths of arrays and groups to leave out, relative to the converted node.
+	// A path without a node is zarr.ErrNotFound.
 	Skip []string
 	// OnlyNodes says that the destination holds metadata and chunks alone, and not the
 	// OME-XML of a group.
@@ -160,7 +160,7 @@ func (c *Plan) node(ctx context.Context, n *zarr.Node, path string) error {
 func (c *Plan) convert(ctx context.Context, n *zarr.Node, path string, axes []*string, m *zarr.Meta, err error) error {
 	if err == nil {
 		c.noteTexts(path, n.Meta(), m)
-		c.note(path, convertOME(m, n.Version(), n.Path()))
+		c.note(path, convertOME(m, n.Version(), n.Path(), shapesBelow(ctx, c.view, n.Path(), &zarr.OpenOptions{Registry: c.registry})))
 		c.notePrivate(path, m)
 		c.note(path, checkAxes(m, axes))
 		if err = c.put(ctx, path, m); err != nil {
@@ -294,7 +294,7 @@ func (c *Plan) carriesCopy(ctx context.Context, n *zarr.Node) (bool, error) {
 	return n.Meta().CarriesNodes(), nil
 }
 
-// consolidate makes the copies again, those of inner groups first.
+// consolidate makes the copies again, inner groups first.
 func (c *Plan) consolidate(ctx context.Context) error {
 	slices.Sort(c.consolidated)
 	for _, path := range slices.Backward(c.consolidated) {
@@ -316,7 +316,7 @@ func checkNames(v zarr.Version, path string) error {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if slices.Contains(names.Documents(v), name) {
-			return fmt.Errorf("%w: name %q: it is that of a metadata document", zarr.ErrPath, name)
+			return fmt.Errorf("%w: name %q: it is the name of a metadata document", zarr.ErrPath, name)
 		}
 	}
 	return nil
@@ -420,7 +420,7 @@ func (c *Plan) CopyChunks(ctx context.Context, out kv.Writer, workers *transfer.
 	return nil
 }
 
-// CopyDocuments brings the metadata to a store, that of groups before that of nodes below them.
+// CopyDocuments writes the metadata to a store, groups before the nodes below them.
 func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(bytes int64)) error {
 	keys, err := kv.Keys(ctx, c.Documents, "")
 	if err != nil {
@@ -440,7 +440,7 @@ func (c *Plan) CopyDocuments(ctx context.Context, out kv.Writer, report func(byt
 	return nil
 }
 
-// ChunkKeys returns what the keys of an array's chunks begin with, and a function
+// ChunkKeys returns the prefix of the keys of an array's chunks, and a function
 // that reads the coordinates from a key. It returns false for a key that Zarr
 // programs would not look for.
 func ChunkKeys(a *zarr.Array) (prefix string, parse func(key string) ([]int64, bool)) {
@@ -467,8 +467,8 @@ type storedChunk struct {
 	key    string
 }
 
-// storedChunks yields the chunks of an array that are stored, those of keys that
-// Zarr programs would not look for left out.
+// storedChunks yields the stored chunks of an array, except under keys that Zarr
+// programs would not look for.
 func storedChunks(ctx context.Context, view kv.Lister, a *zarr.Array) iter.Seq2[storedChunk, error] {
 	return func(yield func(storedChunk, error) bool) {
 		prefix, parse := ChunkKeys(a)

@@ -28,7 +28,7 @@ func canRecode(m *zarr.Meta, to zarr.Version, reg *codecs.Registry) bool {
 	return err == nil
 }
 
-// recoded describes an array in another format. axes and named are as those of convertMeta.
+// recoded describes an array in another format. axes and named are as for convertMeta.
 func recoded(m *zarr.Meta, to zarr.Version, reg *codecs.Registry, axes []*string, named bool) (zarr.Spec, error) {
 	if len(m.Codecs.Codecs()) == 0 {
 		return zarr.Spec{}, fmt.Errorf("codecs: %w", codecs.ErrNoForm)
@@ -90,7 +90,7 @@ func firstChunk(m *zarr.Meta) []int64 {
 	return shape
 }
 
-// What zarr-python, tensorstore and zarrita read of Zarr v3.
+// The types and codecs of Zarr v3 that zarr-python, tensorstore and zarrita read.
 var (
 	publicCodecs = []string{"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", "blosc", "zstd"}
 	publicTypes  = []string{"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"}
@@ -99,8 +99,8 @@ var (
 // NotRead says of something that it is [Private].
 const NotRead = "not all of zarr-python, tensorstore and zarrita read it"
 
-// Private returns what zarr-python, tensorstore or zarrita do not read of the metadata of an array
-// in Zarr v3, "" if they read all of it.
+// Private returns the part of an array's metadata in Zarr v3 that zarr-python, tensorstore or
+// zarrita do not read, "" if they read all.
 func Private(m *zarr.Meta) string {
 	if !m.Array || m.Version != zarr.V3 {
 		return ""
@@ -151,8 +151,8 @@ type codecJSON struct {
 	} `json:"configuration"`
 }
 
-// innermost returns the shape and the codecs of the smallest chunks: those
-// inside of shards. chunks is nil where they are not all alike.
+// innermost returns the shape and the codecs of the smallest chunks: the inner
+// chunks if there are shards. chunks is nil where they are not all alike.
 func innermost(m *zarr.Meta) (chunks []int64, list []json.RawMessage, err error) {
 	if c := m.Grid.Regular(); c != nil {
 		chunks = make([]int64, len(c))
@@ -270,7 +270,7 @@ func (s *Array) encodeChunks(ctx context.Context, c *Plan, out kv.Writer, worker
 	if grid == nil || s.all {
 		return zarr.CopyChunks(ctx, s.From, to, zarr.Sel(), workers.Run)
 	}
-	// Chunks lie inside of the source's, so only those that are stored count.
+	// Chunks lie inside of the source's, so only stored chunks count.
 	for chunk, err := range storedChunks(ctx, c.view, s.From) {
 		if err != nil {
 			return err

@@ -16,12 +16,12 @@ import (
 )
 
 // View presents a hierarchy in another format, without a copy: documents
-// are made when they are read, and chunks are those of the source under other
+// are made when they are read, and chunks are chunks of the source under other
 // keys. An array or group that has no form in the format is not listed, and
-// [ErrConvert] when one of its keys is read. View metadata is not
-// consolidated. Keys that belong to no node are left out. Missing chunks that the
-// documents do not describe are read as chunks of fill values, but List and ListDir
-// yield stored chunks only. Safe for concurrent use.
+// [ErrConvert] when one of its keys is read. Its metadata is not consolidated.
+// Keys that belong to no node are left out. Missing chunks that the documents do
+// not describe are read as chunks of fill values, but List and ListDir yield stored
+// chunks only. Safe for concurrent use.
 type View struct {
 	view   kv.Reader
 	open   *zarr.OpenOptions
@@ -43,11 +43,11 @@ type convertedNode struct {
 	docs  map[string][]byte
 	array *zarr.Array // nil for a group
 	keys  zarr.ChunkKeys
-	needs bool // the documents do not say what missing chunks hold
+	needs bool // the documents do not define the contents of missing chunks
 	err   error
 
 	mu   sync.Mutex
-	fill []byte // what missing chunks hold, once one was read, up to keptFill
+	fill []byte // contents of missing chunks, once one was read, up to keptFill
 }
 
 // Bounds of a converted view.
@@ -113,7 +113,7 @@ func (c *View) convert(ctx context.Context, path string) (*convertedNode, error)
 	if err != nil {
 		return failed(err)
 	}
-	_ = convertOME(m, n.Version(), path) // attributes without a form stay as they are
+	_ = convertOME(m, n.Version(), path, shapesBelow(ctx, c.view, path, c.open)) // attributes without a form stay as they are
 	if out.docs, err = m.Print(); err != nil {
 		return failed(err)
 	}
@@ -141,7 +141,7 @@ func (n *convertedNode) chunk(key string) (coords []int64, ok bool) {
 	return coords, ok
 }
 
-// missingChunk returns what missing chunks of an array hold. It must not be changed.
+// missingChunk returns the contents of missing chunks of an array. It must not be changed.
 func (n *convertedNode) missingChunk(ctx context.Context, reg *codecs.Registry) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

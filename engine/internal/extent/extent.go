@@ -15,8 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// ErrOverlap means that a destination is, holds or lies in what is read, or
-// that it holds or lies in a database; or that references to link lead into the
+// ErrOverlap means that a destination is, holds or lies in the source, or that
+// it holds or lies in a database; or that references to link lead into the
 // database itself. Nothing was written.
 var ErrOverlap = errors.New("engine: the destination must lie apart")
 
@@ -35,7 +35,7 @@ func (e Extent) String() string {
 	return zurl.Redact(e.Store + e.Path)
 }
 
-// Of returns what the root of a URL pipeline names.
+// Of returns the extent of the root of a URL pipeline.
 func Of(p zurl.Part) (Extent, error) {
 	if p.Scheme == "file" {
 		path, err := p.OSPath()
@@ -77,8 +77,8 @@ type Overlap struct {
 	below map[string]error
 }
 
-// Against returns the comparison with a destination. What is at a path of this machine
-// is looked at now.
+// Against returns the comparison with a destination. It looks at a path of this
+// machine at once.
 func Against(dest Extent) *Overlap {
 	o := &Overlap{dest: dest}
 	if dest.Store == "" {
@@ -111,8 +111,8 @@ func (o *Overlap) failed(how, path string) error {
 	return fmt.Errorf("%s: %w: it %s %s", o.dest, ErrOverlap, how, Extent{o.dest.Store, path})
 }
 
-// withPath is With for a path of this machine. Of the files in one directory it
-// looks at what is above only once.
+// withPath is With for a path of this machine. It looks at the directories
+// above the files of one directory only once.
 func (o *Overlap) withPath(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -149,15 +149,15 @@ func (o *Overlap) withPath(path string) error {
 	return found
 }
 
-// passed is a name on the way to a path, and what it leads to, nil if there is
-// nothing.
+// passed is a name on the way to a path, and the file there, nil if there is
+// none.
 type passed struct {
 	path string
 	info fs.FileInfo
 }
 
-// trail returns what a path leads to, every directory above it, and those above
-// the targets of symbolic links on the way.
+// trail returns the file that a path leads to, every directory above it, and
+// the directories above the targets of symbolic links on the way.
 func trail(path string) (list []passed) {
 	seen := map[string]bool{}
 	var add func(string)

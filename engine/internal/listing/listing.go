@@ -16,10 +16,10 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// View adds a listing to a view that cannot be listed, such as that of a
-// web server. The listing is computed from metadata: the possible documents of
-// nodes, and the possible keys of chunks. Only reading shows which of them
-// exist. Documents of a node that stands in consolidated metadata alone are made of that.
+// View adds a listing to a view that cannot be listed, such as a web server. The listing
+// is computed from metadata: the possible documents of nodes, and the possible keys of
+// chunks. Only reading shows which of them exist. Documents of a node that is only
+// in consolidated metadata are made from there.
 type View struct {
 	Documents
 	nodes []Node // ordered by key of the directory
@@ -41,7 +41,7 @@ const maxCandidates = 1 << 28
 // ErrNone means that the keys cannot be found out.
 var ErrNone = fmt.Errorf("the server lists no keys, and there is no consolidated metadata to tell them: %w", errors.ErrUnsupported)
 
-// New returns the view of nodes; the first one contains the others.
+// New returns the view of nodes; the first contains all other nodes.
 func New(view kv.Reader, nodes []Node) (*View, error) {
 	c := &View{nodes: nodes}
 	c.Documents = Documents{Reader: view, Told: c.told}
@@ -71,7 +71,7 @@ func New(view kv.Reader, nodes []Node) (*View, error) {
 	return c, nil
 }
 
-// told returns a document that only consolidated metadata tells, or kv.ErrNotFound.
+// told returns a document that only consolidated metadata has, or kv.ErrNotFound.
 // Where the store has one document of a node, it has all.
 func (c *View) told(ctx context.Context, key string) ([]byte, error) {
 	dir := key[:strings.LastIndexByte(key, '/')+1]
@@ -139,7 +139,7 @@ func (l *candidateList) key(key string) bool {
 	return l.yield(key, nil)
 }
 
-// node yields the keys of a node and of those below it.
+// node yields the keys of a node and of the nodes below it.
 func (l *candidateList) node(c Node, below []Node) bool {
 	if !l.opts.HasBelow(c.Dir) {
 		return true

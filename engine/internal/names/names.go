@@ -46,7 +46,7 @@ func IsDocument(key string) bool {
 	switch name := path.Base(key); name {
 	case V3, V2Array, V2Group, V2Attrs, V2Metadata, V1Array, V1Attrs:
 		return true
-	default: // those of the early v3 draft
+	default: // the early v3 draft
 		return strings.HasSuffix(name, "group.json") || strings.HasSuffix(name, "array.json")
 	}
 }

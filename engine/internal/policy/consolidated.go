@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -19,8 +19,8 @@ import (
 // array or group through its handle must not leave an old copy behind. The copies above a changed
 // node are dropped at once, which is always right, and made again when the session is saved or
 // committed, from the text of the dropped copy and the nodes that changed since: a group may have
-// very many others. Merges combine the copies of both sides (policy.go), and drop those that one
-// side made where the other changed something below.
+// very many unchanged nodes. Merges combine the copies of both sides (policy.go), and drop a copy
+// that one side made if the other side changed something below.
 //
 // Keys that are set directly, or imported, are stored unchanged: the writer is
 // then responsible for the copy, as in any other store.
@@ -31,7 +31,7 @@ type Copies struct {
 	s    kv.Store
 	open *zarr.OpenOptions
 
-	mu    sync.Mutex
+	mu    ctxlock.Lock          // held while copies are read and removed
 	stale map[string]*staleCopy // by path of the group
 	// untracked says that documents changed, or may change, without a call of Key.
 	untracked bool
@@ -71,7 +71,9 @@ func (c *Copies) Key(ctx context.Context, key string) error {
 		return nil
 	}
 	node := names.Parent(key)
-	c.mu.Lock()
+	if err := c.mu.Lock(ctx); err != nil {
+		return err
+	}
 	err := c.dropDocument(ctx, node) // it has the group's own documents too
 	if copy := c.stale[node]; copy != nil {
 		copy.note("", false)
@@ -86,9 +88,11 @@ func (c *Copies) Key(ctx context.Context, key string) error {
 // Above notes that a node is about to come, change or go, and drops the copies
 // of its metadata in the groups above.
 func (c *Copies) Above(ctx context.Context, node string) error {
-	c.mu.Lock()
+	if err := c.mu.Lock(ctx); err != nil {
+		return err
+	}
 	defer c.mu.Unlock()
-	groups := []string{} // those with a copy: each is part of the copies above it
+	groups := []string{} // with a copy: each is part of the copies above it
 	for p := node; p != ""; {
 		p = names.Parent(p)
 		if err := c.dropDocument(ctx, p); err != nil {
@@ -138,7 +142,7 @@ func (c *Copies) note(path string, v zarr.Version, earlier []byte) {
 // Untracked notes that documents may change without a call of [Copies.Key]: a caller writes
 // single keys, or another program writes. From now on copies are made again from all nodes.
 func (c *Copies) Untracked() {
-	c.mu.Lock()
+	c.mu.WaitLock()
 	defer c.mu.Unlock()
 	c.untracked = true
 	for _, copy := range c.stale {
@@ -150,7 +154,7 @@ func (c *Copies) Untracked() {
 // the node are not made again: a new group of the same name is not consolidated. The caller
 // calls [Copies.Above] too.
 func (c *Copies) Gone(node string) {
-	c.mu.Lock()
+	c.mu.WaitLock()
 	defer c.mu.Unlock()
 	for path := range c.stale {
 		if path == node || strings.HasPrefix(path, names.Dir(node)) {
@@ -159,10 +163,10 @@ func (c *Copies) Gone(node string) {
 	}
 }
 
-// Transferred notes that a node was moved or copied with those below it: copies
-// that were dropped there are made again at the new place.
+// Transferred notes that a node was moved or copied with the nodes below it:
+// copies that were dropped there are made again at the new place.
 func (c *Copies) Transferred(from, to string, moved bool) {
-	c.mu.Lock()
+	c.mu.WaitLock()
 	defer c.mu.Unlock()
 	for path, v := range maps.Clone(c.stale) {
 		if path != from && !strings.HasPrefix(path, names.Dir(from)) {
@@ -199,11 +203,12 @@ func (c *Copies) dropInline(ctx context.Context, group string) error {
 	return c.s.Set(ctx, names.Dir(group)+names.V3, rest)
 }
 
-// Refresh makes dropped copies again, those of inner groups first. If a node
-// cannot be opened, the copy is left out. A copy that was stored since it was dropped
-// stays.
+// Refresh makes dropped copies again, inner groups first. If a node cannot be opened,
+// the copy is left out. A copy that was stored since it was dropped stays.
 func (c *Copies) Refresh(ctx context.Context) error {
-	c.mu.Lock()
+	if err := c.mu.Lock(ctx); err != nil {
+		return err
+	}
 	defer c.mu.Unlock()
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(c.stale))) {
 		if err := c.refresh(ctx, path, c.stale[path]); err != nil && !noCopy(err) {

@@ -13,13 +13,17 @@ import (
 // fails where copies conflict, where a side has a new node, and where one side removed a
 // node that the other side changed: copies do not show whether a node was renamed.
 func mergeCopies(base, ours, theirs json.RawMessage, v2 bool) (merged json.RawMessage, ok bool) {
-	tops, ok := parseSides(base, ours, theirs)
+	parse := partOf // of a zarr.json that was parsed
+	if v2 {
+		parse = ParseObject
+	}
+	tops, ok := parseSides(base, ours, theirs, parse)
 	if !ok {
 		return nil, false
 	}
 	var lists [3]*Object
 	for i, top := range tops {
-		list, err := ParseObject(OrEmpty(top.Values["metadata"]))
+		list, err := partOf(OrEmpty(top.Values["metadata"]))
 		if err != nil {
 			return nil, false
 		}
@@ -34,7 +38,7 @@ func mergeCopies(base, ours, theirs json.RawMessage, v2 bool) (merged json.RawMe
 		b, o, t := lists[0].Values[node], lists[1].Values[node], lists[2].Values[node]
 		v, ok := oneSided(b, o, t, false)
 		if !ok {
-			docs, ok := parseSides(b, o, t)
+			docs, ok := parseSides(b, o, t, partOf)
 			if !ok || b == nil {
 				return nil, false
 			}
@@ -67,7 +71,7 @@ func (m *merger) documents(nodes [3]*Object) json.RawMessage {
 		v, ok := oneSided(b, o, t, false)
 		if !ok {
 			attrs := name == names.V2Attrs // both sides may have given the first ones
-			docs, ok := parseSides(b, OrEmpty(o), OrEmpty(t))
+			docs, ok := parseSides(b, OrEmpty(o), OrEmpty(t), partOf)
 			if !ok || o == nil || t == nil || b == nil && !attrs {
 				v = m.member(name, name, b, o, t, false) // a conflict
 			} else {
@@ -104,7 +108,7 @@ func byNode(list *Object) *Object {
 func byKey(nodes *Object) *Object {
 	out := &Object{Values: map[string]json.RawMessage{}}
 	for _, node := range nodes.Keys {
-		docs, err := ParseObject(nodes.Values[node])
+		docs, err := partOf(nodes.Values[node])
 		if err != nil {
 			continue // byNode and documents print objects
 		}

@@ -22,13 +22,13 @@ import (
 // be listed. Without any chunk the document stays as it is.
 type Separators struct {
 	store kv.Reader
-	// Listed says that chunks are looked for by listing alone: those of a session may be
-	// virtual values, which cannot be asked for without their files.
+	// Listed says that chunks are looked for by listing alone: chunks of a session may
+	// be virtual values, which cannot be located without their files.
 	Listed bool
 	known  sync.Map // of bool: whether the chunk keys have slashes, by directory with a slash at its end
 }
 
-// NewSeparators returns those of a store.
+// NewSeparators returns the separators of a store.
 func NewSeparators(store kv.Reader) *Separators { return &Separators{store: store} }
 
 // sound reports whether the document under a key was found to lack nothing.
@@ -44,7 +44,7 @@ func hasSeparators(key string) bool {
 }
 
 // Correct returns the text under a key: of a .zarray and a .zmetadata with the separators
-// that it lacks, others and parts of documents as they are.
+// that it lacks, other documents and parts of documents as they are.
 func (s *Separators) Correct(ctx context.Context, key string, text []byte) ([]byte, error) {
 	dir, name := path.Split(key)
 	switch name {
@@ -57,7 +57,7 @@ func (s *Separators) Correct(ctx context.Context, key string, text []byte) ([]by
 	case names.V2Metadata:
 		all, err := ParseObject(text)
 		if err != nil {
-			return text, nil // opening the node says what is wrong
+			return text, nil // opening the node returns the error
 		}
 		list, err := ParseObject(all.Values["metadata"])
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *Separators) Correct(ctx context.Context, key string, text []byte) ([]by
 	return text, nil
 }
 
-// correct returns those of the documents of arrays, by directory, that change.
+// correct returns the documents of arrays that change, by directory.
 func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	lack := map[string]*Object{}
 	var ask []string
@@ -92,7 +92,7 @@ func (s *Separators) correct(ctx context.Context, docs map[string]json.RawMessag
 			continue
 		}
 		var shape []json.RawMessage
-		_ = json.Unmarshal(a.Values["shape"], &shape) // opening the array says what is wrong
+		_ = json.Unmarshal(a.Values["shape"], &shape) // opening the array returns the error
 		if len(a.Values["dimension_separator"]) > 0 || len(shape) < 2 || len(shape) > zarr.MaxRank {
 			s.known.Store(dir, false)
 			continue

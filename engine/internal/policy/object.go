@@ -3,34 +3,49 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
 // Object is a JSON object that keeps the order of its members and their values
-// as they were written. Keys are those of Values.
+// as they were written. Keys are the keys of Values.
 type Object struct {
 	Keys   []string
 	Values map[string]json.RawMessage
 }
 
 // ParseObject takes an object apart. Bare NaN and Infinity, which Python
-// writes, are values like others.
+// writes, are ordinary values.
 func ParseObject(b []byte) (*Object, error) {
 	members, err := zarr.ParseAttributes(b)
 	if err != nil {
 		return nil, err
 	}
+	return objectOf(members), nil
+}
+
+// partOf is ParseObject for a value of an object that was parsed.
+func partOf(parsed []byte) (*Object, error) {
+	members, ok := meta.PartOf(parsed)
+	if !ok {
+		return nil, errors.New("not an object")
+	}
+	return objectOf(members), nil
+}
+
+func objectOf(members zarr.Attributes) *Object {
 	o := &Object{Values: make(map[string]json.RawMessage, members.Len())}
 	for key, raw := range members.All() {
 		o.Set(key, raw)
 	}
-	return o, nil
+	return o
 }
 
-// Set replaces a member, or adds one behind the others.
+// Set replaces a member, or adds one at the end.
 func (o *Object) Set(key string, v json.RawMessage) {
 	if _, ok := o.Values[key]; !ok {
 		o.Keys = append(o.Keys, key)
@@ -64,7 +79,7 @@ func (o *Object) Print() []byte {
 	return out.Bytes()
 }
 
-// UnionKeys lists the keys of a in order, then those only b has.
+// UnionKeys lists the keys of a in order, then the keys that only b has.
 func UnionKeys(a, b *Object) []string {
 	keys := slices.Clone(a.Keys)
 	for _, k := range b.Keys {

@@ -12,7 +12,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// Policy tells the versioned store what it must know of Zarr documents. It reads
+// Policy gives the versioned store its knowledge of Zarr documents. It reads
 // them leniently: an array whose codecs are unknown still has chunk keys.
 type Policy struct{}
 
@@ -44,16 +44,16 @@ var structural = map[string][]string{
 	names.V3:      {"data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers"},
 }
 
-// meaning names the attributes that say what stored elements mean. Chunks that were written
-// beside a change of one would be read as other values.
+// meaning names the attributes that define the meaning of stored elements. Chunks that were
+// written beside a change of one would be read as other values.
 var meaning = []string{"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"}
 
-// meaningOf returns the attributes of a document of Zarr v3 that say what elements mean.
+// meaningOf returns the attributes of a document of Zarr v3 that define the meaning of elements.
 func meaningOf(o *Object) *Object {
 	out := &Object{Values: map[string]json.RawMessage{}}
-	if all, err := ParseObject(o.Values["attributes"]); err == nil {
+	if all, ok := meta.PartOf(o.Values["attributes"]); ok {
 		for _, name := range meaning {
-			if v, ok := all.Values[name]; ok {
+			if v, ok := all.Get(name); ok {
 				out.Set(name, v)
 			}
 		}
@@ -93,8 +93,8 @@ func (Policy) Structure(name string, doc []byte) (txn.Structure, bool) {
 	return txn.Structure{Key: sum[:], Grid: gridShape(name, o)}, true
 }
 
-// canonicalJSON sorts the members of objects and drops white space. What is not
-// strict JSON stays as it is.
+// canonicalJSON sorts the members of objects and drops white space. A text that
+// is not strict JSON stays as it is.
 func canonicalJSON(raw json.RawMessage) []byte {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -141,8 +141,8 @@ func gridShape(name string, o *Object) []int64 {
 	return counts
 }
 
-// WithAttributes implements [txn.Policy]. Other members than those that describe the
-// array count as attributes, and attributes that say what elements mean do not.
+// WithAttributes implements [txn.Policy]. Members that do not describe the array
+// count as attributes; attributes that define the meaning of elements do not.
 func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 	out, err := ParseObject(doc)
 	if err != nil {
@@ -160,9 +160,10 @@ func (Policy) WithAttributes(name string, doc, attributes []byte) []byte {
 		} else if ok {
 			out.Set(k, v)
 		} else {
-			out.Remove(k)
+			delete(out.Values, k)
 		}
 	}
+	out.Keys = slices.DeleteFunc(out.Keys, func(k string) bool { return out.Values[k] == nil })
 	all, err := ParseObject(out.Values["attributes"])
 	if err != nil { // the document has no attributes
 		if len(kept.Values) == 0 {
@@ -232,7 +233,7 @@ func (Policy) MergeDocument(name string, base, ours, theirs []byte, strict bool)
 	if !mergeable(name) {
 		return whole()
 	}
-	docs, ok := parseSides(base, ours, theirs)
+	docs, ok := parseSides(base, ours, theirs, ParseObject)
 	if !ok {
 		return whole()
 	}
@@ -249,14 +250,14 @@ func isGroupDocument(name string, o *Object) bool {
 	return name == names.V2Group || name == names.V3 && string(o.Values["node_type"]) == `"group"`
 }
 
-// parseSides takes three states of an object apart. What base has not is empty.
-func parseSides(base, ours, theirs json.RawMessage) (docs [3]*Object, ok bool) {
+// parseSides takes three states of an object apart with parse. Members that base lacks are empty.
+func parseSides(base, ours, theirs json.RawMessage, parse func([]byte) (*Object, error)) (docs [3]*Object, ok bool) {
 	for i, raw := range [3]json.RawMessage{base, ours, theirs} {
 		if raw == nil && i == 0 {
 			raw = json.RawMessage("{}")
 		}
 		var err error
-		if docs[i], err = ParseObject(raw); err != nil {
+		if docs[i], err = parse(raw); err != nil {
 			return docs, false
 		}
 	}
@@ -310,7 +311,7 @@ func (m *merger) member(field, key string, base, ours, theirs json.RawMessage, d
 		}
 		switch key {
 		case "attributes":
-			if docs, ok := parseSides(base, ours, theirs); ok {
+			if docs, ok := parseSides(base, ours, theirs, partOf); ok {
 				return m.objects(field, docs, false).Print()
 			}
 		case "shape":

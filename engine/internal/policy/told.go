@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/engine/internal/listing"
 	"github.com/zarrdb/zarrdb/engine/internal/names"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
@@ -35,7 +35,7 @@ type told struct {
 	listing.Documents
 	base kv.ReadLister
 
-	mu   sync.Mutex
+	mu   ctxlock.Lock
 	docs map[string][]byte // documents in the copy, by key; nil before the copy was read
 	keys []string          // of docs, sorted
 }
@@ -48,7 +48,9 @@ var (
 // copied returns the documents in the copy, and their sorted keys. A copy that cannot be
 // parsed counts as empty: opening the root reports its error.
 func (t *told) copied(ctx context.Context) (map[string][]byte, []string, error) {
-	t.mu.Lock()
+	if err := t.mu.Lock(ctx); err != nil {
+		return nil, nil, err
+	}
 	defer t.mu.Unlock()
 	if t.docs != nil {
 		return t.docs, t.keys, nil

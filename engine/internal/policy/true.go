@@ -14,12 +14,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// TrueDocument returns the metadata document stored under a key of a view with
-// correct consolidated metadata: if the copy differs from the documents below
-// the group, it is rebuilt. A copy that cannot be built, because a node below
-// has invalid metadata, is left out; a .zmetadata is then kv.ErrNotFound. Other
-// values are returned unchanged. The cost is that of opening every node below
-// the group.
+// TrueDocument returns the metadata document stored under a key of a view with correct consolidated
+// metadata: if the copy differs from the documents below the group, it is rebuilt. A copy that
+// cannot be built, because a node below has invalid metadata, is left out; a .zmetadata is then
+// kv.ErrNotFound. Other values are returned unchanged. For a copy, it opens every node below the
+// group.
 func TrueDocument(ctx context.Context, view kv.Reader, open *zarr.OpenOptions, key string, stored []byte) ([]byte, error) {
 	group, version := names.Parent(key), zarr.V2
 	var copies, rest json.RawMessage

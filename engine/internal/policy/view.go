@@ -26,7 +26,7 @@ func WithDocuments(ctx context.Context, base kv.Reader, alone bool) (kv.Reader, 
 	if !alone {
 		docs, err := kv.GetMany(ctx, base, []kv.Request{{Key: names.V2Group, Range: most}, {Key: names.V2Array, Range: most}})
 		if err != nil || docs[0] != nil || docs[1] != nil {
-			return base, nil // opening the node says what is wrong
+			return base, nil // opening the node returns the error
 		}
 	}
 	doc, err := base.Get(ctx, names.V2Metadata, most)

@@ -1,5 +1,5 @@
-// Package transfer has what import, append, link, export and localize share: how many
-// values are carried from one store to another in bounded memory.
+// Package transfer has the code that import, append, link, export and localize share:
+// how many values are carried from one store to another in bounded memory.
 //
 //	listing ── Batches ──▶ some thousand keys ── EachValue ──▶ fn(key, bytes), several at a time
 //	                                                └─ Pool: bounded workers

@@ -25,8 +25,8 @@ func NewPool(workers int) *Pool {
 }
 
 // Run calls fn for 0 to n-1, each once, and returns the first error. After an
-// error or when ctx ends, no further call begins; Run returns when those under
-// way have.
+// error or when ctx ends, no further call begins; Run returns when the calls
+// under way have returned.
 func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

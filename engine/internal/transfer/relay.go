@@ -2,9 +2,9 @@ package transfer
 
 import "context"
 
-// Relay makes batches in a goroutine of its own while the caller's uses those
-// before, in their order, and hands used ones back so that their memory serves
-// again:
+// Relay makes batches in a goroutine of its own while the caller's goroutine
+// uses earlier batches, in their order, and hands them back so that their
+// memory serves again:
 //
 //	fill ──▶ batch ──▶ batch ──▶ use
 //	  ▲                           │

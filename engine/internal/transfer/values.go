@@ -13,8 +13,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/zipkv"
 )
 
-// HeldAtOnce is the longest value that is read together with others; longer
-// values are read alone.
+// HeldAtOnce is the longest value that is read together with other values;
+// longer values are read alone.
 var HeldAtOnce int64 = 64 << 20 // tests make it small
 
 // longHeld bounds the bytes of longer values that are in memory at a time: each worker
@@ -33,7 +33,7 @@ func ViewWhole(ctx context.Context, v kv.Value, fn func(b []byte) error) error {
 		return fmt.Errorf("%w: %d bytes do not go into memory, of which one value takes at most %d here", kv.ErrTooLarge, n, most)
 	}
 	if err := kv.CheckHeld(n); err != nil {
-		return err // before others make room for it
+		return err // before other values make room for it
 	}
 	if err := longHeld.Take(ctx, n); err != nil {
 		return err

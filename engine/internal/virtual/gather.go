@@ -151,8 +151,8 @@ func (b *batch) sort(ctx context.Context) error {
 	return nil
 }
 
-// partOf is what is wanted first of a mention, as a part of its file; ok is
-// false if it cannot be said.
+// partOf returns the range of a mention that is wanted first, as a part of its
+// file; ok is false if that range is unknown.
 func partOf(m *Mention, w *kv.Want) (part gather.Part, ok bool) {
 	if m.Src.Whole {
 		return gather.Part{N: -1, Limit: w.Limit}, m.Off == 0 && w.Range.IsAll()

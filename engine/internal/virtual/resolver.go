@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/gather"
@@ -25,8 +26,8 @@ import (
 // the caller.
 type Resolver struct {
 	storage Storage
-	folder  kv.Reader      // what lies in the folder [Inside]; or nil
-	memory  *gather.Memory // bounds what is held of files of servers
+	folder  kv.Reader      // the folder [Inside], or nil
+	memory  *gather.Memory // bounds held bytes of files of servers
 	allowed func() (refs.Rules, error)
 
 	// Gap is the number of unwanted bytes between two parts of a file on a server up
@@ -68,8 +69,8 @@ type referent struct {
 	// place is mapped if the bytes are not where the URL says: the versions of
 	// the two places have nothing to do with each other, only their sizes.
 	place refs.Place
-	// asking is taken while somebody asks for the file; others wait for the answer.
-	asking gather.Turn
+	// asking is held while a goroutine asks for the file; other goroutines wait for the answer.
+	asking ctxlock.Lock
 
 	mu   sync.Mutex
 	file kv.Value // located; nil for files of this machine, which are asked each time
@@ -159,10 +160,10 @@ func (r *Resolver) locate(ctx context.Context, p *referent, stale kv.Value) (kv.
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}
-	if err := p.asking.Take(ctx); err != nil {
+	if err := p.asking.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer p.asking.Release()
+	defer p.asking.Unlock()
 	if file := p.found(stale); file != nil {
 		return file, nil
 	}
@@ -185,7 +186,7 @@ func (p *referent) found(stale kv.Value) kv.Value {
 	return p.file
 }
 
-// forget has a file looked for anew, if it is the one that is known.
+// forget has the file of p looked for anew, if the known file is still file.
 func (r *Resolver) forget(p *referent, file kv.Value) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,8 +293,8 @@ func ValidatorOf(v kv.Value) string {
 	return ""
 }
 
-// checkVersion compares what is recorded of a file with what is seen now: a text of
-// [kv.Validator] when it was imported, a condition, or nothing.
+// checkVersion compares the recorded version of a file with its present version.
+// was is a text of [kv.Validator] from the import, a condition, or empty.
 func checkVersion(was string, file kv.Value, mapped bool) error {
 	now := ValidatorOf(file)
 	switch {
@@ -320,7 +321,7 @@ func isCondition(validator string) bool {
 	return ok
 }
 
-// ConditionOf returns the condition that comes closest to what is recorded of a file,
+// ConditionOf returns the condition that comes closest to the recorded version of a file,
 // for programs that do not read texts of [kv.Validator]: that the entity tag is the same, or
 // that it was not changed after the second of its last change. It is "" if nothing is
 // recorded.

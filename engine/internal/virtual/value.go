@@ -53,8 +53,8 @@ func (v *value) pin() bool {
 
 func (v *value) Size() int64 { return v.n }
 
-// ID implements [kv.Value]: that of the bytes in the version of the file that
-// was seen, zero if nothing tells versions.
+// ID implements [kv.Value]: the identity of the bytes in the version of the
+// file that was seen, zero if versions cannot be told apart.
 func (v *value) ID() kv.ID {
 	for {
 		at := v.current()
@@ -64,7 +64,7 @@ func (v *value) ID() kv.ID {
 	}
 }
 
-// Validator implements [kv.Validator]: that of the file.
+// Validator implements [kv.Validator]: the validator of the file.
 func (v *value) Validator() string {
 	at := v.current()
 	if at.file == nil {
@@ -111,7 +111,7 @@ func (v *value) moved(ctx context.Context, changed error) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if again.n != v.n { // a whole file, whose size was told
+	if again.n != v.n { // a whole file, whose size a caller knows
 		return nil, changed
 	}
 	again.pin() // this is as often as it is tried
@@ -122,7 +122,7 @@ func (v *value) moved(ctx context.Context, changed error) (*value, error) {
 	return v.next.Load(), nil
 }
 
-// errMoved is for bytes of a version that others do not see any more.
+// errMoved is for bytes of a version that new readers no longer see.
 var errMoved = fmt.Errorf("%w while it was read", kv.ErrChanged)
 
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// MkdirBelow makes a directory and those above it, but not root: if root is gone, for
-// example because somebody removed the database, the error is fs.ErrNotExist and nothing
-// is made. In a file system other than that of the operating system, and for a dir that
-// does not lie below root, it is MkdirAll.
+// MkdirBelow makes a directory and its missing parents, but not root: if root is gone,
+// for example because somebody removed the database, the error is fs.ErrNotExist and
+// nothing is made. In another file system than the operating system's, and for a dir
+// that does not lie below root, it is MkdirAll.
 func MkdirBelow(files vfs.FS, root, dir string, perm os.FileMode) error {
 	below, err := filepath.Rel(root, dir)
 	if vfs.Root(files) != vfs.Default || err != nil || !filepath.IsLocal(below) {

@@ -13,7 +13,7 @@ import (
 )
 
 // FS is the file system of the operating system. A file that is open can be removed
-// and replaced: its name is free at once, and what has it open reads the old bytes.
+// and replaced: its name is free at once, and open files read the old bytes.
 var FS = forRoot(vfs.Default)
 
 // InUse reports whether a file was not removed or replaced because it is open. Here it

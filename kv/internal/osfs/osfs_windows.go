@@ -13,10 +13,10 @@ import (
 )
 
 // FS is the file system of the operating system. A file that was opened by it can be
-// removed and replaced: its name is free at once, and what has it open reads the old
-// bytes. Only NTFS and ReFS do this. Elsewhere, as on FAT and on network drives, the
-// name of a removed file goes with the last handle, and Rename to the name of an open
-// file fails.
+// removed and replaced: its name is free at once, and open files read the old bytes.
+// Only NTFS and ReFS do this. Elsewhere, as on FAT and on network drives, the name of
+// a removed file goes with the last handle, and Rename to the name of an open file
+// fails.
 var FS vfs.FS = shared{vfs.Default}
 
 // InUse reports whether a file was not removed or replaced because it is open.

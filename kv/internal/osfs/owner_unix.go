@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFS gives what it makes the rights of the directory that it lies in, whatever the umask of
-// this process is, so that a group can share a database. What root makes in the directory of
-// another user belongs to that user, who could not use the database otherwise.
+// ownFS gives new files and directories the rights of the directory in which they lie, whatever the
+// umask of this process is, so that a group can share a database. Files that root makes in the
+// directory of another user belong to that user, who could not use the database otherwise.
 type ownFS struct{ vfs.FS }
 
 func forRoot(fs vfs.FS) vfs.FS { return ownFS{fs} }
@@ -40,7 +40,7 @@ func (f ownFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Open
 
 func (f ownFS) MkdirAll(dir string, perm os.FileMode) error { return mkdirAll(dir, perm, giveDir) }
 
-// mkdirAll makes a directory and those above it, and calls give for each that it made.
+// mkdirAll makes a directory and its missing parents, and calls give for each that it made.
 func mkdirAll(dir string, perm os.FileMode, give func(dir string)) error {
 	var made []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
@@ -74,13 +74,13 @@ func withDir(dir string, do func(fd uintptr, name string)) {
 	}
 }
 
-// holder is the file that tells others by its owner which user serves a database.
+// holder is the file whose owner is the user that serves a database.
 const holder = "HOLDER"
 
 // Give gives a file or directory that this process has just made, and has open, the rights and
-// the group of its directory, and if this is root, the owner. Others than owner and group get no right to write that
-// the umask denies, as in a directory like /tmp. A file that has contents, or that a link leads to, is older, and stays
-// as it is.
+// the group of its directory, and if this is root, the owner. Users outside the group get no right
+// to write that the umask denies, as in a directory like /tmp. A file that has contents, or that a
+// link leads to, is older, and stays as it is.
 func Give(fd uintptr, name string) {
 	giveOwner(fd, name)
 	var dir, file unix.Stat_t
@@ -111,7 +111,7 @@ func Give(fd uintptr, name string) {
 	}
 }
 
-// giveOwner makes what root has made in the directory of another user that user's.
+// giveOwner gives a file that root made in the directory of another user to that user.
 func giveOwner(fd uintptr, name string) {
 	var dir, file, named unix.Stat_t
 	if os.Geteuid() != 0 || filepath.Base(name) == holder || unix.Stat(filepath.Dir(name), &dir) != nil || dir.Uid == 0 ||

@@ -1,5 +1,4 @@
-// Package temp names temporary files that become others by a rename, for the
-// stores that write files.
+// Package temp names temporary files, which stores rename to their final names.
 package temp
 
 import (
@@ -23,7 +22,7 @@ func Name(path string) string {
 	return filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%016x", Prefix, rand.Uint64()))
 }
 
-// Is reports whether name, the last element of a path, is that of a temporary.
+// Is reports whether name, the last element of a path, names a temporary file.
 func Is(name string) bool { return strings.HasPrefix(name, Prefix) }
 
 // SyncDir makes the names in the open directory f durable, as far as the

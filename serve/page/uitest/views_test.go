@@ -348,6 +348,8 @@ func TestPyramid(t *testing.T) {
 		p.view("db=x.zdb&path=img&raw=1" + path)
 		p.shows(want)
 	}
+	run(t, dir, "attrs", "x.zdb:img", "--set", `multiscales=[{"version":"0.9","datasets":[{"path":"0"}]}]`)
+	open(t, serve(t, dir, "ui", "x.zdb")+"&path=img", 1280, 800).shows(`version "0.9" is not known`)
 }
 
 // Pyramids of GeoZarr are one picture too, in each form of its attributes. Levels that are groups

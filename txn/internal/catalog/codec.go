@@ -14,8 +14,8 @@ import (
 // version is the first byte of every record.
 const version = 1
 
-// corrupt is an error about a stored record.
-func corrupt(format string, args ...any) error {
+// Corrupt is an error about what is stored.
+func Corrupt(format string, args ...any) error {
 	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
 }
 

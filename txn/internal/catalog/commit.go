@@ -62,7 +62,7 @@ func SealCommit(c *Commit) []byte {
 // DecodeCommit decodes the record of a commit and compares its hash with the id.
 func DecodeCommit(id CommitID, b []byte) (*Commit, error) {
 	if CommitID(digest.Of(b)) != id {
-		return nil, corrupt("commit %v: its bytes hash to %v", id, digest.Of(b))
+		return nil, Corrupt("commit %v: its bytes hash to %v", id, digest.Of(b))
 	}
 	r := reader{b: b}
 	r.version()
@@ -82,7 +82,7 @@ func DecodeCommit(id CommitID, b []byte) (*Commit, error) {
 		}
 	}
 	if err := r.end(); err != nil {
-		return nil, corrupt("commit %v: %v", id, err)
+		return nil, Corrupt("commit %v: %v", id, err)
 	}
 	return c, nil
 }
@@ -109,7 +109,7 @@ type StoredCommit struct {
 func StoredCommits(ctx context.Context, in Scanner, from []byte) iter.Seq2[StoredCommit, error] {
 	stored := Table[CommitID, StoredCommit]{space: index.SpaceCommit, Decode: func(key, value []byte) (StoredCommit, error) {
 		if len(key) != len(CommitID{}) {
-			return StoredCommit{}, corrupt("commit key %x", key)
+			return StoredCommit{}, Corrupt("commit key %x", key)
 		}
 		return StoredCommit{CommitID(key), value}, ctx.Err()
 	}}

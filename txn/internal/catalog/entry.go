@@ -168,7 +168,7 @@ func decodeEntry(b []byte) (*Entry, error) {
 		r.fail(errEntry)
 	}
 	if err := r.end(); err != nil {
-		return nil, corrupt("log of a session: %v", err)
+		return nil, Corrupt("log of a session: %v", err)
 	}
 	return e, nil
 }
@@ -178,7 +178,7 @@ func ParseValue(b []byte) (tree.Value, error) {
 	r := reader{b: b}
 	v := r.value()
 	if err := r.end(); err != nil {
-		return tree.Value{}, corrupt("value: %v", err)
+		return tree.Value{}, Corrupt("value: %v", err)
 	}
 	return v, nil
 }

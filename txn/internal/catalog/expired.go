@@ -47,7 +47,7 @@ func decodeExpiry(key, b []byte) (Expiry, error) {
 	r.version()
 	e := Expiry{CommitID(key), r.time()}
 	if err := r.end(); err != nil {
-		return e, corrupt("expiry of %v: %v", e.Commit, err)
+		return e, Corrupt("expiry of %v: %v", e.Commit, err)
 	}
 	return e, nil
 }

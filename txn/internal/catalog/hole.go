@@ -6,6 +6,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
 // Hole is a payload that versions name and that is known to be damaged here: a copy was
@@ -31,14 +32,31 @@ func holeKey(a pack.Address) []byte { return binary.BigEndian.AppendUint64(a.Pac
 
 func decodeHole(key, b []byte) (h Hole, err error) {
 	if len(key) != len(h.Pack)+8 {
-		return h, corrupt("hole: key %x", key)
+		return h, Corrupt("hole: key %x", key)
 	}
 	r := reader{b: b}
 	r.version()
 	h.Pack, h.Offset, h.Length = pack.ID(key), binary.BigEndian.Uint64(key[len(h.Pack):]), r.uvarint()
 	h.Sum = digest.Sum(r.id())
 	if err := r.end(); err != nil {
-		return h, corrupt("hole in pack %v at %d: %v", h.Pack, h.Offset, err)
+		return h, Corrupt("hole in pack %v at %d: %v", h.Pack, h.Offset, err)
 	}
 	return h, nil
+}
+
+// KnownHoles reads all holes.
+func KnownHoles(in Scanner) (map[pack.Address]digest.Sum, error) {
+	out := map[pack.Address]digest.Sum{}
+	for h, err := range Holes.All(in) {
+		if err != nil {
+			return nil, err
+		}
+		out[h.Address] = h.Sum
+	}
+	return out, nil
+}
+
+// AddressOf returns where the payload of a value lies.
+func AddressOf(v tree.Value) pack.Address {
+	return pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}
 }

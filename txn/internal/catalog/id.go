@@ -11,6 +11,12 @@ import (
 // ErrNoRef means that a branch, tag, commit or session does not exist.
 var ErrNoRef = fault.New("txn: no such revision", fault.ErrNotFound)
 
+// ErrConflict matches every error about changes that do not go together.
+var ErrConflict = fault.New("txn: conflict", fault.ErrConflict)
+
+// ErrClosed is returned by every operation on a closed database.
+var ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
+
 // CommitID names a commit by the hash of its record, which holds the root, the
 // parents and the message: equal ids mean equal history.
 type CommitID digest.Sum

@@ -22,7 +22,7 @@ var (
 func Incarnation(in Getter) (id [8]byte, err error) {
 	b, err := in.Get(index.SpaceMeta, metaIncarnation)
 	if err == nil && len(b) != len(id) {
-		err = corrupt("incarnation of %d bytes", len(b))
+		err = Corrupt("incarnation of %d bytes", len(b))
 	}
 	if err != nil {
 		return id, err
@@ -51,7 +51,7 @@ func MoveCount(in Getter) (uint64, error) {
 	case err != nil:
 		return 0, err
 	case len(b) != 8:
-		return 0, corrupt("count of moves of %d bytes", len(b))
+		return 0, Corrupt("count of moves of %d bytes", len(b))
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
@@ -85,7 +85,7 @@ func Ended(in Getter) (ids []SessionID, err error) {
 		ids, b = append(ids, SessionID(b[:len(SessionID{})])), b[len(SessionID{}):]
 	}
 	if len(b) > 0 {
-		return nil, corrupt("ended sessions with %d bytes behind them", len(b))
+		return nil, Corrupt("ended sessions with %d bytes behind them", len(b))
 	}
 	return ids, nil
 }

@@ -24,14 +24,14 @@ var Packs = Table[pack.ID, pack.Info]{
 
 func decodePack(key, b []byte) (pack.Info, error) {
 	if len(key) != len(pack.ID{}) {
-		return pack.Info{}, corrupt("pack table: key %x", key)
+		return pack.Info{}, Corrupt("pack table: key %x", key)
 	}
 	r := reader{b: b}
 	r.version()
 	i := pack.Info{ID: pack.ID(key), End: r.uvarint()}
 	i.Sealed = r.bytes(1)[0]&1 != 0
 	if err := r.end(); err != nil {
-		return i, corrupt("pack table: %v: %v", i.ID, err)
+		return i, Corrupt("pack table: %v: %v", i.ID, err)
 	}
 	return i, nil
 }

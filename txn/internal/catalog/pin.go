@@ -29,7 +29,7 @@ var Pins = Table[string, *Pin]{
 		r.version()
 		p := &Pin{Name: string(key), Commit: r.id(), Time: r.time(), Note: r.str()}
 		if err := r.end(); err != nil {
-			return nil, corrupt("pin %q: %v", key, err)
+			return nil, Corrupt("pin %q: %v", key, err)
 		}
 		return p, nil
 	},

@@ -14,6 +14,14 @@ const (
 	TagPrefix  = "tags/"
 )
 
+// MainBranch is the branch that a new database begins with.
+const MainBranch = "main"
+
+// IsHead reports whether a ref is a branch.
+func IsHead(ref string) bool {
+	return len(ref) > len(HeadPrefix) && strings.HasPrefix(ref, HeadPrefix)
+}
+
 // HeadRef returns the name that the ref of a branch is stored under.
 func HeadRef(branch string) string { return HeadPrefix + branch }
 
@@ -90,7 +98,7 @@ var Refs = Table[string, Ref]{
 	encode: func(r Ref) (key, value []byte) { return []byte(r.Name), r.Commit[:] },
 	Decode: func(key, b []byte) (Ref, error) {
 		if len(b) != len(CommitID{}) {
-			return Ref{Name: string(key)}, corrupt("ref %q of %d bytes", key, len(b))
+			return Ref{Name: string(key)}, Corrupt("ref %q of %d bytes", key, len(b))
 		}
 		return Ref{string(key), CommitID(b)}, nil
 	},

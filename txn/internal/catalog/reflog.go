@@ -40,7 +40,7 @@ func encodeMove(m RefMove) (key, value []byte) {
 func decodeMove(key, b []byte) (RefMove, error) {
 	k, ok := ParseMoveKey(key)
 	if !ok {
-		return RefMove{}, corrupt("reflog: key %q", key)
+		return RefMove{}, Corrupt("reflog: key %q", key)
 	}
 	m := RefMove{Ref: k.Ref, Seq: k.Seq}
 	r := reader{b: b}
@@ -51,7 +51,7 @@ func decodeMove(key, b []byte) (RefMove, error) {
 	m.Author = r.str()
 	m.Op = r.str()
 	if err := r.end(); err != nil {
-		return m, corrupt("reflog of %s: %v", m.Ref, err)
+		return m, Corrupt("reflog of %s: %v", m.Ref, err)
 	}
 	return m, nil
 }

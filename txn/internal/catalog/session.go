@@ -60,7 +60,7 @@ func encodeSession(s *Session) (key, value []byte) {
 
 func decodeSession(key, b []byte) (*Session, error) {
 	if len(key) != len(SessionID{}) {
-		return nil, corrupt("session key %x", key)
+		return nil, Corrupt("session key %x", key)
 	}
 	r := reader{b: b}
 	fork := len(b) > 0 && b[0] == forkVersion
@@ -79,7 +79,7 @@ func decodeSession(key, b []byte) (*Session, error) {
 		s.Start = &start
 	}
 	if err := r.end(); err != nil {
-		return nil, corrupt("session %v: %v", s.ID, err)
+		return nil, Corrupt("session %v: %v", s.ID, err)
 	}
 	return s, nil
 }

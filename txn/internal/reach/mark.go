@@ -175,3 +175,7 @@ func (m *Marks) Missing(part int) error {
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("txn: "+format+": %w", append(args, kv.ErrCorrupt)...)
 }
+
+// Uncached are the options of a tree whose pages must come from the index: a
+// cache would hide that a page is missing there, or is another one.
+var Uncached = &tree.Options{CacheBytes: -1}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -128,7 +129,7 @@ func (s *scanner) nested(read func() error) error {
 
 func (s *scanner) object() error {
 	first := len(s.names)
-	var seen map[string]bool // once there are many names
+	var seen nameSet // once there are many names
 	s.at++
 	for s.space(); s.peek() != '}'; s.space() {
 		if len(s.names) > first {
@@ -146,19 +147,11 @@ func (s *scanner) object() error {
 			return err
 		}
 		name := unquoteName(s.text[from:s.at])
-		if seen == nil && len(s.names)-first >= 16 {
-			seen = make(map[string]bool)
-			for _, n := range s.names[first:] {
-				seen[string(n)] = true
-			}
-		}
-		if seen[string(name)] || seen == nil && slices.ContainsFunc(s.names[first:], func(n []byte) bool { return bytes.Equal(n, name) }) {
+		s.names = append(s.names, name)
+		if names := s.names[first:]; len(names) > 16 && !seen.add(names) ||
+			len(names) <= 16 && slices.ContainsFunc(names[:len(names)-1], func(n []byte) bool { return bytes.Equal(n, name) }) {
 			return fmt.Errorf("member %q stands twice in an object", Clip(name))
 		}
-		if seen != nil {
-			seen[string(name)] = true
-		}
-		s.names = append(s.names, name)
 		s.space()
 		if s.peek() != ':' {
 			return s.fail("no colon after a name")
@@ -172,6 +165,34 @@ func (s *scanner) object() error {
 	s.at++
 	s.names = s.names[:first]
 	return nil
+}
+
+// nameSet finds names that stand twice: a hash table of their indices, each plus one. Unlike a map it
+// needs no copies of them.
+type nameSet struct {
+	seed  maphash.Seed
+	slots []uint32 // as many as a power of two, or none
+	used  int      // how many of the names are in slots
+}
+
+// add adds the last of names, and those before it if the table is made anew. It reports whether the last
+// is another than those before it.
+func (n *nameSet) add(names [][]byte) bool {
+	if 2*len(names) > len(n.slots) {
+		*n = nameSet{seed: maphash.MakeSeed(), slots: make([]uint32, max(4*len(n.slots), 64))}
+	}
+	mask := uint64(len(n.slots) - 1)
+next:
+	for ; n.used < len(names); n.used++ {
+		at := maphash.Bytes(n.seed, names[n.used]) & mask
+		for ; n.slots[at] != 0; at = (at + 1) & mask {
+			if bytes.Equal(names[n.slots[at]-1], names[n.used]) {
+				break next
+			}
+		}
+		n.slots[at] = uint32(n.used + 1)
+	}
+	return n.used == len(names)
 }
 
 func (s *scanner) list() error {

@@ -28,8 +28,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of raw in order, or false if it is no object.
-// raw has been checked, and what is returned shares its memory.
+// Members returns the members of raw in order, or false if it is no object. raw
+// has been checked, and the members share its memory.
 func Members(raw json.RawMessage) (Object, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '{' {
@@ -56,7 +56,7 @@ func Members(raw json.RawMessage) (Object, bool) {
 }
 
 // Items returns the elements of raw, or false if it is no list. raw has been
-// checked, and what is returned shares its memory.
+// checked, and the elements share its memory.
 func Items(raw json.RawMessage) ([]json.RawMessage, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '[' {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -165,5 +166,24 @@ func TestFirst(t *testing.T) {
 	}
 	for _, text := range badJSON {
 		First([]byte(text), "c")
+	}
+}
+
+// A name that stands twice is found in objects of any size, wherever it stands.
+func TestCheckNamesTwice(t *testing.T) {
+	for _, n := range []int{2, 16, 17, 32, 33, 1000, 100_000} {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf(`"k%d":{"k":1}`, i)
+		}
+		if err := Check([]byte("{" + strings.Join(names, ",") + "}")); err != nil {
+			t.Fatal(n, err)
+		}
+		for _, at := range []int{0, n / 2, n - 2} {
+			twice := append(slices.Clone(names), fmt.Sprintf(`"\u006b%d":0`, at))
+			if err := Check([]byte("{" + strings.Join(twice, ",") + "}")); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`member "k%d" stands twice`, at)) {
+				t.Errorf("%d of %d: %v", at, n, err)
+			}
+		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package metatest has what tests of metadata and of stores share: documents to be
-// changed member by member, and rows of what a specification demands.
+// changed member by member, and rows of demands of a specification.
 //
 //	ArrayDoc ─ Edit ─▶ document ─ Row.Check ─▶ parsed and printed, or refused
 package metatest

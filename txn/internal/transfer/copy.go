@@ -1,4 +1,4 @@
-package txn
+package transfer
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -24,8 +25,8 @@ import (
 const transferBatch = 1 << 20
 
 // needed returns the packs with payloads to be copied, in order.
-func (t *transfer) needed() []pack.ID {
-	return slices.SortedFunc(maps.Keys(t.found.need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
+func (t *Transfer) needed() []pack.ID {
+	return slices.SortedFunc(maps.Keys(t.Found.Need), func(a, b pack.ID) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // copyWorkers bounds the packs that are copied side by side: one may wait for the
@@ -33,7 +34,7 @@ func (t *transfer) needed() []pack.ID {
 const copyWorkers = 4
 
 // copyPacks copies the payloads, durably, to where nothing names them yet.
-func (t *transfer) copyPacks(ctx context.Context) error {
+func (t *Transfer) copyPacks(ctx context.Context) error {
 	ids := t.needed()
 	t.packs = make([]pack.Info, len(ids))
 	var mu sync.Mutex // guards the report
@@ -48,7 +49,7 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			count(n)
-			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.found.total)
+			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.Found.total)
 		})
 		mu.Lock()
 		defer mu.Unlock()
@@ -66,35 +67,35 @@ func (t *transfer) copyPacks(ctx context.Context) error {
 
 // damagedPack deals with a pack of the source that cannot be read. What can be read of it
 // is copied payload by payload when the copy is verified.
-func (t *transfer) damagedPack(ctx context.Context, id pack.ID, err error) error {
+func (t *Transfer) damagedPack(ctx context.Context, id pack.ID, err error) error {
 	if t.o.SkipDamaged {
 		return nil
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		err = &pack.CorruptError{Pack: id, Reason: "the file is missing"}
 	}
-	problems, more := t.from.problemsOf(ctx, damages{Packs: map[pack.ID]*damage{id: {err}}})
-	return errors.Join(&DamageError{problems, err}, more)
+	problems, more := t.From.Problems(ctx, care.Damages{Packs: map[pack.ID]*care.Damage{id: {Err: err}}})
+	return errors.Join(&care.DamageError{Problems: problems, Err: err}, more)
 }
 
 // importPack copies what is needed of one pack.
-func (t *transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
-	info, n, err := t.to.packs.Import(ctx, t.from.packs, id, t.found.need[id], progress)
+func (t *Transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	info, n, err := t.to.Packs.Import(ctx, t.From.Packs, id, t.Found.Need[id], progress)
 	if errors.As(err, new(*pack.CorruptError)) {
-		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.from.dir)
+		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.From.Dir)
 	}
 	return info, n, err
 }
 
 // copyPages stores the pages in the index, where nothing leads to them yet. Few
 // go through its log, many are made a table.
-func (t *transfer) copyPages(ctx context.Context) error {
-	slices.SortFunc(t.found.pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
+func (t *Transfer) copyPages(ctx context.Context) error {
+	slices.SortFunc(t.Found.Pages, func(a, b tree.Name) int { return bytes.Compare(a[:], b[:]) })
 	var done int64
 	pages := func(yield func(index.Page, error) bool) {
-		for p, err := range t.from.pagesOf(ctx, t.found.pages) {
+		for p, err := range t.From.Pages(ctx, t.Found.Pages) {
 			if err == nil && digest.Of(p.Bytes) != p.Name {
-				err = corrupt("page %v: its bytes hash to %v", p.Name, digest.Of(p.Bytes))
+				err = catalog.Corrupt("page %v: its bytes hash to %v", p.Name, digest.Of(p.Bytes))
 			}
 			if !yield(p, err) || err != nil {
 				return
@@ -104,9 +105,9 @@ func (t *transfer) copyPages(ctx context.Context) error {
 		}
 	}
 	if t.r.PageBytes > transferBatch {
-		return t.to.idx.Ingest(pages)
+		return t.to.Index.Ingest(pages)
 	}
-	batch := t.to.idx.NewBatch()
+	batch := t.to.Index.NewBatch()
 	defer batch.Close()
 	for p, err := range pages {
 		if err != nil {
@@ -120,86 +121,83 @@ func (t *transfer) copyPages(ctx context.Context) error {
 // publish makes the commits known and moves the refs. Everything before the
 // last batch is complete in itself: packs, then commits whose contents are
 // durable. moves decides which refs move, and may add to the last batch, or refuse.
-func (t *transfer) publish(ctx context.Context, moves func(c *change) error) error {
+func (t *Transfer) publish(ctx context.Context, moves func(c *LastBatch) error) error {
+	return t.to.Publish(ctx, func() error { return t.write(ctx, moves) })
+}
+
+func (t *Transfer) write(ctx context.Context, moves func(c *LastBatch) error) error {
 	to := t.to
-	defer to.checkpointIfDue()
-	to.commit.lock()
-	defer to.commit.unlock()
-	if err := to.writePending(ctx); err != nil {
-		return err
-	}
-	c := newChange(0)
-	c.noPayloads, c.extra = true, to.idx.NewBatch()
-	defer func() { c.extra.Close() }()
+	c := &LastBatch{Batch: to.Index.NewBatch()}
+	defer func() { c.Batch.Close() }()
 	for a, b := range t.bad {
-		catalog.Holes.Put(c.extra, hole{Address: a, Sum: b.sum})
+		catalog.Holes.Put(c.Batch, catalog.Hole{Address: a, Sum: b.sum})
 	}
 	for _, i := range t.packs {
 		if i.ID == (pack.ID{}) {
 			continue // it cannot be read
 		}
-		if i.ID.Incarnation() == to.incarnation && !i.Sealed {
+		if i.ID.Incarnation() == to.Incarnation && !i.Sealed {
 			continue // it is recorded as it grows
 		}
-		catalog.Packs.Put(c.extra, i)
+		catalog.Packs.Put(c.Batch, i)
 	}
-	for _, r := range t.records {
-		id := r.c.ID
+	for _, r := range t.Records {
+		id := r.Commit.ID
 		if r.old && r.content {
-			catalog.Expired.Delete(c.extra, id)
+			catalog.Expired.Delete(c.Batch, id)
 		}
 		if !r.old {
 			if !r.content {
-				catalog.Expired.Put(c.extra, catalog.Expiry{Commit: id, Time: r.mark})
+				catalog.Expired.Put(c.Batch, catalog.Expiry{Commit: id, Time: r.mark})
 			}
-			catalog.Commits.Put(c.extra, r.c)
+			catalog.Commits.Put(c.Batch, r.Commit)
 		}
-		if c.extra.Len() < transferBatch {
+		if c.Batch.Len() < transferBatch {
 			continue
 		}
-		if err := c.extra.Commit(false); err != nil {
+		if err := c.Batch.Commit(false); err != nil {
 			return err
 		}
-		c.extra.Close()
-		c.extra = to.idx.NewBatch()
+		c.Batch.Close()
+		c.Batch = to.Index.NewBatch()
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	catalog.PutReady(c.extra)
+	catalog.PutReady(c.Batch)
 	err := moves(c)
 	if err == nil {
-		err = to.write(ctx, c)
+		err = to.Write(ctx, c)
 	}
 	if err != nil {
 		return err
 	}
-	t.r.Moves = c.moves
-	known, err := holes(to.idx)
+	t.r.Moves = c.Moves
+	known, err := catalog.KnownHoles(to.Index)
 	if err != nil {
 		return err
 	}
 	t.r.Holes = int64(len(known))
-	to.packs.Recorded(t.packs)
+	to.Packs.Recorded(t.packs)
 	return nil
 }
 
 // move publishes with moves of refs, which go into the reflog. check may refuse a
 // move, or leave it out.
-func (t *transfer) move(ctx context.Context, op string, refs map[string]CommitID, check func(ref string, old CommitID) (bool, error)) error {
-	return t.publish(ctx, func(c *change) (refused error) {
+func (t *Transfer) move(ctx context.Context, op string, refs map[string]catalog.CommitID, check func(ref string, old catalog.CommitID) (bool, error)) error {
+	return t.publish(ctx, func(c *LastBatch) (refused error) {
 		for _, ref := range slices.Sorted(maps.Keys(refs)) {
-			old, _ := t.to.heads.get(ref)
+			old, _ := t.to.Head(ref)
 			if old == refs[ref] {
 				continue
 			}
 			if ok, err := check(ref, old); err != nil {
 				refused = errors.Join(refused, err)
 			} else if ok {
-				c.moves = append(c.moves, RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.opts.Now().UTC(), Author: t.to.opts.Author, Op: op})
+				c.Moves = append(c.Moves, catalog.RefMove{Ref: ref, Old: old, New: refs[ref], Time: t.to.Now().UTC(), Author: t.to.Author, Op: op})
 				// It may have expired there since commits looked. What it holds is
 				// there still: nothing is collected meanwhile.
-				catalog.Expired.Delete(c.extra, refs[ref])
+				catalog.Expired.Delete(c.Batch, refs[ref])
 			}
 		}
 		return refused

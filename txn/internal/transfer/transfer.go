@@ -1,4 +1,4 @@
-package txn
+package transfer
 
 import (
 	"context"
@@ -14,45 +14,34 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
-
-// Versions are carried from one database into another: pages under the same
-// names, payloads to the same packs and offsets, so that commits keep their ids.
-// docs/design/transfer.md says in which order, and what is safe meanwhile.
-//
-//	plan ─▶ walk ─▶ copy packs ─▶ pages ─▶ verify ─▶ commits and refs
-//	(which   (what is  (durable)  (synced)  (what the  (one synced batch at the end)
-//	commits)  missing)                      copy holds)
 
 var (
 	// ErrDiverged means that a branch of the destination has versions that the
 	// source has not, which a push would drop, or another tag of the same name.
-	// It is ErrConflict.
-	ErrDiverged = fmt.Errorf("%w: the destination has versions that the source does not have", ErrConflict)
+	// It is catalog.ErrConflict.
+	ErrDiverged = fmt.Errorf("%w: the destination has versions that the source does not have", catalog.ErrConflict)
 	errOtherTag = otherTagError{}
-
-	// ErrNotBackup means that a directory is a database, but not a backup of
-	// this one.
-	ErrNotBackup = errors.New("txn: not a backup of this database")
 )
 
 // otherTagError is ErrDiverged of a tag.
 type otherTagError struct{}
 
 func (otherTagError) Error() string {
-	return ErrConflict.Error() + ": the destination has another version under this name"
+	return catalog.ErrConflict.Error() + ": the destination has another version under this name"
 }
 func (otherTagError) Is(target error) bool { return errors.Is(ErrDiverged, target) }
 
-// TransferOptions of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
-// [Restore]. Backups hold everything and know no options but SkipDamaged and Progress.
-type TransferOptions struct {
+// Options of DB.Clone, DB.Push, DB.Pull, DB.Fetch, DB.Backup and
+// Restore. Backups hold everything and know no options but SkipDamaged and Progress.
+type Options struct {
 	// Branch is the only branch that is cloned, with the tags among its
 	// versions; "" is all branches and tags.
 	Branch string
 	// Refs are pushed, pulled or fetched. AllBranches and AllTags add all of the
-	// source. None of these is [MainBranch].
+	// source. None of these is [catalog.MainBranch].
 	Refs                 []RefSpec
 	AllBranches, AllTags bool
 	// Depth, if positive, is how many generations of versions are copied with
@@ -72,24 +61,24 @@ type TransferOptions struct {
 	// DryRun reports the moves of a push or pull, and copies nothing. Others ignore it.
 	DryRun bool
 	// SkipDamaged makes a copy without payloads that are damaged in the source.
-	// Otherwise one of them is a *[DamageError], and nothing moves. In the copy they are
-	// known holes: reading one is kv.ErrCorrupt, [DB.Check] names them, and a later
-	// transfer from a source that has them fills them, as a write and [DB.Repair] do.
+	// Otherwise one of them is a *[care.DamageError], and nothing moves. In the copy they are
+	// known holes: reading one is kv.ErrCorrupt, DB.Check names them, and a later
+	// transfer from a source that has them fills them, as a write and DB.Repair do.
 	SkipDamaged bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
-	Progress func(TransferProgress) `json:"-"`
+	Progress func(Progress) `json:"-"`
 }
 
-// TransferProgress is how far a transfer is.
-type TransferProgress struct {
+// Progress is how far a transfer is.
+type Progress struct {
 	Phase string // "find", "copy", "index" or "verify"
 	// Done of Total bytes, or pages with a Total of 0.
 	Done, Total int64
 }
 
-// TransferReport says what a transfer moved.
-type TransferReport struct {
+// Report says what a transfer moved.
+type Report struct {
 	// Commits were copied with their contents, Records without: of versions
 	// that have expired, or lie below the depth.
 	Commits, Records int64
@@ -106,28 +95,29 @@ type TransferReport struct {
 	// how many it has now. Skipped are the first 1000 new ones: what is damaged in the
 	// source, with its keys and versions there.
 	Filled, Holes int64
-	Skipped       []Problem
+	Skipped       []care.Problem
 	// Moves are the refs that moved.
-	Moves []RefMove
+	Moves []catalog.RefMove
 	// Refs are what a push, pull or fetch was about: stored names in the
 	// destination, such as "heads/main", and the versions of the source.
-	Refs []Ref
+	Refs []catalog.Ref
 }
 
 // transfer is one of them under way.
-type transfer struct {
-	from, to *DB
-	o        TransferOptions
-	r        *TransferReport
+type Transfer struct {
+	From *From
+	to   *To
+	o    Options
+	r    *Report
 
-	kept    *kept // of the source
-	heads   map[string]CommitID
-	expired map[CommitID]time.Time // versions of the source, and when
+	Kept    *Kept // of the source
+	heads   map[string]catalog.CommitID
+	expired map[catalog.CommitID]time.Time // versions of the source, and when
 
-	records []transferRecord
+	Records []transferRecord
 	bases   []tree.Root // of what refs of the destination point at
 
-	found *transferWalk // what is to be copied
+	Found *Walk // what is to be copied
 	packs []pack.Info
 
 	mu  sync.Mutex // guards packs and bad in verify
@@ -145,30 +135,18 @@ type badPayload struct {
 
 // transferRecord is a commit that the destination is to know.
 type transferRecord struct {
-	c       *Commit
+	Commit  *catalog.Commit
 	content bool           // with everything below its root
 	mark    time.Time      // without: when it expired in the source, or NotCopied
 	old     bool           // the record is there, and marked as expired
 	bases   []transferBase // what its pages are compared with; walk sets it
 }
 
-// transferred runs a transfer: plan says which commits and publish which refs.
-// The source goes on being read, written and collected; the destination is not
-// collected meanwhile. A transfer whose versions are not kept any more begins anew: what was
-// copied is there.
-func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, publish func(context.Context, *transfer) error) (*TransferReport, error) {
-	if sameDatabase(from, to) {
-		return &TransferReport{}, errors.New("txn: source and destination are the same")
-	}
-	if err := errors.Join(from.check(), to.writable()); err != nil {
-		return &TransferReport{}, err
-	}
-	if !to.collecting.TryLock() {
-		return &TransferReport{}, ErrCollecting
-	}
-	defer to.collecting.Unlock()
+// run runs a transfer: plan says which commits and publish which refs. A transfer whose versions are
+// not kept any more begins anew: what was copied is there.
+func run(ctx context.Context, from *From, to *To, o Options, plan, publish func(context.Context, *Transfer) error) (*Report, error) {
 	for {
-		t := &transfer{from: from, to: to, o: o, r: &TransferReport{}, bad: map[pack.Address]badPayload{}}
+		t := &Transfer{From: from, to: to, o: o, r: &Report{}, bad: map[pack.Address]badPayload{}}
 		if again, err := t.run(ctx, plan, publish); !again {
 			return t.r, err
 		}
@@ -176,35 +154,37 @@ func transferred(ctx context.Context, from, to *DB, o TransferOptions, plan, pub
 }
 
 // run runs the transfer. again says that it failed because the versions were not kept.
-func (t *transfer) run(ctx context.Context, plan, publish func(context.Context, *transfer) error) (again bool, err error) {
+func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, *Transfer) error) (again bool, err error) {
 	defer t.close()
-	if t.kept, err = t.from.keep(ctx); err != nil {
+	if t.Kept, err = t.From.Keep(ctx); err != nil {
 		return ctx.Err() == nil && errors.Is(err, ErrNotKept), err
 	}
-	err = inTurn(t.kept.ctx,
+	err = care.InTurn(t.Kept.Ctx,
 		func(ctx context.Context) error { return t.begin(ctx, plan) },
 		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
 		func(ctx context.Context) error { return publish(ctx, t) })
 	if err != nil && ctx.Err() == nil {
-		again = t.kept.lost(ctx)
+		again = t.Kept.lost(ctx)
 	}
 	return again, err
 }
 
 // begin takes the state of the source, which is kept, and plans.
-func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transfer) error) error {
-	var refs refTable
-	if err := refs.load(t.kept); err != nil {
-		return err
+func (t *Transfer) begin(ctx context.Context, plan func(context.Context, *Transfer) error) error {
+	t.heads, t.expired = map[string]catalog.CommitID{}, map[catalog.CommitID]time.Time{}
+	for r, err := range catalog.Refs.All(t.Kept) {
+		if err != nil {
+			return err
+		}
+		t.heads[r.Name] = r.Commit
 	}
-	t.heads, t.expired = refs.m, map[CommitID]time.Time{}
-	for e, err := range catalog.Expired.All(t.kept) {
+	for e, err := range catalog.Expired.All(t.Kept) {
 		if err != nil {
 			return err
 		}
 		t.expired[e.Commit] = e.Time
 	}
-	for _, r := range t.to.heads.list("") {
+	for _, r := range t.to.Heads() {
 		c, err := t.to.Lookup(ctx, r.Commit)
 		if err != nil {
 			return err
@@ -214,28 +194,28 @@ func (t *transfer) begin(ctx context.Context, plan func(context.Context, *transf
 	return plan(ctx, t)
 }
 
-func (t *transfer) close() {
-	if t.kept != nil {
-		t.kept.release()
+func (t *Transfer) close() {
+	if t.Kept != nil {
+		t.Kept.Release()
 	}
 }
 
 // known reports whether the destination has a commit, and whether it has
 // expired there. With a commit that has not expired, the destination has everything
 // that the commit names.
-func (t *transfer) known(ctx context.Context, id CommitID) (has, gone bool, err error) {
-	if _, err = catalog.Commits.Record(t.to.idx, id); errors.Is(err, index.ErrNotFound) {
+func (t *Transfer) known(ctx context.Context, id catalog.CommitID) (has, gone bool, err error) {
+	if _, err = catalog.Commits.Record(t.to.Index, id); errors.Is(err, index.ErrNotFound) {
 		return false, false, nil
 	}
 	if err == nil {
-		gone, _, err = t.to.expired(ctx, id)
+		gone, _, err = t.to.Expired(ctx, id)
 	}
 	return err == nil, gone, err
 }
 
 // add plans a commit.
-func (t *transfer) add(c *Commit, content, old bool, mark time.Time) {
-	t.records = append(t.records, transferRecord{c: c, content: content, old: old, mark: mark})
+func (t *Transfer) add(c *catalog.Commit, content, old bool, mark time.Time) {
+	t.Records = append(t.Records, transferRecord{Commit: c, content: content, old: old, mark: mark})
 	if !content {
 		t.r.Records++
 		return
@@ -245,7 +225,7 @@ func (t *transfer) add(c *Commit, content, old bool, mark time.Time) {
 
 // commits plans what is missing of the history of tips. left counts the generations
 // from a commit on that are copied with contents.
-func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
+func (t *Transfer) commits(ctx context.Context, tips []catalog.CommitID) error {
 	depth, deepen := t.o.Depth, t.o.Deepen
 	if depth <= 0 {
 		depth = math.MaxInt
@@ -253,12 +233,12 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 	if t.o.Unshallow {
 		deepen = math.MaxInt - 1
 	}
-	left := map[CommitID]int{}
+	left := map[catalog.CommitID]int{}
 	for _, id := range tips {
 		left[id] = depth
 	}
 	more := false
-	for c, err := range history.Ancestors(ctx, t.from.Lookup, tips, func(*Commit) bool { return more }) {
+	for c, err := range history.Ancestors(ctx, t.From.Lookup, tips, func(*catalog.Commit) bool { return more }) {
 		if err != nil {
 			return err
 		}
@@ -292,12 +272,12 @@ func (t *transfer) commits(ctx context.Context, tips []CommitID) error {
 
 // report tells about progress, at the beginning of a phase and then a few times a
 // second.
-func (t *transfer) report(phase string, done, total int64) {
+func (t *Transfer) report(phase string, done, total int64) {
 	if t.o.Progress == nil {
 		return
 	}
 	if now := time.Now(); phase != t.phase || now.After(t.next) {
 		t.phase, t.next = phase, now.Add(100*time.Millisecond)
-		t.o.Progress(TransferProgress{phase, done, max(done, total)})
+		t.o.Progress(Progress{phase, done, max(done, total)})
 	}
 }

@@ -1,4 +1,4 @@
-package txn
+package care
 
 import (
 	"context"
@@ -13,68 +13,77 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
-// checker looks at one state of the index. Pages that several versions share are
+// Checker looks at one state of the index. Pages that several versions share are
 // read once. Only if something is damaged, they are read again: for the versions
 // that it belongs to.
-type checker struct {
-	db   *DB
-	o    CheckOptions
+type Checker struct {
+	Parts
+	Options CheckOptions
+	// Gone says that packs may have been removed since, because the index is a
+	// checkpoint: that one is missing matters where a payload lies in it.
+	Gone bool
+	// Look replaces the look at a payload; it may be called side by side.
+	Look func(ctx context.Context, v tree.Value) error
+
 	snap *index.Snapshot
 	tree *tree.Tree // without a cache: what is on disk counts
 
-	heads       map[CommitID][]string
-	targets     map[string]CommitID
-	moved       time.Time // when a branch or tag was moved last
-	seen        map[CommitID]struct{}
+	heads       map[catalog.CommitID][]string
+	targets     map[string]catalog.CommitID
+	Moved       time.Time // when a branch or tag was moved last
+	seen        map[catalog.CommitID]struct{}
 	pending     []pendingCommit
-	generations map[CommitID]uint64
+	generations map[catalog.CommitID]uint64
 	lineage     []edge
 	holes       map[pack.Address]digest.Sum
 	roots       []checkRoot
 
 	mu       sync.Mutex // guards what follows, and calls of callbacks
-	r        CheckReport
+	Report   CheckReport
 	pages    map[tree.Name]struct{}
 	notes    []Problem              // about neither pages nor payloads
 	damaged  map[string]error       // pages, by Problem.Page
 	bad      map[pack.Address]error // payloads
-	payloads reach.AddressSet       // that were looked at
+	Payloads reach.AddressSet       // that were looked at
 	progress CheckProgress
 	reported int64 // bytes
 }
 
 type pendingCommit struct {
-	id   CommitID
+	id   catalog.CommitID
 	from string
 }
 
-type edge struct{ child, parent CommitID }
+type edge struct{ child, parent catalog.CommitID }
 
 // checkRoot is a namespace that must be sound, of a commit or a session.
 type checkRoot struct {
 	root   tree.Root
-	commit *CommitID // nil for a session
+	commit *catalog.CommitID // nil for a session
 }
 
-func newChecker(db *DB, o CheckOptions) *checker {
-	c := &checker{
-		db: db, o: o, snap: db.idx.Snapshot(),
-		heads: map[CommitID][]string{}, targets: map[string]CommitID{},
-		seen: map[CommitID]struct{}{}, generations: map[CommitID]uint64{},
-		pages: map[tree.Name]struct{}{}, damaged: map[string]error{}, bad: map[pack.Address]error{},
-	}
-	c.tree = tree.New(snapshotPages{c.snap}, uncached)
-	c.progress.TotalBytes = int64(db.idx.Metrics().DiskBytes)
-	if o.Payloads {
-		for _, i := range db.packs.Infos() {
+// Run looks at the database as it is now. It may be called once.
+func (c *Checker) Run(ctx context.Context) error {
+	c.snap = c.Index.Snapshot()
+	defer c.snap.Close()
+	c.heads, c.targets = map[catalog.CommitID][]string{}, map[string]catalog.CommitID{}
+	c.seen, c.generations = map[catalog.CommitID]struct{}{}, map[catalog.CommitID]uint64{}
+	c.pages, c.damaged, c.bad = map[tree.Name]struct{}{}, map[string]error{}, map[pack.Address]error{}
+	c.tree = tree.New(snapshotPages{c.snap}, reach.Uncached)
+	c.progress.TotalBytes = int64(c.Index.Metrics().DiskBytes)
+	if c.Options.Payloads {
+		for _, i := range c.Packs.Infos() {
 			c.progress.TotalBytes += int64(i.End)
 		}
 	}
-	return c
+	err := InTurn(ctx, c.packs, c.known, c.refs, c.reflogs, c.sessions, c.history, c.walk, c.orphans, c.trace)
+	c.pages, c.seen, c.generations, c.lineage = nil, nil, nil, nil // they are long
+	return err
 }
 
 // snapshotPages is the page store of one state of the index.
@@ -94,17 +103,17 @@ func (p snapshotPages) PutPage(context.Context, tree.Name, []byte) error {
 
 // note takes a problem. Those of pages and payloads wait for trace, which finds out where
 // they are. What is more than the report has room for is passed on at once.
-func (c *checker) note(p Problem) {
+func (c *Checker) note(p Problem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.r.Found++
+	c.Report.Found++
 	page, payload := p.Page != "", p.Kind == ProblemPayload
 	switch {
-	case page && len(c.damaged) < maxProblems:
+	case page && len(c.damaged) < MaxProblems:
 		c.damaged[p.Page] = p.Err
-	case payload && len(c.bad) < maxProblems:
+	case payload && len(c.bad) < MaxProblems:
 		c.bad[p.Address] = p.Err
-	case !page && !payload && len(c.notes) < maxProblems:
+	case !page && !payload && len(c.notes) < MaxProblems:
 		c.notes = append(c.notes, p)
 	default:
 		c.tell(p)
@@ -112,15 +121,15 @@ func (c *checker) note(p Problem) {
 }
 
 // tell passes a problem on. c.mu is held, or the goroutine is alone.
-func (c *checker) tell(p Problem) {
-	if c.o.Found != nil {
-		c.o.Found(p)
+func (c *Checker) tell(p Problem) {
+	if c.Options.Found != nil {
+		c.Options.Found(p)
 	}
 }
 
 // unreadable notes that a part of the index cannot be scanned, which ends a step.
-func (c *checker) unreadable(err error, kind, what string) error {
-	if stop(err) {
+func (c *Checker) unreadable(err error, kind, what string) error {
+	if Stop(err) {
 		return err
 	}
 	c.note(Problem{Kind: kind, What: what, Err: err})
@@ -128,23 +137,23 @@ func (c *checker) unreadable(err error, kind, what string) error {
 }
 
 // reach puts a commit on the list of what is kept.
-func (c *checker) reach(id CommitID, from string) {
+func (c *Checker) reach(id catalog.CommitID, from string) {
 	if _, ok := c.seen[id]; !ok {
 		c.seen[id] = struct{}{}
 		c.pending = append(c.pending, pendingCommit{id, from})
 	}
 }
 
-func (c *checker) start(root tree.Root, commit *CommitID) {
+func (c *Checker) start(root tree.Root, commit *catalog.CommitID) {
 	c.roots = append(c.roots, checkRoot{root, commit})
 }
 
 // place is a page on the list of those to be read, or a payload that one names.
 type place struct {
 	at      tree.Place
-	path    string        // of the directory
-	form    *Form         // of a chunk map; nil for a page of a directory
-	payload *payloadPlace // nil for a page
+	path    string          // of the directory
+	form    *namespace.Form // of a chunk map; nil for a page of a directory
+	payload *payloadPlace   // nil for a page
 }
 
 // payloadPlace is a payload that is large enough to be work of its own: few pages
@@ -159,7 +168,7 @@ const largePayload = 1 << 20
 
 // walk reads every page below the roots, each once, with several goroutines, and
 // checks what is in it.
-func (c *checker) walk(ctx context.Context) error {
+func (c *Checker) walk(ctx context.Context) error {
 	defer c.read(0, true)
 	var roots []place
 	for _, r := range slices.Backward(c.roots) {
@@ -189,7 +198,7 @@ func (c *checker) walk(ctx context.Context) error {
 }
 
 // enter reports whether a page is there and is met for the first time.
-func (c *checker) enter(at tree.Place) bool {
+func (c *Checker) enter(at tree.Place) bool {
 	page := at.Page()
 	if page.Empty() {
 		return false
@@ -203,7 +212,7 @@ func (c *checker) enter(at tree.Place) bool {
 
 // page checks one page, and leaves large payloads for later. It returns the pages
 // below that were not met before, the first one last.
-func (c *checker) page(ctx context.Context, p place) ([]place, error) {
+func (c *Checker) page(ctx context.Context, p place) ([]place, error) {
 	var n CheckReport // counts
 	defer c.count(&n)
 	if l := p.payload; l != nil {
@@ -212,7 +221,7 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 	var below, large []place
 	value := func(l payloadPlace) error {
 		n.Values++
-		if c.o.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
+		if c.Options.Payloads && l.v.Kind == tree.KindNative && l.v.Length >= largePayload {
 			large = append(large, place{path: p.path, payload: &payloadPlace{l.key, l.chunk, l.v}})
 			return nil
 		}
@@ -225,7 +234,7 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 			return nil
 		}, value)
 	}
-	if stop(err) {
+	if Stop(err) {
 		return nil, err
 	}
 	if err != nil { // what it leads to is met at another place, or not at all
@@ -241,18 +250,18 @@ func (c *checker) page(ctx context.Context, p place) ([]place, error) {
 }
 
 // count adds the counts of a page.
-func (c *checker) count(n *CheckReport) {
+func (c *Checker) count(n *CheckReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.r.Pages += n.Pages
-	c.r.Values += n.Values
-	c.r.Payloads += n.Payloads
-	c.r.PayloadBytes += n.PayloadBytes
+	c.Report.Pages += n.Pages
+	c.Report.Values += n.Values
+	c.Report.Payloads += n.Payloads
+	c.Report.PayloadBytes += n.PayloadBytes
 }
 
 // open reads a page, and calls below for the pages below it and value for what it maps
 // to bytes.
-func (c *checker) open(ctx context.Context, p place, below func(place) error, value func(payloadPlace) error) error {
+func (c *Checker) open(ctx context.Context, p place, below func(place) error, value func(payloadPlace) error) error {
 	return c.tree.Open(ctx, p.at, func(child tree.Place) error {
 		return below(place{at: child, path: p.path, form: p.form})
 	}, func(e tree.Entry) error {
@@ -270,14 +279,14 @@ func (c *checker) open(ctx context.Context, p place, below func(place) error, va
 }
 
 // value checks what a key in a directory maps to.
-func (c *checker) value(ctx context.Context, n *CheckReport, dir string, l payloadPlace) error {
-	if l.v.Kind != tree.KindNative || !c.payloads.Add(addressOf(l.v)) {
+func (c *Checker) value(ctx context.Context, n *CheckReport, dir string, l payloadPlace) error {
+	if l.v.Kind != tree.KindNative || !c.Payloads.Add(catalog.AddressOf(l.v)) {
 		return nil
 	}
 	n.Payloads++
 	n.PayloadBytes += int64(l.v.Length)
 	err := c.payload(ctx, l.v)
-	if err == nil || stop(err) {
+	if err == nil || Stop(err) {
 		return err
 	}
 	c.note(payloadProblem(dir, l, err))
@@ -285,18 +294,18 @@ func (c *checker) value(ctx context.Context, n *CheckReport, dir string, l paylo
 }
 
 // payload checks that a payload can be there, or that it is.
-func (c *checker) payload(ctx context.Context, v tree.Value) error {
-	if c.o.payload != nil {
-		return c.o.payload(ctx, v)
+func (c *Checker) payload(ctx context.Context, v tree.Value) error {
+	if c.Look != nil {
+		return c.Look(ctx, v)
 	}
-	a := addressOf(v)
+	a := catalog.AddressOf(v)
 	_, hole := c.holes[a]
-	err := c.db.packs.Covered(ctx, a)
-	if err == nil && !c.o.Payloads && !hole {
+	err := c.Packs.Covered(ctx, a)
+	if err == nil && !c.Options.Payloads && !hole {
 		return nil
 	}
 	if err == nil {
-		err = c.db.verifyPayload(ctx, a, v.Sum)
+		err = c.VerifyPayload(ctx, a, v.Sum)
 	}
 	if err != nil && hole {
 		err = holeError{err}
@@ -318,7 +327,7 @@ func pageProblem(name tree.Name, dir string, err error) Problem {
 }
 
 func payloadProblem(dir string, l payloadPlace, err error) Problem {
-	a := addressOf(l.v)
+	a := catalog.AddressOf(l.v)
 	p := Problem{Kind: ProblemPayload, Err: err, Hole: errors.As(err, new(holeError)), Key: l.key, Chunk: l.chunk, Address: a, sum: l.v.Sum}
 	what := "payload of " + l.key
 	if l.chunk != nil {
@@ -333,20 +342,20 @@ func payloadProblem(dir string, l payloadPlace, err error) Problem {
 const progressStep = 1 << 20
 
 // read counts bytes, and reports them from time to time.
-func (c *checker) read(n int64, always bool) {
+func (c *Checker) read(n int64, always bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.progress
 	p.Bytes += n
 	p.TotalBytes = max(p.TotalBytes, p.Bytes)
-	if c.o.Progress != nil && (always || p.Bytes >= c.reported+progressStep) {
+	if c.Options.Progress != nil && (always || p.Bytes >= c.reported+progressStep) {
 		c.reported = p.Bytes
-		c.o.Progress(*p)
+		c.Options.Progress(*p)
 	}
 }
 
 // orphans counts what is in the index and was not reached.
-func (c *checker) orphans(ctx context.Context) error {
+func (c *Checker) orphans(ctx context.Context) error {
 	for rec, err := range c.snap.Scan(index.SpacePage, nil, nil, false) {
 		if err == nil {
 			err = ctx.Err()
@@ -355,12 +364,12 @@ func (c *checker) orphans(ctx context.Context) error {
 			return c.unreadable(err, ProblemPage, "pages of the index")
 		}
 		if len(rec.Key) != digest.Size {
-			c.note(Problem{Kind: ProblemPage, What: fmt.Sprintf("page %x", rec.Key), Err: corrupt("a name of %d bytes", len(rec.Key))})
+			c.note(Problem{Kind: ProblemPage, What: fmt.Sprintf("page %x", rec.Key), Err: catalog.Corrupt("a name of %d bytes", len(rec.Key))})
 			continue
 		}
 		if _, ok := c.pages[tree.Name(rec.Key)]; !ok {
-			c.r.OrphanPages++
-			c.r.OrphanBytes += int64(len(rec.Value))
+			c.Report.OrphanPages++
+			c.Report.OrphanBytes += int64(len(rec.Value))
 		}
 	}
 	for rec, err := range c.snap.Scan(index.SpaceCommit, nil, nil, false) {
@@ -368,8 +377,8 @@ func (c *checker) orphans(ctx context.Context) error {
 			return c.unreadable(err, ProblemCommit, "commits of the index")
 		}
 		if len(rec.Key) == digest.Size {
-			if _, ok := c.seen[CommitID(rec.Key)]; !ok {
-				c.r.OrphanCommits++
+			if _, ok := c.seen[catalog.CommitID(rec.Key)]; !ok {
+				c.Report.OrphanCommits++
 			}
 		}
 	}

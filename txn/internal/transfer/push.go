@@ -1,4 +1,4 @@
-package txn
+package transfer
 
 import (
 	"context"
@@ -21,52 +21,24 @@ type RefSpec struct {
 	Force bool
 }
 
-// Push carries the versions of branches and tags that the destination lacks, and
-// moves its refs of these names, which are made if they are not there: all of
-// them or, with an error, none. A branch that has only the empty first commit of a new
-// database counts as missing. Both databases are open, and may be in use.
-//
-// Errors: [ErrDiverged] if a branch of the destination has versions that the
-// source does not have, or a tag is another one, and Force is not set; ErrNoRef
-// if the source has no such branch or tag.
-func (db *DB) Push(ctx context.Context, to *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, db, to, opPush, o)
-}
-
-// Pull is [DB.Push] from the other side. A branch that is ahead of the source is
-// left alone.
-func (db *DB) Pull(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, opPull, o)
-}
-
-// Fetch is [DB.Pull] without moves: the versions are there afterwards, for a merge
-// or rebase, and the report says which refs of the source they are. Expiry lets
-// them go if no ref comes to reach them.
-func (db *DB) Fetch(ctx context.Context, from *DB, o TransferOptions) (*TransferReport, error) {
-	return exchange(ctx, from, db, opFetch, o)
-}
-
 // pushing is a push, pull or fetch of refs.
 type pushing struct {
-	t    *transfer
+	t    *Transfer
 	op   string
 	refs map[string]*pushedRef // by stored name in the destination
-	move map[string]CommitID
+	move map[string]catalog.CommitID
 }
 
 type pushedRef struct {
-	id     CommitID // zero deletes it
+	id     catalog.CommitID // zero deletes it
 	force  bool
-	expect CommitID // what the destination had, when it was looked at
+	expect catalog.CommitID // what the destination had, when it was looked at
 }
 
-func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (_ *TransferReport, err error) {
-	if to.peer != nil {
-		return to.peer.transfer(ctx, from, op, o)
-	}
-	defer wrap(&err, "%s", op)
+// Exchange pushes, pulls or fetches.
+func Exchange(ctx context.Context, from *From, to *To, op string, o Options) (*Report, error) {
 	p := &pushing{op: op}
-	r, err := transferred(ctx, from, to, o, p.plan, p.publish)
+	r, err := run(ctx, from, to, o, p.plan, p.publish)
 	if err == errPlanned {
 		err = nil
 	}
@@ -77,28 +49,28 @@ func exchange(ctx context.Context, from, to *DB, op string, o TransferOptions) (
 var errPlanned = errors.New("txn: it was planned")
 
 // plan finds the refs and which of them move.
-func (p *pushing) plan(ctx context.Context, t *transfer) error {
-	p.t, p.refs, p.move = t, map[string]*pushedRef{}, map[string]CommitID{}
+func (p *pushing) plan(ctx context.Context, t *Transfer) error {
+	p.t, p.refs, p.move = t, map[string]*pushedRef{}, map[string]catalog.CommitID{}
 	if err := p.choose(); err != nil {
 		return err
 	}
-	var tips []CommitID
+	var tips []catalog.CommitID
 	var refused error
 	for _, name := range slices.Sorted(maps.Keys(p.refs)) {
 		ref := p.refs[name]
-		ref.expect, _ = t.to.heads.get(name)
+		ref.expect, _ = t.to.Head(name)
 		ok, err := p.may(ctx, name, ref.expect)
 		refused = errors.Join(refused, err)
 		if ok {
 			p.move[name] = ref.id
 			if t.o.DryRun {
-				t.r.Moves = append(t.r.Moves, RefMove{Ref: name, Old: ref.expect, New: ref.id, Op: p.op})
+				t.r.Moves = append(t.r.Moves, catalog.RefMove{Ref: name, Old: ref.expect, New: ref.id, Op: p.op})
 			}
 		}
 		if ref.id.IsZero() {
 			continue
 		}
-		t.r.Refs = append(t.r.Refs, Ref{Name: name, Commit: ref.id})
+		t.r.Refs = append(t.r.Refs, catalog.Ref{Name: name, Commit: ref.id})
 		if ok || t.o.Deepen > 0 || t.o.Unshallow {
 			tips = append(tips, ref.id)
 		}
@@ -118,7 +90,7 @@ func (p *pushing) choose() error {
 	o := p.t.o
 	specs := o.Refs
 	if len(specs) == 0 && !o.AllBranches && !o.AllTags {
-		specs = []RefSpec{{From: MainBranch}}
+		specs = []RefSpec{{From: catalog.MainBranch}}
 	}
 	for _, s := range specs {
 		prefix := catalog.HeadPrefix
@@ -128,12 +100,12 @@ func (p *pushing) choose() error {
 			id, ok = p.t.heads[catalog.TagRef(s.From)]
 		}
 		if !ok {
-			return fmt.Errorf("branch or tag %q: %w", s.From, ErrNoRef)
+			return fmt.Errorf("branch or tag %q: %w", s.From, catalog.ErrNoRef)
 		}
 		if s.To == "" {
 			s.To = s.From
 		}
-		if err := CheckRefName(s.To); err != nil {
+		if err := catalog.CheckRefName(s.To); err != nil {
 			return err
 		}
 		if err := p.add(prefix+s.To, id, s.Force || o.Force); err != nil {
@@ -153,16 +125,16 @@ func (p *pushing) choose() error {
 	if !o.AllBranches && !o.AllTags {
 		return errors.New("prune: neither all branches nor all tags are pushed")
 	}
-	for _, r := range p.t.to.heads.list("") {
+	for _, r := range p.t.to.Heads() {
 		_, here := p.t.heads[r.Name]
-		if all := isHead(r.Name) && o.AllBranches || !isHead(r.Name) && o.AllTags; all && !here && p.refs[r.Name] == nil && r.Name != catalog.HeadRef(MainBranch) {
+		if all := catalog.IsHead(r.Name) && o.AllBranches || !catalog.IsHead(r.Name) && o.AllTags; all && !here && p.refs[r.Name] == nil && r.Name != catalog.HeadRef(catalog.MainBranch) {
 			p.refs[r.Name] = &pushedRef{force: o.Force}
 		}
 	}
 	return nil
 }
 
-func (p *pushing) add(name string, id CommitID, force bool) error {
+func (p *pushing) add(name string, id catalog.CommitID, force bool) error {
 	if old := p.refs[name]; old != nil {
 		if old.id != id {
 			return fmt.Errorf("%s: two versions are to become it: %s and %s", refText(name), old.id.Short(), id.Short())
@@ -183,31 +155,31 @@ func refText(name string) string {
 
 // may reports whether a ref of the destination is to be moved: not if it is there
 // already, or ahead in a pull. It is refused if that would drop versions.
-func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, error) {
+func (p *pushing) may(ctx context.Context, name string, old catalog.CommitID) (bool, error) {
 	ref := p.refs[name]
 	switch {
 	case old == ref.id:
 		return false, nil
-	case old.IsZero(), ref.force, p.op == opFetch:
+	case old.IsZero(), ref.force, p.op == OpFetch:
 		return true, nil
 	case ref.id.IsZero():
-		_, err := p.t.from.version(ctx, old)
-		if errors.Is(err, ErrNoRef) {
+		_, err := p.t.From.Version(ctx, old)
+		if errors.Is(err, catalog.ErrNoRef) {
 			err = fmt.Errorf("%s: %w", refText(name), ErrDiverged)
 		}
 		return err == nil, err
 	case strings.HasPrefix(name, catalog.TagPrefix):
 		return false, fmt.Errorf("%s: %w", refText(name), errOtherTag)
 	}
-	if p.op == opPull {
-		if ahead, err := related(ctx, p.t.to, ref.id, old); ahead || err != nil {
+	if p.op == OpPull {
+		if ahead, err := related(ctx, p.t.to.Lookup, ref.id, old); ahead || err != nil {
 			return false, err
 		}
 	}
-	behind, err := related(ctx, p.t.from, old, ref.id)
+	behind, err := related(ctx, p.t.From.Lookup, old, ref.id)
 	if err == nil && !behind {
 		// The empty first commit of a new database is no version to lose.
-		var c *Commit
+		var c *catalog.Commit
 		if c, err = p.t.to.Lookup(ctx, old); err != nil || len(c.Parents) == 0 && c.Root.Empty() {
 			return err == nil, err
 		}
@@ -218,20 +190,20 @@ func (p *pushing) may(ctx context.Context, name string, old CommitID) (bool, err
 
 // related reports whether old is an ancestor of a version. A commit that is not
 // known is none.
-func related(ctx context.Context, db *DB, old, id CommitID) (bool, error) {
-	ok, err := history.IsAncestor(ctx, db.Lookup, old, id)
-	if errors.Is(err, ErrNoRef) {
+func related(ctx context.Context, lookup history.Get, old, id catalog.CommitID) (bool, error) {
+	ok, err := history.IsAncestor(ctx, lookup, old, id)
+	if errors.Is(err, catalog.ErrNoRef) {
 		err = nil
 	}
 	return ok, err
 }
 
 // publish moves the refs; those that moved meanwhile are looked at again.
-func (p *pushing) publish(ctx context.Context, t *transfer) error {
-	if p.op == opFetch {
+func (p *pushing) publish(ctx context.Context, t *Transfer) error {
+	if p.op == OpFetch {
 		p.move = nil
 	}
-	return t.move(ctx, p.op, p.move, func(name string, old CommitID) (bool, error) {
+	return t.move(ctx, p.op, p.move, func(name string, old catalog.CommitID) (bool, error) {
 		if old == p.refs[name].expect {
 			return true, nil
 		}

@@ -1,4 +1,4 @@
-package txn
+package transfer
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
@@ -21,12 +23,12 @@ import (
 // with its name, and reads every payload that they name out of the destination's
 // packs, compared with its checksums, header and hash. What versions name that the
 // destination had before is skipped.
-func (t *transfer) verify(ctx context.Context) error {
+func (t *Transfer) verify(ctx context.Context) error {
 	// What was carried is in the index; of what was there before some may wait.
-	w := t.newWalk(tree.New(indexPages{t.to.idx, nil}, uncached), tree.New(t.to.committed(), uncached))
+	w := t.newWalk(tree.New(t.to.Stored, reach.Uncached), tree.New(t.to.Committed, reach.Uncached))
 	w.whole = true
 	var done int64
-	w.report = func() { t.report("verify", w.pageBytes+done, t.found.pageBytes+t.found.total) }
+	w.report = func() { t.report("verify", w.pageBytes+done, t.Found.pageBytes+t.Found.total) }
 	err := w.run(ctx)
 	if err == nil {
 		err = w.payloads(ctx, &done)
@@ -41,16 +43,16 @@ func (t *transfer) verify(ctx context.Context) error {
 }
 
 // payloads verifies those that the walk found, and counts their bytes.
-func (w *transferWalk) payloads(ctx context.Context, done *int64) error {
+func (w *Walk) payloads(ctx context.Context, done *int64) error {
 	var (
 		seen reach.AddressSet
 		mu   sync.Mutex // guards done and the report
 	)
-	return gather.Each(ctx, runtime.GOMAXPROCS(0), len(w.leaves), func(ctx context.Context, i int) error {
-		n, size, err := w.verifyLeaf(ctx, w.leaves[i], &seen)
+	return gather.Each(ctx, runtime.GOMAXPROCS(0), len(w.Leaves), func(ctx context.Context, i int) error {
+		n, size, err := w.verifyLeaf(ctx, w.Leaves[i], &seen)
 		mu.Lock()
 		defer mu.Unlock()
-		w.t.r.Verified += n
+		w.T.r.Verified += n
 		*done += size
 		w.report()
 		return err
@@ -58,15 +60,15 @@ func (w *transferWalk) payloads(ctx context.Context, done *int64) error {
 }
 
 // verifyLeaf verifies the payloads that a page names and which were not seen.
-func (w *transferWalk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *reach.AddressSet) (n, size int64, err error) {
+func (w *Walk) verifyLeaf(ctx context.Context, leaf tree.Root, seen *reach.AddressSet) (n, size int64, err error) {
 	err = w.from.Open(ctx, leaf.Place(), func(tree.Place) error { return nil }, func(e tree.Entry) error {
 		v := e.Value
-		if v.Kind != tree.KindNative || !w.needs(addressOf(v)) || !seen.Add(addressOf(v)) {
+		if v.Kind != tree.KindNative || !w.needs(catalog.AddressOf(v)) || !seen.Add(catalog.AddressOf(v)) {
 			return nil
 		}
 		n++
 		size += int64(v.Length)
-		return w.t.verifyPayload(ctx, v)
+		return w.T.verifyPayload(ctx, v)
 	})
 	return n, size, err
 }
@@ -76,25 +78,25 @@ var errDamaged = errors.New("txn: damaged in the source")
 
 // verifyPayload verifies a payload of the copy. With SkipDamaged, one that did not arrive
 // because something near it cannot be read in the source is written now.
-func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
-	a := addressOf(v)
-	err := t.to.verifyPayload(ctx, a, v.Sum)
+func (t *Transfer) verifyPayload(ctx context.Context, v tree.Value) error {
+	a := catalog.AddressOf(v)
+	err := t.to.VerifyPayload(ctx, a, v.Sum)
 	if !errors.Is(err, kv.ErrCorrupt) {
 		return err
 	}
-	right, source := t.from.rightPayload(ctx, a, v.Sum)
+	right, source := t.From.RightPayload(ctx, a, v.Sum)
 	var damage *pack.CorruptError
 	switch {
-	case source == nil && t.o.SkipDamaged && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.incarnation:
-		info, _, err := t.to.packs.Heal(ctx, a.Pack, []pack.Address{a}, true, func(int) ([]byte, error) { return right, nil })
+	case source == nil && t.o.SkipDamaged && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.Incarnation:
+		info, _, err := t.to.Packs.Heal(ctx, a.Pack, []pack.Address{a}, true, func(int) ([]byte, error) { return right, nil })
 		if err != nil {
 			return err
 		}
 		t.mu.Lock()
 		t.packs = append(t.packs, info)
 		t.mu.Unlock()
-		return t.to.verifyPayload(ctx, a, v.Sum)
-	case source == nil && a.Pack.Incarnation() == t.to.incarnation:
+		return t.to.VerifyPayload(ctx, a, v.Sum)
+	case source == nil && a.Pack.Incarnation() == t.to.Incarnation:
 		return fmt.Errorf("%w: the destination wrote this payload itself, and has other bytes there: if it is damaged, \"zarrdb fsck --full --repair --from COPY\" heals it", err)
 	case source == nil:
 		return err
@@ -112,36 +114,36 @@ func (t *transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 
 // damaged finds out where the payloads are that are damaged in the source, and is the error
 // about them unless they are to be skipped.
-func (t *transfer) damaged(ctx context.Context) error {
+func (t *Transfer) damaged(ctx context.Context) error {
 	var first error
-	var d damages
+	var d care.Damages
 	for a, bad := range t.bad {
-		d.Payloads = append(d.Payloads, damagedAt{a, damage{bad.err}})
+		d.Payloads = append(d.Payloads, care.DamagedAt{Address: a, Damage: care.Damage{Err: bad.err}})
 		first = bad.err
 	}
-	problems, err := t.from.problemsOf(ctx, d)
+	problems, err := t.From.Problems(ctx, d)
 	if t.o.SkipDamaged && err == nil {
 		t.r.Skipped = problems
 		t.r.Verified -= int64(len(t.bad))
 		return nil
 	}
-	return errors.Join(&DamageError{problems, first}, err)
+	return errors.Join(&care.DamageError{Problems: problems, Err: first}, err)
 }
 
 // fill heals known holes of the destination with what the source has at their places.
-func (t *transfer) fill(ctx context.Context) error {
-	known, err := holes(t.to.idx)
+func (t *Transfer) fill(ctx context.Context) error {
+	known, err := catalog.KnownHoles(t.to.Index)
 	if err != nil || len(known) == 0 {
 		return err
 	}
-	healed, err := t.to.healFrom(ctx, t.from, known, func(h hole) (pack.Address, bool) { return h.Address, true })
+	healed, err := t.to.Heal(ctx, t.From.RightPayload, known, func(h catalog.Hole) (pack.Address, bool) { return h.Address, true })
 	t.r.Filled = int64(healed)
 	return err
 }
 
 // needs reports whether a payload is among those that the walk found.
-func (w *transferWalk) needs(a pack.Address) bool {
-	list := w.need[a.Pack]
+func (w *Walk) needs(a pack.Address) bool {
+	list := w.Need[a.Pack]
 	i, _ := slices.BinarySearchFunc(list, a.Offset, func(e pack.Extent, off uint64) int {
 		if e.To < off || e.To == off && e.From < off {
 			return -1

@@ -1,4 +1,4 @@
-package txn
+package care
 
 import (
 	"cmp"
@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // trace finds out under which keys and in which versions the damaged things are: it
 // reads everything again, pages below which there is no damage once.
-func (c *checker) trace(ctx context.Context) error {
+func (c *Checker) trace(ctx context.Context) error {
 	t := tracer{c: c, at: map[tracePlace][]int{}, places: map[string]int{}, out: c.notes}
 	if len(c.damaged)+len(c.bad) > 0 {
 		for _, r := range c.roots {
@@ -26,15 +27,15 @@ func (c *checker) trace(ctx context.Context) error {
 		slices.Sort(p.Refs)
 		c.tell(p)
 	}
-	c.r.Problems = t.out[:min(len(t.out), maxProblems)]
+	c.Report.Problems = t.out[:min(len(t.out), MaxProblems)]
 	return nil
 }
 
 type tracer struct {
-	c *checker
+	c *Checker
 	// at remembers what was found below a page at a path, places the number of a
 	// problem by its What, the text that names the damaged thing. Pages without damage below are
-	// removed from checker.pages.
+	// removed from Checker.pages.
 	at     map[tracePlace][]int
 	places map[string]int
 	out    []Problem
@@ -83,7 +84,7 @@ func (t *tracer) page(ctx context.Context, p place) ([]int, error) {
 		found = append(found, more...)
 		return err
 	}, func(l payloadPlace) error {
-		if bad := t.c.bad[addressOf(l.v)]; bad != nil && l.v.Kind == tree.KindNative {
+		if bad := t.c.bad[catalog.AddressOf(l.v)]; bad != nil && l.v.Kind == tree.KindNative {
 			found = append(found, t.problem(payloadProblem(p.path, l, bad)))
 		}
 		return nil
@@ -91,7 +92,7 @@ func (t *tracer) page(ctx context.Context, p place) ([]int, error) {
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err != nil && (stop(err) || len(t.c.damaged) < maxProblems) { // else it is damaged too
+	if err != nil && (Stop(err) || len(t.c.damaged) < MaxProblems) { // else it is damaged too
 		return nil, err
 	}
 	if len(found) == 0 {

@@ -1,4 +1,4 @@
-package txn
+package transfer
 
 import (
 	"cmp"
@@ -9,32 +9,33 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // walk finds the pages and payloads that the destination does not have.
-func (t *transfer) walk(ctx context.Context) error {
-	slices.SortStableFunc(t.records, func(a, b transferRecord) int { return cmp.Compare(a.c.Generation, b.c.Generation) })
-	planned := map[CommitID]tree.Root{}
-	for i := range t.records {
-		r := &t.records[i]
+func (t *Transfer) walk(ctx context.Context) error {
+	slices.SortStableFunc(t.Records, func(a, b transferRecord) int { return cmp.Compare(a.Commit.Generation, b.Commit.Generation) })
+	planned := map[catalog.CommitID]tree.Root{}
+	for i := range t.Records {
+		r := &t.Records[i]
 		if !r.content {
 			continue
 		}
 		var err error
-		if r.bases, err = t.basesOf(ctx, r.c, planned); err != nil {
+		if r.bases, err = t.basesOf(ctx, r.Commit, planned); err != nil {
 			return err
 		}
-		planned[r.c.ID] = r.c.Root
+		planned[r.Commit.ID] = r.Commit.Root
 	}
-	t.found = t.newWalk(t.from.space.Tree, t.to.space.Tree)
-	t.found.report = func() { t.report("find", int64(len(t.found.pages)), 0) }
-	if err := t.found.run(ctx); err != nil {
+	t.Found = t.newWalk(t.From.Tree, t.to.Tree)
+	t.Found.report = func() { t.report("find", int64(len(t.Found.Pages)), 0) }
+	if err := t.Found.run(ctx); err != nil {
 		return err
 	}
-	t.r.Pages, t.r.PageBytes = int64(len(t.found.pages)), t.found.pageBytes
-	if t.from.opts.transferFault != nil {
-		t.from.opts.transferFault(t)
+	t.r.Pages, t.r.PageBytes = int64(len(t.Found.Pages)), t.Found.pageBytes
+	if t.From.Fault != nil {
+		t.From.Fault(t)
 	}
 	return nil
 }
@@ -44,18 +45,18 @@ func (t *transfer) walk(ctx context.Context) error {
 //
 // That a page is in the destination's index proves nothing: it may be what an
 // interrupted transfer left. What a version names that has not expired is there.
-type transferWalk struct {
-	t *transfer
+type Walk struct {
+	T *Transfer
 	// from has the pages of the versions that are carried, and to has those of
 	// versions that the destination had before.
 	from, to *tree.Tree
 	whole    bool   // pages that name nothing are read too
 	report   func() // called after each page
 
-	pages     []tree.Name
+	Pages     []tree.Name
 	pageBytes int64
-	leaves    []tree.Root // of the pages, those that name payloads
-	need      map[pack.ID][]pack.Extent
+	Leaves    []tree.Root // of the pages, those that name payloads
+	Need      map[pack.ID][]pack.Extent
 	total     int64 // bytes of need
 
 	seen    *reach.Pages
@@ -65,21 +66,21 @@ type transferWalk struct {
 	l       tree.Links
 }
 
-func (t *transfer) newWalk(from, to *tree.Tree) *transferWalk {
+func (t *Transfer) newWalk(from, to *tree.Tree) *Walk {
 	ranges := reach.NewRanges(math.MaxInt)
-	return &transferWalk{
-		t: t, from: from, to: to,
-		need: map[pack.ID][]pack.Extent{}, seen: reach.NewPages(),
+	return &Walk{
+		T: t, from: from, to: to,
+		Need: map[pack.ID][]pack.Extent{}, seen: reach.NewPages(),
 		ranges: ranges, missing: ranges.Local(), empty: map[pack.ID][]pack.Extent{},
 	}
 }
 
-func (w *transferWalk) run(ctx context.Context) error {
-	for _, r := range w.t.records {
+func (w *Walk) run(ctx context.Context) error {
+	for _, r := range w.T.Records {
 		if !r.content {
 			continue
 		}
-		if err := w.version(ctx, r.c.Root, r.bases); err != nil {
+		if err := w.version(ctx, r.Commit.Root, r.bases); err != nil {
 			return err
 		}
 	}
@@ -101,9 +102,9 @@ const lookBack = 1000
 // basesOf returns the nearest ancestors of a commit whose contents are in the
 // destination or will be, because they are planned, or what its refs point at if
 // none are near.
-func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]tree.Root) ([]transferBase, error) {
+func (t *Transfer) basesOf(ctx context.Context, c *catalog.Commit, planned map[catalog.CommitID]tree.Root) ([]transferBase, error) {
 	var out []transferBase
-	seen := map[CommitID]struct{}{}
+	seen := map[catalog.CommitID]struct{}{}
 	for next := slices.Clone(c.Parents); len(next) > 0 && len(seen) < lookBack; next = next[1:] {
 		id := next[0]
 		if _, ok := seen[id]; ok {
@@ -118,13 +119,13 @@ func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]
 		if err != nil {
 			return nil, err
 		}
-		db := t.from
+		lookup := t.From.Lookup
 		if has {
-			db = t.to
+			lookup = t.to.Lookup
 		}
-		p, err := db.Lookup(ctx, id)
+		p, err := lookup(ctx, id)
 		switch {
-		case errors.Is(err, ErrNoRef):
+		case errors.Is(err, catalog.ErrNoRef):
 		case err != nil:
 			return nil, err
 		case has && !gone:
@@ -145,7 +146,7 @@ func (t *transfer) basesOf(ctx context.Context, c *Commit, planned map[CommitID]
 // by level; a page that the other side named too is not opened, so the cost is
 // that of the changes. A page that is met on different levels is copied once more
 // than needed, and its payloads are found to be equal.
-func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []transferBase) error {
+func (w *Walk) version(ctx context.Context, root tree.Root, bases []transferBase) error {
 	named, theirs := map[tree.Name]struct{}{}, map[tree.Name]struct{}{}
 	own, have := reach.Payloads{}, reach.Payloads{}
 	first := len(bases) == 0
@@ -183,7 +184,7 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 			if _, ok := theirs[r.Name]; r.Empty() || ok || !w.seen.Add(r.Name, 0) {
 				continue
 			}
-			w.pages = append(w.pages, r.Name)
+			w.Pages = append(w.Pages, r.Name)
 			w.pageBytes += int64(r.Size)
 			w.report()
 			if !names(r) && !w.whole {
@@ -193,7 +194,7 @@ func (w *transferWalk) version(ctx context.Context, root tree.Root, bases []tran
 				return err
 			}
 			if len(w.l.Payloads) > 0 {
-				w.leaves = append(w.leaves, r)
+				w.Leaves = append(w.Leaves, r)
 			}
 			if own.Add(w.l.Payloads); first {
 				w.lack(own) // now, so as not to list all payloads
@@ -214,7 +215,7 @@ func names(r tree.Root) bool {
 }
 
 // lack notes payloads that the versions before do not name.
-func (w *transferWalk) lack(l reach.Payloads) {
+func (w *Walk) lack(l reach.Payloads) {
 	for id, list := range l {
 		for _, e := range list {
 			if e.From == e.To {
@@ -228,7 +229,7 @@ func (w *transferWalk) lack(l reach.Payloads) {
 
 // finish makes a list of each pack. Payloads without bytes are in it only where
 // no others are around them.
-func (w *transferWalk) finish() {
+func (w *Walk) finish() {
 	w.missing.Flush()
 	for _, id := range w.ranges.Packs() {
 		w.empty[id] = slices.Clip(w.empty[id]) // it has an entry now
@@ -245,6 +246,6 @@ func (w *transferWalk) finish() {
 			}
 			out = append(out, e)
 		}
-		w.need[id] = out
+		w.Need[id] = out
 	}
 }

@@ -1,0 +1,144 @@
+package depot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+)
+
+// CheckReport is what [Depot.Check] found.
+type CheckReport struct {
+	Bundles, Segments int
+	// Pages and Commits were compared with their names, with full.
+	Pages, Commits int
+	// Unlisted objects are those of pushes that were not published and of bundles that were merged. They
+	// stay until a collection.
+	Unlisted int
+	// Problems say what is damaged or missing: at most 1000, and More that were left out.
+	Problems []error
+	More     int
+}
+
+func (r *CheckReport) add(err error) {
+	if len(r.Problems) == 1000 {
+		r.More++
+		return
+	}
+	r.Problems = append(r.Problems, err)
+}
+
+// Check looks whether the objects that the newest manifest lists are there, by lists of the store, and whether the
+// segments end where the extents do not. With full it reads each bundle and compares all names. It does
+// not read payloads, and does not look whether a commit has all that it names. The error says that the check could not be
+// made; damage is in the report.
+func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
+	for range looks {
+		r := &CheckReport{}
+		s := d.snapshot()
+		there := map[string]bool{}
+		for _, prefix := range []string{"b/", "s/"} {
+			for key, err := range d.store.List(ctx, kv.ListOptions{Prefix: prefix}) {
+				if err != nil {
+					return nil, fmt.Errorf("depot: check: %w", err)
+				}
+				there[key] = true
+			}
+		}
+		r.Unlisted = len(there)
+		ends := map[string]uint64{} // of segments: where the last extent ends
+		for i := range s.Bundles {
+			if err := d.checkBundle(ctx, r, &s.Bundles[i], there, ends, full); err != nil {
+				return nil, err
+			}
+		}
+		keys := make([]string, 0, len(ends))
+		for key := range ends {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		errs := make([]error, len(keys))
+		if err := gather.Each(ctx, 16, len(keys), func(ctx context.Context, i int) error {
+			v, err := kv.Locate(ctx, d.store, keys[i])
+			switch {
+			case errors.Is(err, kv.ErrNotFound):
+				errs[i] = corrupt("%s is missing", keys[i])
+			case err != nil:
+				return fmt.Errorf("depot: check %s: %w", keys[i], err)
+			case uint64(v.Size()) < ends[keys[i]]:
+				errs[i] = corrupt("%s has %d bytes of at least %d", keys[i], v.Size(), ends[keys[i]])
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		for i, err := range errs {
+			if r.Segments++; there[keys[i]] {
+				r.Unlisted--
+			}
+			if err != nil {
+				r.add(err)
+			}
+		}
+		if err := d.Refresh(ctx); err != nil {
+			return nil, err
+		}
+		// What is missing may have been collected meanwhile.
+		if len(r.Problems) == 0 || d.snapshot().Generation == s.Generation {
+			return r, nil
+		}
+	}
+	return nil, errBusy
+}
+
+// checkBundle checks one bundle, and notes where its extents end.
+func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInfo, there map[string]bool, ends map[string]uint64, full bool) error {
+	r.Bundles++
+	key := info.Name.Bundle()
+	if there[key] {
+		r.Unlisted--
+	}
+	note := func(err error) error {
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+			err = corrupt("%s is missing", key)
+		case !errors.Is(err, kv.ErrCorrupt):
+			return err
+		}
+		r.add(fmt.Errorf("%s: %w", strings.TrimPrefix(key, "b/"), err))
+		return nil
+	}
+	var extents []Extent
+	if full {
+		b, err := d.Bundle(ctx, info)
+		if err != nil {
+			return note(err)
+		}
+		for _, err := range b.Pages() {
+			if r.Pages++; err != nil {
+				_ = note(err)
+			}
+		}
+		for _, err := range b.Commits() {
+			if r.Commits++; err != nil {
+				_ = note(err)
+			}
+		}
+		extents = b.Extents()
+	} else {
+		x, err := d.fetchRemote(ctx, info)
+		if err != nil {
+			return note(err)
+		}
+		extents = x.allExtents()
+	}
+	for _, e := range extents {
+		s := e.Segment.Segment()
+		ends[s] = max(ends[s], e.Offset+e.To-e.From)
+	}
+	return nil
+}

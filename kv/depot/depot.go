@@ -1,0 +1,533 @@
+package depot
+
+import (
+	"cmp"
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+)
+
+var (
+	// ErrNone means that there is no depot, and that nothing forbids to make one.
+	ErrNone = fault.New("depot: there is none", fault.ErrNotFound)
+	// ErrNotEmpty means that a depot cannot be made where other objects are.
+	ErrNotEmpty = errors.New("depot: not empty")
+	// ErrExists means that a depot is there already.
+	ErrExists = errors.New("depot: it exists already")
+	// ErrGone means that the manifest of a depot that was open, or was known, is no longer there.
+	ErrGone = errors.New("depot: the manifest is gone")
+	// ErrOther means that another depot is there now.
+	ErrOther = errors.New("depot: another one is there now")
+	// ErrLost means that the store lost a push that it had acknowledged.
+	ErrLost = errors.New("depot: the store lost a push that it had acknowledged")
+	// ErrLeft means that a page, a commit or a payload is no longer in the depot, or never was.
+	ErrLeft = fault.New("depot: not there, or no longer", fault.ErrNotFound)
+)
+
+// BackError means that a depot is at an earlier generation than before, or at another state of the
+// same one: it was restored, or a copy went its own way.
+type BackError struct{ Known, Now uint64 }
+
+func (e *BackError) Error() string {
+	return fmt.Sprintf("depot: it went back: generation %d was known, and now it is another or earlier one, %d", e.Known, e.Now)
+}
+
+// State is what a machine remembers of a depot from one time to the next.
+type State struct {
+	ID         string `json:"id"`
+	Generation uint64 `json:"generation"`
+	// Sum is the name of the manifest of that generation.
+	Sum ID `json:"sum"`
+	// Push is the last push of this machine, and Pushed the generation that it made; 0 without one.
+	Push   Number `json:"push,omitempty"`
+	Pushed uint64 `json:"pushed,omitempty"`
+}
+
+// check compares a manifest with what is known.
+func (s *State) check(m *Manifest, sum ID) error {
+	switch {
+	case s.ID != m.ID:
+		return fmt.Errorf("%w: %s instead of %s", ErrOther, m.ID, s.ID)
+	case m.Generation < s.Generation, m.Generation == s.Generation && sum != s.Sum:
+		return &BackError{s.Generation, m.Generation}
+	case s.Pushed > 0 && m.Generation < s.Pushed+keptPushes && !m.Has(s.Push):
+		return fmt.Errorf("%w: that of generation %d, and now it is generation %d; push again", ErrLost, s.Pushed, m.Generation)
+	}
+	return nil
+}
+
+// Options of [Open] and [Create]. nil and the zero value work.
+type Options struct {
+	// Known is what [Depot.State] returned last time. A depot that does not go on from there
+	// is an error. Default: any depot will do.
+	Known *State
+	// Cache keeps indexes of bundles and small bundles, so that they are not fetched each time. What it
+	// returns is checked, so that it may lose or damage them. Default: memory alone.
+	Cache kv.Store
+
+	// Sleep and Rand replace the real ones in tests.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Rand  func() uint64
+	small uint64 // instead of carried
+}
+
+// Depot is an open depot. Safe for concurrent use. It needs no Close.
+type Depot struct {
+	store kv.Store
+	c     kv.Conditional
+	o     Options
+
+	mu  sync.Mutex
+	now *snapshot
+
+	loading ctxlock.Lock
+	indexes map[Name]*index // of listed bundles; under loading
+	pushed  State           // Push and Pushed; under mu
+}
+
+// snapshot is a manifest as it was read or written.
+type snapshot struct {
+	*Manifest
+	tag  kv.Tag
+	sum  ID
+	time time.Time // of the store
+}
+
+const manifestKey = "manifest"
+
+func newDepot(store kv.Store, o *Options) (*Depot, error) {
+	c, ok := store.(kv.Conditional)
+	if !ok {
+		return nil, fmt.Errorf("depot: %w: the store has no conditional writes", errors.ErrUnsupported)
+	}
+	d := &Depot{store: store, c: c, indexes: map[Name]*index{}}
+	if o != nil {
+		d.o = *o
+	}
+	if d.o.Sleep == nil {
+		d.o.Sleep = sleep
+	}
+	if d.o.Rand == nil {
+		d.o.Rand = randomNumber
+	}
+	d.o.small = cmp.Or(d.o.small, carried)
+	if d.o.Known != nil {
+		d.pushed = *d.o.Known
+	}
+	return d, nil
+}
+
+func randomNumber() uint64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Open opens a depot, with one request. store is the part of a bucket that has the depot alone, such
+// as a [kv.Sub]; it must be [kv.Conditional]. Open does not try whether the store keeps its
+// promises: call [Probe] before the first push of a machine.
+func Open(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
+	d, err := newDepot(store, o)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.Refresh(ctx)
+}
+
+// Create makes a depot in an empty store, after [Probe]. The error is [ErrExists] if one is there, and
+// [ErrNotEmpty] if something else is. If another process makes one at the same time,
+// one of the two gets ErrExists.
+func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
+	d, err := newDepot(store, o)
+	if err != nil {
+		return nil, err
+	}
+	d.o.Known, d.pushed = nil, State{}
+	switch err := d.Refresh(ctx); {
+	case err == nil:
+		return nil, ErrExists
+	case !errors.Is(err, ErrNone):
+		return nil, err
+	}
+	for key, err := range store.List(ctx, kv.ListOptions{}) {
+		if err != nil {
+			return nil, fmt.Errorf("depot: create: %w", err)
+		}
+		if len(key) < len(probePrefix) || key[:len(probePrefix)] != probePrefix {
+			return nil, fmt.Errorf("%w: there is %.100q", ErrNotEmpty, key)
+		}
+	}
+	if err := Probe(ctx, store, d.o.Rand); err != nil {
+		return nil, err
+	}
+	m := &Manifest{ID: fmt.Sprintf("%016x%016x", d.o.Rand(), d.o.Rand()), Generation: 1, Refs: map[string]ID{}, Bundles: []BundleInfo{}, Pushes: []Number{}, Times: [][2]int64{}}
+	b, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	tag, err := d.c.SetTagged(ctx, manifestKey, b, kv.NoValue)
+	switch {
+	case err == nil:
+		d.set(&snapshot{Manifest: m, tag: tag, sum: NameOf(b)})
+	case errors.Is(err, kv.ErrChanged), errors.Is(err, kv.ErrUnknown):
+		if look := d.Refresh(ctx); look != nil {
+			return nil, errors.Join(err, look)
+		}
+		if d.Manifest().ID != m.ID {
+			return nil, ErrExists
+		}
+	default:
+		return nil, fmt.Errorf("depot: create: %w", err)
+	}
+	// People and tools that look at the bucket see what it is. No verb reads it.
+	if err := store.Set(ctx, "FORMAT", []byte("zarrdb remote 1\n"+m.ID+"\n")); err != nil {
+		return nil, fmt.Errorf("depot: create: %w", err)
+	}
+	return d, nil
+}
+
+// Manifest returns the newest manifest that this process has read or written.
+func (d *Depot) Manifest() *Manifest { return d.snapshot().Manifest }
+
+func (d *Depot) snapshot() *snapshot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now
+}
+
+// State returns what to remember for [Options.Known].
+func (d *Depot) State() State {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return State{d.now.ID, d.now.Generation, d.now.sum, d.pushed.Push, d.pushed.Pushed}
+}
+
+// set takes a manifest if it is newer.
+func (d *Depot) set(s *snapshot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now == nil || s.Generation > d.now.Generation {
+		d.now = s
+	} else if s.Generation == d.now.Generation {
+		d.now.time = s.time
+	}
+}
+
+// Refresh reads the manifest anew, with one request; if it is the known one, its bytes are not sent.
+func (d *Depot) Refresh(ctx context.Context) error {
+	state, known := d.o.Known, kv.NoValue
+	now := d.snapshot()
+	if now != nil {
+		s := d.State()
+		state, known = &s, now.tag
+	}
+	got, err := d.c.GetTagged(ctx, manifestKey, known, maxManifest)
+	switch {
+	case errors.Is(err, kv.ErrNotFound) && state == nil:
+		return ErrNone
+	case errors.Is(err, kv.ErrNotFound):
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("depot: read the manifest: %w", err)
+	case got.Tag == known && known != kv.NoValue:
+		same := *now
+		same.time = got.Time
+		d.set(&same)
+		return nil
+	}
+	m, err := ParseManifest(got.Value)
+	if err != nil {
+		return err
+	}
+	s := &snapshot{m, got.Tag, NameOf(got.Value), got.Time}
+	if state != nil {
+		if err := state.check(m, s.sum); err != nil {
+			return err
+		}
+	}
+	d.set(s)
+	return nil
+}
+
+// smallWhole is the size up to which a bundle is fetched whole for its index.
+const smallWhole = 1 << 20
+
+// load returns the newest manifest and the indexes of its bundles, newest first. Those that this process
+// does not have are fetched, one request each.
+func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
+	if err := d.loading.Lock(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer d.loading.Unlock()
+	for range looks {
+		s := d.snapshot()
+		out := make([]*index, len(s.Bundles))
+		err := gather.Each(ctx, 16, len(out), func(ctx context.Context, i int) (err error) {
+			info := &s.Bundles[i]
+			if x := d.indexes[info.Name]; x != nil {
+				out[i] = x
+				return nil
+			}
+			out[i], err = d.fetch(ctx, info)
+			return err
+		})
+		if err == nil {
+			clear(d.indexes)
+			for i, x := range out {
+				d.indexes[s.Bundles[i].Name] = x
+			}
+			return s, out, nil
+		}
+		if !errors.Is(err, kv.ErrNotFound) {
+			return nil, nil, err
+		}
+		// A bundle is gone: it was merged into another, or the bucket is damaged.
+		if err2 := d.Refresh(ctx); err2 != nil {
+			return nil, nil, err2
+		}
+		if d.snapshot().Generation == s.Generation {
+			return nil, nil, corrupt("an object that the manifest lists is missing: %w", err)
+		}
+	}
+	return nil, nil, errBusy
+}
+
+// looks bounds how often reading begins again because others have published.
+const looks = 16
+
+var errBusy = errors.New("depot: others publish all the time; try again")
+
+// fetch returns the index of a bundle.
+func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
+	if d.o.Cache != nil {
+		if b, err := kv.Get(ctx, d.o.Cache, info.Name.String()); err == nil {
+			if x, err := d.indexOf(info, b); err == nil {
+				return x, nil
+			}
+		}
+	}
+	x, err := d.fetchRemote(ctx, info)
+	if err == nil {
+		d.keep(ctx, info.Name, x)
+	}
+	return x, err
+}
+
+// fetchRemote is fetch past the cache.
+func (d *Depot) fetchRemote(ctx context.Context, info *BundleInfo) (*index, error) {
+	rng := kv.Span(int64(info.Index), int64(info.Size-footerSize-info.Index))
+	if info.Size <= smallWhole {
+		rng = kv.All()
+	}
+	b, err := d.store.Get(ctx, info.Name.Bundle(), rng)
+	if err != nil {
+		return nil, d.unread(info.Name.Bundle(), err)
+	}
+	return d.indexOf(info, b)
+}
+
+func (d *Depot) unread(key string, err error) error {
+	if errors.Is(err, kv.ErrRange) {
+		return corrupt("%s is too short: %w", key, err)
+	}
+	return fmt.Errorf("depot: read %s: %w", key, err)
+}
+
+// indexOf reads an index, or a whole bundle of at most smallWhole.
+func (d *Depot) indexOf(info *BundleInfo, b []byte) (*index, error) {
+	if uint64(len(b)) == info.Size {
+		w, err := ParseBundle(b)
+		if err == nil {
+			err = w.is(info)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if x := w.x; info.Size < d.o.small {
+			x.whole = b
+		} else {
+			x.raw = slices.Clone(x.raw)
+			return parseIndex(x.raw, info.Index)
+		}
+		return w.x, nil
+	}
+	if NameOf(b) != info.Sum {
+		return nil, corrupt("the index of bundle %v does not have its name", info.Name)
+	}
+	return parseIndex(b, info.Index)
+}
+
+// keep puts an index, or a small bundle, into the cache. A cache that fails costs time alone.
+func (d *Depot) keep(ctx context.Context, name Name, x *index) {
+	if d.o.Cache == nil {
+		return
+	}
+	b := x.raw
+	if x.whole != nil {
+		b = x.whole
+	}
+	_ = d.o.Cache.Set(ctx, name.String(), b)
+}
+
+// HasPages reports which pages the depot has.
+func (d *Depot) HasPages(ctx context.Context, ids []ID) ([]bool, error) {
+	return d.has(ctx, ids, func(x *index, id *ID) bool { _, ok := find(x.pages, pageSize, id); return ok })
+}
+
+// HasCommits reports which versions the depot has whole.
+func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
+	return d.has(ctx, ids, func(x *index, id *ID) bool {
+		e, ok := find(x.commits, commitSize, id)
+		return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
+	})
+}
+
+func (d *Depot) has(ctx context.Context, ids []ID, in func(*index, *ID) bool) ([]bool, error) {
+	_, indexes, err := d.load(ctx)
+	out := make([]bool, len(ids))
+	for i := range ids {
+		out[i] = slices.ContainsFunc(indexes, func(x *index) bool { return in(x, &ids[i]) })
+	}
+	return out, err
+}
+
+// Part is a range of a pack.
+type Part struct {
+	Pack     [16]byte
+	From, To uint64
+}
+
+// Extents returns the extents that have a range whole, newest first.
+func (d *Depot) Extents(ctx context.Context, p Part) ([]Extent, error) {
+	_, indexes, err := d.load(ctx)
+	var out []Extent
+	for _, x := range indexes {
+		if e, ok := x.cover(p.Pack, p.From, p.To); ok {
+			out = append(out, e)
+		}
+	}
+	return out, err
+}
+
+// Pages returns pages in the order of their names, which it compares. Neighbours share a request. The error
+// is [ErrLeft] if one of them is not there.
+func (d *Depot) Pages(ctx context.Context, ids []ID) ([][]byte, error) {
+	return d.named(ctx, ids, "page", func(x *index) ([]byte, int) { return x.pages, pageSize })
+}
+
+// Commits is [Depot.Pages] for commit records.
+func (d *Depot) Commits(ctx context.Context, ids []ID) ([][]byte, error) {
+	return d.named(ctx, ids, "commit", func(x *index) ([]byte, int) { return x.commits, commitSize })
+}
+
+func (d *Depot) named(ctx context.Context, ids []ID, kind string, table func(*index) ([]byte, int)) ([][]byte, error) {
+	out, err := d.read(ctx, len(ids), func(s *snapshot, indexes []*index, i int) (r kv.Request, err error) {
+		for j, x := range indexes {
+			b, size := table(x)
+			if e, ok := find(b, size, &ids[i]); ok {
+				at := spanAt(e[20:])
+				return kv.Request{Key: s.Bundles[j].Name.Bundle(), Range: kv.Span(int64(at.off), int64(at.n))}, nil
+			}
+		}
+		return r, fmt.Errorf("%w: %s %v", ErrLeft, kind, ids[i])
+	})
+	for i := range out {
+		if err == nil {
+			err = named(ids[i], out[i])
+		}
+	}
+	return out, err
+}
+
+// Payloads returns ranges of packs from the newest extents that have them. Each must lie in one
+// extent. It does not check the bytes: records have checksums of their own.
+func (d *Depot) Payloads(ctx context.Context, parts []Part) ([][]byte, error) {
+	return d.read(ctx, len(parts), func(_ *snapshot, indexes []*index, i int) (r kv.Request, err error) {
+		p := &parts[i]
+		for _, x := range indexes {
+			if e, ok := x.cover(p.Pack, p.From, p.To); ok {
+				return kv.Request{Key: e.Segment.Segment(), Range: kv.Span(int64(e.Offset+p.From-e.From), int64(p.To-p.From))}, nil
+			}
+		}
+		return r, fmt.Errorf("%w: %d bytes at %d of pack %x", ErrLeft, p.To-p.From, p.From, p.Pack)
+	})
+}
+
+// read reads parts of objects. If an object is gone, it looks for another place in a newer manifest.
+func (d *Depot) read(ctx context.Context, n int, find func(*snapshot, []*index, int) (kv.Request, error)) ([][]byte, error) {
+	for look := range looks {
+		s, indexes, err := d.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reqs := make([]kv.Request, n)
+		for i := range reqs {
+			if reqs[i], err = find(s, indexes, i); err != nil {
+				break
+			}
+		}
+		var out [][]byte
+		missing := -1
+		if err == nil {
+			if out, err = kv.GetMany(ctx, d.store, reqs); err != nil {
+				return nil, d.unread("objects", err)
+			}
+			if missing = slices.IndexFunc(out, func(b []byte) bool { return b == nil }); missing < 0 {
+				return out, nil
+			}
+		} else if look > 0 {
+			return nil, err // the manifest is new
+		}
+		if err := d.Refresh(ctx); err != nil {
+			return nil, err
+		}
+		if d.snapshot().Generation == s.Generation {
+			if missing >= 0 {
+				err = corrupt("%s, which the manifest lists, is missing", reqs[missing].Key)
+			}
+			return nil, err
+		}
+	}
+	return nil, errBusy
+}
+
+// Bundle reads a whole bundle of a manifest, with one request. The error is kv.ErrNotFound if it is no longer
+// there: read the manifest again.
+func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {
+	b, err := kv.Get(ctx, d.store, info.Name.Bundle())
+	if err != nil {
+		return nil, d.unread(info.Name.Bundle(), err)
+	}
+	w, err := ParseBundle(b)
+	if err == nil {
+		err = w.is(info)
+	}
+	return w, err
+}
+
+// wait waits before a try, longer with each one. Numbers of pushes serve as dice too.
+func (d *Depot) wait(ctx context.Context, try int, least time.Duration) error {
+	most := min(50*time.Millisecond<<min(try, 10), time.Second)
+	r := rand.New(rand.NewPCG(d.o.Rand(), 0))
+	return d.o.Sleep(ctx, least+time.Duration(r.Int64N(int64(most))))
+}

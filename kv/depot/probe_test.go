@@ -1,0 +1,105 @@
+package depot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// liar is a store that breaks a promise.
+type liar struct {
+	kv.Store
+	set func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error)
+}
+
+func (l *liar) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	return l.Store.(kv.Conditional).GetTagged(ctx, key, known, limit)
+}
+
+func (l *liar) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+	return l.set(l.Store.(kv.Conditional), ctx, key, value, want)
+}
+
+func done(c kv.Conditional, ctx context.Context, key string, value []byte) (kv.Tag, error) {
+	return kv.TagOf(value), c.(kv.Store).Set(ctx, key, value)
+}
+
+// TestProbe passes stores that keep their promises, and refuses three that do not, before anything is
+// written that is not the probe's.
+func TestProbe(t *testing.T) {
+	for name, store := range stores(t) {
+		if err := Probe(bg, store, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if keys, err := kv.Keys(bg, store, ""); err != nil || len(keys) > 0 {
+			t.Errorf("%s: %q are left, %v", name, keys, err)
+		}
+	}
+	for name, test := range map[string]struct {
+		set  func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error)
+		want string
+	}{
+		"ignores conditions": {func(c kv.Conditional, ctx context.Context, key string, value []byte, _ kv.Tag) (kv.Tag, error) {
+			return done(c, ctx, key, value)
+		}, "makes an object that exists"},
+		"loses races": {func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+			now, err := c.GetTagged(ctx, key, kv.NoValue, 1000)
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return "", err
+			}
+			if now.Tag != want {
+				return "", kv.ErrChanged
+			}
+			meet(ctx)
+			return done(c, ctx, key, value)
+		}, "writers"},
+		"ignores If-Match without an object": {func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+			if _, err := c.GetTagged(ctx, key, kv.NoValue, 1000); errors.Is(err, kv.ErrNotFound) {
+				return done(c, ctx, key, value)
+			}
+			return c.SetTagged(ctx, key, value, want)
+		}, "does not exist"},
+		"refuses what it must not": {func(kv.Conditional, context.Context, string, []byte, kv.Tag) (kv.Tag, error) {
+			return "", errors.New("501 not implemented")
+		}, "501"},
+	} {
+		store := kv.NewMem()
+		d, err := Create(bg, &liar{store, test.set}, nil)
+		if d != nil || err == nil || !strings.Contains(err.Error(), test.want) || errors.Is(err, ErrUnfit) != (test.want != "501") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, key := range must.Get(kv.Keys(bg, store, ""))(t) {
+			if !strings.HasPrefix(key, probePrefix) {
+				t.Errorf("%s: %s was written", name, key)
+			}
+		}
+	}
+	var n atomic.Int64
+	err := Probe(bg, &liar{kv.NewMem(), func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+		tag, err := c.SetTagged(ctx, key, value, want)
+		if n.Add(1)%9 == 0 && n.Load() < 40 {
+			return "", fmt.Errorf("%w: reset", kv.ErrUnknown)
+		}
+		return tag, err
+	}}, nil)
+	if err != nil {
+		t.Errorf("with lost answers: %v", err)
+	}
+	if _, err := Open(bg, struct{ kv.Store }{kv.NewMem()}, nil); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("without conditional writes: %v", err)
+	}
+}
+
+// meet lets other goroutines come to the same place.
+func meet(context.Context) {
+	for range 100 {
+		runtime.Gosched()
+	}
+}

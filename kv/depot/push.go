@@ -1,0 +1,398 @@
+package depot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/gather"
+)
+
+var (
+	// ErrReplan means that a collection took something from the depot since [Depot.Begin] or
+	// [Push.Replan]. Plan again; uploaded segments stay good.
+	ErrReplan = errors.New("depot: a collection ran since the push was planned")
+	// ErrVoid means that the push, or something that it took up, began so long ago that its objects may
+	// have been deleted. Begin anew, and upload anew.
+	ErrVoid = errors.New("depot: a collection voided what was uploaded")
+	// ErrReadOnly means that a newer version wrote the depot, which this one may read only.
+	ErrReadOnly = fault.New("depot: a newer program writes it, this one may only read it", fault.ErrReadOnly)
+)
+
+// MovedError means that a ref is not where the push expected it.
+type MovedError struct {
+	Ref string
+	// Want is where it was expected, Have where it is; zero for a missing ref.
+	Want, Have ID
+}
+
+func (e *MovedError) Error() string {
+	switch {
+	case e.Have.IsZero():
+		return fmt.Sprintf("depot: %s was deleted meanwhile", e.Ref)
+	case e.Want.IsZero():
+		return fmt.Sprintf("depot: %s exists meanwhile, at %v", e.Ref, e.Have)
+	}
+	return fmt.Sprintf("depot: %s moved meanwhile, from %v to %v", e.Ref, e.Want, e.Have)
+}
+
+// RefChange moves a ref. A zero Old makes it, a zero New deletes it. If they are equal, the ref must be there.
+type RefChange struct {
+	Ref      string
+	Old, New ID
+}
+
+// Change is what a push publishes. The zero value changes nothing.
+type Change struct {
+	// Pages, Commits and Moves are what the depot does not have. Pages are stored in their order. Moves are records of
+	// refs that moved, in a form of the caller, newest first.
+	Pages   iter.Seq2[Page, error]
+	Commits iter.Seq2[Commit, error]
+	Moves   [][]byte
+	// Segments are those of this push; those that were not uploaded yet are, 8 at a time.
+	Segments []*Segment
+	// Stored are extents of segments that an earlier push uploaded and did not publish.
+	Stored []Extent
+	Refs   []RefChange
+}
+
+// Push uploads and publishes one change. Its methods may run side by side, but for Publish.
+type Push struct {
+	d    *Depot
+	base *Manifest // of the plan
+	g    uint64    // generation at which it began
+	n    Number
+	next atomic.Uint32
+
+	tried uint64 // the first generation that it may have made without knowing, or 0
+	done  bool
+}
+
+// Begin starts a push at the newest manifest that is known. Whatever the push relies on must
+// be looked up afterwards.
+func (d *Depot) Begin() *Push {
+	m := d.Manifest()
+	return &Push{d: d, base: m, g: m.Generation, n: Number(d.o.Rand())}
+}
+
+// Number is the number of the push, by which a manifest tells that it was published.
+func (p *Push) Number() Number { return p.n }
+
+// Base is the manifest that the push is planned by.
+func (p *Push) Base() *Manifest { return p.base }
+
+// Replan reads the manifest and plans by it from now on. Segments that were uploaded stay good.
+func (p *Push) Replan(ctx context.Context) error {
+	err := p.d.Refresh(ctx)
+	p.base = p.d.Manifest()
+	return err
+}
+
+// name returns the next name for an object.
+func (p *Push) name() Name {
+	return Name{uint32(p.g), uint64(p.n), p.next.Add(1) - 1}
+}
+
+// tries bounds the attempts to replace the manifest.
+const tries = 64
+
+// maxAlive is the number of bundles above which a push merges first.
+const maxAlive = 32
+
+// Publish uploads what is left to upload, and publishes the change: all refs move, or none does. When it
+// returns nil, the change is in the depot for good. Other errors:
+//
+//   - [MovedError]: nothing was published; a ref is elsewhere.
+//   - [ErrReplan], [ErrVoid]: nothing was published.
+//   - [kv.ErrUnknown]: it may have been published, or may be yet. The same call again tells, or does it.
+//   - others: nothing was published.
+func (p *Push) Publish(ctx context.Context, c Change) error {
+	if p.done {
+		return errors.New("depot: this push was published already")
+	}
+	if p.tried > 0 {
+		if done, err := p.look(ctx); done || err != nil {
+			return err
+		}
+	}
+	d := p.d
+	if len(d.Manifest().Bundles) > maxAlive {
+		if _, err := d.Merge(ctx); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	oldest := p.g
+	for i := range c.Stored {
+		oldest = min(oldest, uint64(c.Stored[i].Segment.Generation))
+	}
+	check := func(m *Manifest) error {
+		switch {
+		case len(m.Writes) > 0:
+			return fmt.Errorf("%w: %.40q", ErrReadOnly, m.Writes[0])
+		case m.Floor > oldest:
+			return ErrVoid
+		case m.Drops != p.base.Drops:
+			return ErrReplan
+		}
+		for _, r := range c.Refs {
+			if have := m.Refs[r.Ref]; have != r.Old && have != r.New {
+				return &MovedError{r.Ref, r.Old, have}
+			}
+		}
+		return nil
+	}
+	s := d.snapshot()
+	if done, err := p.may(s.Manifest, check); done || err != nil {
+		return err
+	}
+	u, err := p.upload(ctx, s, &c)
+	if err != nil {
+		return err
+	}
+	return p.publish(ctx, u, check, func(next *Manifest) {
+		next.Bundles = replace(next.Bundles, u.infos, u.gone, false)
+		for _, r := range c.Refs {
+			if next.Refs[r.Ref] = r.New; r.New.IsZero() {
+				delete(next.Refs, r.Ref)
+			}
+		}
+	})
+}
+
+// uploads are the bundles that a push has uploaded, newest first.
+type uploads struct {
+	infos   []BundleInfo
+	indexes []*index
+	gone    []Name // of bundles whose contents they have
+}
+
+// splitAt is the size at which a push goes on with another bundle.
+const splitAt = maxBundle - maxItem - 1<<20
+
+// upload uploads the segments and bundles of a change.
+func (p *Push) upload(ctx context.Context, s *snapshot, c *Change) (*uploads, error) {
+	sent := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		err := gather.Each(ctx, 8, len(c.Segments), func(ctx context.Context, i int) error { return p.Upload(ctx, c.Segments[i]) })
+		if err != nil {
+			cancel()
+		}
+		sent <- err
+	}()
+	u, err := p.bundles(ctx, s, c)
+	if err != nil {
+		cancel()
+	}
+	if e := <-sent; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = e
+	}
+	cancel()
+	return u, err
+}
+
+// bundles uploads the bundles of a change.
+func (p *Push) bundles(ctx context.Context, s *snapshot, c *Change) (*uploads, error) {
+	u, w := &uploads{}, newBuilder()
+	extents := ascending(c.Stored)
+	for _, seg := range c.Segments {
+		extents = overlay(ascending(seg.Extents), extents)
+	}
+	more := func(n int) error { // than the bundle has now
+		if w.size()+n < splitAt {
+			return nil
+		}
+		err := p.put(ctx, u, w)
+		w = newBuilder()
+		return err
+	}
+	if c.Pages != nil {
+		for page, err := range c.Pages {
+			if err == nil {
+				err = more(len(page.Data))
+			}
+			if err == nil {
+				err = w.addPage(page)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	if c.Commits != nil {
+		for commit, err := range c.Commits {
+			if err == nil {
+				err = more(len(commit.Record))
+			}
+			if err == nil {
+				err = w.addCommit(commit)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, m := range c.Moves {
+		if err := more(len(m)); err != nil {
+			return nil, err
+		}
+		if err := w.addMove(m); err != nil {
+			return nil, err
+		}
+	}
+	const part = 256 << 10 // extents, with their segments 15 MiB
+	for ; len(extents) > part; extents = extents[part:] {
+		if err := more(part * (extentSize + nameSize)); err != nil {
+			return nil, err
+		}
+		if w.extents = extents[:part]; len(w.extents) > 0 {
+			if err := p.put(ctx, u, w); err != nil {
+				return nil, err
+			}
+			w = newBuilder()
+		}
+	}
+	if err := more(len(extents) * (extentSize + nameSize)); err != nil {
+		return nil, err
+	}
+	w.extents = extents
+	if w.empty() {
+		return u, nil
+	}
+	if err := p.carry(ctx, s, u, w); err != nil {
+		return nil, err
+	}
+	return u, p.put(ctx, u, w)
+}
+
+// put uploads a bundle.
+func (p *Push) put(ctx context.Context, u *uploads, w *builder) error {
+	b, info, err := w.finish()
+	if err != nil {
+		return err
+	}
+	info.Name = p.name()
+	if err := p.d.store.Set(ctx, info.Name.Bundle(), b); err != nil {
+		return fmt.Errorf("depot: upload %v: %w", info.Name.Bundle(), err)
+	}
+	x, err := p.d.indexOf(&info, b)
+	u.infos, u.indexes = slices.Insert(u.infos, 0, info), slices.Insert(u.indexes, 0, x)
+	return err
+}
+
+// publish replaces the manifest. check says whether a manifest may be replaced, and apply changes
+// the next one.
+func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) error, apply func(*Manifest)) error {
+	for try := range tries {
+		s := p.d.snapshot()
+		if done, err := p.may(s.Manifest, check); err != nil {
+			return err
+		} else if done {
+			return p.keep(ctx, u)
+		}
+		next := s.next(p.n, s.time.Unix())
+		apply(next)
+		b, err := next.encode()
+		if err != nil {
+			return err
+		}
+		first := p.tried == 0
+		if first {
+			p.tried = next.Generation
+		}
+		tag, err := p.d.c.SetTagged(ctx, manifestKey, b, s.tag)
+		if err == nil {
+			p.publishedAs(next.Generation)
+			p.d.set(&snapshot{next, tag, NameOf(b), s.time})
+			return p.keep(ctx, u)
+		}
+		if unknown := errors.Is(err, kv.ErrUnknown); !unknown && !errors.Is(err, kv.ErrChanged) {
+			if first {
+				p.tried = 0
+			} else {
+				err = fmt.Errorf("%w: %w", kv.ErrUnknown, err)
+			}
+			return fmt.Errorf("depot: publish: %w", err)
+		}
+		// Either may have been answered to a write that was done, or that is done later.
+		least := time.Duration(0)
+		if errors.Is(err, kv.ErrUnknown) {
+			least = time.Second // a store that is overloaded answers so too
+		}
+		if err := p.d.wait(ctx, try, least); err != nil {
+			return fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
+		}
+		if done, err := p.look(ctx); err != nil {
+			return err
+		} else if done {
+			return p.keep(ctx, u)
+		}
+	}
+	if p.tried > 0 {
+		return fmt.Errorf("depot: publish: %w, after %d tries", kv.ErrUnknown, tries)
+	}
+	return errBusy
+}
+
+// look reads the manifest after an attempt whose outcome is not known, and reports whether the push was
+// published. If it was not and can no longer be, p.tried is 0.
+func (p *Push) look(ctx context.Context) (done bool, err error) {
+	if err := p.d.Refresh(ctx); err != nil {
+		return false, fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
+	}
+	return p.settle(p.d.Manifest())
+}
+
+// settle looks for the push in a manifest that was read after an attempt.
+func (p *Push) settle(m *Manifest) (done bool, err error) {
+	switch {
+	case p.tried == 0, m.Generation < p.tried: // an attempt may be done yet: only another one settles that
+		return false, nil
+	case m.Has(p.n):
+		p.publishedAs(m.Generation - uint64(slices.Index(m.Pushes, p.n)))
+		return true, nil
+	case m.Generation >= p.tried+keptPushes:
+		return false, fmt.Errorf("depot: publish: %w: the manifest remembers %d pushes, and there were more since", kv.ErrUnknown, keptPushes)
+	}
+	p.tried = 0
+	return false, nil
+}
+
+// may reports whether the push was published, or else may replace a manifest.
+func (p *Push) may(m *Manifest, check func(*Manifest) error) (done bool, err error) {
+	if done, err := p.settle(m); done || err != nil {
+		return done, err
+	}
+	if err = check(m); err != nil && p.tried > 0 {
+		err = fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
+	}
+	return false, err
+}
+
+func (p *Push) publishedAs(generation uint64) {
+	p.done = true
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	if generation > p.d.pushed.Pushed {
+		p.d.pushed.Push, p.d.pushed.Pushed = p.n, generation
+	}
+}
+
+// keep keeps the indexes of what was published. An error is none of the push.
+func (p *Push) keep(ctx context.Context, u *uploads) error {
+	if p.d.loading.Lock(ctx) != nil {
+		return nil
+	}
+	defer p.d.loading.Unlock()
+	for i, info := range u.infos {
+		p.d.indexes[info.Name] = u.indexes[i]
+		p.d.keep(ctx, info.Name, u.indexes[i])
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// TestWhole carries records through bytes in memory into another store, from a pack as it was written
+// and from one that was rewritten.
+func TestWhole(t *testing.T) {
+	ctx := context.Background()
+	from, all := sealedWith(t, "from", vfs.NewMem(), 1000, 70_000, 5, 0, 3000, 300_000, 600)
+	for _, need := range [][]Address{{all[1], all[4]}, {all[4], all[5], all[6]}} {
+		var list []Extent
+		for _, a := range need {
+			list = append(list, extentOf(a))
+		}
+		w := must.Get(from.Whole(ctx, all[0].Pack, list))(t)
+		bytes := make(pieces)
+		for _, e := range w.Extents {
+			b := make([]byte, e.To-e.From)
+			must.Get(w.ReadAt(b, int64(e.From)))(t)
+			bytes[e] = b
+		}
+		must.Do(t, w.Close())
+		to := must.Get(Open("to", &Options{FS: vfs.NewMem(), Incarnation: [8]byte{2}}))(t)
+		last := need[len(need)-1]
+		_, n, err := to.ImportFrom(ctx, bytes, last.Offset+last.Length, all[0].Pack, list, nil)
+		if err != nil || n.Equal != 0 {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		for _, a := range need {
+			must.Do(t, to.Verify(ctx, a, nothing))
+		}
+		if err := to.Verify(ctx, all[0], nothing); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("a payload that was not carried: %v", err)
+		}
+		must.Do(t, to.Close())
+		out, err := from.Reclaim(ctx, all[0].Pack, []Extent{extentOf(all[4]), extentOf(all[5]), extentOf(all[6])}, math.MaxUint64)
+		if err != nil || !out.Rewritten && len(need) == 2 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	if _, err := from.Whole(ctx, ID{9}, nil); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("a pack that is not there: %v", err)
+	}
+}
+
+// pieces are ranges of a pack with zeros between them.
+type pieces map[Extent][]byte
+
+func (p pieces) ReadAt(b []byte, off int64) (int, error) {
+	clear(b)
+	for e, data := range p {
+		lo, hi := max(e.From, uint64(off)), min(e.To, uint64(off)+uint64(len(b)))
+		if lo < hi {
+			copy(b[lo-uint64(off):], data[lo-e.From:hi-e.From])
+		}
+	}
+	return len(b), nil
+}
+
+// TestHoleIsNoPayload reads a hole of a file, whose sums of zeros are those of zeros in this pack at
+// this place, as damage.
+func TestHoleIsNoPayload(t *testing.T) {
+	ctx := context.Background()
+	const hole, at = 4096, 131072
+	for _, n := range []uint64{1000, largeFrom} { // a record that is read with its sums, and one that is not
+		offset := uint64(hole)
+		id := idWithSalt(crc(make([]byte, n)) ^ uint32(offset*0x9e3779b97f4a7c15>>32))
+		if blockSum(crc(id[:]), make([]byte, n), hole) != 0 {
+			t.Fatal("the sum of zeros is not 0")
+		}
+		payload := bytes.Repeat([]byte("x"), 10)
+		h := header{at: at, payload: place(at, 0, 10), length: 10}
+		record := make([]byte, h.payload-at)
+		putHeader(record, &h, crc(id[:]))
+		putSums(record, payload, h.payload, crc(id[:]))
+		record = append(record, payload...)
+		for _, o := range []*Options{{}, {MapBytes: -1}} {
+			o.Incarnation = [8]byte{2}
+			s := must.Get(Open(t.TempDir(), o))(t)
+			end := h.payload + 10
+			_, _, err := s.ImportFrom(ctx, pieces{{at, end}: record}, end, id, []Extent{{h.payload, end}}, nil)
+			must.Do(t, err)
+			must.Do(t, s.Verify(ctx, Address{id, h.payload, 10}, nothing))
+			if err = s.View(ctx, Address{id, hole, n}, 0, n, nothing); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("%d bytes of a hole, map %d: %v", n, o.MapBytes, err)
+			}
+			must.Do(t, s.Close())
+		}
+	}
+}
+
+// idWithSalt returns an ID with a crc32c.
+func idWithSalt(sum uint32) (id ID) {
+	id[0] = 7
+	x := ^sum
+	for range 4 {
+		i := uint32(0)
+		for castagnoli[i]>>24 != x>>24 {
+			i++
+		}
+		x = (x^castagnoli[i])<<8 | i
+	}
+	binary.LittleEndian.PutUint32(id[12:], x^^crc(id[:12]))
+	return id
+}
