@@ -31,7 +31,7 @@ type relay struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	holder  *DB // nil between two
-	under   map[*asked]bool
+	under   map[*inHand]bool
 	leases  map[*relayLease]bool
 	visit   *Visit
 	stop    func() // of the recalls
@@ -41,8 +41,8 @@ type relay struct {
 	where   string       // the hand-over took place
 }
 
-// asked is a request that the holder has under way.
-type asked struct {
+// inHand is a request that the holder has under way.
+type inHand struct {
 	ctx    context.Context
 	lasts  bool
 	cancel context.CancelCauseFunc
@@ -54,7 +54,7 @@ var nextHolder = map[string]string{"a/c/0": big("next", 5000), "later": "1"}
 var errHandedOver = errors.New("the holder has handed over")
 
 func newRelay(t *testing.T, o *Options) *relay {
-	r := &relay{t: t, o: o, under: map[*asked]bool{}, leases: map[*relayLease]bool{}, stop: func() {}, letGo: func() {}}
+	r := &relay{t: t, o: o, under: map[*inHand]bool{}, leases: map[*relayLease]bool{}, stop: func() {}, letGo: func() {}}
 	r.changed.L = &r.mu
 	o.lives = func(string) bool { return true }
 	o.FS = errorfs.Wrap(o.FS, errorfs.InjectorFunc(r.ofFile))
@@ -84,8 +84,8 @@ func (r *relay) connect(db *DB) {
 }
 
 // begin sends a request to the present holder.
-func (r *relay) begin(ctx context.Context, name string, lasts bool) (*DB, *asked) {
-	q := &asked{lasts: lasts}
+func (r *relay) begin(ctx context.Context, name string, lasts bool) (*DB, *inHand) {
+	q := &inHand{lasts: lasts}
 	q.ctx, q.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *relay) begin(ctx context.Context, name string, lasts bool) (*DB, *asked
 	return r.holder, q
 }
 
-func (r *relay) end(q *asked) {
+func (r *relay) end(q *inHand) {
 	q.cancel(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
