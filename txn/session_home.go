@@ -66,4 +66,4 @@ func (s own) below(prefix string) (root tree.Root, ok bool) {
 
 func (s own) dropped(_ context.Context, err error) error { return err }
 func (s own) left()                                      {}
-func (s own) asTx() Tx                                   { return sessionTx{s.Session} }
+func (s own) asTx() Tx                                   { return sessionTx(s) }
