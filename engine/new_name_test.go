@@ -35,5 +35,5 @@ func TestNewNames(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	// Other names may have the characters.
-	openAt(t, "a@b:c d.zdb", &Options{Create: true})
+	openAt(t, "./a@b:c d.zdb", &Options{Create: true})
 }

@@ -52,12 +52,12 @@ func (t *Transfer) copyPacks(ctx context.Context) error {
 			t.report("copy", t.r.PayloadBytes+t.r.PresentBytes, t.Found.total)
 		})
 		mu.Lock()
-		defer mu.Unlock()
 		count(n)
 		if n.Written > 0 {
 			t.r.Packs++
 		}
 		t.packs[i] = info
+		mu.Unlock()
 		if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EIO) {
 			return t.damagedPack(ctx, ids[i], err)
 		}
