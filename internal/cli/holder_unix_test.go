@@ -181,7 +181,7 @@ func TestStoppedHolder(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "w.zdb")
 	must.Get(runProcess("init", db))(t)
 	holder := holding(t, db)
-	must.Do(t, holder.Process.Signal(syscall.SIGSTOP))
+	halt(t, holder)
 	defer holder.Process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have ended
 	log := exec.Command("zarrdb", "log", db)
 	messages := must.Get(log.StderrPipe())(t)
@@ -209,7 +209,7 @@ func TestServeBesideStoppedHolder(t *testing.T) {
 			t.Fatalf("%s: %d, %s", path, status, body)
 		}
 	}
-	must.Do(t, holder.Process.Signal(syscall.SIGSTOP))
+	halt(t, holder)
 	for _, path := range paths {
 		if status, body := get(t, path); status != 503 || !strings.Contains(body, fmt.Sprintf("kill -CONT %d", holder.Process.Pid)) || strings.Contains(body, db) {
 			t.Errorf("%s: %d, %s", path, status, body)
@@ -221,5 +221,15 @@ func TestServeBesideStoppedHolder(t *testing.T) {
 		if status, body = get(t, paths[0]); status != 200 && status != 503 {
 			t.Fatalf("%d, %s", status, body)
 		}
+	}
+}
+
+// halt stops a process, and returns when it has stopped: until then it may answer.
+func halt(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	must.Do(t, c.Process.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(c.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("%v, status %x", err, status)
 	}
 }
