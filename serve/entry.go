@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,11 @@ func (e *entry) find(ctx context.Context, writes bool) (*served, error) {
 	go func() { // another process may delay it
 		defer close(done)
 		defer e.opening.Unlock()
+		defer func() { // as a server of HTTP does for requests
+			if r := recover(); r != nil {
+				err = fmt.Errorf("%s: opening it: panic: %v\n%s", e.name, r, debug.Stack())
+			}
+		}()
 		now, err = e.renewed(context.WithoutCancel(ctx), writes)
 	}()
 	select {

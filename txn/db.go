@@ -388,7 +388,10 @@ func (db *DB) writable() error {
 	if db.opts.ReadOnly {
 		return db.opts.readOnly()
 	}
-	return cmp.Or(db.home.hasIndex(), db.check())
+	if db.IsPeer() {
+		return fmt.Errorf("%s: %w", db.dir, ErrPeer)
+	}
+	return db.check()
 }
 
 // indexPages is the page store of committed pages, some of which may wait to be

@@ -15,8 +15,6 @@ import (
 // home is where the index of a database is: a holder has it open, and a peer asks the process that has
 // it open. open and [NewPeer] choose it. What needs the whole index is a request; see ask.go.
 type home interface {
-	// hasIndex returns nil, or ErrPeer.
-	hasIndex() error
 	identity() Identity
 	here() error
 	failed() error
@@ -52,8 +50,6 @@ type home interface {
 
 // holder is the home of a database that this process has open.
 type holder struct{ *DB }
-
-func (h holder) hasIndex() error { return nil }
 
 func (h holder) identity() Identity {
 	return Identity{Name: hex.EncodeToString(h.incarnation[:]), File: h.idx.LockFile()}

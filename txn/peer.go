@@ -73,7 +73,10 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 }
 
 // IsPeer reports whether another process has the database open; see [NewPeer].
-func (db *DB) IsPeer() bool { return db.home.hasIndex() != nil }
+func (db *DB) IsPeer() bool {
+	_, is := db.home.(*peer)
+	return is
+}
 
 // releaseTime is how long a recalled peer waits for its reads.
 var releaseTime = time.Second // tests change it
@@ -96,7 +99,6 @@ func (p *peer) release(wait time.Duration) {
 	p.db.packs.Release(ctx)
 }
 
-func (p *peer) hasIndex() error    { return fmt.Errorf("%s: %w", p.db.dir, ErrPeer) }
 func (p *peer) identity() Identity { return p.id }
 func (p *peer) failed() error      { return nil }
 func (p *peer) source() Source     { return p.Source }
