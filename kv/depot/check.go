@@ -32,8 +32,8 @@ func (r *CheckReport) add(err error) {
 	r.Problems = append(r.Problems, err)
 }
 
-// Check looks whether the objects that the newest manifest lists are there, by lists of the store, and whether the
-// segments end where the extents do not. With full it reads each bundle and compares all names. It does
+// Check looks whether the objects that the newest manifest lists are there, bundles by reading
+// their indexes and segments by asking for their sizes, and whether segments end before their extents do. With full it reads each bundle and compares all names. It does
 // not read payloads, and does not look whether a commit has all that it names. The error says that the check could not be
 // made; damage is in the report.
 func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
