@@ -82,7 +82,9 @@ func TestExpiredToken(t *testing.T) {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("X-Amz-Security-Token") == expired {
 				if refused++; gone {
-					t.Setenv("AWS_ACCESS_KEY_ID", "")
+					for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+						t.Setenv(name, "")
+					}
 				}
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
