@@ -458,6 +458,5 @@ func overlay(newer, older []Extent) []Extent {
 			e.From = newer[j].To
 		}
 	}
-	slices.SortFunc(out, func(a, b Extent) int { return a.before(&b) })
-	return out
+	return ascending(out)
 }

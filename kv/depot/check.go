@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,11 +57,7 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 				return nil, err
 			}
 		}
-		keys := make([]string, 0, len(ends))
-		for key := range ends {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(ends))
 		errs := make([]error, len(keys))
 		if err := gather.Each(ctx, 16, len(keys), func(ctx context.Context, i int) error {
 			v, err := kv.Locate(ctx, d.store, keys[i])

@@ -201,44 +201,31 @@ func (p *Push) bundles(ctx context.Context, s *snapshot, u *uploads, c *Change, 
 	for _, seg := range c.Segments {
 		extents = overlay(ascending(seg.Extents), extents)
 	}
-	room := func(n int) error { // for n bytes
-		if w.size()+n < splitAt {
-			return nil
+	add := func(n int, to func() error) error { // n bytes
+		if full := w; full.size()+n >= splitAt {
+			w = newBuilder()
+			if err := p.put(ctx, u, full); err != nil {
+				return err
+			}
 		}
-		full := w
-		w = newBuilder()
-		return p.put(ctx, u, full)
+		return to()
 	}
-	if err := each(c.Pages, func(page Page) error {
-		if err := room(len(page.Data)); err != nil {
-			return err
-		}
-		return w.addPage(page)
-	}); err != nil {
+	if err := each(c.Pages, func(page Page) error { return add(len(page.Data), func() error { return w.addPage(page) }) }); err != nil {
 		return err
 	}
-	if err := each(c.Commits, func(c Commit) error {
-		if err := room(len(c.Record)); err != nil {
-			return err
-		}
-		return w.addCommit(c)
-	}); err != nil {
+	if err := each(c.Commits, func(c Commit) error { return add(len(c.Record), func() error { return w.addCommit(c) }) }); err != nil {
 		return err
 	}
 	for _, m := range c.Moves {
-		if err := room(len(m)); err != nil {
-			return err
-		}
-		if err := w.addMove(m); err != nil {
+		if err := add(len(m), func() error { return w.addMove(m) }); err != nil {
 			return err
 		}
 	}
 	const part = 256 << 10 // extents, with their segments 15 MiB
 	for list := range slices.Chunk(extents, part) {
-		if err := room(len(list) * (extentSize + nameSize)); err != nil {
+		if err := add(len(list)*(extentSize+nameSize), func() error { w.extents = append(w.extents, list...); return nil }); err != nil {
 			return err
 		}
-		w.extents = append(w.extents, list...)
 	}
 	if w.empty() {
 		return nil

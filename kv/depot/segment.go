@@ -158,7 +158,5 @@ func (s *sections) ReadAt(b []byte, off int64) (n int, err error) {
 
 // ascending sorts extents.
 func ascending(e []Extent) []Extent {
-	e = slices.Clone(e)
-	slices.SortFunc(e, func(a, b Extent) int { return a.before(&b) })
-	return e
+	return slices.SortedFunc(slices.Values(e), func(a, b Extent) int { return a.before(&b) })
 }
