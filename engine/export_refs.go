@@ -63,8 +63,7 @@ const inlineReference = 512
 // of src's Follow lead, metadata and small values stand in the set, and other native values are
 // ranges of pack files, which are not copied. DEST.packs has hard links to these files, which
 // outlive the database. The same version gives the same bytes. Something at dest is ErrExists; a
-// dest in a database is
-// [ErrOverlap].
+// dest in a database is [ErrOverlap].
 func ExportReferences(ctx context.Context, src *Source, dest string, o ExportReferencesOptions) (*ExportResult, error) {
 	ex := &refExporter{o: o, src: src, packs: dest + ".packs", linked: map[string]string{}}
 	var ok bool
@@ -175,7 +174,21 @@ func (ex *refExporter) values(ctx context.Context, prefix string, documents bool
 			}
 			return
 		}
-		for e, err := range ex.set.Below(ctx, prefix) {
+		entries := ex.set.Below(ctx, prefix)
+		if documents {
+			apart, err := ex.set.Documents(ctx)
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			if apart != nil {
+				entries = apart
+			}
+		}
+		for e, err := range entries {
+			if err == nil && !strings.HasPrefix(e.Key, prefix) {
+				continue // a document elsewhere
+			}
 			v := stored{txn.KeyValue{Key: e.Key, Kind: "virtual", URL: e.URL, Offset: uint64(e.Offset), Length: e.Length}, e.Data}
 			if err == nil && e.Inline() {
 				v.Kind, v.Length = "inline", int64(len(e.Data))

@@ -58,7 +58,7 @@ func checkExport(dest string) error {
 }
 
 // checkName refuses a URL, and DB@REV and DB:PATH, where DB is a database or ends as the names of
-// databases do. Other names may have the characters @ and :.
+// databases do, and USER@HOST:PATH; ./NAME is always a name. Other names may have the characters @ and :.
 func checkName(text, noURL, noPlace string) error {
 	if before, after, ok := strings.Cut(text, "://"); ok {
 		scheme := before[strings.LastIndexAny(before, `/\`)+1:]

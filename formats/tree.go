@@ -250,11 +250,8 @@ func (t *Tree) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 
 // entries yields the chunks that there are, and reports whether to go on.
 func (a *Array) entries(ctx context.Context, yield func(refs.Entry, error) bool) bool {
-	chunk := func(coords []int64, err error) bool {
-		var r refs.Reference
-		if err == nil {
-			r, err = a.Chunk(ctx, coords)
-		}
+	chunk := func(coords []int64) bool {
+		r, err := a.Chunk(ctx, coords)
 		if errors.Is(err, kv.ErrNotFound) && ctx.Err() == nil {
 			return true
 		}
@@ -262,14 +259,18 @@ func (a *Array) entries(ctx context.Context, yield func(refs.Entry, error) bool)
 	}
 	if a.Coords == nil {
 		for coords := range Coords(a.Counts) {
-			if !chunk(coords, nil) {
+			if !chunk(coords) {
 				return false
 			}
 		}
 		return true
 	}
 	for coords, err := range a.Coords(ctx) {
-		if !chunk(coords, err) {
+		if err != nil {
+			yield(refs.Entry{}, err)
+			return false
+		}
+		if !chunk(coords) {
 			return false
 		}
 	}

@@ -27,7 +27,9 @@ func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Sessi
 	if err != nil {
 		return nil, errors.Join(err, f.Abort())
 	}
-	s.sessions.keep(f)
+	if err := s.sessions.keep(ctx, f); err != nil {
+		return nil, err
+	}
 	return &Session{s: f, t: c.t, db: c.db, who: c.who}, nil
 }
 

@@ -27,12 +27,20 @@ type Session struct {
 type sessions struct {
 	opening ctxlock.Lock // held while one is opened for a client, or closed
 
-	mu   sync.Mutex
-	open map[txn.SessionID]*engine.Session
+	mu     sync.Mutex
+	closed bool
+	open   map[txn.SessionID]*engine.Session
 }
 
-// keep keeps s open until it has ended.
-func (c *sessions) keep(s *engine.Session) {
+// keep keeps s open until it has ended. After close it leaves s at a savepoint, and is ErrUnavailable.
+func (c *sessions) keep(ctx context.Context, s *engine.Session) error {
+	if !c.add(s) {
+		return errors.Join(ErrUnavailable, s.Detach(ctx))
+	}
+	return nil
+}
+
+func (c *sessions) add(s *engine.Session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, old := range c.open {
@@ -43,7 +51,10 @@ func (c *sessions) keep(s *engine.Session) {
 	if c.open == nil {
 		c.open = map[txn.SessionID]*engine.Session{}
 	}
-	c.open[s.ID()] = s
+	if !c.closed {
+		c.open[s.ID()] = s
+	}
+	return !c.closed
 }
 
 // share returns the session with that id for one more client, and keeps it open.
@@ -69,8 +80,7 @@ func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id 
 	if err := s.Log(ctx); err != nil {
 		return nil, err
 	}
-	c.keep(s)
-	return s, nil
+	return s, c.keep(ctx, s)
 }
 
 func (c *sessions) get(id txn.SessionID) *engine.Session {
@@ -101,7 +111,7 @@ func (c *sessions) close(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	open := c.open
-	c.open = nil
+	c.open, c.closed = nil, true
 	c.mu.Unlock()
 	var errs []error
 	for _, s := range open {
@@ -180,7 +190,9 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 	if err != nil {
 		return nil, errors.Join(err, es.Abort())
 	}
-	s.sessions.keep(es)
+	if err := s.sessions.keep(ctx, es); err != nil {
+		return nil, err
+	}
 	return &Session{s: es, t: t, db: name, who: who}, nil
 }
 

@@ -288,7 +288,10 @@ func (t *Table) Close(ctx context.Context) error {
 	t.mu.Unlock()
 	var errs []error
 	for _, e := range all {
-		e.opening.WaitLock()
+		if err := e.opening.Lock(ctx); err != nil { // another process delays it
+			errs = append(errs, err)
+			continue
+		}
 		if s := e.now.Load(); s != nil {
 			errs = append(errs, s.close(ctx, e.open != nil))
 		}

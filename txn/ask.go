@@ -15,7 +15,7 @@ import (
 // Methods of a DB that need the index run in the process that has the database open. A peer
 // asks that process: the arguments and the result travel as JSON.
 //
-//	peer: DB.Merge ──▶ ask ──▶ Remote.Ask ─ ─ ─▶ DB.Answer ──▶ DB.Merge
+//	peer: DB.Expire ──▶ asked ──▶ Remote.Ask ─ ─ ─▶ DB.Answer ──▶ DB.expire
 
 // answer is what the process that has the database open does for a request.
 type answer struct {

@@ -43,7 +43,7 @@ type Bulk struct {
 // keep their identity, so that the same keys make no change. With add, what is
 // there already stays unless it is put again.
 func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error) {
-	at, err := s.roots(ctx)
+	at, err := s.home.roots(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 		}
 		old, ok, err := b.space.Get(ctx, root, full)
 		if err == nil && ok && old.Kind == tree.KindNative && old.Sum == sum {
-			ok, err = b.s.keeps(ctx, old, value)
+			ok, err = b.s.home.keeps(ctx, old, value)
 		} else {
 			ok = false
 		}
@@ -147,7 +147,7 @@ func (b *Bulk) stored(ctx context.Context, key string, value []byte) (tree.Value
 			return old, err
 		}
 	}
-	return b.s.store(ctx, pack.Owner{Key: []byte(full)}, value, sum)
+	return b.s.home.store(ctx, pack.Owner{Key: []byte(full)}, value, sum)
 }
 
 // SetVirtual puts a reference at a key, which is relative to the path; see
@@ -182,7 +182,7 @@ func (b *Bulk) Finish(ctx context.Context) error {
 	if err := b.node.Flush(ctx); err != nil {
 		return err
 	}
-	return b.s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+	return b.s.home.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		if b.s.life != b.life { // pages and values that were sent there may be lost
 			return root, fmt.Errorf("bulk write of %q: another process has the session open now: %w; begin the bulk write again", strings.TrimSuffix(b.path, "/"), ErrLost)
 		}

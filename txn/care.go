@@ -103,15 +103,22 @@ func (db *DB) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 }
 
 func (db *DB) checkNow(ctx context.Context, o CheckOptions) (*CheckReport, error) {
-	if err := db.check(); err != nil {
+	c := &care.Checker{Options: o}
+	if err := db.lookAtAll(ctx, c); err != nil {
 		return nil, err
+	}
+	return &c.Report, nil
+}
+
+// lookAtAll is look with the commits that are not in the index yet.
+func (db *DB) lookAtAll(ctx context.Context, c *care.Checker) error {
+	if err := db.check(); err != nil {
+		return err
 	}
 	if err := db.writePending(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	c := &care.Checker{Options: o}
-	err := db.look(ctx, c)
-	return &c.Report, err
+	return db.look(ctx, c)
 }
 
 // look runs a check. Nothing is reclaimed meanwhile.

@@ -129,7 +129,7 @@ func (f *finder) record(ctx context.Context, rec pack.Record) error {
 	if err != nil {
 		return err
 	}
-	old, err := f.s.lookup(ctx, key)
+	old, err := f.s.home.lookup(ctx, key)
 	switch {
 	case err == nil && old.ContentSum() == sum:
 		return nil

@@ -217,7 +217,7 @@ func (db *DB) findPayloads(ctx context.Context, sums []digest.Sum) (found []cata
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
-	err = db.look(ctx, &care.Checker{Look: func(ctx context.Context, v tree.Value) error {
+	err = db.lookAtAll(ctx, &care.Checker{Look: func(ctx context.Context, v tree.Value) error {
 		mu.Lock()
 		want := wanted[v.Sum]
 		mu.Unlock()

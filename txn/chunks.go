@@ -13,7 +13,7 @@ import (
 // Along the first axis that is a few pages, whatever the number of chunks.
 // Along another one, each row of chunks before from costs a search at most.
 func (s *Session) DeleteChunks(ctx context.Context, path string, f Form, axis int, from int64) error {
-	return s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+	return s.home.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		return s.space.DeleteChunks(ctx, root, path, f, axis, from)
 	})
 }

@@ -223,7 +223,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
+	err = s.home.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
 		var root tree.Root
 		var conflicts []Conflict
 		if base == nil {
@@ -251,7 +251,7 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 // takes what the branch has, Theirs keeps what the session wrote. On a conflict that is not
 // decided nothing changes.
 func (s *Session) Refresh(ctx context.Context, choices []PathChoice) error {
-	return s.refresh(ctx, choices)
+	return s.home.refresh(ctx, choices)
 }
 
 func (s own) refresh(ctx context.Context, choices []PathChoice) error {

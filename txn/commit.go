@@ -98,7 +98,7 @@ func (s *Session) Commit(ctx context.Context, o CommitOptions) (*Commit, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.commit(ctx, o)
+	return s.home.commit(ctx, o)
 }
 
 func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {

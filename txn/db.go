@@ -140,7 +140,7 @@ func Create(dir string, o *Options) (*DB, error) {
 		return db, nil
 	}
 	db.closed.Store(true)
-	db.checkpoints.every = 0 // what is there may be left of another database
+	db.checkpoints.every = 0 // a checkpoint would remove older ones, which may be of another database
 	return nil, errors.Join(err, db.shut())
 }
 

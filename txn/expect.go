@@ -46,7 +46,7 @@ func (e *ChangedError) Is(target error) bool { return fault.Matches(ErrConflict,
 // nil value deletes the key. The error is a *[ChangedError] if the key has another value.
 // Between the comparison and the write of a session of this process, others may write.
 func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
-	return s.setIf(ctx, key, value, want)
+	return s.home.setIf(ctx, key, value, want)
 }
 
 func (s own) setIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
@@ -72,7 +72,7 @@ func (s *Session) expect(ctx context.Context, key string, want Expect) error {
 		return nil
 	}
 	have := kv.ID{}
-	v, err := s.lookup(ctx, key)
+	v, err := s.home.lookup(ctx, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		if want.Absent {

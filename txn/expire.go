@@ -64,11 +64,8 @@ type ExpireReport struct {
 // of sessions and what their reflogs still name always stay, and so do the merge bases
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	r, err := asked(ctx, db, "expire", o, db.expire)
-	if err == nil {
-		db.letGo()
-	}
-	return r, err
+	defer db.letGo() // also after a lost answer
+	return asked(ctx, db, "expire", o, db.expire)
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {

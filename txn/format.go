@@ -19,7 +19,7 @@ const FormatFile = "FORMAT"
 // Format is the newest on-disk format that this program reads and writes.
 const Format = 1
 
-// PackFormat is that of the packs in it.
+// PackFormat is the format of the packs of a database.
 const PackFormat = pack.FormatNumber
 
 // FormatWord is what a FormatFile begins with.
@@ -87,13 +87,13 @@ func indexMissing(fs index.FS, dir string) error {
 	case begun || err != nil:
 		return err
 	}
-	for part, what := range map[string]string{packDir: "payloads", checkpointDir: "checkpoints"} {
-		names, err := fs.List(fs.PathJoin(dir, part))
+	for _, part := range [][2]string{{packDir, "payloads"}, {checkpointDir, "checkpoints"}} {
+		names, err := fs.List(fs.PathJoin(dir, part[0]))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		if len(names) > 0 {
-			return errIsLeft(dir, "there are "+what+" and no index")
+			return errIsLeft(dir, "there are "+part[1]+" and no index")
 		}
 	}
 	return nil

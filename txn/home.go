@@ -138,6 +138,9 @@ func (h holder) transfer(ctx context.Context, from *DB, do string, o TransferOpt
 		return from.backupTo(ctx, h.DB, o)
 	}
 	defer wrap(&err, "%s", do)
+	if do != transfer.OpPush && do != transfer.OpPull && do != transfer.OpFetch {
+		return nil, fmt.Errorf("%w: it is no transfer", ErrRequest)
+	}
 	return transferred(from, h.DB, func(from *transfer.From, to *transfer.To) (*TransferReport, error) {
 		return transfer.Exchange(ctx, from, to, do, o)
 	})

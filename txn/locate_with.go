@@ -17,7 +17,7 @@ func (s *Snapshot) LocateWith(ctx context.Context, key string, r Resolver) (kv.V
 
 // LocateWith is Locate with virtual values located by r.
 func (s *Session) LocateWith(ctx context.Context, key string, r Resolver) (kv.Value, error) {
-	v, err := s.lookup(ctx, key)
+	v, err := s.home.lookup(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *Session) VirtualBeside(ctx context.Context, key string) (bool, error) {
 	if s.Ended() {
 		return false, s.errClosed()
 	}
-	return s.virtualBeside(ctx, key)
+	return s.home.virtualBeside(ctx, key)
 }
 
 func (s own) virtualBeside(ctx context.Context, key string) (bool, error) {

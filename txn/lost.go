@@ -133,7 +133,7 @@ func (s *Session) storeDoc(ctx context.Context, key string, doc []byte) (tree.Va
 	if v, ok := inlineValue(key, doc); ok {
 		return v, nil
 	}
-	return s.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
+	return s.home.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 }
 
 // owner says whose bytes those of a key are: a chunk is that of an array, under

@@ -71,7 +71,7 @@ func (p *peer) session(tx Tx) *Session {
 		db: p.db, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),
 	}}
-	s.sessionHome = s
+	s.home = s
 	s.told()
 	p.register(s.Session)
 	return s.Session

@@ -393,7 +393,7 @@ func TestPeerForgetsKeys(t *testing.T) {
 			refused++
 		}
 	}
-	if n := len(s.sessionHome.(*away).seen.ids); refused < 92 || n > maxSeen {
+	if n := len(s.home.(*away).seen.ids); refused < 92 || n > maxSeen {
 		t.Errorf("%d refused, %d remembered", refused, n)
 	}
 	must.Get(s.Get(bg, key(1), kv.All()))(t)

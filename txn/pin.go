@@ -83,7 +83,7 @@ func (db *DB) doPin(ctx context.Context, r pinRequest) (list []*KeptVersion, err
 		}
 		batch.MakesRoom()
 		catalog.Pins.Delete(batch, r.Name)
-	default:
+	case "", "end old":
 		for p, err := range catalog.Pins.All(db.idx) {
 			if err != nil {
 				return nil, err
@@ -99,6 +99,8 @@ func (db *DB) doPin(ctx context.Context, r pinRequest) (list []*KeptVersion, err
 		for _, p := range list {
 			catalog.Pins.Delete(batch, p.Name)
 		}
+	default:
+		return nil, fmt.Errorf("%w: %q is nothing to do with a kept version", ErrRequest, r.Do)
 	}
 	return list, batch.Commit(true)
 }

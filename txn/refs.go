@@ -110,7 +110,11 @@ func (db *DB) doRef(ctx context.Context, r refRequest) (m RefMove, err error) {
 	switch r.Do {
 	case "create":
 		op, err = kind, CheckRefName(r.Name)
-	case "delete", "reset", "undo":
+	case "delete", "undo":
+	case "reset":
+		if r.Tag {
+			err = fmt.Errorf("%w: a tag never moves", ErrRequest)
+		}
 	default:
 		err = fmt.Errorf("%w: %q is nothing to do with a branch or tag", ErrRequest, r.Do)
 	}

@@ -159,14 +159,16 @@ func (r remote) Resume(ctx context.Context, id SessionID) (Tx, error) {
 }
 
 // Tx returns the session as other processes of this machine use it.
-func (s *Session) Tx() Tx { return s.asTx() }
+func (s *Session) Tx() Tx { return s.home.asTx() }
 
 // sessionTx is the Tx of a session of this process.
 type sessionTx struct{ *Session }
 
-func (t sessionTx) Value(ctx context.Context, key string) (Value, error) { return t.lookup(ctx, key) }
+func (t sessionTx) Value(ctx context.Context, key string) (Value, error) {
+	return t.home.lookup(ctx, key)
+}
 
-func (t sessionTx) Roots(ctx context.Context) (Roots, error) { return t.roots(ctx) }
+func (t sessionTx) Roots(ctx context.Context) (Roots, error) { return t.home.roots(ctx) }
 
 func (t sessionTx) Watch(context.Context) (Watch, error) {
 	return Watch{&t.writes, func() bool { return true }}, nil
@@ -205,7 +207,7 @@ func (t sessionTx) applied(ctx context.Context, e *catalog.Entry) error {
 }
 
 func (t sessionTx) Store(ctx context.Context, key string, value []byte) (Value, error) {
-	return t.store(ctx, pack.Owner{Key: []byte(key)}, value, digest.Of(value))
+	return t.home.store(ctx, pack.Owner{Key: []byte(key)}, value, digest.Of(value))
 }
 
 func (t sessionTx) Stage(ctx context.Context, pages [][]byte) error {
@@ -219,7 +221,7 @@ func (t sessionTx) Stage(ctx context.Context, pages [][]byte) error {
 }
 
 func (t sessionTx) Swap(ctx context.Context, from Roots, to Root) error {
-	return t.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+	return t.home.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		if root != from.Work || t.life != from.Life {
 			return root, ErrOtherRoot
 		}

@@ -84,7 +84,7 @@ func increment(db *DB, key string) error {
 	}
 	defer s.Abort()
 	var n int
-	v, err := s.lookup(bg, key)
+	v, err := s.home.lookup(bg, key)
 	if err != nil {
 		return err
 	}

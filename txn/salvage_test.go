@@ -384,7 +384,7 @@ func TestSalvageOfWhatIsNewer(t *testing.T) {
 	damageOf(t, db, mem, "main", "bad")
 	s := mustBegin(t, db)
 	set(t, s, map[string]string{"unsynced": payload("unsynced")})
-	v := must.Get(s.lookup(bg, "unsynced"))(t)
+	v := must.Get(s.home.lookup(bg, "unsynced"))(t)
 	if _, _, err := db.packs.Locate(catalog.AddressOf(v)); err != nil { // it is written
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ import (
 // its own writes and sees nothing of others. Any number may be open at once.
 // Safe for concurrent use, except that Commit and Abort end it.
 type Session struct {
-	db *DB
-	sessionHome
+	db      *DB
+	home    sessionHome
 	life    uint64        // see Roots; of a session of a peer: as of the last swap
 	writes  atomic.Uint64 // by everybody
 	onWrite callbacks     // see OnWrite
@@ -93,7 +93,7 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 // BeginAgain opens a session that was open in a process that has ended before the first
 // savepoint, with the id and base that it had there, and without what was written to
 // it. ErrSessionBusy if a session with that id is open or stored, [ErrNoRef] or
-// [ErrExpired] if the branch or the base is gone.
+// [ErrExpired] if the branch or the base is gone. With the zero id it is Begin.
 func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
 	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
 }
@@ -213,7 +213,7 @@ func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
 		base: rec.Base, start: start, work: rec.Work, label: rec.Label, by: rec.By,
 		guards: map[string]struct{}{}, buf: map[string]namespace.Edit{}, bufDirs: dirSet{}, floor: db.packs.Position(),
 	}
-	s.sessionHome = own{s}
+	s.home = own{s}
 	for _, path := range rec.Guards {
 		s.guards[path] = struct{}{}
 	}
@@ -267,7 +267,7 @@ func (s *Session) Base() CommitID {
 // whose members are guarded: which arrays and groups are directly in it ("/" is the root).
 // Savepoints keep guards. Each costs Commit a look-up if the branch moved.
 func (s *Session) Guard(ctx context.Context, paths ...string) error {
-	return s.guard(ctx, paths)
+	return s.home.guard(ctx, paths)
 }
 
 func (s own) guard(_ context.Context, paths []string) error {
@@ -296,7 +296,7 @@ func (s *Session) Blank(ctx context.Context) bool {
 	s.mu.RLock()
 	known := !s.saved.IsZero() || len(s.guards) > 0
 	s.mu.RUnlock()
-	if _, here := s.sessionHome.(own); known || !here {
+	if _, here := s.home.(own); known || !here {
 		return false
 	}
 	for range s.Changes(ctx, "") {
@@ -310,7 +310,7 @@ func (s *Session) guarded() []string { return slices.Sorted(maps.Keys(s.guards))
 
 // Get implements [kv.Reader].
 func (s *Session) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	v, err := s.lookup(ctx, key)
+	v, err := s.home.lookup(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (s *Session) ListDir(ctx context.Context, prefix string) iter.Seq2[kv.DirEn
 
 // Value is [Snapshot.Value] for a session.
 func (s *Session) Value(ctx context.Context, key string) (KeyValue, error) {
-	v, err := s.lookup(ctx, key)
+	v, err := s.home.lookup(ctx, key)
 	if err != nil {
 		return KeyValue{}, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // Savepoint makes everything written so far survive a crash, as a session that
 // [DB.Resume] takes up again. It publishes nothing.
-func (s *Session) Savepoint(ctx context.Context) error { return s.save(ctx) }
+func (s *Session) Savepoint(ctx context.Context) error { return s.home.save(ctx) }
 
 func (s own) save(ctx context.Context) error {
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func (s *Session) record(work tree.Root) *catalog.Session {
 }
 
 // Abort ends the session and forgets what it wrote. After an error the session stays open.
-func (s *Session) Abort() error { return s.abort() }
+func (s *Session) Abort() error { return s.home.abort() }
 
 func (s own) abort() error {
 	s.mu.Lock()
@@ -216,7 +216,7 @@ func (s *Session) close() {
 	defer s.mu.Unlock()
 	if s.state == sessionOpen {
 		s.end()
-		s.left()
+		s.home.left()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // be committed, which publishes them without those of s: a change of something that only
 // s has written is a conflict then, until s is committed. Fork makes a savepoint of s.
 // The fork has the guards of s.
-func (s *Session) Fork(ctx context.Context) (*Session, error) { return s.fork(ctx) }
+func (s *Session) Fork(ctx context.Context) (*Session, error) { return s.home.fork(ctx) }
 
 func (s own) fork(ctx context.Context) (*Session, error) {
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) er
 	if s == f || s.db != f.db {
 		return fmt.Errorf("join session %v: it is no other session of the same database", f.id)
 	}
-	return s.join(ctx, f, choices)
+	return s.home.join(ctx, f, choices)
 }
 
 func (s own) join(ctx context.Context, f *Session, choices []PathChoice) error {

@@ -61,7 +61,7 @@ type sessionLog struct {
 // the call returns. [Open] applies such changes to the last savepoint. It costs a write to
 // a file for each change, which is not synced: after a power loss the last savepoint
 // counts. Savepoint and DB.Close work as without a log.
-func (s *Session) Log(ctx context.Context) error { return s.log(ctx) }
+func (s *Session) Log(ctx context.Context) error { return s.home.log(ctx) }
 
 func (s own) log(ctx context.Context) error {
 	s.mu.Lock()
@@ -453,7 +453,7 @@ func (s *Session) apply(ctx context.Context, e *catalog.Entry) error {
 			if err != nil {
 				return err
 			}
-			if v, err = s.store(ctx, owner, b, v.Sum); err != nil {
+			if v, err = s.home.store(ctx, owner, b, v.Sum); err != nil {
 				return err
 			}
 		}

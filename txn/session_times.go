@@ -32,7 +32,7 @@ func (s *Session) noteTime(key string, deleted bool) {
 // little. exact is false if an earlier value may have the same time in seconds, as always
 // after a write. The error is kv.ErrNotFound if the key has no value.
 func (s *Session) Modified(ctx context.Context, key string) (at time.Time, exact bool, err error) {
-	v, err := s.lookup(ctx, key)
+	v, err := s.home.lookup(ctx, key)
 	if err != nil {
 		return at, false, err
 	}

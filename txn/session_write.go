@@ -27,7 +27,7 @@ const maxBuffered = 1 << 16
 // version that has them. Bytes that the session's base has at the key are not stored
 // again, also if the session set or deleted the key since.
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
-	return s.set(ctx, key, value)
+	return s.home.set(ctx, key, value)
 }
 
 func (s own) set(ctx context.Context, key string, value []byte) error {
@@ -129,7 +129,7 @@ func (s *Session) atBase(ctx context.Context, key string, sum digest.Sum, value 
 	if err != nil || !ok || v.Kind != tree.KindNative || v.Sum != sum {
 		return tree.Value{}, nil, err
 	}
-	if keeps, err := s.keeps(ctx, v, value); !keeps || err != nil {
+	if keeps, err := s.home.keeps(ctx, v, value); !keeps || err != nil {
 		return tree.Value{}, nil, err
 	}
 	return v, &root, nil
@@ -142,11 +142,11 @@ var errOtherBase = errors.New("txn: the session has another base now")
 // SetVirtual stores a reference to bytes that lie outside the database: length
 // bytes from offset on, or everything from there if src.Whole.
 func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, offset, length uint64) error {
-	return s.setVirtual(ctx, key, tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length})
+	return s.home.setVirtual(ctx, key, tree.Value{Kind: tree.KindVirtual, Source: src, Offset: offset, Length: length})
 }
 
 // Delete implements [kv.Writer].
-func (s *Session) Delete(ctx context.Context, key string) error { return s.remove(ctx, key) }
+func (s *Session) Delete(ctx context.Context, key string) error { return s.home.remove(ctx, key) }
 
 // put buffers one edit. base is the version that keeps the payload of its value,
 // nil for other values: if the session has another base by now, the error is
@@ -260,7 +260,7 @@ func (s *Session) flushed(ctx context.Context) (tree.Root, error) {
 // about to be made does not write the pages of those that were made before.
 func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, error) {
 	s.mu.RLock()
-	root, ok := s.below(prefix)
+	root, ok := s.home.below(prefix)
 	ok = ok && s.state != sessionClosed
 	s.mu.RUnlock()
 	if ok {
@@ -272,7 +272,7 @@ func (s *Session) flushedBelow(ctx context.Context, prefix string) (tree.Root, e
 // flushedSince returns the root of the base, and the working root with every
 // write in it since.
 func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err error) {
-	r, err := s.roots(ctx)
+	r, err := s.home.roots(ctx)
 	return r.Start, r.Work, err
 }
 
@@ -327,7 +327,7 @@ func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 	if none, err := s.nothingAt(ctx, prefix); none || err != nil {
 		return err
 	}
-	return s.change(ctx, &catalog.Entry{Kind: catalog.EntryPrefix, Key: prefix}, func(root tree.Root) (tree.Root, error) {
+	return s.home.change(ctx, &catalog.Entry{Kind: catalog.EntryPrefix, Key: prefix}, func(root tree.Root) (tree.Root, error) {
 		return s.space.DeletePrefix(ctx, root, prefix)
 	})
 }
@@ -340,13 +340,13 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	if s.state != sessionOpen {
 		return false, s.errClosed()
 	}
-	work, ok := s.below(prefix)
+	work, ok := s.home.below(prefix)
 	if !ok {
 		return false, nil
 	}
 	any, err := s.space.Any(ctx, work, prefix)
 	if err != nil {
-		return false, s.dropped(ctx, err)
+		return false, s.home.dropped(ctx, err)
 	}
 	return !any, nil
 }
@@ -354,7 +354,7 @@ func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 // Move renames everything at and below a path. Chunks are not touched. Errors:
 // kv.ErrNotFound if there is nothing, ErrExists if there is something at to.
 func (s *Session) Move(ctx context.Context, from, to string) error {
-	return s.change(ctx, &catalog.Entry{Kind: catalog.EntryMove, Key: from, To: to}, func(root tree.Root) (tree.Root, error) {
+	return s.home.change(ctx, &catalog.Entry{Kind: catalog.EntryMove, Key: from, To: to}, func(root tree.Root) (tree.Root, error) {
 		return s.space.Move(ctx, root, from, to)
 	})
 }
@@ -363,7 +363,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 // the session itself). Chunks are shared, not copied. A snapshot that is closed is
 // kv.ErrClosed; it may be closed afterwards.
 func (s *Session) Copy(ctx context.Context, src *Snapshot, from, to string) error {
-	return s.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
+	return s.home.change(ctx, nil, func(root tree.Root) (tree.Root, error) {
 		source := root
 		if src != nil {
 			release, err := src.keep()

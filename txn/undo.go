@@ -8,7 +8,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
-// opCreate, as opClone, begins a database in the reflog. Undone, it would leave one without branches.
+// opCreate, as transfer.OpClone, begins a database in the reflog. Undone, it would leave one without branches.
 const opCreate = "create"
 
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,

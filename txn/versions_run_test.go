@@ -266,7 +266,7 @@ func (r *versionsRun) detach(s step) error {
 
 // isAway reports whether the changes of a session are in another process.
 func isAway(s *Session) bool {
-	_, ok := s.sessionHome.(*away)
+	_, ok := s.home.(*away)
 	return ok
 }
 

@@ -288,7 +288,7 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 		return nil, err
 	}
 	defer s.Close()
-	got, err := r.valuesOf(s)
+	got, err := r.valuesOf(s, s.lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -299,8 +299,7 @@ func (r *versionsRun) read(id CommitID) (map[string]string, error) {
 func (r *versionsRun) valuesOf(from interface {
 	Values(ctx context.Context, prefix string) iter.Seq2[KeyValue, error]
 	Value(ctx context.Context, key string) (KeyValue, error)
-	lookup(ctx context.Context, key string) (tree.Value, error)
-}) (map[string]string, error) {
+}, lookup func(ctx context.Context, key string) (tree.Value, error)) (map[string]string, error) {
 	got := map[string]string{}
 	for one, err := range from.Values(bg, "") {
 		if err != nil {
@@ -309,7 +308,7 @@ func (r *versionsRun) valuesOf(from interface {
 		if alone, err := from.Value(bg, one.Key); err != nil || alone != one {
 			return nil, fmt.Errorf("%q is %+v on its own, %+v among all, %v", one.Key, alone, one, err)
 		}
-		v, err := from.lookup(bg, one.Key)
+		v, err := lookup(bg, one.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -366,7 +365,7 @@ func (r *versionsRun) check(s step) error {
 		return fmt.Errorf("branches %v, want %v", refs, r.m.refs)
 	}
 	if m := r.session(s); m != nil {
-		got, err := r.valuesOf(m.s)
+		got, err := r.valuesOf(m.s, m.s.home.lookup)
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,10 @@ func (l *ChunkLocks) of(key string) *ctxlock.Lock {
 // returns the error of ctx.
 func (l *ChunkLocks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	m := l.of(key)
-	return m.Unlock, m.Lock(ctx)
+	if err := m.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return m.Unlock, nil
 }
 
 // tune holds the thresholds between algorithms, from benchmarks. Only tests

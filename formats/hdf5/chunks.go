@@ -208,8 +208,8 @@ func (ds *dataset) coords(ctx context.Context) iter.Seq2[[]int64, error] {
 var errStopped = errors.New("hdf5: the caller stopped")
 
 // planned returns the mask of the filters that all chunks skip. If the first chunk skips none, the
-// codecs have all of them; else all chunks are looked at, as they are of filters that cannot
-// be undone here. It is formats.ErrUnsupported if chunks have to be encoded anew and cannot be.
+// codecs have all of them. All chunks are also read if a filter cannot be decoded here. The error is
+// formats.ErrUnsupported if chunks have to be encoded anew and cannot be.
 func (ds *dataset) planned(ctx context.Context) (uint32, error) {
 	if ds.filter == nil || ds.grid == nil {
 		return 0, nil

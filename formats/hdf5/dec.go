@@ -76,7 +76,7 @@ func (d *dec) sum() error {
 	return d.err
 }
 
-// seal checks the checksum behind everything, and leaves what is between it and the first n bytes.
+// seal checks the checksum at the end of the bytes, and leaves the bytes between the first n and the checksum.
 func (d *dec) seal(n int) error {
 	if d.off = len(d.b) - 4; d.off < n {
 		d.fail("has %d bytes", len(d.b))

@@ -79,8 +79,8 @@ func newFile(ctx context.Context, value kv.Value, name string, o formats.Options
 func (f *file) charge(n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.described += n; f.described/6 > f.w.Size()+(16<<20) {
-		return formats.Invalid("hdf5: the descriptions of objects are longer than a file of %d bytes has", f.w.Size())
+	if f.described += n; f.described/8 > f.w.Size()+(16<<20) {
+		return formats.Invalid("hdf5: the descriptions of objects and the texts are longer than a file of %d bytes can hold", f.w.Size())
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (s *set) Documents(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	return s.Tree.Documents(ctx)
 }
 
-// Entries yields all references, too.
+// Entries implements [refs.Set].
 func (s *set) Entries(ctx context.Context) iter.Seq2[refs.Entry, error] {
 	s.f.whole.Store(true)
 	return s.Tree.Entries(ctx)

@@ -43,4 +43,10 @@ func (l *Lock) Lock(ctx context.Context) error {
 func (l *Lock) WaitLock() { _ = l.Lock(context.Background()) }
 
 // Unlock releases the lock, which the caller holds.
-func (l *Lock) Unlock() { l.free <- struct{}{} }
+func (l *Lock) Unlock() {
+	select {
+	case l.free <- struct{}{}:
+	default:
+		panic("ctxlock: unlock of a free lock")
+	}
+}

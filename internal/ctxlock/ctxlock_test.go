@@ -3,9 +3,10 @@ package ctxlock
 import (
 	"context"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"sync"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func TestLock(t *testing.T) {

@@ -55,8 +55,8 @@ func (x *Index) LockFile() string { return x.guard.lock.String() }
 // opened, else a [MovedError], now and in all later calls. The cost is that of two stats.
 func (x *Index) Here() error { return x.guard.here() }
 
-// PartOf names a file that is there as long as the index is in use: without it, the directory is being removed, as
-// the file may go long before the lock file.
+// PartOf names a file that exists as long as the database. If it is missing, the directory is being
+// removed, and the index fails.
 func (x *Index) PartOf(file string) {
 	g := x.guard
 	if dir, err := canonical(g.FS, g.FS.PathDir(file)); err == nil { // the process may change its directory

@@ -538,8 +538,8 @@ func (s *Session) Abort(ctx context.Context) error {
 
 // Close implements [txn.Tx]. The session stays open in the server.
 func (s *Session) Close() error {
-	l, handle, err := s.now()
-	if err != nil || s.end() || l.over() {
+	l, handle, was := s.end()
+	if was || l.over() {
 		return nil
 	}
 	return s.closeView(context.Background(), l, handle)
@@ -553,14 +553,14 @@ func (s *Session) closeView(ctx context.Context, l *link, handle uint32) error {
 	return err
 }
 
-// end notes that the session is closed here, and reports whether it was. The server has closed a
-// session that was committed or aborted.
-func (s *Session) end() (was bool) {
+// end notes that the session is closed here, and returns where it was open, and whether it was closed
+// before. The server has closed a session that was committed or aborted.
+func (s *Session) end() (l *link, handle uint32, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was = s.closed; !was {
 		s.closed = true
 		s.c.slots.open(-1)
 	}
-	return was
+	return s.l, s.handle, was
 }

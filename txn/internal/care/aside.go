@@ -13,7 +13,7 @@ import (
 // removed by this program.
 const quarantineDir = "quarantine"
 
-// quarantined returns a new name in the quarantine of a database.
+// Quarantined returns a new name in the quarantine of a database.
 func Quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 	parent := fs.PathJoin(dir, quarantineDir)
 	if err := index.MakeDir(fs, parent); err != nil {
@@ -27,7 +27,7 @@ func Quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 	return path, nil
 }
 
-// move renames a file or directory. A directory that an overlay has from a lower layer cannot be
+// Move renames a file or directory. A directory that an overlay has from a lower layer cannot be
 // renamed: it is copied under another name, renamed when the copy is complete, and removed then.
 func Move(fs index.FS, from, to string) error {
 	err := fs.Rename(from, to)
@@ -65,7 +65,7 @@ func copyTree(fs index.FS, from, to string) error {
 	return errors.Join(err, index.SyncDir(fs, to))
 }
 
-// setAside moves a file or directory of a database into its quarantine, durably, and
+// SetAside moves a file or directory of a database into its quarantine, durably, and
 // returns where it is now.
 func SetAside(fs index.FS, dir, path string, now time.Time) (string, error) {
 	kept, err := Quarantined(fs, dir, fs.PathBase(path), now)

@@ -103,7 +103,7 @@ type Report struct {
 	Refs []catalog.Ref
 }
 
-// transfer is one of them under way.
+// Transfer is a transfer under way.
 type Transfer struct {
 	From *From
 	to   *To
