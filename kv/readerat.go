@@ -71,6 +71,11 @@ func (v readerValue) View(ctx context.Context, rng Range, fn func([]byte) error)
 	return fn(*buf)
 }
 
+// Stream implements [Streamer].
+func (v readerValue) Stream(ctx context.Context, fn func([]byte) error) error {
+	return Pieces(ctx, v, 0, v.size, fn)
+}
+
 // readFullAt fills p from off on; an early end is [io.ErrUnexpectedEOF].
 func readFullAt(r io.ReaderAt, p []byte, off int64) error {
 	if len(p) == 0 {

@@ -7,22 +7,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
 )
 
-// The bytes of a bundle; numbers are little-endian.
-//
-//	header, 16 bytes   "zarrdb bundle 1\n"
-//	contents           pages, commit records and moves, back to back
-//	index              counts: pages, commits, segments, extents, moves, 0: 4 bytes each
-//	                   page:    name 20 · offset 8 · length 4       ascending by name
-//	                   commit:  name 20 · offset 8 · length 4 · flags 4
-//	                   segment: generation 4 · push 8 · index 4
-//	                   extent:  pack 16 · from 8 · to 8 · segment 4 · offset 8   ascending, apart
-//	                   move:    offset 8 · length 4                 newest first
-//	footer, 64 bytes   "zarrdb bundle e\n" · offset, length of the index 8 each ·
-//	                   hot 8 · name of the index 20 · crc32c of the 60 bytes before
+// The bytes of a bundle are those of docs/format-remote.md.
 const (
 	bundleMagic = "zarrdb bundle 1\n"
 	footerMagic = "zarrdb bundle e\n"
@@ -61,7 +51,8 @@ func (e *Extent) before(f *Extent) int {
 type index struct {
 	pages, commits, segments, extents, moves []byte
 	raw                                      []byte
-	whole                                    []byte // the bundle, if it is small
+	whole                                    *Bundle // the bundle, if it is small
+	bad                                      error   // why there is no index, which is empty then
 }
 
 // parseIndex reads the index of a bundle whose contents end at byte end.
@@ -83,23 +74,24 @@ func parseIndex(raw []byte, end uint64) (*index, error) {
 	if len(rest) != 0 || binary.LittleEndian.Uint32(raw[20:]) != 0 {
 		return nil, corrupt("index of %d bytes is too long", len(raw))
 	}
+	sum := uint64(headerSize)
 	for _, t := range []struct {
-		b    []byte
-		size int
-	}{{x.pages, pageSize}, {x.commits, commitSize}} {
+		b          []byte
+		size, name int
+	}{{x.pages, pageSize, 20}, {x.commits, commitSize, 20}, {x.moves, moveSize, 0}} {
 		for i := 0; i < len(t.b); i += t.size {
-			if i > 0 && bytes.Compare(t.b[i-t.size:][:20], t.b[i:][:20]) >= 0 {
+			if t.name > 0 && i > 0 && bytes.Compare(t.b[i-t.size:][:20], t.b[i:][:20]) >= 0 {
 				return nil, corrupt("names of the index are out of order")
 			}
-			if err := checkSpan(t.b[i+20:], end); err != nil {
-				return nil, err
+			s := spanAt(t.b[i+t.name:])
+			if s.n > maxItem || s.off < headerSize || s.off > end || s.n > end-s.off {
+				return nil, corrupt("%d bytes at %d of %d", s.n, s.off, end)
 			}
+			sum += s.n
 		}
 	}
-	for i := 0; i < len(x.moves); i += moveSize {
-		if err := checkSpan(x.moves[i:], end); err != nil {
-			return nil, err
-		}
+	if sum != end {
+		return nil, corrupt("the index lists %d of %d bytes", sum, end)
 	}
 	var last Extent
 	for i := range len(x.extents) / extentSize {
@@ -113,15 +105,6 @@ func parseIndex(raw []byte, end uint64) (*index, error) {
 		last = e
 	}
 	return x, nil
-}
-
-// checkSpan checks an offset and a length of contents that end at end.
-func checkSpan(b []byte, end uint64) error {
-	off, n := binary.LittleEndian.Uint64(b), uint64(binary.LittleEndian.Uint32(b[8:]))
-	if n > maxItem || off < headerSize || off > end || n > end-off {
-		return corrupt("%d bytes at %d of %d", n, off, end)
-	}
-	return nil
 }
 
 // span is a part of an object.
@@ -202,7 +185,16 @@ func (b *Bundle) is(info *BundleInfo) error {
 	return nil
 }
 
-// items yields the bytes of a table in the order of their places, after comparing their names.
+// index returns the index, to be kept: with the whole bundle if that is small.
+func (b *Bundle) index(small uint64) (*index, error) {
+	if uint64(len(b.b)) < small {
+		b.x.whole = b
+		return b.x, nil
+	}
+	return parseIndex(slices.Clone(b.x.raw), uint64(len(b.b)-footerSize-len(b.x.raw)))
+}
+
+// items yields the entries of a table and their bytes, in the order of their places.
 func (b *Bundle) items(table []byte, size int) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		order := make([]int, len(table)/size)
@@ -354,22 +346,11 @@ func (w *builder) addMove(data []byte) error {
 
 // addBundle adds the contents of a bundle that is older than what was added before.
 func (w *builder) addBundle(b *Bundle, hot bool) error {
-	for p, err := range b.Pages() {
-		p.Hot = p.Hot && hot
-		if err == nil {
-			err = w.addPage(p)
-		}
-		if err != nil {
-			return err
-		}
+	if err := each(b.Pages(), func(p Page) error { return w.addPage(Page{p.Data, p.Hot && hot}) }); err != nil {
+		return err
 	}
-	for c, err := range b.Commits() {
-		if err == nil {
-			err = w.addCommit(c)
-		}
-		if err != nil {
-			return err
-		}
+	if err := each(b.Commits(), w.addCommit); err != nil {
+		return err
 	}
 	for _, m := range b.Moves() {
 		if err := w.addMove(m); err != nil {
@@ -380,8 +361,24 @@ func (w *builder) addBundle(b *Bundle, hot bool) error {
 	return nil
 }
 
+// each calls add for all that seq yields, until an error.
+func each[T any](seq iter.Seq2[T, error], add func(T) error) error {
+	if seq == nil {
+		return nil
+	}
+	for v, err := range seq {
+		if err == nil {
+			err = add(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish returns the bundle, and what the manifest says of it but for the name.
-func (w *builder) finish() ([]byte, BundleInfo, error) {
+func (w *builder) finish() (*Bundle, BundleInfo, error) {
 	at := uint64(len(w.b))
 	info := BundleInfo{Index: at, Hot: uint64(w.hot)}
 	var segments []Name
@@ -397,10 +394,10 @@ func (w *builder) finish() ([]byte, BundleInfo, error) {
 	for _, n := range []int{len(w.pages), len(w.commits), len(segments), len(w.extents), len(w.moves), 0} {
 		b = le.AppendUint32(b, uint32(n))
 	}
-	for _, id := range sortedIDs(w.pages) {
+	for _, id := range slices.SortedFunc(maps.Keys(w.pages), compareIDs) {
 		b = w.pages[id].append(append(b, id[:]...))
 	}
-	for _, id := range sortedIDs(w.commits) {
+	for _, id := range slices.SortedFunc(maps.Keys(w.commits), compareIDs) {
 		c := w.commits[id]
 		b = c.append(append(b, id[:]...))
 		flags := uint32(0)
@@ -426,22 +423,15 @@ func (w *builder) finish() ([]byte, BundleInfo, error) {
 	foot = append(foot, info.Sum[:]...)
 	b = append(b, le.AppendUint32(foot, crc32.Checksum(foot, castagnoli))...)
 	info.Size = uint64(len(b))
-	_, err := ParseBundle(b) // a bundle that cannot be read is not written
-	return b, info, err
+	out, err := ParseBundle(b) // a bundle that cannot be read is not written
+	return out, info, err
 }
 
 func (s span) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, s.off), uint32(s.n))
 }
 
-func sortedIDs[V any](m map[ID]V) []ID {
-	out := make([]ID, 0, len(m))
-	for id := range m {
-		out = append(out, id)
-	}
-	slices.SortFunc(out, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
-	return out
-}
+func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
 
 // overlay returns the ranges of newer and those of older that newer does not have. Both lists
 // ascend, and the ranges of each lie apart.
@@ -468,6 +458,5 @@ func overlay(newer, older []Extent) []Extent {
 			e.From = newer[j].To
 		}
 	}
-	slices.SortFunc(out, func(a, b Extent) int { return a.before(&b) })
-	return out
+	return ascending(out)
 }

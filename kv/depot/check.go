@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ func (r *CheckReport) add(err error) {
 	r.Problems = append(r.Problems, err)
 }
 
-// Check looks whether the objects that the newest manifest lists are there, by lists of the store, and whether the
-// segments end where the extents do not. With full it reads each bundle and compares all names. It does
+// Check looks whether the objects that the newest manifest lists are there, bundles by reading
+// their indexes and segments by asking for their sizes, and whether segments end before their extents do. With full it reads each bundle and compares all names. It does
 // not read payloads, and does not look whether a commit has all that it names. The error says that the check could not be
 // made; damage is in the report.
 func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
@@ -56,11 +57,7 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 				return nil, err
 			}
 		}
-		keys := make([]string, 0, len(ends))
-		for key := range ends {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(ends))
 		errs := make([]error, len(keys))
 		if err := gather.Each(ctx, 16, len(keys), func(ctx context.Context, i int) error {
 			v, err := kv.Locate(ctx, d.store, keys[i])

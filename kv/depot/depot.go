@@ -20,7 +20,7 @@ import (
 
 var (
 	// ErrNone means that there is no depot, and that nothing forbids to make one.
-	ErrNone = fault.New("depot: there is none", fault.ErrNotFound)
+	ErrNone = fault.New("depot: the store has no manifest", fault.ErrNotFound)
 	// ErrNotEmpty means that a depot cannot be made where other objects are.
 	ErrNotEmpty = errors.New("depot: not empty")
 	// ErrExists means that a depot is there already.
@@ -87,6 +87,7 @@ type Depot struct {
 	store kv.Store
 	c     kv.Conditional
 	o     Options
+	room  *gather.Memory // of what is read
 
 	mu  sync.Mutex
 	now *snapshot
@@ -101,7 +102,8 @@ type snapshot struct {
 	*Manifest
 	tag  kv.Tag
 	sum  ID
-	time time.Time // of the store
+	time time.Time // of the store, when it was read
+	read time.Time // the same by the clock of this machine
 }
 
 const manifestKey = "manifest"
@@ -111,7 +113,7 @@ func newDepot(store kv.Store, o *Options) (*Depot, error) {
 	if !ok {
 		return nil, fmt.Errorf("depot: %w: the store has no conditional writes", errors.ErrUnsupported)
 	}
-	d := &Depot{store: store, c: c, indexes: map[Name]*index{}}
+	d := &Depot{store: store, c: c, room: gather.NewMemory(64 << 20), indexes: map[Name]*index{}}
 	if o != nil {
 		d.o = *o
 	}
@@ -148,10 +150,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 // promises: call [Probe] before the first push of a machine.
 func Open(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	d, err := newDepot(store, o)
+	if err == nil {
+		err = d.Refresh(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return d, d.Refresh(ctx)
+	return d, nil
 }
 
 // Create makes a depot in an empty store, after [Probe]. The error is [ErrExists] if one is there, and
@@ -188,7 +193,7 @@ func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	tag, err := d.c.SetTagged(ctx, manifestKey, b, kv.NoValue)
 	switch {
 	case err == nil:
-		d.set(&snapshot{Manifest: m, tag: tag, sum: NameOf(b)})
+		d.set(&snapshot{Manifest: m, tag: tag, sum: NameOf(b)}) // the time is not known
 	case errors.Is(err, kv.ErrChanged), errors.Is(err, kv.ErrUnknown):
 		if look := d.Refresh(ctx); look != nil {
 			return nil, errors.Join(err, look)
@@ -199,10 +204,8 @@ func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	default:
 		return nil, fmt.Errorf("depot: create: %w", err)
 	}
-	// People and tools that look at the bucket see what it is. No verb reads it.
-	if err := store.Set(ctx, "FORMAT", []byte("zarrdb remote 1\n"+m.ID+"\n")); err != nil {
-		return nil, fmt.Errorf("depot: create: %w", err)
-	}
+	// People who look at the bucket see what it is. No program reads it, and the depot is there without it.
+	_ = store.Set(ctx, "FORMAT", []byte("zarrdb remote 1\n"+m.ID+"\n"))
 	return d, nil
 }
 
@@ -222,14 +225,12 @@ func (d *Depot) State() State {
 	return State{d.now.ID, d.now.Generation, d.now.sum, d.pushed.Push, d.pushed.Pushed}
 }
 
-// set takes a manifest if it is newer.
+// set takes a manifest if it is not older.
 func (d *Depot) set(s *snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.now == nil || s.Generation > d.now.Generation {
+	if d.now == nil || s.Generation >= d.now.Generation {
 		d.now = s
-	} else if s.Generation == d.now.Generation {
-		d.now.time = s.time
 	}
 }
 
@@ -251,7 +252,7 @@ func (d *Depot) Refresh(ctx context.Context) error {
 		return fmt.Errorf("depot: read the manifest: %w", err)
 	case got.Tag == known && known != kv.NoValue:
 		same := *now
-		same.time = got.Time
+		same.time, same.read = got.Time, time.Now()
 		d.set(&same)
 		return nil
 	}
@@ -259,7 +260,7 @@ func (d *Depot) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &snapshot{m, got.Tag, NameOf(got.Value), got.Time}
+	s := &snapshot{m, got.Tag, NameOf(got.Value), got.Time, time.Now()}
 	if state != nil {
 		if err := state.check(m, s.sum); err != nil {
 			return err
@@ -273,7 +274,7 @@ func (d *Depot) Refresh(ctx context.Context) error {
 const smallWhole = 1 << 20
 
 // load returns the newest manifest and the indexes of its bundles, newest first. Those that this process
-// does not have are fetched, one request each.
+// does not have are fetched, one request each. That of a bundle that is damaged or lost is empty, with the reason.
 func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
 	if err := d.loading.Lock(ctx); err != nil {
 		return nil, nil, err
@@ -284,32 +285,50 @@ func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
 		out := make([]*index, len(s.Bundles))
 		err := gather.Each(ctx, 16, len(out), func(ctx context.Context, i int) (err error) {
 			info := &s.Bundles[i]
-			if x := d.indexes[info.Name]; x != nil {
-				out[i] = x
+			if out[i] = d.indexes[info.Name]; out[i] != nil {
 				return nil
 			}
 			out[i], err = d.fetch(ctx, info)
+			if errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrCorrupt) {
+				out[i], err = &index{bad: err}, nil
+			}
 			return err
 		})
-		if err == nil {
-			clear(d.indexes)
-			for i, x := range out {
-				d.indexes[s.Bundles[i].Name] = x
-			}
-			return s, out, nil
-		}
-		if !errors.Is(err, kv.ErrNotFound) {
+		if err != nil {
 			return nil, nil, err
 		}
-		// A bundle is gone: it was merged into another, or the bucket is damaged.
-		if err2 := d.Refresh(ctx); err2 != nil {
-			return nil, nil, err2
+		clear(d.indexes)
+		lost := false
+		for i, x := range out {
+			if x.bad == nil {
+				d.indexes[s.Bundles[i].Name] = x
+			} else if errors.Is(x.bad, kv.ErrNotFound) {
+				x.bad, lost = corrupt("%s, which the manifest lists, is missing", s.Bundles[i].Name.Bundle()), true
+			}
 		}
-		if d.snapshot().Generation == s.Generation {
-			return nil, nil, corrupt("an object that the manifest lists is missing: %w", err)
+		if lost { // or merged into another
+			if err := d.Refresh(ctx); err != nil {
+				return nil, nil, err
+			}
+			if d.snapshot().Generation > s.Generation {
+				continue
+			}
 		}
+		return s, out, nil
 	}
 	return nil, nil, errBusy
+}
+
+// index returns the index of one bundle.
+func (d *Depot) index(ctx context.Context, info *BundleInfo) (*index, error) {
+	if err := d.loading.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer d.loading.Unlock()
+	if x := d.indexes[info.Name]; x != nil {
+		return x, nil
+	}
+	return d.fetch(ctx, info)
 }
 
 // looks bounds how often reading begins again because others have published.
@@ -337,7 +356,7 @@ func (d *Depot) fetch(ctx context.Context, info *BundleInfo) (*index, error) {
 func (d *Depot) fetchRemote(ctx context.Context, info *BundleInfo) (*index, error) {
 	rng := kv.Span(int64(info.Index), int64(info.Size-footerSize-info.Index))
 	if info.Size <= smallWhole {
-		rng = kv.All()
+		rng = kv.AtMost(int64(info.Size))
 	}
 	b, err := d.store.Get(ctx, info.Name.Bundle(), rng)
 	if err != nil {
@@ -347,8 +366,8 @@ func (d *Depot) fetchRemote(ctx context.Context, info *BundleInfo) (*index, erro
 }
 
 func (d *Depot) unread(key string, err error) error {
-	if errors.Is(err, kv.ErrRange) {
-		return corrupt("%s is too short: %w", key, err)
+	if errors.Is(err, kv.ErrRange) || errors.Is(err, kv.ErrTooLarge) {
+		return corrupt("%s does not have the size that the manifest lists: %v", key, err)
 	}
 	return fmt.Errorf("depot: read %s: %w", key, err)
 }
@@ -363,13 +382,7 @@ func (d *Depot) indexOf(info *BundleInfo, b []byte) (*index, error) {
 		if err != nil {
 			return nil, err
 		}
-		if x := w.x; info.Size < d.o.small {
-			x.whole = b
-		} else {
-			x.raw = slices.Clone(x.raw)
-			return parseIndex(x.raw, info.Index)
-		}
-		return w.x, nil
+		return w.index(d.o.small)
 	}
 	if NameOf(b) != info.Sum {
 		return nil, corrupt("the index of bundle %v does not have its name", info.Name)
@@ -384,29 +397,20 @@ func (d *Depot) keep(ctx context.Context, name Name, x *index) {
 	}
 	b := x.raw
 	if x.whole != nil {
-		b = x.whole
+		b = x.whole.b
 	}
 	_ = d.o.Cache.Set(ctx, name.String(), b)
 }
 
-// HasPages reports which pages the depot has.
-func (d *Depot) HasPages(ctx context.Context, ids []ID) ([]bool, error) {
-	return d.has(ctx, ids, func(x *index, id *ID) bool { _, ok := find(x.pages, pageSize, id); return ok })
-}
-
-// HasCommits reports which versions the depot has whole.
+// HasCommits reports which versions the depot has whole. What only a damaged bundle has is not there: a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
-	return d.has(ctx, ids, func(x *index, id *ID) bool {
-		e, ok := find(x.commits, commitSize, id)
-		return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
-	})
-}
-
-func (d *Depot) has(ctx context.Context, ids []ID, in func(*index, *ID) bool) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
 	out := make([]bool, len(ids))
 	for i := range ids {
-		out[i] = slices.ContainsFunc(indexes, func(x *index) bool { return in(x, &ids[i]) })
+		out[i] = slices.ContainsFunc(indexes, func(x *index) bool {
+			e, ok := find(x.commits, commitSize, &ids[i])
+			return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
+		})
 	}
 	return out, err
 }
@@ -417,19 +421,7 @@ type Part struct {
 	From, To uint64
 }
 
-// Extents returns the extents that have a range whole, newest first.
-func (d *Depot) Extents(ctx context.Context, p Part) ([]Extent, error) {
-	_, indexes, err := d.load(ctx)
-	var out []Extent
-	for _, x := range indexes {
-		if e, ok := x.cover(p.Pack, p.From, p.To); ok {
-			out = append(out, e)
-		}
-	}
-	return out, err
-}
-
-// Pages returns pages in the order of their names, which it compares. Neighbours share a request. The error
+// Pages returns pages in the order of ids, which it compares with them. Neighbours share a request. The error
 // is [ErrLeft] if one of them is not there.
 func (d *Depot) Pages(ctx context.Context, ids []ID) ([][]byte, error) {
 	return d.named(ctx, ids, "page", func(x *index) ([]byte, int) { return x.pages, pageSize })
@@ -441,16 +433,14 @@ func (d *Depot) Commits(ctx context.Context, ids []ID) ([][]byte, error) {
 }
 
 func (d *Depot) named(ctx context.Context, ids []ID, kind string, table func(*index) ([]byte, int)) ([][]byte, error) {
-	out, err := d.read(ctx, len(ids), func(s *snapshot, indexes []*index, i int) (r kv.Request, err error) {
-		for j, x := range indexes {
-			b, size := table(x)
-			if e, ok := find(b, size, &ids[i]); ok {
-				at := spanAt(e[20:])
-				return kv.Request{Key: s.Bundles[j].Name.Bundle(), Range: kv.Span(int64(at.off), int64(at.n))}, nil
-			}
+	out, err := d.read(ctx, len(ids), func(x *index, bundle Name, i int) (key string, at span, ok bool) {
+		b, size := table(x)
+		e, ok := find(b, size, &ids[i])
+		if ok {
+			key, at = bundle.Bundle(), spanAt(e[20:])
 		}
-		return r, fmt.Errorf("%w: %s %v", ErrLeft, kind, ids[i])
-	})
+		return key, at, ok
+	}, func(i int) string { return fmt.Sprintf("%s %v", kind, ids[i]) })
 	for i := range out {
 		if err == nil {
 			err = named(ids[i], out[i])
@@ -462,38 +452,49 @@ func (d *Depot) named(ctx context.Context, ids []ID, kind string, table func(*in
 // Payloads returns ranges of packs from the newest extents that have them. Each must lie in one
 // extent. It does not check the bytes: records have checksums of their own.
 func (d *Depot) Payloads(ctx context.Context, parts []Part) ([][]byte, error) {
-	return d.read(ctx, len(parts), func(_ *snapshot, indexes []*index, i int) (r kv.Request, err error) {
+	return d.read(ctx, len(parts), func(x *index, _ Name, i int) (string, span, bool) {
 		p := &parts[i]
-		for _, x := range indexes {
-			if e, ok := x.cover(p.Pack, p.From, p.To); ok {
-				return kv.Request{Key: e.Segment.Segment(), Range: kv.Span(int64(e.Offset+p.From-e.From), int64(p.To-p.From))}, nil
-			}
-		}
-		return r, fmt.Errorf("%w: %d bytes at %d of pack %x", ErrLeft, p.To-p.From, p.From, p.Pack)
+		e, ok := x.cover(p.Pack, p.From, p.To)
+		return e.Segment.Segment(), span{e.Offset + p.From - e.From, p.To - p.From}, ok
+	}, func(i int) string {
+		return fmt.Sprintf("%d bytes at %d of pack %x", parts[i].To-parts[i].From, parts[i].From, parts[i].Pack)
 	})
 }
 
-// read reads parts of objects. If an object is gone, it looks for another place in a newer manifest.
-func (d *Depot) read(ctx context.Context, n int, find func(*snapshot, []*index, int) (kv.Request, error)) ([][]byte, error) {
+// read reads n parts of objects, from the newest bundles in which find finds them. If an object is gone, it looks for another
+// place in a newer manifest.
+func (d *Depot) read(ctx context.Context, n int, find func(x *index, bundle Name, i int) (key string, at span, ok bool), text func(i int) string) ([][]byte, error) {
 	for look := range looks {
 		s, indexes, err := d.load(ctx)
 		if err != nil {
 			return nil, err
 		}
-		reqs := make([]kv.Request, n)
-		for i := range reqs {
-			if reqs[i], err = find(s, indexes, i); err != nil {
+		r := reading{d: d, out: make([][]byte, n)}
+		parts, files := make([]gather.Part, 0, n), map[string]int{}
+		for i := 0; i < n && err == nil; i++ {
+			err = fmt.Errorf("%w: %s", ErrLeft, text(i))
+			for j, x := range indexes {
+				key, at, ok := find(x, s.Bundles[j].Name, i)
+				if !ok {
+					if x.bad != nil {
+						err = fmt.Errorf("depot: %s: %w", text(i), x.bad)
+					}
+					continue
+				}
+				file, known := files[key]
+				if !known {
+					file = len(r.keys)
+					files[key], r.keys = file, append(r.keys, key)
+				}
+				parts, err = append(parts, gather.Part{File: file, Off: int64(at.off), N: int64(at.n), Want: i}), nil
 				break
 			}
 		}
-		var out [][]byte
-		missing := -1
-		if err == nil {
-			if out, err = kv.GetMany(ctx, d.store, reqs); err != nil {
-				return nil, d.unread("objects", err)
-			}
-			if missing = slices.IndexFunc(out, func(b []byte) bool { return b == nil }); missing < 0 {
-				return out, nil
+		listed := err == nil
+		if listed {
+			err = gather.Read(ctx, parts, &r, gather.Options{Gap: 256 << 10, Most: 8 << 20, Parallel: 16, Memory: d.room})
+			if err == nil || !errors.Is(err, kv.ErrNotFound) {
+				return r.out, err
 			}
 		} else if look > 0 {
 			return nil, err // the manifest is new
@@ -502,8 +503,8 @@ func (d *Depot) read(ctx context.Context, n int, find func(*snapshot, []*index, 
 			return nil, err
 		}
 		if d.snapshot().Generation == s.Generation {
-			if missing >= 0 {
-				err = corrupt("%s, which the manifest lists, is missing", reqs[missing].Key)
+			if listed {
+				err = corrupt("the manifest lists what is missing: %v", err)
 			}
 			return nil, err
 		}
@@ -511,10 +512,33 @@ func (d *Depot) read(ctx context.Context, n int, find func(*snapshot, []*index, 
 	return nil, errBusy
 }
 
+// reading implements [gather.Files].
+type reading struct {
+	d    *Depot
+	keys []string
+	out  [][]byte
+}
+
+// Open reads a part of an object with one request. The value has no bytes.
+func (r *reading) Open(ctx context.Context, file int, rng kv.Range, _ int64, _ kv.Value) (kv.Value, []byte, error) {
+	b, err := r.d.store.Get(ctx, r.keys[file], rng)
+	if err != nil {
+		return nil, nil, r.d.unread(r.keys[file], err)
+	}
+	off, n, _ := rng.Bounds()
+	return kv.FromReaderAt(nil, off+n, kv.ID{}), b, nil
+}
+
+// Take copies bytes that may share memory with many others.
+func (r *reading) Take(_ context.Context, p gather.Part, _ kv.Value, b []byte, err error) error {
+	r.out[p.Want] = append([]byte{}, b...)
+	return err
+}
+
 // Bundle reads a whole bundle of a manifest, with one request. The error is kv.ErrNotFound if it is no longer
 // there: read the manifest again.
 func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {
-	b, err := kv.Get(ctx, d.store, info.Name.Bundle())
+	b, err := d.store.Get(ctx, info.Name.Bundle(), kv.AtMost(int64(info.Size)))
 	if err != nil {
 		return nil, d.unread(info.Name.Bundle(), err)
 	}

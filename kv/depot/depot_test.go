@@ -88,7 +88,7 @@ func wantPush(t *testing.T, d *Depot, text string) {
 func TestPushAndRead(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Open(bg, store, nil); !errors.Is(err, ErrNone) {
+			if d, err := Open(bg, store, nil); d != nil || !errors.Is(err, ErrNone) {
 				t.Errorf("open of nothing: %v", err)
 			}
 			small := &Options{small: 300}
@@ -135,9 +135,11 @@ func TestPushAndRead(t *testing.T) {
 // counted counts requests by kind. While cut is set, it answers conditional writes by that.
 type counted struct {
 	kv.Store
-	mu  sync.Mutex
-	n   map[string]int
-	cut func(apply func() (kv.Tag, error)) (kv.Tag, error)
+	mu   sync.Mutex
+	n    map[string]int
+	down error  // of reads of the manifest and of Set
+	mark string // what tags end in
+	cut  func(apply func() (kv.Tag, error)) (kv.Tag, error)
 }
 
 func (c *counted) add(op string) {
@@ -154,7 +156,9 @@ func (c *counted) Get(ctx context.Context, key string, rng kv.Range) ([]byte, er
 	return c.Store.Get(ctx, key, rng)
 }
 func (c *counted) Set(ctx context.Context, key string, value []byte) error {
-	c.add("set")
+	if c.add("set"); c.down != nil {
+		return c.down
+	}
 	return c.Store.Set(ctx, key, value)
 }
 func (c *counted) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
@@ -162,12 +166,27 @@ func (c *counted) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, 
 	return c.Store.List(ctx, o)
 }
 func (c *counted) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
-	c.add("gettagged")
-	return c.Store.(kv.Conditional).GetTagged(ctx, key, known, limit)
+	if c.add("gettagged"); c.down != nil {
+		return kv.Tagged{}, c.down
+	}
+	plain, ok := strings.CutSuffix(string(known), c.mark)
+	if !ok {
+		plain = ""
+	}
+	got, err := c.Store.(kv.Conditional).GetTagged(ctx, key, kv.Tag(plain), limit)
+	got.Tag += kv.Tag(c.mark)
+	return got, err
 }
 func (c *counted) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
 	c.add("settagged")
-	apply := func() (kv.Tag, error) { return c.Store.(kv.Conditional).SetTagged(ctx, key, value, want) }
+	apply := func() (kv.Tag, error) {
+		plain, ok := strings.CutSuffix(string(want), c.mark)
+		if !ok && want != kv.NoValue {
+			return "", kv.ErrChanged
+		}
+		tag, err := c.Store.(kv.Conditional).SetTagged(ctx, key, value, kv.Tag(plain))
+		return tag + kv.Tag(c.mark), err
+	}
 	if c.cut != nil {
 		return c.cut(apply)
 	}
@@ -190,7 +209,7 @@ func TestRequests(t *testing.T) {
 	}
 	store.n = nil
 	first := push(t, d, "heads/main", ID{}, "one")
-	check("push, manifest known", map[string]int{"set": 2, "settagged": 1})
+	check("the first push after create, which does not know the time of the store", map[string]int{"gettagged": 1, "set": 2, "settagged": 1})
 	must.Do(t, d.Refresh(bg))
 	second := push(t, d, "heads/main", first, "two!")
 	check("push", map[string]int{"gettagged": 1, "set": 2, "settagged": 1})
@@ -203,6 +222,17 @@ func TestRequests(t *testing.T) {
 		wantPush(t, d, "one")
 		check("open and read", want)
 	}
+	// Neighbours share a request.
+	var ids []ID
+	for _, err := range must.Get(d.Bundle(bg, &d.Manifest().Bundles[0]))(t).Pages() {
+		must.Do(t, err)
+	}
+	for _, text := range []string{"one", "two!"} {
+		ids = append(ids, NameOf([]byte("page "+text)))
+	}
+	store.n = nil
+	must.Get(d.Pages(bg, ids))(t)
+	check("two pages", map[string]int{"get": 1})
 	// A machine whose cache has the newest bundle takes it along without a request.
 	push(t, d, "heads/main", second, "three")
 	check("push, cached", map[string]int{"set": 2, "settagged": 1})
@@ -225,13 +255,13 @@ func TestBundlesStayFew(t *testing.T) {
 		if len(bundles) > 0 && bundles[0].Size < carried {
 			total, gone = total+bundles[0].Size, []Name{bundles[0].Name}
 		}
-		bundles = replace(bundles, []BundleInfo{put(total)}, gone, false)
+		bundles = replace(bundles, []BundleInfo{put(total)}, gone)
 		for from := mergeable(bundles, carried); from != nil; from = mergeable(bundles, carried) {
 			total, gone = 0, nil
 			for _, b := range from {
 				total, gone = total+b.Size, append(gone, b.Name)
 			}
-			bundles = replace(bundles, []BundleInfo{put(total)}, gone, true)
+			bundles = replace(bundles, []BundleInfo{put(total)}, gone)
 		}
 		most = max(most, len(bundles))
 	}
@@ -286,7 +316,8 @@ func TestRefusals(t *testing.T) {
 	edit(func(m *Manifest) { m.Floor = m.Generation })
 	must.Do(t, d.Refresh(bg))
 	fails("begun before the floor", ErrVoid, old, Change{})
-	fails("with segments from before the floor", ErrVoid, d.Begin(), Change{Stored: segment.Extents})
+	fails("with extents from before the floor", ErrVoid, d.Begin(), Change{Stored: segment.Extents})
+	fails("with segments from before the floor", ErrVoid, d.Begin(), Change{Segments: []*Segment{segment}})
 	edit(func(m *Manifest) { m.Writes = []string{"news"} })
 	must.Do(t, d.Refresh(bg))
 	fails("a newer writer", ErrReadOnly, d.Begin(), Change{})
@@ -325,9 +356,20 @@ func TestAnswers(t *testing.T) {
 		p := d.Begin()
 		c, _ := change(t, p, "heads/main", ID{}, "one")
 		store.cut = test.answer
+		store.n = nil
 		err := p.Publish(bg, c)
+		if store.n["settagged"] > triesOfOne {
+			t.Errorf("%s: %v", test.name, store.n)
+		}
 		if (err == nil) != test.published || test.want != nil && !errors.Is(err, test.want) || test.want == nil && errors.Is(err, kv.ErrUnknown) {
 			t.Errorf("%s: %v", test.name, err)
+		}
+		if errors.Is(err, kv.ErrUnknown) { // and stays so, whatever else fails
+			bad := c
+			bad.Pages = func(yield func(Page, error) bool) { yield(Page{}, errors.New("a local error")) }
+			if err := p.Publish(bg, bad); !errors.Is(err, kv.ErrUnknown) {
+				t.Errorf("%s: %v", test.name, err)
+			}
 		}
 		// The same call again settles it.
 		store.cut = nil
@@ -338,6 +380,77 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: generation %d", test.name, m.Generation)
 		}
 		wantPush(t, d, "one")
+	}
+}
+
+// TestChangedTag learns a new tag of the same manifest, as after a copy, and plans by a new manifest only if there is one.
+func TestChangedTag(t *testing.T) {
+	store := &counted{Store: kv.NewMem()}
+	d := must.Get(Create(bg, store, nil))(t)
+	p := d.Begin()
+	first := push(t, d, "heads/main", ID{}, "one")
+	store.down = errors.New("down")
+	if err := p.Replan(bg); !errors.Is(err, store.down) || p.Base().Generation != 1 {
+		t.Errorf("%v, generation %d", err, p.Base().Generation)
+	}
+	store.down, store.mark = nil, "-copy"
+	push(t, d, "heads/main", first, "two!")
+	wantPush(t, d, "two!")
+}
+
+// TestTimes notes when a manifest was made, not when the one before was read.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := must.Get(Create(bg, kv.NewMem(), nil))(t)
+		first := push(t, d, "heads/main", ID{}, "one")
+		time.Sleep(2 * time.Hour)
+		push(t, d, "heads/main", first, "two!")
+		if got := d.Manifest().Times; len(got) != 2 || got[1] != [2]int64{3, time.Now().Unix()} {
+			t.Errorf("%v at %d", got, time.Now().Unix())
+		}
+	})
+}
+
+// TestHeal uploads a range anew beside a push that takes along the bundle with the bad one. The new range counts.
+func TestHeal(t *testing.T) {
+	mem := kv.NewMem()
+	store := &counted{Store: mem}
+	d := must.Get(Create(bg, store, nil))(t)
+	upload := func(d *Depot, text string) {
+		p := d.Begin()
+		s := must.Get(p.Segment([]Range{{[16]byte{1}, 8, 16, strings.NewReader(text)}}))(t)
+		must.Do(t, p.Publish(bg, Change{Segments: []*Segment{s}}))
+	}
+	upload(d, "damaged!")
+	other := must.Get(Open(bg, mem, nil))(t)
+	store.cut = func(apply func() (kv.Tag, error)) (kv.Tag, error) {
+		store.cut = nil
+		upload(other, "sound...")
+		return apply()
+	}
+	must.Do(t, d.Begin().Publish(bg, Change{Pages: seq(Page{[]byte("page"), false})}))
+	got := must.Get(d.Payloads(bg, []Part{{[16]byte{1}, 8, 16}}))(t)
+	if must.Get(d.Pages(bg, []ID{NameOf([]byte("page"))}))(t); string(got[0]) != "sound..." {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestMergeable merges neighbours.
+func TestMergeable(t *testing.T) {
+	for _, test := range []struct{ sizes, want string }{
+		{"1111", "1-4"}, {"11111", "2-5"}, {"0111", ""}, {"1112", ""}, {"11211", ""}, {"1211211111", "7-10"}, {"22112112", "1-8"}, {"122122", "2-6"}, {"2221111", "4-7"},
+	} {
+		var bundles []BundleInfo
+		for i, c := range test.sizes {
+			bundles = append(bundles, BundleInfo{Name: Name{Index: uint32(i + 1)}, Size: []uint64{50, 100, 400}[c-'0']})
+		}
+		got := ""
+		if list := mergeable(bundles, 100); list != nil {
+			got = fmt.Sprintf("%d-%d", list[0].Name.Index, list[len(list)-1].Name.Index)
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.sizes, got, test.want)
+		}
 	}
 }
 
@@ -473,13 +586,26 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	must.Do(t, store.Set(bg, name, whole[:40]))
-	if _, err := must.Get(Open(bg, store, nil))(t).HasPages(bg, nil); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("cut: %v", err)
+	fails := func(what string) {
+		t.Helper()
+		d := must.Get(Open(bg, store, nil))(t)
+		if _, err := d.Pages(bg, []ID{NameOf([]byte("page one"))}); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
+	fails("cut")
+	must.Do(t, store.Set(bg, name, append(bytes.Clone(whole), 0)))
+	fails("longer")
 	must.Do(t, store.Delete(bg, name))
-	if _, err := must.Get(Open(bg, store, nil))(t).HasPages(bg, nil); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("missing: %v", err)
-	}
+	fails("missing")
+	// Others can be read and pushed, and a push brings back what was lost.
+	d = must.Get(Open(bg, store, nil))(t)
+	first := d.Manifest().Refs["heads/main"]
+	push(t, d, "heads/main", first, "three")
+	wantPush(t, d, "three")
+	fails("still missing")
+	push(t, d, "heads/again", ID{}, "one")
+	wantPush(t, must.Get(Open(bg, store, nil))(t), "one")
 }
 
 // TestCheck finds what is missing, short or damaged, and counts what nothing lists.
@@ -490,8 +616,8 @@ func TestCheck(t *testing.T) {
 	push(t, d, "heads/main", first, "three")
 	m := d.Manifest()
 	bundle := m.Bundles[0].Name.Bundle()
-	extents := must.Get(d.Extents(bg, Part{[16]byte{1}, 5000, 5005}))(t)
-	segment := extents[0].Segment.Segment()
+	extents := must.Get(d.Bundle(bg, &m.Bundles[0]))(t).Extents()
+	segment := extents[1].Segment.Segment()
 	check := func(what string, full bool, want string) {
 		t.Helper()
 		r := must.Get(must.Get(Open(bg, store, nil))(t).Check(bg, full))(t)
@@ -524,12 +650,33 @@ func TestCheck(t *testing.T) {
 	check("no segment", false, segment+" is missing")
 }
 
+// TestOverlapping refuses an index whose entries share bytes, so that a small bundle cannot unfold into terabytes.
+func TestOverlapping(t *testing.T) {
+	w := newBuilder()
+	must.Do(t, w.addPage(Page{make([]byte, 100), false}))
+	must.Do(t, w.addPage(Page{make([]byte, 50), false}))
+	for id := range w.pages {
+		w.pages[id] = span{headerSize, 100}
+	}
+	if _, _, err := w.finish(); !errors.Is(err, kv.ErrCorrupt) {
+		t.Error(err)
+	}
+	m := &Manifest{ID: strings.Repeat("0", 32), Generation: 1}
+	for i := range uint32(17) {
+		m.Bundles = append(m.Bundles, BundleInfo{Name: Name{Index: i}, Size: maxBundle, Index: headerSize, Hot: headerSize})
+	}
+	if err := m.check(); err == nil {
+		t.Error("indexes of more than a GiB")
+	}
+}
+
 // TestLargePush goes on with another bundle where one is full.
 func TestLargePush(t *testing.T) {
 	if testing.Short() {
 		t.Skip("200 MB")
 	}
 	d := must.Get(Create(bg, kv.NewMem(), nil))(t)
+	push(t, d, "heads/main", ID{}, "one") // is not taken along by several
 	data := make([]byte, 4<<20)
 	var ids []ID
 	must.Do(t, d.Begin().Publish(bg, Change{Pages: func(yield func(Page, error) bool) {
@@ -542,7 +689,7 @@ func TestLargePush(t *testing.T) {
 		}
 	}}))
 	m := d.Manifest()
-	if len(m.Bundles) != 3 || m.Bundles[2].Hot != headerSize+4<<20 {
+	if len(m.Bundles) != 4 || m.Bundles[2].Hot != headerSize+4<<20 {
 		t.Errorf("%+v", m.Bundles)
 	}
 	for i, b := range must.Get(d.Pages(bg, ids))(t) {
@@ -583,11 +730,10 @@ func TestOverlay(t *testing.T) {
 		w := newBuilder()
 		w.extents = overlay(newer, older)
 		fill(got, w.extents)
-		b, _, err := w.finish()
+		parsed, _, err := w.finish()
 		if err != nil || !maps.Equal(got, want) {
 			t.Fatalf("%v over %v: %v, %v", newer, older, w.extents, err)
 		}
-		parsed := must.Get(ParseBundle(b))(t)
 		if !slices.Equal(parsed.Extents(), w.extents) {
 			t.Fatal("other extents after parsing")
 		}

@@ -15,8 +15,8 @@
 //	seg, err := p.Segment(ranges)
 //	err = p.Publish(ctx, depot.Change{Segments: …, Pages: …, Commits: …, Refs: …})
 //
-// What a push relies on is in the commits that the depot has whole: a commit that is listed
-// is there with everything below it.
+// A push may rely only on commits that the depot lists as complete: they are there with
+// everything below them.
 //
 // Two numbers in the manifest make this safe beside a collection, without clocks, locks and
 // lists of objects. Names begin with the generation at which a push began; only

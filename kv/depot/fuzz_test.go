@@ -60,7 +60,7 @@ func FuzzManifest(f *testing.F) {
 func FuzzBundle(f *testing.F) {
 	_, b, _ := samples(f)
 	w := must.Get(ParseBundle(b))(f)
-	f.Add(w.x.raw, uint16(100))
+	f.Add(w.x.raw, uint16(len(b)-footerSize-len(w.x.raw)))
 	f.Add(make([]byte, countsSize), uint16(0))
 	f.Fuzz(func(t *testing.T, raw []byte, end uint16) {
 		x, err := parseIndex(raw, uint64(end))

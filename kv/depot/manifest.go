@@ -111,7 +111,9 @@ const (
 	maxRefName  = 1 << 10
 	maxBundles  = 100_000
 	maxBundle   = 64 << 20
-	maxTimes    = 64
+	// maxIndexes bounds the bytes of all indexes, which a program has in memory.
+	maxIndexes = 1 << 30
+	maxTimes   = 64
 	// keptPushes is the number of pushes that a manifest remembers.
 	keptPushes = 256
 )
@@ -232,12 +234,16 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("ref %.50q to %v", ref, id)
 		}
 	}
-	seen := make(map[Name]bool, len(m.Bundles))
+	seen, indexes := make(map[Name]bool, len(m.Bundles)), uint64(0)
 	for _, b := range m.Bundles {
 		if seen[b.Name] || b.Size > maxBundle || b.Index < headerSize || b.Index > b.Size || b.Size-b.Index < footerSize+countsSize || b.Hot > b.Index {
 			return fmt.Errorf("bundle %v: %d bytes, index at %d, hot to %d", b.Name, b.Size, b.Index, b.Hot)
 		}
 		seen[b.Name] = true
+		indexes += b.Size - b.Index
+	}
+	if indexes > maxIndexes {
+		return fmt.Errorf("indexes of %d bytes, at most %d are allowed", indexes, maxIndexes)
 	}
 	if !slices.IsSortedFunc(m.Times, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) }) {
 		return errors.New("times are out of order")
@@ -260,12 +266,9 @@ func (m *Manifest) next(push Number, now int64) *Manifest {
 	return &n
 }
 
-// replace returns bundles with the new ones in front, or in the place of the first one that is gone.
-func replace(bundles, by []BundleInfo, gone []Name, inPlace bool) []BundleInfo {
-	at := 0
-	if i := slices.IndexFunc(bundles, func(b BundleInfo) bool { return slices.Contains(gone, b.Name) }); inPlace && i >= 0 {
-		at = i
-	}
-	out := slices.Insert(slices.Clone(bundles), at, by...)
-	return slices.DeleteFunc(out, func(b BundleInfo) bool { return slices.Contains(gone, b.Name) })
+// replace returns bundles with the new ones in front, or in the place of those that are gone: what is newer than
+// what they took along stays newer.
+func replace(bundles, by []BundleInfo, gone []Name) []BundleInfo {
+	taken := func(b BundleInfo) bool { return slices.Contains(gone, b.Name) }
+	return slices.DeleteFunc(slices.Insert(slices.Clone(bundles), max(0, slices.IndexFunc(bundles, taken)), by...), taken)
 }

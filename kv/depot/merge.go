@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/bits"
-	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -21,63 +20,50 @@ const (
 // class is 0 for bundles below four times small, and one more for each fourfold.
 func class(size, small uint64) int { return max(0, bits.Len64(size/small)-1) / 2 }
 
-// mergeable returns the names of four bundles to merge, oldest class first; nil if none are due.
+// mergeable returns bundles to merge, nil if none are due: four of the smallest class that has them, with the smaller
+// ones between them. They follow each other, so that the order of newer and older stays.
 func mergeable(bundles []BundleInfo, small uint64) []BundleInfo {
-	classes := map[int][]BundleInfo{}
-	for i, b := range bundles {
-		if i == 0 && b.Size < small {
-			continue // the next push takes it along
-		}
-		c := class(b.Size, small)
-		classes[c] = append(classes[c], b)
+	if len(bundles) > 0 && bundles[0].Size < small {
+		bundles = bundles[1:] // the next push takes it along
 	}
 	for c := range bits.Len(maxBundle) {
-		list := classes[c]
-		if len(list) < fan {
-			continue
-		}
-		list = list[len(list)-fan:]
-		sum := uint64(0)
-		for _, b := range list {
-			sum += b.Size
-		}
-		if sum <= maxBundle {
-			return list
+		var of []int // the places of those of the class, without a larger one between them
+		for i := len(bundles) - 1; i >= 0; i-- {
+			k := class(bundles[i].Size, small)
+			if k > c {
+				of = nil
+			}
+			if k != c {
+				continue
+			}
+			if of = append(of, i); len(of) < fan {
+				continue
+			}
+			sum, list := uint64(0), bundles[i:of[len(of)-fan]+1]
+			for _, b := range list {
+				sum += b.Size
+			}
+			if sum <= maxBundle {
+				return list
+			}
 		}
 	}
 	return nil
 }
 
-// carry adds the contents of the newest bundle to a new one, if it is small and fits.
-func (p *Push) carry(ctx context.Context, s *snapshot, u *uploads, w *builder) error {
-	if len(s.Bundles) == 0 || s.Bundles[0].Size >= p.d.o.small || w.size() >= splitAt {
-		return nil
+// carry adds the contents of the newest bundle to a new one, if it is small and there. A damaged one is left to a check.
+func (p *Push) carry(ctx context.Context, s *snapshot, u *uploads, w *builder) {
+	if len(u.infos) > 0 || len(s.Bundles) == 0 || s.Bundles[0].Size >= p.d.o.small || w.size() >= splitAt {
+		return
 	}
 	info := &s.Bundles[0]
-	now, indexes, err := p.d.load(ctx)
-	if err != nil {
-		return err
+	if x, err := p.d.index(ctx, info); err == nil && x.whole != nil && w.addBundle(x.whole, false) == nil {
+		u.gone = []Name{info.Name}
 	}
-	var old *Bundle
-	if len(indexes) > 0 && now.Bundles[0].Name == info.Name && indexes[0].whole != nil {
-		old, err = ParseBundle(indexes[0].whole)
-	} else {
-		old, err = p.d.Bundle(ctx, info)
-	}
-	if err == nil {
-		err = w.addBundle(old, false)
-	}
-	switch {
-	case err == nil:
-		u.gone = append(u.gone, info.Name)
-	case errors.Is(err, kv.ErrNotFound), errors.Is(err, kv.ErrCorrupt):
-		return nil // another has merged it meanwhile, or a check will tell of it
-	}
-	return err
 }
 
-// errStale means that bundles which were to be merged are no longer listed.
-var errStale = errors.New("depot: the bundles were merged by another")
+// errStale means that bundles whose contents are in new ones are no longer listed.
+var errStale = errors.New("depot: another took the bundles along")
 
 // Merge merges four bundles into one if that is due, and reports whether it did. Call it after a push that
 // was acknowledged. It may fail, or be left out, without harm to what is stored.
@@ -86,6 +72,18 @@ func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 	from := mergeable(p.base.Bundles, d.o.small)
 	if from == nil {
 		return false, nil
+	}
+	check := func(m *Manifest) error {
+		switch {
+		case len(m.Writes) > 0:
+			return ErrReadOnly
+		case m.Floor > p.g:
+			return ErrVoid
+		}
+		return nil
+	}
+	if err := check(p.base); err != nil {
+		return false, err
 	}
 	w, u := newBuilder(), &uploads{}
 	for i := range from {
@@ -101,24 +99,10 @@ func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 		}
 		u.gone = append(u.gone, from[i].Name)
 	}
-	check := func(m *Manifest) error {
-		switch {
-		case len(m.Writes) > 0:
-			return ErrReadOnly
-		case m.Floor > p.g:
-			return ErrVoid
-		}
-		for _, name := range u.gone {
-			if !slices.ContainsFunc(m.Bundles, func(b BundleInfo) bool { return b.Name == name }) {
-				return errStale
-			}
-		}
-		return nil
-	}
 	if err := p.put(ctx, u, w); err != nil {
 		return false, err
 	}
-	err = p.publish(ctx, u, check, func(next *Manifest) { next.Bundles = replace(next.Bundles, u.infos, u.gone, true) })
+	err = p.publish(ctx, u, check, nil)
 	if err == errStale || err == ErrVoid {
 		return false, nil
 	}

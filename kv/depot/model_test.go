@@ -369,7 +369,7 @@ func (w *world) collect(c *collector) {
 				return
 			}
 			info.Name = Name{uint32(c.base.Generation), w.rnd.Uint64(), 0}
-			w.objects[info.Name.Bundle()] = raw
+			w.objects[info.Name.Bundle()] = raw.b
 			next.Bundles = []BundleInfo{info}
 		}
 		next.Drops++
@@ -494,7 +494,7 @@ func (w *world) push(ctx context.Context, d *Depot, p *Push, rnd *rand.Rand, ref
 		// What is below a commit that the depot has is relied on.
 		need := w.reach(id)
 		w.mu.Lock()
-		known := sortedIDs(w.commits)
+		known := slices.SortedFunc(maps.Keys(w.commits), compareIDs)
 		w.mu.Unlock()
 		have, err := d.HasCommits(ctx, known)
 		if err != nil {
@@ -580,8 +580,8 @@ func (w *world) outcome(p *Push, err error) {
 	switch {
 	case err == nil && !w.published[p.n]:
 		w.failLocked("push %x is said to be published", p.n)
-	case err == nil, errors.Is(err, kv.ErrUnknown), errors.Is(err, errNet), errors.Is(err, context.Canceled):
-	case errors.As(err, &moved), errors.Is(err, ErrReplan), errors.Is(err, ErrVoid), errors.Is(err, errBusy):
+	case err == nil, errors.Is(err, kv.ErrUnknown), errors.Is(err, context.Canceled):
+	case errors.Is(err, errNet), errors.As(err, &moved), errors.Is(err, ErrReplan), errors.Is(err, ErrVoid), errors.Is(err, errBusy):
 		if w.refused[p.n] = true; w.published[p.n] {
 			w.failLocked("push %x was published, and its pusher was told %v", p.n, err)
 		}

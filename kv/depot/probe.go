@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -34,10 +35,12 @@ func Probe(ctx context.Context, store kv.Store, rand func() uint64) error {
 	for range 5 { // while answers are lost, nothing is known
 		b := &probe{c: c, key: fmt.Sprintf("%s%016x", probePrefix, rand())}
 		err = b.run(ctx)
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		for _, end := range []string{"", "-none", "-race"} {
-			_ = store.Delete(context.WithoutCancel(ctx), b.key+end) // who may not delete leaves 3 small objects
+			_ = store.Delete(tidy, b.key+end) // who may not delete leaves 3 small objects
 		}
-		if !errors.Is(err, kv.ErrUnknown) {
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, kv.ErrUnknown) {
 			break
 		}
 	}

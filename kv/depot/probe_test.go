@@ -92,10 +92,28 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Errorf("with lost answers: %v", err)
 	}
+	ctx, cancel := context.WithCancel(bg)
+	n.Store(0)
+	err = Probe(ctx, &liar{kv.NewMem(), func(kv.Conditional, context.Context, string, []byte, kv.Tag) (kv.Tag, error) {
+		n.Add(1)
+		cancel()
+		return "", fmt.Errorf("%w: canceled", kv.ErrUnknown)
+	}}, nil)
+	if err == nil || n.Load() != 1 {
+		t.Errorf("canceled: %v, after %d writes", err, n.Load())
+	}
+	if _, err := Create(bg, deaf{kv.NewMem()}, nil); err != nil {
+		t.Errorf("without FORMAT: %v", err)
+	}
 	if _, err := Open(bg, struct{ kv.Store }{kv.NewMem()}, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without conditional writes: %v", err)
 	}
 }
+
+// deaf refuses writes without a condition.
+type deaf struct{ *kv.Mem }
+
+func (deaf) Set(context.Context, string, []byte) error { return errors.New("refused") }
 
 // meet lets other goroutines come to the same place.
 func meet(context.Context) {

@@ -48,10 +48,10 @@ type RefChange struct {
 	Old, New ID
 }
 
-// Change is what a push publishes. The zero value changes nothing.
+// Change is what a push publishes. The zero value makes a generation with nothing new.
 type Change struct {
-	// Pages, Commits and Moves are what the depot does not have. Pages are stored in their order. Moves are records of
-	// refs that moved, in a form of the caller, newest first.
+	// Pages, Commits and Moves are what the depot does not have. Pages and Commits may be gone through more than once. Pages
+	// are stored in their order. Moves are records of refs that moved, in a form of the caller, newest first.
 	Pages   iter.Seq2[Page, error]
 	Commits iter.Seq2[Commit, error]
 	Moves   [][]byte
@@ -90,7 +90,9 @@ func (p *Push) Base() *Manifest { return p.base }
 // Replan reads the manifest and plans by it from now on. Segments that were uploaded stay good.
 func (p *Push) Replan(ctx context.Context) error {
 	err := p.d.Refresh(ctx)
-	p.base = p.d.Manifest()
+	if err == nil {
+		p.base = p.d.Manifest()
+	}
 	return err
 }
 
@@ -99,8 +101,11 @@ func (p *Push) name() Name {
 	return Name{uint32(p.g), uint64(p.n), p.next.Add(1) - 1}
 }
 
-// tries bounds the attempts to replace the manifest.
-const tries = 64
+// tries bounds the attempts to replace the manifest, and triesOfOne those at one generation.
+const (
+	tries      = 64
+	triesOfOne = 8
+)
 
 // maxAlive is the number of bundles above which a push merges first.
 const maxAlive = 32
@@ -116,6 +121,15 @@ func (p *Push) Publish(ctx context.Context, c Change) error {
 	if p.done {
 		return errors.New("depot: this push was published already")
 	}
+	err := p.change(ctx, &c)
+	if err != nil && p.tried > 0 && !errors.Is(err, kv.ErrUnknown) {
+		err = fmt.Errorf("%w: %w", kv.ErrUnknown, err) // an attempt may be done yet
+	}
+	return err
+}
+
+// change is Publish without a word about earlier attempts.
+func (p *Push) change(ctx context.Context, c *Change) error {
 	if p.tried > 0 {
 		if done, err := p.look(ctx); done || err != nil {
 			return err
@@ -130,6 +144,9 @@ func (p *Push) Publish(ctx context.Context, c Change) error {
 	oldest := p.g
 	for i := range c.Stored {
 		oldest = min(oldest, uint64(c.Stored[i].Segment.Generation))
+	}
+	for _, s := range c.Segments {
+		oldest = min(oldest, uint64(s.Name.Generation))
 	}
 	check := func(m *Manifest) error {
 		switch {
@@ -147,22 +164,24 @@ func (p *Push) Publish(ctx context.Context, c Change) error {
 		}
 		return nil
 	}
-	s := d.snapshot()
-	if done, err := p.may(s.Manifest, check); done || err != nil {
-		return err
-	}
-	u, err := p.upload(ctx, s, &c)
-	if err != nil {
-		return err
-	}
-	return p.publish(ctx, u, check, func(next *Manifest) {
-		next.Bundles = replace(next.Bundles, u.infos, u.gone, false)
-		for _, r := range c.Refs {
-			if next.Refs[r.Ref] = r.New; r.New.IsZero() {
-				delete(next.Refs, r.Ref)
-			}
+	for carry := true; ; carry = false {
+		s, u := d.snapshot(), &uploads{}
+		if done, err := p.may(s.Manifest, check); done || err != nil {
+			return err
 		}
-	})
+		err := gather.Each(ctx, 8, 1+len(c.Segments), func(ctx context.Context, i int) error {
+			if i > 0 {
+				return p.Upload(ctx, c.Segments[i-1])
+			}
+			return p.bundles(ctx, s, u, c, carry)
+		})
+		if err == nil {
+			err = p.publish(ctx, u, check, c.Refs)
+		}
+		if err != errStale {
+			return err
+		}
+	}
 }
 
 // uploads are the bundles that a push has uploaded, newest first.
@@ -175,100 +194,46 @@ type uploads struct {
 // splitAt is the size at which a push goes on with another bundle.
 const splitAt = maxBundle - maxItem - 1<<20
 
-// upload uploads the segments and bundles of a change.
-func (p *Push) upload(ctx context.Context, s *snapshot, c *Change) (*uploads, error) {
-	sent := make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		err := gather.Each(ctx, 8, len(c.Segments), func(ctx context.Context, i int) error { return p.Upload(ctx, c.Segments[i]) })
-		if err != nil {
-			cancel()
-		}
-		sent <- err
-	}()
-	u, err := p.bundles(ctx, s, c)
-	if err != nil {
-		cancel()
-	}
-	if e := <-sent; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		err = e
-	}
-	cancel()
-	return u, err
-}
-
 // bundles uploads the bundles of a change.
-func (p *Push) bundles(ctx context.Context, s *snapshot, c *Change) (*uploads, error) {
-	u, w := &uploads{}, newBuilder()
+func (p *Push) bundles(ctx context.Context, s *snapshot, u *uploads, c *Change, carry bool) error {
+	w := newBuilder()
 	extents := ascending(c.Stored)
 	for _, seg := range c.Segments {
 		extents = overlay(ascending(seg.Extents), extents)
 	}
-	more := func(n int) error { // than the bundle has now
-		if w.size()+n < splitAt {
-			return nil
+	add := func(n int, to func() error) error { // n bytes
+		if full := w; full.size()+n >= splitAt {
+			w = newBuilder()
+			if err := p.put(ctx, u, full); err != nil {
+				return err
+			}
 		}
-		err := p.put(ctx, u, w)
-		w = newBuilder()
+		return to()
+	}
+	if err := each(c.Pages, func(page Page) error { return add(len(page.Data), func() error { return w.addPage(page) }) }); err != nil {
 		return err
 	}
-	if c.Pages != nil {
-		for page, err := range c.Pages {
-			if err == nil {
-				err = more(len(page.Data))
-			}
-			if err == nil {
-				err = w.addPage(page)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	if c.Commits != nil {
-		for commit, err := range c.Commits {
-			if err == nil {
-				err = more(len(commit.Record))
-			}
-			if err == nil {
-				err = w.addCommit(commit)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
+	if err := each(c.Commits, func(c Commit) error { return add(len(c.Record), func() error { return w.addCommit(c) }) }); err != nil {
+		return err
 	}
 	for _, m := range c.Moves {
-		if err := more(len(m)); err != nil {
-			return nil, err
-		}
-		if err := w.addMove(m); err != nil {
-			return nil, err
+		if err := add(len(m), func() error { return w.addMove(m) }); err != nil {
+			return err
 		}
 	}
 	const part = 256 << 10 // extents, with their segments 15 MiB
-	for ; len(extents) > part; extents = extents[part:] {
-		if err := more(part * (extentSize + nameSize)); err != nil {
-			return nil, err
-		}
-		if w.extents = extents[:part]; len(w.extents) > 0 {
-			if err := p.put(ctx, u, w); err != nil {
-				return nil, err
-			}
-			w = newBuilder()
+	for list := range slices.Chunk(extents, part) {
+		if err := add(len(list)*(extentSize+nameSize), func() error { w.extents = append(w.extents, list...); return nil }); err != nil {
+			return err
 		}
 	}
-	if err := more(len(extents) * (extentSize + nameSize)); err != nil {
-		return nil, err
-	}
-	w.extents = extents
 	if w.empty() {
-		return u, nil
+		return nil
 	}
-	if err := p.carry(ctx, s, u, w); err != nil {
-		return nil, err
+	if carry {
+		p.carry(ctx, s, u, w)
 	}
-	return u, p.put(ctx, u, w)
+	return p.put(ctx, u, w)
 }
 
 // put uploads a bundle.
@@ -278,26 +243,43 @@ func (p *Push) put(ctx context.Context, u *uploads, w *builder) error {
 		return err
 	}
 	info.Name = p.name()
-	if err := p.d.store.Set(ctx, info.Name.Bundle(), b); err != nil {
+	if err := p.d.store.Set(ctx, info.Name.Bundle(), b.b); err != nil {
 		return fmt.Errorf("depot: upload %v: %w", info.Name.Bundle(), err)
 	}
-	x, err := p.d.indexOf(&info, b)
+	x, err := b.index(p.d.o.small)
 	u.infos, u.indexes = slices.Insert(u.infos, 0, info), slices.Insert(u.indexes, 0, x)
 	return err
 }
 
-// publish replaces the manifest. check says whether a manifest may be replaced, and apply changes
-// the next one.
-func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) error, apply func(*Manifest)) error {
-	for try := range tries {
-		s := p.d.snapshot()
+// publish replaces the manifest by one that lists what was uploaded and has refs moved. check says whether a manifest
+// may be replaced. The error is errStale if a bundle that was taken along is no longer listed.
+func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) error, refs []RefChange) error {
+	d := p.d
+	if time.Since(d.snapshot().read) > time.Minute { // Manifest.Times has the time of reading
+		if err := d.Refresh(ctx); err != nil {
+			return err
+		}
+	}
+	for try, same := 0, 0; try < tries; try++ {
+		s := d.snapshot()
 		if done, err := p.may(s.Manifest, check); err != nil {
 			return err
 		} else if done {
-			return p.keep(ctx, u)
+			p.keep(ctx, u)
+			return nil
+		}
+		for _, name := range u.gone {
+			if !slices.ContainsFunc(s.Bundles, func(b BundleInfo) bool { return b.Name == name }) {
+				return errStale
+			}
 		}
 		next := s.next(p.n, s.time.Unix())
-		apply(next)
+		next.Bundles = replace(next.Bundles, u.infos, u.gone)
+		for _, r := range refs {
+			if next.Refs[r.Ref] = r.New; r.New.IsZero() {
+				delete(next.Refs, r.Ref)
+			}
+		}
 		b, err := next.encode()
 		if err != nil {
 			return err
@@ -306,36 +288,39 @@ func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) er
 		if first {
 			p.tried = next.Generation
 		}
-		tag, err := p.d.c.SetTagged(ctx, manifestKey, b, s.tag)
+		tag, err := d.c.SetTagged(ctx, manifestKey, b, s.tag)
 		if err == nil {
 			p.publishedAs(next.Generation)
-			p.d.set(&snapshot{next, tag, NameOf(b), s.time})
-			return p.keep(ctx, u)
+			d.set(&snapshot{next, tag, NameOf(b), s.time, s.read})
+			p.keep(ctx, u)
+			return nil
 		}
-		if unknown := errors.Is(err, kv.ErrUnknown); !unknown && !errors.Is(err, kv.ErrChanged) {
+		// Either may have been answered to a write that was done, or that is done later.
+		unknown := errors.Is(err, kv.ErrUnknown)
+		if !unknown && !errors.Is(err, kv.ErrChanged) {
 			if first {
 				p.tried = 0
-			} else {
-				err = fmt.Errorf("%w: %w", kv.ErrUnknown, err)
 			}
 			return fmt.Errorf("depot: publish: %w", err)
 		}
-		// Either may have been answered to a write that was done, or that is done later.
 		least := time.Duration(0)
-		if errors.Is(err, kv.ErrUnknown) {
+		if unknown {
 			least = time.Second // a store that is overloaded answers so too
 		}
-		if err := p.d.wait(ctx, try, least); err != nil {
-			return fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
+		if err := d.wait(ctx, try, least); err != nil {
+			return fmt.Errorf("depot: publish: %w", err)
 		}
 		if done, err := p.look(ctx); err != nil {
 			return err
 		} else if done {
-			return p.keep(ctx, u)
+			p.keep(ctx, u)
+			return nil
 		}
-	}
-	if p.tried > 0 {
-		return fmt.Errorf("depot: publish: %w, after %d tries", kv.ErrUnknown, tries)
+		if same++; d.Manifest().Generation > s.Generation {
+			same = 0
+		} else if same == triesOfOne {
+			return fmt.Errorf("depot: publish: %d tries: %w", same, err)
+		}
 	}
 	return errBusy
 }
@@ -344,7 +329,7 @@ func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) er
 // published. If it was not and can no longer be, p.tried is 0.
 func (p *Push) look(ctx context.Context) (done bool, err error) {
 	if err := p.d.Refresh(ctx); err != nil {
-		return false, fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
+		return false, fmt.Errorf("depot: publish: %w", err)
 	}
 	return p.settle(p.d.Manifest())
 }
@@ -358,7 +343,7 @@ func (p *Push) settle(m *Manifest) (done bool, err error) {
 		p.publishedAs(m.Generation - uint64(slices.Index(m.Pushes, p.n)))
 		return true, nil
 	case m.Generation >= p.tried+keptPushes:
-		return false, fmt.Errorf("depot: publish: %w: the manifest remembers %d pushes, and there were more since", kv.ErrUnknown, keptPushes)
+		return false, fmt.Errorf("depot: publish: the manifest remembers %d pushes, and there were more since", keptPushes)
 	}
 	p.tried = 0
 	return false, nil
@@ -366,17 +351,14 @@ func (p *Push) settle(m *Manifest) (done bool, err error) {
 
 // may reports whether the push was published, or else may replace a manifest.
 func (p *Push) may(m *Manifest, check func(*Manifest) error) (done bool, err error) {
-	if done, err := p.settle(m); done || err != nil {
-		return done, err
+	if done, err = p.settle(m); !done && err == nil {
+		err = check(m)
 	}
-	if err = check(m); err != nil && p.tried > 0 {
-		err = fmt.Errorf("depot: publish: %w: %w", kv.ErrUnknown, err)
-	}
-	return false, err
+	return done, err
 }
 
 func (p *Push) publishedAs(generation uint64) {
-	p.done = true
+	p.done, p.tried = true, 0
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
 	if generation > p.d.pushed.Pushed {
@@ -384,15 +366,14 @@ func (p *Push) publishedAs(generation uint64) {
 	}
 }
 
-// keep keeps the indexes of what was published. An error is none of the push.
-func (p *Push) keep(ctx context.Context, u *uploads) error {
+// keep keeps the indexes of what was published.
+func (p *Push) keep(ctx context.Context, u *uploads) {
 	if p.d.loading.Lock(ctx) != nil {
-		return nil
+		return
 	}
 	defer p.d.loading.Unlock()
 	for i, info := range u.infos {
 		p.d.indexes[info.Name] = u.indexes[i]
 		p.d.keep(ctx, info.Name, u.indexes[i])
 	}
-	return nil
 }

@@ -13,15 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// The bytes of a segment:
-//
-//	header, 16 bytes          "zarrdb segment1\n"
-//	for each range:
-//	  range header, 64 bytes  "zdbrang1" · pack 16 · from 8 · to 8 · zeros 20 · crc32c of the 60 bytes before
-//	  to − from bytes of the pack, then zeros up to a multiple of 8
-//
-// So a segment tells what it has, without an index. Ranges have whole records of packs, which have
-// their own checksums.
+// The bytes of a segment are those of docs/format-remote.md.
 const (
 	segmentMagic    = "zarrdb segment1\n"
 	rangeMagic      = "zdbrang1"
@@ -82,7 +74,7 @@ func appendRange(b []byte, r *Range) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// Upload uploads a segment, with one request. It may run beside others.
+// Upload uploads a segment, if it was not uploaded yet. It may run beside others.
 func (p *Push) Upload(ctx context.Context, s *Segment) error {
 	if s.sent {
 		return nil
@@ -166,7 +158,5 @@ func (s *sections) ReadAt(b []byte, off int64) (n int, err error) {
 
 // ascending sorts extents.
 func ascending(e []Extent) []Extent {
-	e = slices.Clone(e)
-	slices.SortFunc(e, func(a, b Extent) int { return a.before(&b) })
-	return e
+	return slices.SortedFunc(slices.Values(e), func(a, b Extent) int { return a.before(&b) })
 }

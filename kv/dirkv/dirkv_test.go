@@ -368,6 +368,29 @@ func (h half) Stream(_ context.Context, fn func([]byte) error) error {
 	return errHalf
 }
 
+// TestSetReader writes a value of a reader, which is read in pieces.
+func TestSetReader(t *testing.T) {
+	s := must.Get(Open(t.TempDir(), &Options{NoSync: true}))(t)
+	defer s.Close()
+	const size = 20 << 20
+	r := &longest{Reader: bytes.NewReader(bytes.Repeat([]byte("zarr"), size/4))}
+	must.Do(t, s.SetValue(ctx, "k", kv.FromReaderAt(r, size, kv.ID{})))
+	if v := must.Get(s.Locate(ctx, "k"))(t); v.Size() != size || r.n > 8<<20 {
+		t.Errorf("%d bytes, read %d at a time", v.Size(), r.n)
+	}
+}
+
+// longest notes the longest read.
+type longest struct {
+	*bytes.Reader
+	n int
+}
+
+func (l *longest) ReadAt(b []byte, off int64) (int, error) {
+	l.n = max(l.n, len(b))
+	return l.Reader.ReadAt(b, off)
+}
+
 // TestSetValue writes values in pieces: whole, or not at all.
 func TestSetValue(t *testing.T) {
 	s, from := open(t, nil), open(t, nil)

@@ -101,6 +101,44 @@ func TestHoleIsNoPayload(t *testing.T) {
 	}
 }
 
+// TestForeignRecords leaves out records that reach outside of what is needed, and writes none over another.
+func TestForeignRecords(t *testing.T) {
+	ctx := context.Background()
+	id := ID{7}
+	record := func(at, n uint64) (pieces, Extent) {
+		payload := bytes.Repeat([]byte("x"), int(n))
+		h := header{at: at, payload: place(at, 0, n), length: n}
+		b := make([]byte, h.payload-at)
+		putHeader(b, &h, crc(id[:]))
+		putSums(b, payload, h.payload, crc(id[:]))
+		return pieces{{at, h.payload + n}: append(b, payload...)}, Extent{h.payload, h.payload + n}
+	}
+	s := must.Get(Open(t.TempDir(), &Options{Incarnation: [8]byte{2}}))(t)
+	defer s.Close()
+	first, need := record(4096, 1000)
+	_, n, err := s.ImportFrom(ctx, first, need.To, id, []Extent{{need.From, need.To - 1}}, nil)
+	if err != nil || n.Written != 0 {
+		t.Errorf("a record that is longer than its payload: %+v, %v", n, err)
+	}
+	_, _, err = s.ImportFrom(ctx, first, need.To, id, []Extent{need}, nil)
+	must.Do(t, err)
+	for _, at := range []uint64{4096 - 256, 4096 + 512} { // over the header, and in the payload
+		other, into := record(at, 300)
+		if _, _, err := s.ImportFrom(ctx, other, need.To, id, []Extent{into}, nil); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("a record at %d over another: %v", at, err)
+		}
+	}
+	must.Do(t, s.Verify(ctx, Address{id, need.From, 1000}, nothing))
+	after, into := record(8192, 300)
+	_, n, err = s.ImportFrom(ctx, after, into.To, id, []Extent{into}, nil)
+	if err != nil || n.Written == 0 {
+		t.Errorf("a record behind: %+v, %v", n, err)
+	}
+	if _, _, err := s.ImportFrom(ctx, first, maxImport, id, []Extent{need}, nil); !errors.Is(err, kv.ErrTooLarge) {
+		t.Errorf("a pack of an exabyte: %v", err)
+	}
+}
+
 // idWithSalt returns an ID with a crc32c.
 func idWithSalt(sum uint32) (id ID) {
 	id[0] = 7

@@ -37,16 +37,23 @@ type Imported struct {
 // progress, if not nil, is called from time to time with the counts so far.
 // Packs may be imported side by side.
 func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
-	return s.importFrom(ctx, id, need, progress, func() (reclaimer, error) { return from.source(ctx, id) })
+	return s.importFrom(ctx, id, need, progress, false, func() (reclaimer, error) { return from.source(ctx, id) })
 }
 
 // ImportFrom is [Store.Import] from a pack that is in no other store, such as one in pieces: from has
-// size bytes at logical offsets, and zeros where it has nothing.
+// size bytes at logical offsets, and zeros where it has nothing. The bytes need not be trusted: a record whose
+// payload reaches outside of need is left out, and one that would lie over another record of this store is an error.
 func (s *Store) ImportFrom(ctx context.Context, from io.ReaderAt, size uint64, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
-	return s.importFrom(ctx, id, need, progress, func() (reclaimer, error) {
+	return s.importFrom(ctx, id, need, progress, true, func() (reclaimer, error) {
+		if size >= maxImport {
+			return reclaimer{}, fmt.Errorf("%w: a pack of %d bytes", kv.ErrTooLarge, size)
+		}
 		return reclaimer{ctx: ctx, s: s, p: newPack(s, id, size), f: originFile{from: from, size: int64(size)}}, nil
 	})
 }
+
+// maxImport bounds the size of a pack, so that sums of offsets do not overflow.
+const maxImport = 1 << 60
 
 // originFile is a file as far as an import reads it.
 type originFile struct {
@@ -66,7 +73,7 @@ func (f originFile) Close() error                            { return nil }
 func (i originInfo) Size() int64                             { return i.size }
 
 // importFrom is Import from what open opens.
-func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress func(Imported), open func() (reclaimer, error)) (Info, Imported, error) {
+func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress func(Imported), foreign bool, open func() (reclaimer, error)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
 	}
@@ -76,7 +83,7 @@ func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress f
 	s.reclaim.RLock()
 	defer s.reclaim.RUnlock()
 	defer s.lockImport(id)()
-	m := importer{ctx: ctx, s: s, id: id, progress: progress, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
+	m := importer{ctx: ctx, s: s, id: id, progress: progress, foreign: foreign, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
 	src, err := open()
 	info := Info{}
 	if err == nil {
@@ -108,6 +115,9 @@ type importer struct {
 	size     uint64    // of f
 	grows    bool      // f is not written
 	fresh    bool      // f is new in the directory
+	foreign  bool      // the source is not trusted
+	had      uint64    // the size of f at first
+	here     []placed  // the records of f at first, once they are needed
 	buf, old []byte
 	head     []byte // of the scanners
 	out      Imported
@@ -148,6 +158,7 @@ func (m *importer) run(need []Extent) (info Info, err error) {
 	if err := m.open(); err != nil {
 		return info, err
 	}
+	m.had = m.size
 	for _, e := range need {
 		if err = m.extent(e); err != nil {
 			break
@@ -293,7 +304,13 @@ func (m *importer) extent(e Extent) error {
 	}
 	err := m.src.eachRecord(e, m.head, func(rec Record, at uint64) error {
 		end := rec.Offset + rec.Length
+		if m.foreign && (rec.Offset < e.From || end > e.To) {
+			return nil
+		}
 		has, err := m.has(rec)
+		if err == nil && !has && m.foreign && !m.grows {
+			err = m.free(rec)
+		}
 		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign)) {
 			err = flush()
 		}
@@ -412,6 +429,41 @@ func (m *importer) has(rec Record) (bool, error) {
 		off += uint64(len(b))
 	}
 	return true, nil
+}
+
+// placed is the place of a record.
+type placed struct{ header, offset, end uint64 }
+
+// free checks that no other record of the file lies where rec is to be written.
+func (m *importer) free(rec Record) (err error) {
+	if rec.Header >= m.had {
+		return nil
+	}
+	if m.here == nil {
+		m.here = []placed{}
+		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.f, size: m.had}
+		sc.run(0, func(r Record, bad error) bool {
+			var damage *CorruptError
+			switch {
+			case bad == nil:
+				m.here = append(m.here, placed{r.Header, r.Offset, r.Offset + r.Length})
+			case !errors.As(bad, &damage):
+				err = bad
+			}
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	own := placed{rec.Header, rec.Offset, rec.Offset + rec.Length}
+	i, _ := slices.BinarySearchFunc(m.here, own.header, func(p placed, at uint64) int { return cmp.Compare(p.end, at+1) })
+	for ; i < len(m.here) && m.here[i].header < own.end; i++ {
+		if m.here[i] != own {
+			return m.src.p.corrupt(own.header, own.end-own.header, "a record of the source lies over another one that is here")
+		}
+	}
+	return nil
 }
 
 // publish makes copied payloads visible to readers.

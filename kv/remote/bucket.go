@@ -81,7 +81,7 @@ func (b *Bucket) GetTagged(ctx context.Context, key string, known kv.Tag, limit 
 		switch {
 		case resp.StatusCode == http.StatusNotModified && known != kv.NoValue:
 			return nil
-		case b.p.Missing(resp):
+		case resp.StatusCode == http.StatusNotFound && b.p.Missing(resp): // 403 says nothing
 			return kv.ErrNotFound
 		case resp.StatusCode != http.StatusOK:
 			return b.c.Failed(resp, b.p.Code(resp))
@@ -104,7 +104,7 @@ func (b *Bucket) GetTagged(ctx context.Context, key string, known kv.Tag, limit 
 }
 
 // SetTagged implements [kv.Conditional]. An answer of 404, 409 or 412 says that the condition does not
-// hold.
+// hold, another of 300 to 499, and 501 and 505, that nothing was done. After any other nobody knows.
 func (b *Bucket) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (tag kv.Tag, err error) {
 	if err := b.Valid(key); err != nil {
 		return "", err
@@ -128,7 +128,11 @@ func (b *Bucket) SetTagged(ctx context.Context, key string, value []byte, want k
 				return b.c.Failed(resp, b.p.Code(resp))
 			}
 		default:
-			return b.c.Failed(resp, b.p.Code(resp))
+			err := b.c.Failed(resp, b.p.Code(resp))
+			if s := resp.StatusCode; s < 300 || s > http.StatusHTTPVersionNotSupported { // Once knows 500 to 504
+				err = fmt.Errorf("%w: %w", kv.ErrUnknown, err)
+			}
+			return err
 		}
 		return wrong(resp, fmt.Errorf("%w: set %q", kv.ErrChanged, key))
 	})

@@ -29,6 +29,7 @@ func TestConditionalOutcome(t *testing.T) {
 	}{
 		{412, "PreconditionFailed", kv.ErrChanged}, {409, "ConditionalRequestConflict", kv.ErrChanged}, {404, "NoSuchKey", kv.ErrChanged},
 		{500, "InternalError", kv.ErrUnknown}, {503, "SlowDown", kv.ErrUnknown}, {429, "", kv.ErrUnknown}, {400, "RequestTimeout", kv.ErrUnknown}, {0, "", kv.ErrUnknown},
+		{507, "", kv.ErrUnknown}, {520, "", kv.ErrUnknown}, {202, "", kv.ErrUnknown},
 		{200, "", kv.ErrUnknown}, // without a tag
 		{403, "AccessDenied", nil}, {404, "NoSuchBucket", nil}, {501, "NotImplemented", nil},
 	} {
@@ -77,10 +78,14 @@ func TestExpiredToken(t *testing.T) {
 		check := &signed{t: t, key: "K", secret: "S", token: code + "1", region: defaultRegion, next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"x"`)
 		})}
-		expired, refused := false, 0
+		expired, gone, refused := "none", false, 0
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if expired && r.Header.Get("X-Amz-Security-Token") == code+"1" {
-				refused++
+			if r.Header.Get("X-Amz-Security-Token") == expired {
+				if refused++; gone {
+					for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+						t.Setenv(name, "")
+					}
+				}
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
 				return
@@ -93,7 +98,7 @@ func TestExpiredToken(t *testing.T) {
 		t.Setenv("AWS_SESSION_TOKEN", code+"1")
 		view := open(t, Options{Endpoint: srv.URL, Remote: remote.Options{Tries: 1}})
 		must.Do(t, view.Set(bg, "k", []byte("v")))
-		expired = true
+		expired = code + "1"
 		var e *remote.Error
 		if err := view.Set(bg, "k", []byte("v")); !errors.As(err, &e) || e.Code != code || refused != 1 {
 			t.Errorf("without new credentials: %v, %d requests", err, refused)
@@ -105,6 +110,10 @@ func TestExpiredToken(t *testing.T) {
 		}
 		if _, err := view.Locate(bg, "k"); err != nil || refused != 2 || check.wrong > 0 {
 			t.Errorf("afterwards: %v, %d refused, %d wrong signatures", err, refused, check.wrong)
+		}
+		expired, gone = code+"2", true
+		if err := view.Set(bg, "k", []byte("v")); !errors.As(err, &e) || e.Code != code || refused != 3 {
+			t.Errorf("credentials that are gone: %v, %d refused", err, refused)
 		}
 	}
 }

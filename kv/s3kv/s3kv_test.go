@@ -467,6 +467,9 @@ func TestMissing(t *testing.T) {
 		if _, err := open(t, Options{Endpoint: srv.URL, Forbidden: missing}).Get(bg, "k", kv.All()); missing != (err == kv.ErrNotFound) {
 			t.Errorf("403 as missing %v: %v", missing, err)
 		}
+		if _, err := open(t, Options{Endpoint: srv.URL, Forbidden: missing}).GetTagged(bg, "k", kv.NoValue, 100); err == nil || errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("tagged: %v", err)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (s signing) send(req *http.Request, region string) (*http.Response, error) 
 		return resp, nil
 	}
 	renewed, err := s.b.identity.renew(req.Context(), c, s.b.o.Forbidden)
-	if err != nil || renewed.AccessKeyID == c.AccessKeyID && renewed.SecretAccessKey == c.SecretAccessKey && renewed.SessionToken == c.SessionToken {
+	if err != nil || renewed.AccessKeyID == "" || renewed.AccessKeyID == c.AccessKeyID && renewed.SecretAccessKey == c.SecretAccessKey && renewed.SessionToken == c.SessionToken {
 		return resp, nil // the first answer says more
 	}
 	_ = resp.Body.Close()
