@@ -77,7 +77,7 @@ func (r *relay) connect(db *DB) {
 		r.t.Errorf("the next holder does not know the peer")
 	}
 	for k := range r.leases {
-		k.Lease = lease{must.Get(v.Renew(bg, k.Commit().ID))(r.t)}
+		k.Lease = lease{must.Get(v.Renew(bg, k.Lease.Commit().ID))(r.t)}
 	}
 	v.Begin()
 	r.visit, r.stop = v, db.Cache(func() { r.letGo() })
@@ -169,6 +169,18 @@ func relayed[T any](ctx context.Context, r *relay, name string, fn func(ctx cont
 type relayLease struct {
 	Lease
 	r *relay
+}
+
+func (k *relayLease) Commit() *Commit {
+	k.r.mu.Lock()
+	defer k.r.mu.Unlock()
+	return k.Lease.Commit()
+}
+
+func (k *relayLease) Check() error {
+	k.r.mu.Lock()
+	defer k.r.mu.Unlock()
+	return k.Lease.Check()
 }
 
 func (k *relayLease) Release() {
@@ -416,9 +428,13 @@ func TestHandoverAtEveryStep(t *testing.T) {
 	other := must.Get(Create("other", testOptions(mem)))(t)
 	update(t, other, "main", map[string]string{"o": big("other", 9000)})
 	closeChecked(t, other)
+	each := 30 // of so many steps
+	if testing.Short() {
+		each = 4
+	}
 	for _, c := range handoverCases {
 		t.Run(c.name, func(t *testing.T) {
-			for step := 1; ; step += 1 + step/30 {
+			for step := 1; ; step += 1 + step/each {
 				where := ""
 				synctest.Test(t, func(t *testing.T) { where = handOverAt(t, all(mem), c, step, first, kept, held) })
 				if where == "" {
