@@ -72,3 +72,19 @@ func TestPyramid(t *testing.T) {
 		}
 	}
 }
+
+// Attributes of any form give levels, or an error.
+func FuzzPyramid(f *testing.F) {
+	f.Add([]byte(`{"multiscales":{"layout":[{"asset":"0"},{"asset":1}],"tile_matrix_set":{"tileMatrices":[{"id":"a"}]},"tile_matrix_limits":{"0":{}}}}`))
+	f.Add([]byte(`{"multiscales":[{"datasets":[{"path":"0"},{"path":null}]}]}`))
+	f.Add([]byte(`{"ome":{"version":"0.5","multiscales":[{"axes":[{"name":"y","type":"space"}],"datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[2]}]}]}]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		attrs, err := meta.ParseAttributes(b)
+		if err != nil {
+			return
+		}
+		if paths, err := Pyramid(attrs); err != nil && len(paths) > 0 {
+			t.Errorf("%q beside %v", paths, err)
+		}
+	})
+}
