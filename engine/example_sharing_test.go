@@ -22,8 +22,8 @@ func write(ctx context.Context, s *engine.Session, i int64, v float32) error {
 	return zarr.Write(ctx, a, zarr.Sel(zarr.At(i)), []float32{v})
 }
 
-// A session that relies on what it read guards it: if somebody changes it before the commit, the commit
-// is a conflict, although the session wrote elsewhere.
+// A session guards the arrays that its result depends on. If another writer changes a guarded array before
+// the commit, the commit is a conflict, although the session wrote elsewhere.
 func ExampleSession_Guard() {
 	ctx := context.Background()
 	db, remove := exampleDB(ctx)
@@ -116,7 +116,7 @@ func ExampleDB_Expire() {
 	// Output: true true [3 2 3 4]
 }
 
-// A reference set opens without a database: its arrays read what the references point at.
+// A reference set opens without a database: its arrays read the files that the references name.
 func ExampleOpenSource() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "refs")

@@ -35,8 +35,8 @@ type ExportReferencesOptions struct {
 	// 512 bytes, or of more than InlineThreshold, stay in the database's packs.
 	Inline bool
 	// InlineThreshold puts values of at most so many bytes into the set: native
-	// ones, and virtual ones of which the length is known. Virtual values are
-	// read for it, and a forbidden reference is an error. Zero puts in native
+	// values, and virtual values of known length. The export reads these virtual
+	// values, and a forbidden reference is an error. Zero puts in native
 	// values of at most 512 bytes alone, a negative number none. Values in index
 	// pages are always put in, since nothing else could read them.
 	InlineThreshold int64

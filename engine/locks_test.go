@@ -32,7 +32,7 @@ func TestNoWaitUnderMutex(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		if name == "txn" {
-			continue // its mutexes are to follow
+			continue // a session and a peer keep the order of their requests by a mutex
 		}
 		for _, file := range p.GoFiles {
 			fset := token.NewFileSet()

@@ -15,8 +15,8 @@ import (
 // else: a URL, or a place in a database.
 var ErrName = errors.New("engine: the name means something else")
 
-// checkNew returns ErrName for a text that cannot be the directory of a new database. A
-// database of such a name that is there already may be written.
+// checkNew returns ErrName for a text that cannot be the directory of a new database. It
+// accepts the name of a database that exists.
 func checkNew(dir string) error {
 	if IsDatabase(dir) {
 		return nil

@@ -22,7 +22,7 @@ const NoValue Tag = ""
 
 // Tagged is a value with its tag.
 type Tagged struct {
-	// Value belongs to the caller. It is nil if the tag is the known one.
+	// Value belongs to the caller. It is nil if the caller knows the value by its tag.
 	Value []byte
 	Tag   Tag
 	// Time is the time of the store's clock, zero if it is not known.
@@ -34,14 +34,14 @@ type Tagged struct {
 // same tag, at most one succeeds, in whichever process or machine.
 type Conditional interface {
 	// GetTagged returns the value of key. Without a value the error is [ErrNotFound]; above
-	// limit bytes it is [ErrTooLarge]. If the tag is known, the value is not sent.
+	// limit bytes it is [ErrTooLarge]. If the tag of the value is known, the store does not send the value.
 	GetTagged(ctx context.Context, key string, known Tag, limit int64) (Tagged, error)
 
 	// SetTagged sets key if its tag is want, [NoValue] for a key that must have no value, and
 	// returns the new tag. The error is [ErrChanged] if the tag is another one, and
-	// [ErrUnknown] if the answer was lost. It sends one request, and never repeats it. But
-	// something between here and the store may: then ErrChanged can be the answer
-	// to a write that was done. Bytes that are never set twice tell.
+	// [ErrUnknown] if the answer was lost. It sends one request, and never repeats it. A
+	// proxy may repeat the request: then ErrChanged can be the answer to a write that was
+	// done. A caller that never sets the same bytes twice can read the value and compare.
 	SetTagged(ctx context.Context, key string, value []byte, want Tag) (Tag, error)
 }
 

@@ -33,7 +33,7 @@
 // [Gather] reads many values and hands over one at a time. It reads values that
 // lie close together in a file on a server with one request.
 //
-// [Conditional] stores set a value only if nobody else has set it meanwhile: directories, and
+// [Conditional] stores replace a value only if it is the one that the caller read: directories, and
 // buckets of S3 and Google. [SetValue] sets a key to a part of a file.
 //
 // A wrapper has each optional method. If the wrapped view lacks it, the method

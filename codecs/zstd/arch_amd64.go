@@ -23,8 +23,8 @@ type state struct {
 	seqs, literals   unsafe.Pointer
 }
 
-// searchAMD64 is searchGeneric in assembly. It is not interrupted, but has one
-// block only.
+// searchAMD64 is searchGeneric in assembly. The runtime cannot preempt it, so a
+// call searches one block only.
 //
 //go:noescape
 func searchAMD64(s *state)

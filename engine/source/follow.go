@@ -69,7 +69,7 @@ func (f Follow) folders() []string {
 // Rules returns the rules for references outside of sets.
 func (f Follow) Rules() refs.Rules { return f.rules("") }
 
-// rules returns the rules for a set in the folder base, "" if there is none.
+// rules returns the rules for a reference set in the folder base. base is "" for a set without a folder.
 func (f Follow) rules(base string) refs.Rules {
 	return refs.Rules{Base: base, Map: f.Map, Allow: f.Allow}
 }

@@ -76,8 +76,8 @@ and translations; its labels are left out. What it cannot say is named before
 anything is written.
 
 --format kerchunk-json, kerchunk-json-v1 and kerchunk-parquet write a version of a
-database, a file such as FILE.nc or another set as a reference set: chunks of files are
-ranges of these, virtual chunks keep their URLs, and chunks of the database are ranges of its files, linked at DEST.packs and not copied, unless
+database, a file such as FILE.nc or another set as a reference set: chunks of a file are
+ranges of the file, virtual chunks keep their URLs, and chunks of the database are ranges of its files, linked at DEST.packs and not copied, unless
 --inline puts them into the set. URLs below A are written as those below B with
 --url-map A=B, those of DEST.packs too; so are virtual chunks with --format icechunk. With --inline-threshold values of at most that
 many bytes stand in the set, those of virtual chunks too. Arrays and groups of

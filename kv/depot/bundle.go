@@ -177,7 +177,7 @@ func ParseBundle(b []byte) (*Bundle, error) {
 	return &Bundle{x, b}, nil
 }
 
-// is compares a bundle with what a manifest says of it.
+// is compares the size, the index and its name with the entry of a manifest.
 func (b *Bundle) is(info *BundleInfo) error {
 	if uint64(len(b.b)) != info.Size || uint64(len(b.b)-footerSize-len(b.x.raw)) != info.Index || NameOf(b.x.raw) != info.Sum {
 		return corrupt("bundle %v is not the one that the manifest lists", info.Name)
@@ -377,7 +377,7 @@ func each[T any](seq iter.Seq2[T, error], add func(T) error) error {
 	return nil
 }
 
-// finish returns the bundle, and what the manifest says of it but for the name.
+// finish returns the bundle, and its entry for the manifest without the name.
 func (w *builder) finish() (*Bundle, BundleInfo, error) {
 	at := uint64(len(w.b))
 	info := BundleInfo{Index: at, Hot: uint64(w.hot)}

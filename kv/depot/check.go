@@ -17,10 +17,10 @@ type CheckReport struct {
 	Bundles, Segments int
 	// Pages and Commits were compared with their names, with full.
 	Pages, Commits int
-	// Unlisted objects are those of pushes that were not published and of bundles that were merged. They
+	// Unlisted objects come from pushes that were not published and from bundles that were merged. They
 	// stay until a collection.
 	Unlisted int
-	// Problems say what is damaged or missing: at most 1000, and More that were left out.
+	// Problems name damaged and missing objects, at most 1000. More is the number of further problems.
 	Problems []error
 	More     int
 }
@@ -33,7 +33,7 @@ func (r *CheckReport) add(err error) {
 	r.Problems = append(r.Problems, err)
 }
 
-// Check looks whether the objects that the newest manifest lists are there, bundles by reading
+// Check looks for the objects that the newest manifest lists: bundles by reading
 // their indexes and segments by asking for their sizes, and whether segments end before their extents do. With full it reads each bundle and compares all names. It does
 // not read payloads, and does not look whether a commit has all that it names. The error says that the check could not be
 // made; damage is in the report.

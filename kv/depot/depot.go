@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	// ErrNone means that there is no depot, and that nothing forbids to make one.
+	// ErrNone means that there is no depot. [Create] may make one.
 	ErrNone = fault.New("depot: the store has no manifest", fault.ErrNotFound)
 	// ErrNotEmpty means that a depot cannot be made where other objects are.
 	ErrNotEmpty = errors.New("depot: not empty")
@@ -36,7 +36,7 @@ var (
 )
 
 // BackError means that a depot is at an earlier generation than before, or at another state of the
-// same one: it was restored, or a copy went its own way.
+// same one: the bucket was restored from a copy, or a copy of it was changed.
 type BackError struct{ Known, Now uint64 }
 
 func (e *BackError) Error() string {
@@ -69,14 +69,14 @@ func (s *State) check(m *Manifest, sum ID) error {
 
 // Options of [Open] and [Create]. nil and the zero value work.
 type Options struct {
-	// Known is what [Depot.State] returned last time. A depot that does not go on from there
+	// Known is what [Depot.State] returned last time. A depot whose history does not go on from that state
 	// is an error. Default: any depot will do.
 	Known *State
-	// Cache keeps indexes of bundles and small bundles, so that they are not fetched each time. What it
-	// returns is checked, so that it may lose or damage them. Default: memory alone.
+	// Cache keeps indexes of bundles and small bundles, so that they are not fetched each time. The depot checks what
+	// the cache returns, so a cache may lose or damage its contents. Default: memory alone.
 	Cache kv.Store
 
-	// Sleep and Rand replace the real ones in tests.
+	// Sleep and Rand replace the clock and the random numbers in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Rand  func() uint64
 	small uint64 // instead of carried
@@ -204,7 +204,7 @@ func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	default:
 		return nil, fmt.Errorf("depot: create: %w", err)
 	}
-	// People who look at the bucket see what it is. No program reads it, and the depot is there without it.
+	// The file tells people what the bucket is. No program reads it, and the depot works without it.
 	_ = store.Set(ctx, "FORMAT", []byte("zarrdb remote 1\n"+m.ID+"\n"))
 	return d, nil
 }
@@ -273,8 +273,8 @@ func (d *Depot) Refresh(ctx context.Context) error {
 // smallWhole is the size up to which a bundle is fetched whole for its index.
 const smallWhole = 1 << 20
 
-// load returns the newest manifest and the indexes of its bundles, newest first. Those that this process
-// does not have are fetched, one request each. That of a bundle that is damaged or lost is empty, with the reason.
+// load returns the newest manifest and the indexes of its bundles, newest first. It fetches the indexes
+// that this process does not have, one request each. The index of a damaged or lost bundle is empty and has the reason.
 func (d *Depot) load(ctx context.Context) (*snapshot, []*index, error) {
 	if err := d.loading.Lock(ctx); err != nil {
 		return nil, nil, err
@@ -331,7 +331,7 @@ func (d *Depot) index(ctx context.Context, info *BundleInfo) (*index, error) {
 	return d.fetch(ctx, info)
 }
 
-// looks bounds how often reading begins again because others have published.
+// looks bounds how often reading begins again because another machine has published.
 const looks = 16
 
 var errBusy = errors.New("depot: others publish all the time; try again")
@@ -402,7 +402,7 @@ func (d *Depot) keep(ctx context.Context, name Name, x *index) {
 	_ = d.o.Cache.Set(ctx, name.String(), b)
 }
 
-// HasCommits reports which versions the depot has whole. What only a damaged bundle has is not there: a push brings it again.
+// HasCommits reports which versions the depot has whole. A version that only a damaged bundle lists counts as missing, so that a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
 	out := make([]bool, len(ids))
@@ -549,7 +549,7 @@ func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {
 	return w, err
 }
 
-// wait waits before a try, longer with each one. Numbers of pushes serve as dice too.
+// wait waits before a try, longer with each one. The random numbers of pushes spread the waits.
 func (d *Depot) wait(ctx context.Context, try int, least time.Duration) error {
 	most := min(50*time.Millisecond<<min(try, 10), time.Second)
 	r := rand.New(rand.NewPCG(d.o.Rand(), 0))

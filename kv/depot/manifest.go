@@ -50,9 +50,9 @@ func (id *ID) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Name is the name of a bundle or a segment, which no other ever has.
+// Name is the name of a bundle or a segment. No two objects ever have the same name.
 type Name struct {
-	// Generation is that of the manifest at which the push began.
+	// Generation is the generation of the manifest at which the push began.
 	Generation uint32
 	// Push is the random number of the push.
 	Push uint64
@@ -133,11 +133,11 @@ type Manifest struct {
 	Bundles []BundleInfo `json:"bundles"`
 	// Pushes are the numbers of the last pushes and merges, newest first.
 	Pushes []Number `json:"pushes"`
-	// Floor is the generation from which on pushes may have begun that publish.
+	// Floor is the least generation at which a push may have begun that still publishes.
 	Floor uint64 `json:"floor"`
 	// Drops counts the collections that took something from the lists.
 	Drops uint64 `json:"drops"`
-	// Times tells when generations were, in seconds since 1970 by the clock of the store.
+	// Times has generations with their times, in seconds since 1970 by the clock of the store.
 	Times [][2]int64 `json:"times"`
 }
 
@@ -158,7 +158,7 @@ func (n *Number) UnmarshalText(b []byte) error {
 	return err
 }
 
-// BundleInfo is what a manifest says of a bundle.
+// BundleInfo is the entry of a bundle in a manifest.
 type BundleInfo struct {
 	Name Name `json:"name"`
 	// Size is the length of the object. Its first Hot bytes have the pages that most readers
@@ -266,8 +266,8 @@ func (m *Manifest) next(push Number, now int64) *Manifest {
 	return &n
 }
 
-// replace returns bundles with the new ones in front, or in the place of those that are gone: what is newer than
-// what they took along stays newer.
+// replace returns bundles with the new ones in front, or in the place of the bundles whose contents they took
+// along: bundles that were newer stay in front.
 func replace(bundles, by []BundleInfo, gone []Name) []BundleInfo {
 	taken := func(b BundleInfo) bool { return slices.Contains(gone, b.Name) }
 	return slices.DeleteFunc(slices.Insert(slices.Clone(bundles), max(0, slices.IndexFunc(bundles, taken)), by...), taken)

@@ -21,7 +21,7 @@ const (
 func class(size, small uint64) int { return max(0, bits.Len64(size/small)-1) / 2 }
 
 // mergeable returns bundles to merge, nil if none are due: four of the smallest class that has them, with the smaller
-// ones between them. They follow each other, so that the order of newer and older stays.
+// ones between them. They are neighbours in the list, so that the order of newer and older bundles stays.
 func mergeable(bundles []BundleInfo, small uint64) []BundleInfo {
 	if len(bundles) > 0 && bundles[0].Size < small {
 		bundles = bundles[1:] // the next push takes it along
@@ -51,7 +51,7 @@ func mergeable(bundles []BundleInfo, small uint64) []BundleInfo {
 	return nil
 }
 
-// carry adds the contents of the newest bundle to a new one, if it is small and there. A damaged one is left to a check.
+// carry adds the contents of the newest bundle to a new one, if it is small and there. A damaged bundle stays as it is, for a check to name.
 func (p *Push) carry(ctx context.Context, s *snapshot, u *uploads, w *builder) {
 	if len(u.infos) > 0 || len(s.Bundles) == 0 || s.Bundles[0].Size >= p.d.o.small || w.size() >= splitAt {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnfit means that a store does not keep the promises of [kv.Conditional], so that two machines
-// could publish over each other. It can be read.
+// could publish over each other. Such a store can still be read.
 var ErrUnfit = errors.New("depot: the store does not keep its promises")
 
 const (
@@ -21,8 +21,8 @@ const (
 
 // Probe tries whether a store keeps its promises: it makes and replaces values below probe/ under
 // conditions that hold and that do not, the last ones by 8 at a time. A machine calls it once
-// for each depot, before its first push. A store may pass and still fail later; see [ErrLost]. rand is
-// nil but in tests.
+// for each depot, before its first push. A store may pass and still fail later; see [ErrLost]. Only
+// tests set rand.
 func Probe(ctx context.Context, store kv.Store, rand func() uint64) error {
 	c, ok := store.(kv.Conditional)
 	if !ok {

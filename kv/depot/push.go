@@ -18,17 +18,17 @@ var (
 	// ErrReplan means that a collection took something from the depot since [Depot.Begin] or
 	// [Push.Replan]. Plan again; uploaded segments stay good.
 	ErrReplan = errors.New("depot: a collection ran since the push was planned")
-	// ErrVoid means that the push, or something that it took up, began so long ago that its objects may
-	// have been deleted. Begin anew, and upload anew.
+	// ErrVoid means that the push, or an earlier push whose segments it uses, began so long ago that a
+	// collection may have deleted its objects. Begin anew, and upload anew.
 	ErrVoid = errors.New("depot: a collection voided what was uploaded")
-	// ErrReadOnly means that a newer version wrote the depot, which this one may read only.
+	// ErrReadOnly means that a newer version wrote the depot, which this version may only read.
 	ErrReadOnly = fault.New("depot: a newer program writes it, this one may only read it", fault.ErrReadOnly)
 )
 
 // MovedError means that a ref is not where the push expected it.
 type MovedError struct {
 	Ref string
-	// Want is where it was expected, Have where it is; zero for a missing ref.
+	// Want is the commit that the push expected, Have the commit in the depot; zero for a missing ref.
 	Want, Have ID
 }
 
@@ -50,12 +50,12 @@ type RefChange struct {
 
 // Change is what a push publishes. The zero value makes a generation with nothing new.
 type Change struct {
-	// Pages, Commits and Moves are what the depot does not have. Pages and Commits may be gone through more than once. Pages
-	// are stored in their order. Moves are records of refs that moved, in a form of the caller, newest first.
+	// Pages, Commits and Moves are missing in the depot. Publish may go through Pages and Commits more than once. It
+	// stores pages in their order. Moves are records of refs that moved, in a form of the caller, newest first.
 	Pages   iter.Seq2[Page, error]
 	Commits iter.Seq2[Commit, error]
 	Moves   [][]byte
-	// Segments are those of this push; those that were not uploaded yet are, 8 at a time.
+	// Segments are the segments of this push. Publish uploads the segments that were not uploaded, 8 at a time.
 	Segments []*Segment
 	// Stored are extents of segments that an earlier push uploaded and did not publish.
 	Stored []Extent
@@ -74,8 +74,8 @@ type Push struct {
 	done  bool
 }
 
-// Begin starts a push at the newest manifest that is known. Whatever the push relies on must
-// be looked up afterwards.
+// Begin starts a push at the newest manifest that is known. Look up the commits that the push relies on
+// after Begin.
 func (d *Depot) Begin() *Push {
 	m := d.Manifest()
 	return &Push{d: d, base: m, g: m.Generation, n: Number(d.o.Rand())}
@@ -115,8 +115,9 @@ const maxAlive = 32
 //
 //   - [MovedError]: nothing was published; a ref is elsewhere.
 //   - [ErrReplan], [ErrVoid]: nothing was published.
-//   - [kv.ErrUnknown]: it may have been published, or may be yet. The same call again tells, or does it.
-//   - others: nothing was published.
+//   - [kv.ErrUnknown]: the change may have been published, or may be published later. Call Publish again
+//     with the same change: it finds out, or publishes.
+//   - other errors: nothing was published.
 func (p *Push) Publish(ctx context.Context, c Change) error {
 	if p.done {
 		return errors.New("depot: this push was published already")
@@ -128,7 +129,7 @@ func (p *Push) Publish(ctx context.Context, c Change) error {
 	return err
 }
 
-// change is Publish without a word about earlier attempts.
+// change is Publish, with errors that say nothing of earlier attempts.
 func (p *Push) change(ctx context.Context, c *Change) error {
 	if p.tried > 0 {
 		if done, err := p.look(ctx); done || err != nil {

@@ -103,8 +103,9 @@ func (b *Bucket) GetTagged(ctx context.Context, key string, known kv.Tag, limit 
 	return out, err
 }
 
-// SetTagged implements [kv.Conditional]. An answer of 404, 409 or 412 says that the condition does not
-// hold, another of 300 to 499, and 501 and 505, that nothing was done. After any other nobody knows.
+// SetTagged implements [kv.Conditional]. Status 404, 409 and 412 mean that the condition does
+// not hold. The other statuses from 300 to 499, and 501 and 505, mean that nothing was written. After any
+// other status, and without an answer, the error is [kv.ErrUnknown].
 func (b *Bucket) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (tag kv.Tag, err error) {
 	if err := b.Valid(key); err != nil {
 		return "", err

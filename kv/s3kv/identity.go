@@ -217,7 +217,7 @@ func (i *identity) renew(ctx context.Context, refused credentials.Value, sure bo
 	}
 	defer i.asking.Unlock()
 	if i.value.AccessKeyID == refused.AccessKeyID && i.value.SessionToken == refused.SessionToken {
-		i.from = nil // nobody has asked since
+		i.from = nil // the refused credentials are still the newest
 	}
 	return i.ask(ctx, sure)
 }

@@ -18,7 +18,7 @@ import (
 
 // View adds a listing to a view that cannot be listed, such as a web server. The listing
 // is computed from metadata: the possible documents of nodes, and the possible keys of
-// chunks. Only reading shows which of them exist. Documents of a node that is only
+// chunks. A reader finds out by a request which chunks exist. Documents of a node that is only
 // in consolidated metadata are made from there.
 type View struct {
 	Documents

@@ -167,16 +167,16 @@ func (s *scanner) object() error {
 	return nil
 }
 
-// nameSet finds names that stand twice: a hash table of their indices, each plus one. Unlike a map it
-// needs no copies of them.
+// nameSet finds duplicate names: a hash table of the indices of names, each plus one. Unlike a map it
+// needs no copies of the names.
 type nameSet struct {
 	seed  maphash.Seed
 	slots []uint32 // as many as a power of two, or none
 	used  int      // how many of the names are in slots
 }
 
-// add adds the last of names, and those before it if the table is made anew. It reports whether the last
-// is another than those before it.
+// add adds the last of names, and all names if the table has to grow. It reports whether the last name
+// differs from all names before it.
 func (n *nameSet) add(names [][]byte) bool {
 	if 2*len(names) > len(n.slots) {
 		*n = nameSet{seed: maphash.MakeSeed(), slots: make([]uint32, max(4*len(n.slots), 64))}
