@@ -11,16 +11,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// packBool is numcodecs' "packbits": eight truth values to a byte, the first in
-// the highest bit, behind a byte with the number of padding bits at the end. It
-// makes an array of bytes.
-type packBool struct{}
+func parsePackBool(c codecs.Config) (codecs.Codec, error) {
+	return codecs.NewCodec(nil, bindPackBool), c.Fields().Err()
+}
 
-func parsePackBool(c codecs.Config) (codecs.Codec, error) { return packBool{}, c.Fields().Err() }
-
-func (packBool) Config() json.RawMessage { return nil }
-
-func (packBool) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func bindPackBool(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if in.Size < 0 || in.Array && in.Type.Size() != 1 {
 		return nil, codecs.Rep{}, codecs.BadField("", "packs elements of one byte only")
 	}
@@ -33,6 +28,9 @@ func (packBool) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	return packBoolStage{n}, out, nil
 }
 
+// packBoolStage is numcodecs' "packbits": eight truth values to a byte, the first in
+// the highest bit, behind a byte with the number of padding bits at the end. It
+// makes an array of bytes.
 type packBoolStage struct{ n int }
 
 func (s packBoolStage) Encode(dst, src []byte) ([]byte, error) {
