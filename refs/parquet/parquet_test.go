@@ -150,9 +150,7 @@ func TestWrite(t *testing.T) {
 		b = b[len("before"):]
 		got := must.Get(read(t, kv.Bytes(b), nil))(t)
 		compare(t, got, rows)
-		if got, err = arrowRead(b); err != nil {
-			t.Fatal(err)
-		}
+		got = must.Get(arrowRead(b))(t)
 		compare(t, got, rows)
 	}
 }
