@@ -2,7 +2,6 @@ package filter
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math/bits"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -97,7 +96,6 @@ func unpackBools(dst, src []byte, n int, first uint64) []byte {
 type packbits struct {
 	padding     string
 	first, last int // last is -1 for the highest bit
-	config      json.RawMessage
 }
 
 func parsePackbits(c codecs.Config) (codecs.Codec, error) {
@@ -116,13 +114,10 @@ func parsePackbits(c codecs.Config) (codecs.Codec, error) {
 	if p.last >= 0 && p.last < p.first {
 		f.Fail("last_bit", "%d is below first_bit %d", p.last, p.first)
 	}
-	p.config = codecs.Object(members...)
-	return p, f.Err()
+	return codecs.NewCodec(codecs.Object(members...), p.bind), f.Err()
 }
 
-func (p *packbits) Config() json.RawMessage { return p.config }
-
-func (p *packbits) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (p *packbits) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	t := in.Type
 	s := &packbitsStage{packbits: p, parts: 1, size: t.Size(), width: t.Bits()}
 	switch t.Kind() {
