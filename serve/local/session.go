@@ -542,7 +542,9 @@ func (s *Session) Close() error {
 	if was || l.over() {
 		return nil
 	}
-	return s.closeView(context.Background(), l, handle)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return s.closeView(ctx, l, handle)
 }
 
 func (s *Session) closeView(ctx context.Context, l *link, handle uint32) error {
