@@ -246,7 +246,7 @@ func (p *plan) add(r *commitRequest) error {
 	}
 	p.moves = append(p.moves, RefMove{
 		Ref: ref, Old: head.ID, New: r.commit.ID,
-		Time: now, Author: r.commit.Author, Op: op,
+		Time: now, Author: r.commit.Author, Op: op, Session: s.id,
 	})
 	return nil
 }
