@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -31,48 +30,52 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 }
 
 func (s own) set(ctx context.Context, key string, value []byte) error {
-	old, err := s.lookup(ctx, key)
-	if err == nil && s.repeated(ctx, old, value) {
+	old, has, err := s.current(ctx, key)
+	if err == nil {
+		_, err = s.setOver(ctx, key, value, old, has)
+	}
+	return err
+}
+
+// setOver is Set of a key whose value was looked up. It returns the new value.
+func (s own) setOver(ctx context.Context, key string, value []byte, old tree.Value, has bool) (v tree.Value, err error) {
+	if has && s.repeated(ctx, old, value) {
 		s.noteSame(key)
-		return nil
+		return old, nil
 	}
 	sum, damaged := digest.Of(value), false
-	switch {
-	case err == nil && old.Kind != tree.KindVirtual && old.ContentSum() == sum:
+	if has && old.Kind != tree.KindVirtual && old.ContentSum() == sum {
 		keeps, err := s.keeps(ctx, old, value)
 		if err != nil {
-			return err
+			return v, err
 		}
 		if keeps {
 			s.noteSame(key)
-			return nil
+			return old, nil
 		}
 		damaged = true
-	case err != nil && !errors.Is(err, kv.ErrNotFound):
-		return err
 	}
 	if v, ok := inlineValue(key, value); ok {
-		return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+		return v, s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 	}
 	if damaged {
 		// The base has the same payload, or one that was not looked for.
 	} else if v, base, err := s.atBase(ctx, key, sum, value); err != nil {
-		return err
+		return v, err
 	} else if base != nil {
 		err := s.put(ctx, namespace.Edit{Key: key, Value: v}, base)
 		if err != errOtherBase {
-			return err
+			return v, err
 		}
 	}
 	owner, err := s.owner(ctx, key)
 	if err != nil {
-		return err
+		return v, err
 	}
-	v, err := s.store(ctx, owner, value, sum)
-	if err != nil {
-		return fmt.Errorf("set %s: %w", key, err)
+	if v, err = s.store(ctx, owner, value, sum); err != nil {
+		return v, fmt.Errorf("set %s: %w", key, err)
 	}
-	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+	return v, s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
 
 // noteSame notes a write of the bytes that a key has.
