@@ -40,7 +40,7 @@ func (r *run) endPeer(d *database) {
 func (r *run) log(s *session) {
 	if r.chance(2) {
 		r.note("with a log")
-		r.must(s.s.Tx().(interface{ Log(context.Context) error }).Log(bg), "log")
+		r.must(s.s.Versions().Tx().(interface{ Log(context.Context) error }).Log(bg), "log")
 		s.logged = true
 	}
 }
