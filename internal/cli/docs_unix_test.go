@@ -137,7 +137,11 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`:8080/[\w-]{20,}/`), ":8080/SECRET/"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b`), "2026-11-29 12:00:00"},
-	{regexp.MustCompile(`\w+@[\w.-]+ at `), "ann@lab at "},
+	{regexp.MustCompile(`(\d\d:\d\d:\d\d |\bby |^Author: +)\w+@[\w.-]*\w`), "${1}ann@lab"},
+	{regexp.MustCompile(`\(process \d+\) on [\w.-]+`), "(process 4711) on lab"},
+	{regexp.MustCompile(`mtime:\d+`), "mtime:1764410400000000000"},
+	{regexp.MustCompile(`(\d pages \()[\d.]+ \w+\)`), "${1}23 KiB)"},
+	{regexp.MustCompile(`[\d.]+ \w+ of index`), "23 KiB of index"},
 }
 
 // mask replaces what differs from run to run in the commands and outputs of a page by what the page shows.
@@ -173,7 +177,8 @@ func maskBlock(s string, shown map[string]string) string {
 type shell struct {
 	in    io.Writer
 	out   *bufio.Reader
-	dir   string
+	root  string // shown as /data
+	dir   string // where the shell is
 	ports map[string]string // as the page has them, to those of the servers that run
 	files int  // of output of servers
 	ended bool // the rest of the page cannot be run
@@ -196,9 +201,9 @@ func newShell(t *testing.T, page string) *shell {
 	t.Cleanup(bucket.Close)
 	program := must.Get(exec.LookPath("zarrdb"))(t)
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR="+t.TempDir(), "USER=ann", "COLUMNS=100",
-		"PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"), "ZARRDB_BINARY="+program, "PYTHONDONTWRITEBYTECODE=1",
+		"PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"), "ZARRDB_BINARY="+program, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore",
 		"AWS_ENDPOINT_URL_S3="+bucket.URL, "AWS_NO_SIGN_REQUEST=yes", "AWS_CONFIG_FILE=none", "AWS_SHARED_CREDENTIALS_FILE=none")
-	s := &shell{in: must.Get(cmd.StdinPipe())(t), out: bufio.NewReader(must.Get(cmd.StdoutPipe())(t)), dir: dir, ports: map[string]string{}}
+	s := &shell{in: must.Get(cmd.StdinPipe())(t), out: bufio.NewReader(must.Get(cmd.StdoutPipe())(t)), root: dir, dir: dir, ports: map[string]string{}}
 	cmd.Stderr = cmd.Stdout
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
@@ -254,8 +259,9 @@ func (s *shell) run(t *testing.T, command string) (string, int) {
 	}
 }
 
-// shown replaces the ports of servers by those that the page has.
+// shown replaces the ports of servers by those that the page has, and the folder of the test by one of a user.
 func (s *shell) shown(out string) string {
+	out = strings.ReplaceAll(out, s.root, "/data")
 	for port, now := range s.ports {
 		out = strings.ReplaceAll(out, now, port)
 	}
