@@ -32,7 +32,7 @@ import (
 var updateDocs = flag.Bool("update-docs", false, "write the output of the commands into the pages of docs/, and docs/reference.md")
 
 // notRun is how many blocks of all pages are marked "not-run".
-const notRun = 4
+const notRun = 7
 
 // TestDocs runs the pages. A block in a page is one of these:
 //
@@ -128,16 +128,18 @@ func firstDifference(want, got string) string {
 }
 
 // ids finds ids of commits and of sessions, which differ from run to run; pages show others in their place.
-var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{26}|[0-9a-f]{20}|[0-9a-f]{16}|[0-9a-f]{10})\b`)
+var ids = regexp.MustCompile(`\b(?:[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{26}|[0-9a-f]{20}|[0-9a-f]{16}|[0-9a-f]{10})\b`)
 
 // masks are other parts of an output that differ from run to run.
 var masks = []struct {
 	part *regexp.Regexp
 	by   string
 }{
+	{regexp.MustCompile(`127\.0\.0\.1:\d{5}\b`), "127.0.0.1:9000"},
 	{regexp.MustCompile(`:8080/[\w-]{20,}/`), ":8080/SECRET/"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b`), "2026-11-29 12:00:00"},
-	{regexp.MustCompile(`(\d\d:\d\d:\d\d |\bby |^Author: +)\w+@[\w.-]*\w`), "${1}ann@lab"},
+	{regexp.MustCompile(`\b\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d\b`), "Sun, 29 Nov 2026 12:00:00"},
+	{regexp.MustCompile(`(?m)(\d\d:\d\d:\d\d |^Author: +|\()\w+@[\w.-]*\w`), "${1}ann@lab"},
 	{regexp.MustCompile(`\(process \d+\) on [\w.-]+`), "(process 4711) on lab"},
 	{regexp.MustCompile(`mtime:\d+`), "mtime:1764410400000000000"},
 	{regexp.MustCompile(`(\d pages \()[\d.]+ \w+\)`), "${1}23 KiB)"},
@@ -177,11 +179,11 @@ func maskBlock(s string, shown map[string]string) string {
 type shell struct {
 	in    io.Writer
 	out   *bufio.Reader
-	root  string // shown as /data
-	dir   string // where the shell is
+	root  string            // shown as /data
+	dir   string            // where the shell is
 	ports map[string]string // as the page has them, to those of the servers that run
-	files int  // of output of servers
-	ended bool // the rest of the page cannot be run
+	files int               // of output of servers
+	ended bool              // the rest of the page cannot be run
 }
 
 const endOfOutput = "\x01end "
@@ -289,11 +291,11 @@ func (s *shell) session(t *testing.T, block string) string {
 			s.ended = true
 			return block
 		}
+		run := s.run
 		if words := strings.Fields(command); len(words) > 1 && words[0] == "zarrdb" && (words[1] == "serve" || words[1] == "ui") {
-			out.WriteString(s.serve(t, command))
-			continue
+			run = s.serve
 		}
-		printed, code := s.run(t, command)
+		printed, code := run(t, command)
 		if printed != "" && !strings.HasSuffix(printed, "\n") {
 			printed += "\n"
 		}
@@ -321,29 +323,28 @@ var listens = regexp.MustCompile(`https?://127\.0\.0\.1(:\d+)/`)
 
 // serve starts a server on free ports, and returns what it prints until it answers. A page
 // in a browser is ended at once.
-func (s *shell) serve(t *testing.T, command string) string {
+func (s *shell) serve(t *testing.T, command string) (string, int) {
 	t.Helper()
 	s.files++
 	file := filepath.Join(t.TempDir(), fmt.Sprint("served", s.files))
-	out, _ := s.run(t, regexp.MustCompile(`:\d{4}\b`).ReplaceAllString(command, ":0")+" >"+file+" 2>&1 &")
+	s.run(t, regexp.MustCompile(`:\d{4}\b`).ReplaceAllString(command, ":0")+" >"+file+" 2>&1 &")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	printed := func() string { b, _ := os.ReadFile(file); return string(b) }
 	for { // until the test's own time is over
-		b, _ := os.ReadFile(file)
-		if m := listens.FindSubmatch(b); m != nil {
+		if m := listens.FindStringSubmatch(printed()); m != nil {
+			s.ports[":8080"] = m[1]
 			if strings.HasPrefix(command, "zarrdb ui") {
 				s.run(t, "kill -INT $! && wait $!")
-				b = must.Get(os.ReadFile(file))(t)
-				return strings.ReplaceAll(string(b), string(m[1]), ":8080")
+				return s.shown(printed()), 0
 			}
-			answer, err := client.Get(string(m[0]) + "-/health")
-			if err == nil {
+			if answer, err := client.Get(m[0] + "-/health"); err == nil {
 				_ = answer.Body.Close()
-				s.ports[":8080"] = string(m[1])
-				return out + s.shown(string(must.Get(os.ReadFile(file))(t)))
+				return s.shown(printed()), 0
 			}
 		}
 		if _, code := s.run(t, "kill -0 $! 2>/dev/null"); code != 0 {
-			t.Fatalf("%s: %s", command, b)
+			_, code = s.run(t, "wait $!")
+			return strings.ReplaceAll(s.shown(printed()), ":0:", ":8080:"), code
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -379,7 +380,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// The README's Go is an example that is run, and its figures are measured.
+// The README's Go is an example that is run, and figures of pages are measured.
 func TestReadme(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()
@@ -393,8 +394,8 @@ func TestReadme(t *testing.T) {
 	if !strings.Contains(unindented(read("example_test.go")), unindented(code)) {
 		t.Error("the Go of README.md is not in example_test.go")
 	}
-	figures := regexp.MustCompile(`(?m)^\|.*\| ([\d.]+ \S+) \| ([\d.]+ \S+ \([\w-]+\)) \|$`).FindAllStringSubmatch(readme, -1)
-	if len(figures) != 3 {
+	figures := regexp.MustCompile(`(?m)^\|.*\| ([\d.]+ \S+) \| ([\d.]+ \S+ \([\w -]+\)) \|$`).FindAllStringSubmatch(readme+read("docs/guide/choose.md"), -1)
+	if len(figures) != 3+11 {
 		t.Errorf("%d figures", len(figures))
 	}
 	spread := regexp.MustCompile(` ±\d+%| \([\d.]+\)|\*\*`)
@@ -408,6 +409,29 @@ func TestReadme(t *testing.T) {
 		if !rows[f[1]+" beside "+f[2]] {
 			t.Errorf("bench/RESULTS.md has no line with %s and %s", f[1], f[2])
 		}
+	}
+}
+
+// Each message of the page about troubles is in the source.
+func TestMessages(t *testing.T) {
+	var source strings.Builder
+	root := mustAbs(t, "../..")
+	must.Do(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			source.Write(must.Get(os.ReadFile(path))(t))
+		}
+		return err
+	}))
+	page := string(must.Get(os.ReadFile(filepath.Join(root, "docs/guide/troubleshooting.md")))(t))
+	_, page, _ = strings.Cut(page, "## Messages")
+	messages := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(page, -1)
+	for _, m := range messages {
+		if !strings.Contains(source.String(), m[1]) {
+			t.Errorf("no message has %q", m[1])
+		}
+	}
+	if len(messages) < 40 {
+		t.Errorf("%d messages", len(messages))
 	}
 }
 
