@@ -32,7 +32,7 @@ import (
 var updateDocs = flag.Bool("update-docs", false, "write the output of the commands into the pages of docs/, and docs/reference.md")
 
 // notRun is how many blocks of all pages are marked "not-run".
-const notRun = 7
+const notRun = 15
 
 // TestDocs runs the pages. A block in a page is one of these:
 //
@@ -48,11 +48,13 @@ const notRun = 7
 // Without the environment of Python that "make docs-test" makes, a page is run up to its
 // first command of Python.
 func TestDocs(t *testing.T) {
-	skipped := 0
+	skipped, all := 0, true
 	for _, page := range pages(t) {
-		t.Run(page, func(t *testing.T) { skipped += testPage(t, page) })
+		ran := false
+		t.Run(page, func(t *testing.T) { ran = true; skipped += testPage(t, page) })
+		all = all && ran // not where -run selects some
 	}
-	if skipped != notRun {
+	if all && skipped != notRun {
 		t.Errorf("%d blocks are marked as not run, not %d", skipped, notRun)
 	}
 }
