@@ -63,11 +63,11 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// pages are the pages for users.
-func pages(t *testing.T) []string {
+// pages are the pages for users, and those that fit more patterns.
+func pages(t *testing.T, more ...string) []string {
 	t.Helper()
 	found := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/guide/*.md"} {
+	for _, pattern := range append([]string{"docs/*.md", "docs/guide/*.md"}, more...) {
 		for _, path := range must.Get(filepath.Glob("../../" + pattern))(t) {
 			found = append(found, strings.TrimPrefix(filepath.ToSlash(path), "../../"))
 		}
@@ -365,7 +365,7 @@ func (s *shell) serve(t *testing.T, command string) (string, int) {
 // Links of the pages lead to files and to headings.
 func TestLinks(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
-	for _, page := range append(pages(t), "python/README.md") {
+	for _, page := range pages(t, "docs/design/*.md", "python/*.md") {
 		text := string(must.Get(os.ReadFile(filepath.Join("../..", page)))(t))
 		for _, m := range regexp.MustCompile(`\]\(([^)(#:, ]*)(#[^)]*)?\)`).FindAllStringSubmatch(blocks.ReplaceAllString(text, ""), -1) {
 			to := filepath.Join("../..", filepath.Dir(page), m[1])
