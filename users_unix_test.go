@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -22,7 +23,7 @@ func look(dir string) {
 	exitOn(err)
 	b, err := kv.Get(bg, s, "counter/zarr.json")
 	exitOn(err)
-	_, err = db.Update(bg, "", "try", func(s *zarrdb.Session) error { return s.Set(bg, "k", b) })
+	_, err = db.Update(bg, "", "try", func(s *engine.Session) error { return s.Set(bg, "k", b) })
 	fmt.Print(len(b) > 0, " ", errors.Is(err, zarrdb.ErrReadOnly))
 	exitOn(errors.Join(s.Close(), db.Close()))
 }

@@ -78,7 +78,7 @@ func TestAppendResumedAgain(t *testing.T) {
 	appendStopped(t, path, config, "failed", o, true, list, 2) // at the same place
 
 	db := openAt(t, path, linkOptions(t, config))
-	must.Do(t, db.CreateBranch(bg, "other", head(t, db, "")))
+	must.Do(t, db.store.CreateBranch(bg, "other", head(t, db, "")))
 	begins := func(o ImportOptions) {
 		t.Helper()
 		c := &counted{}

@@ -320,7 +320,7 @@ func TestAppendTo(t *testing.T) {
 				}
 			}
 			must.Do(t, to(ImportOptions{To: "/a/b/", Message: "the first", Author: "someone"}, list[0]))
-			if c, err := db.Lookup(bg, head(t, db, "")); err != nil || c.Message != "the first" || c.Author != "someone" {
+			if c, err := db.store.Lookup(bg, head(t, db, "")); err != nil || c.Message != "the first" || c.Author != "someone" {
 				t.Errorf("%+v, %v", c, err)
 			}
 			holds("a/b/time", "\x00\x01")

@@ -99,7 +99,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, errors.Join(db.CreateBranch(bg, "feature/one", s.first), db.CreateTag(bg, "v1", s.first)))
+	must.Do(t, errors.Join(db.Versions().CreateBranch(bg, "feature/one", s.first), db.Versions().CreateTag(bg, "v1", s.first)))
 	file := filepath.Join(t.TempDir(), "keys")
 	keys := "writer write:main " + oldSecret + "\nwriter write:main " + writerSecret + "\nreader read " + readerSecret + "\n"
 	must.Do(t, os.WriteFile(file, []byte(keys), 0o600))
@@ -364,7 +364,7 @@ func TestTimesOfSessions(t *testing.T) {
 	s := newSite(t, nil)
 	c := s.client("writer", writerSecret)
 	_, in := s.begin()
-	base := must.Get(s.db.Lookup(bg, s.first))(t)
+	base := must.Get(s.db.Versions().Lookup(bg, s.first))(t)
 	at := func(key string) (at time.Time) {
 		t.Helper()
 		at = must.Get(time.Parse(http.TimeFormat, c.do("HEAD", in+key, "", "").head.Get("Last-Modified")))(t)
