@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -43,9 +44,7 @@ func TestDatabaseOfAnotherUser(t *testing.T) {
 	for _, d := range []string{up, filepath.Dir(up)} {
 		err = errors.Join(err, os.Chmod(d, 0o755))
 	}
-	if err = errors.Join(err, os.WriteFile(exe, b, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.WriteFile(exe, b, 0o755)))
 	c := process(t, dir, "look")
 	c.Path, c.Dir = exe, "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

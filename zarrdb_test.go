@@ -117,9 +117,7 @@ func counterDB(t *testing.T) (dir string) {
 		_, err := s.CreateArray(bg, "counter", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
 		return err
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, db.Close()))
 	return dir
 }
 

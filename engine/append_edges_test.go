@@ -376,9 +376,7 @@ func TestAppendIntoSession(t *testing.T) {
 		if err != nil || res.Commit != nil || res.Nodes != 7 || head(t, db, "") != before {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		if s, err = db.Resume(bg, id); err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get(db.Resume(bg, id))(t)
 		must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 		if got := textOf(t, array(t, at(t, db, ""), "time")); got != "\x00\x01\x02\x03" {
 			t.Errorf("%q", got)

@@ -165,9 +165,7 @@ func TestResume(t *testing.T) {
 	if _, err := at(t, db, "").Array(bg, "g/x"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("seen before the commit: %v", err)
 	}
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, id))(t)
 	if _, err := db.resumeAlone(bg, id); !errors.Is(err, txn.ErrSessionBusy) {
 		t.Errorf("resumed twice: %v", err)
 	}
@@ -176,9 +174,7 @@ func TestResume(t *testing.T) {
 	if err := s.Close(); err != nil { // the write is lost, the session is not
 		t.Fatal(err)
 	}
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, id))(t)
 	wantInts(t, s, "g/x", 0, 1, 2, 3, 4, 5)
 	must.Get(s.Commit(bg, txn.CommitOptions{Message: "at last"}))(t)
 	wantInts(t, at(t, db, ""), "g/x", 0, 1, 2, 3, 4, 5)

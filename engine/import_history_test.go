@@ -119,9 +119,7 @@ func TestImportHistory(t *testing.T) {
 				if res, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link}); err != nil || res.Versions != 0 || int(res.Known) != len(g.Versions) {
 					t.Errorf("again: %+v, %v", res, err)
 				}
-				if _, err = db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link, Prefix: "other/"}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(db.ImportHistory(t.Context(), g.open(t), HistoryOptions{Link: link, Prefix: "other/"}))(t)
 				g.check(t, db, "other/")
 			})
 		}

@@ -65,7 +65,7 @@ var layers = map[string][]string{
 	"zarr/npy":               {"zarr/dtype"},
 
 	"kv":        {},
-	"kv/kvtest": {"kv", "internal/must"},
+	"kv/kvtest": {"internal/must", "kv"},
 	"kv/dirkv":  {"kv", "kv/internal/temp"},
 	"kv/zipkv":  {"kv", "kv/gather", "kv/internal/temp"},
 	"kv/digest": {},
@@ -115,7 +115,7 @@ var layers = map[string][]string{
 	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
+	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "internal/must", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
 	"formats/netcdf3":     {"formats", "codecs", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},

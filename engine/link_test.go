@@ -413,9 +413,7 @@ func TestLinkDocuments(t *testing.T) {
 	if res.Commit != nil || head(t, db, "") != id || res.Nodes != 2 || res.Keys != 4 {
 		t.Errorf("%+v", res)
 	}
-	if s, err = db.Resume(bg, sid); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, sid))(t)
 	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	db = reopened(t, db)
 	a := array(t, at(t, db, ""), "g/h/t")
