@@ -80,8 +80,18 @@ func (l Limits) place(v float64) float64 {
 	case l.Lo == l.Hi:
 		return 0.5
 	}
-	return (v/2 - l.Lo/2) / (l.Hi/2 - l.Lo/2) // the difference of two float64 may be none
+	f := (v - l.Lo) / (l.Hi - l.Lo)
+	if math.IsInf(l.Hi-l.Lo, 0) { // the difference of two float64 may be none
+		f = (v/2 - l.Lo/2) / (l.Hi/2 - l.Lo/2)
+	}
+	if math.IsNaN(f) { // of endless limits
+		return 0.5
+	}
+	return f
 }
+
+// at is the value at a place between the limits, the inverse of place.
+func (l Limits) at(f float64) float64 { return l.Lo*(1-f) + l.Hi*f }
 
 // Percentiles returns the values below which so many percent of the finite values lie.
 // Without a finite value, ok is false. The customary limits of a picture are 2 and 98: few

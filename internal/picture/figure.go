@@ -39,7 +39,7 @@ func (f *Figure) number(v float64) string {
 	if f.Text != nil {
 		return f.Text(v)
 	}
-	return f.Limits.Number(v)
+	return f.Limits.Number(v, f.Window.Type)
 }
 
 // ends prints the limits.
@@ -50,7 +50,7 @@ func (f *Figure) Ends(l Limits) (lo, hi string) {
 	if f.Text != nil {
 		return f.Text(l.Lo), f.Text(l.Hi)
 	}
-	lo, hi = l.Number(l.Lo), l.Number(l.Hi)
+	lo, hi = l.Number(l.Lo, f.Window.Type), l.Number(l.Hi, f.Window.Type)
 	if text, ok := f.Window.Integer(l.Lo, false); ok {
 		lo = text
 	}
@@ -81,15 +81,6 @@ func (s Scale) Ends(n int) string {
 		return s.Name + " " + s.Label(0)
 	}
 	return fmt.Sprintf("%s %s … %s", s.Name, s.Label(0), s.Label(n-1))
-}
-
-// Number prints a value with as many digits as it takes to tell the limits apart.
-func (l Limits) Number(v float64) string {
-	digits := 4
-	if spread := l.Hi - l.Lo; spread > 0 && !math.IsInf(spread, 0) {
-		digits += max(0, int(math.Ceil(math.Log10(max(math.Abs(l.Lo), math.Abs(l.Hi))/spread))))
-	}
-	return strconv.FormatFloat(v, 'g', min(digits, 17), 64)
 }
 
 // bins is the number of bars of a histogram.
@@ -193,7 +184,8 @@ func (s Scale) roundTicks(n, most int) (out []tick) {
 		rise = -1
 		slices.Reverse(values)
 	}
-	for _, v := range values {
+	texts := tickTexts(values)
+	for i, v := range values {
 		for k < n-2 && (s.Value(k+1)-v)*rise <= 0 {
 			k++
 		}
@@ -202,47 +194,27 @@ func (s Scale) roundTicks(n, most int) (out []tick) {
 		if a != b {
 			part = min(max((v-a)/(b-a), 0), 1)
 		}
-		out = append(out, tick{(float64(k) + 0.5 + part) / float64(n), formatRound(v)})
+		out = append(out, tick{(float64(k) + 0.5 + part) / float64(n), texts[i]})
 	}
 	return out
 }
-
-// rounds are at most so many multiples of 1, 2 or 5 times a power of ten, and of least if it
-// is not 0, from lo to hi.
-func rounds(lo, hi, least float64, most int) (out []float64) {
-	if !(hi > lo) || math.IsInf(hi-lo, 0) || most < 1 {
-		return nil
-	}
-	power := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(most))))
-	for _, m := range []float64{1, 2, 5, 10, 20} {
-		step := m * power
-		first, last := math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
-		if step < least || last-first >= float64(most) {
-			continue
-		}
-		for i := first; i <= last; i++ {
-			out = append(out, i*step+0) // no negative 0
-		}
-		return out
-	}
-	return nil
-}
-
-func formatRound(v float64) string { return strconv.FormatFloat(v, 'g', 12, 64) }
 
 // valueTicks are ticks at round values, or at quarters of the scale where values have texts.
 func (f *Figure) valueTicks(reverse bool) (out []tick) {
 	l := f.Limits
 	if f.Text == nil {
-		for _, v := range rounds(l.Lo, l.Hi, 0, mostTicks) {
-			out = append(out, tick{l.place(v), formatRound(v)})
+		values := rounds(l.Lo, l.Hi, 0, mostTicks)
+		for i, text := range tickTexts(values) {
+			out = append(out, tick{l.place(values[i]), text})
 		}
 	}
 	if len(out) < 2 {
 		out = nil
 		for i := range 5 {
 			at := float64(i) / 4
-			out = append(out, tick{at, f.number(l.Lo + at*(l.Hi-l.Lo))})
+			if text := f.number(l.at(at)); len(out) == 0 || text != out[len(out)-1].text {
+				out = append(out, tick{at, text})
+			}
 		}
 	}
 	if reverse {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // figure is a plane of two rows and three columns with one missing value.
@@ -183,14 +185,60 @@ func TestTicks(t *testing.T) {
 	}
 }
 
+// Numbers have the digits that tell neighbours apart, and exact ones are those that JavaScript
+// prints.
 func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		v            float64
+		digits, bits int
+		want         string
+	}{
+		{math.Pi, 0, 64, "3.141592653589793"}, {float64(float32(0.1)), 0, 32, "0.1"}, {101326.78, 0, 64, "101326.78"}, {-0.0, 0, 64, "0"},
+		{5400024.5, 8, 64, "5400024.5"}, {123456, 2, 64, "120000"}, {1.08004e-50, 4, 64, "1.08e-50"}, {4.92e300, 4, 64, "4.92e+300"},
+		{2.5e-7, 0, 64, "2.5e-7"}, {math.MaxFloat64, 3, 64, "1.7976931348623157e+308"}, {math.NaN(), 3, 64, "missing"}, {math.Inf(-1), 3, 64, "-∞"},
+		{5e-324, 0, 64, "5e-324"}, {1 << 60, 0, 64, "1152921504606847000"},
+	} {
+		if got := Number(c.v, c.digits, c.bits); got != c.want {
+			t.Errorf("%g with %d digits of %d bits is %s, want %s", c.v, c.digits, c.bits, got, c.want)
+		}
+	}
+	next := math.Nextafter(101325, 0)
 	for _, c := range []struct {
 		l    Limits
 		v    float64
+		bits int
 		want string
-	}{{Limits{0, 1}, 0.12345, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, "100000.5"}, {Limits{3, 3}, 3, "3"}, {Limits{math.Inf(-1), 0}, 0, "0"}} {
-		if got := c.l.Number(c.v); got != c.want {
+	}{
+		{Limits{0, 1}, 0.12345, 64, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, 64, "100000.5"}, {Limits{3, 3}, 3, 64, "3"}, {Limits{math.Inf(-1), 0}, 0, 64, "0"},
+		{Limits{next, 101325}, next, 64, "101324.99999999999"}, {Limits{0, 1e5}, 12346, 64, "12350"}, {Limits{0.1, 0.1}, float64(float32(0.1)), 32, "0.1"},
+		{Limits{-math.MaxFloat64, math.MaxFloat64}, 1e308, 64, "1e+308"},
+	} {
+		if got := c.l.Number(c.v, dtype.NewFloat(c.bits)); got != c.want {
 			t.Errorf("%g within %v is %s, want %s", c.v, c.l, got, c.want)
+		}
+	}
+}
+
+// Every range has ticks, at most so many and all different, however near its ends are or far apart.
+func TestTicksOfEveryRange(t *testing.T) {
+	for _, lo := range []float64{0, 1, -1, 5e-324, 1e-310, 101325, 1 << 53, 1e20, 1e300, -math.MaxFloat64, math.Inf(-1), math.NaN()} {
+		for _, hi := range []float64{math.Nextafter(lo, math.Inf(1)), math.Nextafter(math.Nextafter(lo, 9e307), 9e307), lo + 1, 2 * lo, math.MaxFloat64, math.Inf(1), math.NaN(), lo} {
+			f := figure()
+			f.Limits, f.Window.Values = Limits{lo, hi}, []float64{lo, hi, lo, hi, lo, hi}
+			seen := map[string]bool{}
+			for _, tick := range f.valueTicks(false) {
+				if seen[tick.text] && lo < hi && !math.IsInf(hi, 0) {
+					t.Errorf("%g to %g: %q twice", lo, hi, tick.text)
+				}
+				seen[tick.text] = true
+			}
+			if len(seen) > mostTicks+1 {
+				t.Errorf("%g to %g: %v", lo, hi, seen)
+			}
+			for _, f.Kind = range []Kind{Plane, Series, Bars} {
+				f.Terminal(40, 10, NoColours)
+				must.Do(t, f.PNG(io.Discard, 50))
+			}
 		}
 	}
 }

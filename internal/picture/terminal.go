@@ -212,7 +212,7 @@ func (f *Figure) bars(b *strings.Builder, width, height int) {
 	n := min(height, bins)
 	counts, most := f.counts(n)
 	edge := func(i int) string {
-		return f.number(f.Limits.Lo + (f.Limits.Hi-f.Limits.Lo)*float64(i)/float64(n))
+		return f.number(f.Limits.at(float64(i) / float64(n)))
 	}
 	margin, digits := 0, len(fmt.Sprint(most))
 	for i := range counts {
