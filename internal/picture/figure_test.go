@@ -150,38 +150,101 @@ func TestTerminalShowsEachDifference(t *testing.T) {
 	}
 }
 
-// Ticks are at round values and equal distances.
+// labels are those of a coordinate, for tests.
+type labels struct {
+	numbers []float64
+	texts   []string
+	times   bool
+}
+
+func (l labels) Len() int64             { return int64(len(l.numbers)) }
+func (l labels) Order() int             { return int(math.Copysign(1, l.numbers[len(l.numbers)-1]-l.numbers[0])) }
+func (l labels) Times() bool            { return l.times }
+func (l labels) Number(i int64) float64 { return l.numbers[i] }
+func (l labels) Text(i int64) string {
+	if l.texts != nil {
+		return l.texts[i]
+	}
+	return Number(l.numbers[i], 0, 64)
+}
+
+// Ticks are at round values, at the beginnings of parts of times, and at equal distances.
 func TestTicks(t *testing.T) {
-	scale := func(least float64, v ...float64) (Scale, int) {
-		return Scale{Label: func(k int) string { return fmt.Sprint("k", k) }, Value: func(k int) float64 { return v[k] }, Least: least}, len(v)
+	step := func(n int, first, by float64) (out []float64) {
+		for i := range n {
+			out = append(out, first+float64(i)*by)
+		}
+		return out
+	}
+	dates := func(n int, year, month, every int, form string) labels {
+		l := labels{numbers: step(n, 0, 1), times: true}
+		for i := range n {
+			l.texts = append(l.texts, fmt.Sprintf(form, year+(month+i*every)/12, (month+i*every)%12+1))
+		}
+		return l
+	}
+	days := labels{numbers: step(30, 50, 1), times: true}
+	for i := 50; i < 80; i++ {
+		days.texts = append(days.texts, fmt.Sprintf("2000-%02d-%02dT00:00:00", i/30+1, i%30+1))
 	}
 	for _, c := range []struct {
-		least  float64
-		values []float64
-		want   string
+		l    labels
+		most int
+		want string
 	}{
-		{0, []float64{-90, -45, 0, 45, 90}, "[{0.278 -50} {0.5 0} {0.722 50}]"},
-		{0, []float64{49.5, 49, 48.5, 48, 47.5}, "[{0.1 49.5} {0.3 49} {0.5 48.5} {0.7 48} {0.9 47.5}]"},
-		{1, []float64{0, 1, 2}, "[{0.167 0} {0.5 1} {0.833 2}]"},
-		{1, []float64{0, 1}, "[{0.25 0} {0.75 1}]"},
-		{0, []float64{7, 7, 7, 7, 7, 7, 7, 7, 7}, "[{0.056 k0} {0.278 k2} {0.5 k4} {0.722 k6} {0.944 k8}]"},
-		{0, []float64{math.NaN(), 1, 2}, "[{0.167 k0} {0.5 k1} {0.833 k2}]"},
-		{0, []float64{3}, "[{0.5 k0}]"},
+		{labels{numbers: []float64{-90, -45, 0, 45, 90}}, 5, "1.3889 -50|2.5 0|3.6111 50"},
+		{labels{numbers: []float64{49.5, 49, 48.5, 48, 47.5}}, 5, "4.5 47.5|3.5 48|2.5 48.5|1.5 49|0.5 49.5"},
+		{labels{numbers: step(50, 5400000.5, 1)}, 6, "10 5400010|20 5400020|30 5400030|40 5400040"},
+		{labels{numbers: []float64{0, 10, 50, 100, 500, 1000, 5000}}, 3, "0.5 0|5.5556 2000|6.25 4000"},
+		{labels{numbers: []float64{7, 7, 7}}, 5, "0.5 7|1.5 7|2.5 7"},
+		{labels{numbers: []float64{math.NaN(), 1, 2}}, 5, "0.5 missing|1.5 1|2.5 2"},
+		{labels{numbers: []float64{3}}, 5, "0.5 3"},
+		{dates(24, 50, 0, 1, "%04d-%02d-01T00:00:00"), 8, "0.5 Jan 50|3.5 Apr 50|6.5 Jul 50|9.5 Oct 50|12.5 Jan 51|15.5 Apr 51|18.5 Jul 51|21.5 Oct 51"},
+		{dates(480, 1980, 0, 1, "%04d-%02d-15T12:00:00"), 6, "0.5 1980|120.5 1990|240.5 2000|360.5 2010"},
+		{days, 8, "0.5 2000-02-21|5.5 2000-02-26|10.5 2000-03-01|15.5 2000-03-06|20.5 2000-03-11|25.5 2000-03-16"},
 	} {
-		s, n := scale(c.least, c.values...)
-		var got []tick
-		for _, tick := range s.ticks(n, 5) {
-			tick.at = math.Round(tick.at*1000) / 1000
-			got = append(got, tick)
+		x := &Axis{Len: c.l.Len(), Labels: c.l}
+		var got []string
+		for _, tick := range x.Ticks(0, x.Len, c.most) {
+			got = append(got, fmt.Sprintf("%.5g %s", tick.At, tick.Text))
 		}
-		if text := fmt.Sprint(got); text != c.want {
-			t.Errorf("%v: %s, want %s", c.values, text, c.want)
+		if text := strings.Join(got, "|"); text != c.want {
+			t.Errorf("%v: %s, want %s", c.l.numbers[:min(3, len(c.l.numbers))], text, c.want)
 		}
 	}
 	f := figure()
 	f.Limits = Limits{-0.13, 1.02}
 	if got := fmt.Sprint(f.valueTicks(false)); !strings.Contains(got, " 0} ") || strings.Count(got, "{") != 6 {
 		t.Error(got)
+	}
+}
+
+// Elements have the sizes of their distances, and each can be seen; labels stand where their
+// values are, also in rows that are turned or left out.
+func TestEdges(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want string
+	}{
+		{[]float64{0, 1, 2, 3}, "[]"},
+		{[]float64{0, 1, 2, 10}, "[0 0.276 0.552 1.79 4]"},
+		{[]float64{10, 2, 1, 0}, "[0 2.21 3.45 3.72 4]"},
+		{[]float64{1000, 1, 0.5, 0}, "[0 2.37 3.56 3.78 4]"},
+		{[]float64{1, 1, 2, 7}, "[]"},
+	} {
+		x := &Axis{Len: int64(len(c.v)), Labels: labels{numbers: c.v}}
+		text := []string{}
+		for _, e := range x.Edges() {
+			text = append(text, fmt.Sprintf("%.3g", e))
+		}
+		if got := fmt.Sprint(text); got != c.want {
+			t.Errorf("%v: %s, want %s", c.v, got, c.want)
+		}
+	}
+	x := &Axis{Len: 4, Labels: labels{numbers: []float64{0, 1, 2, 10}}}
+	s := x.Scale(Line{Start: 3, Step: -1, Len: 4, Skip: 1})
+	if got := []int{s.index(0.1, 4), s.index(0.59, 4), s.index(0.61, 4), s.index(0.99, 4)}; fmt.Sprint(got) != "[0 1 1 3]" {
+		t.Error(got, s.Edges)
 	}
 }
 
