@@ -363,8 +363,8 @@ func (x *Axis) timeTicks(first, last int64, most int) []Tick {
 	if b, _ := text(last); b == "" {
 		return nil
 	}
-	for level := len(timeParts) - 1; level >= 0; level-- {
-		part := timeParts[level]
+	var few []Tick
+	for level, part := range timeParts {
 		prefix := func(i int64) string {
 			year, whole := text(i)
 			return whole[:min(len(year)+part.end, len(whole))]
@@ -409,12 +409,19 @@ func (x *Axis) timeTicks(first, last int64, most int) []Tick {
 				}
 				out = append(out, Tick{float64(i) + 0.5, x.Labels.Number(i), timeTick(p, level)})
 			}
-			if len(out) > 1 && len(out) <= most {
+			if len(out) > most {
+				continue
+			}
+			if len(out) > 2 {
 				return out
 			}
+			if len(out) > len(few) {
+				few = out
+			}
+			break
 		}
 	}
-	return nil
+	return few
 }
 
 // timeTick is the text of a tick at a part of a time.

@@ -54,7 +54,7 @@ export function Compare({ shown, path }) {
         to <a class="id" href=${link({ view: 'history', commit: b.id })}>${b.id.slice(0, 10)}</a> “${b.message}”, ${text.ago(b.time)}.</p>
       ${path ? html`<${Pair} shown=${shown} path=${path} a=${a.id} b=${b.id} />` : ''}
       ${path && html`<h2>All that changed</h2>`}<${Changes} shown=${shown} from=${a.id} to=${b.id} />
-      <details class="commands"><summary>Command</summary><${Copy} label="Shell" text=${`zarrdb diff ${text.shell(path ? db + ':' + path : db)} ${a.id.slice(0, 10)} ${b.id.slice(0, 10)} --values`} /></details>`}`;
+      <details class="commands"><summary>Command</summary><${Copy} label="Shell" text=${`zarrdb diff ${text.shell(path ? shown.target + ':' + path : shown.target)} ${a.id.slice(0, 10)} ${b.id.slice(0, 10)} --values`} /></details>`}`;
 }
 
 /** One node in both versions. @param {{ shown: import('./main.js').Shown, path: string, a: string, b: string }} p */

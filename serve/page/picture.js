@@ -131,17 +131,28 @@ function selection(plane, view, shape) {
   return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : String(plane.at[d]))).join(',');
 }
 
-/** The commands that read what is seen. @param {{ shown: import('./main.js').Shown, path: string, select: string, raw: boolean }} p */
-export function Commands({ shown, path, select, raw }) {
-  const rev = shown.rev || '';
-  const target = shown.versions ? `${shown.db}${rev && rev !== 'main' ? '@' + rev : ''}:${path}` : `${shown.db}/${path}`;
-  const at = select ? `[${select}]` : '[...]';
-  const py = shown.versions
-    ? `import zarrdb\na = zarrdb.open(${JSON.stringify(shown.db)}).at(${JSON.stringify(rev || 'main')}).array(${JSON.stringify(path)})\nvalues = a${at}`
-    : `import zarr\na = zarr.open_array(${JSON.stringify(valueURL(shown.db, '', path).href)}, mode="r")\nvalues = a${at}`;
+/** Python that makes the values of stored ones, by the CF attributes. @param {any} a attributes */
+function decoding(a) {
+  const one = (/** @type {any} */ v) => (typeof v === 'number' ? v : Array.isArray(v) && v.length === 1 && typeof v[0] === 'number' ? v[0] : undefined);
+  const missing = ['_FillValue', 'missing_value'].map((k) => one(a[k])).filter((v) => v !== undefined), scale = one(a.scale_factor), offset = one(a.add_offset);
+  return (missing.length ? `import numpy\nvalues = numpy.where(numpy.isin(values, ${JSON.stringify(missing)}), numpy.nan, values)\n` : '')
+    + (scale !== undefined || offset !== undefined ? `values = values * ${scale ?? 1} + ${offset ?? 0}\n` : '');
+}
+
+/** The commands that read what is seen. @param {{ shown: import('./main.js').Shown, path: string, select: string, raw: boolean, attributes?: any }} p */
+export function Commands({ shown, path, select, raw, attributes }) {
+  const rev = shown.rev || '', own = shown.versions ? `${shown.target}${rev && rev !== 'main' ? '@' + rev : ''}` : shown.target;
+  const target = shown.versions ? `${own}:${path}` : `${shown.target}/${path}`;
+  const at = select ? `[${select}]` : '[...]', decode = raw ? '' : decoding(attributes || {});
+  const names = path.split('/'), name = names.pop(), group = names.length ? `, group=${JSON.stringify(names.join('/'))}` : '';
+  const py = (shown.versions
+    ? `import zarrdb\na = zarrdb.open(${JSON.stringify(shown.target)}).at(${JSON.stringify(rev || 'main')}).array(${JSON.stringify(path)})\nvalues = a${at}\n`
+    : `import zarr\na = zarr.open_array(${JSON.stringify(target)}, mode="r")\nvalues = a${at}\n`) + decode;
+  const xr = `import xarray\na = xarray.${shown.versions ? `open_dataset(${JSON.stringify(own)}, engine="zarrdb"${group})` : `open_zarr(${JSON.stringify(shown.target)}${group}, consolidated=False)`}[${JSON.stringify(name)}]${select ? at : ''}`;
   return html`<details class="commands"><summary>Commands for what is shown</summary>
     <${Copy} label="Shell" text=${`zarrdb read ${text.shell(target)}${select ? ` -s ${text.shell(select)}` : ''}${raw ? '' : ' --decode-cf'}`} />
-    <${Copy} label="Python" text=${py} />
+    <${Copy} label="Python" text=${py.trimEnd()} />
+    <${Copy} label="xarray" text=${xr} />
     <${Copy} label="Table (Parquet)" text=${url('read', { db: shown.db, rev: shown.rev, path, select, decode: raw ? false : 'cf', format: 'parquet' }).href} />
     <${Copy} label="Web viewers" text=${'zarr://' + valueURL(shown.db, shown.rev, path).href} />
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
@@ -177,7 +188,7 @@ function Elements(p) {
   if (!value) return html`<${Loading} />`;
   const { axes, parts, colours } = value, raw = shown.state.raw === '1';
   const lines = info.shape.length === 1 && (isNumeric(info) || parts.length > 0);
-  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
+  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
   if (!isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
   return html`<${Flat} ...${p} axes=${axes} parts=${parts} colours=${colours} />`;
 }
@@ -297,5 +308,5 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       </div>
     </div>
     ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape)} raw=${plane.raw} />`;
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

@@ -31,6 +31,10 @@ func (h *handler) routes() {
 		}
 		return writeJSON(w, r, names)
 	})
+	h.handle("GET /-/api/target", func(w http.ResponseWriter, r *http.Request) error {
+		return writeJSON(w, r, h.o.Targets[r.URL.Query().Get("db")])
+	})
+	h.report("find", h.find)
 	h.reportRoutes()
 	h.handle("GET /-/api/read", h.read)
 	h.handle("GET /-/api/axes", h.axes)
