@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -274,6 +275,9 @@ func (f *Figure) draw(c canvas, l layout) {
 	}
 	switch f.Kind {
 	case Plane:
+		if f.Window.Pixels == nil && slices.ContainsFunc(f.Window.Values, math.IsNaN) {
+			c.fill(blank, x0, y0, w, h)
+		}
 		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
 		if f.Window.Pixels != nil { // colours of their own have no scale
 			return
