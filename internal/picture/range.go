@@ -15,7 +15,7 @@ import (
 // What is read of an array for its range at most.
 const (
 	sampleElements = 1 << 18
-	sampleChunks   = 48
+	sampleChunks   = 32
 )
 
 // Range is where most values of a selection lie, all of it and not only the part that a picture

@@ -222,7 +222,7 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
   const set = (/** @type {number} */ d) => (/** @type {number} */ i) => go({ at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === d ? i : v)).join(',') }, true);
   const one = (/** @type {string} */ name, /** @type {'older' | 'newer' | 'diff' | 'swipe'} */ which, /** @type {any} */ m) => html`<figure><figcaption>${name}${under && html` <strong>${under[which]}</strong>`}</figcaption>
     <${Plane} shown=${parts[which]} map=${m} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} boxes=${inSight} most=${0.42} name=${`${name}, ${newer.path}`}
-      setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize((s) => (s[0] === w && s[1] === h ? s : [w, h]))} onPoint=${setPointer} /></figure>`;
+      setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => (which === 'newer' || which === 'swipe') && setSize((s) => (s[0] === w && s[1] === h ? s : [w, h]))} onPoint=${setPointer} /></figure>`;
   return html`
     ${boxes.length > 0 && html`<p>${text.count(inSight.length, 'place')} in this picture ${inSight.length === 1 ? 'is' : 'are'} outlined.</p>`}
     ${!had && html`<p>The older version has nothing here: all of it is new.</p>`}

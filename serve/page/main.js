@@ -108,7 +108,7 @@ function Node({ shown }) {
   useEffect(() => { document.title = `${path || db} · zarrdb`; }, [path, db]);
   return html`<main id="main" tabindex="-1">
     <nav class="path" aria-label="Path"><a href=${link({ path: '' })}>${db}</a>${names.map((name, i) => html`<span aria-hidden="true"> / </span><a
-      href=${link({ path: names.slice(0, i + 1).join('/') })}><bdi>${name}</bdi></a>`)}</nav>
+      href=${link({ path: names.slice(0, i + 1).join('/') })}>${name}</a>`)}</nav>
     <div class="tabs" role="tablist" onKeyDown=${(/** @type {KeyboardEvent} */ e) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key], focus = /** @type {HTMLElement} */ (e.target).id.replace('tab-', '');
       const next = step ? tabs[(tabs.indexOf(view) + step + tabs.length) % tabs.length] : { Home: tabs[0], End: tabs[tabs.length - 1], ' ': focus }[e.key];

@@ -139,7 +139,7 @@ export function Tree({ shown }) {
             aria-expanded=${row.array ? undefined : !!row.open} aria-setsize=${row.of} aria-posinset=${row.place}
             class=${`row${row.path === path ? ' chosen' : ''}${first + i === at ? ' focus' : ''}`} style=${{ top: `${(first + i) * rowHeight}px`, paddingLeft: `${row.depth * 14 + 4}px` }}>
             <span class="twist" aria-hidden="true" onClick=${() => row.path && !row.array && toggle(row.path, !row.open)}>${row.array ? '▦' : row.open ? '▾' : '▸'}</span>
-            <a tabindex="-1" href=${link({ path: row.path })} title=${row.node?.error || row.path || db}><bdi>${row.name}</bdi></a>
+            <a tabindex="-1" href=${link({ path: row.path })} title=${row.node?.error || row.path || db}>${row.name}</a>
             ${row.array && html`<span class="dim"> ${row.node.error ? 'not readable' : (row.node.shape || []).join(' × ') + ' ' + text.dtype(row.node.data_type)}</span>`}
           </div>`)}
       </div>

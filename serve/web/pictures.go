@@ -480,7 +480,7 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 		}
 		for _, row := range rows {
 			err := row.Texts(ctx, lo, hi, func(i int64, text []byte) {
-				t := string(bytes.Trim(text, `"`))
+				t := strings.TrimSuffix(string(bytes.Trim(text, `"`)), ".0")
 				if t == "NaN" || t == "NaT" {
 					t = ""
 				}
