@@ -388,7 +388,7 @@ func FuzzShardIndex(f *testing.F) {
 
 // Random updates in random order end in the same bytes as one write.
 func TestShardSameBytes(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := bind(t, `[`+shard(`[4,4]`, little+`,`+zstd3, indexCRC, "start")+`]`, dtype.NewInt(32), []int{16, 16}, nil)

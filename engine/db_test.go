@@ -214,8 +214,7 @@ func TestHandlesShareLocks(t *testing.T) {
 // The same random history gives the same values whatever the cache and however
 // many workers there are.
 func TestCacheAndWorkersChangeNothing(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	specs := map[string]zarr.Spec{
 		"plain":   {Shape: []int64{37, 23}, Chunks: []int64{8, 5}, DataType: "int32"},
 		"sharded": {Shape: []int64{37, 23}, Chunks: []int64{4, 5}, Shards: []int64{16, 10}, DataType: "int32"},

@@ -89,8 +89,7 @@ func TestBankIsExact(t *testing.T) {
 	for i := range want {
 		want[i].Store(int32(i))
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	together(t, workers, func(w int) error {
 		rnd := rand.New(rand.NewPCG(seed, uint64(w)))
 		for range each {

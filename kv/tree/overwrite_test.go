@@ -63,7 +63,7 @@ func TestOverwrite(t *testing.T) {
 
 func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n int) {
 	ctx := context.Background()
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	t.Logf("seed %d, %d keys", seed, n)
 	r := rand.New(rand.NewPCG(seed, 0))
 	m := model{}

@@ -39,8 +39,7 @@ func table(rows []row) *parquet.Table {
 }
 
 func TestReadArrow(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var r parquet.Reader // one for all: nothing may stay behind
 	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd}
@@ -115,8 +114,7 @@ func TestLarge(t *testing.T) {
 
 // TestWrite has Arrow and the package read what the package writes.
 func TestWrite(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	a := "a"
 	cases := [][]row{nil, {{}}, {{path: &a}}, {{raw: []byte{}}}, {{raw: []byte("x")}, {}, {path: &a, offset: 1, size: 2}}, make([]row, 70_000)}
