@@ -268,7 +268,7 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
     let free = Infinity, rise = up ? 1 : -1;
     for (const { at, text } of [...(ticks.y || [])].sort((a, b) => rise * (a.at - b.at))) {
       const y = toY(at);
-      if (y < pad.top + 4 || y > pad.top + plotH - 2 || y > free) continue;
+      if (y < pad.top - 1 || y > pad.top + plotH + 1 || y > free) continue;
       g.textAlign = 'right';
       g.fillText(text, pad.left - 8, y);
       line(g, pad.left - 5, y, pad.left, y);

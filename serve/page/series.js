@@ -83,8 +83,7 @@ export function Series({ shown, info, axes, parts, along, points, raw, alone }) 
   const axis = axes[along];
   const [range, setRange] = useState(/** @type {number[] | null} */ (null));
   const part = parts.includes(state.part) ? state.part : parts[0] || '';
-  const [wide, setWide] = useState(800);
-  useEffect(() => setWide(Math.max(200, Math.min(1600, innerWidth - 300))), []);
+  const [wide] = useState(() => Math.max(200, Math.min(1600, innerWidth - 300)));
   useEffect(() => setRange(null), [along, info.path]);
   const selects = (/** @type {number[] | null} */ r) => points.map((q) => q.map((i, d) => (d === along ? (r ? r.join(':') : ':') : String(i))).join(','));
   const params = { db, rev: commit, path: info.path, decode: raw ? false : 'cf', part: part || false };
