@@ -16,6 +16,7 @@ import (
 const (
 	sampleElements = 1 << 18
 	sampleChunks   = 32
+	sampleBytes    = 16 << 20 // of chunks, if they are more than 4
 )
 
 // Range is where most values of a selection lie, all of it and not only the part that a picture
@@ -27,6 +28,11 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 		return l, false, err
 	}
 	var lines []*line
+	size := int64(max(a.Type().Size(), 1)) // of a chunk
+	for d := range a.Shape() {
+		size *= chunkLength(a, d)
+	}
+	chunks := float64(min(max(sampleBytes/max(size, 1), 4), sampleChunks))
 	for _, x := range axes {
 		if x.Dim >= 0 && x.Len > 0 {
 			n := &line{Axis: x}
@@ -44,8 +50,12 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 	largest := func(of func(*line) int64) *line {
 		return slices.MaxFunc(lines, func(a, b *line) int { return int(of(a) - of(b)) })
 	}
-	for total((*line).chunks) > sampleChunks {
-		largest((*line).chunks).coarser()
+	for total((*line).chunks) > chunks {
+		most := largest((*line).chunks)
+		if most.chunks() == 1 { // rounding can keep one more
+			break
+		}
+		most.coarser()
 	}
 	for total((*line).count) > sampleElements {
 		l := largest((*line).count)
