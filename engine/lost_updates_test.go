@@ -223,9 +223,7 @@ func TestGuardRead(t *testing.T) {
 				must.Do(t, s.GuardRead(bg, a, c.sel))
 				must.Do(t, put(s, "mine", 0, 7))
 				must.Do(t, s.Detach(bg))
-				if s, err = db.Resume(bg, s.ID()); err != nil {
-					t.Fatal(err)
-				}
+				s = must.Get(db.Resume(bg, s.ID()))(t)
 				defer s.Abort()
 				commit(t, db, "", "ours", c.ours)
 				_, err = s.Commit(bg, txn.CommitOptions{})
