@@ -24,7 +24,7 @@ func TestWhole(t *testing.T) {
 		for _, a := range need {
 			list = append(list, extentOf(a))
 		}
-		w := must.Get(from.Whole(ctx, all[0].Pack, list))(t)
+		w := must.Get(from.Whole(ctx, all[0].Pack, list, 1<<40))(t)
 		bytes := make(pieces)
 		for _, e := range w.Extents {
 			b := make([]byte, e.To-e.From)
@@ -50,7 +50,7 @@ func TestWhole(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 	}
-	if _, err := from.Whole(ctx, ID{9}, nil); !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := from.Whole(ctx, ID{9}, nil, 0); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a pack that is not there: %v", err)
 	}
 }
