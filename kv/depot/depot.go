@@ -402,6 +402,18 @@ func (d *Depot) keep(ctx context.Context, name Name, x *index) {
 	_ = d.o.Cache.Set(ctx, name.String(), b)
 }
 
+// SaveTo has the depot use a cache from now on, and puts there what is known.
+func (d *Depot) SaveTo(ctx context.Context, cache kv.Store) {
+	if d.loading.Lock(ctx) != nil {
+		return
+	}
+	defer d.loading.Unlock()
+	d.o.Cache = cache
+	for name, x := range d.indexes {
+		d.keep(ctx, name, x)
+	}
+}
+
 // HasCommits reports which versions the depot has whole. A version that only a damaged bundle lists counts as missing, so that a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
