@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
@@ -45,6 +46,10 @@ type BucketOptions struct {
 	Write bool
 	// Accept goes on with what is in a bucket that went back, or is another one.
 	Accept bool
+
+	// Tests do not sleep, and have smaller segments.
+	sleep   func(ctx context.Context, d time.Duration) error
+	segment int64
 }
 
 // Bucket is a database in a bucket, as a database of this machine uses it. Safe for concurrent use; one transfer runs
@@ -55,6 +60,8 @@ type Bucket struct {
 	d     *depot.Depot
 	state *bucketState
 	note  string // for the report
+
+	segment int64
 
 	one   ctxlock.Lock
 	fresh bool   // the manifest was read for this call
@@ -72,11 +79,11 @@ func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 
 func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
 	defer wrap(&err, "%s", o.Name)
-	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true}
+	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment}
 	if b.state, err = loadBucketState(fs, dir, o.Name); err != nil {
 		return nil, err
 	}
-	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache()}
+	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
 	b.d, err = depot.Open(ctx, b.store, &opts)
 	back := (*depot.BackError)(nil)
 	changed := errors.As(err, &back) || errors.Is(err, depot.ErrLost) || errors.Is(err, depot.ErrOther)
@@ -160,7 +167,7 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 	defer func() { end(r) }()
 	from := db.carried()
 	b.state.begin(FileOf(db.dir), b.d.Manifest())
-	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded}
+	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded, Segment: b.segment}
 	var sent, packs int64
 	for range pushTries {
 		r, err = transfer.Send(ctx, from, to, db.opts.Author, db.opts.Now, o)

@@ -599,6 +599,15 @@ func (d *Depot) listed(ctx context.Context, id ID, table func(*index) ([]byte, i
 	return nil, 0, err
 }
 
+// HasRecord reports whether the depot lists a commit, with its version or bare.
+func (d *Depot) HasRecord(ctx context.Context, id ID) (bool, error) {
+	_, _, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.commits, commitSize })
+	if errors.Is(err, ErrLeft) || errors.Is(err, kv.ErrCorrupt) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Bare calls fn for the commits of which only the record is there.
 func (d *Depot) Bare(ctx context.Context, fn func(ID)) error {
 	_, indexes, err := d.load(ctx)
@@ -638,9 +647,17 @@ func (d *Depot) Extents(ctx context.Context, pack [16]byte, from, to uint64) ([]
 	return out, nil
 }
 
-// Bundle reads a whole bundle of a manifest, with one request. The error is kv.ErrNotFound if it is no longer
+// Bundle reads a whole bundle of a manifest, with one request unless it is small and known. The error is kv.ErrNotFound if it is no longer
 // there: read the manifest again.
 func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {
+	if err := d.loading.Lock(ctx); err != nil {
+		return nil, err
+	}
+	x := d.indexes[info.Name]
+	d.loading.Unlock()
+	if x != nil && x.whole != nil {
+		return x.whole, nil
+	}
 	b, err := d.store.Get(ctx, info.Name.Bundle(), kv.AtMost(int64(info.Size)))
 	if err != nil {
 		return nil, d.unread(info.Name.Bundle(), err)

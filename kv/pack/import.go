@@ -295,6 +295,48 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 // extent copies the records of one range. It copies only whole records: bytes
 // between them may be dead in the source and alive here.
 func (m *importer) extent(e Extent) error {
+	if !m.foreign || e.From >= m.had || e.From == e.To {
+		return m.missing(e)
+	}
+	here, err := m.sound(e)
+	if err != nil {
+		return err
+	}
+	for _, x := range Subtract([]Extent{e}, here) {
+		if err := m.missing(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sound finds the records of a range that an import which was interrupted has left here, so that the source is not
+// asked for them.
+func (m *importer) sound(e Extent) (here []Extent, err error) {
+	local := reclaimer{ctx: m.ctx, s: m.s, p: newPack(m.s, m.id, m.size), f: m.f}
+	err = local.eachRecord(e, make([]byte, scanBytes), func(rec Record, _ uint64) error {
+		end := rec.Offset + rec.Length
+		has, err := m.has(rec)
+		if !has || err != nil || rec.Offset < e.From || end > e.To {
+			return err
+		}
+		m.runs = append(m.runs, Extent{rec.Header, end})
+		m.out.Equal += end - rec.Header
+		if last := len(here) - 1; last >= 0 && rec.Header == roundUp(here[last].To, smallAlign) {
+			here[last].To = end
+		} else {
+			here = append(here, Extent{rec.Header, end})
+		}
+		return nil
+	})
+	return here, err
+}
+
+// foreignRun bounds how much is looked at before it is copied, where looking and copying are requests.
+const foreignRun = 4 << 20
+
+// missing is extent without a look at what is here.
+func (m *importer) missing(e Extent) error {
 	var run Extent
 	var shift uint64
 	flush := func() error {
@@ -311,7 +353,7 @@ func (m *importer) extent(e Extent) error {
 		if err == nil && !has && m.foreign && !m.grows {
 			err = m.free(rec)
 		}
-		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign)) {
+		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign) || m.foreign && run.To-run.From >= foreignRun) {
 			err = flush()
 		}
 		if shift = at; has {

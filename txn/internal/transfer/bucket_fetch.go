@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -165,8 +166,11 @@ func (b *bucketSource) RightPayload(ctx context.Context, a pack.Address, sum dig
 		return nil, err
 	}
 	out := make([]byte, a.Length)
-	p := newPackReader(ctx, b.d, a.Pack, []pack.Extent{{From: a.Offset, To: a.Offset + a.Length}})
-	if _, err := p.ReadAt(out, int64(a.Offset)); err != nil {
+	p, err := newPackReader(ctx, b.d, a.Pack, []pack.Extent{{From: a.Offset, To: a.Offset + a.Length}})
+	if err == nil {
+		_, err = p.ReadAt(out, int64(a.Offset))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return out, care.CompareSum(a, out, sum)
@@ -179,7 +183,10 @@ func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, 
 
 // importPack copies what is needed of a pack.
 func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
-	p := newPackReader(ctx, b.d, id, need)
+	p, err := newPackReader(ctx, b.d, id, need)
+	if err != nil {
+		return pack.Info{}, pack.Imported{}, err
+	}
 	return to.ImportFrom(ctx, p, p.size, id, need, progress)
 }
 
@@ -197,7 +204,7 @@ type packReader struct {
 	ctx  context.Context
 	d    *depot.Depot
 	id   pack.ID
-	want []pack.Extent // with the fronts of records; ascending, apart
+	have []depot.Extent // of what is needed, with the fronts of records; ascending, apart
 	size uint64
 
 	mu     sync.Mutex
@@ -206,24 +213,27 @@ type packReader struct {
 
 type packPiece struct {
 	came  chan struct{}
-	parts []depot.Extent
+	parts []depot.Part
 	data  [][]byte
 	err   error
 }
 
-func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) *packReader {
+func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) (*packReader, error) {
 	p := &packReader{ctx: ctx, d: d, id: id, pieces: map[uint64]*packPiece{}}
 	for _, e := range need {
-		front := frontBytes + (e.To-e.From)>>14 // checksums are a 16,384th
-		e.From -= min(e.From, front)
-		if last := len(p.want) - 1; last >= 0 && e.From <= p.want[last].To {
-			p.want[last].To = max(p.want[last].To, e.To)
-		} else {
-			p.want = append(p.want, e)
+		front := min(e.From-p.size, frontBytes+(e.To-e.From)>>14) // checksums are a 16,384th
+		list, err := d.Extents(ctx, id, e.From-front, e.To)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range list {
+			if x.To > e.From { // a record lies in one extent, with its front
+				p.have = append(p.have, x)
+			}
 		}
 		p.size = max(p.size, e.To)
 	}
-	return p
+	return p, nil
 }
 
 // ReadAt implements [io.ReaderAt].
@@ -231,7 +241,7 @@ func (p *packReader) ReadAt(b []byte, off int64) (n int, err error) {
 	if uint64(off) >= p.size {
 		return 0, io.EOF
 	}
-	if short := uint64(off) + uint64(len(b)); short > p.size {
+	if end := uint64(off) + uint64(len(b)); end > p.size {
 		b, err = b[:p.size-uint64(off)], io.EOF
 	}
 	clear(b)
@@ -249,9 +259,6 @@ func (p *packReader) ReadAt(b []byte, off int64) (n int, err error) {
 // copy copies bytes that lie in one piece.
 func (p *packReader) copy(b []byte, at uint64) error {
 	piece := p.piece(at / readBytes)
-	if piece == nil {
-		return nil
-	}
 	select {
 	case <-piece.came:
 	case <-p.ctx.Done():
@@ -269,34 +276,33 @@ func (p *packReader) copy(b []byte, at uint64) error {
 	return nil
 }
 
-// piece returns a piece, nil if nothing of it is wanted, and has the next ones fetched. It forgets those before.
+// piece returns a piece, and has the next ones fetched. It forgets those before.
 func (p *packReader) piece(i uint64) *packPiece {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.pieces[i]; !ok {
+	if p.pieces[i] == nil {
 		for old := range p.pieces {
-			if old+1 < i || old > i+1<<20 {
+			if old+1 < i {
 				delete(p.pieces, old)
 			}
 		}
 	}
 	got := p.start(i)
-	at := i
 	for range readAhead - 1 {
-		at++
-		k, _ := slices.BinarySearchFunc(p.want, at*readBytes, func(e pack.Extent, off uint64) int {
-			if e.To <= off {
-				return -1
-			}
-			return 1
-		})
-		if k == len(p.want) {
+		i++
+		k := p.after(i * readBytes)
+		if k == len(p.have) {
 			break
 		}
-		at = max(at, p.want[k].From/readBytes)
-		p.start(at)
+		i = max(i, p.have[k].From/readBytes)
+		p.start(i)
 	}
 	return got
+}
+
+// after is the number of the first extent that ends behind an offset.
+func (p *packReader) after(off uint64) int {
+	return sort.Search(len(p.have), func(i int) bool { return p.have[i].To > off })
 }
 
 // start has a piece fetched. The caller holds mu.
@@ -304,32 +310,19 @@ func (p *packReader) start(i uint64) *packPiece {
 	if piece := p.pieces[i]; piece != nil {
 		return piece
 	}
-	var cut []pack.Extent
-	for _, e := range p.want {
-		if from, to := max(e.From, i*readBytes), min(e.To, (i+1)*readBytes); from < to {
-			cut = append(cut, pack.Extent{From: from, To: to})
-		}
-	}
-	if len(cut) == 0 {
-		return nil
-	}
 	piece := &packPiece{came: make(chan struct{})}
 	p.pieces[i] = piece
+	for k := p.after(i * readBytes); k < len(p.have) && p.have[k].From < (i+1)*readBytes; k++ {
+		e := &p.have[k]
+		piece.parts = append(piece.parts, depot.Part{Pack: p.id, From: max(e.From, i*readBytes), To: min(e.To, (i+1)*readBytes)})
+	}
+	if len(piece.parts) == 0 {
+		close(piece.came)
+		return piece
+	}
 	go func() {
 		defer close(piece.came)
-		var parts []depot.Part
-		for _, e := range cut {
-			list, err := p.d.Extents(p.ctx, p.id, e.From, e.To)
-			if err != nil {
-				piece.err = err
-				return
-			}
-			piece.parts = append(piece.parts, list...)
-		}
-		for _, e := range piece.parts {
-			parts = append(parts, depot.Part{Pack: p.id, From: e.From, To: e.To})
-		}
-		piece.data, piece.err = p.d.Payloads(p.ctx, parts)
+		piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
 	}()
 	return piece
 }
@@ -359,6 +352,11 @@ func (p *pushing) stage(ctx context.Context, t *Transfer) error {
 		for id, commit := range t.edges {
 			catalog.Commits.Put(c.Batch, commit)
 			catalog.Expired.Put(c.Batch, catalog.Expiry{Commit: id, Time: catalog.NotCopied})
+		}
+		for _, r := range t.Records {
+			if r.old { // in the other database
+				catalog.Commits.Put(c.Batch, r.Commit)
+			}
 		}
 		for ref, id := range t.heads {
 			c.Moves = append(c.Moves, catalog.RefMove{Ref: ref, New: id, Time: t.to.Now().UTC(), Author: t.to.Author, Op: p.op})

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ type Bucket struct {
 	// Stored returns extents of a pack that were uploaded and not published, and Uploaded notes such extents.
 	Stored   func(id pack.ID) []depot.Extent
 	Uploaded func([]depot.Extent)
+	Segment  int64 // the size of segments; 0 is a good one
 }
 
 // ErrOtherBytes means that a bucket has other bytes at the place of a payload.
@@ -96,11 +98,8 @@ func (s sentTo) Known(ctx context.Context, id catalog.CommitID) (has, gone bool,
 	if err != nil || whole[0] {
 		return err == nil, false, err
 	}
-	_, err = s.b.Depot.Commits(ctx, []depot.ID{depot.ID(id)})
-	if errors.Is(err, depot.ErrLeft) {
-		return false, false, nil
-	}
-	return err == nil, true, err
+	has, err = s.b.Depot.HasRecord(ctx, depot.ID(id))
+	return has, has, err
 }
 
 // send uploads and publishes.
@@ -166,7 +165,7 @@ func (u *upload) close() error {
 // segments lays out the payloads that are missing in the bucket.
 func (u *upload) segments(ctx context.Context) error {
 	t, b := u.t, u.t.to.bucket
-	size := max(depot.SegmentBytes, min(t.Found.total>>10, 1<<30))
+	size := cmp.Or(b.Segment, max(depot.SegmentBytes, min(t.Found.total>>10, 1<<30)))
 	var ranges []depot.Range
 	n := int64(0)
 	cut := func() error {
