@@ -183,11 +183,13 @@ func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, 
 
 // importPack copies what is needed of a pack.
 func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
-	p, err := newPackReader(ctx, b.d, id, need)
-	if err != nil {
-		return pack.Info{}, pack.Imported{}, err
-	}
-	return to.ImportFrom(ctx, p, p.size, id, need, progress)
+	return to.ImportFrom(ctx, func(need []pack.Extent) (io.ReaderAt, uint64, error) {
+		p, err := newPackReader(ctx, b.d, id, need)
+		if err != nil {
+			return nil, 0, err
+		}
+		return p, p.size, nil
+	}, id, need, progress)
 }
 
 const (
