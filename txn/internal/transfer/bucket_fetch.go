@@ -131,6 +131,16 @@ func (b *bucketSource) GetPage(ctx context.Context, name tree.Name) ([]byte, err
 	return list[0], batch.Commit(false)
 }
 
+// fetchPages puts the pages into the index that the walk had no reason to read.
+func (t *Transfer) fetchPages(ctx context.Context) error {
+	for _, err := range t.From.Pages(ctx, t.Found.Pages) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // bundle puts the sound pages of a bundle into the index.
 func (b *bucketSource) bundle(ctx context.Context, info *depot.BundleInfo) error {
 	w, err := b.d.Bundle(ctx, info)

@@ -167,8 +167,8 @@ func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, 
 	switch {
 	case t.to.bucket != nil:
 		steps = []func(context.Context) error{t.walk, t.verifySource}
-	case t.From.bucket != nil: // pages are there
-		steps = []func(context.Context) error{t.walk, t.copyPacks, t.verify}
+	case t.From.bucket != nil:
+		steps = []func(context.Context) error{t.walk, t.copyPacks, t.fetchPages, t.verify}
 	}
 	steps = slices.Insert(steps, 0, func(ctx context.Context) error { return t.begin(ctx, plan) })
 	err = care.InTurn(t.Kept.Ctx, append(steps, func(ctx context.Context) error { return publish(ctx, t) })...)
