@@ -163,7 +163,7 @@ func (db *DB) PushMerging(ctx context.Context, name string, o txn.TransferOption
 		if err != nil {
 			return got, err
 		}
-		if _, err := db.Merge(ctx, spec.From, got.Refs[0].Commit, txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", there, name)}); err != nil {
+		if _, err := db.Merge(ctx, spec.From, got.Refs[0].Commit.String(), txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", there, name)}); err != nil {
 			return got, err
 		}
 		t := time.NewTimer(time.Duration(rand.Int64N(int64(20 * time.Millisecond << min(try, 5)))))

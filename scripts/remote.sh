@@ -22,7 +22,7 @@ on() { # machine, command
 }
 for m in 1 2 3; do mkdir -p "$work/$m"; done
 on 1 init w.zdb
-on 1 create w.zdb:x --shape 3,100000 --chunks 1,10000 --dtype int64 -m x >/dev/null
+on 1 create w.zdb:x --shape 3,100000 --chunks 1,10000 --dtype int64 --codecs '[{"name":"bytes","configuration":{"endian":"little"}}]' -m x >/dev/null
 on 1 push w.zdb "$url" >/dev/null
 for m in 2 3; do on $m clone "$url" w.zdb >/dev/null; done
 end=$((SECONDS + soak))
@@ -32,7 +32,7 @@ while [ $SECONDS -lt $end ]; do
 	from=$((RANDOM % 10 * 10000))
 	on $m write w.zdb:x --select "$((m - 1)),$from:$((from + 10000))" --value $RANDOM -m "of $m" >/dev/null
 	if [ $((RANDOM % 3)) = 0 ]; then # killed in the middle
-		(cd "$work/$m" && HOME=$work/$m timeout -s KILL "0.$((RANDOM % 3))$((RANDOM % 10))" "$work/zarrdb" push w.zdb "$url" --merge) >/dev/null 2>&1 || killed=$((killed + 1))
+		{ HOME=$work/$m timeout -s KILL "0.$((RANDOM % 3))$((RANDOM % 10))" "$work/zarrdb" push "$work/$m/w.zdb" "$url" --merge; } >/dev/null 2>&1 || killed=$((killed + 1))
 	else
 		on $m push w.zdb "$url" --merge >/dev/null && pushes=$((pushes + 1))
 	fi
