@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -76,6 +76,9 @@ serve-interop:    ## clients of other projects read and write a served database;
 
 s3:               ## buckets against a real server on the loopback device that checks signatures
 	./scripts/s3.sh
+
+remote:           ## three machines that share a bucket of a real server, for SOAK seconds; SEED says which run
+	./scripts/remote.sh
 
 ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
 	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
