@@ -11,6 +11,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -35,7 +36,7 @@ type bucketSource struct {
 	idx *index.Index
 	all bool
 
-	mu      sync.Mutex
+	busy    ctxlock.Lock // for the maps below, and so that what is missing is fetched once
 	records map[catalog.CommitID][]byte
 	bare    map[catalog.CommitID]bool
 	single  map[depot.Name]int // pages that were fetched one by one
@@ -52,8 +53,10 @@ func (b *bucketSource) Keep(ctx context.Context) (*Kept, error) {
 }
 
 func (b *bucketSource) Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.busy.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.busy.Unlock()
 	if b.records[id] == nil {
 		list, err := b.d.CommitsBeside(ctx, depot.ID(id))
 		if errors.Is(err, depot.ErrLeft) {
@@ -105,8 +108,10 @@ func (b *bucketSource) GetPage(ctx context.Context, name tree.Name) ([]byte, err
 	if !errors.Is(err, index.ErrNotFound) {
 		return page, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.busy.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.busy.Unlock()
 	info, err := b.d.PageBundle(ctx, depot.ID(name))
 	if err != nil {
 		return nil, err
