@@ -136,6 +136,7 @@ func (b *Bucket) begin(ctx context.Context) (end func(*TransferReport), err erro
 			r.Note, b.told = b.note, now
 		}
 		b.fresh = false
+		b.state.close()
 		b.save()
 		b.one.Unlock()
 	}, nil

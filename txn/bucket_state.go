@@ -189,13 +189,22 @@ func (s *bucketState) uploaded(list []depot.Extent) {
 
 // end forgets what was uploaded: it was published.
 func (s *bucketState) end() {
+	s.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.extents)
+	if s.dir != "" {
+		_ = os.Remove(s.journalFile())
+	}
+}
+
+// close ends the journal of a push, which stays for the next one.
+func (s *bucketState) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.journal != nil {
 		_ = s.journal.Close()
 		s.journal = nil
-		_ = os.Remove(s.journalFile())
 	}
 }
 

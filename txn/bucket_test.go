@@ -1,7 +1,9 @@
 package txn
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -391,8 +393,25 @@ func TestBucketResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.fail = nil
+	// A segment was lost since, and one entry of the journal overlaps another.
+	lost := ""
+	for key, err := range store.Store.List(bg, kv.ListOptions{Prefix: "s/"}) {
+		must.Do(t, err)
+		lost = cmp.Or(lost, key)
+	}
+	must.Do(t, store.Store.Delete(bg, lost))
+	journal := opened.state.journalFile()
+	lines := strings.SplitAfter(string(must.Get(os.ReadFile(journal))(t)), "\n")
+	var list []depot.Extent
+	must.Do(t, json.Unmarshal([]byte(lines[2]), &list))
+	list[0].From, list[0].Offset = list[0].From+8, list[0].Offset+8
+	line := string(must.Get(json.Marshal(list))(t)) + "\n"
+	must.Do(t, os.WriteFile(journal, []byte(lines[0]+line+strings.Join(lines[1:], "")), 0o666))
 	r := must.Get(db.PushTo(bg, open(), TransferOptions{}))(t)
-	if r.PresentBytes < 12<<20 || r.PayloadBytes+r.PresentBytes < 40<<20 || r.PayloadBytes+r.PresentBytes > 41<<20 {
+	if got := must.Get(CheckBucket(bg, BucketOptions{Store: store}, false))(t); len(got.Problems) > 0 {
+		t.Errorf("published: %v", got.Problems)
+	}
+	if r.PresentBytes < 8<<20 || r.PayloadBytes+r.PresentBytes < 40<<20 || r.PayloadBytes+r.PresentBytes > 41<<20 {
 		t.Errorf("uploaded %d, used %d", r.PayloadBytes, r.PresentBytes)
 	}
 	dir := filepath.Join(t.TempDir(), "clone")
@@ -488,6 +507,24 @@ func TestBucketRefusals(t *testing.T) {
 			t.Errorf("other bytes: %v", err)
 		}
 		must.Do(t, db.Close())
+	}
+
+	// A remote that lists a version only bare, and one with names that no ref can have.
+	for _, c := range []struct{ ref, want string }{{"heads/main", "only its record"}, {"x", "no branch or tag"}, {"heads/", "no branch or tag"}, {"tags/a b", "no branch or tag"}} {
+		strange, id := kv.NewMem(), mustHead(t, copied)
+		record := EncodeCommit(must.Get(copied.Lookup(bg, id))(t))
+		must.Do(t, must.Get(depot.Create(bg, strange, &depot.Options{Sleep: noSleep}))(t).Begin().Publish(bg, depot.Change{
+			Commits: func(yield func(depot.Commit, error) bool) { yield(depot.Commit{Record: record, Bare: true}, nil) },
+			Refs:    []depot.RefChange{{Ref: c.ref, New: depot.ID(id)}},
+		}))
+		_, err := CloneBucket(bg, BucketOptions{Store: strange, Name: "mem:strange"}, filepath.Join(t.TempDir(), "clone"), testOptions(nil), everyRef)
+		if !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: clone: %v", c.ref, err)
+		}
+		from := must.Get(db.Bucket(bg, BucketOptions{Store: strange, Name: "mem:" + c.ref}))(t)
+		if _, err := db.PullFrom(bg, from, TransferOptions{Force: true}); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: pull: %v", c.ref, err)
+		}
 	}
 
 	// A bucket that went back.
