@@ -41,6 +41,8 @@ type RemoteOptions struct {
 	// Push opens a remote to be pushed to: it is made if nothing is there, and the store is tried once whether it
 	// keeps its promises.
 	Push bool
+	// DryRun opens a remote for pushes that are dry runs: nothing is written, there and here.
+	DryRun bool
 	// Accept goes on with what is in a remote that is not what this database knows of it, such as a bucket that was
 	// restored from a copy.
 	Accept bool
@@ -52,9 +54,12 @@ func (db *DB) Remote(ctx context.Context, url string, o *RemoteOptions) (*Remote
 		o = &RemoteOptions{}
 	}
 	env := db.opts.env()
-	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push)
+	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push && !o.DryRun)
+	if o.DryRun && errors.Is(err, depot.ErrNone) {
+		at.Store, err = kv.NewMem(), nil // as if it were made
+	}
 	if err == nil {
-		at.Write, at.Accept = o.Push, o.Accept
+		at.Write, at.Accept, at.DryRun = o.Push, o.Accept, o.DryRun
 		var b *txn.Bucket
 		if b, err = db.store.Bucket(ctx, at); err == nil {
 			return &Remote{db, b, at.Name, env}, nil

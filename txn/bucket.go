@@ -44,8 +44,10 @@ type BucketOptions struct {
 	Name  string
 	// Write opens a bucket to be pushed to: it is made if nothing is there, and the store is tried once.
 	Write bool
-	// Accept goes on with what is in a bucket that went back, or is another one.
+	// Accept goes on with what is in a bucket that went back, or is another one. With Write, that is known from then on.
 	Accept bool
+	// DryRun opens a bucket for a push that is planned alone: nothing is written, there and here.
+	DryRun bool
 
 	// Tests do not sleep, and have smaller segments.
 	sleep   func(ctx context.Context, d time.Duration) error
@@ -60,6 +62,9 @@ type Bucket struct {
 	d     *depot.Depot
 	state *bucketState
 	note  string // for the report
+	write bool
+	// back says that the state stays what was known before the bucket went back: a push is refused.
+	back bool
 
 	segment int64
 
@@ -79,8 +84,8 @@ func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 
 func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
 	defer wrap(&err, "%s", o.Name)
-	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment}
-	if b.state, err = loadBucketState(fs, dir, o.Name); err != nil {
+	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment, write: o.Write && !o.DryRun}
+	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
 	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
@@ -92,9 +97,12 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 		if !o.Accept {
 			b.note = err.Error()
 		}
+		b.back = !o.Accept || !b.write
 		opts.Known = nil
 		b.d, err = depot.Open(ctx, b.store, &opts)
-	case errors.Is(err, depot.ErrGone) && o.Accept, errors.Is(err, depot.ErrNone) && o.Write:
+	case o.DryRun && (errors.Is(err, depot.ErrGone) && o.Accept || errors.Is(err, depot.ErrNone)):
+		b.d, err = depot.Create(ctx, kv.NewMem(), &opts) // what would be made
+	case b.write && (errors.Is(err, depot.ErrGone) && o.Accept || errors.Is(err, depot.ErrNone)):
 		if b.d, err = depot.Create(ctx, b.store, &opts); errors.Is(err, depot.ErrExists) {
 			b.d, err = depot.Open(ctx, b.store, &opts)
 		} else if err == nil {
@@ -102,12 +110,14 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 		}
 	}
 	switch {
-	case changed && err != nil || errors.Is(err, depot.ErrGone):
+	case errors.Is(err, depot.ErrGone):
+		return nil, fmt.Errorf("%w: %w (put the manifest back, or push to another URL; where nothing else is left, \"zarrdb push --accept\" begins anew)", ErrBucketChanged, err)
+	case changed && err != nil:
 		return nil, fmt.Errorf("%w: %w (\"zarrdb push --accept\" goes on with what is there)", ErrBucketChanged, err)
 	case err != nil:
 		return nil, err
 	}
-	if o.Write && !b.state.Probed {
+	if b.write && !b.state.Probed {
 		if err := depot.Probe(ctx, b.store, nil); err != nil {
 			return nil, err
 		}
@@ -119,8 +129,9 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 
 // save remembers the state. What is lost is found out anew.
 func (b *Bucket) save() {
-	known := b.d.State()
-	b.state.Known = &known
+	if known := b.d.State(); !b.back {
+		b.state.Known = &known
+	}
 	b.state.save()
 	b.state.tidy(b.d.Manifest())
 }
@@ -166,8 +177,13 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 		return &TransferReport{}, err
 	}
 	defer func() { end(r) }()
+	if !o.DryRun {
+		if !b.write {
+			return &TransferReport{}, fmt.Errorf("%w: it was opened to pull from", kv.ErrReadOnly)
+		}
+		b.state.begin(FileOf(db.dir), b.d.Manifest())
+	}
 	from := db.carried()
-	b.state.begin(FileOf(db.dir), b.d.Manifest())
 	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded, Segment: b.segment}
 	var sent, packs int64
 	for range pushTries {
@@ -228,15 +244,26 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	if err := db.check(); err != nil {
 		return &TransferReport{}, err
 	}
+	if db.opts.ReadOnly {
+		return &TransferReport{}, db.opts.readOnly()
+	}
 	end, err := b.begin(ctx)
 	if err != nil {
 		return &TransferReport{}, err
 	}
 	defer func() { end(r) }()
+	fs, dir := db.fs, b.state.incoming
+	if err := fs.MkdirAll(fs.PathDir(dir), 0o777); err != nil {
+		return &TransferReport{}, err
+	}
+	alone, err := index.LockFileOf(ctx, fs, dir+".lock") // against another pull from there, of any process
+	if err != nil {
+		return &TransferReport{}, fmt.Errorf("another pull is running: %w", err)
+	}
+	defer func() { err = errors.Join(err, alone.Close()) }()
 	if err := b.refresh(ctx); err != nil {
 		return &TransferReport{}, err
 	}
-	fs, dir := db.fs, b.state.incoming
 	if exists(fs, fs.PathJoin(dir, FormatFile)) { // the pull from it failed
 		if err := fs.RemoveAll(dir); err != nil {
 			return &TransferReport{}, err
@@ -251,10 +278,10 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 		r, done, err = transfer.Stage(ctx, transfer.FromBucket(b.d, b.name, to.idx, false), t, op, o)
 		return r, err
 	})
+	if done || errors.Is(err, ErrExists) || errors.Is(err, kv.ErrCorrupt) { // what is there is no use to the next pull
+		err = errors.Join(err, fs.RemoveAll(dir))
+	}
 	if err != nil || done {
-		if done {
-			err = errors.Join(err, fs.RemoveAll(dir))
-		}
 		return r, err
 	}
 	if !db.IsPeer() { // otherwise the other process opens it
@@ -263,7 +290,12 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 			return r, err
 		}
 	}
-	r, err = db.home.transfer(ctx, in, op, o)
+	for r, err = db.home.transfer(ctx, in, op, o); errors.Is(err, ErrCollecting) && ctx.Err() == nil; r, err = db.home.transfer(ctx, in, op, o) {
+		select { // what was fetched waits for the end of the collection
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 	if !db.IsPeer() {
 		err = errors.Join(err, in.Close())
 	}

@@ -20,7 +20,7 @@ import (
 //	state       what is known of the bucket; no credentials
 //	cache/      indexes of bundles
 //	uploaded    what a push has uploaded, until it is published
-//	incoming/   what a pull has fetched, until it is in the database
+//	incoming/   what a pull has fetched, until it is in the database; incoming.lock is locked meanwhile
 //
 // All of it may be removed: then it is found out anew.
 const remotesDir = "remotes"
@@ -46,22 +46,27 @@ func bucketDir(fs index.FS, dir, name string) string {
 	return fs.PathJoin(dir, remotesDir, sum.String()[:16])
 }
 
-// loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet.
-func loadBucketState(fs index.FS, dir, name string) (*bucketState, error) {
+// loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet. dry says that nothing is to be written.
+func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, error) {
 	s := &bucketState{URL: name}
 	if dir == "" {
 		return s, nil
 	}
 	s.incoming = fs.PathJoin(bucketDir(fs, dir, name), "incoming")
 	if fs != index.DefaultFS {
-		return s, fs.MkdirAll(bucketDir(fs, dir, name), 0o777)
+		return s, nil
 	}
 	s.dir = bucketDir(fs, dir, name)
-	_ = os.MkdirAll(s.dir, 0o777)
+	if !dry {
+		_ = os.MkdirAll(s.dir, 0o777)
+	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
 		if json.Unmarshal(b, s) != nil || s.URL != name {
 			s.Cloned, s.Probed, s.Known, s.URL = false, false, nil, name
 		}
+	}
+	if dry {
+		s.dir = ""
 	}
 	return s, nil
 }

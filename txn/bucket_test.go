@@ -542,6 +542,29 @@ func TestBucketRefusals(t *testing.T) {
 	if r := must.Get(db.PullFrom(bg, back, TransferOptions{}))(t); !strings.Contains(r.Note, "went back") {
 		t.Errorf("back: note %q", r.Note)
 	}
+	if _, err := db.Bucket(bg, BucketOptions{Store: old, Name: "mem:bucket", Write: true}); !errors.Is(err, ErrBucketChanged) {
+		t.Errorf("back, after a pull: %v", err)
+	}
+	if _, err := db.PushTo(bg, back, TransferOptions{}); !errors.Is(err, kv.ErrReadOnly) {
+		t.Errorf("push to a bucket that was opened to pull from: %v", err)
+	}
+	none := kv.NewMem()
+	if _, err := db.Bucket(bg, BucketOptions{Store: none, Name: "mem:bucket", Accept: true}); !errors.Is(err, ErrBucketChanged) {
+		t.Errorf("gone: %v", err)
+	}
+	dry := must.Get(db.Bucket(bg, BucketOptions{Store: none, Name: "mem:none", Write: true, DryRun: true, sleep: noSleep}))(t)
+	if r := must.Get(db.PushTo(bg, dry, TransferOptions{DryRun: true}))(t); len(r.Moves) != 1 || r.Commits == 0 {
+		t.Errorf("dry run: %+v", r)
+	}
+	if _, err := db.PushTo(bg, dry, TransferOptions{}); !errors.Is(err, kv.ErrReadOnly) {
+		t.Errorf("push after a dry run: %v", err)
+	}
+	for key := range none.List(bg, kv.ListOptions{}) {
+		t.Errorf("a dry run, or opening to pull, wrote %s", key)
+	}
+	if _, err := os.Stat(bucketDir(db.fs, db.dir, "mem:none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a dry run wrote here: %v", err)
+	}
 	back = must.Get(db.Bucket(bg, BucketOptions{Store: old, Name: "mem:bucket", Write: true, Accept: true, sleep: noSleep}))(t)
 	must.Get(db.PushTo(bg, back, TransferOptions{}))(t)
 	if manifestOf(t, old).Refs["heads/main"] != depot.ID(mustHead(t, db)) {
@@ -550,6 +573,56 @@ func TestBucketRefusals(t *testing.T) {
 	if _, err := db.PushTo(bg, back, TransferOptions{SkipDamaged: true}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("skip damaged: %v", err)
 	}
+}
+
+// TestBucketPull pulls beside another pull, beside a collection, after a broken one, and into a database that is not to be written.
+func TestBucketPull(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	db := machine(t)
+	grow(t, db, 2, 0)
+	b := bucketOf(t, db, store)
+	must.Get(db.PushTo(bg, b, TransferOptions{}))(t)
+	copied := cloneOf(t, store, everyRef)
+	news := func() {
+		update(t, db, "main", map[string]string{"a/x": big(mustHead(t, db).String(), 3000)})
+		must.Get(db.PushTo(bg, b, TransferOptions{}))(t)
+	}
+	news()
+	in := readOf(t, copied, store)
+	store.took()
+	copied.opts.ReadOnly = true
+	if _, err := copied.PullFrom(bg, in, TransferOptions{}); !errors.Is(err, kv.ErrReadOnly) || store.took() != "" {
+		t.Errorf("read only: %v", err)
+	}
+	copied.opts.ReadOnly = false
+
+	other, asked := readOf(t, copied, store), 0
+	store.asked = func(string, string) {
+		store.asked, asked = nil, asked+1
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		if _, err := copied.PullFrom(ctx, other, TransferOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("beside another pull: %v", err)
+		}
+	}
+	must.Get(copied.PullFrom(bg, in, TransferOptions{}))(t)
+	if sameVersions(t, db, copied); asked != 1 {
+		t.Errorf("%d other pulls", asked)
+	}
+
+	news()
+	copied.collecting.Lock()
+	time.AfterFunc(100*time.Millisecond, copied.collecting.Unlock)
+	must.Get(copied.PullFrom(bg, in, TransferOptions{}))(t)
+	sameVersions(t, db, copied)
+
+	news()
+	must.Do(t, os.MkdirAll(filepath.Join(in.state.incoming, "strange"), 0o777))
+	if _, err := copied.PullFrom(bg, in, TransferOptions{}); !errors.Is(err, ErrExists) {
+		t.Errorf("broken: %v", err)
+	}
+	must.Get(copied.PullFrom(bg, in, TransferOptions{}))(t)
+	sameVersions(t, db, copied)
 }
 
 // TestBucketDepth carries parts of histories: shallow clones, pulls that deepen them, one branch, and pruning.

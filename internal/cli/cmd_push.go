@@ -143,7 +143,7 @@ points at, and never deletes main.`,
 			if merge && (f.o.AllBranches || f.o.AllTags || f.o.Force || f.o.DryRun || len(args) > 3) {
 				return usagef("%s: --merge is for one branch, without --force and --dry-run", cmd.CommandPath())
 			}
-			return withOther(cmd, args[0], args[1], merge, engine.RemoteOptions{Push: true, Accept: accept}, func(db *engine.DB, other carries) error {
+			return withOther(cmd, args[0], args[1], merge, engine.RemoteOptions{Push: true, Accept: accept, DryRun: f.o.DryRun}, func(db *engine.DB, other carries) error {
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					if merge {
 						return db.PushMerging(ctx, args[1], o, other.push, other.fetch)
@@ -250,6 +250,9 @@ func isBranch(r txn.Ref) bool { return strings.HasPrefix(r.Name, "heads/") }
 // done prints the counts of a transfer and the moved refs.
 func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferReport, err error) error {
 	if err != nil {
+		if r != nil && r.Note != "" {
+			warn(cmd, r.Note)
+		}
 		return err
 	}
 	if f.json {
