@@ -47,9 +47,9 @@ in place or with --to as a new one. The newest sound checkpoint of the index is
 restored; payloads that are newer go to the branch lost+found. What was damaged
 is kept in DB/quarantine.
 
-At the URL of a remote, fsck looks for all objects that the manifest lists, and for the
-versions that branches and tags point at, and with
---full compares pages and commits with their names. "zarrdb clone" compares payloads.`,
+At the URL of a remote, fsck looks for all objects that the manifest lists, and for
+the versions of branches and tags. With --full it compares pages and commits with
+their names. "zarrdb clone" compares payloads.`,
 		Example: `  zarrdb fsck weather.zdb
   zarrdb fsck weather.zdb --full
   zarrdb fsck weather.zdb --full --repair
@@ -60,7 +60,7 @@ versions that branches and tags point at, and with
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if engine.IsRemote(args[0]) {
 				if salvage || repair || from != "" || to != "" {
-					return usagef("%s: a remote is not repaired here: a push brings back what a lost bundle had; if a segment is lost, push to a new URL", cmd.CommandPath())
+					return usagef("%s: a remote is not repaired; push to a new URL from a database that has its versions", cmd.CommandPath())
 				}
 				return fsckRemote(cmd, args[0], o.Payloads, asJSON)
 			}

@@ -73,7 +73,7 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 			v, err := kv.Locate(ctx, d.store, keys[i])
 			switch {
 			case errors.Is(err, kv.ErrNotFound):
-				errs[i] = corrupt("%s is missing: push to a new URL what needs it", keys[i])
+				errs[i] = corrupt("%s is missing: a push to a new URL, from a database that has it all, brings it back", keys[i])
 			case err != nil:
 				return fmt.Errorf("depot: check %s: %w", keys[i], err)
 			case uint64(v.Size()) < ends[keys[i]]:
