@@ -251,7 +251,7 @@ func isBranch(r txn.Ref) bool { return strings.HasPrefix(r.Name, "heads/") }
 func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferReport, err error) error {
 	if err != nil {
 		if r != nil && r.Note != "" {
-			warn(cmd, r.Note)
+			err = fmt.Errorf("%w (warning: %s)", err, r.Note)
 		}
 		return err
 	}
