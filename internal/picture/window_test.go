@@ -246,7 +246,7 @@ func TestUp(t *testing.T) {
 		lat := must.Get(zarr.Create(t.Context(), store, "XLAT", zarr.Spec{Shape: []int64{1, 3, 2}, DataType: "float32", DimensionNames: []string{"Time", "y", "x"}, Attributes: attrs}, &zarr.OpenOptions{Overwrite: true}))(t)
 		must.Do(t, zarr.Write(t.Context(), lat, zarr.Sel(), []float32{40, 41, 45, float32(math.NaN()), 50, 51}))
 		v := must.Get(zarr.Create(t.Context(), store, "v", zarr.Spec{Shape: []int64{3, 2}, DataType: "int8", DimensionNames: []string{"y", "x"}}, &zarr.OpenOptions{Overwrite: true}))(t)
-		if up := NewAxis(t.Context(), v, 0, beside).Up; up != want {
+		if up := NewRows(t.Context(), v, 0, beside).Up; up != want {
 			t.Errorf("latitudes in %s: %v", units, up)
 		}
 	}
@@ -282,12 +282,33 @@ func TestReadRow(t *testing.T) {
 func TestRange(t *testing.T) {
 	for attrs, want := range map[string]Limits{
 		`{}`: {1, 58}, `{"valid_range":[10,20]}`: {10, 20}, `{"valid_min":30}`: {31, 58}, `{"valid_max":40,"scale_factor":0.5}`: {0.5, 19.5},
+		`{"valid_range":[10,20],"scale_factor":-0.5}`: {-10, -5}, `{"valid_max":20,"scale_factor":-1}`: {-20, 0}, `{"valid_max":1e12,"scale_factor":0.5}`: {0.5, 29},
+		`{"valid_min":-1e12,"_FillValue":-5}`: {1, 58}, `{"valid_max":40,"_FillValue":40,"scale_factor":100}`: {100, 5800}, `{"valid_range":[10,20],"_Unsigned":"true"}`: {10, 20},
 	} {
 		a := array(t, []int64{3, 4, 5}, []int64{1, 2, 2}, attrs)
 		dec := must.Get(cf.NewDecoder(a.Meta()))(t)
 		l, ok, err := Range(t.Context(), a, Request{Decoder: dec})
 		if err != nil || !ok || l != want {
 			t.Errorf("%s: %v %v %v, want %v", attrs, l, ok, err, want)
+		}
+	}
+}
+
+// Valid values are in units of stored ones, also where decoding does not change the type.
+func TestValidRange(t *testing.T) {
+	for _, c := range []struct {
+		typ, attrs string
+		want       Limits
+	}{
+		{"float64", `{"valid_range":[10,20],"scale_factor":0.5,"_FillValue":-1}`, Limits{5, 10}},
+		{"int8", `{"valid_range":[0,255],"_Unsigned":"true"}`, Limits{0, 255}}, {"int8", `{"valid_range":[0,-1],"_Unsigned":"true"}`, Limits{0, 255}},
+		{"int16", `{"valid_range":[-1e9,1e9],"scale_factor":2}`, Limits{-65536, 65534}}, {"uint64", `{"valid_range":[-1,1e300],"scale_factor":1}`, Limits{0, math.Ldexp(1, 64)}},
+		{"int64", `{"valid_range":[-1e300,1e300],"scale_factor":1}`, Limits{-math.Ldexp(1, 63), math.Ldexp(1, 63)}},
+		{"int32", `{"valid_range":[1,2],"units":"seconds since 2000-01-01"}`, Limits{946684801e6, 946684802e6}},
+	} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1}, DataType: c.typ, Attributes: must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)}, nil))(t)
+		if lo, hi := validRange(a, must.Get(cf.NewDecoder(a.Meta()))(t)); (Limits{lo, hi}) != c.want {
+			t.Errorf("%s %s: %v to %v, want %v", c.typ, c.attrs, lo, hi, c.want)
 		}
 	}
 }

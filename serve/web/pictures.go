@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -19,13 +20,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
-
-func axesOf(ctx context.Context, o *opened) (axes []*picture.Axis) {
-	for d := range o.a.Shape() {
-		axes = append(axes, picture.NewAxis(ctx, o.a, d, o.beside))
-	}
-	return axes
-}
 
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
@@ -52,10 +46,11 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 		Parts   []string `json:"parts"` // of elements
 		Colours bool     `json:"colours"`
 	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
-	for _, x := range axesOf(r.Context(), o) {
+	for d := range o.a.Shape() {
+		x := picture.NewRows(r.Context(), o.a, d, o.beside)
 		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
-			a.Labels = append(a.Labels, strings.TrimPrefix(x.Full(i), x.Name+" "))
+			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		answer.Axes = append(answer.Axes, a)
 	}
@@ -103,8 +98,7 @@ func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
 		index[d], _ = strconv.ParseInt(zarr.Sel(x).String(), 10, 64)
 		answer.At = append(answer.At, picture.NewAxis(ctx, o.a, d, o.beside).Full(index[d]))
 	}
-	further := strings.Fields(picture.Attribute(o.a, "coordinates"))
-	for _, name := range further[:min(len(further), 6)] {
+	for _, name := range picture.Coordinates(o.a) {
 		n, err := o.beside(ctx, name)
 		if err != nil || slices.Contains(names, name) {
 			continue
@@ -238,7 +232,7 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	req := picture.Request{Decoder: o.dec, Part: strings.TrimPrefix(o.q.Get("part"), "magnitude"), Numbers: true, Height: 1}
+	req := picture.Request{Decoder: o.dec, Part: o.q.Get("part"), Numbers: true, Height: 1}
 	if req.Width, _, req.Chunks, err = sizes(o.q); err != nil {
 		return err
 	}
@@ -334,7 +328,8 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 	}
 	slices.Sort(s.Index)
 	place := func(i int64) float64 { return float64(i) }
-	if x.Labels != nil && x.Labels.Order() != 0 && len(s.Index) > 0 {
+	// Another version may have more elements than there are labels.
+	if len(s.Index) > 0 && s.Index[len(s.Index)-1] < x.Len && x.Numbers() {
 		number := x.Labels.Number
 		first := number(s.Index[0])
 		rise := float64(x.Labels.Order())
@@ -428,14 +423,14 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 		}
 		rows = append(rows, row)
 	}
-	axes := axesOf(ctx, o)
+	axis := picture.NewAxis(ctx, o.a, rows[0].Dim(), o.beside)
 	describe(w, o.v, o.q.Get("rev"))
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	out := bufio.NewWriterSize(w, tableBegin)
-	err := writeRows(ctx, out, rows, axes, o.q["name"])
+	err := writeRows(ctx, out, rows, axis, o.q["name"])
 	if err == nil {
 		err = out.Flush()
 	}
@@ -445,7 +440,7 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 	return err
 }
 
-func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*picture.Axis, names []string) error {
+func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axis *picture.Axis, names []string) error {
 	safe := func(text string) string { // a spreadsheet must not take a text for a formula
 		if text != "" && strings.ContainsRune("=+@\t\r", rune(text[0])) {
 			return "'" + text
@@ -453,10 +448,10 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 		return text
 	}
 	label, head := func(i int64) string { return strconv.FormatInt(i, 10) }, "index"
-	if d := rows[0].Dim(); d >= 0 {
-		head = axes[d].Name
-		if l := axes[d].Labels; l != nil {
-			label = l.Text
+	if rows[0].Dim() >= 0 {
+		head = axis.Name
+		if axis.Labels != nil {
+			label = axis.Labels.Text
 		}
 	}
 	line := []string{safe(head)}
@@ -516,9 +511,12 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	if p.Map, ok = picture.MapByName(o.q.Get("map")); !ok {
 		return httpError{http.StatusBadRequest, errors.New("map: no such map of colours")}
 	}
-	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
-	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
-	if errLo == nil && errHi == nil && lo <= hi {
+	lo, hasLo, errLo := limit(o.q, "lo")
+	hi, hasHi, errHi := limit(o.q, "hi")
+	if err := cmp.Or(errLo, errHi); err != nil {
+		return err
+	}
+	if hasLo && hasHi && lo <= hi {
 		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
