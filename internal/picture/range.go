@@ -58,8 +58,7 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 		most.coarser()
 	}
 	for most := float64(max(min(sampleElements, sampleBytes/max(a.Type().Size(), 1)), 1)); total((*line).count) > most; {
-		l := largest((*line).count)
-		l.skip = l.skip*5/4 + 1
+		largest((*line).count).fewer()
 	}
 	for _, l := range lines {
 		l.line(at)

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // array makes an array of int32 in memory whose elements are their place in C order.
@@ -275,6 +276,57 @@ func TestReadRow(t *testing.T) {
 	w := must.Get(ReadRow(t.Context(), a, Request{Width: 800, Chunks: 10}))(t)
 	if w.X.Every < 2 || w.Chunks > 11 {
 		t.Errorf("%+v", w.X)
+	}
+	for _, sel := range []string{"", "::-1", "7::-1"} {
+		w := must.Get(ReadRow(t.Context(), a, Request{Width: 800, Elements: 4, Select: selection(t, a, sel)}))(t)
+		if n := int64(w.X.Len); n < 3 || n > 4 || w.Values[n-2] != float64(w.X.Index(int(n)-2)) {
+			t.Errorf("%s: %v of %+v", sel, w.Values, w.X)
+		}
+	}
+}
+
+// Rows that are longer than any memory, and elements that are wide, are read in parts.
+func TestReadWide(t *testing.T) {
+	far := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1 << 40}, Chunks: []int64{1 << 30}, DataType: "uint8"}, nil))(t)
+	r := Request{Width: 10, Elements: 100}
+	if w := must.Get(ReadRow(t.Context(), far, r))(t); w.X.Every < 1<<33 || w.X.Len > 20 {
+		t.Errorf("%+v", w.X)
+	}
+	r.Chunks = -1
+	if row := must.Get(NewRow(far, r))(t); row.Len() != 1<<40 {
+		t.Error(row.Len())
+	}
+	wide := must.Get(dtype.NewStruct([]dtype.Field{{Name: "n", Type: dtype.NewInt(64)}, {Name: "s", Type: must.Get(dtype.NewFixedBytes(1 << 20))(t)}}))(t)
+	a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1000, 1000}, Chunks: []int64{1, 1}, Type: wide}, nil))(t)
+	if w := must.Get(Read(t.Context(), a, Request{}))(t); w.Y.Len*w.X.Len*wide.Size() > WideBytes {
+		t.Errorf("%d of %d rows, columns", w.Y.Len, w.X.Len)
+	}
+	if row := must.Get(NewRow(a, r))(t); row.Piece(PieceElements) != 7 {
+		t.Error(row.Piece(PieceElements))
+	}
+}
+
+// Integers keep all digits, where some share a column too.
+func TestRowOfIntegers(t *testing.T) {
+	for _, typ := range []string{"int64", "uint64"} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{8}, DataType: typ}, nil))(t)
+		const n = 1<<60 + 1
+		values := []int64{n, n + 1, n - 1, n, n + 9, n + 8, n + 5, n + 7}
+		if typ == "int64" {
+			must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), values))
+		} else {
+			must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), []uint64{n, n + 1, n - 1, n, n + 9, n + 8, n + 5, n + 7}))
+		}
+		w := must.Get(ReadRow(t.Context(), a, Request{Width: 1}))(t)
+		var got []string
+		for k := range w.Values {
+			text, _ := w.IntegerAt(k)
+			got = append(got, text)
+		}
+		lo, _ := w.Integer(w.Values[0], false)
+		if want := "[1152921504606846976 1152921504606846986]"; fmt.Sprint(got) != want || lo != "1152921504606846976" {
+			t.Errorf("%s: %v %s, want %s", typ, got, lo, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -116,7 +117,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	if req.Select, err = selectionOf(r.Context(), q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
-	size := int64(req.Width) * int64(req.Height) * windowBytes
+	size := windowSize(o.a, req)
 	if q.Get("from") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
@@ -336,17 +337,35 @@ func sizes(q url.Values) (width, height int, chunks int64, err error) {
 	return width, height, chunks, err
 }
 
+// windowSize is the memory that a window takes.
+func windowSize(a *zarr.Array, req picture.Request) int64 {
+	n := int64(req.Width) * int64(req.Height)
+	size := n * windowBytes
+	if wide := int64(a.Type().Size()); wide > windowBytes {
+		size += 2 * min(n*wide, picture.WideBytes)
+	}
+	return size
+}
+
 // slot reserves memory and waits for a slot to read. Call end when done.
 func (h *handler) slot(r *http.Request, size int64) (end func(), err error) {
 	if !h.memory.reserve(size) {
 		return nil, errMemory
 	}
+	if err := h.turn(r.Context()); err != nil {
+		h.memory.left.Add(size)
+		return nil, err
+	}
+	return func() { <-h.windows; h.memory.left.Add(size) }, nil
+}
+
+// turn waits for a slot to read, which receiving from windows gives back.
+func (h *handler) turn(ctx context.Context) error {
 	select {
 	case h.windows <- struct{}{}:
-		return func() { <-h.windows; h.memory.left.Add(size) }, nil
-	case <-r.Context().Done():
-		h.memory.left.Add(size)
-		return nil, r.Context().Err()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
