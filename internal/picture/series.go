@@ -47,7 +47,10 @@ func NewRow(a *zarr.Array, r Request) (*Row, error) {
 	if r.Chunks < 0 {
 		elements = math.MaxInt64
 	}
-	row.x.chunk, row.x.skip = chunkLength(a, row.x.Dim), (row.x.Len-1)/elements+1
+	row.x.chunk, row.x.skip = chunkLength(a, row.x.Dim), 1
+	if row.x.Len > elements { // each of some elements costs more time than each of all
+		row.x.skip = (row.x.Len-1)/max(elements/8, 1) + 1
+	}
 	for most := r.Chunks; most > 0 && row.x.chunks() > most; {
 		row.x.coarser()
 	}

@@ -34,8 +34,8 @@ type Request struct {
 	Numbers, Colours bool
 	// Width and Height are the most columns and rows of the result; 0 is 1024.
 	Width, Height int
-	// Elements is the most elements of a row that are read; 0 is 1<<28. A row of any number of
-	// chunks has any number of elements.
+	// Elements is the most elements of a row that are read, 0 is 1<<28; of a longer row it is an
+	// eighth of them. A row of any number of chunks has any number of elements.
 	Elements int64
 	// Chunks is the most chunks (inner chunks of shards) that are read; 0 is 1024, and a
 	// negative number is no limit. Chunks that the other axes of the array cut through count
