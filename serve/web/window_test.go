@@ -375,9 +375,9 @@ func TestPicturesOfOddArrays(t *testing.T) {
 		if err2 == nil {
 			err2 = zarr.Write(bg, large, zarr.Sel(), []int64{1<<53 + 1, 1<<53 + 3, 7})
 		}
-		complex, err3 := create(e, "complex", `{}`, dtype.NewComplex(64), 1)
+		pair, err3 := create(e, "complex", `{}`, dtype.NewComplex(64), 1)
 		if err3 == nil {
-			err3 = zarr.Write(bg, complex, zarr.Sel(), []complex64{3 - 4i})
+			err3 = zarr.Write(bg, pair, zarr.Sel(), []complex64{3 - 4i})
 		}
 		_, err4 := e.CreateArray(bg, "struct", zarr.Spec{Shape: []int64{1}, Chunks: []int64{1}, Type: wide, FillValue: json.RawMessage(`"AQI="`)})
 		_, err5 := create(e, "one", `{}`, dtype.NewInt(8))
