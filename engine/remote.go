@@ -135,7 +135,7 @@ func (r *Remote) Fetch(ctx context.Context, o txn.TransferOptions) (*txn.Transfe
 	return r.db.store.FetchFrom(ctx, r.b, o)
 }
 
-// mergeTries bounds how often [PushMerging] merges because others push.
+// mergeTries bounds how often [DB.PushMerging] merges because others push.
 const mergeTries = 64
 
 // PushMerging pushes one branch. If the destination has gone on, it fetches and merges that, and pushes again, until
