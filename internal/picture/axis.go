@@ -56,6 +56,7 @@ func attribute(m *zarr.Meta, name string) string {
 
 // NewAxis describes a dimension of an array by its coordinate, which beside opens. A missing or
 // damaged coordinate is no reason not to show the values. An array is not its own coordinate.
+// Up is that of the coordinate; see [NewRows].
 func NewAxis(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axis {
 	x := &Axis{Name: DimensionName(a, dim), Len: 1}
 	if dim < 0 {
@@ -68,7 +69,13 @@ func NewAxis(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axi
 	if name := a.Path()[strings.LastIndexByte(a.Path(), '/')+1:]; x.Name != name {
 		x.setLabels(ctx, beside)
 	}
-	if x.Labels == nil {
+	return x
+}
+
+// NewRows is [NewAxis] of rows: without a coordinate, latitudes of two axes say whether they go up.
+func NewRows(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axis {
+	x := NewAxis(ctx, a, dim, beside)
+	if x.Labels == nil && beside != nil {
 		x.Up = latitudesAscend(ctx, a, dim, beside)
 	}
 	return x
@@ -79,13 +86,16 @@ func (x *Axis) setLabels(ctx context.Context, beside cf.Opener) {
 	if err != nil {
 		return
 	}
+	if a, ok := n.Array(); !ok || len(a.Shape()) != 1 || a.Shape()[0] != x.Len {
+		return
+	}
 	l, err := cf.ReadLabels(ctx, n)
-	if err != nil || l.Len() != x.Len {
+	if err != nil {
 		return
 	}
 	x.Labels = l
-	if x.Units = attribute(n.Meta(), "units"); l.Times() || strings.Contains(x.Units, " since ") {
-		x.Units = ""
+	if units := attribute(n.Meta(), "units"); !l.Times() && !strings.Contains(units, " since ") {
+		x.Units = clip(units, mostText)
 	}
 	x.Up = x.Len > 1 && l.Order() != 0 && (l.Order() > 0) != downward(n.Meta())
 }
@@ -114,10 +124,10 @@ var latitudeNames = []string{"lat", "latitude", "nav_lat", "XLAT", "XLAT_M", "XL
 // latitudesAscend reports whether latitudes of two or more axes ascend along a dimension.
 func latitudesAscend(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) bool {
 	names := a.DimensionNames()
-	if dim >= len(names) || names[dim] == "" || len(names) < 2 || a.Shape()[dim] < 2 {
+	if dim < 0 || dim >= len(names) || names[dim] == "" || len(names) < 2 || a.Shape()[dim] < 2 {
 		return false
 	}
-	for _, name := range append(strings.Fields(attribute(a.Meta(), "coordinates")), latitudeNames...) {
+	for _, name := range append(Coordinates(a), latitudeNames...) {
 		known := slices.Contains(latitudeNames, name)
 		n, err := beside(ctx, name)
 		if err != nil {
@@ -135,6 +145,12 @@ func latitudesAscend(ctx context.Context, a *zarr.Array, dim int, beside cf.Open
 		return err == nil && rise > 0
 	}
 	return false
+}
+
+// Coordinates are the names that the attribute coordinates of an array has, the first few.
+func Coordinates(a *zarr.Array) []string {
+	names := strings.Fields(attribute(a.Meta(), "coordinates"))
+	return slices.Clip(names[:min(len(names), 6)])
 }
 
 // isLatitude reports whether a node holds latitudes; known is whether its name says so.
@@ -181,12 +197,29 @@ func riseAlong(ctx context.Context, a *zarr.Array, d int) (float64, error) {
 	return sum, nil
 }
 
+// Texts of a store may have any length. Those of a picture have at most so many characters.
+const (
+	mostText  = 40
+	mostTitle = 200
+)
+
+// clip shortens a text to so many characters.
+func clip(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
 // Label is the text of an element: its label, or its index.
 func (x *Axis) Label(i int64) string {
 	if x.Labels == nil || i < 0 || i >= x.Len {
 		return strconv.FormatInt(i, 10)
 	}
-	return TimeText(x.Labels.Text(i))
+	return clip(TimeText(x.Labels.Text(i)), mostText)
 }
 
 // TimeText shortens the text of a time: without midnight, and with a space before hours.
@@ -199,8 +232,11 @@ func TimeText(text string) string {
 }
 
 // Full is the name with the label and its units.
-func (x *Axis) Full(i int64) string {
-	text := x.Name + " " + x.Label(i)
+func (x *Axis) Full(i int64) string { return clip(x.Name, mostText) + " " + x.Measure(i) }
+
+// Measure is the label with its units.
+func (x *Axis) Measure(i int64) string {
+	text := x.Label(i)
 	switch {
 	case x.Labels == nil || x.Units == "" || x.Units == "1":
 		return text
@@ -215,9 +251,9 @@ func (x *Axis) degrees() bool { return strings.HasPrefix(x.Units, "degree") }
 // Title is the name with the units of its labels.
 func (x *Axis) Title() string {
 	if x.Labels == nil || x.Units == "" || x.Units == "1" || x.degrees() {
-		return x.Name
+		return clip(x.Name, mostText)
 	}
-	return x.Name + " (" + x.Units + ")"
+	return clip(x.Name, mostText) + " (" + x.Units + ")"
 }
 
 // Tick is a label at a place along an axis.
@@ -229,27 +265,28 @@ type Tick struct {
 	Text  string  `json:"text"`
 }
 
-// numbers reports whether labels are numbers that only ascend or descend.
-func (x *Axis) numbers() bool {
+// Numbers reports whether labels are finite numbers that only ascend or descend.
+func (x *Axis) Numbers() bool {
 	if x.Labels == nil || x.Labels.Order() == 0 || x.Len < 1 {
 		return false
 	}
 	a, b := x.Labels.Number(0), x.Labels.Number(x.Len-1)
-	return a == a && b == b
+	return !math.IsInf(b-a, 0) && a-a == 0 && b-b == 0
 }
 
 // Ticks are at most so many labels of the elements first to last, less one: at round values of
 // numbers, at the beginnings of years, months, days or hours of times, and else at round indices.
 func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
-	first, last = max(first, 0), min(last, x.Len)-1
-	if most < 1 || last < first {
+	first, last = max(first, 0), min(last, x.Len)
+	if most < 1 || last <= first {
 		return nil
 	}
+	last--
 	switch {
 	case last == first:
 	case x.Labels != nil && x.Labels.Times() && x.Labels.Order() != 0:
 		out = x.timeTicks(first, last, most)
-	case x.numbers():
+	case x.Numbers():
 		a, b := x.Labels.Number(first), x.Labels.Number(last)
 		values := rounds(min(a, b), max(a, b), 0, most)
 		for i, text := range tickTexts(values) {
@@ -266,7 +303,7 @@ func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
 	for _, v := range append(rounds(float64(first), float64(last), 1, most), float64(first)) {
 		if i := int64(v); len(out) == 0 || i > int64(out[len(out)-1].At) {
 			value := float64(i)
-			if x.numbers() {
+			if x.Numbers() {
 				value = x.Labels.Number(i)
 			}
 			out = append(out, Tick{float64(i) + 0.5, value, x.Label(i)})
@@ -307,7 +344,7 @@ const mostEdges = 4096
 // mean elements from 0 to Len; nil where they are about equal. No element is narrower than a
 // quarter, so that each can be seen and pointed at.
 func (x *Axis) Edges() []float64 {
-	if !x.numbers() || x.Len < 3 || x.Len > mostEdges {
+	if !x.Numbers() || x.Len < 3 || x.Len > mostEdges {
 		return nil
 	}
 	n, least, most := float64(x.Len), math.Inf(1), 0.0
@@ -316,7 +353,7 @@ func (x *Axis) Edges() []float64 {
 		least, most = min(least, by), max(most, by)
 	}
 	total := math.Abs(x.edge(x.Len) - x.edge(0))
-	if !(least > 0) || most <= 1.25*least || math.IsInf(total, 0) {
+	if !(least > 0) || most <= 1.25*least || !(total < math.Inf(1)) {
 		return nil
 	}
 	out := []float64{0}

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -19,13 +20,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
-
-func axesOf(ctx context.Context, o *opened) (axes []*picture.Axis) {
-	for d := range o.a.Shape() {
-		axes = append(axes, picture.NewAxis(ctx, o.a, d, o.beside))
-	}
-	return axes
-}
 
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
@@ -52,10 +46,11 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 		Parts   []string `json:"parts"` // of elements
 		Colours bool     `json:"colours"`
 	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
-	for _, x := range axesOf(r.Context(), o) {
+	for d := range o.a.Shape() {
+		x := picture.NewRows(r.Context(), o.a, d, o.beside)
 		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
-			a.Labels = append(a.Labels, strings.TrimPrefix(x.Full(i), x.Name+" "))
+			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		answer.Axes = append(answer.Axes, a)
 	}
@@ -103,8 +98,7 @@ func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
 		index[d], _ = strconv.ParseInt(zarr.Sel(x).String(), 10, 64)
 		answer.At = append(answer.At, picture.NewAxis(ctx, o.a, d, o.beside).Full(index[d]))
 	}
-	further := strings.Fields(picture.Attribute(o.a, "coordinates"))
-	for _, name := range further[:min(len(further), 6)] {
+	for _, name := range picture.Coordinates(o.a) {
 		n, err := o.beside(ctx, name)
 		if err != nil || slices.Contains(names, name) {
 			continue
@@ -193,7 +187,7 @@ type seriesJSON struct {
 	Index  []int64   `json:"index"`
 	// Lines are values at the places: null is missing, and "" lies between two others.
 	Lines  []jsonFloats   `json:"lines"`
-	Texts  [][]string     `json:"texts,omitempty"` // of times and spans
+	Texts  [][]string     `json:"texts,omitempty"` // of times, spans and large integers
 	XTicks []picture.Tick `json:"xticks"`
 	YTicks []picture.Tick `json:"yticks"`
 	Limits picture.Limits `json:"limits"`
@@ -222,8 +216,13 @@ func (v jsonFloats) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// maxSeries is the most lines of a request.
-const maxSeries = 16
+// maxSeries is the most lines of a request, maxElements the most elements that are read for one,
+// and seriesBytes the memory for them.
+const (
+	maxSeries   = 16
+	maxElements = 1 << 26
+	seriesBytes = 3 * picture.PieceElements * windowBytes
+)
 
 // series answers with lines through selections that have one axis, the same of all:
 //
@@ -238,7 +237,7 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	req := picture.Request{Decoder: o.dec, Part: strings.TrimPrefix(o.q.Get("part"), "magnitude"), Numbers: true, Height: 1}
+	req := picture.Request{Decoder: o.dec, Part: o.q.Get("part"), Numbers: true, Height: 1, Elements: maxElements}
 	if req.Width, _, req.Chunks, err = sizes(o.q); err != nil {
 		return err
 	}
@@ -249,11 +248,6 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	if len(selects) > maxSeries {
 		return httpError{http.StatusBadRequest, fmt.Errorf("select: want at most %d", maxSeries)}
 	}
-	end, err := h.slot(r, 3*picture.PieceElements*windowBytes)
-	if err != nil {
-		return err
-	}
-	defer end()
 	var requests []picture.Request
 	for _, text := range selects {
 		if req.Select, err = selectionOf(ctx, text, o.a, o.beside); err != nil {
@@ -264,8 +258,12 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	if o.q.Get("format") == "csv" {
 		return h.csv(w, r, o, requests)
 	}
+	end, err := h.slot(r, seriesBytes)
+	if err != nil {
+		return err
+	}
+	defer end()
 	var windows []*picture.Window
-	text := picture.TextOf
 	for _, req := range requests {
 		win := (*picture.Window)(nil)
 		if from := o.q.Get("from"); from != "" && o.q.Has("difference") {
@@ -286,9 +284,11 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	typ, dec := windows[0].Type, o.dec
 	if o.q.Has("difference") {
 		typ, dec = spanOf(typ), nil
+	} else {
+		shorten(windows)
 	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, lines(ctx, o, windows, text(typ, dec)))
+	return writeJSON(w, r, lines(ctx, o, windows, picture.TextOf(typ, dec)))
 }
 
 // rowOf reads the row of the version of from, as far as that version has it.
@@ -313,6 +313,20 @@ func (h *handler) rowOf(r *http.Request, o *opened, req picture.Request) (*pictu
 	return picture.ReadRow(r.Context(), old.a, req)
 }
 
+// shorten makes values of small floats those with the fewest digits, 271.35 and not 271.3500061035156.
+func shorten(windows []*picture.Window) {
+	for _, win := range windows {
+		if win.Type.Kind() != dtype.Float || win.Type.Bits() > 32 {
+			continue
+		}
+		for k, v := range win.Values {
+			if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', -1, 32), 64); err == nil {
+				win.Values[k] = short
+			}
+		}
+	}
+}
+
 // lines puts the values of windows at common places.
 func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(float64) string) *seriesJSON {
 	dim := windows[0].X.Dim
@@ -334,7 +348,8 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 	}
 	slices.Sort(s.Index)
 	place := func(i int64) float64 { return float64(i) }
-	if x.Labels != nil && x.Labels.Order() != 0 && len(s.Index) > 0 {
+	// Another version may have more elements than there are labels.
+	if len(s.Index) > 0 && s.Index[len(s.Index)-1] < x.Len && x.Numbers() {
 		number := x.Labels.Number
 		first := number(s.Index[0])
 		rise := float64(x.Labels.Order())
@@ -370,7 +385,8 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			}
 		}
 		s.Lines = append(s.Lines, line)
-		if text != nil {
+		switch {
+		case text != nil:
 			var texts []string
 			for _, v := range line {
 				t := ""
@@ -378,6 +394,16 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 					t = text(v)
 				}
 				texts = append(texts, t)
+			}
+			s.Texts = append(s.Texts, texts)
+		case slices.ContainsFunc(windows, func(win *picture.Window) bool { _, ok := win.IntegerAt(0); return ok }):
+			texts := make([]string, len(line))
+			for k, v := range win.Values {
+				t, ok := win.IntegerAt(k)
+				if !ok && v == v {
+					t = picture.Number(v, 0, 64)
+				}
+				texts[at[win.X.Index(k)]] = t
 			}
 			s.Texts = append(s.Texts, texts)
 		}
@@ -428,14 +454,24 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 		}
 		rows = append(rows, row)
 	}
-	axes := axesOf(ctx, o)
+	if !h.memory.reserve(seriesBytes) {
+		return errMemory
+	}
+	defer h.memory.left.Add(seriesBytes)
+	if err := h.turn(ctx); err != nil {
+		return err
+	}
+	axis := func() *picture.Axis {
+		defer func() { <-h.windows }()
+		return picture.NewAxis(ctx, o.a, rows[0].Dim(), o.beside)
+	}()
 	describe(w, o.v, o.q.Get("rev"))
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	out := bufio.NewWriterSize(w, tableBegin)
-	err := writeRows(ctx, out, rows, axes, o.q["name"])
+	err := h.writeRows(ctx, out, rows, axis, o.q["name"])
 	if err == nil {
 		err = out.Flush()
 	}
@@ -445,7 +481,9 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 	return err
 }
 
-func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*picture.Axis, names []string) error {
+// writeRows waits for its turn to read each piece, so that a client that takes long to receive one
+// keeps no other waiting.
+func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axis *picture.Axis, names []string) error {
 	safe := func(text string) string { // a spreadsheet must not take a text for a formula
 		if text != "" && strings.ContainsRune("=+@\t\r", rune(text[0])) {
 			return "'" + text
@@ -453,10 +491,10 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 		return text
 	}
 	label, head := func(i int64) string { return strconv.FormatInt(i, 10) }, "index"
-	if d := rows[0].Dim(); d >= 0 {
-		head = axes[d].Name
-		if l := axes[d].Labels; l != nil {
-			label = l.Text
+	if rows[0].Dim() >= 0 {
+		head = axis.Name
+		if axis.Labels != nil {
+			label = axis.Labels.Text
 		}
 	}
 	line := []string{safe(head)}
@@ -471,9 +509,11 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 	if err := c.Write(line); err != nil {
 		return err
 	}
-	const piece = 1 << 16
-	for lo := int64(0); lo < rows[0].Len(); lo += piece {
-		hi := min(lo+piece, rows[0].Len())
+	read := func(lo, hi int64) ([][]string, error) {
+		if err := h.turn(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-h.windows }()
 		cells := make([][]string, hi-lo)
 		for i := range cells {
 			cells[i] = []string{safe(label(rows[0].Index(lo + int64(i))))}
@@ -487,8 +527,16 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 				cells[i-lo] = append(cells[i-lo], safe(t))
 			})
 			if err != nil {
-				return err
+				return nil, err
 			}
+		}
+		return cells, nil
+	}
+	piece := rows[0].Piece(1 << 16)
+	for lo := int64(0); lo < rows[0].Len(); lo += piece {
+		cells, err := read(lo, min(lo+piece, rows[0].Len()))
+		if err != nil {
+			return err
 		}
 		if err := c.WriteAll(cells); err != nil {
 			return err
@@ -516,15 +564,18 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	if p.Map, ok = picture.MapByName(o.q.Get("map")); !ok {
 		return httpError{http.StatusBadRequest, errors.New("map: no such map of colours")}
 	}
-	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
-	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
-	if errLo == nil && errHi == nil && lo <= hi {
+	lo, hasLo, errLo := limit(o.q, "lo")
+	hi, hasHi, errHi := limit(o.q, "hi")
+	if err := cmp.Or(errLo, errHi); err != nil {
+		return err
+	}
+	if hasLo && hasHi && lo <= hi {
 		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
-	end, err := h.slot(r, int64(p.Width)*int64(p.Height)*windowBytes)
+	end, err := h.slot(r, windowSize(o.a, p.Request))
 	if err != nil {
 		return err
 	}
