@@ -68,9 +68,10 @@ type Bucket struct {
 
 	segment int64
 
-	one   ctxlock.Lock
-	fresh bool   // the manifest was read for this call
-	told  counts // in earlier reports
+	one    ctxlock.Lock
+	fresh  bool   // the manifest was read for this call, or when the bucket was opened
+	opened bool   // it was read when the bucket was opened, which may be long ago
+	told   counts // in earlier reports
 }
 
 // Bucket opens a bucket for transfers with this database. Errors: ErrNotFound if nothing is there and Write is not set,
@@ -84,7 +85,7 @@ func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 
 func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
 	defer wrap(&err, "%s", o.Name)
-	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment, write: o.Write && !o.DryRun}
+	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, opened: true, segment: o.segment, write: o.Write && !o.DryRun}
 	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
@@ -146,19 +147,19 @@ func (b *Bucket) begin(ctx context.Context) (end func(*TransferReport), err erro
 			r.Requests, r.Sent, r.Received = now.Requests-b.told.Requests, now.Sent-b.told.Sent, now.Received-b.told.Received
 			r.Note, b.told = b.note, now
 		}
-		b.fresh = false
+		b.fresh, b.opened = false, false
 		b.state.close()
 		b.save()
 		b.one.Unlock()
 	}, nil
 }
 
-// refresh reads the manifest, unless it was read for this call.
+// refresh reads the manifest, unless it was read in this call.
 func (b *Bucket) refresh(ctx context.Context) error {
-	if b.fresh {
+	if b.fresh && !b.opened {
 		return nil
 	}
-	b.fresh = true
+	b.fresh, b.opened = true, false
 	return b.d.Refresh(ctx)
 }
 
@@ -205,7 +206,7 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 				b.state.begin("", b.d.Manifest())
 				to.Push = b.d.Begin()
 			}
-		case !b.fresh && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
+		case (b.opened || !b.fresh) && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
 			// It was planned by a manifest that may be old.
 			if err = b.refresh(ctx); err == nil {
 				to.Push = b.d.Begin()
