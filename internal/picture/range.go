@@ -101,16 +101,16 @@ func validRange(a *zarr.Array, dec *cf.Decoder) (lo, hi float64) {
 	if dec.Falls() {
 		none = -none
 	}
-	lo, hi = decodedLimit(a, dec, lo, -none), decodedLimit(a, dec, hi, none)
+	lo, hi = limitAs(a, dec, lo, -none), limitAs(a, dec, hi, none)
 	if dec.Falls() {
 		lo, hi = hi, lo
 	}
 	return lo, hi
 }
 
-// decodedLimit decodes a stored value. It is none where there is no limit, or one that decodes to
+// limitAs decodes a stored value. It is none where there is no limit, or one that decodes to
 // a missing value, and v as it is where elements are no plain numbers.
-func decodedLimit(a *zarr.Array, dec *cf.Decoder, v, none float64) float64 {
+func limitAs(a *zarr.Array, dec *cf.Decoder, v, none float64) float64 {
 	t := a.Type()
 	var bits uint64
 	switch k := t.Kind(); {
