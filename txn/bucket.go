@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -275,7 +277,11 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	done := false
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		t := to.carriedHere()
-		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), stagedTo{carriedTo{to}, db, ctx}
+		staged := stagedTo{carriedTo: carriedTo{to}, db: db, heads: map[string]CommitID{}}
+		if err := staged.readHeads(ctx); err != nil {
+			return &TransferReport{}, err
+		}
+		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), staged
 		r, done, err = transfer.Stage(ctx, transfer.FromBucket(b.d, b.name, to.idx, false), t, op, o)
 		return r, err
 	})
@@ -291,7 +297,11 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 			return r, err
 		}
 	}
-	for r, err = db.home.transfer(ctx, in, op, o); errors.Is(err, ErrCollecting) && ctx.Err() == nil; r, err = db.home.transfer(ctx, in, op, o) {
+	for {
+		r, err = db.home.transfer(ctx, in, op, o)
+		if !errors.Is(err, ErrCollecting) || ctx.Err() != nil {
+			break
+		}
 		select { // what was fetched waits for the end of the collection
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
@@ -306,32 +316,31 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 // stagedTo is a destination whose plan is that of another database.
 type stagedTo struct {
 	carriedTo
-	db  *DB
-	ctx context.Context
+	db    *DB
+	heads map[string]CommitID // its refs when the transfer began
 }
 
-func (s stagedTo) Heads() []Ref {
-	branches, tags, err := s.db.Refs(s.ctx)
-	if err != nil {
-		return nil // what depends on them says so
-	}
-	var out []Ref
+func (s stagedTo) readHeads(ctx context.Context) error {
+	branches, tags, err := s.db.Refs(ctx)
 	for _, r := range branches {
-		out = append(out, Ref{Name: catalog.HeadRef(r.Name), Commit: r.Commit})
+		s.heads[catalog.HeadRef(r.Name)] = r.Commit
 	}
 	for _, r := range tags {
-		out = append(out, Ref{Name: catalog.TagRef(r.Name), Commit: r.Commit})
+		s.heads[catalog.TagRef(r.Name)] = r.Commit
+	}
+	return err
+}
+
+func (s stagedTo) Heads() (out []Ref) {
+	for _, name := range slices.Sorted(maps.Keys(s.heads)) {
+		out = append(out, Ref{Name: name, Commit: s.heads[name]})
 	}
 	return out
 }
 
 func (s stagedTo) Head(ref string) (CommitID, bool) {
-	for _, r := range s.Heads() {
-		if r.Name == ref {
-			return r.Commit, true
-		}
-	}
-	return CommitID{}, false
+	id, ok := s.heads[ref]
+	return id, ok
 }
 
 func (s stagedTo) Lookup(ctx context.Context, id CommitID) (*Commit, error) {

@@ -98,7 +98,7 @@ func (s *bucketState) cache() kv.Store {
 	return fileCache{dir: dir}
 }
 
-// fileCache is a [depot.Options] Cache of files. A file that was cut off by a crash counts as missing there.
+// fileCache is a [depot.Options] Cache of files.
 type fileCache struct {
 	kv.Store // nil
 	dir      string
@@ -109,11 +109,7 @@ func (c fileCache) Get(_ context.Context, key string, _ kv.Range) ([]byte, error
 }
 
 func (c fileCache) Set(_ context.Context, key string, value []byte) error {
-	tmp := filepath.Join(c.dir, key+".tmp")
-	if err := os.WriteFile(tmp, value, 0o666); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(c.dir, key))
+	return index.ReplaceSmall(index.DefaultFS, c.dir, key, value)
 }
 
 // tidy removes cached indexes that the manifest does not list.

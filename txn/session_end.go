@@ -204,8 +204,8 @@ func (s *Session) end() {
 // over notes that the session has ended in this process.
 func (s *Session) over() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.state == sessionClosed {
-		s.mu.Unlock()
 		return
 	}
 	s.state = sessionClosed
@@ -215,9 +215,7 @@ func (s *Session) over() {
 	for _, release := range s.held {
 		release()
 	}
-	s.held = nil
-	s.mu.Unlock()
-	s.pages.forget() // may wait for pages that are on their way to another process
+	s.pages.forget()
 	s.db.unregister(s)
 }
 

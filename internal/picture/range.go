@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -48,7 +49,7 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 		return n
 	}
 	largest := func(of func(*line) int64) *line {
-		return slices.MaxFunc(lines, func(a, b *line) int { return int(of(a) - of(b)) })
+		return slices.MaxFunc(lines, func(a, b *line) int { return cmp.Compare(of(a), of(b)) })
 	}
 	for total((*line).chunks) > chunks {
 		most := largest((*line).chunks)

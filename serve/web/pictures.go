@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -343,36 +344,15 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			s.Run = max(s.Run, 2*win.X.Skip)
 		}
 	}
-	for i := range all {
-		s.Index = append(s.Index, i)
-	}
-	slices.Sort(s.Index)
-	place := func(i int64) float64 { return float64(i) }
-	// Another version may have more elements than there are labels.
-	if len(s.Index) > 0 && s.Index[len(s.Index)-1] < x.Len && x.Numbers() {
-		number := x.Labels.Number
-		first := number(s.Index[0])
-		rise := float64(x.Labels.Order())
-		place = func(i int64) float64 { return (number(i) - first) * rise }
-		for k := 1; k < len(s.Index); k++ {
-			if !(place(s.Index[k]) > place(s.Index[k-1])) { // texts, or equal neighbours
-				place = func(i int64) float64 { return float64(i) }
-				break
-			}
-		}
-		if rise < 0 {
-			slices.Reverse(s.Index)
-			last := place(s.Index[0])
-			up := place
-			place = func(i int64) float64 { return last - up(i) }
-		}
-	}
+	s.Index = slices.Sorted(maps.Keys(all))
+	place := ascending(x, s.Index)
 	at := map[int64]int{}
 	for k, i := range s.Index {
 		at[i] = k
 		s.X, s.Labels = append(s.X, place(i)), append(s.Labels, x.Label(i))
 	}
 	limits := picture.Limits{Lo: math.Inf(1), Hi: math.Inf(-1)}
+	integers := slices.ContainsFunc(windows, func(win *picture.Window) bool { _, ok := win.IntegerAt(0); return ok })
 	for _, win := range windows {
 		line := make(jsonFloats, len(s.Index))
 		for k := range line {
@@ -396,7 +376,7 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 				texts = append(texts, t)
 			}
 			s.Texts = append(s.Texts, texts)
-		case slices.ContainsFunc(windows, func(win *picture.Window) bool { _, ok := win.IntegerAt(0); return ok }):
+		case integers:
 			texts := make([]string, len(line))
 			for k, v := range win.Values {
 				t, ok := win.IntegerAt(k)
@@ -422,10 +402,36 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			t.At = placeOf(t.At, place, lo, hi)
 			s.XTicks = append(s.XTicks, t)
 		}
-		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return int(math.Copysign(1, a.At-b.At)) })
+		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return cmp.Compare(a.At, b.At) })
 	}
 	s.YTicks = limits.Ticks(wanted("yticks"), windows[0].Type, text)
 	return s
+}
+
+// ascending returns the places of elements of an axis, in the units of its labels if these only ascend or
+// descend, and brings indices, which ascend, into the order of the places.
+func ascending(x *picture.Axis, index []int64) (place func(i int64) float64) {
+	place = func(i int64) float64 { return float64(i) }
+	// Another version may have more elements than there are labels.
+	if len(index) == 0 || index[len(index)-1] >= x.Len || !x.Numbers() {
+		return place
+	}
+	number, rise := x.Labels.Number, float64(x.Labels.Order())
+	first := number(index[0])
+	labelled := func(i int64) float64 { return (number(i) - first) * rise }
+	same := false // neighbours, or texts
+	for k := 1; k < len(index); k++ {
+		same = same || !(labelled(index[k]) > labelled(index[k-1]))
+	}
+	if !same {
+		place = labelled
+	}
+	if rise > 0 {
+		return place
+	}
+	slices.Reverse(index)
+	last := place(index[0])
+	return func(i int64) float64 { return last - place(i) }
 }
 
 // placeOf is where a place in elements, 0.5 in the middle of the first, lies between places of

@@ -202,6 +202,7 @@ func (b *bucketSource) RightPayload(ctx context.Context, a pack.Address, sum dig
 	p, err := newPackReader(ctx, b.d, a.Pack, []pack.Extent{{From: a.Offset, To: a.Offset + a.Length}})
 	if err == nil {
 		_, err = p.ReadAt(out, int64(a.Offset))
+		p.close()
 	}
 	if err != nil {
 		return nil, err
@@ -216,11 +217,18 @@ func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, 
 
 // importPack copies what is needed of a pack.
 func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	var open []*packReader
+	defer func() {
+		for _, p := range open {
+			p.close()
+		}
+	}()
 	return to.ImportFrom(ctx, func(need []pack.Extent) (io.ReaderAt, uint64, error) {
 		p, err := newPackReader(ctx, b.d, id, need)
 		if err != nil {
 			return nil, 0, err
 		}
+		open = append(open, p)
 		return p, p.size, nil
 	}, id, need, progress)
 }
@@ -234,9 +242,11 @@ const (
 )
 
 // packReader reads the records of a pack that are needed, from front to back and with requests ahead. Where
-// nothing is needed, or the bucket has nothing, it reads zeros.
+// nothing is needed, or the bucket has nothing, it reads zeros. Close it when done.
 type packReader struct {
 	ctx  context.Context
+	stop context.CancelFunc
+	sent sync.WaitGroup // requests
 	d    *depot.Depot
 	id   pack.ID
 	have []depot.Extent // of what is needed, with the fronts of records; ascending, apart
@@ -254,7 +264,7 @@ type packPiece struct {
 }
 
 func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) (*packReader, error) {
-	p := &packReader{ctx: ctx, d: d, id: id, pieces: map[uint64]*packPiece{}}
+	p := &packReader{d: d, id: id, pieces: map[uint64]*packPiece{}}
 	for _, e := range need {
 		front := min(e.From-p.size, frontBytes+(e.To-e.From)>>14) // checksums are a 16,384th
 		list, err := d.Extents(ctx, id, e.From-front, e.To)
@@ -268,7 +278,14 @@ func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.
 		}
 		p.size = max(p.size, e.To)
 	}
+	p.ctx, p.stop = context.WithCancel(ctx)
 	return p, nil
+}
+
+// close ends the requests that are on the way.
+func (p *packReader) close() {
+	p.stop()
+	p.sent.Wait()
 }
 
 // ReadAt implements [io.ReaderAt].
@@ -355,10 +372,10 @@ func (p *packReader) start(i uint64) *packPiece {
 		close(piece.came)
 		return piece
 	}
-	go func() {
+	p.sent.Go(func() {
 		defer close(piece.came)
 		piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
-	}()
+	})
 	return piece
 }
 
