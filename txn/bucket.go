@@ -380,6 +380,11 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 		if err := b.begunBy(ctx, to); err != nil {
 			return &TransferReport{}, err
 		}
+		if o.Lazy {
+			if err := to.begunAway(b.d, b.name); err != nil {
+				return &TransferReport{}, err
+			}
+		}
 		r, err := transfer.Clone(ctx, transfer.FromBucket(b.d, b.name, to.idx, o.Branch == "" && o.Depth == 0), to.carriedHere(), o)
 		if err == nil {
 			err = to.copied(ctx, true)

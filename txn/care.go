@@ -86,9 +86,13 @@ const MaxProblemCommits = care.MaxProblemCommits
 
 // parts are what care needs of the database.
 func (db *DB) parts() *care.Parts {
-	return &care.Parts{
+	p := &care.Parts{
 		FS: db.opts.FS, Dir: db.dir, PackDir: packDir, Now: db.opts.Now, Index: db.idx, Packs: db.packs, Ends: &db.ends, Expired: db.home.expired,
 	}
+	if db.away != nil {
+		p.Away, p.AwayPayload = db.away.lists, db.away.covers
+	}
+	return p
 }
 
 // Check verifies that everything that refs, reflogs and stored sessions reach

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -329,7 +330,7 @@ func (db *DB) checkpoint() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := verifyCheckpoint(fs, path); err != nil {
+	if err := verifyCheckpoint(fs, path, db.away != nil); err != nil {
 		return fmt.Errorf("%s: %w", name, errors.Join(err, fs.RemoveAll(path)))
 	}
 	return db.dropCheckpoints(keptCheckpoints)
@@ -365,7 +366,7 @@ func (db *DB) dropCheckpoints(keep int) error {
 }
 
 // verifyCheckpoint opens a copy and reads what its first refs point at.
-func verifyCheckpoint(fs index.FS, path string) (err error) {
+func verifyCheckpoint(fs index.FS, path string, lazy bool) (err error) {
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
 	if err != nil {
 		return err
@@ -380,6 +381,9 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 		c, err := catalog.Commits.Get(idx, r.Commit)
 		if err == nil {
 			err = opens(context.Background(), indexPages{idx, nil}, c.Root)
+		}
+		if lazy && errors.Is(err, tree.ErrMissing) {
+			err = nil // it is away
 		}
 		if err != nil {
 			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)

@@ -396,7 +396,7 @@ func TestGCIndexSpace(t *testing.T) {
 		}
 	}
 	for _, name := range checkpointNames(t, db) {
-		if err := verifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
+		if err := verifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name, false); err != nil {
 			t.Error(err)
 		}
 	}

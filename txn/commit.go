@@ -109,7 +109,11 @@ func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := req.freeze(ctx); err != nil {
 		return nil, err
 	}
-	s.db.commit.submit(req)
+	if s.db.away == nil {
+		s.db.commit.submit(req)
+	} else {
+		s.db.away.submit(ctx, req)
+	}
 	defer s.db.checkpointIfDue()
 	s.changing.WaitLock()
 	defer s.changing.Unlock()

@@ -185,13 +185,17 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 
 // carried is the database as a source, and carriedHere as a destination.
 func (db *DB) carried() *transfer.From {
-	return &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{db}, Fault: db.opts.transferFault}
+	from := &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{db}, Fault: db.opts.transferFault}
+	if db.away != nil {
+		from.Away = db.away.depot
+	}
+	return from
 }
 
 func (db *DB) carriedHere() *transfer.To {
 	return &transfer.To{
 		Parts: *db.parts(), Author: db.opts.Author, Incarnation: db.incarnation, Tree: db.space.Tree,
-		Stored: indexPages{db.idx, nil}, Committed: db.committed(), DestinationDB: carriedTo{db},
+		Stored: db.withAway(indexPages{db.idx, nil}), Committed: db.pages(), DestinationDB: carriedTo{db},
 	}
 }
 

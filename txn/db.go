@@ -40,6 +40,7 @@ type DB struct {
 	idx   *index.Index
 	fs    index.FS // that of the options; opts.FS is it while the directory is in its place
 	packs *pack.Store
+	away  *awayPart        // nil if everything is here
 	space *namespace.Space // over committed pages only
 
 	memory memory
@@ -103,7 +104,7 @@ func Open(dir string, o *Options) (*DB, error) {
 		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
 	}
 	if err == nil && !opts.ReadOnly {
-		db.recoverLogs(context.Background())
+		db.recoverLogs(underLock(context.Background()))
 		db.ended.load(db)
 	}
 	return db, err
@@ -242,7 +243,14 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tree.New(db.committed(), &db.memory.pages)
+	at, err := readAwayPlace(db.opts.FS, dir)
+	if err == nil && at != nil {
+		err = db.openAway(at)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
+	}
+	t := tree.New(db.pages(), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	db.space.Store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 		if v, ok := inlineValue(key, doc); ok {
@@ -251,14 +259,14 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return db.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 	}
 	if err := db.heads.load(idx); err != nil {
-		return nil, errors.Join(err, db.packs.Close())
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
 	}
 	err = db.checkpoints.load(db)
 	if copies := fs.PathJoin(dir, "readers"); err == nil && !opts.ReadOnly && exists(fs, copies) {
 		err = fs.RemoveAll(copies) // of the index; a killed process of an earlier version left them
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.packs.Close())
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
 	}
 	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)
 	db.startPending(time.After)
@@ -367,7 +375,7 @@ func (db *DB) shut() error {
 	err := db.stopPending()
 	db.stopCheckpoints()
 	db.checkpointBehind()
-	err = errors.Join(err, db.packs.Close(), db.idx.Close())
+	err = errors.Join(err, db.away.close(), db.packs.Close(), db.idx.Close())
 	db.memory.end()
 	return err
 }

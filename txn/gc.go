@@ -108,6 +108,9 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	g := &collector{
 		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), reach.Uncached), marks: reach.NewMarks(o.rangeBytes), spare: map[tree.Name]struct{}{},
 	}
+	if db.away != nil {
+		g.marks.Away = db.away.lists
+	}
 	if !o.DryRun {
 		sweep, err := db.idx.Sweep()
 		if err != nil {

@@ -67,6 +67,9 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	}
 	db.joinMemory()
 	db.forgetCommits()
+	if at, err := readAwayPlace(db.fs, dir); err == nil && at != nil {
+		_ = db.openAway(at) // it opens no files
+	}
 	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	p.stop = src.Recalled(p.recalled)
@@ -112,7 +115,7 @@ func (p *peer) here() error {
 func (p *peer) close() error {
 	p.stop()
 	p.db.memory.end()
-	return p.db.packs.Close()
+	return errors.Join(p.db.away.close(), p.db.packs.Close())
 }
 
 func (p *peer) usage() (packs int, written int64) {
@@ -385,6 +388,9 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	view := db.packs.View
 	if all {
 		view = db.packs.Reread
+	}
+	if db.away != nil && !db.IsPeer() {
+		return db.viewOrFetch(ctx, view, a, off, n, all, fn)
 	}
 	err := view(ctx, a, off, n, fn)
 	if !errors.Is(err, pack.ErrNotLent) {

@@ -300,7 +300,7 @@ func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) er
 		tag, err := d.c.SetTagged(ctx, manifestKey, b, s.tag)
 		if err == nil {
 			p.publishedAs(next.Generation)
-			d.set(&snapshot{next, tag, NameOf(b), s.time, s.read})
+			d.set(&snapshot{next, tag, NameOf(b), s.time, s.read, b})
 			p.keep(ctx, u)
 			return nil
 		}

@@ -176,10 +176,10 @@ func (m *importer) run(need []Extent, foreign func([]Extent) (reclaimer, error))
 		}
 		err = m.extent(e)
 	}
-	if err == nil && !m.grows {
+	if err == nil && !m.grows && !m.s.o.Scratch {
 		err = m.f.Sync()
 	}
-	if err = errors.Join(err, m.f.Close()); err == nil && m.fresh {
+	if err = errors.Join(err, m.f.Close()); err == nil && m.fresh && !m.s.o.Scratch {
 		err = syncDir(m.s.fs, m.s.dir)
 	}
 	if err != nil {
@@ -487,6 +487,9 @@ func (m *importer) free(rec Record) (err error) {
 	if rec.Header >= m.had {
 		return nil
 	}
+	if m.s.o.Scratch {
+		return m.blank(rec)
+	}
 	if m.here == nil {
 		m.here = []placed{}
 		sc := scanner{ctx: m.ctx, p: m.src.p, f: m.f, size: m.had}
@@ -510,6 +513,24 @@ func (m *importer) free(rec Record) (err error) {
 		if m.here[i] != own {
 			return m.src.p.corrupt(own.header, own.end-own.header, "a record of the source lies over another one that is here")
 		}
+	}
+	return nil
+}
+
+// ErrTaken means that the pack of a store has other bytes where a record is to be imported. Remove the pack.
+var ErrTaken = errors.New("pack: other bytes are in the place of a record")
+
+// blank checks that the file has zeros where rec is to be written.
+func (m *importer) blank(rec Record) error {
+	for off, end := rec.Header, min(rec.Offset+rec.Length, m.had); off < end; {
+		b := m.old[:min(uint64(len(m.old)), end-off)]
+		if _, err := readAt(m.f, b, off); err != nil {
+			return err
+		}
+		if len(bytes.TrimLeft(b, "\x00")) > 0 {
+			return ErrTaken
+		}
+		off += uint64(len(b))
 	}
 	return nil
 }

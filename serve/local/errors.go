@@ -77,6 +77,7 @@ var codes = []struct {
 	{"read_only", kv.ErrReadOnly},
 	{"corrupt", kv.ErrCorrupt},
 	{"corrupt_data", zarr.ErrCorrupt},
+	{"away", txn.ErrAway},
 	{"no_node", zarr.ErrNotFound},
 	{"node_exists", zarr.ErrExists},
 	{"node_kind", zarr.ErrKind},

@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -24,6 +25,10 @@ type Parts struct {
 	Now          func() time.Time
 	Index        *index.Index
 	Packs        *pack.Store
+	// Away and AwayPayload, if not nil, return nil for a page or payload that is missing here because a remote has it, else
+	// what is wrong. Both get the error of the look at this database.
+	Away        func(ctx context.Context, name tree.Name) error
+	AwayPayload func(ctx context.Context, a pack.Address, damage error) error
 	// Ends is held from the sync of packs to the batch that records it.
 	Ends *ctxlock.Lock
 	// Expired reports whether a commit was let go.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // A push to a bucket plans and walks as one to a database does. It reads what both sides have here, compares
@@ -309,6 +311,58 @@ func (u *upload) commits(yield func(depot.Commit, error) bool) {
 			return
 		}
 	}
+}
+
+// leaveAway takes payloads off the list that are not here, because the bucket has them.
+func (t *Transfer) leaveAway(ctx context.Context) error {
+	if t.From.Away == nil {
+		return nil
+	}
+	from, err := t.From.Away(ctx)
+	if err != nil {
+		return err
+	}
+	d := t.to.bucket.Depot
+	for id, need := range t.Found.Need {
+		lost := need
+		w, err := t.From.Packs.Whole(ctx, id, need, math.MaxUint64)
+		if err == nil {
+			lost = pack.Subtract(need, w.Extents)
+			err = w.Close()
+		} else if errors.As(err, new(*pack.CorruptError)) {
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		var there []pack.Extent
+		for _, e := range lost {
+			list, err := d.Extents(ctx, id, e.From, e.To)
+			if err != nil {
+				return err
+			}
+			if e.From < e.To && d.Manifest().ID != from.Manifest().ID {
+				return fmt.Errorf("%w to another remote: the remote of this clone has payloads that are not here; push from a clone that was made without --lazy", errors.ErrUnsupported)
+			}
+			for _, x := range list {
+				there = append(there, pack.Extent{From: max(x.From, e.From), To: min(x.To, e.To)})
+			}
+		}
+		if len(there) == 0 {
+			continue
+		}
+		left := pack.Subtract(need, there)
+		for _, e := range need { // Subtract leaves those without bytes out
+			if e.From == e.To {
+				left = append(left, e)
+			}
+		}
+		slices.SortFunc(left, reach.CompareExtents)
+		if t.Found.Need[id] = left; len(left) == 0 {
+			delete(t.Found.Need, id)
+		}
+	}
+	return nil
 }
 
 // verifySource compares the payloads that are to be uploaded with their hashes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -20,6 +21,8 @@ type From struct {
 	Tree  *tree.Tree
 	SourceDB
 	Fault func(*Transfer) // tests break what was found to copy; else nil
+	// Away opens the bucket that has the payloads which are not in Packs; nil if all are there.
+	Away func(ctx context.Context) (*depot.Depot, error)
 
 	bucket *bucketSource // see FromBucket
 }

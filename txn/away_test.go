@@ -1,0 +1,278 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
+)
+
+// lazyOptions are options of a lazy clone of what is in a store.
+func lazyOptions(store kv.Store) *Options {
+	o := joined()
+	o.Bucket = func(context.Context, string) (kv.Store, error) { return store, nil }
+	o.Other = func(_ context.Context, dir string) (*DB, func() error, error) {
+		to := testOptions(nil)
+		to.ReadOnly, to.Bucket = true, o.Bucket
+		db, err := Open(dir, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		return db, db.Close, nil
+	}
+	return o
+}
+
+// lazyClone makes a lazy clone, which is checked when the test ends.
+func lazyClone(t *testing.T, store kv.Store) *DB {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lazy")
+	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
+	db := must.Get(Open(dir, lazyOptions(store)))(t)
+	t.Cleanup(func() { closeChecked(t, db) })
+	return db
+}
+
+// published is a database with several versions and many pages, which was pushed to a bucket.
+func published(t *testing.T, store kv.Store) *DB {
+	t.Helper()
+	db := machine(t)
+	many := map[string]string{}
+	for i := range 20000 {
+		many[fmt.Sprintf("m/k%05d", i)] = fmt.Sprintf("%0100d", i*i)
+	}
+	update(t, db, "main", many)
+	grow(t, db, 5, 0)
+	must.Do(t, db.CreateTag(bg, "v1", mustHead(t, db)))
+	must.Do(t, db.CreateBranch(bg, "side", mustHead(t, db)))
+	update(t, db, "side", map[string]string{"side": big("side", 70_000), "m/k00007": "other"})
+	grow(t, db, 3, 5)
+	must.Get(db.PushTo(bg, bucketOf(t, db, store), everyRef))(t)
+	return db
+}
+
+// TestAwayReads reads a lazy clone, offline what was read before, and by a peer.
+func TestAwayReads(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	store.took()
+	db := lazyClone(t, store)
+	cloned := len(strings.Fields(store.took()))
+	r := must.Get(db.Check(bg, CheckOptions{Payloads: true}))(t)
+	if cloned > 6 || r.AwayPages == 0 || len(r.Problems) > 0 || r.Commits != must.Get(from.Check(bg, CheckOptions{}))(t).Commits {
+		t.Errorf("%d requests, %+v", cloned, r)
+	}
+	down := func(string) netFault { return broken }
+	store.took()
+	store.fail = down
+	get := func(db *DB, key string) (string, error) {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		b, err := s.Get(bg, key, kv.All())
+		return string(b), err
+	}
+	if _, err := get(db, "a/c/0"); !errors.Is(err, ErrAway) || errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "mem:bucket") {
+		t.Errorf("offline: %v", err)
+	}
+	store.fail = nil
+	want := at(t, from, "main")
+	if got := must.Get(get(db, "a/c/0"))(t); got != want["a/c/0"] {
+		t.Error("other bytes")
+	}
+	store.fail = down
+	if got := must.Get(get(db, "a/c/0"))(t); got != want["a/c/0"] {
+		t.Error("offline: other bytes")
+	}
+	if _, err := get(db, "a/c/3"); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "a/c/3") {
+		t.Errorf("offline: %v", err)
+	}
+	if _, err := get(db, "a/c/999"); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a key that is not there: %v", err)
+	}
+	store.fail = nil
+	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	if got := at(t, peer, "side"); !maps.Equal(got, at(t, from, "side")) {
+		t.Error("a peer reads other values")
+	}
+	must.Do(t, peer.Close())
+	sameVersions(t, from, db)
+	store.fail = down
+	sameVersions(t, from, db)
+	// Nothing is lost with what was fetched, or with what is known of the remote.
+	must.Do(t, db.Close())
+	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), awayDir)))
+	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), remotesDir)))
+	store.fail = nil
+	for _, readOnly := range []bool{true, false} {
+		o := lazyOptions(store)
+		o.ReadOnly = readOnly
+		again := must.Get(Open(db.Dir(), o))(t)
+		sameVersions(t, from, again)
+		must.Do(t, again.Close())
+	}
+}
+
+// TestAwayOnce lets many readers want the same at the same time.
+func TestAwayOnce(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	db := lazyClone(t, store)
+	want := at(t, from, "main")
+	store.took()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			s, err := db.At(bg, "main")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			if b, err := s.Get(bg, "a/c/1", kv.All()); err != nil || string(b) != want["a/c/1"] {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(strings.Fields(store.took())); n > 8 { // the pages on the way, and the payload
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestAwayDamage finds what a bucket has damaged or lost, and what a crash leaves in away/.
+func TestAwayDamage(t *testing.T) {
+	mem := kv.NewMem()
+	from := published(t, mem)
+	db := lazyClone(t, mem)
+	want := at(t, from, "main")
+	read := func(key string) error {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		b, err := s.Get(bg, key, kv.All())
+		if err == nil && string(b) != want[key] {
+			t.Errorf("%s: other bytes", key)
+		}
+		return err
+	}
+	must.Do(t, read("a/c/0"))
+	// Half of a record, or other bytes, in a pack of away/.
+	for _, damage := range []func(b []byte){func(b []byte) { clear(b[len(b)/2:]) }, func(b []byte) { clear(b[:len(b)/2]) }, func(b []byte) {
+		for i := range b {
+			b[i] ^= 0x55
+		}
+	}} {
+		must.Do(t, db.Close())
+		for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*.pack")))(t) {
+			b := must.Get(os.ReadFile(f))(t)
+			damage(b[64:])
+			must.Do(t, os.WriteFile(f, b, 0o666))
+		}
+		db = must.Get(Open(db.Dir(), lazyOptions(mem)))(t)
+		for _, key := range []string{"a/c/0", "a/c/2", "a/c/5"} {
+			must.Do(t, read(key))
+		}
+	}
+	for key, err := range mem.List(bg, kv.ListOptions{Prefix: "s/"}) {
+		must.Do(t, err)
+		b := must.Get(kv.Get(bg, mem, key))(t)
+		for i := range b {
+			b[i] ^= 0x55
+		}
+		must.Do(t, mem.Set(bg, key, b))
+	}
+	if err := read("a/c/3"); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "mem:bucket") {
+		t.Errorf("damaged there: %v", err)
+	}
+	must.Do(t, read("a/c/0"))
+	must.Do(t, db.Close())
+}
+
+// TestAwayCollect collects a lazy clone: what is away is not missing.
+func TestAwayCollect(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	db := lazyClone(t, store)
+	at(t, db, "main")
+	c := update(t, db, "main", map[string]string{"own": big("own", 5000)})
+	want := at(t, db, c.ID.String())
+	must.Do(t, db.CreateBranch(bg, "tmp", c.ID))
+	update(t, db, "tmp", map[string]string{"tmp": big("tmp", 100_000)})
+	must.Do(t, db.DeleteBranch(bg, "tmp"))
+	must.Get(db.Expire(bg, ExpireOptions{Keep: 1, Branches: nil}))(t)
+	store.fail = func(string) netFault { return broken } // it needs no request
+	r := must.Get(db.GC(bg, GCOptions{Explain: true}))(t)
+	if r.FreedBytes < 90_000 {
+		t.Errorf("%+v", r)
+	}
+	if got := at(t, db, "main"); !maps.Equal(got, want) {
+		t.Error("main changed")
+	}
+	mustBeSound(t, db)
+	must.Do(t, db.Checkpoint(bg))
+	store.fail = nil
+	if got := at(t, db, "side"); !maps.Equal(got, at(t, from, "side")) {
+		t.Error("side changed")
+	}
+}
+
+// TestAwayCommits writes to lazy clones and their peers. No request is sent while commits are locked.
+func TestAwayCommits(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	db := lazyClone(t, store)
+	free := func(string, string) {
+		if !db.commit.mu.TryLock() {
+			t.Error("a request, and commits are locked")
+			return
+		}
+		db.commit.mu.Unlock()
+	}
+	store.asked = free
+	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	a, b := must.Get(db.Begin(bg, "main"))(t), must.Get(peer.Begin(bg, "main"))(t)
+	set(t, a, map[string]string{"x": big("x", 3000), "m/k00100": "a"})
+	changes := map[string]string{"a/c/0": big("b", 3000)} // many, so that they are merged
+	for i := range 600 {
+		changes[fmt.Sprintf("m/k%05d", 30*i+5000%30)] = "b"
+	}
+	set(t, b, changes)
+	must.Get(a.Commit(bg, CommitOptions{Message: "a"}))(t)
+	c := must.Get(b.Commit(bg, CommitOptions{Message: "b"}))(t)
+	must.Do(t, peer.Close())
+	want := at(t, from, "main")
+	maps.Copy(want, map[string]string{"x": big("x", 3000), "m/k00100": "a"})
+	maps.Copy(want, changes)
+	if got := at(t, db, c.ID.String()); !maps.Equal(got, want) {
+		t.Error("other values after a merge")
+	}
+	side := must.Get(db.Head(bg, "side"))(t)
+	if _, err := db.Merge(bg, "main", side, CommitOptions{Message: "merge", Choices: []PathChoice{{Choice: Theirs}}}); err != nil {
+		t.Error(err)
+	}
+	if got := at(t, db, "main")["side"]; got != big("side", 70_000) {
+		t.Error("the merge has other values")
+	}
+	// The same value again is no change.
+	before := mustHead(t, db)
+	if c := update(t, db, "main", map[string]string{"a/c/1": want["a/c/1"]}); c.ID != before {
+		t.Error("a commit of nothing")
+	}
+	// A push home opens nothing that both have, and sends what is new.
+	store.asked = nil
+	r := must.Get(db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}))(t)
+	if r.PayloadBytes > 300_000 || r.Received > 1<<20 {
+		t.Errorf("push home: %+v", r)
+	}
+	full := cloneOf(t, store, everyRef)
+	if got := at(t, full, "main"); !maps.Equal(got, at(t, db, "main")) {
+		t.Error("other values after a push")
+	}
+}
