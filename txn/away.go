@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -692,4 +693,28 @@ func (a *awayPart) submit(ctx context.Context, req *commitRequest) {
 		}
 	}
 	req.err = errors.New("commit: others change what is away all the time; try again")
+}
+
+// empty removes what was fetched of payloads. Processes that read it at the moment keep what they have open.
+func (g *collector) empty(ctx context.Context) error {
+	db := g.db
+	if !g.o.Away || db.away == nil {
+		return nil
+	}
+	use := func() (n int64) {
+		var dirs int64
+		db.diskUse(db.fs.PathJoin(db.dir, awayDir), &n, &dirs, map[index.FileKey]bool{})
+		return n
+	}
+	g.r.AwayBytes = use()
+	if g.o.DryRun {
+		return nil
+	}
+	for _, i := range db.away.packs.Infos() {
+		if _, err := db.away.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
+			return err
+		}
+	}
+	g.r.AwayBytes -= use()
+	return nil
 }

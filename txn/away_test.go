@@ -46,7 +46,7 @@ func published(t *testing.T, store kv.Store) *DB {
 	t.Helper()
 	db := machine(t)
 	many := map[string]string{}
-	for i := range 20000 {
+	for i := range 12000 {
 		many[fmt.Sprintf("m/k%05d", i)] = fmt.Sprintf("%0100d", i*i)
 	}
 	update(t, db, "main", many)
@@ -57,6 +57,16 @@ func published(t *testing.T, store kv.Store) *DB {
 	grow(t, db, 3, 5)
 	must.Get(db.PushTo(bg, bucketOf(t, db, store), everyRef))(t)
 	return db
+}
+
+// sameHeads is sameVersions of what branches and tags point at.
+func sameHeads(t *testing.T, a, b *DB) {
+	t.Helper()
+	for _, r := range append(branchesOf(a), tagsOf(a)...) {
+		if !maps.Equal(at(t, a, r.Commit.String()), at(t, b, r.Commit.String())) {
+			t.Errorf("%s: other values", r.Name)
+		}
+	}
 }
 
 // TestAwayReads reads a lazy clone, offline what was read before, and by a peer.
@@ -103,9 +113,9 @@ func TestAwayReads(t *testing.T) {
 		t.Error("a peer reads other values")
 	}
 	must.Do(t, peer.Close())
-	sameVersions(t, from, db)
+	sameHeads(t, from, db)
 	store.fail = down
-	sameVersions(t, from, db)
+	sameHeads(t, from, db)
 	// Nothing is lost with what was fetched, or with what is known of the remote.
 	must.Do(t, db.Close())
 	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), awayDir)))
@@ -115,7 +125,7 @@ func TestAwayReads(t *testing.T) {
 		o := lazyOptions(store)
 		o.ReadOnly = readOnly
 		again := must.Get(Open(db.Dir(), o))(t)
-		sameVersions(t, from, again)
+		sameHeads(t, from, again)
 		must.Do(t, again.Close())
 	}
 }
@@ -238,17 +248,17 @@ func TestAwayCommits(t *testing.T) {
 	store.asked = free
 	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
 	a, b := must.Get(db.Begin(bg, "main"))(t), must.Get(peer.Begin(bg, "main"))(t)
-	set(t, a, map[string]string{"x": big("x", 3000), "m/k00100": "a"})
+	set(t, a, map[string]string{"x": big("x", 3000), "m/k00101": "a"})
 	changes := map[string]string{"a/c/0": big("b", 3000)} // many, so that they are merged
 	for i := range 600 {
-		changes[fmt.Sprintf("m/k%05d", 30*i+5000%30)] = "b"
+		changes[fmt.Sprintf("m/k%05d", 20*i)] = "b"
 	}
 	set(t, b, changes)
 	must.Get(a.Commit(bg, CommitOptions{Message: "a"}))(t)
 	c := must.Get(b.Commit(bg, CommitOptions{Message: "b"}))(t)
 	must.Do(t, peer.Close())
 	want := at(t, from, "main")
-	maps.Copy(want, map[string]string{"x": big("x", 3000), "m/k00100": "a"})
+	maps.Copy(want, map[string]string{"x": big("x", 3000), "m/k00101": "a"})
 	maps.Copy(want, changes)
 	if got := at(t, db, c.ID.String()); !maps.Equal(got, want) {
 		t.Error("other values after a merge")
@@ -274,5 +284,60 @@ func TestAwayCommits(t *testing.T) {
 	full := cloneOf(t, store, everyRef)
 	if got := at(t, full, "main"); !maps.Equal(got, at(t, db, "main")) {
 		t.Error("other values after a push")
+	}
+}
+
+// TestAwayCopies carries versions of a lazy clone elsewhere: what is away is fetched.
+func TestAwayCopies(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	db := lazyClone(t, store)
+	update(t, db, "main", map[string]string{"own": big("own", 5000)})
+	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	defer peer.Close()
+	dir := t.TempDir()
+	for name, carry := range map[string]func(dir string) error{
+		"clone":         func(dir string) error { _, err := db.Clone(bg, dir, TransferOptions{}); return err },
+		"backup":        func(dir string) error { _, err := db.Backup(bg, dir, TransferOptions{}); return err },
+		"clone by peer": func(dir string) error { _, err := peer.Clone(bg, dir, TransferOptions{}); return err },
+		"push": func(dir string) error {
+			to, err := Create(dir, testOptions(nil))
+			if err == nil {
+				_, err = db.Push(bg, to, everyRef)
+				err = errors.Join(err, to.Close())
+			}
+			return err
+		},
+	} {
+		to := filepath.Join(dir, name)
+		must.Do(t, carry(to))
+		copied := must.Get(Open(to, testOptions(nil)))(t) // it needs no remote
+		sameHeads(t, db, copied)
+		closeChecked(t, copied)
+	}
+	other := kv.NewMem()
+	if _, err := db.PushTo(bg, must.Get(db.Bucket(bg, BucketOptions{Store: other, Name: "mem:other", Write: true, sleep: noSleep}))(t), TransferOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("push to another remote: %v", err)
+	}
+	// What others add comes by a pull, from the remote and from a directory.
+	grow(t, from, 2, 20)
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), TransferOptions{}))(t)
+	for _, who := range []*DB{db, peer} {
+		r := must.Get(who.FetchFrom(bg, readOf(t, who, store), TransferOptions{}))(t)
+		if !maps.Equal(at(t, who, r.Refs[0].Commit.String()), at(t, from, "main")) {
+			t.Error("other values were fetched")
+		}
+	}
+	update(t, from, "side", map[string]string{"m/k00001": big("later", 3000), "a/c/1": ""})
+	must.Get(db.Pull(bg, from, TransferOptions{Refs: []RefSpec{{From: "side"}}}))(t)
+	if !maps.Equal(at(t, peer, "side"), at(t, from, "side")) {
+		t.Error("other values were pulled")
+	}
+	r := must.Get(peer.GC(bg, GCOptions{Away: true}))(t)
+	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*")))(t); r.AwayBytes == 0 || len(left) > 0 {
+		t.Errorf("%+v, %v", r, left)
+	}
+	if !maps.Equal(at(t, peer, "v1"), at(t, from, "v1")) {
+		t.Error("other values after the collection")
 	}
 }

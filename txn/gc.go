@@ -30,6 +30,8 @@ var ErrCollecting = errors.New("txn: another collection or transfer is running")
 type GCOptions struct {
 	// DryRun only finds out what would be removed.
 	DryRun bool
+	// Away also removes what a lazy clone has fetched of payloads.
+	Away bool
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
@@ -59,6 +61,8 @@ type GCReport struct {
 	// now: in small pieces, in files with more than one link,
 	// or in files that other processes read.
 	FreedBytes, HeldBytes int64
+	// AwayBytes is the space of payloads that were fetched from the remote, with Away.
+	AwayBytes int64
 	// Packs that were removed, got holes or were rewritten, and those that
 	// were left alone because of a second link, or a process that reads them and
 	// was given the file.
@@ -124,7 +128,7 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 			g.snap.Close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.tidy, g.reclaim, g.explain} {
+	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.tidy, g.reclaim, g.empty, g.explain} {
 		if err := step(ctx); err != nil {
 			return g.r, fmt.Errorf("gc: %w", err)
 		}

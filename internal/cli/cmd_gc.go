@@ -106,6 +106,7 @@ what all files of the database take on disk.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
+	cmd.Flags().BoolVar(&o.Away, "away", false, "also remove what a lazy clone has fetched of chunks")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
@@ -130,6 +131,9 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 		count(r.DeletedPages, "page"), size(r.DeletedPageBytes), size(r.FreedBytes))
 	say(cmd, "packs: %d removed, %d with new holes, %d rewritten", r.Removed, r.Punched, r.Rewritten)
 	say(cmd, "in use: %s (%s) and %s of payloads", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
+	if r.AwayBytes > 0 {
+		say(cmd, "%s %s of what was fetched from the remote", would(dry, "removed", "would remove"), size(r.AwayBytes))
+	}
 	if r.HeldBytes > 0 {
 		why := ""
 		if r.Linked+r.Leased > 0 {
@@ -153,6 +157,9 @@ func gcJSON(r *txn.GCReport) map[string]any {
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
 		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "linked": r.Linked, "leased": r.Leased,
 		"pinned": 0, "stopped": false, // for programs that read them; there are no pins any more
+	}
+	if r.AwayBytes > 0 {
+		out["away_bytes"] = r.AwayBytes
 	}
 	if r.Holders != nil {
 		out["holders"] = holdersJSON(r.Holders)

@@ -55,16 +55,17 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     return Repository(path, create, wait)
 
 
-def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0) -> Repository:
+def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0, lazy: bool = False) -> Repository:
     """Make a new database of another one, or of a remote such as `s3://bucket/weather`, with its history: all branches and
-    tags, or one branch, and `depth` versions of each. Requests have the credentials of this process.
+    tags, or one branch, and `depth` versions of each. With `lazy`, the contents of a remote are fetched when they are read.
+    Requests have the credentials of this process.
 
     >>> zarrdb.clone(repo, "again.zdb").list_branches()
     ['main']
     """
     import subprocess
 
-    options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else [])
+    options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else []) + (["--lazy"] if lazy else [])
     line = [binary(), "clone", _place(source), os.fspath(path), *options]
     p = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True)
     if p.returncode != 0:
