@@ -270,6 +270,26 @@ func TestAwayCommits(t *testing.T) {
 	if got := at(t, db, "main")["side"]; got != big("side", 70_000) {
 		t.Error("the merge has other values")
 	}
+	// The head moved to a version that nobody has read here.
+	v0 := must.Get(db.Resolve(bg, "v1~5"))(t)
+	for i, more := range []int{0, 300} { // few edits are made on the head, many are merged
+		branch := fmt.Sprint("late", i)
+		must.Do(t, db.CreateBranch(bg, branch, v0))
+		c := must.Get(db.Begin(bg, branch))(t)
+		edits := map[string]string{"late": "late"}
+		for i := range more {
+			edits[fmt.Sprintf("late/%d", i)] = "late"
+		}
+		set(t, c, edits)
+		to := must.Get(db.Resolve(bg, []string{"v1~1", "v1"}[i]))(t)
+		must.Get(db.Reset(bg, branch, to))(t)
+		made := must.Get(c.Commit(bg, CommitOptions{Message: "late"}))(t)
+		want := at(t, from, to.String())
+		maps.Copy(want, edits)
+		if got := at(t, db, made.ID.String()); !maps.Equal(got, want) {
+			t.Error("other values on top of what was away")
+		}
+	}
 	// The same value again is no change.
 	before := mustHead(t, db)
 	if c := update(t, db, "main", map[string]string{"a/c/1": want["a/c/1"]}); c.ID != before {
