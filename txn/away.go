@@ -72,6 +72,8 @@ func underLock(ctx context.Context) context.Context { return context.WithValue(c
 type awayPlace struct {
 	URL string `json:"url"`
 	ID  string `json:"id"`
+	// Staged says that the database has the history alone, for a pull into a lazy clone of the same bucket.
+	Staged bool `json:"staged,omitempty"`
 }
 
 // awayPart fetches what is away. Safe for concurrent use.
@@ -127,10 +129,11 @@ func readAwayPlace(fs index.FS, dir string) (*awayPlace, error) {
 }
 
 // begunAway makes a new database one whose contents are in a bucket.
-func (db *DB) begunAway(d *depot.Depot, name string) error {
-	at := awayPlace{URL: name, ID: d.Manifest().ID}
-	b, err := json.Marshal(at)
-	if err == nil {
+func (db *DB) begunAway(d *depot.Depot, name string, staged bool) error {
+	at := awayPlace{URL: name, ID: d.Manifest().ID, Staged: staged}
+	err := db.away.close() // of a clone that was interrupted
+	b, jerr := json.Marshal(at)
+	if err = errors.Join(err, jerr); err == nil {
 		err = index.ReplaceSmall(db.opts.FS, db.dir, awayFile, append(b, '\n'))
 	}
 	if err == nil {
@@ -717,4 +720,23 @@ func (g *collector) empty(ctx context.Context) error {
 	}
 	g.r.AwayBytes -= use()
 	return nil
+}
+
+// lazyFrom reports whether a transfer from another database carries the history alone, because both have their contents in the same bucket.
+func (db *DB) lazyFrom(from *DB) (bool, error) {
+	switch {
+	case from.away == nil || !from.away.at.Staged:
+		return false, nil
+	case db.away == nil || db.away.at.ID != from.away.at.ID:
+		return false, fmt.Errorf("%s has the history alone: %w", from.dir, errors.ErrUnsupported)
+	}
+	return true, nil
+}
+
+// errBegunLazy refuses to go on with a lazy clone that was begun, in another way.
+func (db *DB) errBegunLazy() error {
+	if db.away == nil {
+		return nil
+	}
+	return fmt.Errorf("create %s: %w: a lazy clone was begun there; remove the directory", db.dir, ErrExists)
 }

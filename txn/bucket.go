@@ -275,7 +275,13 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	opts := db.copyOptions()
 	opts.FS = fs
 	done := false
+	o.Lazy = db.away != nil && db.away.at.ID == b.d.Manifest().ID
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
+		if o.Lazy {
+			if err := to.begunAway(b.d, b.name, true); err != nil {
+				return &TransferReport{}, err
+			}
+		}
 		t := to.carriedHere()
 		staged := stagedTo{carriedTo: carriedTo{to}, db: db, heads: map[string]CommitID{}}
 		if err := staged.readHeads(ctx); err != nil {
@@ -381,9 +387,11 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 			return &TransferReport{}, err
 		}
 		if o.Lazy {
-			if err := to.begunAway(b.d, b.name); err != nil {
+			if err := to.begunAway(b.d, b.name, false); err != nil {
 				return &TransferReport{}, err
 			}
+		} else if err := to.errBegunLazy(); err != nil {
+			return &TransferReport{}, err
 		}
 		r, err := transfer.Clone(ctx, transfer.FromBucket(b.d, b.name, to.idx, o.Branch == "" && o.Depth == 0), to.carriedHere(), o)
 		if err == nil {

@@ -180,7 +180,11 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 		return &TransferReport{}, ErrCollecting
 	}
 	defer to.collecting.Unlock()
-	return carry(from.carried(), to.carriedHere())
+	source, err := from.carried(), error(nil)
+	if source.HistoryAlone, err = to.lazyFrom(from); err != nil {
+		return &TransferReport{}, err
+	}
+	return carry(source, to.carriedHere())
 }
 
 // carried is the database as a source, and carriedHere as a destination.
@@ -274,7 +278,7 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, carry carry)
 		return nil, err
 	}
 	_, r, err = makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
-		if err = db.begunBy(ctx, to); err == nil {
+		if err = errors.Join(to.errBegunLazy(), db.begunBy(ctx, to)); err == nil {
 			r, err = transferred(db, to, carry)
 		}
 		if err == nil {

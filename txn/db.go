@@ -168,6 +168,9 @@ func (db *DB) make() error {
 // takenUp refuses an index that Create found, without the format file of a
 // database, unless there is nothing in it: it is no interrupted creation.
 func (db *DB) takenUp() error {
+	if err := db.errBegunLazy(); err != nil {
+		return err
+	}
 	blank, err := db.blank()
 	if err == nil && !blank {
 		err = fmt.Errorf("create %s: %w", db.dir, errIsLeft(db.dir, "there is a copy that was interrupted, or a database without "+FormatFile))

@@ -169,7 +169,7 @@ func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, 
 	switch {
 	case t.to.bucket != nil:
 		steps = []func(context.Context) error{t.walk, t.leaveAway, t.verifySource}
-	case t.From.bucket != nil && t.o.Lazy:
+	case t.From.bucket != nil && t.o.Lazy, t.From.HistoryAlone:
 		steps = nil
 	case t.From.bucket != nil:
 		steps = []func(context.Context) error{t.walk, t.copyPacks, t.fetchPages, t.verify}
