@@ -205,6 +205,37 @@ func TestAwayDamage(t *testing.T) {
 	must.Do(t, db.Close())
 }
 
+// TestAwaySalvage salvages lazy clones: what is away is not lost, and nobody knows what a remote has that cannot be read.
+func TestAwaySalvage(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	dir := filepath.Join(t.TempDir(), "lazy")
+	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
+	salvage := func(to string, o *Options) error {
+		_, err := Salvage(bg, dir, SalvageOptions{Options: *o, To: to})
+		return err
+	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, remotesDir)))
+	for i, want := range []error{ErrAway, ErrSound} {
+		o := lazyOptions(store)
+		if i == 0 {
+			o.Bucket = nil
+		}
+		if err := salvage("", o); !errors.Is(err, want) {
+			t.Errorf("%v, not %v", err, want)
+		}
+	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, indexDir)))
+	to := filepath.Join(t.TempDir(), "to")
+	must.Do(t, salvage(to, lazyOptions(store)))
+	must.Do(t, salvage("", lazyOptions(store)))
+	for _, dir := range []string{dir, to} {
+		db := must.Get(Open(dir, lazyOptions(store)))(t)
+		sameHeads(t, from, db)
+		closeChecked(t, db)
+	}
+}
+
 // TestAwayCollect collects a lazy clone: what is away is not missing.
 func TestAwayCollect(t *testing.T) {
 	store := &wire{Store: kv.NewMem()}

@@ -150,7 +150,7 @@ func (v *salvager) isDatabase() error {
 	return err
 }
 
-// copyPacks gives a new directory the packs, by links if possible. They do not
+// copyPacks gives a new directory the packs, by links if possible, and the name of the remote that has what is away. Packs do not
 // change: the new database writes packs of its own.
 func (v *salvager) copyPacks(ctx context.Context) error {
 	fs := v.fs
@@ -160,6 +160,13 @@ func (v *salvager) copyPacks(ctx context.Context) error {
 	v.dir, v.r.Dir = v.o.To, v.o.To
 	to, from := fs.PathJoin(v.dir, packDir), fs.PathJoin(v.from, packDir)
 	if err := errors.Join(index.MakeTop(fs, v.dir), fs.MkdirAll(to, 0o777)); err != nil {
+		return err
+	}
+	if b, err := index.ReadSmall(fs, fs.PathJoin(v.from, awayFile)); err == nil {
+		if err := index.ReplaceSmall(fs, v.dir, awayFile, b); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	names, err := fs.List(from)
@@ -192,8 +199,10 @@ func (v *salvager) choose(ctx context.Context) (*candidate, error) {
 	for _, name := range names {
 		c, err := v.look(ctx, name)
 		switch {
-		case errors.Is(err, index.ErrLocked), care.Stop(err):
+		case errors.Is(err, index.ErrLocked), errors.Is(err, ErrAway), care.Stop(err):
 			return nil, err
+		case err == nil && slices.ContainsFunc(c.Report.Problems, func(p Problem) bool { return errors.Is(p.Err, ErrAway) }):
+			return nil, fmt.Errorf("%s: %v; nobody can tell before the remote can be read", name, c.Report.Problems[0])
 		case err != nil:
 			v.r.Refused = append(v.r.Refused, fmt.Sprintf("%s: %v", name, err))
 		case c.Report.Found == 0 && name == indexDir && readFormat(v.fs, v.from) == nil:
