@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,8 @@ type awayPart struct {
 	opening ctxlock.Lock
 	d       *depot.Depot // once it is open
 
-	packs     *pack.Store // in awayDir, or in a temporary directory; nil for a peer
+	saved     *pack.Store // in awayDir, of a database that is only read; nil if there is none
+	packs     *pack.Store // in awayDir, or in a temporary directory from the first fetch on; nil for a peer; under mu
 	temporary string
 
 	room chan struct{} // for requests at a time
@@ -149,19 +151,37 @@ func (db *DB) begunAway(d *depot.Depot, name string, staged bool) error {
 func (db *DB) openAway(at *awayPlace) (err error) {
 	a := &awayPart{db: db, at: *at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, seed: maphash.MakeSeed(), room: make(chan struct{}, awayRequests)}
 	a.run, a.end = context.WithCancel(context.Background())
-	if !db.IsPeer() {
-		fs := db.opts.FS
-		dir := fs.PathJoin(db.dir, awayDir)
-		if db.opts.ReadOnly { // nothing may be written there
-			if dir, err = os.MkdirTemp("", "zarrdb-away-"); err != nil {
-				return err
-			}
-			fs, a.temporary = index.DefaultFS, dir
-		}
-		a.packs, err = pack.Open(dir, &pack.Options{FS: fs, VerifyReads: db.opts.VerifyReads, Scratch: true})
+	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, awayDir)
+	o := pack.Options{FS: fs, VerifyReads: db.opts.VerifyReads, Scratch: true, ReadOnly: db.opts.ReadOnly}
+	switch {
+	case db.IsPeer():
+	case !db.opts.ReadOnly:
+		a.packs, err = pack.Open(dir, &o)
+	case exists(fs, dir):
+		a.saved, err = pack.Open(dir, &o)
 	}
 	db.away = a
 	return err
+}
+
+// scratch returns the packs that payloads are fetched into.
+func (a *awayPart) scratch() (_ *pack.Store, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.packs == nil { // nothing may be written to the database
+		if a.temporary, err = os.MkdirTemp("", "zarrdb-away-"); err != nil {
+			return nil, err
+		}
+		a.packs, err = pack.Open(a.temporary, &pack.Options{VerifyReads: a.db.opts.VerifyReads, Scratch: true})
+	}
+	return a.packs, err
+}
+
+// fetched are the packs that have fetched payloads.
+func (a *awayPart) fetched() []*pack.Store {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc([]*pack.Store{a.saved, a.packs}, func(s *pack.Store) bool { return s == nil })
 }
 
 func (a *awayPart) close() error {
@@ -174,8 +194,8 @@ func (a *awayPart) close() error {
 	a.end()
 	a.out.Wait()
 	var err error
-	if a.packs != nil {
-		err = a.packs.Close()
+	for _, s := range a.fetched() {
+		err = errors.Join(err, s.Close())
 	}
 	if a.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(a.temporary))
@@ -199,7 +219,11 @@ func (a *awayPart) depot(ctx context.Context) (*depot.Depot, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := depot.Open(ctx, &bucketStore{open: func(ctx context.Context) (kv.Store, error) { return a.db.opts.Bucket(ctx, a.at.URL) }}, &depot.Options{Cache: state.cache(), Cached: true})
+	cache := state.cache()
+	if a.db.opts.ReadOnly && a.db.fs == index.DefaultFS {
+		cache = savedCache{fileCache{dir: filepath.Join(bucketDir(a.db.fs, a.db.dir, a.at.URL), "cache")}}
+	}
+	d, err := depot.Open(ctx, &bucketStore{open: func(ctx context.Context) (kv.Store, error) { return a.db.opts.Bucket(ctx, a.at.URL) }}, &depot.Options{Cache: cache, Cached: true})
 	if err != nil {
 		return nil, err
 	}
@@ -267,10 +291,39 @@ func (p awayPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte)
 	return fn(b)
 }
 
-// GetPages gets all that are away with one batch of requests.
+// GetPages gets all that are away with one batch of requests: see somePages.
 func (p awayPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	p.a.fetch(ctx, p.missing(names))
 	return somePages(ctx, p, PageQuery{Names: names})
+}
+
+// flightPages are pages of which those that are away are being fetched.
+type flightPages struct {
+	awayPages
+	flights map[tree.Name]*pageFlight
+}
+
+// batch has all pages that are away fetched with one batch of requests.
+func (p awayPages) batch(ctx context.Context, names []tree.Name) tree.Pages {
+	missing := p.missing(names)
+	b := flightPages{p, make(map[tree.Name]*pageFlight, len(missing))}
+	for i, f := range p.a.fetch(ctx, missing) {
+		b.flights[missing[i]] = f
+	}
+	return b
+}
+
+func (p flightPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte) error) error {
+	if f := p.flights[name]; f != nil {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if f.err == nil { // nothing keeps it where the index is only read
+			return fn(f.page)
+		}
+	}
+	return p.awayPages.ViewPage(ctx, name, fn)
 }
 
 // GetPath gets one page: the next one is not known before.
@@ -349,7 +402,7 @@ func (a *awayPart) land(names []tree.Name, flights []*pageFlight) {
 		for i, name := range names {
 			batch.PutPage(name, pages[i])
 		}
-		err = batch.Commit(false)
+		_ = batch.Commit(false) // on a full disk, they are fetched again
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -396,12 +449,38 @@ func (a *awayPart) lists(ctx context.Context, name tree.Name) error {
 		if has[0] {
 			return nil
 		}
+		missing := fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
 		if try > 0 {
-			return fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
+			return missing
 		}
-		err = d.Refresh(ctx) // another process may have pulled
+		if err := d.Refresh(ctx); err != nil { // another process may have pulled
+			return a.unasked(ctx, missing, err)
+		}
 	}
 	return a.failed(ctx, fmt.Sprintf("page %v", name), err)
+}
+
+// unaskedError is damage here of something that a remote may have, as far as is known: it has not. It is [ErrAway].
+type unaskedError struct {
+	error
+	remote string
+	why    error
+}
+
+func (e unaskedError) Error() string {
+	return fmt.Sprintf("%v (what is new in the remote %s is not known: %v)", e.error, e.remote, e.why)
+}
+
+func (e unaskedError) Unwrap() error { return e.error }
+
+func (e unaskedError) Is(target error) bool { return target == ErrAway } //nolint:errorlint // as errors.Is does
+
+// unasked is the error about damage if the remote cannot be asked.
+func (a *awayPart) unasked(ctx context.Context, damage, why error) error {
+	if err := a.failed(ctx, "", why); !errors.Is(err, ErrAway) {
+		return err
+	}
+	return unaskedError{damage, a.at.URL, why}
 }
 
 // covers returns nil if the bucket has a payload, and damage if not.
@@ -422,34 +501,56 @@ func (a *awayPart) covers(ctx context.Context, at pack.Address, damage error) er
 		if try > 0 {
 			return damage
 		}
-		err = d.Refresh(ctx)
+		if err := d.Refresh(ctx); err != nil {
+			return a.unasked(ctx, damage, err)
+		}
 	}
 	return a.failed(ctx, payloadAt(at), err)
 }
 
+// viewTries bounds how often a payload is fetched for one read: a collection may remove it before it is read.
+const viewTries = 3
+
 // view reads a payload that packs/ does not have sound, because of damage.
-func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all bool, damage error, fn func([]byte) error) error {
-	view := a.packs.View
-	if all {
-		view = a.packs.Reread
+func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, damage error, fn func([]byte) error) error {
+	for try := 0; ; try++ {
+		err, begun := damage, false
+		for _, s := range a.fetched() {
+			if begun, err = a.viewIn(ctx, s, at, off, n, all, sum, fn); begun || !errors.As(err, new(*pack.CorruptError)) {
+				return err
+			}
+		}
+		wrong := errors.As(err, &wrongError{})
+		if try == viewTries || try > 0 && wrong {
+			return a.failed(ctx, payloadAt(at), err)
+		}
+		if err := a.bring(ctx, at, damage, wrong); err != nil {
+			return err
+		}
 	}
-	begun := false
-	once := func(b []byte) error {
+}
+
+// viewIn reads a payload of one store, whose whole bytes are compared with their hash first, once. begun says that fn was called.
+func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) (begun bool, err error) {
+	view := s.View
+	if all {
+		view = s.Reread
+	}
+	compare := func(b []byte) error { return a.right(s == a.db.packs, at, b, sum) }
+	if n < at.Length && !a.known(s == a.db.packs, at, sum) {
+		if err := view(ctx, at, 0, at.Length, compare); err != nil {
+			return false, err
+		}
+	}
+	return begun, view(ctx, at, off, n, func(b []byte) error {
+		if uint64(len(b)) == at.Length {
+			if err := compare(b); err != nil {
+				return err
+			}
+		}
 		begun = true
 		return fn(b)
-	}
-	err := view(ctx, at, off, n, once)
-	if begun || !errors.As(err, new(*pack.CorruptError)) {
-		return err
-	}
-	if err := a.bring(ctx, at, damage); err != nil {
-		return err
-	}
-	err = view(ctx, at, off, n, once)
-	if !begun && errors.As(err, new(*pack.CorruptError)) {
-		err = a.failed(ctx, payloadAt(at), err)
-	}
-	return err
+	})
 }
 
 func payloadAt(at pack.Address) string {
@@ -464,11 +565,30 @@ func (a *awayPart) carry(id pack.ID, need []pack.Extent) error {
 	case <-a.run.Done():
 		return a.run.Err()
 	}
+	to, err := a.scratch()
+	if err != nil {
+		return err
+	}
 	d, err := a.depot(a.run)
 	if err == nil {
-		_, _, err = transfer.ImportFrom(a.run, d, a.packs, id, need, nil)
+		_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+	}
+	if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
+		if err = a.remove(id); err == nil {
+			_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+		}
 	}
 	return err
+}
+
+// remove removes what was fetched of a pack.
+func (a *awayPart) remove(id pack.ID) error {
+	defer a.forget()
+	to, err := a.scratch()
+	if err != nil {
+		return err
+	}
+	return to.Remove(id)
 }
 
 // fetching are the payloads of a pack that are wanted, and what was read ahead.
@@ -480,9 +600,14 @@ type fetching struct {
 }
 
 type wanted struct {
-	at   pack.Address
-	done chan struct{}
-	err  error
+	at    pack.Address
+	wrong bool // other bytes were fetched before
+	done  chan struct{}
+	err   error
+}
+
+func (w *wanted) extent() pack.Extent {
+	return pack.Extent{From: w.at.Offset, To: w.at.Offset + w.at.Length}
 }
 
 const (
@@ -493,14 +618,14 @@ const (
 )
 
 // bring fetches a payload into awayDir. The wants of all readers that wait are fetched together.
-func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error) error {
+func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wrong bool) error {
 	if ctx.Value(lockedKey{}) != nil {
 		return errLocked
 	}
 	if err := a.covers(ctx, at, damage); err != nil {
 		return err
 	}
-	w := &wanted{at: at, done: make(chan struct{})}
+	w := &wanted{at: at, wrong: wrong, done: make(chan struct{})}
 	a.mu.Lock()
 	f := a.wants[at.Pack]
 	if f == nil {
@@ -540,15 +665,19 @@ func (a *awayPart) serve(id pack.ID, f *fetching) {
 			return
 		}
 		a.mu.Unlock()
-		need := f.plan(list)
-		err := a.carry(id, need)
-		if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
-			if err = a.packs.Remove(id); err == nil {
-				err = a.carry(id, need)
-			}
+		var err error
+		if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
+			err = a.remove(id)
 		}
+		if need := f.plan(list); err == nil {
+			err = a.carry(id, need)
+		}
+		// What the remote has lost or damaged of one is no error of the others.
+		alone := (len(list) > 1 || f.ahead > 0) && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
 		for _, w := range list {
-			w.err = err
+			if w.err = err; alone {
+				w.err = a.carry(id, []pack.Extent{w.extent()})
+			}
 			close(w.done)
 		}
 	}
@@ -558,7 +687,7 @@ func (a *awayPart) serve(id pack.ID, f *fetching) {
 func (f *fetching) plan(list []*wanted) (need []pack.Extent) {
 	slices.SortFunc(list, func(a, b *wanted) int { return cmp.Compare(a.at.Offset, b.at.Offset) })
 	for _, w := range list {
-		e := pack.Extent{From: w.at.Offset, To: w.at.Offset + w.at.Length}
+		e := w.extent()
 		last := len(need) - 1
 		if last >= 0 && e.From < need[last].To {
 			need[last].To = max(need[last].To, e.To)
@@ -576,18 +705,46 @@ func (f *fetching) plan(list []*wanted) (need []pack.Extent) {
 	return need
 }
 
-// right compares the whole bytes of a payload that came from elsewhere with its hash, once.
-func (a *awayPart) right(at pack.Address, b []byte, sum digest.Sum) error {
-	mark := maphash.Comparable(a.seed, at) | 1
-	slot := &a.verified[mark>>48]
-	if slot.Load() == mark {
+// wrongError is the error of a payload that is sound by its checksums, and is not the one with a hash.
+type wrongError struct{ *pack.CorruptError }
+
+func (e wrongError) Unwrap() error { return e.CorruptError }
+
+// mark returns what says that a payload was compared with its hash, and where that is noted. own says that it is in packs/.
+func (a *awayPart) mark(own bool, at pack.Address, sum digest.Sum) (uint64, *atomic.Uint64) {
+	mark := maphash.Comparable(a.seed, struct {
+		own bool
+		at  pack.Address
+		sum digest.Sum
+	}{own, at, sum}) | 1
+	return mark, &a.verified[mark>>48]
+}
+
+// known reports whether a payload needs no comparison with its hash, or the hash is not known.
+func (a *awayPart) known(own bool, at pack.Address, sum digest.Sum) bool {
+	mark, slot := a.mark(own, at, sum)
+	return sum == digest.Sum{} || slot.Load() == mark
+}
+
+// right compares the whole bytes of a payload with its hash, once: two copies of one directory may have other payloads at
+// one address, and the remote may have those of the other one.
+func (a *awayPart) right(own bool, at pack.Address, b []byte, sum digest.Sum) error {
+	if a.known(own, at, sum) {
 		return nil
 	}
 	if got := digest.Of(b); got != sum {
-		return &pack.CorruptError{Pack: at.Pack, Offset: at.Offset, Length: at.Length, Reason: fmt.Sprintf("the payload hashes to %v, not %v", got, sum)}
+		return wrongError{&pack.CorruptError{Pack: at.Pack, Offset: at.Offset, Length: at.Length, Reason: fmt.Sprintf("the payload hashes to %v, not %v", got, sum)}}
 	}
+	mark, slot := a.mark(own, at, sum)
 	slot.Store(mark)
 	return nil
+}
+
+// forget says that payloads were removed: others may come to their addresses.
+func (a *awayPart) forget() {
+	for i := range a.verified {
+		a.verified[i].Store(0)
+	}
 }
 
 // bucketStore opens a store when the first request is sent.
@@ -638,17 +795,13 @@ func (s *bucketStore) SetTagged(context.Context, string, []byte, kv.Tag) (kv.Tag
 	return kv.NoValue, kv.ErrReadOnly
 }
 
-// viewOrFetch reads a payload with view, which reads packs/, and fetches it if it is not there.
-func (db *DB) viewOrFetch(ctx context.Context, view func(context.Context, pack.Address, uint64, uint64, func([]byte) error) error, at pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
-	begun := false
-	err := view(ctx, at, off, n, func(b []byte) error {
-		begun = true
-		return fn(b)
-	})
+// viewOrFetch reads a payload of packs/, and fetches it if it is not there, or not the one with the hash sum.
+func (db *DB) viewOrFetch(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	begun, err := db.away.viewIn(ctx, db.packs, at, off, n, all, sum, fn)
 	if begun || !errors.As(err, new(*pack.CorruptError)) {
 		return err
 	}
-	return db.away.view(ctx, at, off, n, all, err, fn)
+	return db.away.view(ctx, at, off, n, all, sum, err, fn)
 }
 
 // lend opens the file of the pack with a payload for a peer.
@@ -664,14 +817,20 @@ func (db *DB) lend(ctx context.Context, at pack.Address) (*pack.File, error) {
 	if !errors.As(err, new(*pack.CorruptError)) {
 		return nil, err
 	}
-	if err := db.away.view(ctx, at, 0, at.Length, false, err, look); err != nil {
+	if err = db.away.view(ctx, at, 0, at.Length, false, digest.Sum{}, err, look); err != nil {
 		return nil, err
 	}
 	// A peer has one file of a pack: if one is in packs/ too, it gets bytes.
 	if slices.ContainsFunc(db.packs.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
 		return nil, errors.ErrUnsupported
 	}
-	return db.away.packs.File(at)
+	for _, s := range db.away.fetched() {
+		var f *pack.File
+		if f, err = s.File(at); err == nil {
+			return f, nil
+		}
+	}
+	return nil, err
 }
 
 // awayTries bounds how often a commit is planned again, because pages are away that the head needs which another commit has made.
@@ -713,6 +872,7 @@ func (g *collector) empty(ctx context.Context) error {
 	if g.o.DryRun {
 		return nil
 	}
+	defer db.away.forget()
 	for _, i := range db.away.packs.Infos() {
 		if _, err := db.away.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
 			return err

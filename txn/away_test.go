@@ -116,8 +116,13 @@ func TestAwayReads(t *testing.T) {
 	sameHeads(t, from, db)
 	store.fail = down
 	sameHeads(t, from, db)
-	// Nothing is lost with what was fetched, or with what is known of the remote.
 	must.Do(t, db.Close())
+	only := lazyOptions(store)
+	only.ReadOnly = true
+	again := must.Get(Open(db.Dir(), only))(t)
+	sameHeads(t, from, again)
+	must.Do(t, again.Close())
+	// Nothing is lost with what was fetched, or with what is known of the remote.
 	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), awayDir)))
 	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), remotesDir)))
 	store.fail = nil
@@ -210,6 +215,8 @@ func TestAwaySalvage(t *testing.T) {
 	store := &wire{Store: kv.NewMem()}
 	from := published(t, store)
 	dir := filepath.Join(t.TempDir(), "lazy")
+	must.Do(t, os.MkdirAll(dir, 0o777))
+	must.Do(t, os.WriteFile(filepath.Join(dir, awayFile+".tmp"), nil, 0o666)) // of a clone that was killed
 	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
 	salvage := func(to string, o *Options) error {
 		_, err := Salvage(bg, dir, SalvageOptions{Options: *o, To: to})
@@ -234,6 +241,157 @@ func TestAwaySalvage(t *testing.T) {
 		sameHeads(t, from, db)
 		closeChecked(t, db)
 	}
+}
+
+// TestAwayBatches asks for pages in batches, each page once, whoever reads.
+func TestAwayBatches(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	want := at(t, from, "main")
+	counts := map[string]int{}
+	for _, who := range []string{"owner", "peer", "read only"} {
+		db := lazyClone(t, store)
+		as := db
+		switch who {
+		case "peer":
+			as = NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+		case "read only":
+			must.Do(t, db.Close())
+			o := lazyOptions(store)
+			o.ReadOnly = true
+			as = must.Get(Open(db.Dir(), o))(t)
+		}
+		store.took()
+		if !maps.Equal(at(t, as, "main"), want) {
+			t.Errorf("%s: other values", who)
+		}
+		counts[who] = len(strings.Fields(store.took()))
+		if as != db {
+			must.Do(t, as.Close())
+		}
+	}
+	if most := counts["owner"] + counts["owner"]/4 + 3; counts["peer"] > most || counts["read only"] > most {
+		t.Errorf("requests: %v", counts)
+	}
+}
+
+// TestAwayFork reads what another copy of the directory has put at an address where this one has other bytes.
+func TestAwayFork(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	published(t, store)
+	one := lazyClone(t, store)
+	update(t, one, "main", map[string]string{"first": big("first", 9000)})
+	must.Do(t, one.Close())
+	dir := filepath.Join(t.TempDir(), "copy")
+	must.Do(t, os.CopyFS(dir, os.DirFS(one.Dir())))
+	one = must.Get(Open(one.Dir(), lazyOptions(store)))(t)
+	defer one.Close()
+	two := must.Get(Open(dir, lazyOptions(store)))(t)
+	defer two.Close()
+	update(t, one, "main", map[string]string{"x": big("x", 9000)})
+	must.Get(one.PushTo(bg, bucketOf(t, one, store), TransferOptions{}))(t)
+	update(t, two, "main", map[string]string{"y": big("y", 9000)})
+	r := must.Get(two.FetchFrom(bg, readOf(t, two, store), TransferOptions{}))(t)
+	for range 2 {
+		s := must.Get(two.At(bg, r.Refs[0].Commit.String()))(t)
+		for _, rng := range []kv.Range{kv.Span(10, 100), kv.All()} {
+			off, n, err := rng.Resolve(9000)
+			must.Do(t, err)
+			if got := string(must.Get(s.Get(bg, "x", rng))(t)); got != big("x", 9000)[off:off+n] {
+				t.Errorf("%v: other bytes", rng)
+			}
+		}
+		must.Do(t, s.Close())
+		if at(t, two, "main")["y"] != big("y", 9000) {
+			t.Error("y: other bytes")
+		}
+		must.Get(two.GC(bg, GCOptions{Away: true}))(t)
+	}
+}
+
+// TestAwayLost reads beside a segment that the bucket has lost, and looks at damage that is only here while the bucket cannot be read.
+func TestAwayLost(t *testing.T) {
+	mem := kv.NewMem()
+	store := &wire{Store: mem}
+	segments := func() map[string]bool {
+		out := map[string]bool{}
+		for key, err := range mem.List(bg, kv.ListOptions{Prefix: "s/"}) {
+			must.Do(t, err)
+			out[key] = true
+		}
+		return out
+	}
+	from := machine(t)
+	for i := range 3 {
+		update(t, from, "main", map[string]string{fmt.Sprint("k", i): big(fmt.Sprint("k", i), 5000)})
+	}
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	before := segments()
+	update(t, from, "main", map[string]string{"k3": big("k3", 5000)})
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	db := lazyClone(t, store)
+	get := func(key string) error {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		b, err := s.Get(bg, key, kv.All())
+		if err == nil && string(b) != big(key, 5000) {
+			t.Errorf("%s: other bytes", key)
+		}
+		return err
+	}
+	kept := map[string][]byte{}
+	for key := range segments() {
+		if !before[key] {
+			kept[key] = must.Get(kv.Get(bg, mem, key))(t)
+			must.Do(t, mem.Delete(bg, key))
+		}
+	}
+	must.Do(t, get("k0"))
+	must.Do(t, get("k2"))
+	if err := get("k3"); !errors.Is(err, ErrAway) || !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("k3, which is lost: %v", err)
+	}
+	for key, b := range kept {
+		must.Do(t, mem.Set(bg, key, b))
+	}
+	must.Do(t, get("k3"))
+	// A record of which a part is here does not cost what lies beside it.
+	must.Do(t, db.Close())
+	for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*.pack")))(t) {
+		b := must.Get(os.ReadFile(f))(t)
+		clear(b[len(b)-2500:])
+		must.Do(t, os.WriteFile(f, b, 0o666))
+	}
+	db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+	must.Do(t, get("k3"))
+	store.fail = func(string) netFault { return broken }
+	must.Do(t, get("k0"))
+	store.fail = nil
+	// After a push, what is known of the remote is known offline.
+	update(t, db, "main", map[string]string{"own": big("own", 5000)})
+	must.Get(db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}))(t)
+	update(t, db, "main", map[string]string{"own": big("own2", 5000)})
+	must.Do(t, db.Close())
+	store.fail = func(string) netFault { return broken }
+	db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+	r := must.Get(db.Check(bg, CheckOptions{Payloads: true}))(t)
+	if r.Found > 0 {
+		t.Errorf("%+v", r)
+	}
+	must.Do(t, db.Close())
+	for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), packDir, "*.pack")))(t) {
+		b := must.Get(os.ReadFile(f))(t)
+		for i := range b[len(b)-9000:] {
+			b[len(b)-9000+i] ^= 0x55
+		}
+		must.Do(t, os.WriteFile(f, b, 0o666))
+	}
+	db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+	r = must.Get(db.Check(bg, CheckOptions{Payloads: true}))(t)
+	if r.Found == 0 || !errors.Is(r.Problems[0].Err, ErrAway) || !errors.Is(r.Problems[0].Err, kv.ErrCorrupt) {
+		t.Errorf("damage that is only here: %+v", r)
+	}
+	must.Do(t, db.Close())
 }
 
 // TestAwayCollect collects a lazy clone: what is away is not missing.

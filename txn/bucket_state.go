@@ -112,6 +112,11 @@ func (c fileCache) Set(_ context.Context, key string, value []byte) error {
 	return index.ReplaceSmall(index.DefaultFS, c.dir, key, value)
 }
 
+// savedCache is a fileCache that nothing is put into.
+type savedCache struct{ fileCache }
+
+func (savedCache) Set(context.Context, string, []byte) error { return kv.ErrReadOnly }
+
 // tidy removes cached indexes that the manifest does not list.
 func (s *bucketState) tidy(m *depot.Manifest) {
 	if s.dir == "" {

@@ -345,10 +345,10 @@ func (p *repairer) reflogs(ctx context.Context) error {
 // opens reports whether a version can be looked into.
 func (db *DB) opens(ctx context.Context, id CommitID) bool {
 	c, err := db.Lookup(ctx, id)
-	if err == nil { // commits may be locked
-		err = opens(underLock(ctx), db.pages(), c.Root)
+	if err == nil {
+		err = opens(ctx, db.pages(), c.Root)
 	}
-	return err == nil || errors.Is(err, errLocked)
+	return err == nil || errors.Is(err, ErrAway)
 }
 
 // opens returns why the first pages of a version cannot be read.

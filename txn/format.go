@@ -68,7 +68,7 @@ func prepareDir(fs index.FS, dir string) (err error) {
 		return err
 	}
 	for _, n := range names {
-		if n != indexDir && n != packDir && n != checkpointDir && n != awayFile && n != awayDir && n != FormatFile+".tmp" {
+		if n != indexDir && n != packDir && n != checkpointDir && n != awayFile && n != awayFile+".tmp" && n != awayDir && n != FormatFile+".tmp" {
 			return fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}

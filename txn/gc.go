@@ -91,6 +91,9 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := check(); err != nil {
 		return nil, err
 	}
+	if err := db.retryAway(ctx); err != nil {
+		return nil, fmt.Errorf("gc: %w", err)
+	}
 	if err := db.unappliedLog(ctx); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}

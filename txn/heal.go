@@ -73,10 +73,15 @@ func (s *Session) Healed() int64 { return s.healed.Load() }
 
 // rightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
 func (db *DB) rightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	err = db.view(ctx, a, 0, a.Length, true, func(b []byte) error {
+	take := func(b []byte) error {
 		out = append([]byte{}, b...)
 		return care.CompareSum(a, b, sum)
-	})
+	}
+	if db.away != nil {
+		err = db.viewRight(ctx, a, 0, a.Length, true, sum, take)
+	} else {
+		err = db.view(ctx, a, 0, a.Length, true, take)
+	}
 	return out, err
 }
 

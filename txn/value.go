@@ -69,17 +69,13 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 		return fn(nil)
 	}
 	a := catalog.AddressOf(l.v)
-	if whole := n == int64(l.v.Length); whole && l.db.away != nil && a.Pack.Incarnation() != l.db.incarnation {
-		use := fn
-		fn = func(b []byte) error {
-			if err := l.db.away.right(a, b, l.v.Sum); err != nil {
-				return err
-			}
-			return use(b)
-		}
-	}
 	// What a session reads may be part of what it writes, where damage would get new checksums.
-	err = l.db.view(ctx, a, uint64(off), uint64(n), l.by.at == nil, fn)
+	all := l.by.at == nil
+	if l.db.away != nil {
+		err = l.db.viewRight(ctx, a, uint64(off), uint64(n), all, l.v.Sum, fn)
+	} else {
+		err = l.db.view(ctx, a, uint64(off), uint64(n), all, fn)
+	}
 	var damage *pack.CorruptError
 	if errors.As(err, &damage) {
 		err = l.by.at.failed(err)

@@ -357,7 +357,7 @@ func (m *importer) extent(e Extent) error {
 		}
 		has, err := m.has(rec)
 		if err == nil && !has && m.foreign && !m.grows {
-			err = m.free(rec)
+			err = m.free(rec, at)
 		}
 		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign) || m.foreign && run.To-run.From >= foreignRun) {
 			err = flush()
@@ -483,12 +483,12 @@ func (m *importer) has(rec Record) (bool, error) {
 type placed struct{ header, offset, end uint64 }
 
 // free checks that no other record of the file lies where rec is to be written.
-func (m *importer) free(rec Record) (err error) {
+func (m *importer) free(rec Record, shift uint64) (err error) {
 	if rec.Header >= m.had {
 		return nil
 	}
 	if m.s.o.Scratch {
-		return m.blank(rec)
+		return m.blank(rec, shift)
 	}
 	if m.here == nil {
 		m.here = []placed{}
@@ -520,15 +520,23 @@ func (m *importer) free(rec Record) (err error) {
 // ErrTaken means that the pack of a store has other bytes where a record is to be imported. Remove the pack.
 var ErrTaken = errors.New("pack: other bytes are in the place of a record")
 
-// blank checks that the file has zeros where rec is to be written.
-func (m *importer) blank(rec Record) error {
+// blank checks that the file has zeros where rec is to be written, or parts of it, which an import that was interrupted has left.
+func (m *importer) blank(rec Record, shift uint64) error {
 	for off, end := rec.Header, min(rec.Offset+rec.Length, m.had); off < end; {
 		b := m.old[:min(uint64(len(m.old)), end-off)]
 		if _, err := readAt(m.f, b, off); err != nil {
 			return err
 		}
 		if len(bytes.TrimLeft(b, "\x00")) > 0 {
-			return ErrTaken
+			same := m.buf[:len(b)]
+			if _, err := readAt(m.src.f, same, off+shift); err != nil {
+				return err
+			}
+			for i := range b {
+				if b[i] != 0 && b[i] != same[i] {
+					return ErrTaken
+				}
+			}
 		}
 		off += uint64(len(b))
 	}

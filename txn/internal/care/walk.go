@@ -297,12 +297,11 @@ func (c *Checker) value(ctx context.Context, n *CheckReport, dir string, l paylo
 	n.Payloads++
 	n.PayloadBytes += int64(l.v.Length)
 	err := c.payload(ctx, l.v)
-	if err != nil && !Stop(err) && c.AwayPayload != nil && c.Look == nil {
-		damage := err
-		if err = c.AwayPayload(ctx, catalog.AddressOf(l.v), damage); err == nil {
+	if errors.As(err, new(*pack.CorruptError)) && c.AwayPayload != nil && c.Look == nil {
+		if err = c.AwayPayload(ctx, catalog.AddressOf(l.v), err); err == nil {
 			n.AwayPayloads++
-		} else if err != damage { //nolint:errorlint // nobody can tell
-			return err
+		} else if !errors.As(err, new(*pack.CorruptError)) {
+			return err // nobody can tell
 		}
 	}
 	if err == nil || Stop(err) {

@@ -313,25 +313,33 @@ func (u *upload) commits(yield func(depot.Commit, error) bool) {
 	}
 }
 
+// notHere returns the ranges of a pack that are not in it.
+func (f *From) notHere(ctx context.Context, id pack.ID, need []pack.Extent) ([]pack.Extent, error) {
+	w, err := f.Packs.Whole(ctx, id, need, math.MaxUint64)
+	if errors.As(err, new(*pack.CorruptError)) {
+		return need, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pack.Subtract(need, w.Extents), w.Close()
+}
+
 // leaveAway takes payloads off the list that are not here, because the bucket has them.
 func (t *Transfer) leaveAway(ctx context.Context) error {
 	if t.From.Away == nil {
 		return nil
 	}
-	from, err := t.From.Away(ctx)
-	if err != nil {
-		return err
-	}
 	d := t.to.bucket.Depot
 	for id, need := range t.Found.Need {
-		lost := need
-		w, err := t.From.Packs.Whole(ctx, id, need, math.MaxUint64)
-		if err == nil {
-			lost = pack.Subtract(need, w.Extents)
-			err = w.Close()
-		} else if errors.As(err, new(*pack.CorruptError)) {
-			err = nil
+		lost, err := t.From.notHere(ctx, id, need)
+		if err != nil {
+			return err
 		}
+		if len(lost) == 0 {
+			continue
+		}
+		from, err := t.From.Away(ctx)
 		if err != nil {
 			return err
 		}
