@@ -174,6 +174,7 @@ var layers = map[string][]string{
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
 	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
+	"scripts/typecheck":  {},
 
 	"examples/share/record": {"", "engine", "zarr"},
 	"examples/share/follow": {"", "engine", "zarr"},
