@@ -297,7 +297,9 @@ func TestAwayCommits(t *testing.T) {
 	}
 	// A push home opens nothing that both have, and sends what is new.
 	store.asked = nil
-	r := must.Get(db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}))(t)
+	peer = NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	defer peer.Close()
+	r := must.Get(peer.PushTo(bg, bucketOf(t, peer, store), TransferOptions{}))(t)
 	if r.PayloadBytes > 300_000 || r.Received > 1<<20 {
 		t.Errorf("push home: %+v", r)
 	}

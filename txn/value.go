@@ -69,7 +69,7 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 		return fn(nil)
 	}
 	a := catalog.AddressOf(l.v)
-	if whole := n == int64(l.v.Length); whole && l.db.away != nil && a.Pack.Incarnation() != l.db.incarnation {
+	if l.db.away != nil && n == int64(l.v.Length) {
 		use := fn
 		fn = func(b []byte) error {
 			if err := l.db.away.right(a, b, l.v.Sum); err != nil {
