@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -189,7 +190,14 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 func (db *DB) carried() *transfer.From {
 	from := &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{donor{db}}, Fault: db.opts.transferFault}
 	if db.away != nil {
-		from.Away = db.away.depot
+		from.AwayFailed = func(ctx context.Context, err error) error { return db.away.failed(ctx, "a part of the payloads", err) }
+		from.Away = func(ctx context.Context) (*depot.Depot, error) {
+			d, err := db.away.depot(ctx)
+			if err != nil {
+				err = from.AwayFailed(ctx, err)
+			}
+			return d, err
+		}
 	}
 	return from
 }
