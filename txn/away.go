@@ -22,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
@@ -160,7 +161,7 @@ func (db *DB) openAway(at *awayPlace) (err error) {
 	case exists(fs, dir):
 		a.saved, err = pack.Open(dir, &o)
 	}
-	db.away = a
+	db.away, db.care.Away, db.care.AwayPayload = a, a.lists, a.covers
 	return err
 }
 
@@ -473,7 +474,9 @@ func (e unaskedError) Error() string {
 
 func (e unaskedError) Unwrap() error { return e.error }
 
-func (e unaskedError) Is(target error) bool { return target == ErrAway } //nolint:errorlint // as errors.Is does
+func (e unaskedError) Is(target error) bool {
+	return target == ErrAway || target == care.ErrUndecided //nolint:errorlint // as errors.Is does
+}
 
 // unasked is the error about damage if the remote cannot be asked.
 func (a *awayPart) unasked(ctx context.Context, damage, why error) error {
@@ -857,29 +860,22 @@ func (a *awayPart) submit(ctx context.Context, req *commitRequest) {
 	req.err = errors.New("commit: others change what is away all the time; try again")
 }
 
-// empty removes what was fetched of payloads. Processes that read it at the moment keep what they have open.
-func (g *collector) empty(ctx context.Context) error {
-	db := g.db
-	if !g.o.Away || db.away == nil {
-		return nil
+// empty removes what was fetched of payloads, and returns how much. Processes that read it at the moment keep what they have open.
+func (a *awayPart) empty(ctx context.Context, dry bool) (int64, error) {
+	var before, after DiskUse
+	dir := a.db.fs.PathJoin(a.db.dir, awayDir)
+	before.Measure(a.db.fs, dir)
+	if dry {
+		return before.Total(), nil
 	}
-	use := func() (n int64) {
-		var dirs int64
-		db.diskUse(db.fs.PathJoin(db.dir, awayDir), &n, &dirs, map[index.FileKey]bool{})
-		return n
-	}
-	g.r.AwayBytes = use()
-	if g.o.DryRun {
-		return nil
-	}
-	defer db.away.forget()
-	for _, i := range db.away.packs.Infos() {
-		if _, err := db.away.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
-			return err
+	defer a.forget()
+	for _, i := range a.packs.Infos() {
+		if _, err := a.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
+			return 0, err
 		}
 	}
-	g.r.AwayBytes -= use()
-	return nil
+	after.Measure(a.db.fs, dir)
+	return before.Total() - after.Total(), nil
 }
 
 // lazyFrom reports whether a transfer from another database carries the history alone, because both have their contents in the same bucket.
@@ -899,4 +895,11 @@ func (db *DB) errBegunLazy() error {
 		return nil
 	}
 	return fmt.Errorf("create %s: %w: a lazy clone was begun there; remove the directory", db.dir, ErrExists)
+}
+
+func (p *awayPlace) url() string {
+	if p == nil {
+		return "the remote"
+	}
+	return p.URL
 }

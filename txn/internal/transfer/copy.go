@@ -96,6 +96,9 @@ func (t *Transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 		info, n, err = ImportFrom(ctx, d, t.to.Packs, id, t.Found.Need[id], func(more pack.Imported) {
 			progress(pack.Imported{Written: before.Written + more.Written, Equal: before.Equal})
 		})
+		if err != nil {
+			err = t.From.AwayFailed(ctx, err)
+		}
 		return info, pack.Imported{Written: before.Written + n.Written, Equal: before.Equal}, err
 	}
 	if errors.As(err, new(*pack.CorruptError)) {

@@ -23,6 +23,8 @@ type From struct {
 	Fault func(*Transfer) // tests break what was found to copy; else nil
 	// Away opens the bucket that has the payloads which are not in Packs; nil if all are there.
 	Away func(ctx context.Context) (*depot.Depot, error)
+	// AwayFailed is the error of a read from there.
+	AwayFailed func(ctx context.Context, err error) error
 	// HistoryAlone says that the destination is a lazy clone of the bucket that has the contents.
 	HistoryAlone bool
 
@@ -45,8 +47,7 @@ type SourceDB interface {
 // To is the database that versions are carried to, which this process has open. It is not
 // collected meanwhile.
 type To struct {
-	care.Parts
-	Author      string
+	*care.Parts
 	Incarnation [8]byte
 	Tree        *tree.Tree
 	Stored      tree.Pages // that are in the index
