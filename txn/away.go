@@ -545,7 +545,7 @@ func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, o
 			return false, err
 		}
 	}
-	return begun, view(ctx, at, off, n, func(b []byte) error {
+	err = view(ctx, at, off, n, func(b []byte) error {
 		if uint64(len(b)) == at.Length {
 			if err := compare(b); err != nil {
 				return err
@@ -554,6 +554,7 @@ func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, o
 		begun = true
 		return fn(b)
 	})
+	return begun, err
 }
 
 func payloadAt(at pack.Address) string {

@@ -567,7 +567,7 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 		left = maxPageBytes
 	}
 	if p, ok := from.(awayPages); ok && len(q.Key) == 0 && len(names) > 1 {
-		from = p.batch(ctx, names)
+		from = p.batch(ctx, names[:min(len(names), max(tree.MaxFetch, pagesAtOnce))])
 	}
 	full := false
 	for len(pages) < len(names) && !full {
