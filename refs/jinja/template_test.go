@@ -115,7 +115,7 @@ func TestBounds(t *testing.T) {
 		"{{ i * 9223372036854775807 }}", "{{ -9223372036854775807 - i }}", "{{ 9223372036854775807 + i }}", "{{ 9223372036854775808 }}",
 		"{{ (-9223372036854775807 - 1) // -1 }}",
 		"{{ 1" + strings.Repeat("+i", 2000) + " }}", "{{ " + strings.Repeat("-", 3000) + "1 }}",
-		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", MaxSource+1), long + "{{ 'x' }}",
+		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", maxSource+1), long + "{{ 'x' }}",
 	} {
 		_, s, vars := load(t)
 		if got, err := render(s, source, vars); err == nil {
