@@ -25,6 +25,22 @@ import (
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
 
+// axesJSON are the axes of an array.
+type axesJSON struct {
+	Axes    []axisJSON `json:"axes"`
+	Parts   []string   `json:"parts"` // of elements
+	Colours bool       `json:"colours"`
+}
+
+type axisJSON struct {
+	Name   string    `json:"name"`
+	Title  string    `json:"title"`
+	Length int64     `json:"length"`
+	Up     bool      `json:"up"`
+	Labels []string  `json:"labels,omitempty"` // with units
+	Edges  []float64 `json:"edges,omitempty"`
+}
+
 // axes answers with the axes of an array:
 //
 //	/-/api/axes?db=w&rev=main&path=temp
@@ -34,29 +50,21 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	type axis struct {
-		Name   string    `json:"name"`
-		Title  string    `json:"title"`
-		Length int64     `json:"length"`
-		Up     bool      `json:"up"`
-		Labels []string  `json:"labels,omitempty"` // with units
-		Edges  []float64 `json:"edges,omitempty"`
-	}
-	answer := struct {
-		Axes    []axis   `json:"axes"`
-		Parts   []string `json:"parts"` // of elements
-		Colours bool     `json:"colours"`
-	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, axesOf(r.Context(), o))
+}
+
+func axesOf(ctx context.Context, o *opened) axesJSON {
+	answer := axesJSON{Axes: []axisJSON{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
 	for d := range o.a.Shape() {
-		x := picture.NewRows(r.Context(), o.a, d, o.beside)
-		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
+		x := picture.NewRows(ctx, o.a, d, o.beside)
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		answer.Axes = append(answer.Axes, a)
 	}
-	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, answer)
+	return answer
 }
 
 // point answers with the exact text of one element, of its labels, and of further coordinates

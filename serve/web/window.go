@@ -487,14 +487,15 @@ func wide(w *picture.Window) bool {
 	})
 }
 
-// colours answers with the colour maps of pictures: 256 colours each, in hexadecimal digits.
-func (h *handler) colours(w http.ResponseWriter, r *http.Request) error {
-	type scale struct {
-		Name      string `json:"name"`
-		Diverging bool   `json:"diverging"`
-		Colours   string `json:"colours"`
-	}
-	var all []scale
+// scaleJSON is a colour map: 256 colours, in hexadecimal digits.
+type scaleJSON struct {
+	Name      string `json:"name"`
+	Diverging bool   `json:"diverging"`
+	Colours   string `json:"colours"`
+}
+
+// scales are the colour maps of pictures.
+func scales() (all []scaleJSON) {
 	for _, name := range picture.Maps() {
 		m, _ := picture.MapByName(name)
 		var hex strings.Builder
@@ -502,7 +503,7 @@ func (h *handler) colours(w http.ResponseWriter, r *http.Request) error {
 			c := m.At(float64(i) / 255)
 			fmt.Fprintf(&hex, "%02x%02x%02x", c.R, c.G, c.B)
 		}
-		all = append(all, scale{name, m.Diverging, hex.String()})
+		all = append(all, scaleJSON{name, m.Diverging, hex.String()})
 	}
-	return writeJSON(w, r, all)
+	return all
 }

@@ -3,11 +3,13 @@ package uitest
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -704,4 +706,66 @@ func TestKinds(t *testing.T) {
 	p.do(chromedp.SendKeys(".filter", "deep7"))
 	p.shows("1 array found")
 	p.wait("[...document.querySelectorAll('.tree a')].some((a) => a.textContent === 'deep7')")
+}
+
+// The first picture takes few requests, of which only one comes before the window, and a step of a
+// field of 181 × 360 takes few bytes.
+func TestRequests(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:a/t", "--shape", "8,181,360", "--chunks", "1,181,360", "--dtype", "float32", "--dims", "time,lat,lon")
+	values, noise := make([]float32, 0, 8*181*360), uint32(1)
+	for i := range cap(values) {
+		noise = noise*1664525 + 1013904223
+		y, x := float64(i/360%181)*math.Pi/180, float64(i%360)*math.Pi/180
+		values = append(values, float32(280+20*math.Sin(y)+8*math.Sin(3*x+float64(i/65160))+float64(noise>>8)/(1<<24)))
+	}
+	writeNpy(t, filepath.Join(dir, "t.npy"), []int{8, 181, 360}, values)
+	run(t, dir, "write", "x.zdb:a/t", "-i", "t.npy")
+	p := open(t, serve(t, dir, "ui", "x.zdb:a/t"), 1280, 800)
+	p.drawn()
+	p.wait("document.querySelectorAll('[role=treeitem]').length === 3")
+	type entry struct {
+		Name  string
+		Size  int
+		Start float64
+		End   float64
+	}
+	entries := func() []entry {
+		return eval[[]entry](p, "performance.getEntriesByType('resource').map((e) => ({ name: new URL(e.name).pathname.split('/-/')[1], size: e.encodedBodySize, start: e.startTime, end: e.responseEnd }))")
+	}
+	first := entries()
+	if len(first)+1 > 12 { // and the page itself
+		t.Errorf("%d requests: %v", len(first)+1, first)
+	}
+	window := slices.IndexFunc(first, func(e entry) bool { return e.Name == "api/window" })
+	if window < 0 {
+		t.Fatal(first)
+	}
+	t.Logf("the first window came after %.0f ms", first[window].End)
+	before := 0
+	for _, e := range first {
+		if strings.HasPrefix(e.Name, "api/") && e.Name != "api/ls" && e.End < first[window].Start {
+			before++
+		}
+	}
+	if before != 1 { // start; the tree lists groups beside it
+		t.Errorf("%d answers before the first window: %v", before, first)
+	}
+	eval[any](p, "performance.clearResourceTimings()")
+	for i := 1; i < 8; i++ {
+		p.view(fmt.Sprintf("db=x.zdb&path=a/t&at=%d,0,0", i))
+		p.wait(fmt.Sprintf("document.querySelector('.slider output').innerText.startsWith('%d ')", i))
+	}
+	steps := 0
+	for _, e := range entries() {
+		if e.Name == "api/window" {
+			if steps++; e.Size > 60<<10 {
+				t.Errorf("a step takes %d bytes", e.Size)
+			}
+		}
+	}
+	if steps != 7 {
+		t.Errorf("%d windows for 7 steps", steps)
+	}
 }
