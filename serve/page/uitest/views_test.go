@@ -453,6 +453,41 @@ func TestManyCommits(t *testing.T) {
 	p.shows("The first commit.")
 }
 
+// The graph of all branches has no line on another, and what was scrolled stays so.
+func TestGraph(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:base", "--shape", "3", "--dtype", "int32", "--fill", "0")
+	for i := range 9 {
+		run(t, dir, "branch", "x.zdb", fmt.Sprint("b", i))
+	}
+	for i := range 9 {
+		run(t, dir, "create", fmt.Sprintf("x.zdb@b%d:a%d", i, i), "--shape", "3", "--dtype", "int32", "--fill", "0")
+		run(t, dir, "attrs", fmt.Sprintf("x.zdb@b%d", i), "--set", fmt.Sprintf("n%d=1", i))
+	}
+	for i := range 6 {
+		run(t, dir, "merge", "x.zdb", fmt.Sprint("b", i), "-m", fmt.Sprint("merge ", i))
+	}
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&view=history&all=1", 1280, 500)
+	p.wait("document.querySelectorAll('.log li').length === 26 && [...document.querySelectorAll('.ref')].length === 10")
+	p.wait("[...document.querySelectorAll('.log svg')].every((s) => { const d = [...s.querySelectorAll('path')].map((e) => e.getAttribute('d')); return new Set(d).size === d.length; })")
+	// Lines go on where they ended in the row above.
+	p.wait(`(() => {
+		const ends = (s, top) => [...s.querySelectorAll('path')].map((e) => e.getAttribute('d')).flatMap((d) => { const n = d.match(/[\d.]+/g).map(Number), v = /V/.test(d); const a = [n[0], n[1]], b = v ? [n[0], n[2]] : n.slice(-2); return [a, b].filter((q) => q[1] === (top ? 0 : 44)).map((q) => q[0]); });
+		const all = [...document.querySelectorAll('.log svg')];
+		return all.every((s, i) => i === 0 || [...new Set(ends(all[i - 1], false))].sort().join() === [...new Set(ends(s, true))].sort().join());
+	})()`)
+	eval[any](p, "document.getElementById('main').scrollTop = 300")
+	p.do(chromedp.Sleep(100 * time.Millisecond))
+	eval[any](p, "document.querySelectorAll('.log li a')[14].click()")
+	p.wait("document.querySelectorAll('.log li')[14].classList.contains('chosen')")
+	p.wait("document.getElementById('main').scrollTop === 300")
+	p.view("db=x.zdb&view=care")
+	p.shows("On disk")
+	p.do(chromedp.NavigateBack())
+	p.wait("document.querySelectorAll('.log li').length === 26 && document.getElementById('main').scrollTop === 300")
+}
+
 // A store of 10,000 arrays: only the rows in sight are elements of the page.
 func TestManyArrays(t *testing.T) {
 	if testing.Short() {
