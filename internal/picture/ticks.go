@@ -2,6 +2,7 @@ package picture
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,6 +45,9 @@ func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
 				text += "°"
 			}
 			out = append(out, Tick{x.place(values[i]), values[i], text})
+		}
+		if x.Labels.Order() < 0 { // a drawing of labels goes from the first element on
+			slices.Reverse(out)
 		}
 	}
 	if len(out) > 1 || len(out) == 1 && most < 3 {

@@ -438,8 +438,9 @@ func ascending(x *picture.Axis, index []int64) (place func(i int64) float64) {
 		return place
 	}
 	slices.Reverse(index)
-	last := place(index[0])
-	return func(i int64) float64 { return last - place(i) }
+	from := place // the result is assigned by the return
+	last := from(index[0])
+	return func(i int64) float64 { return last - from(i) }
 }
 
 // placeOf is where a place in elements, 0.5 in the middle of the first, lies between places of
