@@ -100,6 +100,7 @@ type plotFlags struct {
 	limits, colours   string
 	part              string
 	width             int
+	log               bool
 
 	lim *picture.Limits
 	m   picture.Map
@@ -107,7 +108,8 @@ type plotFlags struct {
 
 func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.limits, "range", "", "`LO,HI`, the values at both ends of the scale")
-	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", "))
+	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", ")+"; NAME_r turns them around")
+	cmd.Flags().BoolVar(&f.log, "log", false, "equal ratios at equal distances of the scale of colours")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
 
@@ -134,7 +136,9 @@ func (f *plotFlags) check(out string) error {
 	if errLo != nil || errHi != nil || !(x < y) {
 		return usagef("--range %s: want two numbers such as -5,30, the lower first", f.limits)
 	}
-	f.lim = &picture.Limits{Lo: x, Hi: y}
+	if f.lim = (&picture.Limits{Lo: x, Hi: y, Log: f.log}); f.log && x <= 0 {
+		return usagef("--range %s: with --log both numbers are more than 0", f.limits)
+	}
 	return nil
 }
 
@@ -200,7 +204,7 @@ const plotChunks = 4096
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
 	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m,
-		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part}}
+		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil
 	}

@@ -183,6 +183,24 @@ func (x *Axis) Title() string {
 	return clip(x.Name, mostText) + " (" + x.Units + ")"
 }
 
+// Find is the element that a person means with a text: the first one with the label, such as 2020-02, or
+// the nearest one if labels are numbers, and without labels or behind # the one with the index.
+func (x *Axis) Find(text string) (i int64, ok bool) {
+	index, isIndex := strings.CutPrefix(text, "#")
+	if l, ok := x.Labels.(interface {
+		Find(label string) (lo, hi int64, one bool, err error)
+	}); ok && !isIndex {
+		if lo, hi, _, err := l.Find(text); err == nil && lo < hi {
+			return lo, true
+		}
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v-v == 0 && x.Numbers() && !x.Labels.Times() {
+			return min(max(int64(x.place(v)), 0), x.Len-1), true
+		}
+	}
+	i, err := strconv.ParseInt(index, 10, 64)
+	return i, err == nil && i >= 0 && i < x.Len
+}
+
 // edge is the value between the elements i-1 and i, and beyond the first and the last one.
 func (x *Axis) edge(i int64) float64 {
 	switch v := x.Labels.Number; {

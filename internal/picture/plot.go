@@ -79,6 +79,9 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if kind == Plane && w.Pixels == nil {
+		p.Map.Classes = Classes(p.Array, p.Decoder)
+	}
 	return p.Of(ctx, w, kind)
 }
 
@@ -97,11 +100,18 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	if !ok {
 		return nil, fmt.Errorf("/%s: every element that was read is missing, nothing can be drawn", p.Array.Path())
 	}
-	switch f.Limits, _ = Percentiles(w.Values, low, high); {
+	values := w.Values
+	if p.Log && kind == Plane {
+		values = Positive(values)
+	}
+	switch f.Limits, _ = Percentiles(values, low, high); {
 	case p.Limits != nil:
 		f.Limits = *p.Limits
 	case f.Map.Diverging:
 		f.Limits = f.Limits.Symmetric()
+	}
+	if p.Log && kind == Plane && f.Text == nil {
+		f.Limits = f.Limits.Logarithmic()
 	}
 	f.X, f.Y = x.Scale(w.X), y.Scale(w.Y)
 	units := attribute(p.Array.Meta(), "units")

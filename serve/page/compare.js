@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from './lib/preact-htm.js';
 import { get, getOnce } from './api.js';
 import { go, link, useLoad } from './state.js';
 import * as text from './text.js';
-import { maps } from './colour.js';
+import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { Plane, readWindow, useWindow } from './plane.js';
 import { Bar, Colours, Slider, fitting, isNumeric, planeOf, useLimits, viewOf, viewText } from './picture.js';
@@ -173,7 +173,7 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
   const up = axes[plane.y].up !== (state.flip === '1');
   const [pointer, setPointer] = useState(/** @type {any} */ (null));
   const of = JSON.stringify([db, b, newer.path, plane.raw]);
-  const { limits, learn } = useLimits(state, of);
+  const { limits, learn } = useLimits(state, of + state.log);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x);
   const key = JSON.stringify([of, a, plane.y, plane.x, others, state.lo, state.hi]);
   const older0 = older.shape[plane.y], older1 = older.shape[plane.x];
@@ -215,7 +215,7 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
       diff: !was ? 'new' : line === null ? (was.value === is.value ? '' : was.value === 'missing' ? 'was missing' : 'is missing') : by.texts ? by.texts[0][0] : text.number(line) };
   }, [db, a, b, newer.path, plane.raw, where]).value;
   if (!all) return html`<${Loading} />`;
-  const map = all.find((m) => m.name === state.map) || all[0], diverging = all.find((m) => m.diverging) || all[0];
+  const map = mapOf(all, state.map), diverging = all.find((m) => m.diverging) || all[0];
   const swipe = state.mode === 'swipe';
   const win = /** @type {any} */ (two.win), d = parts.diff.win, each = d ? d.y.skip * d.x.skip : 1;
   const inSight = boxes.filter((/** @type {any} */ x) => inPlane(x, plane)).slice(0, 2000).map((/** @type {any} */ x) => ({ y: x.start[plane.y], x: x.start[plane.x], height: x.shape[plane.y], width: x.shape[plane.x] }));

@@ -12,7 +12,7 @@ import * as text from './text.js';
 /**
  * A window of an array, as the server describes it: each element is a shade, 0 if it is missing, or red, green, blue and opacity.
  * @typedef {{ shades: Uint8Array, pixels: boolean, y: Line, x: Line, chunks: number, type: string, times: boolean, full: boolean,
- *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
+ *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, under: number, over: number, bar: { at: number, text: string }[], classes?: { value: string, text: string, colour: string, count: number }[], at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
  */
 /** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
 
@@ -31,7 +31,7 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const see = o.see || {}, pair = (/** @type {number[] | undefined} */ v) => v && `${Math.max(0, Math.floor(v[0]))},${Math.ceil(v[1])}`;
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi,
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1',
     numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
@@ -352,7 +352,7 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
     const c = ref.current;
     if (!c) return;
     const wheel = (/** @type {WheelEvent} */ e) => {
-      if (!e.ctrlKey && !e.metaKey && document.activeElement !== c) return; // the page scrolls
+      if (e.deltaY > 0 && isWhole && !e.ctrlKey && !e.metaKey) return; // the page scrolls
       e.preventDefault();
       zoom(Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), place(e));
     };

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/pace"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
@@ -67,6 +68,28 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	return answer
 }
 
+// index answers with the index that a text means along an axis; see [picture.Axis.Find]:
+//
+//	/-/api/index?db=w&rev=main&path=temp&axis=0&text=2020-02
+func (h *handler) index(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	d, err := strconv.Atoi(o.q.Get("axis"))
+	if err != nil || d < 0 || d >= len(o.a.Shape()) {
+		return httpError{http.StatusBadRequest, fmt.Errorf("axis=%s: want a number below %d", serve.Clip(o.q.Get("axis")), len(o.a.Shape()))}
+	}
+	x := picture.NewAxis(r.Context(), o.a, d, o.beside)
+	i, ok := x.Find(strings.TrimSpace(o.q.Get("text")))
+	if !ok {
+		return httpError{http.StatusNotFound, fmt.Errorf("%s has no element %s", serve.Clip(x.Name), serve.Clip(o.q.Get("text")))}
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, i)
+}
+
 // point answers with the exact text of one element, of its labels, and of further coordinates
 // there, such as latitudes of a curvilinear grid:
 //
@@ -90,6 +113,12 @@ func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
 	}{At: []string{}, More: []string{}}
 	if answer.Value, err = elementText(ctx, o, sel); err != nil {
 		return err
+	}
+	for _, c := range picture.Classes(o.a, o.dec) {
+		if picture.Number(c.Value, 0, 64) == answer.Value {
+			answer.Value += " " + c.Text
+			break
+		}
 	}
 	t := o.a.Type()
 	if o.dec != nil {
@@ -562,7 +591,7 @@ func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Ro
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&part=real][&numbers]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&part=real][&numbers]
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -570,7 +599,7 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer o.v.Release()
 	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Request: picture.Request{
-		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess")}}
+		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess"), Log: o.q.Has("log")}}
 	if p.Width, _, p.Chunks, err = sizes(o.q); err != nil {
 		return err
 	}
@@ -585,7 +614,11 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if hasLo && hasHi && lo <= hi {
-		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
+		l := picture.Limits{Lo: lo, Hi: hi}
+		if p.Log {
+			l = l.Logarithmic()
+		}
+		p.Limits = &l
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
 		return err

@@ -116,7 +116,60 @@ func TestPicture(t *testing.T) {
 		}
 		send('pointerup', 400);
 	})()`)
-	p.wait("((m) => m && Number(m[1]) > 50)(/win=20:60,([\\d.]+):/.exec(location.hash))")
+	p.wait("((m) => m && Number(m[1]) > 46)(/win=20:60,([\\d.]+):/.exec(location.hash))")
+}
+
+// What one can choose about colours, the element that one types, the wheel, and files of what is seen.
+func TestChoices(t *testing.T) {
+	dir := weather(t)
+	run(t, dir, "create", "weather.zdb:cover", "--shape", "4,6", "--dtype", "int8", "--dims", "y,x", "--fill", "0")
+	run(t, dir, "attrs", "weather.zdb:cover", "--set", "flag_values=[1,2,5]", "--set", "flag_meanings=open_water forest bare_rock")
+	for i, v := range []string{"1", "2", "5", "9"} {
+		run(t, dir, "write", "weather.zdb:cover", "-s", fmt.Sprint(i), "--value", v)
+	}
+	p := open(t, serve(t, dir, "ui", "weather.zdb")+"&path=cover", 1280, 800)
+	p.drawn()
+	p.wait("[...document.querySelectorAll('.bar li')].map((l) => l.innerText.trim()).join() === '1 open water 25.0 %,2 forest 25.0 %,5 bare rock 25.0 %,other values 25.0 %'")
+	p.point(0.5, 0.4, false)
+	p.wait("document.querySelector('.readout strong').innerText === '2 forest'")
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait(pixel + "(0.5, 0.1) === '230,159,0'")
+
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=1&hi=1000&log=1")
+	p.drawn()
+	p.wait("[...document.querySelectorAll('.ticks span')].map((s) => s.innerText).join() === '10,100'")
+	p.wait(pixel + "(0.25, 0.22) === '212,212,212'") // 310 K: 255 · log 310 / log 1000
+	p.do(chromedp.Click(`//label[contains(., "reversed")]/input`))
+	p.wait(pixel + "(0.25, 0.22) === '43,43,43'")
+	p.do(chromedp.SendKeys(".goto", "2024-01-21"+kb.Enter))
+	p.wait("location.hash.includes('at=20,0,0')")
+	p.do(chromedp.SendKeys(".goto", "#3"+kb.Enter))
+	p.wait("location.hash.includes('at=3,0,0')")
+	p.do(chromedp.SendKeys(".goto", "1999"+kb.Enter))
+	p.shows("time has no element 1999")
+
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&win=60:62,20:23")
+	p.drawn()
+	p.do(chromedp.Click(`//button[text()="csv"]`), chromedp.Click(`//button[text()="npy"]`))
+	if got := string(download(t, filepath.Join(downloads, "t2m.csv"))); !strings.HasPrefix(got, "\"lat/lon\",40,42,44\n30,310,310,310\n32,") {
+		t.Errorf("%q", got)
+	}
+	if got := string(download(t, filepath.Join(downloads, "t2m.npy"))); !strings.Contains(got, "'shape': (2, 3)") {
+		t.Errorf("%q", got)
+	}
+
+	// The wheel zooms under the pointer, and scrolls the page where all is in sight.
+	p.view("db=weather.zdb&path=t2m&at=12,0,0")
+	p.drawn()
+	wheel := func(by int) {
+		eval[any](p, fmt.Sprintf(`(() => { const c = document.querySelector('.plane canvas'), r = c.getBoundingClientRect(); c.dispatchEvent(new WheelEvent('wheel', { deltaY: %d, clientX: r.x + 62, clientY: r.y + 8, bubbles: true, cancelable: true })); })()`, by))
+	}
+	wheel(300)
+	p.wait("!/win=/.test(location.hash)")
+	wheel(-300)
+	p.wait("/win=(5[78]\\.?\\d*):91,0:66/.test(location.hash)") // the top left corner stays: latitudes go up
 }
 
 // download waits for a file.
