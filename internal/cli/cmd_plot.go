@@ -100,7 +100,7 @@ type plotFlags struct {
 	limits, colours   string
 	part              string
 	width             int
-	log               bool
+	log, coast        bool
 
 	lim *picture.Limits
 	m   picture.Map
@@ -110,6 +110,7 @@ func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.limits, "range", "", "`LO,HI`, the values at both ends of the scale")
 	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", ")+"; NAME_r turns them around")
 	cmd.Flags().BoolVar(&f.log, "log", false, "equal ratios at equal distances of the scale of colours")
+	cmd.Flags().BoolVar(&f.coast, "coast", false, "draw coasts over latitudes and longitudes, in a file")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
 
@@ -203,7 +204,7 @@ const plotChunks = 4096
 // plot is what is drawn of an array, with the values that the decoder of it gives, or as they
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
-	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m,
+	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast,
 		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil

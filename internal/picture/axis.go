@@ -34,6 +34,8 @@ type Axis struct {
 	Labels Labels
 	// Up puts the last element on top.
 	Up bool
+	// Globe is "lat" or "lon" if labels are latitudes or longitudes in degrees.
+	Globe string
 }
 
 // DimensionName is the name of a dimension, dim_N without one.
@@ -98,6 +100,7 @@ func (x *Axis) setLabels(ctx context.Context, beside cf.Opener) {
 	if units := attribute(n.Meta(), "units"); !l.Times() && !strings.Contains(units, " since ") {
 		x.Units = clip(units, mostText)
 	}
+	x.Globe = globe(n.Meta(), x.Name)
 	x.Up = x.Len > 1 && l.Order() != 0 && (l.Order() > 0) != downward(n.Meta())
 }
 

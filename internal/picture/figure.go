@@ -33,6 +33,8 @@ type Figure struct {
 	Limits Limits
 	// Y and X name rows and columns.
 	Y, X Scale
+	// Coast are lines over a plane, in elements; see [Coast].
+	Coast [][]float64
 	// Text prints a value; nil prints values as numbers.
 	Text func(v float64) string
 }
@@ -156,7 +158,7 @@ func (f *Figure) layout(width int) layout {
 	if f.Kind == Plane {
 		w, h = f.fit(width, 2*width)
 		l.bottom += 2 * lineHeight
-		if n := len(f.Map.Classes); n > 0 {
+		if n := len(f.legend()); n > 0 {
 			l.bottom += (n-1)/f.classColumns(w)*lineHeight - lineHeight
 		}
 	}
@@ -288,16 +290,17 @@ func (f *Figure) draw(c canvas, l layout) {
 			c.fill(blank, x0, y0, w, h)
 		}
 		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
+		f.coast(c, x0, y0, w, h)
 		if f.Window.Pixels != nil { // colours of their own have no scale
 			return
 		}
 		y := y0 + h + 3*lineHeight
-		if classes := f.Map.Classes; classes != nil {
+		if classes := f.legend(); classes != nil {
 			columns := f.classColumns(l.box.Dx())
 			for i, k := range classes {
 				x, y := x0+w*float64(i%columns)/float64(columns), y+float64(i/columns*lineHeight)
 				c.fill(k.Colour, x, y-8, 12, 12)
-				c.text(x+16, y+3, -1, clip(f.number(k.Value)+" "+k.Text, classWidth/7))
+				c.text(x+16, y+3, -1, clip(f.className(k), classWidth/7))
 			}
 			return
 		}
@@ -336,6 +339,22 @@ func (f *Figure) draw(c canvas, l layout) {
 			c.fill(blue, x0+w*float64(i)/bins+1, y0+h-tall, w/bins-1, tall)
 		}
 	}
+}
+
+// legend are the classes, and what stands for values that are none.
+func (f *Figure) legend() []Class {
+	all := f.Map.Classes
+	if all != nil && slices.ContainsFunc(f.Window.Values, func(v float64) bool { return ClassShade(all, v) == 255 }) {
+		all = append(slices.Clip(all), Class{Value: math.NaN(), Text: "other values", Colour: otherClass})
+	}
+	return all
+}
+
+func (f *Figure) className(c Class) string {
+	if c.Value != c.Value {
+		return c.Text
+	}
+	return Number(c.Value, 0, 64) + " " + c.Text
 }
 
 // classWidth is the room for the text of a class.

@@ -76,6 +76,20 @@ func rounds(lo, hi, least float64, most int) []float64 {
 	return nil
 }
 
+// multiples are at most so many multiples of the first step of which there are not more.
+func multiples(lo, hi float64, most int, steps ...float64) (out []float64) {
+	for _, step := range steps {
+		out = nil
+		for v := math.Ceil(lo / step); v*step <= hi && len(out) <= most; v++ {
+			out = append(out, v*step+0)
+		}
+		if len(out) <= most {
+			break
+		}
+	}
+	return out
+}
+
 // rounds are at most so many round values between the limits: on a scale of ratios 1, 2 and 5 times
 // powers of ten, or these powers, or some of them.
 func (l Limits) rounds(most int) (out []float64) {

@@ -23,8 +23,8 @@ type Plot struct {
 	// Limits are chosen if nil.
 	Limits *Limits
 	Map    Map
-	// Flip turns the rows around.
-	Flip bool
+	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
+	Flip, Coast bool
 }
 
 // ErrOneElement means that a selection has no picture.
@@ -114,6 +114,9 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 		f.Limits = f.Limits.Logarithmic()
 	}
 	f.X, f.Y = x.Scale(w.X), y.Scale(w.Y)
+	if p.Coast && kind == Plane && w.Y.Step != 0 && w.X.Step != 0 {
+		f.Coast = Coast(y, x)
+	}
 	units := attribute(p.Array.Meta(), "units")
 	if f.Text != nil {
 		units = "" // the units are those of the stored counts
@@ -131,6 +134,9 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 // title is the line above a figure: the array, the indices that were taken, and the units.
 func (p *Plot) title(ctx context.Context, w *Window, units string) string {
 	title := "/" + p.Array.Path()
+	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); name != "" {
+		title += "  " + name
+	}
 	if p.Part != "" {
 		title += "  " + p.Part
 	}

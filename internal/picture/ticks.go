@@ -40,6 +40,9 @@ func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
 	case x.Numbers():
 		a, b := x.Labels.Number(first), x.Labels.Number(last)
 		values := rounds(min(a, b), max(a, b), 0, most)
+		if x.degrees() && len(values) > 1 && values[1]-values[0] > 10 { // parts of a circle
+			values = multiples(min(a, b), max(a, b), most, 15, 30, 45, 60, 90, 180)
+		}
 		for i, text := range tickTexts(values) {
 			if x.degrees() {
 				text += "°"

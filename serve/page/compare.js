@@ -94,7 +94,8 @@ function Values(p) {
   const numbers = boxes.filter((/** @type {any} */ x) => x.numbers > 0), of = numbers.reduce((/** @type {number} */ t, /** @type {any} */ x) => t + x.numbers, 0);
   const lo = Math.min(...numbers.map((/** @type {any} */ x) => x.min)), hi = Math.max(...numbers.map((/** @type {any} */ x) => x.max)), mean = numbers.reduce((/** @type {number} */ t, /** @type {any} */ x) => t + (x.mean * x.numbers) / of, 0);
   const units = String(newer.attributes.units ?? '').split(' since ')[0]; // of stored values
-  const by = !of ? '' : `, by ${lo === hi ? text.number(lo) : `${text.number(lo)} to ${text.number(hi)}`} ${units}`.trimEnd() + (lo === hi ? '' : `, ${Number(mean.toPrecision(6))} on average`);
+  const short = (/** @type {number} */ v) => text.number(/float(16|32)|f[24]$/.test(text.dtype(newer.data_type)) ? Number(v.toPrecision(7)) : v); // a float32 has no more digits
+  const by = !of ? '' : `, by ${lo === hi ? short(lo) : `${short(lo)} to ${short(hi)}`} ${units}`.trimEnd() + (lo === hi ? '' : `, ${Number(mean.toPrecision(6))} on average`);
   const grown = newer.shape.map((/** @type {number} */ m, /** @type {number} */ d) => ({ d, was: older.shape[d], is: m })).filter((/** @type {any} */ g) => g.was !== g.is);
   const part = grown.length ? ' where both versions have elements' : '';
   const empty = newer.shape.includes(0) || older.shape.includes(0);

@@ -1,7 +1,7 @@
 // An array as a picture: two axes of it on a canvas, sliders for the others, series and
 // histogram of what one sees, and the commands that make the same.
 import { html, useEffect, useRef, useState } from './lib/preact-htm.js';
-import { cancelled, get, getBytes, url, valueURL } from './api.js';
+import { cancelled, get, getBytes, getOnce, url, valueURL } from './api.js';
 import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
@@ -268,6 +268,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const [exact, setExact] = useState(/** @type {any} */ (null));
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
+  const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
+  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last));
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
   const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log]);
@@ -280,6 +282,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const seen = fitting(got, axesKey);
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
+  const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
@@ -331,7 +334,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const saved = async () => {
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
+      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
     text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
   };
   return html`
@@ -341,19 +344,20 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       <label><input type="checkbox" checked=${up} onChange=${() => go({ flip: state.flip === '1' ? '' : '1' }, true)} /> rows go up</label>
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
+      ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', colour ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
-    <div class=${cols >= 1.25 * rows && rows * 6 > cols ? 'picture below' : 'picture'}>
-      <${Plane} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
+    <div class=${below ? 'picture below' : 'picture'}>
+      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
-        onPoint=${setPointer} onPick=${pick}
+        onPoint=${setPointer} onPick=${pick} coast=${coast || []}
         marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
       <div class="beside">
-        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong><br />
-          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
+        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
+          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
         ${!colour && html`<${Bar} map=${map} win=${drawn} units=${units} />
         <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
         <p class="dim small" role="status">${drawn && (drawn.full

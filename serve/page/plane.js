@@ -125,11 +125,12 @@ function theme(el) {
  * @param {(at: { y: number, x: number }) => void} [p.onPick] clicked
  * @param {{ y: number, x: number, colour: string }[]} [p.marks]
  * @param {{ y: number, x: number, height: number, width: number, fill?: string }[]} [p.boxes] in elements
+ * @param {number[][]} [p.coast] lines: across and down, in elements, in turn
  * @param {number} [p.most] of the height
  * @param {string} p.name
  * @param {any} [p.canvas] a ref
  */
-export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], most = 0.62, name, canvas }) {
+export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], coast = [], most = 0.62, name, canvas }) {
   const [box, width] = useWidth();
   const own = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const ref = canvas || own;
@@ -222,6 +223,13 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
         const l = toX(w.x.start), width = toX(x1) - l, at = (/** @type {number} */ k) => Math.round(toY(Math.min(rows, w.y.start + k * w.y.step)) * scale) / scale;
         for (let k = 0; k < w.y.len; k++) g.drawImage(from, 0, k, from.width, 1, l, Math.min(at(k), at(k + 1)), width, Math.abs(at(k + 1) - at(k)));
       }
+    }
+    for (const [w, style] of /** @type {[number, string][]} */ ([[2.5, '#fff9'], [1, '#000c']])) { // seen on every colour
+      g.lineWidth = w;
+      g.strokeStyle = style;
+      g.beginPath();
+      for (const l of coast) for (let i = 0; i < l.length; i += 2) g[i ? 'lineTo' : 'moveTo'](toX(l[i]), toY(l[i + 1]));
+      g.stroke();
     }
     for (const b of boxes) {
       let l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));

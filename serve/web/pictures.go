@@ -40,6 +40,7 @@ type axisJSON struct {
 	Up     bool      `json:"up"`
 	Labels []string  `json:"labels,omitempty"` // with units
 	Edges  []float64 `json:"edges,omitempty"`
+	Globe  string    `json:"globe,omitempty"` // lat or lon
 }
 
 // axes answers with the axes of an array:
@@ -59,13 +60,38 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	answer := axesJSON{Axes: []axisJSON{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		answer.Axes = append(answer.Axes, a)
 	}
 	return answer
+}
+
+// coast answers with the lines of coasts on a plane of an array; see [picture.Coast]:
+//
+//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2
+func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	var axes []*picture.Axis
+	for _, name := range []string{"y", "x"} {
+		d, err := number(o.q.Get(name), name, int64(len(o.a.Shape()))-1, 0)
+		if err != nil && o.q.Get(name) != "0" {
+			return err
+		}
+		axes = append(axes, picture.NewAxis(r.Context(), o.a, int(d), o.beside))
+	}
+	lines := picture.Coast(axes[0], axes[1])
+	if lines == nil {
+		lines = [][]float64{}
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, lines)
 }
 
 // index answers with the index that a text means along an axis; see [picture.Axis.Find]:
@@ -591,14 +617,14 @@ func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Ro
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&part=real][&numbers]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers]
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
 		return err
 	}
 	defer o.v.Release()
-	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Request: picture.Request{
+	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Coast: o.q.Has("coast"), Request: picture.Request{
 		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess"), Log: o.q.Has("log")}}
 	if p.Width, _, p.Chunks, err = sizes(o.q); err != nil {
 		return err

@@ -160,6 +160,10 @@ func TestChoices(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=-1000&hi=-999&coast=1") // white, but for missing values
+	p.drawn()
+	p.wait(`((d) => { let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] < 100 && d[i + 1] < 100) n++; return n > 1000; })((() => { const c = document.querySelector('.plane canvas'); return c.getContext('2d').getImageData(70, 12, c.width - 90, c.height - 60).data; })())`)
+
 	// The wheel zooms under the pointer, and scrolls the page where all is in sight.
 	p.view("db=weather.zdb&path=t2m&at=12,0,0")
 	p.drawn()
@@ -728,6 +732,9 @@ func TestScreenshots(t *testing.T) {
 		p.drawn()
 		p.wait("document.querySelectorAll('.u-over').length")
 		shot("picture")
+		p.view("db=weather.zdb&path=t2m&at=12,0,0&coast=1&map=viridis&win=30:80,20:110")
+		p.drawn()
+		shot("coasts")
 		p.view("db=weather.zdb&path=t2m&view=info")
 		p.shows("grid of")
 		shot("metadata")
