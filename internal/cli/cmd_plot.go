@@ -204,7 +204,7 @@ const plotChunks = 4096
 // plot is what is drawn of an array, with the values that the decoder of it gives, or as they
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
-	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast,
+	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, LongName: on.file,
 		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil

@@ -25,6 +25,8 @@ type Plot struct {
 	Map    Map
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
+	// LongName puts the attribute long_name into the title.
+	LongName bool
 }
 
 // ErrOneElement means that a selection has no picture.
@@ -134,7 +136,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 // title is the line above a figure: the array, the indices that were taken, and the units.
 func (p *Plot) title(ctx context.Context, w *Window, units string) string {
 	title := "/" + p.Array.Path()
-	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); name != "" {
+	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); p.LongName && name != "" {
 		title += "  " + name
 	}
 	if p.Part != "" {

@@ -624,7 +624,7 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Coast: o.q.Has("coast"), Request: picture.Request{
+	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Coast: o.q.Has("coast"), LongName: true, Request: picture.Request{
 		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess"), Log: o.q.Has("log")}}
 	if p.Width, _, p.Chunks, err = sizes(o.q); err != nil {
 		return err
