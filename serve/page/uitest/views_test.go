@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -862,5 +864,75 @@ func TestRequests(t *testing.T) {
 	}
 	if steps != 7 {
 		t.Errorf("%d windows for 7 steps", steps)
+	}
+}
+
+// Pixels and the value under the pointer of random arrays are those that were written, whatever the
+// orientation of their axes.
+func TestRandomPictures(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	r := rand.New(rand.NewPCG(7, 8))
+	type random struct {
+		rows, cols int
+		values     []float32
+		up         bool
+	}
+	var all []random
+	for k := range 8 {
+		a := random{rows: 3 + r.IntN(30), cols: 3 + r.IntN(40), up: k%2 == 1}
+		for range a.rows * a.cols {
+			v := float32(math.Round(r.NormFloat64()*1000) / 8)
+			if r.IntN(12) == 0 {
+				v = float32(math.NaN())
+			}
+			a.values = append(a.values, v)
+		}
+		y := make([]float32, a.rows)
+		for i := range y {
+			y[i] = float32(i)
+			if a.up != (k%4 < 2) { // a depth, with the least value on top
+				y[i] = -y[i]
+			}
+		}
+		group := fmt.Sprintf("x.zdb:g%d/", k)
+		for _, of := range []struct {
+			name, dims string
+			shape      []int
+			values     []float32
+		}{{"v", "y,x", []int{a.rows, a.cols}, a.values}, {"y", "y", []int{a.rows}, y}} {
+			shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(of.shape), "[]"), " ", ",")
+			run(t, dir, "create", group+of.name, "--shape", shape, "--dtype", "float32", "--dims", of.dims, "--fill", "NaN")
+			writeNpy(t, filepath.Join(dir, "a.npy"), of.shape, of.values)
+			run(t, dir, "write", group+of.name, "-i", "a.npy")
+		}
+		if k%4 >= 2 {
+			run(t, dir, "attrs", group+"y", "--set", "positive=down")
+		}
+		all = append(all, a)
+	}
+	p := open(t, serve(t, dir, "ui", "x.zdb"), 1280, 800)
+	for k, a := range all {
+		p.view(fmt.Sprintf("db=x.zdb&path=g%d/v&map=grey&lo=-200&hi=200", k))
+		p.drawn()
+		p.wait(fmt.Sprintf("document.querySelector('main h1').innerText === 'g%d/v'", k))
+		for range 12 {
+			i, j := r.IntN(a.rows), r.IntN(a.cols)
+			fy := (float64(i) + 0.5) / float64(a.rows)
+			if a.up {
+				fy = 1 - fy
+			}
+			fx, v := (float64(j)+0.5)/float64(a.cols), float64(a.values[i*a.cols+j])
+			pixel := eval[[]int](p, fmt.Sprintf(`(() => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + %g * (c.clientWidth - 72)), k * (8 + %g * (c.clientHeight - 42)), 1, 1).data]; })()`, fx, fy))
+			if want := 255 * min(max((v+200)/400, 0), 1); v == v && math.Abs(float64(pixel[0])-want) > 1.1 || v != v && pixel[0] != 0x8c && pixel[0] != 0x7a && (pixel[0] < 0x7a || pixel[0] > 0x8c) {
+				t.Errorf("g%d: element %d, %d is %v: the pixel is %v, want %.1f", k, i, j, v, pixel, want)
+			}
+			p.point(fx, fy, false)
+			text := strconv.FormatFloat(v, 'f', -1, 32)
+			if v != v {
+				text = "missing"
+			}
+			p.wait(fmt.Sprintf("document.querySelector('.readout').innerText.includes('element %d, %d') && document.querySelector('.readout strong').innerText === '%s'", i, j, text))
+		}
 	}
 }
