@@ -205,10 +205,10 @@ function Pyramid(p) {
   const { all, variables, variable } = value;
   return html`${variables.length > 1 && html`<div class="controls"><label>Variable <select value=${variable} onChange=${(/** @type {any} */ e) => go({ variable: e.target.value, win: '', pts: '', at: '', lo: '', hi: '' })}>
       ${variables.map((v) => html`<option value=${v} selected=${v === variable}>${v}</option>`)}</select></label></div>`}
-    ${all.length ? html`<${Elements} key=${variable} ...${p} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
+    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[] }} p all are the levels, the finest first */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
   const { value } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
@@ -254,14 +254,32 @@ function Texts({ shown, info, axes }) {
  */
 export const fitting = (got, axesKey) => (got.win && got.win.axesKey !== axesKey ? { ...got, win: null, base: null } : got);
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[] }} p */
-function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
+/**
+ * The channels that the metadata of an OME-Zarr image names, with their colours and windows.
+ * @param {any} attributes of the group @param {Axis[]} axes
+ * @returns {{ axis: number, all: { label: string, colour: string, lo: any, hi: any, active: boolean }[] } | null}
+ */
+function channelsOf(attributes, axes) {
+  const list = (attributes?.ome?.omero || attributes?.omero)?.channels, axis = axes.findIndex((a) => a.name === 'c' || a.name === 'channel');
+  if (!Array.isArray(list) || axis < 0) return null;
+  const given = ['00ff00', 'ff0000', '4080ff', 'ff00ff', '00ffff', 'ffff00', 'ffffff'];
+  return { axis, all: list.slice(0, Math.min(16, axes[axis].length)).map((c, i) => ({
+    label: typeof c?.label === 'string' ? c.label : `channel ${i}`, colour: /^[0-9a-f]{6}$/i.test(c?.color) ? c.color : given[i % given.length],
+    lo: Number.isFinite(c?.window?.start) ? c.window.start : '', hi: Number.isFinite(c?.window?.end) ? c.window.end : '', active: c?.active !== false,
+  })) };
+}
+
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any }} p group are the attributes of a pyramid */
+function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group }) {
   const { db, commit, state } = shown;
   const last = info.shape.length - 1;
   const wantsColour = canRGB(info) && (state.rgb ? state.rgb === '1' : colours);
   const plane = planeOf(info, state, wantsColour);
   const colour = wantsColour && plane.y !== last && plane.x !== last;
   const rows = info.shape[plane.y], cols = info.shape[plane.x];
+  const named = colour ? null : channelsOf(group, axes), channels = named && named.axis !== plane.y && named.axis !== plane.x ? named : null;
+  const chosen = channels ? channels.all.map((c, i) => (state.ch ? state.ch.split(',').includes(String(i)) : c.active) ? i : -1).filter((i) => i >= 0) : [];
+  const mixed = channels ? chosen.map((i) => `${i}:${channels.all[i].colour}:${channels.all[i].lo}:${channels.all[i].hi}`).join() : ''; // added colours
   const view = viewOf(state.win, rows, cols);
   const [size, setSize] = useState([0, 0]);
   const [pointer, setPointer] = useState(/** @type {{ y: number, x: number } | null} */ (null));
@@ -270,12 +288,12 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
   const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
-  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last));
+  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && !(mixed && d === channels?.axis));
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log]);
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed]);
   const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
   const got = useWindow(async (v, o, signal) => {
-    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits }, signal);
+    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis }, signal);
     learn(win);
     return { ...win, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
@@ -286,7 +304,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : i));
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last || mixed && d === channels?.axis ? ':' : i));
   const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
@@ -306,7 +324,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const at = exact && exact.key === whereKey ? exact : null;
 
   const points = (state.pts || '').split(';').map((s) => s.split(',').map(Number)).filter((q) => q.length === info.shape.length && q.every((i, d) => Number.isInteger(i) && i >= 0 && i < info.shape[d])).slice(0, 8);
-  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last));
+  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && !(mixed && d === channels?.axis));
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
     const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
@@ -332,6 +350,10 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
   const saved = async () => {
+    if (mixed) { // what is on the screen
+      const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
+      return text.save(`${path.replaceAll('/', '_')}.png`, await new Promise((f, fail) => c.toBlob((b) => (b ? f(b) : fail(new Error('The browser made no file.'))), 'image/png')));
+    }
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
       flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
@@ -346,6 +368,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', colour ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
+    ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
+      go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
     ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
@@ -358,7 +382,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       <div class="beside">
         <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
           ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
-        ${!colour && html`<${Bar} map=${map} win=${drawn} units=${units} />
+        ${!colour && !mixed && html`<${Bar} map=${map} win=${drawn} units=${units} />
         <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
         <p class="dim small" role="status">${drawn && (drawn.full
           ? drawn.level ? `Resolution ${drawn.level + 1} of ${resolutions.length} is drawn; zoom in for finer ones.` : drawn.y.skip * drawn.x.skip > 1 ? `One of ${drawn.y.skip} × ${drawn.x.skip} elements is drawn; zoom in for all.` : 'Every element is drawn.'

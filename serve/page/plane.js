@@ -31,7 +31,7 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const see = o.see || {}, pair = (/** @type {number[] | undefined} */ v) => v && `${Math.max(0, Math.floor(v[0]))},${Math.ceil(v[1])}`;
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1',
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1', channels: o.channels || false, caxis: o.channels ? o.caxis : false,
     numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
@@ -265,6 +265,20 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
     };
     for (const m of marks) cross(m.y, m.x, m.colour);
     if (cursor && document.activeElement === c) cross(cursor.y, cursor.x, colours.ink);
+    if (xAxis.size && xAxis.unit && layers.length) { // a scale bar of a round length, at most a fifth of the width
+      const per = xAxis.size * (view.x1 - view.x0) / plotW, power = 10 ** Math.floor(Math.log10(per * plotW / 5)), n = [5, 2, 1].find((m) => m * power <= per * plotW / 5) || 1;
+      const long = n * power / per, label = `${Number((n * power).toPrecision(2))} ${/** @type {any} */ ({ micrometer: 'µm', nanometer: 'nm', millimeter: 'mm' })[xAxis.unit] || xAxis.unit}`;
+      const l = pad.left + plotW - long - 12, t = pad.top + plotH - 14;
+      g.font = `600 ${pad.font}px system-ui, sans-serif`;
+      g.textAlign = 'center';
+      g.textBaseline = 'bottom';
+      const wide = Math.max(long, g.measureText(label).width);
+      g.fillStyle = '#000a';
+      g.fillRect(l + long / 2 - wide / 2 - 6, t - pad.font - 9, wide + 12, pad.font + 18);
+      g.fillStyle = '#fff';
+      g.fillRect(l, t, long, 3);
+      g.fillText(label, l + long / 2, t - 3);
+    }
     g.restore();
     g.strokeStyle = colours.line;
     g.lineWidth = 1;

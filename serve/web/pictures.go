@@ -41,6 +41,9 @@ type axisJSON struct {
 	Labels []string  `json:"labels,omitempty"` // with units
 	Edges  []float64 `json:"edges,omitempty"`
 	Globe  string    `json:"globe,omitempty"` // lat or lon
+	// Size of an element, and its unit, in an image of a microscope.
+	Size float64 `json:"size,omitempty"`
+	Unit string  `json:"unit,omitempty"`
 }
 
 // axes answers with the axes of an array:
@@ -58,11 +61,18 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 
 func axesOf(ctx context.Context, o *opened) axesJSON {
 	answer := axesJSON{Axes: []axisJSON{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
+	level, err := o.a.Image(ctx)
+	if err != nil {
+		level = nil // of an unknown version
+	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
 		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
+		}
+		if level != nil && d < len(level.Axes) && d < len(level.Scale) && level.Axes[d].Type == "space" {
+			a.Size, a.Unit = level.Scale[d], level.Axes[d].Unit
 		}
 		answer.Axes = append(answer.Axes, a)
 	}

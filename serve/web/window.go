@@ -119,6 +119,9 @@ type classJSON struct {
 // classes. With log equal ratios are at equal distances. ysee and xsee are the parts of the axes
 // that ticks are for.
 //
+// With channels=0:00ff00:100:4000,1:ff0000:: the indices of an axis, caxis=1, are channels of colours
+// between two values, without these of most of their values; they are added.
+//
 // The parameters are as in [picture.Request]; up asks whether rows go up. With from, a
 // revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
 // from at most chunks chunks that differ.
@@ -139,7 +142,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	size := windowSize(o.a, req)
-	if q.Get("from") != "" {
+	if q.Get("from") != "" || q.Get("channels") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
 	end, err := h.slot(r, size)
@@ -149,9 +152,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	defer end()
 	var win *picture.Window
 	more := false
-	if q.Get("from") != "" {
+	switch {
+	case q.Get("from") != "":
 		win, more, err = h.difference(r, o.v, o.path, req)
-	} else {
+	case q.Get("channels") != "":
+		win, err = composed(r.Context(), o, req)
+	default:
 		win, err = picture.Read(r.Context(), o.a, req)
 	}
 	if err != nil {
@@ -178,6 +184,63 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	describe(w, o.v, q.Get("rev"))
 	w.Header().Set("Zarrdb-Window", ascii(text))
 	return writeReport(w, r, "application/octet-stream", body)
+}
+
+// composed reads channels, and adds their colours.
+func composed(ctx context.Context, o *opened, req picture.Request) (win *picture.Window, err error) {
+	parts := strings.Split(o.q.Get("select"), ",")
+	n := len(o.a.Shape())
+	axis, err := strconv.Atoi(o.q.Get("caxis"))
+	channels := strings.Split(o.q.Get("channels"), ",")
+	if err != nil || axis < 0 || axis >= n || len(parts) != n || len(channels) > maxSeries {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels: want at most %d, their axis, and a selection of %d axes", maxSeries, n)}
+	}
+	req.Numbers = true
+	var sum []float32
+	for _, text := range channels {
+		fields := strings.Split(text, ":")
+		colour, err := strconv.ParseUint(fields[min(1, len(fields)-1)], 16, 24)
+		if err != nil || len(fields) != 4 {
+			return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels=%s: want INDEX:RRGGBB:LOW:HIGH", serve.Clip(text))}
+		}
+		whole := slices.Repeat([]string{":"}, n)
+		parts[axis], whole[axis] = fields[0], fields[0]
+		var all zarr.Selection
+		if req.Select, err = selectionOf(ctx, strings.Join(parts, ","), o.a, o.beside); err == nil {
+			all, err = selectionOf(ctx, strings.Join(whole, ","), o.a, o.beside)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lo, errLo := strconv.ParseFloat(fields[2], 64)
+		hi, errHi := strconv.ParseFloat(fields[3], 64)
+		l := picture.Limits{Lo: lo, Hi: hi}
+		if errLo != nil || errHi != nil || !(lo < hi) {
+			if l, _, err = picture.Range(ctx, o.a, picture.Request{Decoder: req.Decoder, Select: all}); err != nil {
+				return nil, err
+			}
+		}
+		if win, err = picture.Read(ctx, o.a, req); err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = make([]float32, 3*len(win.Values))
+		}
+		for i, v := range win.Values {
+			if f := float32(l.Place(v)); f == f {
+				for k := range 3 {
+					sum[3*i+k] += f * float32(colour>>(16-8*k)&0xff)
+				}
+			}
+		}
+	}
+	for i := 0; i < len(sum); i += 3 {
+		for _, v := range sum[i : i+3] {
+			win.Pixels = append(win.Pixels, uint8(min(v+0.5, 255)))
+		}
+		win.Pixels = append(win.Pixels, 255)
+	}
+	return win, nil
 }
 
 // ascii escapes what a header has no form for.

@@ -867,6 +867,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Channels of a microscope are added in their colours, with a scale bar.
+func TestChannels(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:image/0", "--shape", "2,40,60", "--dtype", "uint16", "--dims", "c,y,x", "--fill", "0")
+	run(t, dir, "write", "x.zdb:image/0", "-s", "0", "--value", "1000")
+	run(t, dir, "write", "x.zdb:image/0", "-s", "1,:,30:", "--value", "300")
+	run(t, dir, "attrs", "x.zdb:image", "--set", `ome={"version":"0.5","multiscales":[{"axes":[{"name":"c","type":"channel"},{"name":"y","type":"space","unit":"micrometer"},{"name":"x","type":"space","unit":"micrometer"}],"datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1,0.5,0.5]}]}]}],"omero":{"channels":[{"label":"DAPI","color":"0000ff","window":{"start":0,"end":2000}},{"label":"GFP","color":"00FF00","window":{"start":100,"end":300}}]}}`)
+	p := open(t, serve(t, dir, "ui", "x.zdb:image"), 1280, 800)
+	p.drawn()
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait(pixel + "(0.2, 0.2) === '0,0,128' && " + pixel + "(0.8, 0.2) === '0,255,128'")
+	p.point(0.8, 0.3, false)
+	p.wait("document.querySelector('.readout strong').innerText === '1000, 300'")
+	p.do(chromedp.Click(`//label[contains(., "DAPI")]/input`))
+	p.wait(pixel + "(0.8, 0.2) === '0,255,0' && location.hash.includes('ch=1')")
+	p.do(chromedp.Click(`//label[contains(., "GFP")]/input`)) // none: one channel, in a map of colours
+	p.wait("document.querySelector('.bar') && document.querySelector('.slider')")
+}
+
 // Pixels and the value under the pointer of random arrays are those that were written, whatever the
 // orientation of their axes.
 func TestRandomPictures(t *testing.T) {
