@@ -191,22 +191,3 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAppend(b *testing.B) {
-	var s Scope
-	must.Do(b, errors.Join(s.Const("u", Str("s3://bucket/p")), s.Var("i"), s.Var("j")))
-	for _, source := range []string{"{{u}}/f{{i}}.bin", "{{ (i * 2 + j) * 1000 }}", "{{ '%05d' % i }}"} {
-		b.Run(source, func(b *testing.B) {
-			tm, err := s.Compile(source)
-			must.Do(b, err)
-			vars := []Value{Int(12345), Int(6)}
-			var buf []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				if buf, err = tm.Append(buf[:0], vars); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
