@@ -9,8 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -388,6 +393,53 @@ func TestAwayLost(t *testing.T) {
 		t.Errorf("damage that is only here: %+v", r)
 	}
 	must.Do(t, db.Close())
+}
+
+// TestAwayFull reads while pages that were fetched cannot be written to the index.
+func TestAwayFull(t *testing.T) {
+	store := kv.NewMem()
+	from := published(t, store)
+	full := crashtest.Faults{Err: syscall.ENOSPC, Match: func(op errorfs.Op) bool {
+		return strings.Contains(op.Path, indexDir) && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileSync)
+	}}
+	full.Off.Store(true)
+	o := lazyOptions(store)
+	o.FS = full.Wrap(vfs.NewMem())
+	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, "lazy", o, TransferOptions{Lazy: true}))(t)
+	db := must.Get(Open("lazy", o))(t)
+	full.Off.Store(false)
+	sameHeads(t, from, db)
+	if full.Hits.Load() == 0 {
+		t.Error("nothing was written")
+	}
+	full.Off.Store(true)
+	_ = db.Close()
+}
+
+// TestAwayLog takes up a session from its log where what it changes is away: a collection does it, too.
+func TestAwayLog(t *testing.T) {
+	store := kv.NewMem()
+	published(t, store)
+	db, killed := lazyClone(t, store), lazyClone(t, store)
+	s := must.Get(killed.Begin(bg, "main"))(t)
+	must.Do(t, s.Log(bg))
+	set(t, s, map[string]string{"m/k00101": "changed"})
+	must.Do(t, db.Close())
+	log := db.logPath(s.ID())
+	must.Do(t, os.MkdirAll(filepath.Dir(log), 0o777))
+	must.Do(t, os.WriteFile(log, must.Get(os.ReadFile(killed.logPath(s.ID())))(t), 0o666))
+	must.Do(t, s.Abort())
+	db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+	defer closeChecked(t, db)
+	if len(db.unapplied) != 1 {
+		t.Fatalf("%v", db.unapplied)
+	}
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	again := must.Get(db.Resume(bg, s.ID()))(t)
+	if b := must.Get(again.Get(bg, "m/k00101", kv.All()))(t); string(b) != "changed" {
+		t.Errorf("%q", b)
+	}
+	must.Do(t, again.Abort())
 }
 
 // TestAwayCollect collects a lazy clone: what is away is not missing.
