@@ -96,13 +96,13 @@ type Limits struct {
 }
 
 // Logarithmic are limits with equal ratios at equal distances. Lo is that of positive values; without
-// them it is a thousandth of Hi.
+// them it is a thousandth of Hi, and never 0.
 func (l Limits) Logarithmic() Limits {
 	if l.Log = true; !(l.Hi > 0) {
 		l.Hi = 1
 	}
 	if !(l.Lo > 0) || l.Lo > l.Hi {
-		l.Lo = l.Hi / 1000
+		l.Lo = max(l.Hi/1000, math.SmallestNonzeroFloat64)
 	}
 	return l
 }
@@ -120,7 +120,8 @@ func (l Limits) place(v float64) float64 {
 	case l.Lo == l.Hi:
 		return 0.5
 	case l.Log:
-		return min(max((math.Log(v)-math.Log(l.Lo))/(math.Log(l.Hi)-math.Log(l.Lo)), 0), 1)
+		a, b := math.Log2(l.Lo), math.Log2(l.Hi) // Log is wrong for the least numbers on some machines
+		return min(max((math.Log2(v)-a)/max(b-a, math.SmallestNonzeroFloat64), 0), 1)
 	}
 	f := (v - l.Lo) / (l.Hi - l.Lo)
 	if math.IsInf(l.Hi-l.Lo, 0) { // the difference of two float64 may be none
@@ -146,7 +147,7 @@ func (l Limits) Shade(v float64) uint8 {
 // at is the value at a place between the limits, the inverse of place.
 func (l Limits) at(f float64) float64 {
 	if l.Log {
-		return math.Exp(math.Log(l.Lo)*(1-f) + math.Log(l.Hi)*f)
+		return math.Exp2(math.Log2(l.Lo)*(1-f) + math.Log2(l.Hi)*f)
 	}
 	return l.Lo*(1-f) + l.Hi*f
 }

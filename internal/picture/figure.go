@@ -208,7 +208,7 @@ func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []
 		values := l.rounds(most)
 		texts := tickTexts(values)
 		for i, v := range values {
-			if l.Log {
+			if l.Log && l.Hi >= 2*l.Lo { // else values are at equal distances
 				texts[i] = Number(v, 3, 64)
 			}
 			out = append(out, Tick{v, v, texts[i]})

@@ -482,6 +482,8 @@ func TestLogarithmic(t *testing.T) {
 		{Lo: 2, Hi: 2, Log: true}:            "2",
 		{Lo: 1, Hi: math.Inf(1), Log: true}:  "",
 		Limits{Lo: -2, Hi: -1}.Logarithmic(): "0.001 0.01 0.1 1",
+		{Lo: 1.0001, Hi: 1.0003, Log: true}:  "1.0001 1.00015 1.0002 1.00025 1.0003",
+		Limits{Hi: 5e-324}.Logarithmic():     "5e-324",
 	} {
 		var texts []string
 		for _, tick := range l.Ticks(7, dtype.NewFloat(64), nil) {
@@ -490,6 +492,9 @@ func TestLogarithmic(t *testing.T) {
 		if got := strings.Join(texts, " "); want != "" && got != want {
 			t.Errorf("%v: %s, want %s", l, got, want)
 		}
+	}
+	if l := (Limits{Hi: 1e-322}).Logarithmic(); fmt.Sprint(Histogram([]float64{0, 5e-324, 1e-322}, l, 2)) != "[1 1]" {
+		t.Errorf("%v: %v", l, Histogram([]float64{0, 5e-324, 1e-322}, l, 2))
 	}
 }
 
