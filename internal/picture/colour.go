@@ -63,12 +63,22 @@ func MapByName(name string) (m Map, ok bool) {
 	return m, true
 }
 
-// colour is that of a value.
-func (m Map) colour(v float64, l Limits) color.NRGBA {
-	if m.Classes != nil {
-		return classColour(m.Classes, v)
+// colours returns the colour of a value.
+func (m Map) colours(l Limits) func(v float64) color.NRGBA {
+	if m.Classes == nil {
+		return func(v float64) color.NRGBA { return m.At(l.place(v)) }
 	}
-	return m.At(l.place(v))
+	shade := ClassShades(m.Classes)
+	return func(v float64) color.NRGBA {
+		switch i := shade(v); i {
+		case 0:
+			return color.NRGBA{}
+		case 255:
+			return otherClass
+		default:
+			return m.Classes[i-1].Colour
+		}
+	}
 }
 
 // At returns the colour at a place between 0 and 1; places outside have the colour of
@@ -224,8 +234,9 @@ func (w *Window) Image(m Map, l Limits) *image.NRGBA {
 		copy(img.Pix, w.Pixels)
 		return img
 	}
+	colour := m.colours(l)
 	for i, v := range w.Values {
-		c := m.colour(v, l)
+		c := colour(v)
 		copy(img.Pix[4*i:], []uint8{c.R, c.G, c.B, c.A})
 	}
 	return img

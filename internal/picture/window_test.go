@@ -520,7 +520,8 @@ func TestClasses(t *testing.T) {
 		if all == nil {
 			continue
 		}
-		if got := []uint8{ClassShade(all, 1), ClassShade(all, 3), ClassShade(all, 2), ClassShade(all, math.NaN())}; fmt.Sprint(got) != "[1 2 255 0]" {
+		shade := ClassShades(all)
+		if got := []uint8{shade(1), shade(3), shade(2), shade(math.NaN())}; fmt.Sprint(got) != "[1 2 255 0]" {
 			t.Error(got)
 		}
 		p := Plot{Array: a}
@@ -528,6 +529,14 @@ func TestClasses(t *testing.T) {
 		if err != nil || len(f.Map.Classes) != 2 || f.PNG(io.Discard, 300) != nil || !strings.Contains(f.Terminal(40, 10, TrueColours), "3 land") {
 			t.Error(err)
 		}
+	}
+	a := array(t, []int64{1, 4, 5}, []int64{1, 2, 2}, `{"flag_values":[1,-1],"flag_meanings":"a b","_Unsigned":"true"}`)
+	dec, err := cf.NewDecoder(a.Meta())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, over := Classes(a, dec), math.Ldexp(1, a.Type().Bits()); all[0].Value != 1 || all[1].Value != over-1 || Classes(a, nil)[1].Value != -1 {
+		t.Error(all)
 	}
 }
 

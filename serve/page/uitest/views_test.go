@@ -880,9 +880,15 @@ func TestChannels(t *testing.T) {
 	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
 	p.wait(pixel + "(0.2, 0.2) === '0,0,128' && " + pixel + "(0.8, 0.2) === '0,255,128'")
 	p.point(0.8, 0.3, false)
-	p.wait("document.querySelector('.readout strong').innerText === '1000, 300'")
+	p.wait("document.querySelector('.readout strong').innerText === 'DAPI 1000, GFP 300'")
+	has := func(sel, csv string) string {
+		return `document.querySelector('.commands textarea').value.includes(' -s ` + sel + ` ') && ` + csv + `[...document.querySelectorAll('button')].some((b) => b.innerText === 'csv')`
+	}
+	p.wait(has(":,:,:", "!")) // the values of both
 	p.do(chromedp.Click(`//label[contains(., "DAPI")]/input`))
 	p.wait(pixel + "(0.8, 0.2) === '0,255,0' && location.hash.includes('ch=1')")
+	p.point(0.8, 0.3, false)
+	p.wait("document.querySelector('.readout strong').innerText === 'GFP 300' && " + has("1,:,:", ""))
 	p.do(chromedp.Click(`//label[contains(., "GFP")]/input`)) // none: one channel, in a map of colours
 	p.wait("document.querySelector('.bar') && document.querySelector('.slider')")
 }
