@@ -337,6 +337,7 @@ func TestPictures(t *testing.T) {
 		"axes?path=huge/0":                          {`"name":"x","title":"x","length":1,"up":false,"size":1`},
 		"axes?path=kinds":                           {`"classes":[{"value":"0","text":"kind 0","colour":"e69f00"},`, `"value":"250"`},
 		"window?path=kinds&as=colours&numbers":      {"\x01\x02\xff\xfa\xff\x02"},
+		"start?path=huge":                           {`"huge/0"`, `"axes":{"huge/0":`},
 		"coast?path=long":                           {`[]`},
 		"labels?path=in/sea&axis=0&first=1&count=2": {`["10 m","1000 m"]`},
 		// A background of one value is black, and limits are those of the finest level.
