@@ -105,23 +105,11 @@ type (
 // HolderSnapshot is the kind of a [Holder] that is an open snapshot.
 const HolderSnapshot = collect.HolderSnapshot
 
-// RepairBranches is the prefix of branches that [DB.Repair] makes for branches
-// that cannot be opened.
-const RepairBranches = care.RepairBranches
-
 // Kinds of problems.
 const (
-	ProblemPage    = care.ProblemPage    // of the index
 	ProblemPayload = care.ProblemPayload // of a chunk or a large document
-	ProblemCommit  = care.ProblemCommit
-	ProblemRef     = care.ProblemRef
-	ProblemReflog  = care.ProblemReflog
-	ProblemSession = care.ProblemSession
 	ProblemPack    = care.ProblemPack
 )
-
-// MaxProblemCommits bounds Problem.Commits.
-const MaxProblemCommits = care.MaxProblemCommits
 
 // Check verifies that everything that refs, reflogs and stored sessions reach
 // is there and fits its name: commits hash to their ids, their parents

@@ -264,7 +264,7 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 			return root, err
 		}
 		if !on {
-			return root, p.conflict(r, head, []Conflict{{Kind: ConflictBranchRewound}})
+			return root, p.conflict(r, head, []Conflict{{Kind: conflictBranchRewound}})
 		}
 	}
 	if r.edits == nil {

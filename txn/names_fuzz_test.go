@@ -15,7 +15,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := ParseFormat([]byte(s)); err == nil && (n < 1 || n > Format) {
+		if n, err := parseFormat([]byte(s)); err == nil && (n < 1 || n > Format) {
 			t.Fatalf("%q is format %d", s, n)
 		}
 		if id, err := ParseSessionID(s); err == nil {

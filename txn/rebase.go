@@ -222,7 +222,7 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 	case !ok:
 		return fmt.Errorf("branch %q: %w", s.branch, ErrNoRef)
 	case is != s.base:
-		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: ConflictBranchRewound}}}
+		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: conflictBranchRewound}}}
 	}
 	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}}
 	return db.publish(ctx, change)

@@ -109,7 +109,7 @@ func (db *DB) doRef(ctx context.Context, r refRequest) (m RefMove, err error) {
 	what, op := fmt.Sprintf("%s %q", kind, r.Name), r.Do
 	switch r.Do {
 	case "create":
-		op, err = kind, CheckRefName(r.Name)
+		op, err = kind, checkRefName(r.Name)
 	case "delete", "undo":
 	case "reset":
 		if r.Tag {

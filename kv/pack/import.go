@@ -211,7 +211,7 @@ func (m *importer) open() error {
 	}
 	lay, err := readLayout(f, m.id, crc(m.id[:]))
 	switch {
-	case errors.Is(err, ErrFormat):
+	case errors.Is(err, errFormat):
 	case err != nil && (p == nil || p.info().End == 0):
 		// A crash left it before anything in it was named.
 		if err = f.Close(); err != nil {

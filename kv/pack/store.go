@@ -480,7 +480,7 @@ func (s *Store) remove(id ID) error {
 		return nil
 	}
 	if p.inUse() {
-		return ErrInUse
+		return errInUse
 	}
 	if id.Incarnation() == s.o.Incarnation {
 		if err := s.keepNumber(id); err != nil {

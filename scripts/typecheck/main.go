@@ -22,10 +22,12 @@ func main() {
 	for _, system := range os.Args[1:] {
 		goos, goarch, _ := strings.Cut(system, "/")
 		all, err := packages.Load(&packages.Config{
-			Mode:      packages.LoadAllSyntax,
-			Tests:     true,
-			Env:       append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
-			ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) { return parse(fset, dir, name, src) },
+			Mode:  packages.LoadAllSyntax,
+			Tests: true,
+			Env:   append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
+			ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+				return parse(fset, dir, name, src)
+			},
 		}, "./...")
 		if err != nil || len(all) == 0 {
 			fmt.Fprintf(os.Stderr, "%s: %d packages: %v\n", system, len(all), err)

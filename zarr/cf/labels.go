@@ -232,7 +232,7 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	return int64(from), int64(to), to-from == 1 && q.span <= max(l.grain, 1), err
 }
 
-// FindRange returns the elements [lo, hi) from the label first to the label
+// findRange returns the elements [lo, hi) from the label first to the label
 // last, both included, as xarray's sel(slice(first, last)) does: first comes
 // first in the coordinate: where labels descend, first is greater than last. In
 // the wrong order, or between two neighbours, the range is empty and lo equals
@@ -241,7 +241,7 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 //
 // Descending times are selected in the same way; pandas refuses most of these
 // ranges.
-func (l *Labels) FindRange(first, last *string) (lo, hi int64, err error) {
+func (l *Labels) findRange(first, last *string) (lo, hi int64, err error) {
 	from, to := 0, l.n
 	if first != nil {
 		if from, _, err = l.bounds(*first); err != nil {

@@ -23,7 +23,7 @@ var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*
 
 // ParseSelection is [zarr.ParseSelection] of a text in which dimensions may be
 // selected by the labels of their coordinates: time='2020-02', lat='50':'45'.
-// See [Labels.Find] and [Labels.FindRange] for their elements. beside opens the
+// See [Labels.Find] and Labels.findRange for their elements. beside opens the
 // coordinates.
 //
 // empty has a line for each range without labels: this is no error, but often a
@@ -50,7 +50,7 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 		case p[3] == "":
 			lo, hi, one, err = l.Find(*unquote(p[2]))
 		default:
-			if lo, hi, err = l.FindRange(unquote(p[2]), unquote(p[4])); err == nil && lo == hi {
+			if lo, hi, err = l.findRange(unquote(p[2]), unquote(p[4])); err == nil && lo == hi {
 				empty = append(empty, fmt.Sprintf("%s selects nothing: %s", strings.TrimSpace(item), l.describe()))
 			}
 		}
