@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -55,8 +56,21 @@ see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may r
 	return cmd
 }
 
-// browse opens an address in a browser. Starting one fails where there is none.
-func browse(address string) error {
+// browse opens an address in a browser. Starting one fails where there is none. The arguments of a program
+// are for all users of a machine to read, and the address has a secret: the browser gets the path of a
+// file that only this user may read, and that leads to the address. Call end when the page is no more.
+func browse(address string) (end func(), err error) {
+	end = func() {}
+	dir, err := os.MkdirTemp("", "zarrdb-ui-") // only for this user
+	if err != nil {
+		return end, err
+	}
+	end = func() { _ = os.RemoveAll(dir) }
+	path, text := filepath.Join(dir, "zarrdb.html"), html.EscapeString(address)
+	page := fmt.Sprintf("<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer><meta http-equiv=refresh content=\"0;url=%s\"><title>zarrdb</title><a href=\"%s\">The page</a>\n", text, text)
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		return end, err
+	}
 	args := []string{"xdg-open"}
 	switch program := os.Getenv("BROWSER"); {
 	case program != "":
@@ -66,12 +80,13 @@ func browse(address string) error {
 	case runtime.GOOS == "windows":
 		args = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
-	cmd := exec.Command(args[0], append(args[1:], address)...)
+	cmd := exec.Command(args[0], append(args[1:], path)...)
+	cmd.SysProcAttr = apart() // Ctrl-C ends the server, not the browser
 	if err := cmd.Start(); err != nil {
-		return err
+		return end, err
 	}
 	go func() { _ = cmd.Wait() }() // it may live as long as the browser
-	return nil
+	return end, nil
 }
 
 func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string, show bool) error {
@@ -119,7 +134,9 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string, show bool) 
 	address := fmt.Sprintf("http://%s/%s/-/ui/#%s", server.listener.Addr(), secret, state.Encode())
 	say(cmd, "%s", address)
 	if show {
-		if err := browse(address); err != nil {
+		end, err := browse(address)
+		defer end()
+		if err != nil {
 			note(cmd, "no browser was started: %v", err)
 		}
 	}

@@ -3,6 +3,7 @@ package picture
 import (
 	"encoding/json"
 	"image/color"
+	"math"
 	"slices"
 	"strings"
 
@@ -49,7 +50,16 @@ func Classes(a *zarr.Array, dec *cf.Decoder) (all []Class) {
 	if len(meanings) != len(values) || len(values) > mostClasses {
 		return nil
 	}
+	// Decoded elements have the sign that _Unsigned says, flags often that of the stored ones.
+	unsigned, over := strings.ToLower(attribute(a.Meta(), "_Unsigned")), math.Ldexp(1, a.Type().Bits())
 	for i, v := range values {
+		switch {
+		case dec == nil:
+		case unsigned == "true" && v < 0:
+			v += over
+		case unsigned == "false" && v >= over/2:
+			v -= over
+		}
 		c, dark := classColours[i%len(classColours)], uint32(i/len(classColours))
 		part := func(shift int) uint8 { return uint8((c >> shift & 0xff) * 5 / (5 + 2*dark)) }
 		all = append(all, Class{v, clip(strings.ReplaceAll(meanings[i], "_", " "), mostText), color.NRGBA{part(16), part(8), part(0), 255}})
@@ -57,30 +67,17 @@ func Classes(a *zarr.Array, dec *cf.Decoder) (all []Class) {
 	return all
 }
 
-// classOf is the index of the class of a value, -1 of others.
-func classOf(all []Class, v float64) int {
-	return slices.IndexFunc(all, func(c Class) bool { return c.Value == v })
-}
-
-// ClassShade is the number of the class of a value from 1, 0 for a missing value, and 255 for a value
-// that is no class.
-func ClassShade(all []Class, v float64) uint8 {
-	switch i := classOf(all, v); {
-	case v != v:
-		return 0
-	case i >= 0:
-		return uint8(i + 1)
+// ClassShades returns the number of the class of a value from 1, 0 for a missing value, and 255 for a
+// value that is no class.
+func ClassShades(all []Class) func(v float64) uint8 {
+	shades := make(map[float64]uint8, len(all))
+	for i, c := range slices.Backward(all) {
+		shades[c.Value] = uint8(i + 1)
 	}
-	return 255
-}
-
-// classColour is the colour of a value.
-func classColour(all []Class, v float64) color.NRGBA {
-	switch i := classOf(all, v); {
-	case v != v:
-		return color.NRGBA{}
-	case i >= 0:
-		return all[i].Colour
+	return func(v float64) uint8 {
+		if shade, ok := shades[v]; ok || v != v {
+			return shade
+		}
+		return 255
 	}
-	return otherClass
 }

@@ -63,12 +63,22 @@ func MapByName(name string) (m Map, ok bool) {
 	return m, true
 }
 
-// colour is that of a value.
-func (m Map) colour(v float64, l Limits) color.NRGBA {
-	if m.Classes != nil {
-		return classColour(m.Classes, v)
+// colours returns the colour of a value.
+func (m Map) colours(l Limits) func(v float64) color.NRGBA {
+	if m.Classes == nil {
+		return func(v float64) color.NRGBA { return m.At(l.place(v)) }
 	}
-	return m.At(l.place(v))
+	shade := ClassShades(m.Classes)
+	return func(v float64) color.NRGBA {
+		switch i := shade(v); i {
+		case 0:
+			return color.NRGBA{}
+		case 255:
+			return otherClass
+		default:
+			return m.Classes[i-1].Colour
+		}
+	}
 }
 
 // At returns the colour at a place between 0 and 1; places outside have the colour of
@@ -96,13 +106,13 @@ type Limits struct {
 }
 
 // Logarithmic are limits with equal ratios at equal distances. Lo is that of positive values; without
-// them it is a thousandth of Hi.
+// them it is a thousandth of Hi, and never 0.
 func (l Limits) Logarithmic() Limits {
 	if l.Log = true; !(l.Hi > 0) {
 		l.Hi = 1
 	}
 	if !(l.Lo > 0) || l.Lo > l.Hi {
-		l.Lo = l.Hi / 1000
+		l.Lo = max(l.Hi/1000, math.SmallestNonzeroFloat64)
 	}
 	return l
 }
@@ -120,7 +130,8 @@ func (l Limits) place(v float64) float64 {
 	case l.Lo == l.Hi:
 		return 0.5
 	case l.Log:
-		return min(max((math.Log(v)-math.Log(l.Lo))/(math.Log(l.Hi)-math.Log(l.Lo)), 0), 1)
+		a, b := math.Log2(l.Lo), math.Log2(l.Hi) // Log is wrong for the least numbers on some machines
+		return min(max((math.Log2(v)-a)/max(b-a, math.SmallestNonzeroFloat64), 0), 1)
 	}
 	f := (v - l.Lo) / (l.Hi - l.Lo)
 	if math.IsInf(l.Hi-l.Lo, 0) { // the difference of two float64 may be none
@@ -146,7 +157,7 @@ func (l Limits) Shade(v float64) uint8 {
 // at is the value at a place between the limits, the inverse of place.
 func (l Limits) at(f float64) float64 {
 	if l.Log {
-		return math.Exp(math.Log(l.Lo)*(1-f) + math.Log(l.Hi)*f)
+		return math.Exp2(math.Log2(l.Lo)*(1-f) + math.Log2(l.Hi)*f)
 	}
 	return l.Lo*(1-f) + l.Hi*f
 }
@@ -223,8 +234,9 @@ func (w *Window) Image(m Map, l Limits) *image.NRGBA {
 		copy(img.Pix, w.Pixels)
 		return img
 	}
+	colour := m.colours(l)
 	for i, v := range w.Values {
-		c := m.colour(v, l)
+		c := colour(v)
 		copy(img.Pix[4*i:], []uint8{c.R, c.G, c.B, c.A})
 	}
 	return img

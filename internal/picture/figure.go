@@ -208,7 +208,7 @@ func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []
 		values := l.rounds(most)
 		texts := tickTexts(values)
 		for i, v := range values {
-			if l.Log {
+			if l.Log && l.Hi >= 2*l.Lo { // else values are at equal distances
 				texts[i] = Number(v, 3, 64)
 			}
 			out = append(out, Tick{v, v, texts[i]})
@@ -344,7 +344,11 @@ func (f *Figure) draw(c canvas, l layout) {
 // legend are the classes, and what stands for values that are none.
 func (f *Figure) legend() []Class {
 	all := f.Map.Classes
-	if all != nil && slices.ContainsFunc(f.Window.Values, func(v float64) bool { return ClassShade(all, v) == 255 }) {
+	if all == nil {
+		return nil
+	}
+	shade := ClassShades(all)
+	if slices.ContainsFunc(f.Window.Values, func(v float64) bool { return shade(v) == 255 }) {
 		all = append(slices.Clip(all), Class{Value: math.NaN(), Text: "other values", Colour: otherClass})
 	}
 	return all

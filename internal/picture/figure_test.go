@@ -129,6 +129,10 @@ func TestTerminal(t *testing.T) {
 	if text := f.Terminal(80, 20, NoColours); strings.Contains(text, "\x1b") {
 		t.Errorf("escapes in %q", text)
 	}
+	f.Map.Classes = []Class{{Text: "sea\x1b[2J"}}
+	if text := f.Escaped(func(s string) string { return strings.ReplaceAll(s, "\x1b", "?") }).Terminal(80, 20, NoColours); strings.Contains(text, "\x1b") {
+		t.Errorf("escapes of a class in %q", text)
+	}
 }
 
 // No drawing is wider or higher than asked, for any size of the terminal and of the window.

@@ -103,7 +103,8 @@ func (l Limits) rounds(most int) (out []float64) {
 		if out = nil; len(step.of) > 1 && l.Hi >= 999*l.Lo { // powers are enough
 			continue
 		}
-		for power := int(math.Floor(math.Log10(l.Lo))); power <= int(math.Ceil(math.Log10(l.Hi))); power++ {
+		last := int(min(math.Ceil(math.Log10(l.Hi)), 309)) // powers of a float64 are from -324 to 308
+		for power := int(max(math.Floor(math.Log10(l.Lo)), -324)); power <= last; power++ {
 			for _, m := range step.of {
 				v, _ := strconv.ParseFloat(strconv.FormatFloat(m, 'f', 0, 64)+"e"+strconv.Itoa(power), 64)
 				if power%step.every == 0 && v >= l.Lo*(1-1e-12) && v <= l.Hi*(1+1e-12) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -196,9 +197,13 @@ func (f *Figure) clipped() *Figure {
 	return g
 }
 
-// with returns the figure with other texts of axes.
+// with returns the figure with other texts of axes and classes.
 func (f *Figure) with(escape func(string) string) *Figure {
 	g := *f
+	g.Map.Classes = slices.Clone(f.Map.Classes)
+	for i, c := range g.Map.Classes {
+		g.Map.Classes[i].Text = escape(c.Text)
+	}
 	for _, s := range []*Scale{&g.X, &g.Y} {
 		s.Name = escape(s.Name)
 		if label := s.Label; label != nil {

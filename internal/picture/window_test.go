@@ -482,6 +482,8 @@ func TestLogarithmic(t *testing.T) {
 		{Lo: 2, Hi: 2, Log: true}:            "2",
 		{Lo: 1, Hi: math.Inf(1), Log: true}:  "",
 		Limits{Lo: -2, Hi: -1}.Logarithmic(): "0.001 0.01 0.1 1",
+		{Lo: 1.0001, Hi: 1.0003, Log: true}:  "1.0001 1.00015 1.0002 1.00025 1.0003",
+		Limits{Hi: 5e-324}.Logarithmic():     "5e-324",
 	} {
 		var texts []string
 		for _, tick := range l.Ticks(7, dtype.NewFloat(64), nil) {
@@ -490,6 +492,9 @@ func TestLogarithmic(t *testing.T) {
 		if got := strings.Join(texts, " "); want != "" && got != want {
 			t.Errorf("%v: %s, want %s", l, got, want)
 		}
+	}
+	if l := (Limits{Hi: 1e-322}).Logarithmic(); fmt.Sprint(Histogram([]float64{0, 5e-324, 1e-322}, l, 2)) != "[1 1]" {
+		t.Errorf("%v: %v", l, Histogram([]float64{0, 5e-324, 1e-322}, l, 2))
 	}
 }
 
@@ -515,7 +520,8 @@ func TestClasses(t *testing.T) {
 		if all == nil {
 			continue
 		}
-		if got := []uint8{ClassShade(all, 1), ClassShade(all, 3), ClassShade(all, 2), ClassShade(all, math.NaN())}; fmt.Sprint(got) != "[1 2 255 0]" {
+		shade := ClassShades(all)
+		if got := []uint8{shade(1), shade(3), shade(2), shade(math.NaN())}; fmt.Sprint(got) != "[1 2 255 0]" {
 			t.Error(got)
 		}
 		p := Plot{Array: a}
@@ -523,6 +529,14 @@ func TestClasses(t *testing.T) {
 		if err != nil || len(f.Map.Classes) != 2 || f.PNG(io.Discard, 300) != nil || !strings.Contains(f.Terminal(40, 10, TrueColours), "3 land") {
 			t.Error(err)
 		}
+	}
+	a := array(t, []int64{1, 4, 5}, []int64{1, 2, 2}, `{"flag_values":[1,-1],"flag_meanings":"a b","_Unsigned":"true"}`)
+	dec, err := cf.NewDecoder(a.Meta())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, over := Classes(a, dec), math.Ldexp(1, a.Type().Bits()); all[0].Value != 1 || all[1].Value != over-1 || Classes(a, nil)[1].Value != -1 {
+		t.Error(all)
 	}
 }
 

@@ -3,7 +3,7 @@ import { getOnce } from './api.js';
 
 /** Labels of one axis. */
 export class Axis {
-  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], edges?: number[], globe?: string, size?: number, unit?: string }} a */
+  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, size?: number, unit?: string }} a */
   constructor(a) {
     this.name = a.name;
     this.title = a.title;
@@ -11,6 +11,8 @@ export class Axis {
     this.up = a.up;
     /** with units; null if there are none, or too many to have all at once */
     this.labels = a.labels || null;
+    /** whether there are labels, also if they are too many */
+    this.labelled = !!a.labelled;
     this.edges = a.edges || null;
     /** lat, lon or nothing */
     this.globe = a.globe || '';

@@ -72,7 +72,7 @@ export function Slider({ axis, at, set, drawn, label, find }) {
   return html`<div class="slider"><label><span class="axis">${axis.name}</span>
     <input type="range" min="0" max=${axis.length - 1} value=${at} aria-valuetext=${`${axis.name} ${said}`} onInput=${(/** @type {any} */ e) => set(Number(e.target.value))} /></label>
     <output>${said === String(shown) ? html`${shown} <span class="dim">of ${axis.length}</span>` : html`${said} <span class="dim">· index ${shown}</span>`}</output>
-    ${find && html`<input class="goto" size="11" spellcheck=${false} placeholder=${axis.labels ? 'go to' : 'index'} aria-label=${`Go to ${axis.name}: a label, or # and an index`} title="A label, such as a date or a level, or # and an index"
+    ${find && html`<input class="goto" size="11" spellcheck=${false} placeholder=${axis.labelled ? 'go to' : 'index'} aria-label=${`Go to ${axis.name}: a label, or # and an index`} title="A label, such as a date or a level, or # and an index"
       aria-invalid=${!!wrong} value=${typed} onChange=${(/** @type {any} */ e) => look(e.target.value)} />`}
     <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
 }
@@ -155,10 +155,10 @@ export function useLimits(state, key) {
   };
 }
 
-/** A selection of the command line for what is seen. @param {any} plane @param {import('./plane.js').View} view @param {number[]} shape @param {boolean} [colour] whether the last axis is the colours of pixels */
-function selection(plane, view, shape, colour) {
+/** A selection of the command line for what is seen. @param {any} plane @param {import('./plane.js').View} view @param {number[]} shape @param {number} [whole] an axis that is seen whole */
+function selection(plane, view, shape, whole) {
   const range = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ n) => (a <= 0 && b >= n ? ':' : `${Math.floor(a)}:${Math.ceil(b)}`);
-  return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : colour && d === shape.length - 1 ? ':' : String(plane.at[d]))).join(',');
+  return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : d === whole ? ':' : String(plane.at[d]))).join(',');
 }
 
 /** Python that makes the values of stored ones, by the CF attributes. @param {any} a attributes */
@@ -280,6 +280,9 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const named = colour ? null : channelsOf(group, axes), channels = named && named.axis !== plane.y && named.axis !== plane.x ? named : null;
   const chosen = channels ? channels.all.map((c, i) => (state.ch ? state.ch.split(',').includes(String(i)) : c.active) ? i : -1).filter((i) => i >= 0) : [];
   const mixed = channels ? chosen.map((i) => `${i}:${channels.all[i].colour}:${channels.all[i].lo}:${channels.all[i].hi}`).join() : ''; // added colours
+  const free = mixed && channels ? channels.axis : -1; // an axis without a slider, of which the first chosen channel stands for one
+  if (free >= 0) plane.at[free] = chosen[0];
+  const whole = colour ? last : chosen.length > 1 ? free : -1; // an axis that is seen whole
   const view = viewOf(state.win, rows, cols);
   const [size, setSize] = useState([0, 0]);
   const [pointer, setPointer] = useState(/** @type {{ y: number, x: number } | null} */ (null));
@@ -288,7 +291,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
   const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
-  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && !(mixed && d === channels?.axis));
+  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
   const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed]);
   const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
@@ -304,7 +307,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last || mixed && d === channels?.axis ? ':' : i));
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
   const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
@@ -322,9 +325,13 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     };
   }, [whereKey]);
   const at = exact && exact.key === whereKey ? exact : null;
+  const said = () => { // the value under the pointer, of each chosen channel
+    const values = at.value.split(', '), named = free >= 0 && channels && values.length === chosen[chosen.length - 1] - chosen[0] + 1;
+    return [named ? chosen.map((i) => `${channels.all[i].label} ${values[i - chosen[0]]}`).join(', ') : at.value, at.units && !plane.raw ? ' ' + at.units : ''].join('');
+  };
 
   const points = (state.pts || '').split(';').map((s) => s.split(',').map(Number)).filter((q) => q.length === info.shape.length && q.every((i, d) => Number.isInteger(i) && i >= 0 && i < info.shape[d])).slice(0, 8);
-  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && !(mixed && d === channels?.axis));
+  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
     const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
@@ -338,15 +345,22 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
   const save = (/** @type {() => Promise<void>} */ f) => f().then(() => setFailed(null), setFailed);
   const values = (/** @type {string} */ format) => async () => { // all elements in sight
-    const q = { db, rev: commit, path, select: selection(plane, view, info.shape, colour), decode: plane.raw ? false : /** @type {const} */ ('cf') };
+    const q = { db, rev: commit, path, select: selection(plane, view, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
     const file = (path.replaceAll('/', '_') || 'array') + '.' + format;
+    if (format === 'parquet') return text.saveFrom(file, url('read', { ...q, format }).href);
     if (format !== 'csv') return text.save(file, new Blob([(await getBytes('read', { ...q, format })).bytes]));
     const { data, shape } = await get('read', { ...q, times: 'text', format: 'json' });
     const y0 = Math.floor(view.y0), x0 = Math.floor(view.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
     const table = Array.from({ length: m }, (_, i) => Array.from({ length: n }, (_, k) => data[i * by[0] + k * by[1]]));
     const cell = (/** @type {any} */ v) => (v === null || v === 'NaN' || v === 'NaT' ? '' : `"${String(v).replaceAll('"', '""').replace(/^[=+@\t\r]/, "'$&")}"`.replace(/^"(-?[\d.e+-]+)"$/, '$1'));
-    const name = (/** @type {Axis} */ a, /** @type {number} */ i) => cell(a.label(i).replace(/°$/, ''));
-    const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...table[0].map((/** @type {any} */ _, /** @type {number} */ k) => name(axes[plane.x], x0 + k))], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [name(axes[plane.y], y0 + k), ...r.map(cell)])];
+    const names = async (/** @type {number} */ d, /** @type {number} */ first, /** @type {number} */ count) => {
+      const a = axes[d], out = /** @type {string[]} */ ([]), most = 1 << 16;
+      if (a.labels || !a.labelled) for (let k = 0; k < count; k++) out.push(a.label(first + k));
+      else for (let k = 0; k < count; k += most) out.push(...await get('labels', { db, rev: commit, path, axis: d, first: first + k, count: Math.min(most, count - k) }));
+      return out.map((s) => cell(s.replace(/°$/, '')));
+    };
+    const down = await names(plane.y, y0, table.length), across = await names(plane.x, x0, table[0].length);
+    const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
   const saved = async () => {
@@ -367,7 +381,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
-      <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', colour ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
+      <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
     ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
@@ -380,7 +394,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
         onPoint=${setPointer} onPick=${pick} coast=${coast || []}
         marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
       <div class="beside">
-        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
+        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [said(), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
           ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
         ${!colour && !mixed && html`<${Bar} map=${map} win=${drawn} units=${units} />
         <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
@@ -390,5 +404,5 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       </div>
     </div>
     ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape, colour)} raw=${plane.raw} attributes=${info.attributes} />`;
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

@@ -1,7 +1,7 @@
 // A plane of an array on a canvas: it asks for the window in sight, draws it with axes, and
 // lets one zoom, pan and point.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
-import { cancelled, getBytes } from './api.js';
+import { cancelled, getBytes, getOnce } from './api.js';
 import { hatch, paint } from './colour.js';
 import { useWidth } from './parts.js';
 import * as text from './text.js';
@@ -35,9 +35,16 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
     numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
+  const shades = new Uint8Array(bytes);
+  if (about.classes) { // their texts come with the axes: a header has no room for many
+    const counts = new Array(256).fill(0);
+    for (const s of shades) counts[s]++;
+    const { classes } = await getOnce('axes', { db: shown.db, rev, path: see.of || path });
+    about.classes = classes.map((/** @type {any} */ c, /** @type {number} */ i) => ({ ...c, value: plane.raw ? c.stored || c.value : c.value, count: counts[i + 1] }));
+  }
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
   const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
-  return { ...about, type: about.data_type, pixels: !!about.pixels, times: !!about.times, shades: new Uint8Array(bytes), full };
+  return { ...about, type: about.data_type, pixels: !!about.pixels, times: !!about.times, shades, full };
 }
 
 /** The first requests read few chunks, so that something shows at once. */

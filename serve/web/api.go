@@ -40,6 +40,7 @@ func (h *handler) routes() {
 	h.handle("GET /-/api/axes", h.axes)
 	h.handle("GET /-/api/coast", h.coast)
 	h.handle("GET /-/api/index", h.index)
+	h.handle("GET /-/api/labels", h.labels)
 	h.handle("GET /-/api/point", h.point)
 	h.handle("GET /-/api/series", h.series)
 	h.handle("GET /-/api/figure", h.figure)
@@ -57,7 +58,7 @@ func (h *handler) routes() {
 }
 
 // readers are the paths of requests that read elements.
-var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/coast", "/-/api/index", "/-/api/figure"}
+var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/coast", "/-/api/index", "/-/api/labels", "/-/api/figure"}
 
 // routeOf is the kind of a request, for metrics.
 func routeOf(r *http.Request) string {

@@ -20,17 +20,30 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/pace"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
 
+// maxLabels is the most labels of a request for some.
+const maxLabels = 1 << 16
+
 // axesJSON are the axes of an array.
 type axesJSON struct {
 	Axes    []axisJSON `json:"axes"`
 	Parts   []string   `json:"parts"` // of elements
 	Colours bool       `json:"colours"`
+	// Classes are those of values, in the order of their bytes in a window.
+	Classes []classJSON `json:"classes,omitempty"`
+}
+
+type classJSON struct {
+	Value  string `json:"value"`
+	Stored string `json:"stored,omitempty"` // if the stored value is another one
+	Text   string `json:"text"`
+	Colour string `json:"colour"` // in hexadecimal digits
 }
 
 type axisJSON struct {
@@ -41,6 +54,8 @@ type axisJSON struct {
 	Labels []string  `json:"labels,omitempty"` // with units
 	Edges  []float64 `json:"edges,omitempty"`
 	Globe  string    `json:"globe,omitempty"` // lat or lon
+	// Labelled says that there are labels, also where they are too many to be here.
+	Labelled bool `json:"labelled,omitempty"`
 	// Size of an element, and its unit, in an image of a microscope.
 	Size float64 `json:"size,omitempty"`
 	Unit string  `json:"unit,omitempty"`
@@ -67,14 +82,29 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		if level != nil && d < len(level.Axes) && d < len(level.Scale) && level.Axes[d].Type == "space" {
-			a.Size, a.Unit = level.Scale[d], level.Axes[d].Unit
+			if size := level.Scale[d]; size-size == 0 { // JSON has no endless numbers
+				a.Size, a.Unit = size, level.Axes[d].Unit
+			}
 		}
 		answer.Axes = append(answer.Axes, a)
+	}
+	if stored := picture.Classes(o.a, nil); stored != nil {
+		all := stored
+		if dec, err := cf.NewDecoderBeside(ctx, o.a, o.beside); err == nil {
+			all = picture.Classes(o.a, dec)
+		}
+		for i, c := range all {
+			j := classJSON{picture.Number(c.Value, 0, 64), "", c.Text, fmt.Sprintf("%02x%02x%02x", c.Colour.R, c.Colour.G, c.Colour.B)}
+			if v := stored[i].Value; v != c.Value {
+				j.Stored = picture.Number(v, 0, 64)
+			}
+			answer.Classes = append(answer.Classes, j)
+		}
 	}
 	return answer
 }
@@ -88,6 +118,10 @@ func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
+	if len(o.a.Shape()) < 2 {
+		describe(w, o.v, o.q.Get("rev"))
+		return writeJSON(w, r, []int{})
+	}
 	var axes []*picture.Axis
 	for _, name := range []string{"y", "x"} {
 		d, err := number(o.q.Get(name), name, int64(len(o.a.Shape()))-1, 0)
@@ -113,17 +147,54 @@ func (h *handler) index(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	d, err := strconv.Atoi(o.q.Get("axis"))
-	if err != nil || d < 0 || d >= len(o.a.Shape()) {
-		return httpError{http.StatusBadRequest, fmt.Errorf("axis=%s: want a number below %d", serve.Clip(o.q.Get("axis")), len(o.a.Shape()))}
+	x, err := axisOf(r.Context(), o)
+	if err != nil {
+		return err
 	}
-	x := picture.NewAxis(r.Context(), o.a, d, o.beside)
 	i, ok := x.Find(strings.TrimSpace(o.q.Get("text")))
 	if !ok {
 		return httpError{http.StatusNotFound, fmt.Errorf("%s has no element %s", serve.Clip(x.Name), serve.Clip(o.q.Get("text")))}
 	}
 	describe(w, o.v, o.q.Get("rev"))
 	return writeJSON(w, r, i)
+}
+
+// axisOf is the axis that a parameter names.
+func axisOf(ctx context.Context, o *opened) (*picture.Axis, error) {
+	d, err := strconv.Atoi(o.q.Get("axis"))
+	if err != nil || d < 0 || d >= len(o.a.Shape()) {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("axis=%s: want a number below %d", serve.Clip(o.q.Get("axis")), len(o.a.Shape()))}
+	}
+	return picture.NewAxis(ctx, o.a, d, o.beside), nil
+}
+
+// labels answers with the labels of elements along an axis:
+//
+//	/-/api/labels?db=w&rev=main&path=temp&axis=0&first=5000&count=100
+func (h *handler) labels(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	x, err := axisOf(r.Context(), o)
+	if err != nil {
+		return err
+	}
+	first, errFirst := strconv.ParseInt(cmp.Or(o.q.Get("first"), "0"), 10, 64)
+	count, err := number(o.q.Get("count"), "count", maxLabels, 1)
+	if err != nil {
+		return err
+	}
+	if errFirst != nil || first < 0 || first > x.Len-count {
+		return httpError{http.StatusBadRequest, fmt.Errorf("first=%s: want the first of %d elements of %d", serve.Clip(o.q.Get("first")), count, x.Len)}
+	}
+	var out []string
+	for i := range count {
+		out = append(out, x.Measure(first+i))
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, out)
 }
 
 // point answers with the exact text of one element, of its labels, and of further coordinates

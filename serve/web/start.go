@@ -1,10 +1,13 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/report"
@@ -21,14 +24,17 @@ type startJSON struct {
 	Tags     json.RawMessage `json:"tags,omitempty"`
 	Head     *report.Commit  `json:"head,omitempty"`
 	Colours  []scaleJSON     `json:"colours"`
-	// Info and Axes are of the node, of the arrays of its pyramid, and of the groups above, by path. What cannot be
-	// described is not there: the request for it alone says why.
+	// Info is of the node and of the levels of its pyramid, by path, and Axes of the array that is drawn with its axes,
+	// the finest. What cannot be described is not there: the request for it alone says why.
 	Info map[string]json.RawMessage `json:"info"`
 	Axes map[string]axesJSON        `json:"axes"`
 }
 
 // mostStart is the most levels of a pyramid that start describes.
 const mostStart = 16
+
+// startAtATime is how many of them are described at a time.
+const startAtATime = 4
 
 // start answers with what the page has to know for its first picture:
 //
@@ -72,32 +78,61 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer v.Release()
-	levels := h.startNode(r, v, &s, strings.Trim(q.Get("path"), "/"))
-	for _, path := range levels[:min(len(levels), mostStart)] {
-		h.startNode(r, v, &s, path)
+	path := strings.Trim(q.Get("path"), "/")
+	node := describeNode(ctx, v, s.DB, path)
+	all := []report.Node{node}
+	if levels := node.Levels; len(levels) > 0 {
+		all = make([]report.Node, 1+min(len(levels), mostStart))
+		all[0] = node
+		var some errgroup.Group
+		some.SetLimit(startAtATime)
+		for i := range all[1:] {
+			some.Go(func() error {
+				all[1+i] = describeNode(ctx, v, s.DB, levels[i])
+				return nil
+			})
+		}
+		_ = some.Wait()
+	}
+	finest, most := "", -1.0
+	for i, n := range all {
+		if n.NodeType == "" {
+			continue
+		}
+		at := path
+		if i > 0 {
+			at = node.Levels[i-1]
+		}
+		if s.Info[at], err = one(n, nil); err != nil {
+			delete(s.Info, at)
+			continue
+		}
+		size := 1.0
+		for _, length := range n.Shape {
+			size *= float64(length)
+		}
+		if n.NodeType == "array" && n.Error == "" && size > most {
+			finest, most = at, size
+		}
+	}
+	if most >= 0 {
+		if o, err := h.openIn(r, v, finest); err == nil {
+			s.Axes[finest] = axesOf(ctx, o)
+		}
 	}
 	return writeJSON(w, r, s)
 }
 
-// startNode adds a node, and returns the paths of the levels of its pyramid.
-func (h *handler) startNode(r *http.Request, v *serve.View, s *startJSON, path string) []string {
-	src, err := engine.OpenViewSource(v.ReadLister, s.DB, path, nil)
+// describeNode describes a node; NodeType is "" of one that cannot be described.
+func describeNode(ctx context.Context, v *serve.View, db, path string) report.Node {
+	src, err := engine.OpenViewSource(v.ReadLister, db, path, nil)
 	if err != nil {
-		return nil
+		return report.Node{}
 	}
 	defer src.Close()
-	n, err := report.Describe(r.Context(), src)
+	n, err := report.Describe(ctx, src)
 	if err != nil {
-		return nil
+		return report.Node{}
 	}
-	if s.Info[path], err = one(n, nil); err != nil {
-		delete(s.Info, path)
-		return nil
-	}
-	if n.NodeType == "array" && n.Error == "" {
-		if o, err := h.openIn(r, v, path); err == nil {
-			s.Axes[path] = axesOf(r.Context(), o)
-		}
-	}
-	return n.Levels
+	return n
 }

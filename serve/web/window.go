@@ -80,11 +80,11 @@ type coloursJSON struct {
 	Bins    []int64 `json:"bins"`
 	Missing int     `json:"missing"`
 	// Under and Over count values in sight beyond the limits. Bar are labels of the bar, at places
-	// from 0 to 1, and Classes take its place: their elements are bytes from 1, others 255.
+	// from 0 to 1, and so many classes take its place: their elements are bytes from 1, others 255.
 	Under   int           `json:"under"`
 	Over    int           `json:"over"`
 	Bar     []barTickJSON `json:"bar"`
-	Classes []classJSON   `json:"classes,omitempty"`
+	Classes int           `json:"classes,omitempty"`
 	// At are the labels of all axes at the first element.
 	At []string `json:"at"`
 	// Ticks are labels along rows and columns.
@@ -97,14 +97,6 @@ type coloursJSON struct {
 type barTickJSON struct {
 	At   float64 `json:"at"`
 	Text string  `json:"text"`
-}
-
-// classJSON is a class of values, and how many of those in sight have it.
-type classJSON struct {
-	Value  string `json:"value"`
-	Text   string `json:"text"`
-	Colour string `json:"colour"`
-	Count  int    `json:"count"`
 }
 
 // window answers with a part of an array for a screen: float32 or float64, little-endian, in
@@ -156,7 +148,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	case q.Get("from") != "":
 		win, more, err = h.difference(r, o.v, o.path, req)
 	case q.Get("channels") != "":
-		win, err = composed(r.Context(), o, req)
+		win, err = h.composed(r, o, req)
 	default:
 		win, err = picture.Read(r.Context(), o.a, req)
 	}
@@ -187,7 +179,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 }
 
 // composed reads channels, and adds their colours.
-func composed(ctx context.Context, o *opened, req picture.Request) (win *picture.Window, err error) {
+func (h *handler) composed(r *http.Request, o *opened, req picture.Request) (win *picture.Window, err error) {
+	ctx := r.Context()
+	of, err := h.finest(r, o)
+	if err != nil {
+		return nil, err
+	}
 	parts := strings.Split(o.q.Get("select"), ",")
 	n := len(o.a.Shape())
 	axis, err := strconv.Atoi(o.q.Get("caxis"))
@@ -200,14 +197,15 @@ func composed(ctx context.Context, o *opened, req picture.Request) (win *picture
 	for _, text := range channels {
 		fields := strings.Split(text, ":")
 		colour, err := strconv.ParseUint(fields[min(1, len(fields)-1)], 16, 24)
-		if err != nil || len(fields) != 4 {
+		index, errIndex := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil || errIndex != nil || index < 0 || index >= min(o.a.Shape()[axis], of.a.Shape()[axis]) || len(fields) != 4 {
 			return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels=%s: want INDEX:RRGGBB:LOW:HIGH", serve.Clip(text))}
 		}
 		whole := slices.Repeat([]string{":"}, n)
-		parts[axis], whole[axis] = fields[0], fields[0]
+		parts[axis], whole[axis] = strconv.FormatInt(index, 10), strconv.FormatInt(index, 10)
 		var all zarr.Selection
 		if req.Select, err = selectionOf(ctx, strings.Join(parts, ","), o.a, o.beside); err == nil {
-			all, err = selectionOf(ctx, strings.Join(whole, ","), o.a, o.beside)
+			all, err = selectionOf(ctx, strings.Join(whole, ","), of.a, of.beside)
 		}
 		if err != nil {
 			return nil, err
@@ -216,7 +214,7 @@ func composed(ctx context.Context, o *opened, req picture.Request) (win *picture
 		hi, errHi := strconv.ParseFloat(fields[3], 64)
 		l := picture.Limits{Lo: lo, Hi: hi}
 		if errLo != nil || errHi != nil || !(lo < hi) {
-			if l, _, err = picture.Range(ctx, o.a, picture.Request{Decoder: req.Decoder, Select: all}); err != nil {
+			if l, _, err = picture.Range(ctx, of.a, picture.Request{Decoder: of.dec, Select: all}); err != nil {
 				return nil, err
 			}
 		}
@@ -226,8 +224,15 @@ func composed(ctx context.Context, o *opened, req picture.Request) (win *picture
 		if sum == nil {
 			sum = make([]float32, 3*len(win.Values))
 		}
+		if 3*len(win.Values) != len(sum) {
+			return nil, httpError{http.StatusBadRequest, errors.New("channels: want a selection of one size in all")}
+		}
 		for i, v := range win.Values {
-			if f := float32(l.Place(v)); f == f {
+			f := float32(l.Place(v))
+			if !(v > l.Lo) { // also where all values are one, and of a background
+				f = 0
+			}
+			if f > 0 {
 				for k := range 3 {
 					sum[3*i+k] += f * float32(colour>>(16-8*k)&0xff)
 				}
@@ -276,19 +281,27 @@ func numbered(win *picture.Window, about *windowJSON) []byte {
 	return body
 }
 
-// coloured are the colours of a window.
-func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
-	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
-	about.coloursJSON = c
-	of := o
+// finest opens the array that the parameter of names, the finest of a pyramid; it is o without one.
+func (h *handler) finest(r *http.Request, o *opened) (of *opened, err error) {
+	of = o
 	if path := o.q.Get("of"); path != "" && path != o.path {
-		var err error
 		if of, err = h.openIn(r, o.v, path); err != nil {
 			return nil, err
 		}
 	}
-	if len(of.a.Shape()) != len(win.At) {
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("of=%s: want an array of %d axes", serve.Clip(of.path), len(win.At))}
+	if n := len(o.a.Shape()); len(of.a.Shape()) != n {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("of=%s: want an array of %d axes", serve.Clip(of.path), n)}
+	}
+	return of, nil
+}
+
+// coloured are the colours of a window.
+func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
+	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
+	about.coloursJSON = c
+	of, err := h.finest(r, o)
+	if err != nil {
+		return nil, err
 	}
 	var axes []*picture.Axis
 	for d, i := range win.At {
@@ -310,7 +323,11 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 	}
 	body, from := make([]byte, len(win.Values)), o.q.Get("from") != ""
 	if classes := picture.Classes(of.a, of.dec); classes != nil && !from {
-		c.Classes = classesOf(classes, win, body)
+		c.Classes = len(classes)
+		shade := picture.ClassShades(classes)
+		for i, v := range win.Values {
+			body[i] = shade(v)
+		}
 		c.Missing = count(body, 0)
 		return body, nil
 	}
@@ -380,17 +397,6 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 }
 
 func count(body []byte, shade byte) int { return bytes.Count(body, []byte{shade}) }
-
-// classesOf sets the bytes of elements to the numbers of their classes, and describes these.
-func classesOf(all []picture.Class, win *picture.Window, body []byte) (out []classJSON) {
-	for i, v := range win.Values {
-		body[i] = picture.ClassShade(all, v)
-	}
-	for i, c := range all {
-		out = append(out, classJSON{picture.Number(c.Value, 0, 64), c.Text, fmt.Sprintf("%02x%02x%02x", c.Colour.R, c.Colour.G, c.Colour.B), count(body, byte(i+1))})
-	}
-	return out
-}
 
 // spanOf is the type of differences of values.
 func spanOf(t dtype.Type) dtype.Type {

@@ -28,7 +28,7 @@ type firefox struct {
 
 func openFirefox(t *testing.T, url string) *firefox {
 	t.Helper()
-	program := os.Getenv("FIREFOX")
+	program, named := os.Getenv("FIREFOX"), os.Getenv("FIREFOX") != ""
 	for _, name := range []string{"firefox", "firefox-esr"} {
 		if path, err := exec.LookPath(name); err == nil && program == "" {
 			program = path
@@ -51,15 +51,26 @@ func openFirefox(t *testing.T, url string) *firefox {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	address := ""
-	lines := bufio.NewScanner(out)
-	for address == "" && lines.Scan() {
-		_, address, _ = strings.Cut(lines.Text(), "BiDi listening on ")
-	}
+	addresses := make(chan string, 1)
 	go func() {
-		for lines.Scan() { // so that it does not wait for a reader
+		defer close(addresses)
+		for lines := bufio.NewScanner(out); lines.Scan(); { // to its end, so that it does not wait for a reader
+			if _, address, ok := strings.Cut(lines.Text(), "BiDi listening on "); ok && len(addresses) == 0 {
+				addresses <- address
+			}
 		}
 	}()
+	address := ""
+	select {
+	case address = <-addresses:
+	case <-time.After(patience):
+	}
+	switch {
+	case address == "" && named:
+		t.Fatalf("%s gives no address of WebDriver BiDi", program)
+	case address == "":
+		t.Skipf("%s gives no address of WebDriver BiDi; name another one in FIREFOX", program)
+	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	f := &firefox{t: t}

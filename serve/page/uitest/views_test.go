@@ -126,6 +126,9 @@ func TestChoices(t *testing.T) {
 	dir := weather(t)
 	run(t, dir, "create", "weather.zdb:cover", "--shape", "4,6", "--dtype", "int8", "--dims", "y,x", "--fill", "0")
 	run(t, dir, "attrs", "weather.zdb:cover", "--set", "flag_values=[1,2,5]", "--set", "flag_meanings=open_water forest bare_rock")
+	run(t, dir, "create", "weather.zdb:long/x", "--shape", "5000", "--dtype", "int8", "--dims", "x", "--fill", "7")
+	run(t, dir, "attrs", "weather.zdb:long/x", "--set", "units=m")
+	run(t, dir, "create", "weather.zdb:long/v", "--shape", "5000,2", "--dtype", "int8", "--dims", "x,y", "--fill", "1")
 	for i, v := range []string{"1", "2", "5", "9"} {
 		run(t, dir, "write", "weather.zdb:cover", "-s", fmt.Sprint(i), "--value", v)
 	}
@@ -156,6 +159,15 @@ func TestChoices(t *testing.T) {
 	p.drawn()
 	p.do(chromedp.Click(`//button[text()="csv"]`), chromedp.Click(`//button[text()="npy"]`))
 	if got := string(download(t, filepath.Join(downloads, "t2m.csv"))); !strings.HasPrefix(got, "\"lat/lon\",40,42,44\n30,310,310,310\n32,") {
+		t.Errorf("%q", got)
+	}
+	p.view("db=weather.zdb&path=long/v&win=4998:5000,0:2") // labels that the page does not have
+	p.drawn()
+	p.do(chromedp.Click(`//button[text()="csv"]`), chromedp.Click(`//button[text()="parquet"]`))
+	if got := string(download(t, filepath.Join(downloads, "long_v.csv"))); got != "\"x/y\",0,1\n\"7 m\",1,1\n\"7 m\",1,1\n" {
+		t.Errorf("%q", got)
+	}
+	if got := download(t, filepath.Join(downloads, "long_v.parquet")); !strings.HasPrefix(string(got), "PAR1") {
 		t.Errorf("%q", got)
 	}
 	if got := string(download(t, filepath.Join(downloads, "t2m.npy"))); !strings.Contains(got, "'shape': (2, 3)") {
@@ -877,9 +889,15 @@ func TestChannels(t *testing.T) {
 	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
 	p.wait(pixel + "(0.2, 0.2) === '0,0,128' && " + pixel + "(0.8, 0.2) === '0,255,128'")
 	p.point(0.8, 0.3, false)
-	p.wait("document.querySelector('.readout strong').innerText === '1000, 300'")
+	p.wait("document.querySelector('.readout strong').innerText === 'DAPI 1000, GFP 300'")
+	has := func(sel, csv string) string {
+		return `document.querySelector('.commands textarea').value.includes(' -s ` + sel + ` ') && ` + csv + `[...document.querySelectorAll('button')].some((b) => b.innerText === 'csv')`
+	}
+	p.wait(has(":,:,:", "!")) // the values of both
 	p.do(chromedp.Click(`//label[contains(., "DAPI")]/input`))
 	p.wait(pixel + "(0.8, 0.2) === '0,255,0' && location.hash.includes('ch=1')")
+	p.point(0.8, 0.3, false)
+	p.wait("document.querySelector('.readout strong').innerText === 'GFP 300' && " + has("1,:,:", ""))
 	p.do(chromedp.Click(`//label[contains(., "GFP")]/input`)) // none: one channel, in a map of colours
 	p.wait("document.querySelector('.bar') && document.querySelector('.slider')")
 }
