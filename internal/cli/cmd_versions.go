@@ -58,13 +58,16 @@ func logCmd() *cobra.Command {
 		Short: "List commits, newest first",
 		Long: `List the commits that led to a version (default main), newest first; with a path,
 those that changed what is at or below it. With --follow, arrays are followed to
-where they were renamed from, and groups by the arrays in them.
+where they were renamed from, and groups by the arrays in them. With --values, the
+commits that changed values of an array, or of the part that --select names: values
+are compared along the history of the chunks concerned, and renames are followed.
 
 TARGET is DB[@REV][:PATH]. It may be a store in a foreign format with versions too,
 of which all versions are listed that led to the one that is named: db/|ocdbt:@v7/.`,
 		Example: `  zarrdb log weather.zdb
   zarrdb log weather.zdb@experiment -n 5 --oneline
   zarrdb log weather.zdb --follow -- temp
+  zarrdb log weather.zdb:temp --values --select 0,100,200
   zarrdb log 's3://bucket/weather.ocdbt/|ocdbt:'`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,8 +77,8 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			}
 			if src != nil {
 				defer src.Close()
-				if len(args) == 2 || f.followed {
-					return usagef("%s: PATH and --follow need a database", cmd.CommandPath())
+				if len(args) == 2 || f.followed || f.values {
+					return usagef("%s: PATH, --follow and --values need a database", cmd.CommandPath())
 				}
 				return f.source(cmd, src, named)
 			}
@@ -92,6 +95,9 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			if f.followed && t.path == "" {
 				return usagef("%s: --follow needs a path", cmd.CommandPath())
 			}
+			if f.sel != "" && !f.values {
+				return usagef("%s: --select needs --values", cmd.CommandPath())
+			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
@@ -101,8 +107,11 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				if err != nil {
 					return err
 				}
+				if f.values {
+					return f.ofValues(cmd, db, t, head, names)
+				}
 				commits := report.Log(cmd.Context(), db, head, t.path, f.followed, f.n)
-				return f.print(cmd, commits, func(c report.Commit) { printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c))) },
+				return printCommits(cmd, &f, commits, func(c report.Commit) { printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c))) },
 					func(c report.Commit) string {
 						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c)
 					})
@@ -113,12 +122,31 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 	cmd.Flags().Lookup("number").DefValue = "all"
 	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "one line a commit")
 	cmd.Flags().BoolVar(&f.followed, "follow", false, "follow renames to the old path")
+	cmd.Flags().BoolVar(&f.values, "values", false, "the commits that changed values of an array")
+	cmd.Flags().StringVarP(&f.sel, "select", "s", "", "which values, as for read (default all)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
 }
 
-// print prints commits: as JSON, in a line, or at length.
-func (f *logFlags) print(cmd *cobra.Command, commits iter.Seq2[report.Commit, error], long func(report.Commit), line func(report.Commit) string) error {
+// ofValues prints the commits that changed values of an array.
+func (f *logFlags) ofValues(cmd *cobra.Command, db *engine.DB, t target, head txn.CommitID, names map[string]string) error {
+	sel, err := selectionOf(cmd, db, t, f.sel)
+	if err != nil {
+		return err
+	}
+	changed := func(c report.ValueCommit) string {
+		return fmt.Sprintf("[%s] %s", boxText(c.Start, c.Shape), count(c.Count, "value"))
+	}
+	return printCommits(cmd, f, report.ValueLog(cmd.Context(), db, head, t.path, sel, f.n), func(c report.ValueCommit) {
+		printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c.Commit)))
+		say(cmd, "    %s\n", changed(c))
+	}, func(c report.ValueCommit) string {
+		return short(c.ID) + " " + names[c.ID] + changed(c) + " " + firstLine(c.Message) + orExpired(c.Commit)
+	})
+}
+
+// printCommits prints commits: as JSON, in a line, or at length.
+func printCommits[C any](cmd *cobra.Command, f *logFlags, commits iter.Seq2[C, error], long func(C), line func(C) string) error {
 	if f.json {
 		return printJSONLines(cmd, commits)
 	}

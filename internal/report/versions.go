@@ -53,6 +53,24 @@ func Log(ctx context.Context, db *engine.DB, head txn.CommitID, path string, fol
 	})
 }
 
+// ValueCommit is a line of a log of values: a commit that changed some, with the smallest box
+// around them.
+type ValueCommit struct {
+	Commit
+	Count int64   `json:"count"`
+	Start []int64 `json:"start"`
+	Shape []int64 `json:"shape"`
+}
+
+// ValueLog yields up to n commits that changed values of an array; see [engine.DB.ValueLog].
+func ValueLog(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel zarr.Selection, n int) iter.Seq2[ValueCommit, error] {
+	return first(n, db.ValueLog(ctx, at, path, sel), func(c engine.ValueCommit) ValueCommit {
+		out := ValueCommit{NewCommit(c.Commit), c.Count, c.Start, c.Shape}
+		out.Path, out.OrExpired = c.Path, c.OrExpired
+		return out
+	})
+}
+
 // SourceLog yields up to n versions of a store in a foreign format, newest first.
 func SourceLog(ctx context.Context, s *engine.Source, n int) iter.Seq2[Commit, error] {
 	return first(n, s.History(ctx), func(v engine.SourceVersion) Commit {
@@ -160,5 +178,24 @@ func Blame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel
 			Author: c.Commit.Author, Chunk: c.Coords, Chunks: c.Counts, Commit: c.Commit.ID.String(), Key: c.Key,
 			Message: c.Commit.Message, Shape: c.Shape, Start: c.Start, Time: c.Commit.Time,
 		}
+	})
+}
+
+// BlamedValues is a line of blame of values: a box of values that one commit changed last.
+type BlamedValues struct {
+	Author  string    `json:"author"`
+	Commit  string    `json:"commit"`
+	Message string    `json:"message"`
+	Shape   []int64   `json:"shape"`
+	Start   []int64   `json:"start"`
+	Time    time.Time `json:"time"`
+}
+
+// ValueBlame yields for the values of an array that sel names the commits that changed them last;
+// see [engine.DB.ValueBlame].
+func ValueBlame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[BlamedValues, error] {
+	return first(math.MaxInt, db.ValueBlame(ctx, at, path, sel), func(b engine.BlamedValues) BlamedValues {
+		c := b.Commit
+		return BlamedValues{Author: c.Author, Commit: c.ID.String(), Message: c.Message, Shape: b.Shape, Start: b.Start, Time: c.Time}
 	})
 }

@@ -477,14 +477,27 @@ class Repository:
             out["commit"] = Commit._of(out["commit"])
         return out
 
-    def blame(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
+    def blame(self, path: str, rev: Rev = "main", select: str = "", *, values: bool = False) -> list[dict[str, Any]]:
         """Which commit wrote the chunks of an array; `select` is as on the command line. Neighbouring chunks of
-        one commit are one item: `chunk` is the first, `chunks` counts them along each dimension.
+        one commit are one item: `chunk` is the first, `chunks` counts them along each dimension. With `values`, which
+        commit changed the values last: a commit that changed one value of a chunk wrote all of the chunk.
 
         >>> [(b["chunk"], b["message"]) for b in repo.blame("t2m", select="0,:")]
         [([0, 0], 'first')]
+        >>> [(b["start"], b["shape"]) for b in repo.blame("t2m", select="0,:", values=True)]
+        [([0, 0], [1, 6])]
         """
-        _, out = self._run("blame", f"{self.path}@{_rev(rev)}:{path}", "--json", *(["--select", select] if select else []))
+        options = (["--select", select] if select else []) + ["--values"] * values
+        _, out = self._run("blame", f"{self.path}@{_rev(rev)}:{path}", "--json", *options)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def value_log(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
+        """The commits that changed values of an array, newest first, with how many (`count`) and the box around them.
+
+        >>> [(c["message"], c["count"]) for c in repo.value_log("t2m", select="0,0")]
+        [('first', 1)]
+        """
+        _, out = self._run("log", f"{self.path}@{_rev(rev)}:{path}", "--values", "--json", *(["--select", select] if select else []))
         return [json.loads(line) for line in out.splitlines()]
 
     def undo(self, name: str = "main", *, tag: bool = False) -> Any:
