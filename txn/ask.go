@@ -33,6 +33,9 @@ func init() {
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
+		"protect": unless(func(r protectRequest) bool { return r.Name == "" }, func(db *DB, ctx context.Context, r protectRequest, _ func(any)) (protections, error) {
+			return db.protect(ctx, r)
+		}),
 		AskAbortSession: changing(func(db *DB, ctx context.Context, id SessionID, _ func(any)) (none, error) {
 			return none{}, db.AbortSession(ctx, id)
 		}),
@@ -193,7 +196,7 @@ func asked[In, Out any](ctx context.Context, db *DB, name string, in In, here fu
 
 // combineRequest makes a commit of versions that are there.
 type combineRequest struct {
-	Do      string // merge, revert, revert to, cherry-pick or rebase
+	Do      string // merge, revert, revert to, cherry-pick, rebase or amend
 	Branch  string
 	Version CommitID
 	Parent  int
@@ -244,6 +247,8 @@ func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
 		return db.cherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
 	case "rebase":
 		return db.rebase(ctx, r.Branch, r.Version, r.Rebase)
+	case "amend":
+		return db.amend(ctx, r.Branch, r.Commit)
 	}
 	return nil, fmt.Errorf("%w: %q combines no versions", ErrRequest, r.Do)
 }
@@ -254,7 +259,7 @@ func (p *peer) combine(ctx context.Context, r combineRequest) (*Commit, error) {
 	if r.Do == "rebase" {
 		decided = r.Rebase.Decided
 	}
-	if r.Commit.Author == "" {
+	if r.Commit.Author == "" && r.Do != "amend" {
 		r.Commit.Author = p.db.opts.Author
 	}
 	a, err := ask[commitAnswer, none](ctx, p, "combine", r, nil)

@@ -247,6 +247,8 @@ type carriedTo struct{ *DB }
 func (t carriedTo) Heads() []Ref                     { return t.heads.list("") }
 func (t carriedTo) Head(ref string) (CommitID, bool) { return t.heads.get(ref) }
 
+func (t carriedTo) Protection(ref string) Protection { return t.heads.protection(ref) }
+
 func (t carriedTo) Publish(ctx context.Context, fn func() error) error {
 	defer t.checkpointIfDue()
 	t.commit.lock()

@@ -26,7 +26,7 @@ var ErrExpired = catalog.ErrExpired
 // [TransferOptions] Deepen or Unshallow fetches it. It is ErrExpired too.
 var ErrShallow error = catalog.ErrShallow
 
-// ExpireOptions say which versions may go. At least one of Before and Keep must
+// ExpireOptions say which versions may go. At least one of Before, Keep and Policy must
 // be set.
 type ExpireOptions struct {
 	// Before is the age limit: versions made since then stay, and so does what
@@ -37,6 +37,8 @@ type ExpireOptions struct {
 	// Keep is how many of the newest versions of each branch stay, and how many
 	// entries of each reflog.
 	Keep int
+	// Policy keeps further versions of each branch. It keeps no entries of reflogs but the newest.
+	Policy KeepPolicy
 	// Branches limits what may go to the versions of these branches; what other
 	// refs reach stays. nil is everything, also what no ref reaches.
 	Branches []string
@@ -76,8 +78,8 @@ func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 	if err := check(); err != nil {
 		return nil, err
 	}
-	if o.Before.IsZero() && o.Keep <= 0 {
-		return nil, errors.New("expire: neither an age nor a number is given")
+	if o.Before.IsZero() && o.Keep <= 0 && o.Policy == (KeepPolicy{}) {
+		return nil, errors.New("expire: neither an age nor a number nor a policy is given")
 	}
 	e := newExpiry(db, o)
 	err := e.look(ctx)
@@ -206,14 +208,23 @@ func (e *expiry) refs(ctx context.Context) error {
 		switch {
 		case !e.selected(ref.Name):
 			err = e.reach(ctx, ref.Commit, e.stays, func(c *Commit) bool { e.hold(c.ID, by); return false })
-		case e.only != nil || keep > 1:
+		case e.only != nil || keep > 1 || catalog.IsHead(ref.Name) && e.o.Policy != (KeepPolicy{}):
+			chosen := e.o.Policy.chooser()
+			var unread error
 			err = e.reach(ctx, ref.Commit, e.only, func(c *Commit) bool {
-				if keep > 0 {
+				gone, _, expired := e.db.home.expired(ctx, c.ID)
+				unread = errors.Join(unread, expired)
+				stays, more := false, true
+				if !gone {
+					stays, more = chosen(c.Time)
+				}
+				if keep > 0 || stays {
 					e.hold(c.ID, by)
 				}
 				keep--
-				return keep > 0
+				return (keep > 0 || more && catalog.IsHead(ref.Name)) && unread == nil
 			})
+			err = errors.Join(err, unread)
 		}
 		if err != nil {
 			return err

@@ -1,11 +1,14 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
@@ -22,6 +25,10 @@ type RebaseOptions struct {
 	Choices []PathChoice
 	// Decided, if not nil, is called for conflicts that Choices decided.
 	Decided func(Conflict, Choice) `json:"-"`
+	// Squash makes one commit of all, of the author and time of the last. Its message is Message or, without one,
+	// all of theirs, oldest first.
+	Squash  bool
+	Message string
 	// DryRun repeats everything but leaves the branch where it is.
 	DryRun bool
 
@@ -91,7 +98,9 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if err != nil {
 		return nil, err
 	}
-	if base.ID == o.Onto {
+	if o.Squash && len(commits) > 0 && (o.Message != "" || len(commits) > 1) {
+		commits = []*Commit{squashed(commits, o.Message)}
+	} else if base.ID == o.Onto {
 		return db.Lookup(ctx, s.base) // it is there already
 	}
 	made, err := s.repeat(ctx, onto.commit, base, commits, o.chooser())
@@ -105,7 +114,63 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if o.DryRun {
 		return head, nil
 	}
-	return head, s.moveTo(ctx, made, head, failures)
+	return head, s.moveTo(ctx, made, head, failures, "rebase")
+}
+
+// squashed is one commit in the place of several.
+func squashed(commits []*Commit, message string) *Commit {
+	one := *commits[len(commits)-1]
+	one.Properties = map[string]string{}
+	var messages []string
+	for _, c := range commits {
+		messages = append(messages, c.Message)
+		maps.Copy(one.Properties, c.Properties)
+	}
+	if one.Message = message; message == "" {
+		one.Message = strings.Join(messages, "\n\n")
+	}
+	return &one
+}
+
+// Amend makes the head of a branch again with another message, author, time or properties: those that the
+// options have. Its contents stay. A tag or branch that names the old commit still does.
+func (db *DB) Amend(ctx context.Context, branch string, o CommitOptions) (*Commit, error) {
+	return db.home.combine(ctx, combineRequest{Do: "amend", Branch: branch, Commit: o})
+}
+
+func (db *DB) amend(ctx context.Context, branch string, o CommitOptions) (*Commit, error) {
+	if err := catalog.CheckTime(o.Time); !o.Time.IsZero() && err != nil {
+		return nil, fmt.Errorf("amend: %w", err)
+	}
+	s, err := db.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Abort()
+	failures := db.packFailures.Load()
+	head, err := db.Lookup(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	if len(head.Parents) == 0 {
+		return nil, fmt.Errorf("amend %s: the first commit stays as it is: copies of the database know one another by it", head.ID.Short())
+	}
+	again := *head
+	again.Message, again.Author = cmp.Or(o.Message, head.Message), cmp.Or(o.Author, head.Author)
+	if !o.Time.IsZero() {
+		again.Time = o.Time.UTC()
+	}
+	if o.Properties != nil {
+		again.Properties = maps.Clone(o.Properties)
+	}
+	catalog.SealCommit(&again)
+	if again.ID == head.ID || o.DryRun {
+		return &again, nil
+	}
+	if err := s.moveTo(ctx, []*Commit{&again}, &again, failures, "amend"); err != nil {
+		return nil, fmt.Errorf("amend: %w", err)
+	}
+	return &again, nil
 }
 
 // since returns the line of first parents from head down to what upstream has,
@@ -204,7 +269,7 @@ func (s *Session) holds(release func()) {
 // moveTo writes new commits and moves the session's branch from its base to
 // head, at once. failures is the count under which documents that
 // were merged have been stored.
-func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64) error {
+func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64, op string) error {
 	db := s.db
 	change := newChange(failures)
 	written := map[tree.Name]struct{}{}
@@ -224,6 +289,6 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 	case is != s.base:
 		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: ConflictBranchRewound}}}
 	}
-	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}}
+	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: op}}
 	return db.publish(ctx, change)
 }

@@ -304,7 +304,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 
 // refCmd is branch and tag, which differ in little.
 func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.CommitID) error, remove func(*txn.DB, context.Context, string) error) *cobra.Command {
-	var del string
+	var del, protect, freeze, unprotect string
 	var asJSON, force bool
 	list := func(cmd *cobra.Command, db *engine.DB) ([]txn.Ref, error) {
 		branches, tags, err := db.Refs(cmd.Context())
@@ -316,7 +316,7 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 	cmd := &cobra.Command{
 		Use:   kind + " DB[@REV] [NAME]",
 		Short: "List, make or delete a " + kind,
-		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.",
+		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.\n\n" + protects,
 		Example: fmt.Sprintf(`  zarrdb %[1]s weather.zdb
   zarrdb %[1]s weather.zdb@main~2 NAME
   zarrdb %[1]s weather.zdb --delete NAME`, kind),
@@ -328,16 +328,34 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 			if kind == "branch" && del == txn.MainBranch && !force {
 				return usagef("%s: %s is the default branch of all commands; --force deletes it, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
 			}
+			for name, p := range map[string]txn.Protection{protect: txn.Protected, freeze: txn.Frozen, unprotect: txn.Unprotected} {
+				if name == "" {
+					continue
+				}
+				if len(args) > 1 || del != "" || name != protect+freeze+unprotect {
+					return usagef("%s: one thing at a time", cmd.CommandPath())
+				}
+				return withDB(cmd, args[0], nil, func(_ target, db *engine.DB) error {
+					return db.Protect(cmd.Context(), name, kind == "tag", p)
+				})
+			}
 			if len(args) == 1 && del == "" {
 				return withDB(cmd, args[0], readOnly, func(_ target, db *engine.DB) error {
-					refs, err := list(cmd, db)
+					refs := report.Refs(cmd.Context(), db, kind == "tag")
 					if asJSON {
-						return printJSONLines(cmd, report.Refs(refs, err))
+						return printJSONLines(cmd, refs)
 					}
-					for _, r := range refs {
-						say(cmd, "%s %s", r.Commit.Short(), r.Name)
+					for r, err := range refs {
+						if err != nil {
+							return err
+						}
+						line := short(r.Commit) + " " + r.Name
+						if r.Protection != "" {
+							line += " (" + r.Protection + ")"
+						}
+						say(cmd, "%s", line)
 					}
-					return err
+					return nil
 				})
 			}
 			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
@@ -378,12 +396,19 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 		},
 	}
 	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
+	cmd.Flags().StringVar(&protect, "protect", "", "protect `NAME` from losing versions")
+	cmd.Flags().StringVar(&freeze, "freeze", "", "let `NAME` not move at all")
+	cmd.Flags().StringVar(&unprotect, "unprotect", "", "let `NAME` move freely again")
 	if kind == "branch" {
 		cmd.Flags().BoolVar(&force, "force", false, "delete the branch main too")
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
+
+const protects = `--protect keeps a branch going forward: commits, merges and pushes that add to it are fine, and
+a reset, undo, rebase, amend, deletion or forced push is refused. A protected tag cannot be deleted. --freeze
+refuses commits too. Every program that uses the database obeys. Clones, backups and pushes do not copy it.`
 
 // find returns the ref of a name, or the zero Ref.
 func find(refs []txn.Ref, name string) txn.Ref {

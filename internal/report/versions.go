@@ -100,18 +100,32 @@ func first[T, R any](n int, seq iter.Seq2[T, error], of func(T) R) iter.Seq2[R, 
 
 // Ref is a line of branch and of tag.
 type Ref struct {
-	Commit string `json:"commit"`
-	Name   string `json:"name"`
+	Commit     string `json:"commit"`
+	Name       string `json:"name"`
+	Protection string `json:"protection,omitempty"` // protected or frozen
 }
 
-// Refs yields a line for each branch or tag, or the error.
-func Refs(refs []txn.Ref, err error) iter.Seq2[Ref, error] {
+// Refs yields a line for each branch, or for each tag.
+func Refs(ctx context.Context, db *engine.DB, tags bool) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
+		refs, tagged, err := db.Refs(ctx)
+		var protected, others map[string]txn.Protection
+		if err == nil {
+			protected, others, err = db.Protections(ctx)
+		}
 		if err != nil {
 			yield(Ref{}, err)
+			return
+		}
+		if tags {
+			refs, protected = tagged, others
 		}
 		for _, r := range refs {
-			if !yield(Ref{r.Commit.String(), r.Name}, nil) {
+			out := Ref{Commit: r.Commit.String(), Name: r.Name}
+			if p := protected[r.Name]; p != txn.Unprotected {
+				out.Protection = p.String()
+			}
+			if !yield(out, nil) {
 				return
 			}
 		}

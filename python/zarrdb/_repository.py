@@ -513,6 +513,29 @@ class Repository:
         """
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
 
+    def amend(self, message: str = "", branch: str = "main", *, author: str = "", time: str = "") -> dict[str, Any]:
+        """Make the last commit of a branch again with another message, author or time.
+
+        >>> repo.amend("the first one")["commit"]["message"]
+        'the first one'
+        """
+        options = [o for flag, value in (("-m", message), ("--author", author), ("--time", time)) if value for o in (flag, value)]
+        out: dict[str, Any] = self._json("commit", f"{self.path}@{branch}", "--amend", *options)
+        return out
+
+    def protect(self, name: str = "main", *, tag: bool = False, freeze: bool = False, end: bool = False) -> None:
+        """Let a branch go forward only, or with `freeze` not move at all; a protected tag cannot be deleted. With `end`, it
+        moves freely again.
+
+        >>> repo.protect()
+        >>> repo.undo()
+        Traceback (most recent call last):
+        ...
+        zarrdb.ZarrdbError: branch "main": it is protected: it only goes forward; "zarrdb branch DB --unprotect main" lets it
+        >>> repo.protect(end=True)
+        """
+        self._run("tag" if tag else "branch", self.path, "--unprotect" if end else "--freeze" if freeze else "--protect", name)
+
     def revert_to(self, rev: Rev, branch: str = "main", message: str = "") -> dict[str, Any]:
         """Make a commit on a branch with the contents of an older version. The branch goes forward: copies that
         pull the branch get the old contents too; after `undo` or `reset_branch`, a pull would bring the later commits back.
@@ -533,13 +556,21 @@ class Repository:
         return self._json("gc", self.path, *["--dry-run"] * dry_run)
 
     def expire(
-        self, older_than: str | timedelta | None = None, *, keep: int | None = None, drop_bases: bool = False, dry_run: bool = False
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        keep: int | None = None,
+        policy: str = "",
+        drop_bases: bool = False,
+        dry_run: bool = False,
     ) -> Any:
         """Let old versions go, so that `gc` can free their space: versions older than an age, such as "90d",
-        or all but the newest `keep` of each branch. The versions that branches come from stay, so that the branches
+        or all but the newest `keep` of each branch, or all but what `policy` keeps of each branch, such as
+        "keep 7 daily 4 weekly 12 monthly, tags". The versions that branches come from stay, so that the branches
         can be merged; `drop_bases` lets them go too."""
         args = ["--older-than", _age(older_than)] if older_than else []
         args += ["--keep", str(keep)] if keep is not None else []
+        args += ["--policy", policy] if policy else []
         return self._json("expire", self.path, *args, *["--drop-bases"] * drop_bases, *["--dry-run"] * dry_run)
 
     def fsck(self, *, full: bool = False) -> Any:

@@ -156,6 +156,18 @@ func refText(name string) string {
 // may reports whether a ref of the destination is to be moved: not if it is there
 // already, or ahead in a pull. It is refused if that would drop versions.
 func (p *pushing) may(ctx context.Context, name string, old catalog.CommitID) (bool, error) {
+	ok, err := p.wants(ctx, name, old)
+	if ok && err == nil && p.op != OpFetch {
+		id := p.refs[name].id
+		err = p.t.to.Protection(name).Allow(catalog.RefMove{Ref: name, Old: old, New: id}, func() (bool, error) {
+			return related(ctx, p.either, old, id)
+		})
+	}
+	return ok && err == nil, err
+}
+
+// wants is may without protections.
+func (p *pushing) wants(ctx context.Context, name string, old catalog.CommitID) (bool, error) {
 	ref := p.refs[name]
 	switch {
 	case old == ref.id:
