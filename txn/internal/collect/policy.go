@@ -1,4 +1,4 @@
-package txn
+package collect
 
 import (
 	"fmt"
@@ -40,35 +40,32 @@ func ParseKeepPolicy(s string) (p KeepPolicy, err error) {
 	return p, nil
 }
 
-// chooser returns a function that is called with the times of versions, newest first, and reports whether each
-// stays, and whether there may be more.
-func (p KeepPolicy) chooser() func(time.Time) (stays, more bool) {
-	rules := []struct {
+// chooser returns a function that is called with the times of versions, newest first, and reports whether each stays.
+func (p KeepPolicy) chooser() func(time.Time) bool {
+	type rule struct {
 		most int
 		of   func(time.Time) string
-	}{
-		{p.Hourly, func(t time.Time) string { return t.Format("2006-01-02 15") }},
-		{p.Daily, func(t time.Time) string { return t.Format(time.DateOnly) }},
-		{p.Weekly, func(t time.Time) string { y, w := t.ISOWeek(); return fmt.Sprint(y, w) }},
-		{p.Monthly, func(t time.Time) string { return t.Format("2006-01") }},
-		{p.Yearly, func(t time.Time) string { return t.Format("2006") }},
+		last string
+	}
+	rules := []rule{
+		{most: p.Hourly, of: func(t time.Time) string { return t.Format("2006-01-02 15") }},
+		{most: p.Daily, of: func(t time.Time) string { return t.Format(time.DateOnly) }},
+		{most: p.Weekly, of: func(t time.Time) string { y, w := t.ISOWeek(); return fmt.Sprint(y, w) }},
+		{most: p.Monthly, of: func(t time.Time) string { return t.Format("2006-01") }},
+		{most: p.Yearly, of: func(t time.Time) string { return t.Format("2006") }},
 	}
 	last := p.Last
-	seen := make([]map[string]bool, len(rules))
-	for i := range seen {
-		seen[i] = map[string]bool{}
-	}
-	return func(t time.Time) (stays, more bool) {
+	return func(t time.Time) bool {
 		t = t.UTC()
-		stays = last > 0
+		stays := last > 0
 		last--
-		more = last > 0
-		for i, r := range rules {
-			if period := r.of(t); len(seen[i]) < r.most && !seen[i][period] {
-				seen[i][period], stays = true, true
+		for i := range rules {
+			r := &rules[i]
+			if period := r.of(t); r.most > 0 && period != r.last {
+				r.last, stays = period, true
+				r.most--
 			}
-			more = more || len(seen[i]) < r.most
 		}
-		return stays, more
+		return stays
 	}
 }
