@@ -24,7 +24,8 @@ type ValueCommit struct {
 	// the smallest box that holds them. Two NaNs are equal.
 	Count        int64
 	Start, Shape []int64
-	// OrExpired says that versions before have expired: one of them may have made the change.
+	// OrExpired says that versions before have expired, or their chunks cannot be read: one of them may
+	// have made the change.
 	OrExpired bool
 }
 
@@ -32,6 +33,7 @@ type ValueCommit struct {
 type BlamedValues struct {
 	Start, Shape []int64
 	Commit       *txn.Commit
+	OrExpired    bool // as in [ValueCommit]
 }
 
 // maxTraced bounds the box around the values whose history is traced.
@@ -39,8 +41,9 @@ const maxTraced = 1 << 26
 
 // ValueLog yields the commits up to and including at that changed values which a selection of an
 // array names, newest first. Only chunks of the selection are compared, and decoded only where
-// their bytes changed: a value that was encoded anew to the same is no change. Values beyond the
-// shape that the array had before, or of another data type, are changed. Of a merge, values are
+// their bytes changed: a value that was encoded anew to the same is no change. Values of a chunk that
+// cannot be read any more in a version before at are changed, as are values beyond the
+// shape that the array had before, or of another data type. Of a merge, values are
 // followed to the first parent that has the same. The array is followed through renames.
 func (db *DB) ValueLog(ctx context.Context, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[ValueCommit, error] {
 	return func(yield func(ValueCommit, error) bool) {
@@ -62,13 +65,13 @@ func (db *DB) ValueLog(ctx context.Context, at txn.CommitID, path string, sel za
 func (db *DB) ValueBlame(ctx context.Context, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[BlamedValues, error] {
 	return func(yield func(BlamedValues, error) bool) {
 		w := tracer{db: db}
-		var commits []*txn.Commit
+		var commits []BlamedValues
 		var of []int32 // number of the commit of each value, from 1 on
-		err := w.trace(ctx, at, path, sel, func(step *traced, changed bitset, _ bool) bool {
+		err := w.trace(ctx, at, path, sel, func(step *traced, changed bitset, expired bool) bool {
 			if of == nil {
 				of = make([]int32, w.n)
 			}
-			commits = append(commits, step.commit)
+			commits = append(commits, BlamedValues{Commit: step.commit, OrExpired: expired})
 			for i := range changed.all() {
 				of[i] = int32(len(commits))
 			}
@@ -83,7 +86,7 @@ func (db *DB) ValueBlame(ctx context.Context, at txn.CommitID, path string, sel 
 				continue
 			}
 			c := commits[of[i]-1]
-			if start, shape := w.grow(of, i); !yield(BlamedValues{start, shape, c}, nil) {
+			if c.Start, c.Shape = w.grow(of, i); !yield(c, nil) {
 				return
 			}
 		}
@@ -97,6 +100,8 @@ type tracer struct {
 	on           bool // values that a commit changed are traced further
 	start, shape []int64
 	n            int
+	all          bitset // every value of the box
+	at           txn.CommitID
 	waiting      map[txn.CommitID]*traced
 }
 
@@ -131,7 +136,7 @@ func (w *tracer) trace(ctx context.Context, at txn.CommitID, path string, sel za
 	if err != nil || w.n == 0 {
 		return err
 	}
-	w.waiting = map[txn.CommitID]*traced{at: {commit: s.Commit(), path: a.Path(), values: first}}
+	w.at, w.waiting = at, map[txn.CommitID]*traced{at: {commit: s.Commit(), path: a.Path(), values: first}}
 	for len(w.waiting) > 0 {
 		var next *traced
 		for _, t := range w.waiting {
@@ -153,7 +158,7 @@ func (w *tracer) box(a *zarr.Array, sel zarr.Selection) (bitset, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int64(1)
+	n, whole := int64(1), true
 	for _, x := range spans {
 		if x.Len == 0 {
 			return nil, nil
@@ -166,11 +171,17 @@ func (w *tracer) box(a *zarr.Array, sel zarr.Selection) (bitset, error) {
 		}
 		w.start, w.shape = append(w.start, lo), append(w.shape, hi-lo+1)
 		if n > maxTraced/(hi-lo+1) {
-			return nil, fmt.Errorf("history of the values of /%s: more than %d values: select fewer", a.Path(), maxTraced)
+			return nil, fmt.Errorf("history of the values of /%s: the box around the selection has more than %d values: select a smaller part", a.Path(), maxTraced)
 		}
 		n *= hi - lo + 1
+		whole = whole && (x.Len == 1 || x.Step() == 1)
 	}
 	w.n = int(n)
+	w.all = newBitset(w.n)
+	w.all.fill(0, w.n)
+	if whole {
+		return w.all, nil
+	}
 	values := newBitset(w.n)
 	var put func(d, i int)
 	put = func(d, i int) {
@@ -214,6 +225,7 @@ func (w *tracer) visit(ctx context.Context, t *traced, fn func(*traced, bitset, 
 			w.push(was[i], left)
 			return true, nil
 		}
+		expired = expired || was[i].unsure
 		w.push(was[i], left.without(was[i].differ))
 		left = left.and(was[i].differ)
 	}
@@ -307,6 +319,7 @@ type older struct {
 	keys   *tracedKeys // nil if they are not known
 	// differ are the values that are not the same there, nil if all are; has are those that are there.
 	differ, has bitset
+	unsure      bool // some are counted in differ because they cannot be read
 }
 
 // compare compares those of some values that may differ with an earlier version.
@@ -320,7 +333,7 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 		return o, err
 	}
 	defer then.Close()
-	o.differ = w.part(w.start, w.shape)
+	o.differ = w.all
 	was, err := then.Array(ctx, e.Path)
 	if errors.Is(err, zarr.ErrNotFound) || errors.Is(err, zarr.ErrKind) {
 		return o, nil
@@ -331,7 +344,6 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 	if !ok {
 		return o, nil
 	}
-	o.has = w.part(both.Start, both.Shape)
 	now, err := w.db.Snapshot(ctx, t.commit.ID)
 	if err != nil {
 		return o, err
@@ -354,7 +366,20 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 			}
 		}
 	}
-	differ := o.differ.without(o.has)
+	var differ bitset // nil is none
+	if slices.Equal(both.Shape, w.shape) {
+		o.has = w.all
+	} else {
+		o.has = newBitset(w.n)
+		w.fill(o.has, both.Start, both.Shape)
+		differ = w.all.without(o.has)
+	}
+	changed := func() bitset {
+		if differ == nil {
+			differ = newBitset(w.n)
+		}
+		return differ
+	}
 	for _, p := range parts {
 		lo, n, some := make([]int64, len(p.Start)), make([]int64, len(p.Start)), true
 		for d := range lo {
@@ -365,7 +390,11 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 		if !some || w.each(w.number(lo), n, func(i int) bool { return !values.has(i) }) {
 			continue
 		}
-		comparable, err := compare.Elements(ctx, was, is, lo, n, func(at []int64) { differ.add(w.number(at)) })
+		comparable, err := compare.Elements(ctx, was, is, lo, n, func(at []int64) { changed().add(w.number(at)) })
+		if err != nil && ctx.Err() == nil && (t.commit.ID != w.at || readable(ctx, is, lo, n)) {
+			w.fill(changed(), lo, n)
+			o.unsure, comparable, err = true, true, nil
+		}
 		if err != nil {
 			return o, err
 		}
@@ -377,6 +406,12 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 	return o, nil
 }
 
+// readable reports whether a part of an array can be read.
+func readable(ctx context.Context, a *zarr.Array, start, shape []int64) bool {
+	_, err := compare.Elements(ctx, a, a, start, shape, func([]int64) {})
+	return err == nil
+}
+
 // number is that of a place in the box.
 func (w *tracer) number(at []int64) int {
 	i := int64(0)
@@ -386,28 +421,31 @@ func (w *tracer) number(at []int64) int {
 	return int(i)
 }
 
-// place is that of a number.
-func (w *tracer) place(i int) []int64 {
-	at := make([]int64, len(w.shape))
+// place puts the place of a number into at.
+func (w *tracer) place(at []int64, i int) {
 	for d := len(at) - 1; d >= 0; d-- {
 		at[d] = w.start[d] + int64(i)%w.shape[d]
 		i /= int(w.shape[d])
 	}
-	return at
 }
 
-// part are the values of a part of the box.
-func (w *tracer) part(start, shape []int64) bitset {
-	b := newBitset(w.n)
-	w.each(w.number(start), shape, func(i int) bool { b.add(i); return true })
-	return b
+// fill adds the values of a part of the box to a set.
+func (w *tracer) fill(b bitset, start, shape []int64) {
+	if len(shape) == 0 {
+		b.fill(0, 1)
+		return
+	}
+	rows := slices.Clone(shape)
+	rows[len(rows)-1] = 1
+	w.each(w.number(start), rows, func(i int) bool { b.fill(i, int(shape[len(shape)-1])); return true })
 }
 
 // around returns the number of values of a set, and the box around them.
 func (w *tracer) around(set bitset) (count int64, start, shape []int64) {
 	var hi []int64
+	at := make([]int64, len(w.shape))
 	for i := range set.all() {
-		at := w.place(i)
+		w.place(at, i)
 		if count++; count == 1 {
 			start, hi = slices.Clone(at), slices.Clone(at)
 		}
@@ -426,8 +464,8 @@ func (w *tracer) around(set bitset) (count int64, start, shape []int64) {
 // as far as it goes, then along the one before, and so on.
 func (w *tracer) grow(of []int32, i int) (start, shape []int64) {
 	commit := of[i]
-	start = w.place(i)
-	shape = make([]int64, len(start))
+	start, shape = make([]int64, len(w.shape)), make([]int64, len(w.shape))
+	w.place(start, i)
 	for d := range shape {
 		shape[d] = 1
 	}
@@ -471,9 +509,19 @@ func (w *tracer) each(from int, shape []int64, fn func(i int) bool) bool {
 // bitset is a set of small numbers.
 type bitset []uint64
 
-func newBitset(n int) bitset         { return make(bitset, (n+63)/64) }
-func (b bitset) has(i int) bool      { return b[i/64]>>(i%64)&1 != 0 }
-func (b bitset) add(i int)           { b[i/64] |= 1 << (i % 64) }
+func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
+func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
+func (b bitset) add(i int)      { b[i/64] |= 1 << (i % 64) }
+
+// fill adds n numbers from one on.
+func (b bitset) fill(from, n int) {
+	for end := from + n; from < end; {
+		k := min(64-from%64, end-from)
+		b[from/64] |= (1<<k - 1) << (from % 64)
+		from += k
+	}
+}
+
 func (b bitset) empty() bool         { return !slices.ContainsFunc(b, func(w uint64) bool { return w != 0 }) }
 func (b bitset) and(o bitset) bitset { return b.with(o, func(x, y uint64) uint64 { return x & y }) }
 func (b bitset) or(o bitset) bitset  { return b.with(o, func(x, y uint64) uint64 { return x | y }) }

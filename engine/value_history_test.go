@@ -23,11 +23,18 @@ func setInts(path string, sel zarr.Selection, v int32) func(*Session) error {
 	}
 }
 
+func unsure(orExpired bool) string {
+	if orExpired {
+		return "?"
+	}
+	return ""
+}
+
 func valueLog(t *testing.T, db *DB, at txn.CommitID, path string, sel zarr.Selection) (list []string) {
 	t.Helper()
 	for c, err := range db.ValueLog(bg, at, path, sel) {
 		must.Do(t, err)
-		list = append(list, fmt.Sprintf("%s %s %v+%v %d", c.Commit.Message, c.Path, c.Start, c.Shape, c.Count))
+		list = append(list, fmt.Sprintf("%s %s %v+%v %d%s", c.Commit.Message, c.Path, c.Start, c.Shape, c.Count, unsure(c.OrExpired)))
 	}
 	return list
 }
@@ -36,7 +43,7 @@ func valueBlame(t *testing.T, db *DB, at txn.CommitID, path string, sel zarr.Sel
 	t.Helper()
 	for c, err := range db.ValueBlame(bg, at, path, sel) {
 		must.Do(t, err)
-		list = append(list, fmt.Sprintf("%s %v+%v", c.Commit.Message, c.Start, c.Shape))
+		list = append(list, fmt.Sprintf("%s %v+%v%s", c.Commit.Message, c.Start, c.Shape, unsure(c.OrExpired)))
 	}
 	return list
 }
@@ -84,6 +91,38 @@ func TestValueHistory(t *testing.T) {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, c.got, c.want)
 		}
+	}
+}
+
+// Chunks that cannot be read in an earlier version, and versions that have expired, leave it open which commit
+// made a change.
+func TestValueHistoryUnsure(t *testing.T) {
+	db := openDB(t, nil)
+	commit(t, db, "", "make", func(s *Session) error { return create(s, "a", line(4, 2)) })
+	commit(t, db, "", "one", setInts("a", zarr.Sel(zarr.At(3)), 1))
+	commit(t, db, "", "bad", func(s *Session) error { return s.Set(bg, "a/c/0", []byte("no chunk")) })
+	bad := head(t, db, "")
+	commit(t, db, "", "good", func(s *Session) error {
+		if err := s.Delete(bg, "a/c/0"); err != nil {
+			return err
+		}
+		return setInts("a", zarr.Sel(zarr.Slice(0, 2, 1)), 5)(s)
+	})
+	now := head(t, db, "")
+	first := zarr.Sel(zarr.At(0))
+	got := append(valueLog(t, db, now, "a", first), valueBlame(t, db, now, "a", zarr.Sel())...)
+	for _, err := range db.ValueBlame(bg, bad, "a", first) {
+		if err == nil {
+			t.Error("values that cannot be read have a commit")
+		}
+	}
+	must.Get(db.Expire(bg, txn.ExpireOptions{Keep: 1}))(t)
+	got = append(got, valueBlame(t, db, now, "a", first)...)
+	want := []string{
+		"good a [0]+[1] 1?", "bad a [0]+[1] 1?", "make a [0]+[1] 1", "good [0]+[2]?", "make [2]+[1]", "one [3]+[1]", "good [0]+[1]?",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
 	}
 }
 

@@ -59,7 +59,7 @@ changed each of them last.`,
 						if err != nil {
 							return err
 						}
-						line(c.Commit, c.Time, c.Author, c.Start, c.Shape, c.Message)
+						line(c.Commit, c.Time, c.Author, c.Start, c.Shape, firstLine(c.Message)+orExpired(c.OrExpired, true))
 					}
 					return nil
 				}

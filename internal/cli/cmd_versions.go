@@ -111,9 +111,11 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 					return f.ofValues(cmd, db, t, head, names)
 				}
 				commits := report.Log(cmd.Context(), db, head, t.path, f.followed, f.n)
-				return printCommits(cmd, &f, commits, func(c report.Commit) { printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c))) },
+				return printCommits(cmd, &f, commits, func(c report.Commit) {
+					printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c.OrExpired, false)))
+				},
 					func(c report.Commit) string {
-						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c)
+						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c.OrExpired, false)
 					})
 			})
 		},
@@ -138,10 +140,10 @@ func (f *logFlags) ofValues(cmd *cobra.Command, db *engine.DB, t target, head tx
 		return fmt.Sprintf("[%s] %s", boxText(c.Start, c.Shape), count(c.Count, "value"))
 	}
 	return printCommits(cmd, f, report.ValueLog(cmd.Context(), db, head, t.path, sel, f.n), func(c report.ValueCommit) {
-		printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c.Commit)))
+		printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c.OrExpired, true)))
 		say(cmd, "    %s\n", changed(c))
 	}, func(c report.ValueCommit) string {
-		return short(c.ID) + " " + names[c.ID] + changed(c) + " " + firstLine(c.Message) + orExpired(c.Commit)
+		return short(c.ID) + " " + names[c.ID] + changed(c) + " " + firstLine(c.Message) + orExpired(c.OrExpired, true)
 	})
 }
 
@@ -163,9 +165,13 @@ func printCommits[C any](cmd *cobra.Command, f *logFlags, commits iter.Seq2[C, e
 	return nil
 }
 
-// orExpired marks a commit whose change may be that of an earlier one.
-func orExpired(c report.Commit) string {
-	if c.OrExpired {
+// orExpired marks a commit whose change may be that of an earlier one. That of values may be one whose
+// chunks cannot be read, too.
+func orExpired(unsure, values bool) string {
+	switch {
+	case unsure && values:
+		return " (or one before it that has expired or cannot be read)"
+	case unsure:
 		return " (or one before it that has expired)"
 	}
 	return ""

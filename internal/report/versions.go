@@ -20,7 +20,7 @@ type Commit struct {
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Path       string            `json:"path,omitempty"`       // of a history that follows renames
-	OrExpired  bool              `json:"or_expired,omitempty"` // an earlier, expired commit may have made the change
+	OrExpired  bool              `json:"or_expired,omitempty"` // an earlier commit that has expired, or whose values cannot be read, may have made the change
 }
 
 // NewCommit describes a commit.
@@ -197,12 +197,13 @@ func Blame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel
 
 // BlamedValues is a line of blame of values: a box of values that one commit changed last.
 type BlamedValues struct {
-	Author  string    `json:"author"`
-	Commit  string    `json:"commit"`
-	Message string    `json:"message"`
-	Shape   []int64   `json:"shape"`
-	Start   []int64   `json:"start"`
-	Time    time.Time `json:"time"`
+	Author    string    `json:"author"`
+	Commit    string    `json:"commit"`
+	Message   string    `json:"message"`
+	OrExpired bool      `json:"or_expired,omitempty"` // as in [Commit]
+	Shape     []int64   `json:"shape"`
+	Start     []int64   `json:"start"`
+	Time      time.Time `json:"time"`
 }
 
 // ValueBlame yields for the values of an array that sel names the commits that changed them last;
@@ -210,6 +211,6 @@ type BlamedValues struct {
 func ValueBlame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[BlamedValues, error] {
 	return first(math.MaxInt, db.ValueBlame(ctx, at, path, sel), func(b engine.BlamedValues) BlamedValues {
 		c := b.Commit
-		return BlamedValues{Author: c.Author, Commit: c.ID.String(), Message: c.Message, Shape: b.Shape, Start: b.Start, Time: c.Time}
+		return BlamedValues{Author: c.Author, Commit: c.ID.String(), Message: c.Message, OrExpired: b.OrExpired, Shape: b.Shape, Start: b.Start, Time: c.Time}
 	})
 }
