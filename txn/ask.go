@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -70,6 +71,7 @@ func init() {
 			return donor{db}.Payloads(ctx, sums)
 		}),
 	}
+	answers["expire policy"] = answers["expire"] // an earlier program refuses it, and would not see the policy
 }
 
 // AskAbortSession is the name of the request that ends a session. Repeating it does no harm: the
@@ -196,7 +198,7 @@ func asked[In, Out any](ctx context.Context, db *DB, name string, in In, here fu
 
 // combineRequest makes a commit of versions that are there.
 type combineRequest struct {
-	Do      string // merge, revert, revert to, cherry-pick, rebase or amend
+	Do      string // merge, revert, revert to, cherry-pick, rebase, rebase squash or amend
 	Branch  string
 	Version CommitID
 	Parent  int
@@ -245,7 +247,7 @@ func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
 		return db.revertTo(ctx, r.Branch, r.Version, r.Commit)
 	case "cherry-pick":
 		return db.cherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
-	case "rebase":
+	case "rebase", "rebase squash":
 		return db.rebase(ctx, r.Branch, r.Version, r.Rebase)
 	case "amend":
 		return db.amend(ctx, r.Branch, r.Commit)
@@ -256,7 +258,7 @@ func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
 // combine has the other process make a commit of versions that are there.
 func (p *peer) combine(ctx context.Context, r combineRequest) (*Commit, error) {
 	decided := r.Commit.Decided
-	if r.Do == "rebase" {
+	if strings.HasPrefix(r.Do, "rebase") {
 		decided = r.Rebase.Decided
 	}
 	if r.Commit.Author == "" && r.Do != "amend" {

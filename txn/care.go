@@ -298,7 +298,11 @@ func (db *DB) DiskUse() DiskUse {
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	defer db.letGo() // also after a lost answer
-	return asked(ctx, db, "expire", o, db.expire)
+	name := "expire"
+	if o.Policy != (KeepPolicy{}) {
+		name = "expire policy"
+	}
+	return asked(ctx, db, name, o, db.expire)
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {

@@ -55,7 +55,11 @@ func (o *RebaseOptions) chooser() func(Conflict) Choice {
 //	         \
 //	          a──b   branch
 func (db *DB) Rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
-	return db.home.combine(ctx, combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o})
+	r := combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o}
+	if o.Squash {
+		r.Do = "rebase squash" // an earlier program that has the database open refuses it
+	}
+	return db.home.combine(ctx, r)
 }
 
 func (db *DB) rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
@@ -87,7 +91,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if err := db.keeping.RLock(ctx); err != nil {
 		return nil, err
 	}
-	commits, base, err := db.since(ctx, s.base, upstream)
+	commits, n, base, err := db.since(ctx, s.base, upstream)
 	if err == nil {
 		s.hold(base.Root)
 		for _, c := range commits {
@@ -98,7 +102,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if err != nil {
 		return nil, err
 	}
-	if o.Squash && len(commits) > 0 && (o.Message != "" || len(commits) > 1) {
+	if o.Squash && len(commits) > 0 && (o.Message != "" || n > 1) {
 		commits = []*Commit{squashed(commits, o.Message)}
 	} else if base.ID == o.Onto {
 		return db.Lookup(ctx, s.base) // it is there already
@@ -111,10 +115,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if len(made) > 0 {
 		head = made[len(made)-1]
 	}
-	if o.DryRun {
-		return head, nil
-	}
-	return head, s.moveTo(ctx, made, head, failures, "rebase")
+	return head, s.moveTo(ctx, made, head, failures, "rebase", o.DryRun)
 }
 
 // squashed is one commit in the place of several.
@@ -164,18 +165,15 @@ func (db *DB) amend(ctx context.Context, branch string, o CommitOptions) (*Commi
 		again.Properties = maps.Clone(o.Properties)
 	}
 	catalog.SealCommit(&again)
-	if again.ID == head.ID || o.DryRun {
-		return &again, nil
-	}
-	if err := s.moveTo(ctx, []*Commit{&again}, &again, failures, "amend"); err != nil {
+	if err := s.moveTo(ctx, []*Commit{&again}, &again, failures, "amend", o.DryRun); err != nil {
 		return nil, fmt.Errorf("amend: %w", err)
 	}
 	return &again, nil
 }
 
-// since returns the line of first parents from head down to what upstream has,
-// oldest first, and the commit below them.
-func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, base *Commit, err error) {
+// since returns the line of first parents from head down to what upstream has, oldest first and
+// without those that have expired, how many they are with those, and the commit below them.
+func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, n int, base *Commit, err error) {
 	next, stop := iter.Pull2(history.Ancestors(ctx, db.Lookup, []CommitID{upstream}, history.All))
 	defer stop()
 	has := map[CommitID]struct{}{}
@@ -188,7 +186,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 				break
 			}
 			if err != nil {
-				return nil, nil, err
+				return nil, 0, nil, err
 			}
 			has[u.ID], oldest = struct{}{}, u.Generation
 		}
@@ -197,19 +195,20 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 			if base, err = db.version(ctx, c.ID); err != nil {
 				err = fmt.Errorf("the version that both sides come from is not there, but they can be merged: %w", err)
 			}
-			return line, base, err
+			return line, n, base, err
 		}
 		if len(c.Parents) == 0 {
-			return nil, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
+			return nil, 0, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
 		}
+		n++
 		if gone, _, err := db.home.expired(ctx, c.ID); err != nil {
-			return nil, nil, err
+			return nil, 0, nil, err
 		} else if !gone {
 			line = append(line, c)
 		}
 		c, err = db.Lookup(ctx, c.Parents[0])
 	}
-	return nil, nil, err
+	return nil, 0, nil, err
 }
 
 // repeat makes new commits of old ones on top of another. Nothing names them
@@ -268,21 +267,29 @@ func (s *Session) holds(release func()) {
 
 // moveTo writes new commits and moves the session's branch from its base to
 // head, at once. failures is the count under which documents that
-// were merged have been stored.
-func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64, op string) error {
+// were merged have been stored. dry only says whether the move is refused.
+func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64, op string, dry bool) error {
+	if head.ID == s.base {
+		return nil
+	}
 	db := s.db
+	ref := catalog.HeadRef(s.branch)
 	change := newChange(failures)
+	for _, c := range made {
+		change.commits[c.ID] = catalog.SealCommit(c)
+	}
+	if dry {
+		return db.mayMove(ctx, RefMove{Ref: ref, Old: s.base, New: head.ID}, change.commits)
+	}
 	written := map[tree.Name]struct{}{}
 	for _, c := range made {
 		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, change.putPage); err != nil {
 			return err
 		}
-		change.commits[c.ID] = catalog.SealCommit(c)
 	}
 	defer db.care.Checkpoints.MakeIfDue()
 	db.commit.lock()
 	defer db.commit.unlock()
-	ref := catalog.HeadRef(s.branch)
 	switch is, ok := db.heads.get(ref); {
 	case !ok:
 		return fmt.Errorf("branch %q: %w", s.branch, ErrNoRef)
