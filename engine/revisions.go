@@ -143,7 +143,7 @@ func (db *DB) Amend(ctx context.Context, branch string, o CommitOptions) (*Commi
 	return db.store.Amend(ctx, branch, o)
 }
 
-// Protect protects a branch ("" is main) or tag from moves, of all programs and pushes: see [txn.Protected] and
+// Protect protects a branch ("" is main) or tag from moves, by all processes and pushes: see [txn.Protected] and
 // [txn.Frozen]. [txn.Unprotected] ends it. A refused move is [txn.ErrProtected].
 func (db *DB) Protect(ctx context.Context, name string, tag bool, p txn.Protection) error {
 	return db.store.Protect(ctx, name, tag, p)

@@ -35,7 +35,8 @@ func (db *DB) Protections(ctx context.Context) (branches, tags map[string]Protec
 	return all.Branches, all.Tags, err
 }
 
-// Protect protects a branch ("" is main) or tag that is there from moves, of all programs and pushes. [Unprotected] ends it.
+// Protect protects a branch ("" is main) or tag that is there from moves, by all processes and pushes; expiry still
+// applies. [Unprotected] ends it.
 // A copy of the database has no protections of its own.
 func (db *DB) Protect(ctx context.Context, name string, tag bool, p Protection) error {
 	if !tag {

@@ -27,7 +27,9 @@ that removed it or made the array. Renames are followed. With --json, "chunk" an
 
 A commit that changed one value of a chunk wrote the whole chunk. --values compares
 the values themselves along the history of the chunks, and prints which commit
-changed each of them last.`,
+changed each of them last. A line says so where an earlier commit, which has expired or
+whose chunks cannot be read, may have made the change. The box around the selection
+may have up to 67108864 values.`,
 		Example: `  zarrdb blame weather.zdb:temp --select '0,100:200'
   zarrdb blame weather.zdb:temp --select '0,100,200' --values
   zarrdb blame weather.zdb@v1.0:temp --json`,

@@ -27,10 +27,12 @@ opened any more. An age is a number with s, m, h, d or w, or a date.
 
 --policy keeps the newest version of each of the last hours, days, weeks, months or
 years (UTC) that have versions, of each branch: "keep 7 daily 4 weekly 12 monthly".
-Several of the three options keep what any of them keeps.`,
+Several of the three options keep what any of them keeps. --policy alone keeps the last
+entry of each reflog only, so that "zarrdb undo" has nothing to go back to: give
+--older-than 7d too.`,
 		Example: `  zarrdb expire weather.zdb --older-than 30d
   zarrdb expire weather.zdb --keep 10 --branch main --dry-run
-  zarrdb expire weather.zdb --policy "keep 7 daily 4 weekly 12 monthly, tags"`,
+  zarrdb expire weather.zdb --policy "keep 7 daily 4 weekly 12 monthly, tags" --older-than 7d`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if older == "" && o.Keep <= 0 && policy == "" {

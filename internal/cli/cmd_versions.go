@@ -414,7 +414,8 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 
 const protects = `--protect keeps a branch going forward: commits, merges and pushes that add to it are fine, and
 a reset, undo, rebase, amend, deletion or forced push is refused. A protected tag cannot be deleted. --freeze
-refuses commits too. Every program that uses the database obeys. Clones, backups and pushes do not copy it.`
+refuses commits too. "zarrdb expire" still applies. Programs from before 0.1 do not know it. Clones, backups and
+pushes do not copy it.`
 
 // find returns the ref of a name, or the zero Ref.
 func find(refs []txn.Ref, name string) txn.Ref {
