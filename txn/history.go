@@ -44,6 +44,11 @@ func (db *DB) Log(ctx context.Context, from CommitID) iter.Seq2[*Commit, error] 
 	return history.Ancestors(ctx, db.Lookup, []CommitID{from}, history.All)
 }
 
+// Ancestors yields commits, which get reads, and their ancestors, in the order of [DB.Log].
+func Ancestors(ctx context.Context, get func(context.Context, CommitID) (*Commit, error), from []CommitID) iter.Seq2[*Commit, error] {
+	return history.Ancestors(ctx, get, from, history.All)
+}
+
 // MergeBase returns the best common ancestor of two commits. If there are
 // several, none of which is an ancestor of another, the error lists them.
 func (db *DB) MergeBase(ctx context.Context, a, b CommitID) (CommitID, error) {

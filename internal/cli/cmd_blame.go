@@ -81,6 +81,7 @@ may have up to 67108864 values.`,
 		},
 	}
 	cmd.Flags().StringVarP(&sel, "select", "s", "", "part of the array, as for read")
+	methodFlag(cmd)
 	cmd.Flags().BoolVar(&values, "values", false, "compare values, not chunks")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
@@ -95,7 +96,7 @@ func selectionOf(cmd *cobra.Command, db *engine.DB, t target, sel string) (zarr.
 	defer s.Close()
 	a, err := s.Array(cmd.Context(), t.path)
 	if err != nil {
-		return zarr.Selection{}, err
+		return zarr.Selection{}, near(cmd.Context(), t, s.Walk(cmd.Context(), ""), err)
 	}
 	return parseSelection(cmd, sel, a, engine.Beside(s, t.path))
 }

@@ -19,6 +19,7 @@ type choiceFlags struct {
 	dryRun, json bool
 
 	decided []decision
+	healed  int64
 }
 
 // decision is a conflict that the flags decided.

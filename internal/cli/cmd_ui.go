@@ -5,11 +5,15 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +27,7 @@ import (
 
 func uiCmd() *cobra.Command {
 	var src sourceFlags
-	listen := "127.0.0.1:0"
+	listen, show := "127.0.0.1:0", false
 	cmd := &cobra.Command{
 		Use:   "ui TARGET",
 		Short: "Show arrays, history and differences in a browser",
@@ -35,22 +39,42 @@ page reads and changes nothing.
 The address has a secret. Other users of this machine who do not know the secret
 see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may read.`,
 		Example: `  zarrdb ui weather.zdb
-  zarrdb ui weather.zdb@v1.0:temp
+  zarrdb ui weather.zdb@v1.0:temp --open
   zarrdb ui s3://bucket/era5.zarr`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := (auth.Listen{Address: listen}); !at.Local() || strings.HasPrefix(listen, "unix:") {
 				return usagef("ui: --listen %s: other machines could connect; \"zarrdb serve\" serves the page to them", listen)
 			}
-			return runUI(cmd, &src, args[0], listen)
+			return runUI(cmd, &src, args[0], listen, show)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", listen, "listen on `ADDR` of this machine: HOST:PORT; port 0 is any free one")
+	cmd.Flags().BoolVar(&show, "open", false, "open the page: with the program that BROWSER names, or that of the system")
 	src.followFlags.register(cmd)
 	return cmd
 }
 
-func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
+// browse opens an address in a browser. Starting one fails where there is none.
+func browse(address string) error {
+	args := []string{"xdg-open"}
+	switch program := os.Getenv("BROWSER"); {
+	case program != "":
+		args = []string{program}
+	case runtime.GOOS == "darwin":
+		args = []string{"open"}
+	case runtime.GOOS == "windows":
+		args = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.Command(args[0], append(args[1:], address)...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // it may live as long as the browser
+	return nil
+}
+
+func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string, show bool) error {
 	endsItself.Store(true)
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	table := serve.New(serve.Options{Log: log})
@@ -92,7 +116,13 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 		return err
 	}
 	defer server.Close()
-	say(cmd, "http://%s/%s/-/ui/#%s", server.listener.Addr(), secret, state.Encode())
+	address := fmt.Sprintf("http://%s/%s/-/ui/#%s", server.listener.Addr(), secret, state.Encode())
+	say(cmd, "%s", address)
+	if show {
+		if err := browse(address); err != nil {
+			note(cmd, "no browser was started: %v", err)
+		}
+	}
 	note(cmd, "serving until interrupted (Ctrl-C)")
 	ended := make(chan error, 1)
 	go func() { ended <- server.serve() }()

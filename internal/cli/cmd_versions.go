@@ -126,6 +126,7 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 	cmd.Flags().BoolVar(&f.followed, "follow", false, "follow renames to the old path")
 	cmd.Flags().BoolVar(&f.values, "values", false, "the commits that changed values of an array")
 	cmd.Flags().StringVarP(&f.sel, "select", "s", "", "which values, as for read (default all)")
+	methodFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
 }

@@ -51,6 +51,22 @@ func isLatitude(m *zarr.Meta, known bool) bool {
 	return known && (units == "" || strings.HasPrefix(units, "degree"))
 }
 
+// globe is "lat" or "lon" for a coordinate of degrees of the globe, by its attributes or its name.
+func globe(m *zarr.Meta, name string) string {
+	name = strings.ToLower(name)
+	units := strings.ToLower(strings.NewReplacer(" ", "", "_", "").Replace(attribute(m, "units")))
+	side, degrees := strings.CutPrefix(strings.Replace(units, "degrees", "degree", 1), "degree")
+	switch standard := attribute(m, "standard_name"); {
+	case !degrees && units != "", standard != "" && standard != "latitude" && standard != "longitude":
+		return ""
+	case isLatitude(m, name == "lat" || name == "latitude"):
+		return "lat"
+	case standard == "longitude", degrees && strings.HasPrefix(side, "e"), side == "" && (name == "lon" || name == "longitude"):
+		return "lon"
+	}
+	return ""
+}
+
 // riseAlong is the sum of differences between the last and the first row along a dimension.
 func riseAlong(ctx context.Context, a *zarr.Array, d int) (float64, error) {
 	dec, err := cf.NewDecoder(a.Meta())

@@ -75,7 +75,7 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 	}
 	values := AppendFloats(nil, t, b)
 	lo, hi := validRange(a, r.Decoder)
-	values = slices.DeleteFunc(values, func(v float64) bool { return v < lo || v > hi })
+	values = slices.DeleteFunc(values, func(v float64) bool { return v < lo || v > hi || r.Log && v <= 0 })
 	l, ok = Percentiles(values, 2, 98)
 	return l, ok, nil
 }

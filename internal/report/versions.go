@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -69,6 +70,23 @@ func ValueLog(ctx context.Context, db *engine.DB, at txn.CommitID, path string, 
 		out.Path, out.OrExpired = c.Path, c.OrExpired
 		return out
 	})
+}
+
+// LogAll yields up to n of all commits of branches and tags: children before parents, newest first among those
+// that are not related.
+func LogAll(ctx context.Context, db *engine.DB, n int) iter.Seq2[Commit, error] {
+	return func(yield func(Commit, error) bool) {
+		branches, tags, err := db.Refs(ctx)
+		if err != nil {
+			yield(Commit{}, err)
+			return
+		}
+		var heads []txn.CommitID
+		for _, r := range slices.Concat(branches, tags) {
+			heads = append(heads, r.Commit)
+		}
+		first(n, txn.Ancestors(ctx, db.Versions().Lookup, heads), NewCommit)(yield)
+	}
 }
 
 // SourceLog yields up to n versions of a store in a foreign format, newest first.

@@ -3,7 +3,7 @@ import { getOnce } from './api.js';
 
 /** Labels of one axis. */
 export class Axis {
-  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], edges?: number[] }} a */
+  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], edges?: number[], globe?: string, size?: number, unit?: string }} a */
   constructor(a) {
     this.name = a.name;
     this.title = a.title;
@@ -12,6 +12,11 @@ export class Axis {
     /** with units; null if there are none, or too many to have all at once */
     this.labels = a.labels || null;
     this.edges = a.edges || null;
+    /** lat, lon or nothing */
+    this.globe = a.globe || '';
+    /** of an element in an image, 0 if it is not known */
+    this.size = a.size || 0;
+    this.unit = a.unit || '';
   }
 
   /** The label of an index. @param {number} i */

@@ -48,6 +48,9 @@ func (h *handler) reportRoutes() {
 		if err != nil {
 			return nil, err
 		}
+		if q.Form.Has("all") {
+			return list(report.LogAll(ctx, q.db, int(n)))
+		}
 		return list(report.Log(ctx, q.db, q.id, q.path, false, int(n)))
 	})
 	h.ofVersion("diff", true, func(ctx context.Context, q question) ([]byte, error) {
