@@ -370,6 +370,26 @@ func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, source.Place, er
 	return kv.SubLister(store, names.Dir(at.Path)), at, nil
 }
 
+// Values yields the keys below the source, relative to it, with where their bytes are. ok is false if the source is no
+// version of a database.
+func (s *Source) Values(ctx context.Context) (values iter.Seq2[txn.KeyValue, error], ok bool) {
+	view, ok := s.at.View.(interface {
+		Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
+	})
+	if !ok {
+		return nil, false
+	}
+	prefix := names.Dir(s.at.Path)
+	return func(yield func(txn.KeyValue, error) bool) {
+		for v, err := range view.Values(ctx, prefix) {
+			v.Key = strings.TrimPrefix(v.Key, prefix)
+			if !yield(v, err) {
+				return
+			}
+		}
+	}, true
+}
+
 // File returns the file that the URL names.
 func (s *Source) File(ctx context.Context) (kv.Value, error) {
 	v, err := s.at.File(ctx)

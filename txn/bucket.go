@@ -283,8 +283,8 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 			}
 		}
 		t := to.carriedHere()
-		staged := stagedTo{core: core{to}, db: db, heads: map[string]CommitID{}}
-		if err := staged.readHeads(ctx); err != nil {
+		staged := stagedTo{core: core{to}, db: db, heads: map[string]CommitID{}, protected: map[string]Protection{}}
+		if err := staged.readRefs(ctx); err != nil {
 			return &TransferReport{}, err
 		}
 		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), staged
@@ -324,18 +324,32 @@ type stagedTo struct {
 	core
 	db    *DB
 	heads map[string]CommitID // its refs when the transfer began
+
+	protected map[string]Protection // of its refs
 }
 
-func (s stagedTo) readHeads(ctx context.Context) error {
+func (s stagedTo) readRefs(ctx context.Context) error {
 	branches, tags, err := s.db.Refs(ctx)
+	if err != nil {
+		return err
+	}
 	for _, r := range branches {
 		s.heads[catalog.HeadRef(r.Name)] = r.Commit
 	}
 	for _, r := range tags {
 		s.heads[catalog.TagRef(r.Name)] = r.Commit
 	}
+	ofBranches, ofTags, err := s.db.Protections(ctx)
+	for name, p := range ofBranches {
+		s.protected[catalog.HeadRef(name)] = p
+	}
+	for name, p := range ofTags {
+		s.protected[catalog.TagRef(name)] = p
+	}
 	return err
 }
+
+func (s stagedTo) Protection(ref string) Protection { return s.protected[ref] }
 
 func (s stagedTo) Heads() (out []Ref) {
 	for _, name := range slices.Sorted(maps.Keys(s.heads)) {

@@ -98,9 +98,14 @@ type (
 	DiskUse = collect.DiskUse
 	// ExpireOptions say which versions may go.
 	ExpireOptions = collect.ExpireOptions
+	// KeepPolicy says which versions of a branch stay.
+	KeepPolicy = collect.KeepPolicy
 	// ExpireReport says what expiry did, or would do.
 	ExpireReport = collect.ExpireReport
 )
+
+// ParseKeepPolicy reads a policy such as "keep 7 daily 4 weekly 12 monthly, tags".
+func ParseKeepPolicy(s string) (KeepPolicy, error) { return collect.ParseKeepPolicy(s) }
 
 // HolderSnapshot is the kind of a [Holder] that is an open snapshot.
 const HolderSnapshot = collect.HolderSnapshot
@@ -295,7 +300,11 @@ func (db *DB) DiskUse() DiskUse {
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	defer db.letGo() // also after a lost answer
-	return asked(ctx, db, "expire", o, db.expire)
+	name := "expire"
+	if o.Policy != (KeepPolicy{}) {
+		name = "expire policy"
+	}
+	return asked(ctx, db, name, o, db.expire)
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {

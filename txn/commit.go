@@ -238,6 +238,11 @@ func (p *plan) add(r *commitRequest) error {
 	// REV@{time of a commit} is that commit.
 	now := p.db.opts.Now().UTC()
 	r.commit = p.newCommit(r, head, root, now)
+	// Others of the group go on.
+	forward := func() (bool, error) { return true, nil }
+	if err := p.db.heads.protection(ref).Allow(RefMove{Ref: ref, Old: head.ID, New: r.commit.ID}, forward); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
 	if r.o.DryRun {
 		return nil
 	}

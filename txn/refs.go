@@ -21,9 +21,14 @@ import (
 type refTable struct {
 	mu sync.RWMutex
 	m  map[string]CommitID
+	// protected are refs that do not move freely; the map is replaced, not changed.
+	protected map[string]Protection
 }
 
-func (t *refTable) load(idx catalog.Scanner) error {
+func (t *refTable) load(idx *index.Index) (err error) {
+	if t.protected, err = catalog.Protections(idx); err != nil {
+		return err
+	}
 	t.m = map[string]CommitID{}
 	for r, err := range catalog.Refs.All(idx) {
 		if err != nil {

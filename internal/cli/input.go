@@ -5,17 +5,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/npy"
 )
@@ -68,7 +72,7 @@ func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection, d
 	if err != nil {
 		return err
 	}
-	data, err := v.elements(a.Type(), shape)
+	data, err := v.elements(a.Meta(), shape)
 	if err != nil {
 		return fmt.Errorf("write /%s: %w", a.Path(), err)
 	}
@@ -103,10 +107,31 @@ func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value js
 	if err != nil {
 		return err
 	}
+	if _, err := a.Type().ParseJSON(nil, value); err != nil {
+		if n, ok := countOf(a.Meta(), value); ok {
+			value = n
+		}
+	}
 	return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, _ int64) error {
 		return a.WriteValue(ctx, layer, value)
 	})
 }
+
+// countOf returns the count for a date, given as a JSON string, in an array whose units are those of times.
+func countOf(m *zarr.Meta, date json.RawMessage) (json.RawMessage, bool) {
+	var text, units, calendar string
+	raw, ok := m.Attributes.Get("units")
+	if !ok || json.Unmarshal(raw, &units) != nil || json.Unmarshal(date, &text) != nil {
+		return nil, false
+	}
+	if raw, ok := m.Attributes.Get("calendar"); ok && (json.Unmarshal(raw, &calendar) != nil || !slices.Contains(gregorian, calendar)) {
+		return nil, false
+	}
+	n, err := cf.CountOf(units, text)
+	return strconv.AppendInt(nil, n, 10), err == nil
+}
+
+var gregorian = []string{"standard", "gregorian", "proleptic_gregorian"}
 
 // layerChunks is the least number of chunks of a layer, so that all cores have
 // work.
@@ -169,9 +194,10 @@ func (v *values) scalar() bool { return v.file != nil && len(v.file.Shape) == 0 
 
 // elements returns the values as elements of a type, as many as fit a shape or a
 // scalar.
-func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
+func (v *values) elements(m *zarr.Meta, shape []int64) ([]byte, error) {
+	t := m.Type
 	if v.file == nil {
-		return v.parsed(t, product(shape))
+		return v.parsed(m, product(shape))
 	}
 	f := v.file
 	var convert func(dst, elem []byte) []byte
@@ -183,7 +209,10 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 	default:
 		have, _ := f.Type.NumPy()
 		if want, ok := t.NumPy(); !ok || have != want {
-			return nil, fmt.Errorf("the array holds %v, the file %v", t, f.Type)
+			if !v.scalar() && !slices.Equal(shape, f.Shape) {
+				return nil, fmt.Errorf("the selection has shape %v, the file %v", shape, f.Shape)
+			}
+			return v.converted(m)
 		}
 	}
 	if !v.scalar() && !slices.Equal(shape, f.Shape) {
@@ -193,6 +222,67 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 		return f.Data, nil
 	}
 	return variable(f, v.count(), convert)
+}
+
+// countsOf describes the counts that elements of a date type are.
+func countsOf(t dtype.Type) (*zarr.Meta, error) {
+	unit, scale := t.Unit()
+	name := map[string]string{"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
+	if name == "" || scale != 1 {
+		return nil, fmt.Errorf("dates of type %v: %w", t, errors.ErrUnsupported)
+	}
+	order := "<"
+	if text, _ := t.NumPy(); strings.HasPrefix(text, ">") {
+		order = ">"
+	}
+	m := &zarr.Meta{Version: zarr.V2, Array: true, NullFill: true}
+	var err error
+	if m.Type, err = dtype.ParseV2(json.RawMessage(`"`+order+`i8"`), dtype.Type{}); err == nil {
+		err = m.Attributes.Set("units", name+" since 1970-01-01")
+	}
+	m.Fill = make([]byte, 8)
+	return m, err
+}
+
+// converted makes elements of an array's type of numbers or dates of another one.
+func (v *values) converted(m *zarr.Meta) (data []byte, err error) {
+	f, to := v.file, m.Type
+	number := func(t dtype.Type) bool {
+		return t.Kind() == dtype.Int || t.Kind() == dtype.Uint || t.Kind() == dtype.Float
+	}
+	dates := f.Type.Kind() == dtype.Datetime
+	if _, counts := m.Attributes.Get("units"); !number(to) || !number(f.Type) && !(dates && counts) {
+		return nil, fmt.Errorf("the array holds %v, the file %v", to, f.Type)
+	}
+	if dates {
+		from, err := countsOf(f.Type)
+		var r *cf.Recoder
+		if err == nil {
+			r, err = cf.NewRecoder(from, m)
+		}
+		if err != nil || r == nil {
+			return f.Data, err
+		}
+		return r.Append(nil, f.Data)
+	}
+	size, i := f.Type.Size(), 0
+	var text []byte
+	for p := f.Data; len(p) > 0; p = p[size:] {
+		if text, err = f.Type.AppendJSON(text[:0], p[:size]); err != nil {
+			return nil, err
+		}
+		value := json.RawMessage(text)
+		if f.Type.Kind() == dtype.Float && to.Kind() != dtype.Float {
+			if n, err := strconv.ParseFloat(string(text), 64); err == nil {
+				value = strconv.AppendFloat(nil, n, 'f', -1, 64)
+			}
+		}
+		if data, err = to.ParseJSON(data, value); err != nil {
+			return nil, fmt.Errorf("element %d: the array holds %v, the file %v: %w", i, to, f.Type, err)
+		}
+		i++
+	}
+	return data, nil
 }
 
 // variable makes elements of varying length of those of a file.
@@ -222,7 +312,8 @@ func appendText(dst, elem []byte) []byte {
 }
 
 // parsed makes n elements of the lines.
-func (v *values) parsed(t dtype.Type, n int64) ([]byte, error) {
+func (v *values) parsed(m *zarr.Meta, n int64) ([]byte, error) {
+	t := m.Type
 	if int64(len(v.lines)) != n {
 		return nil, fmt.Errorf("the selection has %d elements, the input %d lines", n, len(v.lines))
 	}
@@ -237,7 +328,13 @@ func (v *values) parsed(t dtype.Type, n int64) ([]byte, error) {
 	for i, line := range v.lines {
 		switch {
 		case !t.Variable():
-			data, err = t.ParseJSON(data, line)
+			var more []byte
+			if more, err = t.ParseJSON(data, line); err != nil {
+				if count, ok := countOf(m, line); ok {
+					more, err = t.ParseJSON(data, count)
+				}
+			}
+			data = more
 		default:
 			if elem, err = t.ParseJSON(elem[:0], line); err == nil {
 				err = build.Append(elem)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,8 @@ type Node struct {
 	// Levels are the paths of the levels of a group that is one picture at several resolutions.
 	Levels     []string        `json:"levels,omitempty"`
 	Attributes zarr.Attributes `json:"attributes"`
-	Error      string          `json:"error,omitempty"` // why values or levels cannot be read
+	Error      string          `json:"error,omitempty"`  // why values or levels cannot be read
+	Stored     *Stored         `json:"stored,omitempty"` // of an array in a database
 
 	// Unread is the error behind Error.
 	Unread error `json:"-"`
@@ -55,6 +57,51 @@ type UnreadableNode struct {
 	Path       string  `json:"path"`
 	Shape      []int64 `json:"shape"`
 	Error      string  `json:"error"`
+}
+
+// Stored counts the chunks of an array that are stored.
+type Stored struct {
+	Chunks       int64 `json:"chunks"`
+	AllChunks    int64 `json:"all_chunks"` // of the grid
+	Bytes        int64 `json:"bytes"`
+	DecodedBytes int64 `json:"decoded_bytes"` // of the whole array; 0 if lengths vary
+}
+
+// StoredIn counts the chunks of the array that a source names in a database; nil for another store, or
+// another node.
+func StoredIn(ctx context.Context, s *engine.Source) (*Stored, error) {
+	n, err := s.Node(ctx)
+	if err != nil {
+		return nil, nil // Describe says why
+	}
+	a, ok := n.Array()
+	values, in := s.Values(ctx)
+	if !ok || !in {
+		return nil, nil
+	}
+	all, err := a.ChunkSet(zarr.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	out := &Stored{AllChunks: all.Len()}
+	for v, err := range values {
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := a.Meta().Keys.Parse(v.Key); ok {
+			out.Chunks++
+			out.Bytes += max(v.Length, 0)
+		}
+	}
+	out.DecodedBytes = int64(max(a.Type().Size(), 0))
+	for _, n := range a.Shape() {
+		if n > 0 && out.DecodedBytes > math.MaxInt64/n {
+			out.DecodedBytes = math.MaxInt64
+			break
+		}
+		out.DecodedBytes *= n
+	}
+	return out, nil
 }
 
 // Describe describes the node that a source names. If nothing here decodes the values of an

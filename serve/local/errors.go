@@ -52,6 +52,7 @@ var codes = []struct {
 	{"ref_exists", txn.ErrRefExists},
 	{"ref_name", txn.ErrRefName},
 	{"diverged", txn.ErrDiverged},
+	{"protected", txn.ErrProtected},
 	{"conflict", txn.ErrConflict},
 	{"other_root", txn.ErrOtherRoot},
 	{"collecting", txn.ErrCollecting},

@@ -65,11 +65,10 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) error {
 		}
 		head := report.NewCommit(c)
 		s.Versions, s.Head, rev = true, &head, id.String()
-		branches, tags, err := db.Refs(ctx)
-		if s.Branches, err = list(report.Refs(branches, err)); err != nil {
+		if s.Branches, err = list(report.Refs(ctx, db, false)); err != nil {
 			return err
 		}
-		if s.Tags, err = list(report.Refs(tags, nil)); err != nil {
+		if s.Tags, err = list(report.Refs(ctx, db, true)); err != nil {
 			return err
 		}
 	}

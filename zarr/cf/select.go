@@ -31,6 +31,16 @@ var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*
 // nothing in any array, [zarr.ErrNotFound] for a label or a coordinate that is
 // missing, or errors of reading the coordinate.
 func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+	return parseSelection(ctx, text, a, beside, false)
+}
+
+// ParseNearest is [ParseSelection] in which one label names the element of the nearest label, see
+// [Labels.Nearest]. Ranges are not changed.
+func ParseNearest(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+	return parseSelection(ctx, text, a, beside, true)
+}
+
+func parseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener, nearest bool) (sel zarr.Selection, empty []string, err error) {
 	names := a.DimensionNames()
 	var failed error
 	plain := labelForm.ReplaceAllStringFunc(text, func(item string) string {
@@ -47,6 +57,9 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 		one := false
 		switch {
 		case err != nil:
+		case p[3] == "" && nearest:
+			lo, err = l.Nearest(*unquote(p[2]))
+			one = true
 		case p[3] == "":
 			lo, hi, one, err = l.Find(*unquote(p[2]))
 		default:

@@ -75,6 +75,9 @@ func (s sentTo) Head(ref string) (catalog.CommitID, bool) {
 	return catalog.CommitID(id), ok
 }
 
+// Protection is none: a bucket has refs alone.
+func (s sentTo) Protection(string) catalog.Protection { return catalog.Unprotected }
+
 func (s sentTo) Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
 	if c, err := s.from.Lookup(ctx, id); !errors.Is(err, catalog.ErrNoRef) {
 		return c, err

@@ -68,6 +68,7 @@ type DestinationDB interface {
 	// Heads are all refs under their stored names, Head one of them.
 	Heads() []catalog.Ref
 	Head(ref string) (catalog.CommitID, bool)
+	Protection(ref string) catalog.Protection
 	// Publish calls fn, and Write with the change in the end, while no ref moves. What was
 	// committed before is in the index.
 	Publish(ctx context.Context, fn func() error) error
