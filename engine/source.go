@@ -370,24 +370,20 @@ func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, source.Place, er
 	return kv.SubLister(store, names.Dir(at.Path)), at, nil
 }
 
-// Values yields the keys below the source, relative to it, with where their bytes are. ok is false if the source is no
-// version of a database.
-func (s *Source) Values(ctx context.Context) (values iter.Seq2[txn.KeyValue, error], ok bool) {
-	view, ok := s.at.View.(interface {
+// Values yields the keys with a prefix in the version of a database that holds the node of the source, with where
+// their bytes are. ok is false if no version of a database holds it.
+func (s *Source) Values(ctx context.Context, prefix string) (values iter.Seq2[txn.KeyValue, error], ok bool) {
+	at, err := s.dataset(ctx)
+	if err != nil || !at.Database {
+		return nil, false
+	}
+	view, ok := at.View.(interface {
 		Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
 	})
 	if !ok {
 		return nil, false
 	}
-	prefix := names.Dir(s.at.Path)
-	return func(yield func(txn.KeyValue, error) bool) {
-		for v, err := range view.Values(ctx, prefix) {
-			v.Key = strings.TrimPrefix(v.Key, prefix)
-			if !yield(v, err) {
-				return
-			}
-		}
-	}, true
+	return view.Values(ctx, prefix), true
 }
 
 // File returns the file that the URL names.

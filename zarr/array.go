@@ -259,6 +259,10 @@ func (a *Array) ChunkKey(coords []int64) string {
 	return string(m.Keys.Append([]byte(a.loc.chunks), coords))
 }
 
+// ChunkPrefix is what the key of every chunk begins with, in the view that the array was opened in. Meta().Keys spells
+// the rest.
+func (a *Array) ChunkPrefix() string { return a.loc.chunks }
+
 // PlainKeys returns where chunks can be read without a codec. If ok, each stored value is the
 // elements of a whole chunk, also at the edge of the array, in C order and as Array.Type stores
 // them in memory. Its key is prefix and the chunk's coordinates with separator between them (chunk

@@ -93,13 +93,10 @@ func infoCmd() *cobra.Command {
 		Args: argCount(1, 1),
 	}, func(cmd *cobra.Command, s *engine.Source, args []string) error {
 		info, err := report.Describe(cmd.Context(), s)
-		if err == nil {
-			info.Stored, err = report.StoredIn(cmd.Context(), s)
-		}
 		if err != nil {
 			return rootless(parseTarget(args[0]), err)
 		}
-		if asJSON {
+		if info.Stored = report.StoredIn(cmd.Context(), s); asJSON {
 			err = printJSON(cmd, info)
 		} else {
 			printInfo(cmd, info)
@@ -125,8 +122,11 @@ func printInfo(cmd *cobra.Command, i report.Node) {
 		row("chunk shape", flatJSON(i.ChunkShape))
 		row("codecs", codecsText(i.Codecs))
 		row("fill value", flatJSON(i.FillValue))
-		if c := i.Stored; c != nil {
-			row("stored", fmt.Sprintf("%s of %s, %s for %s decoded", count(c.Chunks, "chunk"), number(c.AllChunks), size(c.Bytes), size(c.DecodedBytes)))
+		switch c := i.Stored; {
+		case c != nil && c.More:
+			row("stored", fmt.Sprintf("more than %s of %s", count(c.Chunks, "chunk"), number(c.AllChunks)))
+		case c != nil:
+			row("stored", fmt.Sprintf("%s of %s, %s for %s decoded", count(c.Chunks, "chunk"), number(c.AllChunks), size(*c.Bytes), size(c.DecodedBytes)))
 		}
 	}
 	if i.Error != "" {

@@ -22,12 +22,14 @@ selection, or () for one value that is written everywhere; or it has one JSON va
 a line, in C order, as read -o FILE.jsonl writes them. Fixed-width text and bytes of
 a .npy file become strings and bytes, numbers become numbers of the array's type,
 rounded only from floats to shorter floats, and dates become counts in the units of
-the array. Packed values, beside scale_factor and add_offset, are written as they are
-stored. Numbers that the type cannot hold are an error.
+the array, which must be those of times in the standard calendar. Packed values,
+beside scale_factor and add_offset, are written as they are stored. Numbers that the
+type cannot hold are an error.
 
 --value writes one value everywhere, given as JSON in the form of the fill values
 of Zarr v3: 5, NaN, "0x7fc00001", [1, -2] for a complex number, "text" for strings,
-"2020-02-01" for a date. At a terminal, one value for the whole array needs --all.`,
+"2020-02-01" for a date. One value for the whole array needs --all where standard error
+is a terminal; scripts, whose standard error is a file or a pipe, need no --all.`,
 		Example: `  zarrdb write weather.zdb:temp --select 0 -i day0.npy -m "first day"
   zarrdb write weather.zdb:temp --select 'time=3,lat=0:10' --value NaN
   zarrdb write weather.zdb:temp --select "time='2020-02',lat='50':'45'" --value NaN

@@ -3,7 +3,9 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +14,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -119,19 +120,20 @@ func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value js
 
 // countOf returns the count for a date, given as a JSON string, in an array whose units are those of times.
 func countOf(m *zarr.Meta, date json.RawMessage) (json.RawMessage, bool) {
-	var text, units, calendar string
-	raw, ok := m.Attributes.Get("units")
-	if !ok || json.Unmarshal(raw, &units) != nil || json.Unmarshal(date, &text) != nil {
+	var text string
+	if json.Unmarshal(date, &text) != nil || packed(m) {
 		return nil, false
 	}
-	if raw, ok := m.Attributes.Get("calendar"); ok && (json.Unmarshal(raw, &calendar) != nil || !slices.Contains(gregorian, calendar)) {
-		return nil, false
-	}
-	n, err := cf.CountOf(units, text)
+	n, err := cf.CountOf(textAttribute(m, "units"), textAttribute(m, "calendar"), text)
 	return strconv.AppendInt(nil, n, 10), err == nil
 }
 
-var gregorian = []string{"standard", "gregorian", "proleptic_gregorian"}
+// packed reports whether stored numbers are not those that the units mean.
+func packed(m *zarr.Meta) bool {
+	_, scaled := m.Attributes.Get("scale_factor")
+	_, moved := m.Attributes.Get("add_offset")
+	return scaled || moved
+}
 
 // layerChunks is the least number of chunks of a layer, so that all cores have
 // work.
@@ -231,58 +233,85 @@ func countsOf(t dtype.Type) (*zarr.Meta, error) {
 	if name == "" || scale != 1 {
 		return nil, fmt.Errorf("dates of type %v: %w", t, errors.ErrUnsupported)
 	}
-	order := "<"
-	if text, _ := t.NumPy(); strings.HasPrefix(text, ">") {
-		order = ">"
-	}
-	m := &zarr.Meta{Version: zarr.V2, Array: true, NullFill: true}
-	var err error
-	if m.Type, err = dtype.ParseV2(json.RawMessage(`"`+order+`i8"`), dtype.Type{}); err == nil {
-		err = m.Attributes.Set("units", name+" since 1970-01-01")
-	}
-	m.Fill = make([]byte, 8)
-	return m, err
+	m := &zarr.Meta{Version: zarr.V2, Array: true, NullFill: true, Type: dtype.NewInt(64), Fill: make([]byte, 8)}
+	err := m.Attributes.Set("units", name+" since 1970-01-01")
+	return m, cmp.Or(err, m.Attributes.Set("calendar", "proleptic_gregorian"))
 }
 
 // converted makes elements of an array's type of numbers or dates of another one.
-func (v *values) converted(m *zarr.Meta) (data []byte, err error) {
+func (v *values) converted(m *zarr.Meta) ([]byte, error) {
 	f, to := v.file, m.Type
 	number := func(t dtype.Type) bool {
 		return t.Kind() == dtype.Int || t.Kind() == dtype.Uint || t.Kind() == dtype.Float
 	}
 	dates := f.Type.Kind() == dtype.Datetime
-	if _, counts := m.Attributes.Get("units"); !number(to) || !number(f.Type) && !(dates && counts) {
+	if !number(to) || !number(f.Type) && !dates {
 		return nil, fmt.Errorf("the array holds %v, the file %v", to, f.Type)
 	}
 	if dates {
-		from, err := countsOf(f.Type)
-		var r *cf.Recoder
-		if err == nil {
-			r, err = cf.NewRecoder(from, m)
-		}
-		if err != nil || r == nil {
-			return f.Data, err
-		}
-		return r.Append(nil, f.Data)
+		return recounted(f, m)
 	}
-	size, i := f.Type.Size(), 0
-	var text []byte
-	for p := f.Data; len(p) > 0; p = p[size:] {
-		if text, err = f.Type.AppendJSON(text[:0], p[:size]); err != nil {
-			return nil, err
+	var data, text []byte
+	for p, size := f.Data, f.Type.Size(); len(p) > 0; p = p[size:] {
+		var err error
+		if data, text, err = appendNumber(data, text, to, f.Type, p[:size]); err != nil {
+			return nil, fmt.Errorf("element %d: the array holds %v, the file %v: %w", (len(f.Data)-len(p))/size, to, f.Type, err)
 		}
-		value := json.RawMessage(text)
-		if f.Type.Kind() == dtype.Float && to.Kind() != dtype.Float {
-			if n, err := strconv.ParseFloat(string(text), 64); err == nil {
-				value = strconv.AppendFloat(nil, n, 'f', -1, 64)
-			}
-		}
-		if data, err = to.ParseJSON(data, value); err != nil {
-			return nil, fmt.Errorf("element %d: the array holds %v, the file %v: %w", i, to, f.Type, err)
-		}
-		i++
 	}
 	return data, nil
+}
+
+// recounted makes counts in the units of an array of the dates of a file.
+func recounted(f *npy.File, m *zarr.Meta) ([]byte, error) {
+	from, err := countsOf(f.Type)
+	if err != nil {
+		return nil, err
+	}
+	if times, _ := cf.SameTimes(from, m); !times || packed(m) {
+		return nil, fmt.Errorf("the array holds %v, the file %v: the units of the array (%q, calendar %q) do not count such dates; write numbers in these units",
+			m.Type, f.Type, textAttribute(m, "units"), cmp.Or(textAttribute(m, "calendar"), "standard"))
+	}
+	r, err := cf.NewRecoder(from, m)
+	if err != nil || r == nil {
+		return f.Data, err
+	}
+	return r.Append(nil, f.Data)
+}
+
+// appendNumber appends a number as an element of another type. Only a fraction is rounded, to the nearest float.
+// text is used again by the next call.
+func appendNumber(dst, text []byte, to, from dtype.Type, elem []byte) (data, used []byte, err error) {
+	var word [8]byte
+	if from.Kind() != dtype.Float {
+		if text, err = from.AppendJSON(text[:0], elem); err == nil {
+			data, err = to.ParseJSON(dst, text)
+		}
+		if err == nil && to.Kind() == dtype.Float {
+			copy(word[:], data[len(dst):])
+			value := to.FloatValue(binary.LittleEndian.Uint64(word[:]))
+			if want, _ := strconv.ParseFloat(string(text), 64); value != want {
+				err = fmt.Errorf("%s is not a %v, the nearest is %v", text, to, value)
+			}
+		}
+		return data, text, err
+	}
+	copy(word[:], elem)
+	v := from.FloatValue(binary.LittleEndian.Uint64(word[:]))
+	if to.Kind() == dtype.Float {
+		bits, ok := to.RoundFloat(v)
+		if !ok {
+			return dst, text, fmt.Errorf("%v is outside the range of %v", v, to)
+		}
+		binary.LittleEndian.PutUint64(word[:], bits)
+		return append(dst, word[:to.Size()]...), text, nil
+	}
+	digits := -1
+	if v == math.Trunc(v) {
+		digits = 0 // all digits of a whole number
+	}
+	text = strconv.AppendFloat(text[:0], v, 'f', digits, 64)
+	data, err = to.ParseJSON(dst, text)
+	return data, text, err
 }
 
 // variable makes elements of varying length of those of a file.

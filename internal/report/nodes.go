@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/ome"
 )
@@ -61,37 +62,56 @@ type UnreadableNode struct {
 
 // Stored counts the chunks of an array that are stored.
 type Stored struct {
-	Chunks       int64 `json:"chunks"`
-	AllChunks    int64 `json:"all_chunks"` // of the grid
-	Bytes        int64 `json:"bytes"`
-	DecodedBytes int64 `json:"decoded_bytes"` // of the whole array; 0 if lengths vary
+	Chunks       int64  `json:"chunks"`
+	More         bool   `json:"more,omitempty"`  // more than Chunks are stored
+	AllChunks    int64  `json:"all_chunks"`      // of the grid
+	Bytes        *int64 `json:"bytes,omitempty"` // nil if there are more chunks
+	DecodedBytes int64  `json:"decoded_bytes"`   // of the whole array; 0 if lengths vary
 }
 
-// StoredIn counts the chunks of the array that a source names in a database; nil for another store, or
-// another node.
-func StoredIn(ctx context.Context, s *engine.Source) (*Stored, error) {
+// mostCounted is the number of chunks that [StoredIn] counts.
+const mostCounted = 100_000
+
+// StoredIn counts the chunks of the array that a source names in a database, up to 100,000. It is nil for another
+// store or another node, and where the chunks cannot be listed.
+func StoredIn(ctx context.Context, s *engine.Source) *Stored {
 	n, err := s.Node(ctx)
 	if err != nil {
-		return nil, nil // Describe says why
+		return nil // Describe says why
 	}
 	a, ok := n.Array()
-	values, in := s.Values(ctx)
-	if !ok || !in {
-		return nil, nil
+	if !ok {
+		return nil
 	}
+	values, ok := s.Values(ctx, a.ChunkPrefix())
+	if !ok {
+		return nil
+	}
+	return storedIn(a, values, mostCounted)
+}
+
+// storedIn counts the chunks of an array, of which values have the keys, until there are more than most.
+func storedIn(a *zarr.Array, values iter.Seq2[txn.KeyValue, error], most int64) *Stored {
 	all, err := a.ChunkSet(zarr.Selection{})
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	out := &Stored{AllChunks: all.Len()}
+	out, size := &Stored{AllChunks: all.Len()}, int64(0)
 	for v, err := range values {
 		if err != nil {
-			return nil, err
+			return nil
 		}
-		if _, ok := a.Meta().Keys.Parse(v.Key); ok {
-			out.Chunks++
-			out.Bytes += max(v.Length, 0)
+		if _, chunk := a.Meta().Keys.Parse(strings.TrimPrefix(v.Key, a.ChunkPrefix())); !chunk {
+			continue
 		}
+		if out.More = out.Chunks == most; out.More {
+			break
+		}
+		out.Chunks++
+		size += max(v.Length, 0)
+	}
+	if !out.More {
+		out.Bytes = &size
 	}
 	out.DecodedBytes = int64(max(a.Type().Size(), 0))
 	for _, n := range a.Shape() {
@@ -101,7 +121,7 @@ func StoredIn(ctx context.Context, s *engine.Source) (*Stored, error) {
 		}
 		out.DecodedBytes *= n
 	}
-	return out, nil
+	return out
 }
 
 // Describe describes the node that a source names. If nothing here decodes the values of an
