@@ -211,6 +211,9 @@ func (v *values) elements(m *zarr.Meta, shape []int64) ([]byte, error) {
 	default:
 		have, _ := f.Type.NumPy()
 		if want, ok := t.NumPy(); !ok || have != want {
+			if !convertible(f.Type, t) {
+				return nil, fmt.Errorf("the array holds %v, the file %v", t, f.Type)
+			}
 			if !v.scalar() && !slices.Equal(shape, f.Shape) {
 				return nil, fmt.Errorf("the selection has shape %v, the file %v", shape, f.Shape)
 			}
@@ -238,17 +241,18 @@ func countsOf(t dtype.Type) (*zarr.Meta, error) {
 	return m, cmp.Or(err, m.Attributes.Set("calendar", "proleptic_gregorian"))
 }
 
-// converted makes elements of an array's type of numbers or dates of another one.
-func (v *values) converted(m *zarr.Meta) ([]byte, error) {
-	f, to := v.file, m.Type
+// convertible reports whether numbers or dates of a file may be stored as numbers of another type.
+func convertible(from, to dtype.Type) bool {
 	number := func(t dtype.Type) bool {
 		return t.Kind() == dtype.Int || t.Kind() == dtype.Uint || t.Kind() == dtype.Float
 	}
-	dates := f.Type.Kind() == dtype.Datetime
-	if !number(to) || !number(f.Type) && !dates {
-		return nil, fmt.Errorf("the array holds %v, the file %v", to, f.Type)
-	}
-	if dates {
+	return number(to) && (number(from) || from.Kind() == dtype.Datetime)
+}
+
+// converted makes elements of an array's type of numbers or dates that are convertible.
+func (v *values) converted(m *zarr.Meta) ([]byte, error) {
+	f, to := v.file, m.Type
+	if f.Type.Kind() == dtype.Datetime {
 		return recounted(f, m)
 	}
 	var data, text []byte
