@@ -20,7 +20,7 @@ func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Op
 		if m.Value.String() != "nearest" {
 			return zarr.Selection{}, usagef("%s: --method is nearest or not given", cmd.CommandPath())
 		}
-		parse = cf.ParseNearest
+		parse = cf.NearestSelection
 	}
 	sel, empty, err := parse(cmd.Context(), text, a, beside)
 	switch {

@@ -34,9 +34,9 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 	return parseSelection(ctx, text, a, beside, false)
 }
 
-// ParseNearest is [ParseSelection] in which one label names the element of the nearest label, see
+// NearestSelection is [ParseSelection] in which one label names the element of the nearest label, see
 // [Labels.Nearest]. Ranges are not changed.
-func ParseNearest(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+func NearestSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
 	return parseSelection(ctx, text, a, beside, true)
 }
 
