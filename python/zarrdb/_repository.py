@@ -532,7 +532,7 @@ class Repository:
         >>> repo.undo()
         Traceback (most recent call last):
         ...
-        zarrdb.ZarrdbError: branch "main": it is protected: it only goes forward; "zarrdb branch DB --unprotect main" lets it
+        zarrdb._errors.DeniedError: branch "main": it is protected: it only goes forward; "zarrdb branch DB --unprotect main" lets it
         >>> repo.protect(end=True)
         """
         self._run("tag" if tag else "branch", self.path, "--unprotect" if end else "--freeze" if freeze else "--protect", name)
