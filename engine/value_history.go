@@ -366,7 +366,7 @@ func (w *tracer) compare(ctx context.Context, t *traced, e txn.Earlier, values b
 			}
 		}
 	}
-	var differ bitset // nil is none
+	var differ bitset // nil: no value differs
 	if slices.Equal(both.Shape, w.shape) {
 		o.has = w.all
 	} else {

@@ -215,7 +215,8 @@ func TestAwayDamage(t *testing.T) {
 	must.Do(t, db.Close())
 }
 
-// TestAwaySalvage salvages lazy clones: what is away is not lost, and nobody knows what a remote has that cannot be read.
+// TestAwaySalvage salvages lazy clones: pages that are away are not lost, and a salvage does not guess what a remote has
+// that cannot be read.
 func TestAwaySalvage(t *testing.T) {
 	store := &wire{Store: kv.NewMem()}
 	from := published(t, store)
@@ -507,7 +508,7 @@ func TestAwayCommits(t *testing.T) {
 	if got := at(t, db, "main")["side"]; got != big("side", 70_000) {
 		t.Error("the merge has other values")
 	}
-	// The head moved to a version that nobody has read here.
+	// The head moved to a version that was never read in this clone.
 	v0 := must.Get(db.Resolve(bg, "v1~5"))(t)
 	for i, more := range []int{0, 300} { // few edits are made on the head, many are merged
 		branch := fmt.Sprint("late", i)

@@ -56,9 +56,9 @@ see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may r
 	return cmd
 }
 
-// browse opens an address in a browser. Starting one fails where there is none. The arguments of a program
-// are for all users of a machine to read, and the address has a secret: the browser gets the path of a
-// file that only this user may read, and that leads to the address. Call end when the page is no more.
+// browse opens an address in a browser. The error is about a system without a browser. All users of a machine
+// can read the arguments of its programs, and the address has a secret: so the browser gets the path of a
+// file that only this user may read, and the file leads to the address. Call end when the page is closed.
 func browse(address string) (end func(), err error) {
 	end = func() {}
 	dir, err := os.MkdirTemp("", "zarrdb-ui-") // only for this user

@@ -341,7 +341,7 @@ func (f *Figure) draw(c canvas, l layout) {
 	}
 }
 
-// legend are the classes, and what stands for values that are none.
+// legend lists the classes, and an entry for values that belong to no class.
 func (f *Figure) legend() []Class {
 	all := f.Map.Classes
 	if all == nil {

@@ -39,7 +39,7 @@ func latitudesAscend(ctx context.Context, a *zarr.Array, dim int, beside cf.Open
 	return false
 }
 
-// isLatitude reports whether a node holds latitudes; known is whether its name says so.
+// isLatitude reports whether a node holds latitudes. known says that the name of the node is one of latitudes.
 func isLatitude(m *zarr.Meta, known bool) bool {
 	if name := attribute(m, "standard_name"); name != "" {
 		return name == "latitude"

@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -52,7 +53,7 @@ func main() {
 // parse leaves out the bodies of functions of other modules.
 func parse(fset *token.FileSet, dir, name string, src []byte) (*ast.File, error) {
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
-	if f == nil || strings.HasPrefix(name, dir) {
+	if f == nil || strings.HasPrefix(name, dir+string(filepath.Separator)) {
 		return f, err
 	}
 	for _, d := range f.Decls {

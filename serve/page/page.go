@@ -86,7 +86,7 @@ var (
 )
 
 // join makes one module of a module and those that it imports, which may not import each other in a
-// circle. Each is a function that returns what it exports.
+// circle. Each module is a function that returns its exports.
 func join(modules map[string]string, name string) []byte {
 	var out strings.Builder
 	done := map[string]string{} // the variable of a module

@@ -35,7 +35,7 @@ func openFirefox(t *testing.T, url string) *firefox {
 		}
 	}
 	if program == "" {
-		t.Skip("no Firefox; install one, or name it in FIREFOX")
+		t.Skip("no Firefox was found: install Firefox, or give its path in FIREFOX")
 	}
 	cmd := exec.Command(program, "--headless", "--no-remote", "--remote-debugging-port", "0", "--profile", t.TempDir(), "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())

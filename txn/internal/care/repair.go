@@ -24,7 +24,7 @@ import (
 // that cannot be opened.
 const RepairBranches = "repair/"
 
-// RepairReport says what a repair found and did.
+// RepairReport lists the damage that a repair found, and what was restored.
 type RepairReport struct {
 	// Before and After are the checks around the repair; they are the same if
 	// there was nothing to repair.

@@ -259,7 +259,7 @@ func (c *Checker) page(ctx context.Context, p place) ([]place, error) {
 			return nil, nil
 		}
 		if !errors.Is(err, tree.ErrMissing) {
-			return nil, err // nobody can tell
+			return nil, err // the remote could not be asked
 		}
 	}
 	if Stop(err) {
@@ -320,7 +320,7 @@ func (c *Checker) value(ctx context.Context, n *CheckReport, dir string, l paylo
 		if err = c.AwayPayload(ctx, catalog.AddressOf(l.v), err); err == nil {
 			n.AwayPayloads++
 		} else if !errors.As(err, new(*pack.CorruptError)) {
-			return err // nobody can tell
+			return err // the remote could not be asked
 		}
 	}
 	if err == nil || Stop(err) {
