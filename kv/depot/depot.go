@@ -444,26 +444,27 @@ func (d *Depot) SaveTo(ctx context.Context, cache kv.Store) {
 
 // HasCommits reports which versions the depot has whole. A version that only a damaged bundle lists counts as missing, so that a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
-	_, indexes, err := d.load(ctx)
-	out := make([]bool, len(ids))
-	for i := range ids {
-		out[i] = slices.ContainsFunc(indexes, func(x *index) bool {
-			e, ok := find(x.commits, commitSize, &ids[i])
-			return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
-		})
-	}
-	return out, err
+	return d.inIndexes(ctx, ids, func(x *index, id *ID) bool {
+		e, ok := find(x.commits, commitSize, id)
+		return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
+	})
 }
 
-// HasPages reports which pages the depot has. What only a damaged bundle lists counts as missing.
+// HasPages reports for each of ids whether the depot has that page, by the indexes of its bundles, which it fetches first if
+// they are not in the cache. A page that only a damaged bundle lists counts as missing. The errors are those of [Depot.Refresh].
 func (d *Depot) HasPages(ctx context.Context, ids []ID) ([]bool, error) {
+	return d.inIndexes(ctx, ids, func(x *index, id *ID) bool {
+		_, ok := find(x.pages, pageSize, id)
+		return ok
+	})
+}
+
+// inIndexes reports for each of ids whether in is true for the index of a bundle.
+func (d *Depot) inIndexes(ctx context.Context, ids []ID, in func(x *index, id *ID) bool) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
 	out := make([]bool, len(ids))
 	for i := range ids {
-		out[i] = slices.ContainsFunc(indexes, func(x *index) bool {
-			_, ok := find(x.pages, pageSize, &ids[i])
-			return ok
-		})
+		out[i] = slices.ContainsFunc(indexes, func(x *index) bool { return in(x, &ids[i]) })
 	}
 	return out, err
 }
