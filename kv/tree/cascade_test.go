@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -49,66 +48,6 @@ func TestApplyLarge(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestMeasureCascade prints how many pages a small change makes in a map of a
-// million entries. An edit of a value makes one page per level; an insertion or
-// removal shifts the weights behind it until the cuts of the new and the old map
-// meet again.
-func TestMeasureCascade(t *testing.T) {
-	measure(t)
-	const n = 1_000_000
-	for _, k := range kindsOfMaps[:3] {
-		tr, root, m := benchTree(t, 2*n, k.make())
-		root = everyOther(t, tr, root)
-		for _, op := range []string{"replace", "insert", "delete"} {
-			t.Logf("%-9s %-8s %s", k.name, op, cascade(t, tr, m, root, op, k.make, 1, 5000))
-			t.Logf("%-9s %-8s %s", k.name, op+" 10k", cascade(t, tr, m, root, op, k.make, 10_000, 3))
-		}
-	}
-}
-
-// everyOther removes the odd chunks, so that there is room between keys.
-func everyOther(t *testing.T, tr *Tree, root Root) Root {
-	t.Helper()
-	b := tr.NewBuilder(context.Background())
-	i := 0
-	for e, err := range tr.Scan(context.Background(), root, Span{}) {
-		must.Do(t, err)
-		if i%2 == 0 {
-			must.Do(t, b.Add(&e))
-		}
-		i++
-	}
-	out := must.Get(b.Finish())(t)
-	return out
-}
-
-type cascadeStats struct{ pages, bytes []int }
-
-// cascade applies random edits, so many at a time, to the same map again and
-// again, and counts the pages that are put.
-func cascade(t *testing.T, tr *Tree, m *MemPages, root Root, op string, values func() func(int, *rand.Rand, *Value), edits, times int) (s string) {
-	t.Helper()
-	var stats cascadeStats
-	r := rand.New(rand.NewPCG(7, 8))
-	set := values()
-	for range times {
-		c := &countPages{Pages: m}
-		must.Get(tr.With(c).Apply(context.Background(), root, cascadeEdits(r, op, int(root.Entries), edits, set)))(t)
-		stats.pages = append(stats.pages, c.puts)
-		stats.bytes = append(stats.bytes, c.bytes)
-	}
-	return stats.String()
-}
-
-func (s cascadeStats) String() string {
-	slices.Sort(s.pages)
-	slices.Sort(s.bytes)
-	line := func(v []int) []any {
-		return []any{mean(v), quantile(v, .5), quantile(v, .99), quantile(v, 1)}
-	}
-	return fmt.Sprintf("pages mean %.2f p50 %d p99 %d max %d", line(s.pages)...) + fmt.Sprintf(", bytes mean %.0f p50 %d p99 %d max %d", line(s.bytes)...)
 }
 
 func cascadeEdits(r *rand.Rand, op string, n, edits int, set func(int, *rand.Rand, *Value)) []Edit {
