@@ -126,31 +126,6 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A session sees its own writes, and those of others only after both have committed.
-func TestIsolation(t *testing.T) {
-	db := openDB(t, nil)
-	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	before := at(t, db, "")
-	open := func() *Session {
-		s := must.Get(db.Begin(bg, ""))(t)
-		return s
-	}
-	a, b := open(), open()
-	must.Do(t, put(a, "x", 0, 10, 11))
-	must.Do(t, put(b, "x", 4, 14, 15))
-	wantInts(t, a, "x", 10, 11, 2, 3, 4, 5)
-	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
-	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
-	must.Get(a.Commit(bg, txn.CommitOptions{}))(t)
-	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
-	must.Get(b.Commit(bg, txn.CommitOptions{}))(t)
-	wantInts(t, at(t, db, ""), "x", 10, 11, 2, 3, 14, 15)
-	wantInts(t, before, "x", 0, 1, 2, 3, 4, 5)
-	if err := put(b, "x", 0, 1); !errors.Is(err, txn.ErrSessionClosed) {
-		t.Errorf("write after the commit: %v", err)
-	}
-}
-
 func TestResume(t *testing.T) {
 	o := memOptions()
 	db := openDB(t, o)
