@@ -3,14 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
@@ -180,70 +176,6 @@ func TestHandlesShareLocks(t *testing.T) {
 			t.Errorf("element %d is %d: a write was lost", i, v)
 		}
 	}
-}
-
-// The same random history gives the same values whatever the cache and however
-// many workers there are.
-func TestCacheAndWorkersChangeNothing(t *testing.T) {
-	seed := must.Seed(t)
-	specs := map[string]zarr.Spec{
-		"plain":   {Shape: []int64{37, 23}, Chunks: []int64{8, 5}, DataType: "int32"},
-		"sharded": {Shape: []int64{37, 23}, Chunks: []int64{4, 5}, Shards: []int64{16, 10}, DataType: "int32"},
-		"v2":      {Version: zarr.V2, Shape: []int64{37, 23}, Chunks: []int64{37, 4}, DataType: "<i4"},
-	}
-	var want []string
-	for _, o := range []struct {
-		cache   int64
-		workers int
-	}{{-1, 1}, {-1, 4}, {8 << 20, 1}, {8 << 20, 4}, {16 << 10, 3}} {
-		opts := memOptions()
-		opts.CacheBytes, opts.Workers = o.cache, o.workers
-		var got []string
-		for _, name := range []string{"plain", "sharded", "v2"} {
-			opts.FS, opts.Now = vfs.NewMem(), ticking()
-			got = append(got, playHistory(t, openDB(t, opts), rand.New(rand.NewPCG(seed, 1)), specs[name])...)
-		}
-		if want == nil {
-			want = got
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("cache %d, workers %d: other values", o.cache, o.workers)
-		}
-	}
-}
-
-// playHistory writes random boxes and returns all that was read meanwhile.
-func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []string) {
-	t.Helper()
-	commit(t, db, "", "create", func(s *Session) error {
-		_, err := s.CreateArray(bg, "g/x", spec)
-		return err
-	})
-	box := func() zarr.Selection {
-		var idx []zarr.Index
-		for _, n := range spec.Shape {
-			lo := r.Int64N(n)
-			idx = append(idx, zarr.Slice(lo, lo+1+r.Int64N(n-lo), 1+r.Int64N(3)))
-		}
-		return zarr.Sel(idx...)
-	}
-	for i := range 12 {
-		sel, value := box(), int32(1+i) // a new value each time, so that each write makes a commit
-		commit(t, db, "", "write", func(s *Session) error {
-			a, err := s.Array(bg, "g/x")
-			if err != nil {
-				return err
-			}
-			return zarr.Fill(bg, a, sel, value)
-		})
-		a := array(t, at(t, db, fmt.Sprintf("main~%d", r.IntN(2))), "g/x")
-		for range 3 {
-			v, _, err := zarr.Read[int32](bg, a, box())
-			must.Do(t, err)
-			seen = append(seen, fmt.Sprint(v))
-		}
-	}
-	return seen
 }
 
 func TestContextsAreHonoured(t *testing.T) {
