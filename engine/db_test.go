@@ -15,31 +15,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-func TestUpdateAndView(t *testing.T) {
-	db := openDB(t, nil)
-	first := head(t, db, "")
-	second := commit(t, db, "", "make x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	if first == second {
-		t.Fatal("the head did not move")
-	}
-	commit(t, db, "main", "change x", func(s *Session) error { return put(s, "x", 2, 20, 30) })
-
-	must.Do(t, db.View(bg, "main", func(s *Snapshot) error {
-		wantInts(t, s, "x", 0, 1, 20, 30, 4, 5)
-		return nil
-	}))
-	for _, rev := range []string{"main~1", second.String(), second.Short(), "main@{1}"} {
-		wantInts(t, at(t, db, rev), "x", 0, 1, 2, 3, 4, 5)
-	}
-	if _, err := at(t, db, "main~2").Array(bg, "x"); !errors.Is(err, zarr.ErrNotFound) {
-		t.Errorf("x in the first version: %v", err)
-	}
-	c, err := db.store.Lookup(bg, second)
-	if err != nil || c.Message != "make x" || c.Author != "tester" {
-		t.Errorf("commit %+v, %v", c, err)
-	}
-}
-
 func TestUpdateThatFailsChangesNothing(t *testing.T) {
 	db := openDB(t, nil)
 	before := head(t, db, "")

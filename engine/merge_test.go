@@ -9,30 +9,6 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// The session that met a conflict is as it was, and can go on from the head.
-func TestSessionAfterAConflict(t *testing.T) {
-	db := openDB(t, nil)
-	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	s := must.Get(db.Begin(bg, ""))(t)
-	must.Do(t, put(s, "x", 0, 60))
-	commit(t, db, "", "ours", func(s *Session) error { return put(s, "x", 1, 50) })
-	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.Is(err, txn.ErrConflict) {
-		t.Fatal(err)
-	}
-	if err := s.Refresh(bg, nil); !errors.Is(err, txn.ErrConflict) {
-		t.Fatal(err)
-	}
-	wantInts(t, s, "x", 60, 1, 2, 3, 4, 5)
-	if err := put(s, "x", 0, 0); err != nil { // give the change up
-		t.Fatal(err)
-	}
-	must.Do(t, put(s, "x", 4, 70))
-	must.Do(t, s.Refresh(bg, nil))
-	wantInts(t, s, "x", 0, 50, 2, 3, 70, 5)
-	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
-	wantInts(t, at(t, db, ""), "x", 0, 50, 2, 3, 70, 5)
-}
-
 // Two branches made the same array. In one of them a chunk was overwritten with the
 // fill value and is not stored any more, which must not look as if it had never
 // been written.
