@@ -274,12 +274,12 @@ func TestUnansweredCommit(t *testing.T) {
 		cancel()
 		return was(c, context.WithoutCancel(ctx), f)
 	}))
-	if at, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
+	if _, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
 		var lost *SessionLostError
 		if !errors.As(err, &lost) || !lost.Committing || !errors.Is(err, context.Canceled) {
 			t.Errorf("commit with a context that ends: %v", err)
 		}
-		at = must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
+		at := must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
 		if head := must.Get(h.db.Head(bg, ""))(t); at.ID != head || at.Message != "3" {
 			t.Errorf("the commit is %v %q, want %v", at.ID, at.Message, head)
 		}
