@@ -18,7 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/meta"
 )
 
-// nodes opens the hierarchy that a view holds. Its methods are those of [Session] and [Snapshot].
+// nodes opens the hierarchy that a view holds.
 type nodes struct {
 	view kv.Reader
 	open *zarr.OpenOptions
@@ -45,16 +45,6 @@ func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, erro
 	return zarr.Walk(ctx, n.view, path, n.open)
 }
 
-// TrueDocument returns the metadata document stored under a key as readers may
-// believe it: if it carries consolidated metadata that differs from the documents
-// below the group, the copy is made again. A copy that cannot be made, because a
-// node below has invalid metadata, is left out; a .zmetadata is then
-// [kv.ErrNotFound]. Any other value is returned as it is. For a copy, it opens
-// every node below the group.
-func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
-	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
-}
-
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays
 // that were opened from a session read and write through the session until it ends; arrays that are
 // opened twice may be written at the same time.
@@ -64,8 +54,8 @@ func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]b
 // stay as they were stored. Single keys that are set and deleted through the
 // view are stored as they are given.
 type Session struct {
-	nodes
 	tx     *txn.Session
+	nodes  nodes
 	copies *policy.Copies
 	db     *DB
 	left   *sync.Once // this use of the session has ended; see [DB.Resume]

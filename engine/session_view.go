@@ -5,9 +5,11 @@ import (
 	"iter"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine/internal/policy"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn"
+	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // Versions returns the session without its arrays, for servers and tools of this module.
@@ -110,4 +112,43 @@ func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, o
 // Along another one, each row of chunks before from costs a search at most.
 func (s *Session) DeleteChunks(ctx context.Context, path string, f txn.Form, axis int, from int64) error {
 	return s.tx.DeleteChunks(ctx, path, f, axis, from)
+}
+
+// Node opens the array or group at a path; "" is the root. If there is none
+// the error is zarr.ErrNotFound.
+func (s *Session) Node(ctx context.Context, path string) (*zarr.Node, error) {
+	return s.nodes.Node(ctx, path)
+}
+
+// Array opens the array at a path.
+func (s *Session) Array(ctx context.Context, path string) (*zarr.Array, error) {
+	return s.nodes.Array(ctx, path)
+}
+
+// Group opens the group at a path.
+func (s *Session) Group(ctx context.Context, path string) (*zarr.Group, error) {
+	return s.nodes.Group(ctx, path)
+}
+
+// Members yields the direct children of a path, sorted by name, nodes of every
+// format. Chunks of an array are no members. A node that cannot be opened is
+// yielded as its error, and the sequence continues. The error is
+// zarr.ErrNotFound if the path does not exist; an empty store has an empty root.
+func (s *Session) Members(ctx context.Context, path string) iter.Seq2[Member, error] {
+	return s.nodes.Members(ctx, path)
+}
+
+// Walk yields every node at and below a path, parents before children, sorted.
+func (s *Session) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, error] {
+	return s.nodes.Walk(ctx, path)
+}
+
+// TrueDocument returns the metadata document stored under a key as readers may
+// believe it: if it carries consolidated metadata that differs from the documents
+// below the group, the copy is made again. A copy that cannot be made, because a
+// node below has invalid metadata, is left out; a .zmetadata is then
+// [kv.ErrNotFound]. Any other value is returned as it is. For a copy, it opens
+// every node below the group.
+func (s *Session) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
+	return policy.TrueDocument(ctx, s.nodes.view, s.nodes.open, key, stored)
 }
