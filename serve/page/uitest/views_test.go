@@ -190,6 +190,49 @@ func TestChoices(t *testing.T) {
 	p.wait("/win=(5[78]\\.?\\d*):91,0:66/.test(location.hash)") // the top left corner stays: latitudes go up
 }
 
+// Arrays of a group that share an axis are a table with exact values and dates, of which few rows are read.
+func TestTable(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	create := func(path, shape, dtype, fill, attrs string) {
+		t.Helper()
+		run(t, dir, "create", "x.zdb:s/"+path, "--shape", shape, "--dtype", dtype, "--fill", fill, "--dims", "time", "--attrs", attrs)
+	}
+	create("time", "250", "int64", "0", `{"units":"days since 2024-01-01"}`)
+	days := make([]int64, 250)
+	for i := range days {
+		days[i] = int64(i)
+	}
+	writeNpy(t, filepath.Join(dir, "t.npy"), []int{250}, days)
+	run(t, dir, "write", "x.zdb:s/time", "-i", "t.npy")
+	create("id", "250", "uint64", "9223372036854775809", "{}")
+	create("depth", "250", "float32", "NaN", `{"units":"m"}`)
+	create("name", "250", "string", `"Tees, =North"`, "{}")
+	create("other", "3", "int8", "0", "{}")
+	run(t, dir, "write", "x.zdb:s/depth", "-s", "1:", "--value", "0.1")
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=s", 1280, 800)
+	p.do(chromedp.Click("#tab-table"))
+	row := func(i int) string {
+		return fmt.Sprintf("[...document.querySelectorAll('.values tbody tr')[%d]?.children ?? []].map((c) => c.innerText).join('|')", i)
+	}
+	p.wait(row(0) + " === '0|2024-01-01|missing|9223372036854775809|Tees, =North'")
+	p.wait("document.querySelectorAll('.values tbody tr').length === 100 && " + row(1) + ".startsWith('1|2024-01-02|0.1|')")
+	p.do(chromedp.Click(`//button[text()="Last"]`))
+	p.wait(row(0) + ".startsWith('150|2024-05-30|') && location.hash.includes('row=150')")
+	p.view("db=x.zdb&path=s&view=table&row=249")
+	p.wait(row(0) + ".startsWith('249|2024-09-06|')")
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="Save CSV"]`), chromedp.Click(`//tfoot//a[text()="parquet"]`))
+	lines := strings.Split(string(download(t, filepath.Join(downloads, "s.csv"))), "\n")
+	if len(lines) != 252 || lines[0] != `"time","depth","id","name"` || lines[250] != `2024-09-06T00:00:00,0.1,9223372036854775809,"Tees, =North"` {
+		t.Errorf("%d lines: %q", len(lines), lines[:2])
+	}
+	if got := download(t, filepath.Join(downloads, "time.parquet")); !strings.HasPrefix(string(got), "PAR1") {
+		t.Errorf("%q", got)
+	}
+}
+
 // download waits for a file.
 func download(t *testing.T, path string) []byte {
 	t.Helper()
