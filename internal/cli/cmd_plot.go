@@ -101,8 +101,10 @@ type plotFlags struct {
 	part              string
 	width             int
 	log, coast        bool
+	centre            string
 
 	lim *picture.Limits
+	mid *float64 // of centre
 	m   picture.Map
 }
 
@@ -111,6 +113,7 @@ func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", ")+"; NAME_r turns them around")
 	cmd.Flags().BoolVar(&f.log, "log", false, "equal ratios at equal distances of the scale of colours")
 	cmd.Flags().BoolVar(&f.coast, "coast", false, "draw coasts over latitudes and longitudes, in a file")
+	cmd.Flags().StringVar(&f.centre, "centre", "", "`LON`, the longitude in the middle of a map of the globe, such as 0 or 180")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
 
@@ -127,6 +130,12 @@ func (f *plotFlags) check(out string) error {
 	var ok bool
 	if f.m, ok = picture.MapByName(f.colours); !ok {
 		return usagef("--map %s: there are %s", f.colours, strings.Join(picture.Maps(), ", "))
+	}
+	if f.centre != "" {
+		v, err := strconv.ParseFloat(f.centre, 64)
+		if f.mid = &v; err != nil || v-v != 0 {
+			return usagef("--centre %s: want a longitude such as 0, 180 or -100", f.centre)
+		}
 	}
 	if f.limits == "" {
 		return nil
@@ -204,7 +213,7 @@ const plotChunks = 4096
 // plot is what is drawn of an array, with the values that the decoder of it gives, or as they
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
-	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, LongName: on.file,
+	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, Centre: f.mid, LongName: on.file,
 		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil

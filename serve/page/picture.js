@@ -211,7 +211,8 @@ function Pyramid(p) {
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
-  const { value } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
+  const centre = Number.isFinite(Number(shown.state.centre)) ? shown.state.centre : '';
+  const { value } = useLoad(() => readAxes(shown, info, centre), [shown.db, shown.commit, info.path, centre]);
   if (info.error) return html`<${Failure} error=${{ message: info.error }} what="Values cannot be read" />`;
   if (info.shape.some((/** @type {number} */ n) => n === 0)) return html`<p>The array has no elements: its shape is ${info.shape.join(' × ')}.</p>`;
   if (info.shape.length === 0) return html`<${Scalar} ...${p} />`;
@@ -290,13 +291,17 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
-  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
+  const round = globe ? axes.findIndex((a) => a.round) : -1, centre = round >= 0 && Number.isFinite(Number(state.centre)) ? state.centre || '' : '';
+  const roll = (/** @type {number} */ d) => d === round && centre !== '' ? axes[d].roll : 0;
+  const yAxis = roll(plane.y) ? axes[plane.y].rolled() : axes[plane.y], xAxis = roll(plane.x) ? axes[plane.x].rolled() : axes[plane.x];
+  const stored = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].stored(i) : i), onMap = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].onMap(i) : i);
+  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x, centre: centre || false }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts, centre]);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed]);
-  const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed, centre]);
+  const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour, centre]);
   const got = useWindow(async (v, o, signal) => {
-    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis }, signal);
+    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis, centre }, signal);
     learn(win);
     return { ...win, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
@@ -307,7 +312,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? stored(d, pointer.y) : d === plane.x ? stored(d, pointer.x) : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
   const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
@@ -334,7 +339,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
-    const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
+    const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? stored(d, at.y) : d === plane.x ? stored(d, at.x) : i)).join(',');
     const list = (read().pts || '').split(';').filter(Boolean); // of a click before, too, that is not drawn yet
     go({ pts: list.includes(q) ? list.filter((s) => s !== q).join(';') : [...list, q].slice(-8).join(';') });
   };
@@ -343,14 +348,22 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const d = e.target.value, o = which === 'y' ? 'x' : 'y';
     go({ [which]: d, [o]: Number(d) === plane[o] ? String(plane[which]) : String(plane[o]), win: '', at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === plane.y || k === plane.x ? 0 : v)).join(',') });
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
+  const part = { ...view }; // in stored elements; a view over the edge has all of them
+  for (const [d, a, b] of /** @type {[number, 'y0' | 'x0', 'y1' | 'x1'][]} */ ([[plane.y, 'y0', 'y1'], [plane.x, 'x0', 'x1']])) {
+    const n = info.shape[d], by = roll(d);
+    if (!by || view[a] <= 0 && view[b] >= n) continue;
+    const inside = Math.ceil(view[b]) + by <= n ? by : Math.floor(view[a]) + by >= n ? by - n : null;
+    part[a] = inside === null ? 0 : view[a] + inside;
+    part[b] = inside === null ? n : view[b] + inside;
+  }
   const save = (/** @type {() => Promise<void>} */ f) => f().then(() => setFailed(null), setFailed);
   const values = (/** @type {string} */ format) => async () => { // all elements in sight
-    const q = { db, rev: commit, path, select: selection(plane, view, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
+    const q = { db, rev: commit, path, select: selection(plane, part, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
     const file = (path.replaceAll('/', '_') || 'array') + '.' + format;
     if (format === 'parquet') return text.saveFrom(file, url('read', { ...q, format }).href);
     if (format !== 'csv') return text.save(file, new Blob([(await getBytes('read', { ...q, format })).bytes]));
     const { data, shape } = await get('read', { ...q, times: 'text', format: 'json' });
-    const y0 = Math.floor(view.y0), x0 = Math.floor(view.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
+    const y0 = Math.floor(part.y0), x0 = Math.floor(part.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
     const table = Array.from({ length: m }, (_, i) => Array.from({ length: n }, (_, k) => data[i * by[0] + k * by[1]]));
     const cell = (/** @type {any} */ v) => (v === null || v === 'NaN' || v === 'NaT' ? '' : `"${String(v).replaceAll('"', '""').replace(/^[=+@\t\r]/, "'$&")}"`.replace(/^"(-?[\d.e+-]+)"$/, '$1'));
     const names = async (/** @type {number} */ d, /** @type {number} */ first, /** @type {number} */ count) => {
@@ -370,7 +383,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     }
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
+      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false });
     text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
   };
   return html`
@@ -381,6 +394,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
+      ${round >= 0 && html`<label title="The longitude in the middle of the map">centre <input size="6" list="centres" inputmode="decimal" placeholder="as stored" value=${centre}
+        onChange=${(/** @type {any} */ e) => Number.isFinite(Number(e.target.value)) && go({ centre: e.target.value.trim().replace(/^-0+$/, '0'), win: '' }, true)} /></label><datalist id="centres"><option value="0" /><option value="180" /></datalist>`}
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
@@ -389,13 +404,13 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
     <div class=${below ? 'picture below' : 'picture'}>
-      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
+      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${yAxis} xAxis=${xAxis} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
         onPoint=${setPointer} onPick=${pick} coast=${coast || []}
-        marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
+        marks=${points.map((q, i) => ({ y: onMap(plane.y, q[plane.y]), x: onMap(plane.x, q[plane.x]), colour: seriesColour(i) }))} />
       <div class="beside">
         <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [said(), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
-          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
+          ${at?.at ? at.at[plane.y] : yAxis.full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : xAxis.full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
         ${!colour && !mixed && html`<${Bar} map=${map} win=${drawn} units=${units} />
         <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
         <p class="dim small" role="status">${drawn && (drawn.full
@@ -404,5 +419,5 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       </div>
     </div>
     ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, part, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

@@ -32,7 +32,7 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
     transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1', channels: o.channels || false, caxis: o.channels ? o.caxis : false,
-    numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
+    numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false, centre: o.centre || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
   const shades = new Uint8Array(bytes);

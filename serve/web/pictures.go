@@ -59,19 +59,44 @@ type axisJSON struct {
 	// Size of an element, and its unit, in an image of a microscope.
 	Size float64 `json:"size,omitempty"`
 	Unit string  `json:"unit,omitempty"`
+	// Round says that longitudes go around the globe. Of a centre, Roll is the first element.
+	Round bool  `json:"round,omitempty"`
+	Roll  int64 `json:"roll,omitempty"`
 }
 
 // axes answers with the axes of an array:
 //
-//	/-/api/axes?db=w&rev=main&path=temp
+//	/-/api/axes?db=w&rev=main&path=temp[&centre=180]
 func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
 		return err
 	}
 	defer o.v.Release()
+	roll, err := rollOf(r.Context(), o, o)
+	if err != nil {
+		return err
+	}
+	answer := axesOf(r.Context(), o)
+	if roll.By != 0 {
+		answer.Axes[roll.Dim].Roll = roll.By
+	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, axesOf(r.Context(), o))
+	return writeJSON(w, r, answer)
+}
+
+// rollOf is how the parameter centre, a longitude, moves the elements of an array; of is the finest of
+// its pyramid.
+func rollOf(ctx context.Context, o, of *opened) (picture.Roll, error) {
+	centre, ok, err := limit(o.q, "centre")
+	if err != nil || !ok {
+		return picture.Roll{}, err
+	}
+	r, _ := picture.RollTo(ctx, of.a, of.beside, centre)
+	if n, m := of.a.Shape(), o.a.Shape(); r.By != 0 && n[r.Dim] != m[r.Dim] {
+		r.By = int64(math.Round(float64(r.By)/float64(n[r.Dim])*float64(m[r.Dim]))) % max(m[r.Dim], 1)
+	}
+	return r, nil
 }
 
 func axesOf(ctx context.Context, o *opened) axesJSON {
@@ -82,7 +107,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil, Round: x.Round()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
@@ -111,7 +136,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 
 // coast answers with the lines of coasts on a plane of an array; see [picture.Coast]:
 //
-//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2
+//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2[&centre=180]
 func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -122,13 +147,21 @@ func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
 		describe(w, o.v, o.q.Get("rev"))
 		return writeJSON(w, r, []int{})
 	}
+	roll, err := rollOf(r.Context(), o, o)
+	if err != nil {
+		return err
+	}
 	var axes []*picture.Axis
 	for _, name := range []string{"y", "x"} {
 		d, err := number(o.q.Get(name), name, int64(len(o.a.Shape()))-1, 0)
 		if err != nil && o.q.Get(name) != "0" {
 			return err
 		}
-		axes = append(axes, picture.NewAxis(r.Context(), o.a, int(d), o.beside))
+		x := picture.NewAxis(r.Context(), o.a, int(d), o.beside)
+		if int(d) == roll.Dim {
+			x = x.Rolled(roll.By)
+		}
+		axes = append(axes, x)
 	}
 	lines := picture.Coast(axes[0], axes[1])
 	if lines == nil {
@@ -698,7 +731,7 @@ func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Ro
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers][&centre=180]
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -728,6 +761,9 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 		p.Limits = &l
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
+		return err
+	}
+	if p.Roll, err = rollOf(r.Context(), o, o); err != nil {
 		return err
 	}
 	end, err := h.slot(r, windowSize(o.a, p.Request))

@@ -178,6 +178,19 @@ func TestChoices(t *testing.T) {
 	p.drawn()
 	p.wait(`((d) => { let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] < 100 && d[i + 1] < 100) n++; return n > 1000; })((() => { const c = document.querySelector('.plane canvas'); return c.getContext('2d').getImageData(70, 12, c.width - 90, c.height - 60).data; })())`)
 
+	// A centre moves pixels, coasts and the pointer with them: the warm patch lies at 40 to 120 degrees.
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=300&hi=301&centre=0&coast=1")
+	p.drawn()
+	p.wait("document.querySelector('.readout')")
+	p.point(0.75, 0.22, false)
+	p.wait("/^310 K/.test(document.querySelector('.readout').innerText) && /lon (88|90|92)°/.test(document.querySelector('.readout').innerText) && /element 12, 7\\d, 4\\d/.test(document.querySelector('.readout').innerText)")
+	p.wait(pixel + "(0.75, 0.22) === '255,255,255' && " + pixel + "(0.25, 0.22) === '0,0,0'")
+	p.point(0.75, 0.22, true)
+	p.wait("/pts=12,7\\d,4\\d/.test(location.hash)")
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&centre=0&win=60:62,110:113")
+	p.drawn()
+	p.wait("document.querySelector('.commands textarea').value.includes('-s 12,60:62,20:23 ')")
+
 	// The wheel zooms under the pointer, and scrolls the page where all is in sight.
 	p.view("db=weather.zdb&path=t2m&at=12,0,0")
 	p.drawn()
