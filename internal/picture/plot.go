@@ -29,6 +29,7 @@ type Plot struct {
 	Centre *float64
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
+	missing bool // a plane without values is a figure too
 	// LongName puts the attribute long_name into the title.
 	LongName bool
 }
@@ -129,7 +130,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 		low, high = 2, 98
 	}
 	all, ok := Percentiles(w.Values, 0, 100)
-	if !ok {
+	if !ok && !(p.missing && kind == Plane) {
 		return nil, fmt.Errorf("/%s: every element that was read is missing, nothing can be drawn", p.Array.Path())
 	}
 	values := w.Values
@@ -156,7 +157,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	if kind == Bars {
 		f.X = Scale{Name: units}
 	}
-	if f.Title = clip(p.title(ctx, w, clip(units, mostText)), mostTitle); w.Pixels == nil {
+	if f.Title = clip(p.title(ctx, w, clip(units, mostText)), mostTitle); w.Pixels == nil && ok {
 		lo, hi := f.Ends(all)
 		f.Title += fmt.Sprintf("  %s to %s", lo, hi)
 	}

@@ -49,9 +49,9 @@ export function viewText(v, rows, cols) {
 
 /**
  * A slider for an axis that is not shown. The label is that of the picture: drawn is the index that it is of, and label its text.
- * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string, find?: (text: string) => Promise<number> }} p find is the index that a text means
+ * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string, film?: (() => void) | false, find?: (text: string) => Promise<number> }} p film saves an animation, find is the index that a text means
  */
-export function Slider({ axis, at, set, drawn, label, find }) {
+export function Slider({ axis, at, set, drawn, label, film, find }) {
   const [typed, setTyped] = useState(''), [wrong, setWrong] = useState('');
   const look = (/** @type {string} */ s) => {
     setTyped(s);
@@ -74,7 +74,7 @@ export function Slider({ axis, at, set, drawn, label, find }) {
     <output>${said === String(shown) ? html`${shown} <span class="dim">of ${axis.length}</span>` : html`${said} <span class="dim">· index ${shown}</span>`}</output>
     ${find && html`<input class="goto" size="11" spellcheck=${false} placeholder=${axis.labelled ? 'go to' : 'index'} aria-label=${`Go to ${axis.name}: a label, or # and an index`} title="A label, such as a date or a level, or # and an index"
       aria-invalid=${!!wrong} value=${typed} onChange=${(/** @type {any} */ e) => look(e.target.value)} />`}
-    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
+    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${film && axis.length > 1 && html`<button title=${axis.length > 200 ? `Save one of ${Math.ceil(axis.length / 200)} steps as an animation` : 'Save all steps as an animation'} onClick=${film}>gif</button>`}${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
 }
 
 /** The colour bar, with the histogram of what is seen. @param {{ map: any, win: import('./plane.js').Win | null, units: string }} p */
@@ -188,9 +188,6 @@ export function Commands({ shown, path, select, raw, attributes }) {
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
 }
 
-/** Whether elements have a picture. @param {any} info */
-export const isNumeric = (info) => /^(bool|u?int\d|b?float\d|complex|datetime64|timedelta64|[<>|=]?[biufcmM]\d)/.test(text.dtype(info.data_type));
-
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
 export function Picture(p) {
   return p.info.node_type === 'group' ? html`<${Pyramid} ...${p} />` : html`<${Elements} ...${p} all=${[p.info]} />`;
@@ -218,9 +215,9 @@ function Elements(p) {
   if (info.shape.length === 0) return html`<${Scalar} ...${p} />`;
   if (!value) return html`<${Loading} />`;
   const { axes, parts, colours } = value, raw = shown.state.raw === '1';
-  const lines = info.shape.length === 1 && (isNumeric(info) || parts.length > 0);
-  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
-  if (!isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
+  const lines = info.shape.length === 1 && (text.isNumeric(info) || parts.length > 0);
+  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${text.isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
+  if (!text.isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
   return html`<${Flat} ...${p} axes=${axes} parts=${parts} colours=${colours} />`;
 }
 
@@ -376,6 +373,12 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
+  const film = (/** @type {number} */ d) => async () => {
+    const select = selection(plane, view, info.shape, whole).split(',').map((s, k) => (k === d ? ':' : s)).join();
+    const { bytes } = await getBytes('figure', { db, rev: commit, path, select, width: 600, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
+      lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, animate: String(d) });
+    text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, new Blob([bytes], { type: 'image/gif' }));
+  };
   const saved = async () => {
     if (mixed) { // what is on the screen
       const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
@@ -399,7 +402,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${!mixed && (() => save(film(d)))}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}

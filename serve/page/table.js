@@ -4,7 +4,6 @@ import { get, url } from './api.js';
 import { go, link, useLoad } from './state.js';
 import * as text from './text.js';
 import { axisNames } from './info.js';
-import { isNumeric } from './picture.js';
 import { Failure, Loading } from './parts.js';
 
 const order = new Intl.Collator('en', { numeric: true });
@@ -51,11 +50,11 @@ export function Table({ shown, members, path }) {
   const first = whole(state.row, Math.max(0, n - 1)), end = Math.min(n, first + mostRows), left = whole(state.col, Math.max(0, count - 1));
   const columns = table ? table.columns.slice(left, left + mostColumns) : [];
   const column = (/** @type {any} */ m, /** @type {number} */ a, /** @type {number} */ b, /** @type {AbortSignal} */ signal) =>
-    get('read', { db, rev: commit, path: m.path, select: `${a}:${b}`, decode: isNumeric(m) ? 'cf' : false, times: 'text', format: 'json' }, signal);
+    get('read', { db, rev: commit, path: m.path, select: `${a}:${b}`, decode: text.isNumeric(m) ? 'cf' : false, times: 'text', format: 'json' }, signal);
   const { value, error } = useLoad((signal) => Promise.all(columns.map((m) => column(m, first, end, signal).catch((error) => ({ error })))), [db, commit, columns.map((m) => m.path), first, end]);
   if (!table) return html`<p>The group has no arrays that share one axis.</p>`;
   const name = (/** @type {any} */ m) => m.path.split('/').pop();
-  const say = (/** @type {any} */ m, /** @type {any} */ c, /** @type {number} */ i) => (/^datetime64/.test(text.dtype(c.data_type)) && c.data[i] !== 'NaT' ? text.label(c.data[i]) : isNumeric(m) || typeof c.data[i] !== 'string' ? text.value(c.data[i]) : c.data[i]);
+  const say = (/** @type {any} */ m, /** @type {any} */ c, /** @type {number} */ i) => (/^datetime64/.test(text.dtype(c.data_type)) && c.data[i] !== 'NaT' ? text.label(c.data[i]) : text.isNumeric(m) || typeof c.data[i] !== 'string' ? text.value(c.data[i]) : c.data[i]);
   const csv = async () => {
     if (n * count > mostCells) throw new Error(`The table has ${text.count(n * count, 'cell')}, more than a page can hold. Save columns, or use the command.`);
     const lines = [table.columns.map((m) => cell(name(m))).join()], step = Math.max(1, Math.floor(100_000 / count));
@@ -82,6 +81,6 @@ export function Table({ shown, members, path }) {
     ${error ? html`<${Failure} error=${error} />` : !value ? html`<${Loading} />` : html`<div class="scroll"><table class="members values"><thead><tr><th scope="col">row</th>${columns.map((m) => html`<th scope="col"><a
         href=${link({ path: m.path })} title=${m.attributes?.long_name ?? m.path}>${name(m)}</a> <span class="dim small">${/ since /.test(String(m.attributes?.units)) ? '' : m.attributes?.units ?? ''}</span></th>`)}</tr></thead>
       <tbody>${Array.from({ length: end - first }, (_, i) => html`<tr key=${first + i}><th scope="row" class="dim">${first + i}</th>${value.map((c, k) => html`<td>${c.error ? (i ? '' : html`<span class="bad">${c.error.message}</span>`) : say(columns[k], c, i)}</td>`)}</tr>`)}</tbody>
-      <tfoot><tr><th scope="row" class="dim">all rows</th>${columns.map((m) => html`<td><a href=${url('read', { db, rev: commit, path: m.path, decode: isNumeric(m) ? 'cf' : false, format: 'parquet' }).href} download=${`${name(m)}.parquet`}>parquet</a>
-        ${isNumeric(m) && html` <a href=${url('series', { db, rev: commit, path: m.path, decode: 'cf', format: 'csv', name: name(m) }).href} download=${`${name(m)}.csv`}>csv</a>`}</td>`)}</tr></tfoot></table></div>`}`;
+      <tfoot><tr><th scope="row" class="dim">all rows</th>${columns.map((m) => html`<td><a href=${url('read', { db, rev: commit, path: m.path, decode: text.isNumeric(m) ? 'cf' : false, format: 'parquet' }).href} download=${`${name(m)}.parquet`}>parquet</a>
+        ${text.isNumeric(m) && html` <a href=${url('series', { db, rev: commit, path: m.path, decode: 'cf', format: 'csv', name: name(m) }).href} download=${`${name(m)}.csv`}>csv</a>`}</td>`)}</tr></tfoot></table></div>`}`;
 }

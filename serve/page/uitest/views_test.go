@@ -246,6 +246,34 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Variables of the same axes share a chart, with a second axis where their units differ, and a step of
+// time is saved as an animation.
+func TestTogether(t *testing.T) {
+	dir := weather(t)
+	for name, units := range map[string]string{"dew": "K", "rain": "mm"} {
+		run(t, dir, "create", "weather.zdb:"+name, "--shape", "40,91,180", "--chunks", "10,46,60", "--dtype", "float32", "--dims", "time,lat,lon", "--fill", "7.5", "--attrs", `{"units":"`+units+`"}`)
+	}
+	p := open(t, serve(t, dir, "ui", "weather.zdb")+"&path=t2m&at=12,0,0&pts=12,70,40", 1280, 900)
+	p.drawn()
+	add := func(name string) {
+		eval[any](p, `(() => { const s = [...document.querySelectorAll('.series select')].find((s) => s.options[0].text === 'add…'); s.value = '`+name+`'; s.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	}
+	p.wait("[...document.querySelectorAll('.series option')].some((o) => o.text === 'rain, mm')")
+	add("dew")
+	p.shows("One axis: all lines are in K.")
+	add("rain")
+	p.shows("Two axes: K on the left, mm on the right.")
+	p.wait("location.hash.includes('vars=dew,rain') && document.querySelectorAll('.u-legend .u-series').length === 4 && document.querySelectorAll('.u-axis').length === 3")
+	eval[any](p, `(() => { const o = document.querySelector('.u-over'), r = o.getBoundingClientRect(); o.scrollIntoView(); const q = o.getBoundingClientRect(); o.dispatchEvent(new MouseEvent('mousemove', {clientX: q.x + q.width / 2, clientY: q.y + 30, bubbles: true})); })()`)
+	p.wait("[...document.querySelectorAll('.u-legend .u-value')].filter((v) => v.innerText === '7.5').length === 2")
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="gif"]`))
+	if got := download(t, filepath.Join(downloads, "t2m_time.gif")); !strings.HasPrefix(string(got), "GIF89a") {
+		t.Errorf("%.10q", got)
+	}
+}
+
 // download waits for a file.
 func download(t *testing.T, path string) []byte {
 	t.Helper()
