@@ -67,8 +67,9 @@ func (p Plot) Animate(ctx context.Context, w io.Writer, dim, width int, turn fun
 		f = f.clipped()
 		first := colours == nil
 		if first {
-			colours, l = f.palette(), f.layout(width)
-			l.right += 8 * fontSize // titles differ
+			longest := *f
+			longest.Title += "00000000" // titles differ
+			colours, l = f.palette(), longest.layout(width)
 		}
 		r, err := newRaster(l.width(), l.height())
 		if err != nil {

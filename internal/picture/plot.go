@@ -29,7 +29,7 @@ type Plot struct {
 	Centre *float64
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
-	missing bool // a plane without values is a figure too
+	missing     bool // a plane without values is a figure too
 	// LongName puts the attribute long_name into the title.
 	LongName bool
 }

@@ -566,3 +566,12 @@ func TestWindowInteger(t *testing.T) {
 		}
 	}
 }
+
+// Labels have the colours of their digits, all of them, and others a colour of their own; 0 has none.
+func TestLabels(t *testing.T) {
+	w := must.Get(Read(t.Context(), of(t, int64(0), 9007199254740992, 9007199254740993, 7, 8), Request{}))(t)
+	got := w.Labels(map[string][4]uint8{"9007199254740993": {1, 2, 3, 255}, "7": {9, 9, 9, 0}})
+	if fmt.Sprint(got[:4], got[8:16]) != "[0 0 0 0] [1 2 3 255 9 9 9 0]" || got[7] != 255 || fmt.Sprint(got[4:7]) == "[1 2 3]" || got[19] != 255 {
+		t.Error(got)
+	}
+}

@@ -6,6 +6,7 @@ import * as text from './text.js';
 import { Tree } from './tree.js';
 import { Info } from './info.js';
 import { Picture } from './picture.js';
+import { fieldsOf, plateOf } from './plate.js';
 import { Table, tablesOf } from './table.js';
 import { History } from './history.js';
 import { Compare } from './compare.js';
@@ -96,7 +97,7 @@ function Node({ shown }) {
   const { db, commit, state } = shown;
   const path = state.path || '';
   const { value: info, error, loading } = useLoad(() => getOnce('info', { db, rev: commit, path }), [db, commit, path]);
-  const isArray = info && info.node_type === 'array', pyramid = info?.levels?.length > 0;
+  const isArray = info && info.node_type === 'array', pyramid = info?.levels?.length > 0 || !!(info && (plateOf(info.attributes) || fieldsOf(info.attributes)));
   const members = useLoad(() => (info && !isArray ? getOnce('ls', { db, rev: commit, path }).catch(() => []) : Promise.resolve([])), [db, commit, path, !!info]).value || [];
   const table = useMemo(() => tablesOf(members).length > 0, [members]);
   const tabs = Object.keys(views).filter((v) => (v === 'data' ? isArray || pyramid : v === 'table' ? table || state.view === v && info && !isArray : v === 'info' || shown.versions || v === 'care' && shown.versions));

@@ -6,9 +6,10 @@ import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
-import { levels, readLevel } from './levels.js';
+import { labelIndex, levels, readLabel, readLevel } from './levels.js';
 import { Plane, useWindow } from './plane.js';
 import { Copy, Failure, Loading } from './parts.js';
+import { Plate, Well, fieldsOf, plateOf } from './plate.js';
 import { Series, seriesColour } from './series.js';
 
 /** @typedef {import('./coords.js').Axis} Axis */
@@ -188,24 +189,51 @@ export function Commands({ shown, path, select, raw, attributes }) {
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, members?: any[] }} p members are those of a group */
 export function Picture(p) {
+  const fields = p.info.node_type === 'group' && !p.info.levels?.length ? fieldsOf(p.info.attributes) : null;
+  if (fields) return html`<${fields.length > 1 ? Well : Field} ...${p} fields=${fields} />`;
+  if (p.info.node_type === 'group' && !p.info.levels?.length && plateOf(p.info.attributes)) return html`<${Plate} ...${p} />`;
   return p.info.node_type === 'group' ? html`<${Pyramid} ...${p} />` : html`<${Elements} ...${p} all=${[p.info]} />`;
 }
 
-/** One picture at several resolutions. @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
+/** The only field of a well. @param {{ shown: import('./main.js').Shown, path: string, fields: string[] }} p */
+function Field({ shown, path, fields }) {
+  const at = `${path}/${fields[0]}`;
+  const { value, error } = useLoad(() => Promise.all([getOnce('info', { db: shown.db, rev: shown.commit, path: at }), getOnce('ls', { db: shown.db, rev: shown.commit, path: at })]), [shown.db, shown.commit, at]);
+  if (error) return html`<${Failure} error=${error} what=${'/' + at} />`;
+  return value ? html`<${Pyramid} shown=${shown} info=${value[0]} path=${at} members=${value[1]} />` : html`<${Loading} />`;
+}
+
+/**
+ * The labels of an image: their names, and those that are chosen, with their levels and names of axes.
+ * @param {import('./main.js').Shown} shown @param {string} path of the image @param {string | undefined} wanted
+ * @returns {Promise<{ names: string[], chosen: import('./levels.js').Label | null }>}
+ */
+async function labelsOf(shown, path, wanted) {
+  const load = (/** @type {string} */ p) => getOnce('info', { db: shown.db, rev: shown.commit, path: p });
+  const a = (await load(path + '/labels').catch(() => null))?.attributes, list = a?.ome?.labels ?? a?.labels;
+  const names = Array.isArray(list) ? list.filter((n) => typeof n === 'string').slice(0, 100) : [];
+  if (!wanted || !names.includes(wanted)) return { names, chosen: null };
+  const { all } = await levels(shown, await load(`${path}/labels/${wanted}`));
+  return { names, chosen: all.length ? { name: wanted, all, dims: (await readAxes(shown, all[0])).axes.map((x) => x.name) } : null };
+}
+
+/** One picture at several resolutions. @param {{ shown: import('./main.js').Shown, info: any, path: string, members?: any[] }} p */
 function Pyramid(p) {
   const wanted = p.shown.state.variable;
   const { value, error } = useLoad(() => levels(p.shown, p.info, wanted), [p.shown.db, p.shown.commit, p.path, wanted]);
+  const label = p.shown.state.label, has = (p.members || []).some((m) => m.node_type === 'group' && m.path === p.path + '/labels');
+  const labels = useLoad(() => (has ? labelsOf(p.shown, p.path, label) : Promise.resolve({ names: [], chosen: null })), [p.shown.db, p.shown.commit, p.path, has, label]);
   if (error) return html`<${Failure} error=${error} />`;
   if (!value) return html`<${Loading} />`;
   const { all, variables, variable } = value;
   return html`${variables.length > 1 && html`<div class="controls"><label>Variable <select value=${variable} onChange=${(/** @type {any} */ e) => go({ variable: e.target.value, win: '', pts: '', at: '', lo: '', hi: '' })}>
       ${variables.map((v) => html`<option value=${v} selected=${v === variable}>${v}</option>`)}</select></label></div>`}
-    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
+    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} labels=${labels.value} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any }} p all are the levels, the finest first */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any, labels?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
   const centre = Number.isFinite(Number(shown.state.centre)) ? shown.state.centre : '';
@@ -267,8 +295,8 @@ function channelsOf(attributes, axes) {
   })) };
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any }} p group are the attributes of a pyramid */
-function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group }) {
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any, labels?: { names: string[], chosen: import('./levels.js').Label | null } }} p group are the attributes of a pyramid */
+function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group, labels }) {
   const { db, commit, state } = shown;
   const last = info.shape.length - 1;
   const wantsColour = canRGB(info) && (state.rgb ? state.rgb === '1' : colours);
@@ -288,6 +316,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
+  const label = labels?.chosen && labels.chosen.dims.includes(axes[plane.y].name) && labels.chosen.dims.includes(axes[plane.x].name) ? labels.chosen : null;
   const round = globe ? axes.findIndex((a) => a.round) : -1, centre = round >= 0 && Number.isFinite(Number(state.centre)) ? state.centre || '' : '';
   const roll = (/** @type {number} */ d) => d === round && centre !== '' ? axes[d].roll : 0;
   const yAxis = roll(plane.y) ? axes[plane.y].rolled() : axes[plane.y], xAxis = roll(plane.x) ? axes[plane.x].rolled() : axes[plane.x];
@@ -295,28 +324,32 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x, centre: centre || false }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts, centre]);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed, centre]);
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed, centre, label?.name]);
   const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour, centre]);
   const got = useWindow(async (v, o, signal) => {
-    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis, centre }, signal);
+    const [win, mask] = await Promise.all([readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis, centre }, signal),
+      label ? readLabel(shown, label, axes.map((a) => a.name), info.shape, plane, v, o, signal) : null]);
     learn(win);
-    return { ...win, index: plane.at, axesKey };
+    return { ...win, full: win.full && (!mask || mask.full), mask, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
   const seen = fitting(got, axesKey);
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
+  const opacity = /^[01](\.\d+)?$/.test(state.opacity || '') ? Math.min(1, Number(state.opacity)) : 0.5;
   const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
   const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? stored(d, pointer.y) : d === plane.x ? stored(d, pointer.x) : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
-  const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
+  const whereKey = where ? [commit, path, plane.raw, label?.name, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        setExact({ key: whereKey, ...await get('point', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf' }, stop.signal) });
+        const [value, id] = await Promise.all([get('point', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf' }, stop.signal),
+          label ? get('point', { db, rev: commit, path: label.all[0].path, select: labelIndex(label, axes.map((a) => a.name), info.shape, where.map(Number)).join(',') }, stop.signal) : null]);
+        setExact({ key: whereKey, ...value, more: [...value.more, ...(id && label ? [`${label.name} ${id.value === '0' ? 'none' : id.value}`] : [])] });
       } catch (err) {
         if (!cancelled(err)) setExact({ key: whereKey, value: String(/** @type {any} */ (err).message), more: [] });
       }
@@ -402,6 +435,10 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
+    ${labels && labels.names.length > 0 && html`<fieldset class="controls"><legend class="hidden">Labels</legend><label>Labels <select value=${state.label || ''} onChange=${(/** @type {any} */ e) => go({ label: e.target.value }, true)}>
+      <option value="">none</option>${labels.names.map((n) => html`<option value=${n} selected=${n === state.label}>${n}</option>`)}</select></label>
+      ${label && html`<label>opacity <input type="range" min="0" max="1" step="0.05" value=${opacity} onInput=${(/** @type {any} */ e) => go({ opacity: e.target.value === '0.5' ? '' : e.target.value }, true)} /></label>`}
+      ${labels.chosen && !label && html`<span class="dim small">The labels have other axes than the picture.</span>`}</fieldset>`}
     ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${!mixed && (() => save(film(d)))}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
@@ -409,7 +446,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     <div class=${below ? 'picture below' : 'picture'}>
       <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${yAxis} xAxis=${xAxis} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
-        onPoint=${setPointer} onPick=${pick} coast=${coast || []}
+        onPoint=${setPointer} onPick=${pick} coast=${coast || []} opacity=${opacity}
         marks=${points.map((q, i) => ({ y: onMap(plane.y, q[plane.y]), x: onMap(plane.x, q[plane.x]), colour: seriesColour(i) }))} />
       <div class="beside">
         <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [said(), ...at.more].join(' · ') : '…'}</strong>${' '}<br />

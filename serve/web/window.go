@@ -111,6 +111,8 @@ type barTickJSON struct {
 // classes. With log equal ratios are at equal distances. ysee and xsee are the parts of the axes
 // that ticks are for.
 //
+// With as=labels elements are identifiers, and sent as colours: those of the group's image-label.
+//
 // With channels=0:00ff00:100:4000,1:ff0000:: the indices of an axis, caxis=1, are channels of colours
 // between two values, without these of most of their values; they are added.
 //
@@ -170,9 +172,13 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		about.Up = &up
 	}
 	var body []byte
-	if q.Get("as") == "colours" {
+	switch q.Get("as") {
+	case "labels":
+		about.coloursJSON = &coloursJSON{Pixels: true}
+		body, err = labelled(r.Context(), o, win)
+	case "colours":
 		body, err = h.coloured(r, o, of, req, win, &about)
-	} else {
+	default:
 		body = numbered(win, &about)
 	}
 	if err != nil {

@@ -386,6 +386,8 @@ func TestPictures(t *testing.T) {
 	for query, status := range map[string]int{
 		"series?path=nowhere": http.StatusNotFound, "series?path=long&width=x": http.StatusBadRequest, "point?path=long": http.StatusBadRequest, "figure?path=t&map=x": http.StatusBadRequest,
 		"window?path=channels&caxis=0&select=:,:,:&channels=0:ff0000::,0 1:00ff00::": http.StatusBadRequest, "window?path=channels&caxis=0&select=:,:,:&channels=2:ff0000::": http.StatusBadRequest,
+		"thumb?path=huge": http.StatusOK, "thumb?path=in": http.StatusNotFound, "thumb?path=none": http.StatusNotFound, "thumb?path=huge&width=999": http.StatusBadRequest,
+		"window?path=huge/0&as=labels":                  http.StatusOK,
 		"series?path=in/sea&with=in/salt&with=in/third": http.StatusBadRequest, "series?path=in/sea&with=long": http.StatusBadRequest, "window?path=in/map&centre=x": http.StatusBadRequest,
 		"figure?path=t&animate=0&select=1": http.StatusBadRequest, "figure?path=t&animate=9": http.StatusBadRequest,
 		"labels?path=in/sea&axis=0&first=2&count=2": http.StatusBadRequest, "figure?path=t&select=0,0": http.StatusNotAcceptable, "axes?path=": http.StatusBadRequest,

@@ -274,6 +274,62 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// Labels are drawn over an image in the colours of their metadata, and the pointer has all digits of
+// identifiers. A plate is a grid of its wells, of which some are missing; a click leads to a field.
+func TestMicroscopy(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	image := func(path, attrs string, levels ...string) {
+		t.Helper()
+		var datasets []string
+		for i, shape := range levels {
+			dtype := "uint8"
+			if strings.Contains(path, "labels") {
+				dtype = "uint64"
+			}
+			run(t, dir, "create", fmt.Sprintf("x.zdb:%s/%d", path, i), "--shape", shape, "--dtype", dtype, "--fill", "0")
+			scale := strings.Repeat(",1", strings.Count(shape, ","))
+			datasets = append(datasets, fmt.Sprintf(`{"path":"%d","coordinateTransformations":[{"type":"scale","scale":[1%s]}]}`, i, scale))
+		}
+		axes := `{"name":"y","type":"space"},{"name":"x","type":"space"}`
+		if strings.Count(levels[0], ",") == 2 {
+			axes = `{"name":"c","type":"channel"},` + axes
+		}
+		run(t, dir, "attrs", "x.zdb:"+path, "--set", `ome={"version":"0.5","multiscales":[{"axes":[`+axes+`],"datasets":[`+strings.Join(datasets, ",")+`]}]`+attrs+`}`)
+	}
+	image("img", `,"omero":{"channels":[{"label":"A","color":"ff0000","window":{"start":0,"end":100}}]}`, "1,40,40")
+	run(t, dir, "write", "x.zdb:img/0", "--all", "--value", "100")
+	image("img/labels/cells", `,"image-label":{"colors":[{"label-value":9223372036854775809,"rgba":[0,0,255,255]}]}`, "20,20", "10,10")
+	run(t, dir, "write", "x.zdb:img/labels/cells/0", "-s", "0:10,0:10", "--value", "9223372036854775809")
+	run(t, dir, "write", "x.zdb:img/labels/cells/0", "-s", "10:,10:", "--value", "7")
+	run(t, dir, "attrs", "x.zdb:img/labels", "--set", `ome={"version":"0.5","labels":["cells"]}`)
+	for well, value := range map[string]string{"A/1": "200", "B/2": "50"} {
+		image("plate/"+well+"/0", "", "64,64", "16,16")
+		run(t, dir, "write", "x.zdb:plate/"+well+"/0/1", "-s", "0:8", "--value", value)
+		run(t, dir, "attrs", "x.zdb:plate/"+well, "--set", `ome={"version":"0.5","well":{"images":[{"path":"0"}]}}`)
+	}
+	run(t, dir, "attrs", "x.zdb:plate", "--set", `ome={"version":"0.5","plate":{"name":"P","rows":[{"name":"A"},{"name":"B"}],"columns":[{"name":"1"},{"name":"2"}],"wells":[{"path":"A/1","rowIndex":0,"columnIndex":0},{"path":"A/2","rowIndex":0,"columnIndex":1},{"path":"B/2","rowIndex":1,"columnIndex":1}]}}`)
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=img&label=cells", 1280, 800)
+	p.drawn()
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait("/^12[78],0,12[78]$/.test(" + pixel + "(0.2, 0.3)) && " + pixel + "(0.7, 0.3) === '255,0,0' && " + pixel + "(0.7, 0.6) !== '255,0,0'")
+	p.point(0.2, 0.3, false)
+	p.shows("cells 9223372036854775809")
+	p.point(0.7, 0.3, false)
+	p.shows("cells none")
+	p.view("db=x.zdb&path=img&label=cells&opacity=1")
+	p.wait(pixel + "(0.2, 0.3) === '0,0,255'")
+	p.view("db=x.zdb&path=img")
+	p.wait(pixel + "(0.2, 0.3) === '255,0,0'")
+
+	p.view("db=x.zdb&path=plate")
+	p.wait("[...document.querySelectorAll('.plate tbody td')].map((c) => c.innerText.trim()).join() === ',missing,–,'")
+	p.wait("[...document.querySelectorAll('.plate img')].length === 2 && [...document.querySelectorAll('.plate img')].every((i) => i.naturalWidth === 16)")
+	p.do(chromedp.Click(`.plate a`))
+	p.drawn()
+	p.wait("location.hash.includes('path=plate/A/1') && document.querySelector('main h1').innerText.includes('plate/A/1/0')")
+}
+
 // download waits for a file.
 func download(t *testing.T, path string) []byte {
 	t.Helper()
