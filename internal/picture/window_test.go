@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -390,6 +391,21 @@ func TestHasColours(t *testing.T) {
 		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{2, 2, c.n}, DataType: "uint8", DimensionNames: c.names, Attributes: must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)}, nil))(t)
 		if got := HasColours(a, false); got != c.want {
 			t.Errorf("%v %d %s: %v", c.names, c.n, c.attrs, got)
+		}
+	}
+}
+
+func TestPercentilesAreThoseOfSorting(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		v := make([]float64, 1+r.IntN(60))
+		for i := range v {
+			v[i] = float64(r.IntN(1 + r.IntN(90)))
+		}
+		k := r.IntN(len(v))
+		got := nth(slices.Clone(v), k)
+		if sorted := slices.Sorted(slices.Values(v)); got != sorted[k] {
+			t.Fatalf("%v: the %d. is %v, not %v", v, k, got, sorted[k])
 		}
 	}
 }
