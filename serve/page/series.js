@@ -69,7 +69,7 @@ export function Chart({ value, names, pick, all }) {
       }] },
       series: [
         { label: value.title, value: (/** @type {any} */ _, /** @type {any} */ __, /** @type {any} */ ___, /** @type {number | null} */ i) => (i == null ? '–' : value.labels[i]) },
-        ...names.map((name, k) => ({ label: name, scale: onRight(k) ? 'right' : 'y', stroke: seriesColour(k), width: 1.6, points: { show: value.x.length < 60 }, value: say(k) })),
+        ...names.map((name, k) => ({ label: right ? `${name} (${(onRight(k) ? right.units : value.units) || 'no units'}, ${onRight(k) ? 'right' : 'left'})` : name, scale: onRight(k) ? 'right' : 'y', stroke: seriesColour(k), width: 1.6, points: { show: value.x.length < 60 }, value: say(k) })),
       ],
       axes: [axis(shown, x), { ...axis(value.yticks, y), ...named(value.units), size: size - (right ? 22 : 0) }, ...(right ? [{ ...axis(right.yticks, z), ...named(right.units), grid: { show: false }, scale: 'right', side: 1, size: beside - 22 }] : [])],
     }, [value.x.map(x), ...value.lines.map((/** @type {any[]} */ l, /** @type {number} */ k) => l.map((v) => (v === '' ? undefined : v === null ? null : onRight(k) ? z(v) : y(v))))], el);

@@ -78,9 +78,9 @@ export function Table({ shown, members, path }) {
       <button onClick=${() => csv().then(() => setFailed(null), setFailed)}>Save CSV</button>
     </div>
     ${failed && html`<${Failure} error=${failed} what="The table is not saved" />`}
-    ${error ? html`<${Failure} error=${error} />` : !value ? html`<${Loading} />` : html`<div class="scroll"><table class="members values"><thead><tr><th scope="col">row</th>${columns.map((m) => html`<th scope="col"><a
+    ${error ? html`<${Failure} error=${error} />` : !value ? html`<${Loading} />` : html`<div class="scroll"><table class="members values"><thead><tr><th scope="col">row</th>${columns.map((m) => html`<th scope="col" class=${text.isNumeric(m) ? 'num' : ''}><a
         href=${link({ path: m.path })} title=${m.attributes?.long_name ?? m.path}>${name(m)}</a> <span class="dim small">${/ since /.test(String(m.attributes?.units)) ? '' : m.attributes?.units ?? ''}</span></th>`)}</tr></thead>
-      <tbody>${Array.from({ length: end - first }, (_, i) => html`<tr key=${first + i}><th scope="row" class="dim">${first + i}</th>${value.map((c, k) => html`<td>${c.error ? (i ? '' : html`<span class="bad">${c.error.message}</span>`) : say(columns[k], c, i)}</td>`)}</tr>`)}</tbody>
-      <tfoot><tr><th scope="row" class="dim">all rows</th>${columns.map((m) => html`<td><a href=${url('read', { db, rev: commit, path: m.path, decode: text.isNumeric(m) ? 'cf' : false, format: 'parquet' }).href} download=${`${name(m)}.parquet`}>parquet</a>
+      <tbody>${Array.from({ length: end - first }, (_, i) => html`<tr key=${first + i}><th scope="row" class="dim">${first + i}</th>${value.map((c, k) => html`<td class=${text.isNumeric(columns[k]) ? 'num' : ''}>${c.error ? (i ? '' : html`<span class="bad">${c.error.message}</span>`) : say(columns[k], c, i)}</td>`)}</tr>`)}</tbody>
+      <tfoot><tr><th scope="row" class="dim">all rows</th>${columns.map((m) => html`<td class=${text.isNumeric(m) ? 'num' : ''}><a href=${url('read', { db, rev: commit, path: m.path, decode: text.isNumeric(m) ? 'cf' : false, format: 'parquet' }).href} download=${`${name(m)}.parquet`}>parquet</a>
         ${text.isNumeric(m) && html` <a href=${url('series', { db, rev: commit, path: m.path, decode: 'cf', format: 'csv', name: name(m) }).href} download=${`${name(m)}.csv`}>csv</a>`}</td>`)}</tr></tfoot></table></div>`}`;
 }

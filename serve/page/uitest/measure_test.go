@@ -14,6 +14,7 @@ import (
 	"time"
 
 	cdp "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 )
 
@@ -50,6 +51,19 @@ func TestMeasure(t *testing.T) {
 		requests = max(requests, 1+eval[int](p, "performance.getEntriesByType('resource').length"))
 	}
 	t.Logf("first picture %.0f ms in the first tab, then %.0f ms; at most %d requests", first[0], first[1:], requests)
+	busy := func() (seconds float64) { // of the main thread
+		p.do(performance.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
+			all, err := performance.GetMetrics().Do(ctx)
+			for _, m := range all {
+				if m.Name == "TaskDuration" {
+					seconds = m.Value
+				}
+			}
+			return err
+		}))
+		return seconds
+	}
+	before := busy()
 	eval[any](p, "performance.clearResourceTimings(), performance.setResourceTimingBufferSize(1000)")
 	steps := eval[[]float64](p, `(async () => {
 		const out = [];
@@ -62,6 +76,7 @@ func TestMeasure(t *testing.T) {
 		return out;
 	})()`)
 	slices.Sort(steps)
+	t.Logf("the page works for %.0f ms a step", 10*(busy()-before))
 	size := eval[int](p, "Math.max(...performance.getEntriesByType('resource').filter((e) => e.name.includes('/window')).map((e) => e.encodedBodySize))")
 	t.Logf("100 steps: median %.0f ms, p95 %.0f ms, most %.0f ms; at most %d bytes a step", steps[49], steps[94], steps[99], size)
 
