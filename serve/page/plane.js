@@ -66,7 +66,7 @@ export function useWindow(load, key, view, width, height, more) {
     stopped.current.abort();
     if (running.current) running.current.stop.abort();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the browser draws, which takes longer than an answer
     if (!view || !width || !height) return;
     const want = { load, key, view, area, stop: new AbortController(), o: { width: Math.min(1024, width), height: Math.min(1024, height), yticks: Math.max(2, Math.floor(height / 44)), xticks: Math.max(2, Math.floor(width / 72)), ...more } };
     const before = running.current;

@@ -70,7 +70,7 @@ func TestMeasure(t *testing.T) {
 		for (let i = 1; i <= 100; i++) {
 			const t = performance.now();
 			location.hash = 'db=x.zdb&path=a/t&at=' + i + ',0,0';
-			while (!document.querySelector('.slider output').innerText.startsWith(i + ' ')) await new Promise((f) => { const c = new MessageChannel(); c.port1.onmessage = f; c.port2.postMessage(0); });
+			while (!document.querySelector('.slider output').innerText.startsWith(i + ' ')) await new Promise((f) => setTimeout(f, 4));
 			out.push(performance.now() - t);
 		}
 		return out;
