@@ -6,7 +6,7 @@ import "math"
 // have one, by their digits, and others of neighbouring numbers that differ much. 0 is no label.
 func (w *Window) Labels(colours map[string][4]uint8) []uint8 {
 	out := make([]uint8, 0, 4*len(w.Values))
-	known := map[uint64][4]uint8{0: {}}
+	known := map[uint64][4]uint8{0: colours["0"]} // nothing, but for a background with a colour
 	for k, v := range w.Values {
 		id := uint64(int64(v))
 		if w.words != nil {
@@ -29,13 +29,6 @@ func (w *Window) Labels(colours map[string][4]uint8) []uint8 {
 			}
 		}
 		out = append(out, c[:]...)
-	}
-	if c, ok := colours["0"]; ok && c[3] > 0 { // a background that has a colour
-		for k, v := range w.Values {
-			if v == 0 {
-				copy(out[4*k:], c[:])
-			}
-		}
 	}
 	return out
 }

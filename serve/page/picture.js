@@ -236,7 +236,7 @@ function Pyramid(p) {
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any, labels?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
-  const centre = Number.isFinite(Number(shown.state.centre)) ? shown.state.centre : '';
+  const centre = text.longitude(shown.state.centre);
   const { value } = useLoad(() => readAxes(shown, info, centre), [shown.db, shown.commit, info.path, centre]);
   if (info.error) return html`<${Failure} error=${{ message: info.error }} what="Values cannot be read" />`;
   if (info.shape.some((/** @type {number} */ n) => n === 0)) return html`<p>The array has no elements: its shape is ${info.shape.join(' × ')}.</p>`;
@@ -317,7 +317,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
   const label = labels?.chosen && labels.chosen.dims.includes(axes[plane.y].name) && labels.chosen.dims.includes(axes[plane.x].name) ? labels.chosen : null;
-  const round = globe ? axes.findIndex((a) => a.round) : -1, centre = round >= 0 && Number.isFinite(Number(state.centre)) ? state.centre || '' : '';
+  const round = globe ? axes.findIndex((a) => a.round) : -1, centre = round >= 0 ? text.longitude(state.centre) : '';
   const roll = (/** @type {number} */ d) => d === round && centre !== '' ? axes[d].roll : 0;
   const yAxis = roll(plane.y) ? axes[plane.y].rolled() : axes[plane.y], xAxis = roll(plane.x) ? axes[plane.x].rolled() : axes[plane.x];
   const stored = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].stored(i) : i), onMap = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].onMap(i) : i);
@@ -431,7 +431,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
       ${round >= 0 && html`<label title="The longitude in the middle of the map">centre <input size="6" list="centres" inputmode="decimal" placeholder="stored" value=${centre}
-        onChange=${(/** @type {any} */ e) => Number.isFinite(Number(e.target.value)) && go({ centre: e.target.value.trim().replace(/^-0+$/, '0'), win: '' }, true)} /></label><datalist id="centres"><option value="0" /><option value="180" /></datalist>`}
+        onChange=${(/** @type {any} */ e) => go({ centre: text.longitude(e.target.value.trim()), win: '' }, true)} /></label><datalist id="centres"><option value="0" /><option value="180" /></datalist>`}
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}

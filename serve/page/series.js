@@ -9,6 +9,15 @@ import { Failure, Loading, useWidth } from './parts.js';
 /** Colours of lines with contrast on light and dark, also to eyes that see few of them. */
 const colours = ['#c2410c', '#2470c4', '#15803d', '#a21caf', '#8a6d00', '#0e7490', '#be123c', '#6d5bd0'];
 
+/** @param {string} s a name in the address, which a person may have typed */
+function plain(s) {
+  try {
+    return decodeURIComponent(s);
+  } catch {
+    return s;
+  }
+}
+
 /** @param {number} i */
 export const seriesColour = (i) => colours[i % colours.length];
 
@@ -95,8 +104,8 @@ export function Series({ shown, info, axes, parts, along, points, raw, alone }) 
   const selects = (/** @type {number[] | null} */ r) => points.map((q) => q.map((i, d) => (d === along ? (r ? r.join(':') : ':') : String(i))).join(','));
   const above = info.path.split('/').slice(0, -1).join('/'), leaf = (/** @type {string} */ p) => p.split('/').pop() || '';
   const { value: members } = useLoad(() => getOnce('ls', { db, rev: commit, path: above }).catch(() => []), [db, commit, above]);
-  const like = (members || []).filter((/** @type {any} */ m) => m.path !== info.path && !m.error && m.node_type === 'array' && text.isNumeric(m) && String(m.shape) === String(info.shape) && String(axisNames(m)) === String(axisNames(info)) && info.dimension_names); // of the same axes
-  const wanted = (state.vars || '').split(',').filter(Boolean).map(decodeURIComponent).slice(0, 7), vars = like.filter((/** @type {any} */ m) => wanted.includes(leaf(m.path))).map((/** @type {any} */ m) => m.path);
+  const like = (members || []).filter((/** @type {any} */ m) => m.path !== info.path && !m.error && m.node_type === 'array' && text.isNumeric(m) && String(m.shape) === String(info.shape) && String(axisNames(m)) === String(axisNames(info)) && !axisNames(info).some((n) => /^axis \d+$/.test(n))); // of the same axes, by their names
+  const wanted = (state.vars || '').split(',').filter(Boolean).map(plain).slice(0, 7), vars = like.filter((/** @type {any} */ m) => wanted.includes(leaf(m.path))).map((/** @type {any} */ m) => m.path);
   const choose = (/** @type {string[]} */ names) => go({ vars: names.map(encodeURIComponent).join() }, true);
   const params = { db, rev: commit, path: info.path, decode: raw ? false : 'cf', part: part || false, with: vars };
   const { value, error } = useLoad((signal) => get('series', { ...params, select: selects(range), width: wide, xticks: Math.floor(wide / 90), yticks: 6 }, signal), [db, commit, info.path, along, selects(range), raw, part, wide, vars]);
