@@ -524,6 +524,17 @@ class Repository:
         out: dict[str, Any] = self._json("commit", f"{self.path}@{branch}", "--amend", *options)
         return out
 
+    def erase(self, path: str, *, force: bool = False, dry_run: bool = False) -> dict[str, Any]:
+        """Take an array, a group or a key out of every version of all branches and tags. Commits that follow get new ids;
+        `gc` then removes what only it had.
+
+        >>> repo.erase("t2m", dry_run=True)["rewritten"]
+        1
+        """
+        options = [*["--force"] * force, *["--dry-run"] * dry_run]
+        out: dict[str, Any] = self._json("erase", f"{self.path}:{path}", *options)
+        return out
+
     def protect(self, name: str = "main", *, tag: bool = False, freeze: bool = False, end: bool = False) -> None:
         """Let a branch go forward only, or with `freeze` not move at all; a protected tag cannot be deleted. With `end`, it
         moves freely again.

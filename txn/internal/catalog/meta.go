@@ -15,6 +15,7 @@ var (
 	metaMoves       = []byte("moves")
 	metaBackupOf    = []byte("backup-of")
 	metaEnded       = []byte("ended")
+	metaErased      = []byte("erased")
 )
 
 // Incarnation returns the name under which this directory writes packs, or
@@ -37,6 +38,24 @@ func PutIncarnation(b *index.Batch, id [8]byte) { b.Set(index.SpaceMeta, metaInc
 func Ready(in Getter) bool {
 	_, err := in.Get(index.SpaceMeta, metaReady)
 	return err == nil
+}
+
+// Erased reports whether something was erased that a collection has not removed to the last byte.
+func Erased(in Getter) (bool, error) {
+	_, err := in.Get(index.SpaceMeta, metaErased)
+	if errors.Is(err, index.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutErased stores what [Erased] returns.
+func PutErased(b *index.Batch, erased bool) {
+	if erased {
+		b.Set(index.SpaceMeta, metaErased, []byte{1})
+	} else {
+		b.Delete(index.SpaceMeta, metaErased)
+	}
 }
 
 // PutReady notes that the database has its first commit.
