@@ -228,6 +228,18 @@ func ClonedFrom(dir string) string {
 	return ""
 }
 
+// forgetCaches removes what is cached of all buckets: it may have what was erased.
+func forgetCaches(fs index.FS, dir string) (err error) {
+	if fs != index.DefaultFS {
+		return nil
+	}
+	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
+	for _, e := range list {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, remotesDir, e.Name(), "cache")))
+	}
+	return err
+}
+
 // bucketStates reads what is known of all buckets.
 func bucketStates(fs index.FS, dir string) (states []*bucketState) {
 	if fs != index.DefaultFS {

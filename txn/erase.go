@@ -297,6 +297,9 @@ func (e *eraser) publish(ctx context.Context) error {
 	if err := e.refused(ctx); err != nil || e.o.DryRun {
 		return err
 	}
+	if err := forgetCaches(db.fs, db.dir); err != nil {
+		return err
+	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	for _, id := range old {
@@ -375,4 +378,3 @@ func pushedRefs(db *DB) (list []pushedRef) {
 	}
 	return list
 }
-

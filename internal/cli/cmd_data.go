@@ -528,10 +528,10 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 	}
 	leftOut(cmd, res.LeftOut)
 	for _, g := range res.Gaps {
-		note(cmd, "zarrdb: warning: a gap: %s", fault.OneLine(errors.New(g.String())))
+		warn(cmd, "a gap: "+g.String())
 	}
 	if more := res.AllGaps - len(res.Gaps); more > 0 {
-		note(cmd, "zarrdb: warning: %s more", count(int64(more), "gap"))
+		warn(cmd, count(int64(more), "gap")+" more")
 	}
 	if res.Appended+res.Replaced > 0 {
 		say(cmd, "%s appended, %d replaced", count(res.Appended, "step"), res.Replaced)
