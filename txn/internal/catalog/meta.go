@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 )
@@ -56,6 +57,31 @@ func PutErased(b *index.Batch, erased bool) {
 	} else {
 		b.Delete(index.SpaceMeta, metaErased)
 	}
+}
+
+// Kinds of care whose time is stored.
+const (
+	LastGC     = "last-gc"
+	LastBackup = "last-backup"
+)
+
+// LastCare returns when care of a kind ended, the zero time if it is not known.
+func LastCare(in Getter, kind string) (at time.Time, err error) {
+	b, err := in.Get(index.SpaceMeta, []byte(kind))
+	if errors.Is(err, index.ErrNotFound) {
+		return at, nil
+	} else if err == nil && len(b) != 8 {
+		err = Corrupt("%s of %d bytes", kind, len(b))
+	}
+	if err != nil {
+		return at, err
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
+}
+
+// PutLastCare stores what [LastCare] returns.
+func PutLastCare(b *index.Batch, kind string, at time.Time) {
+	b.Set(index.SpaceMeta, []byte(kind), binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
 // PutReady notes that the database has its first commit.

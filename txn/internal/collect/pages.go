@@ -171,15 +171,19 @@ func (g *collector) tidy(ctx context.Context) error {
 	return nil // after an error, which is noted, the old ones stay
 }
 
-// erased notes that nothing is left of what was erased, if that is so.
+// erased notes that the collection ended, and if that is so, that nothing is left of what was erased.
 func (g *collector) erased(context.Context) error {
 	g.r.Erased = g.erase && (g.o.DryRun || g.spared || g.r.HeldBytes > 0)
-	if !g.erase || g.r.Erased {
+	if g.o.DryRun {
 		return nil
 	}
 	batch := g.Index.NewBatch()
 	defer batch.Close()
-	catalog.PutErased(batch, false)
+	batch.MakesRoom()
+	catalog.PutLastCare(batch, catalog.LastGC, g.Now())
+	if g.erase && !g.r.Erased {
+		catalog.PutErased(batch, false)
+	}
 	return batch.Commit(true)
 }
 
