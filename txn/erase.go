@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -40,7 +41,7 @@ type EraseReport struct {
 // at once, durably, or none does. The versions that had the path expire, so that a collection removes what only they had; the next one
 // leaves no byte of it in the files of the database, unless something has such a version open or a file has a second link.
 //
-// Errors: ErrNoRef if no version has the path; [ErrProtected] if a branch or tag that has it is
+// Errors: kv.ErrNotFound if no version has the path; [ErrProtected] if a branch or tag that has it is
 // protected; ErrSessionBusy if a session is based on such a version; ErrErase for a version that is kept by name, and
 // without Force for what a bucket has.
 func (db *DB) Erase(ctx context.Context, path string, o EraseOptions) (*EraseReport, error) {
@@ -279,7 +280,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		}
 	}
 	if len(old) == 0 {
-		return fmt.Errorf("no version has it: %w", ErrNoRef)
+		return fmt.Errorf("no version has it: %w", kv.ErrNotFound)
 	}
 	for _, r := range e.refs {
 		m := RefMove{Ref: r.Name, Old: r.Commit, New: e.to[r.Commit], Time: now, Author: db.opts.Author, Op: "erase"}

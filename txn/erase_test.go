@@ -12,6 +12,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
 )
 
 // A power loss at any write of an erasure, which another process asks for, leaves all branches and tags where they
@@ -97,7 +98,7 @@ func TestErase(t *testing.T) {
 	if _, err := db.UndoBranch(bg, branches[0].Name); !errors.Is(err, ErrExpired) {
 		t.Errorf("undo: %v", err)
 	}
-	if _, err := db.Erase(bg, "d1", EraseOptions{}); !errors.Is(err, ErrNoRef) {
+	if _, err := db.Erase(bg, "d1", EraseOptions{}); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("erased again: %v", err)
 	}
 	must.Do(t, peer.Close())
