@@ -135,6 +135,7 @@ func (b *Bucket) save() {
 	if known := b.d.State(); !b.back {
 		b.state.Known = &known
 	}
+	b.state.Refs = b.d.Manifest().Refs
 	b.state.save()
 	b.state.tidy(b.d.Manifest())
 }
