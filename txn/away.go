@@ -99,6 +99,8 @@ type awayPlace struct {
 	ID  string `json:"id"`
 	// Staged says that the database has the history alone, for a pull into a lazy clone of the same bucket.
 	Staged bool `json:"staged,omitempty"`
+	// Cached says that the database is what [OpenBucketCache] keeps: nothing is written to it.
+	Cached bool `json:"cached,omitempty"`
 }
 
 // awayPart fetches what is away. Safe for concurrent use.
@@ -147,8 +149,8 @@ func readAwayPlace(fs index.FS, dir string) (*awayPlace, error) {
 }
 
 // begunAway makes a new database one whose contents are in a bucket.
-func (db *DB) begunAway(d *depot.Depot, name string, staged bool) error {
-	at := awayPlace{URL: name, ID: d.Manifest().ID, Staged: staged}
+func (db *DB) begunAway(d *depot.Depot, at awayPlace) error {
+	at.ID = d.Manifest().ID
 	err := db.away.close() // of a clone that was interrupted
 	b, jerr := json.Marshal(at)
 	if err = errors.Join(err, jerr); err == nil {

@@ -278,7 +278,7 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	o.Lazy = db.away != nil && db.away.at.ID == b.d.Manifest().ID
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		if o.Lazy {
-			if err := to.begunAway(b.d, b.name, true); err != nil {
+			if err := to.begunAway(b.d, awayPlace{URL: b.name, Staged: true}); err != nil {
 				return &TransferReport{}, err
 			}
 		}
@@ -391,6 +391,11 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 	if err != nil {
 		return &TransferReport{}, err
 	}
+	return b.clone(ctx, dir, to, o, false)
+}
+
+// clone is [CloneBucket]. cached is as in [awayPlace].
+func (b *Bucket) clone(ctx context.Context, dir string, to Options, o TransferOptions, cached bool) (r *TransferReport, err error) {
 	end, err := b.begin(ctx)
 	if err != nil {
 		return &TransferReport{}, err
@@ -401,7 +406,7 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 			return &TransferReport{}, err
 		}
 		if o.Lazy {
-			if err := to.begunAway(b.d, b.name, false); err != nil {
+			if err := to.begunAway(b.d, awayPlace{URL: b.name, Cached: cached}); err != nil {
 				return &TransferReport{}, err
 			}
 		} else if err := to.errBegunLazy(); err != nil {
@@ -414,7 +419,7 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 		return r, err
 	})
 	if err == nil {
-		b.state.movedTo(fs, dir)
+		b.state.movedTo(to.FS, dir)
 		b.d.SaveTo(ctx, b.state.cache())
 	}
 	return r, err

@@ -33,6 +33,8 @@ type bucketState struct {
 	Cloned bool         `json:"cloned,omitempty"` // the database came from there
 	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
 	Known  *depot.State `json:"known,omitempty"`
+	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
+	Mirrored string `json:"mirrored,omitempty"`
 
 	dir      string // "" without files
 	incoming string
@@ -64,7 +66,7 @@ func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, err
 	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
 		if json.Unmarshal(b, s) != nil || s.URL != name {
-			s.Cloned, s.Probed, s.Known, s.URL = false, false, nil, name
+			s.Cloned, s.Probed, s.Known, s.Mirrored, s.URL = false, false, nil, "", name
 		}
 	}
 	if dry {

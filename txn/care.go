@@ -308,7 +308,11 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	if err := db.changes(o.DryRun); err != nil {
+	err := db.changes(o.DryRun)
+	if !o.DryRun {
+		err = db.changeable()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return collect.Expire(ctx, &db.care, core{db}, o)
