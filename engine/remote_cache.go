@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv/depot"
-	"github.com/zarrdb/zarrdb/kv/remote"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -94,13 +91,9 @@ func (c *RemoteCache) Follow(ctx context.Context, db *DB) error {
 // Close closes the connection to the remote.
 func (c *RemoteCache) Close() error { return c.env.Close() }
 
-// offline reports whether an error is that of a network, a server or a mount that is not there, and not an answer.
+// offline reports whether a remote cannot be reached now, or is not there.
 func offline(err error) bool {
-	var e *remote.Error
-	if errors.As(err, &e) {
-		return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500
-	}
-	return errors.Is(err, depot.ErrNone) || errors.Is(err, depot.ErrGone) || errors.Is(err, fs.ErrNotExist)
+	return source.Unreachable(err) || errors.Is(err, depot.ErrNone) || errors.Is(err, depot.ErrGone)
 }
 
 // remoteDir returns the file URL of a directory that stands for a bucket, or the directory itself.

@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
-	root.AddCommand(versionCmd())
+	root.AddCommand(versionCmd(), remoteDirCmd())
 	for _, c := range root.Commands() {
 		c.SuggestFor = otherNames[c.Name()]
 	}
