@@ -305,11 +305,30 @@ func TestUnansweredCommit(t *testing.T) {
 			t.Errorf("commit %d: the head is %v, want %v %q", i, head, at.ID, at.Message)
 		}
 	}
+
+	// The caller's context ends while the commit is made: another Commit returns it.
+	s := begin(t, c)
+	must.Do(t, s.Set(bg, "k", []byte("3")))
+	ctx, cancel := context.WithCancel(bg)
+	next.Store(new(func(c *conn, ctx context.Context, f *wire.Frame) error {
+		cancel()
+		return was(c, context.WithoutCancel(ctx), f)
+	}))
+	if at, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
+		var lost *SessionLostError
+		if !errors.As(err, &lost) || !lost.Committing || !errors.Is(err, context.Canceled) {
+			t.Errorf("commit with a context that ends: %v", err)
+		}
+		at = must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
+		if head := must.Get(h.db.Head(bg, ""))(t); at.ID != head || at.Message != "3" {
+			t.Errorf("the commit is %v %q, want %v", at.ID, at.Message, head)
+		}
+	}
 	n := 0
 	for range h.db.Reflog(bg, "") {
 		n++
 	}
-	if n != 4 {
+	if n != 5 {
 		t.Errorf("%d moves of main", n)
 	}
 }
