@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -406,7 +407,7 @@ func (b *Bucket) clone(ctx context.Context, dir string, to Options, o TransferOp
 			return &TransferReport{}, err
 		}
 		if o.Lazy {
-			if err := to.begunAway(b.d, awayPlace{URL: b.name, Cached: cached}); err != nil {
+			if err := to.begunAway(b.d, awayPlace{URL: b.name, Cached: cached, Size: cmp.Or(o.AwaySize, tenthOfDisk(dir))}); err != nil {
 				return &TransferReport{}, err
 			}
 		} else if err := to.errBegunLazy(); err != nil {

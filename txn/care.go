@@ -276,7 +276,13 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
+	if o.AwaySize > 0 && db.away == nil {
+		return nil, fmt.Errorf("gc: away size: %w: it is no lazy clone", errors.ErrUnsupported)
+	}
 	r, err := collect.GC(ctx, &db.care, core{db}, o)
+	if err == nil && o.AwaySize > 0 && !o.DryRun {
+		r.AwayBytes, err = db.away.setLimit(ctx, o.AwaySize)
+	}
 	if err == nil && o.Away && db.away != nil {
 		r.AwayBytes, err = db.away.empty(ctx, o.DryRun)
 	}
