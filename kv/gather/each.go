@@ -2,10 +2,11 @@ package gather
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Each calls fn for 0 to n-1, up to parallel calls at a time, and returns the
@@ -18,7 +19,8 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	var wg together.Group
+	defer wg.Wait()
 	for range min(parallel, n) {
 		wg.Go(func() {
 			for ctx.Err() == nil {

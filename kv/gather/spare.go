@@ -2,8 +2,9 @@ package gather
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Spare adds helpers to a running read, one that may hold a place of [Each] and
@@ -33,7 +34,8 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	var wg together.Group
+	defer wg.Wait()
 	var work func()
 	work = func() {
 		for ctx.Err() == nil {

@@ -2,8 +2,9 @@ package transfer
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Pool runs the chunks of all operations of a database with a bounded number
@@ -43,7 +44,8 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i in
 			}
 		}
 	}
-	var wg sync.WaitGroup
+	var wg together.Group
+	defer wg.Wait()
 	for helpers := n - 1; helpers > 0; helpers-- {
 		select {
 		case <-p.spare:
