@@ -60,7 +60,11 @@ type Options struct {
 }
 
 // Open opens the database in a directory, or joins the process that has it open, which
-// may be this one. Errors: [ErrNotFound] if dir holds no database and Create is not set,
+// may be this one. The URL of a remote, such as s3://bucket/weather, in place of a directory opens a cache of
+// the remote, as the remote is now. It fetches what is read, and takes no writes. If the remote cannot be reached, it has what was
+// read before, and Engine.Warn is called.
+//
+// Errors: [ErrNotFound] if dir holds no database and Create is not set,
 // [ErrLocked], [engine.ErrName] if Create is set and dir is a URL or names a place in a
 // database.
 func Open(ctx context.Context, dir string, o *Options) (*engine.DB, error) {

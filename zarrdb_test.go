@@ -542,3 +542,47 @@ func TestUpdateThatPanics(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenRemote opens a remote by its URL, which fetches what is read, follows the remote, and takes no writes.
+func TestOpenRemote(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	url := "file://" + filepath.ToSlash(dir) + "/remote"
+	db := must.Get(zarrdb.Open(bg, filepath.Join(dir, "w.zdb"), &zarrdb.Options{Create: true}))(t)
+	defer db.Close()
+	get := func(db *engine.DB) string {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		return string(must.Get(s.Get(bg, "k", kv.All()))(t))
+	}
+	for _, value := range []string{"one", "two"} {
+		must.Get(db.Update(bg, "main", value, func(s *engine.Session) error { return s.Set(bg, "k", []byte(value)) }))(t)
+		r := must.Get(db.Remote(bg, url, &engine.RemoteOptions{Push: true}))(t)
+		must.Get(r.Push(bg, txn.TransferOptions{}))(t)
+		must.Do(t, r.Close())
+		first := must.Get(zarrdb.Open(bg, url, nil))(t)
+		second := must.Get(zarrdb.Open(bg, url, &zarrdb.Options{ReadOnly: true}))(t)
+		if get(first) != value || get(second) != value {
+			t.Errorf("%q and %q, not %q", get(first), get(second), value)
+		}
+		_, err := first.Begin(bg, "main")
+		if !errors.Is(err, zarrdb.ErrReadOnly) || !strings.Contains(err.Error(), "zarrdb clone "+url) {
+			t.Errorf("a write: %v", err)
+		}
+		if info := must.Get(os.Stat(first.Dir()))(t); runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+			t.Errorf("others may look into the cache: %v", info.Mode())
+		}
+		must.Do(t, first.Close())
+		must.Do(t, second.Close())
+	}
+	must.Do(t, os.Rename(filepath.Join(dir, "remote"), filepath.Join(dir, "gone")))
+	var told string
+	again := must.Get(zarrdb.Open(bg, url, &zarrdb.Options{Engine: engine.Options{Warn: func(text string) { told = text }}}))(t)
+	defer again.Close()
+	if get(again) != "two" || !strings.Contains(told, url) {
+		t.Errorf("offline: %q", told)
+	}
+	if _, err := zarrdb.Open(bg, url+"2", nil); !errors.Is(err, zarrdb.ErrNotFound) {
+		t.Errorf("nothing there: %v", err)
+	}
+}

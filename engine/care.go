@@ -43,6 +43,11 @@ func (db *DB) GC(ctx context.Context, o txn.GCOptions) (*txn.GCReport, error) {
 	return db.store.GC(ctx, o)
 }
 
+// FetchPayloads is [txn.DB.FetchPayloads].
+func (db *DB) FetchPayloads(ctx context.Context, o txn.FetchPayloadsOptions) (*txn.FetchPayloadsReport, error) {
+	return db.store.FetchPayloads(ctx, o)
+}
+
 // Check verifies that everything that refs, reflogs and stored sessions reach
 // is there and fits its name: commits hash to their ids, their parents
 // exist and their generations fit, reflogs lead to the refs, pages hash to

@@ -80,6 +80,9 @@ type Options struct {
 	// as checkpoints, and that did not fail before; see [DB.CareErrors]. Calls may overlap,
 	// and must not use the database.
 	CareFailed func(txn.CareError)
+	// Warn, if set, is called with a text for the user if a database is opened by the URL of a remote that cannot be reached, or
+	// went back.
+	Warn func(text string)
 	// FS is where the database lives; nil is the operating system's.
 	FS index.FS
 	// Now is the clock for commit times, safe for concurrent use; default

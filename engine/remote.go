@@ -22,7 +22,7 @@ import (
 // IsRemote reports whether a text is the URL of a remote, and not the directory of a database.
 func IsRemote(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
-	return ok && (scheme == "s3" || scheme == "gs" || scheme == "file")
+	return ok && (scheme == "s3" || scheme == "gs" || scheme == "file") && !strings.Contains(s, "|")
 }
 
 // Remote is a database in a bucket, such as s3://bucket/weather, or in a directory that stands for one, such as
@@ -78,7 +78,7 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 	if err != nil {
 		return o, err
 	}
-	o.Name = strings.TrimSuffix(u.Redacted(), "/")
+	o.Name = remoteName(u)
 	if len(u.Adapters()) > 0 || !IsRemote(url) {
 		return o, fmt.Errorf("%s: a remote is at a URL such as s3://bucket/name: %w", o.Name, errors.ErrUnsupported)
 	}

@@ -129,8 +129,14 @@ func OpenViewSource(view kv.ReadLister, dir, path string, o *SourceOptions) (*So
 
 // versionPlace is the place of a node or key in a version of the database in dir.
 func versionPlace(view kv.ReadLister, dir, path string) (source.Place, error) {
+	at := extent.Extent{Path: dir}
 	u, err := zurl.File(dir)
-	return source.Place{URL: u, View: view, Path: names.Clean(path), Database: true, Extent: extent.Extent{Path: dir}}, err
+	if IsRemote(dir) {
+		if u, err = zurl.Parse(dir); err == nil {
+			at, err = extent.Of(u.Root())
+		}
+	}
+	return source.Place{URL: u, View: view, Path: names.Clean(path), Database: true, Extent: at}, err
 }
 
 func newSource(o *SourceOptions) (*Source, error) {
@@ -518,7 +524,7 @@ func (s *Source) database(ctx context.Context, dir string, writable bool, pick f
 
 // version opens the version that a zarrdb: adapter means.
 func (s *Source) version(ctx context.Context, dir string, v zurl.Version) (kv.ReadLister, error) {
-	return s.database(ctx, dir, false, func(db *DB) (kv.ReadLister, error) {
+	return s.database(ctx, remoteDir(dir), false, func(db *DB) (kv.ReadLister, error) {
 		id, err := db.version(ctx, v)
 		if err != nil {
 			return nil, err

@@ -66,10 +66,11 @@ func init() {
 		"expire": unless(func(o ExpireOptions) bool { return o.DryRun }, func(db *DB, ctx context.Context, o ExpireOptions, _ func(any)) (*ExpireReport, error) {
 			return db.Expire(ctx, o)
 		}),
-		"check":    lasting(reading((*DB).answerCheck)),
-		"repair":   changing((*DB).answerRepair),
-		"transfer": lasting(changing((*DB).answerTransfer)),
-		"keep":     lasting(reading((*DB).keepUntil)),
+		"check":          lasting(reading((*DB).answerCheck)),
+		"fetch payloads": lasting(reading((*DB).answerFetchPayloads)),
+		"repair":         changing((*DB).answerRepair),
+		"transfer":       lasting(changing((*DB).answerTransfer)),
+		"keep":           lasting(reading((*DB).keepUntil)),
 		"damage": reading(func(db *DB, ctx context.Context, d care.Damages, _ func(any)) ([]Problem, error) {
 			return db.problemsOf(ctx, d)
 		}),

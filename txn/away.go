@@ -99,6 +99,10 @@ type awayPlace struct {
 	ID  string `json:"id"`
 	// Staged says that the database has the history alone, for a pull into a lazy clone of the same bucket.
 	Staged bool `json:"staged,omitempty"`
+	// Cached says that the database is what [OpenBucketCache] keeps: nothing is written to it.
+	Cached bool `json:"cached,omitempty"`
+	// Size bounds what awayDir takes on disk; 0 is a tenth of the free disk.
+	Size int64 `json:"size,omitempty"`
 }
 
 // awayPart fetches what is away. Safe for concurrent use.
@@ -110,6 +114,7 @@ type awayPart struct {
 	out sync.WaitGroup // goroutines that fetch
 
 	opening ctxlock.Lock
+	store   countedStore
 	d       *depot.Depot // once it is open
 
 	saved     *pack.Store // in awayDir, of a database that is only read; nil without awayDir
@@ -117,6 +122,7 @@ type awayPart struct {
 	temporary string
 
 	room chan struct{} // for requests at a time
+	kept awayRoom
 
 	mu     sync.Mutex
 	closed bool
@@ -147,8 +153,8 @@ func readAwayPlace(fs index.FS, dir string) (*awayPlace, error) {
 }
 
 // begunAway makes a new database one whose contents are in a bucket.
-func (db *DB) begunAway(d *depot.Depot, name string, staged bool) error {
-	at := awayPlace{URL: name, ID: d.Manifest().ID, Staged: staged}
+func (db *DB) begunAway(d *depot.Depot, at awayPlace) error {
+	at.ID = d.Manifest().ID
 	err := db.away.close() // of a clone that was interrupted
 	b, jerr := json.Marshal(at)
 	if err = errors.Join(err, jerr); err == nil {
@@ -166,6 +172,7 @@ func (db *DB) begunAway(d *depot.Depot, name string, staged bool) error {
 // openAway opens the away part of a database, which has the pages at.
 func (db *DB) openAway(at *awayPlace) (err error) {
 	a := &awayPart{db: db, at: *at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, seed: maphash.MakeSeed(), room: make(chan struct{}, awayRequests)}
+	a.kept.limit, a.kept.size, a.kept.used = at.Size, -1, map[awayRange]*awayUse{}
 	a.run, a.end = context.WithCancel(context.Background())
 	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, awayDir)
 	o := pack.Options{FS: fs, VerifyReads: db.opts.VerifyReads, Scratch: true, ReadOnly: db.opts.ReadOnly}
@@ -239,7 +246,8 @@ func (a *awayPart) depot(ctx context.Context) (*depot.Depot, error) {
 	if a.db.opts.ReadOnly && a.db.fs == index.DefaultFS {
 		cache = savedCache{fileCache{dir: filepath.Join(bucketDir(a.db.fs, a.db.dir, a.at.URL), "cache")}}
 	}
-	d, err := depot.Open(ctx, &bucketStore{open: func(ctx context.Context) (kv.Store, error) { return a.db.opts.Bucket(ctx, a.at.URL) }}, &depot.Options{Cache: cache, Cached: true})
+	a.store.Store = &bucketStore{open: func(ctx context.Context) (kv.Store, error) { return a.db.opts.Bucket(ctx, a.at.URL) }}
+	d, err := depot.Open(ctx, &a.store, &depot.Options{Cache: cache, Cached: true})
 	if err != nil {
 		return nil, err
 	}
@@ -294,6 +302,10 @@ func (a *awayPart) empty(ctx context.Context, dry bool) (int64, error) {
 		return before.Total(), nil
 	}
 	defer a.forget()
+	a.kept.mu.Lock()
+	a.kept.size = -1
+	clear(a.kept.used)
+	a.kept.mu.Unlock()
 	for _, i := range a.packs.Infos() {
 		if _, err := a.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
 			return 0, err

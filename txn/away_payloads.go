@@ -78,6 +78,9 @@ func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, o
 	if all {
 		view = s.Reread
 	}
+	if s != a.db.packs {
+		a.use(at.Pack, pack.Extent{From: at.Offset, To: at.Offset + at.Length}, 0)
+	}
 	compare := func(b []byte) error { return a.right(s == a.db.packs, at, b, sum) }
 	if n < at.Length && !a.known(s == a.db.packs, at, sum) {
 		if err := view(ctx, at, 0, at.Length, compare); err != nil {
@@ -101,27 +104,32 @@ func payloadAt(at pack.Address) string {
 }
 
 // carry copies records out of the bucket.
-func (a *awayPart) carry(id pack.ID, need []pack.Extent) error {
+func (a *awayPart) carry(id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
 	case <-a.run.Done():
-		return a.run.Err()
+		return n, a.run.Err()
 	}
 	to, err := a.scratch()
 	if err != nil {
-		return err
+		return n, err
+	}
+	came, err := a.makeRoom(a.run, id, need)
+	defer came()
+	if err != nil {
+		return n, err
 	}
 	d, err := a.depot(a.run)
 	if err == nil {
-		_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+		_, n, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
 	}
 	if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
 		if err = a.remove(id); err == nil {
-			_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+			_, n, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
 		}
 	}
-	return err
+	return n, err
 }
 
 // remove removes what was fetched of a pack.
@@ -198,10 +206,10 @@ func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wro
 
 // serve fetches what is wanted of a pack, until nothing is.
 func (a *awayPart) serve(id pack.ID, f *fetching) {
+	most := a.most()
 	for {
 		a.mu.Lock()
-		list := f.wants
-		f.wants = nil
+		list := f.take(uint64(most) / (2 * awayRequests))
 		if len(list) == 0 {
 			f.busy = false
 			a.mu.Unlock()
@@ -212,22 +220,35 @@ func (a *awayPart) serve(id pack.ID, f *fetching) {
 		if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
 			err = a.remove(id)
 		}
-		if need := f.plan(list); err == nil {
-			err = a.carry(id, need)
+		if need := f.plan(list, rangeOf(most)); err == nil {
+			_, err = a.carry(id, need)
 		}
 		// What the remote has lost or damaged of one is no error of the others.
 		alone := (len(list) > 1 || f.ahead > 0) && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
 		for _, w := range list {
 			if w.err = err; alone {
-				w.err = a.carry(id, []pack.Extent{w.extent()})
+				_, w.err = a.carry(id, []pack.Extent{w.extent()})
 			}
 			close(w.done)
 		}
 	}
 }
 
-// plan returns the ranges to fetch.
-func (f *fetching) plan(list []*wanted) (need []pack.Extent) {
+// take returns the next wants of so many bytes together, or one.
+func (f *fetching) take(most uint64) []*wanted {
+	n, bytes := 0, uint64(0)
+	for ; n < len(f.wants); n++ {
+		if bytes += f.wants[n].at.Length; n > 0 && bytes > most {
+			break
+		}
+	}
+	list := f.wants[:n:n]
+	f.wants = f.wants[n:]
+	return list
+}
+
+// plan returns the ranges to fetch, with at most so much ahead.
+func (f *fetching) plan(list []*wanted, most uint64) (need []pack.Extent) {
 	slices.SortFunc(list, func(a, b *wanted) int { return cmp.Compare(a.at.Offset, b.at.Offset) })
 	for _, w := range list {
 		e := w.extent()
@@ -243,7 +264,7 @@ func (f *fetching) plan(list []*wanted) (need []pack.Extent) {
 	if first.From < f.end || first.From > f.end+aheadGap {
 		f.ahead = 0
 	}
-	last.To = max(last.To, last.From+f.ahead)
+	last.To = max(last.To, last.From+min(f.ahead, most))
 	f.end = last.To
 	return need
 }
@@ -307,7 +328,7 @@ func (db *DB) lend(ctx context.Context, at pack.Address) (*pack.File, error) {
 		return nil, err
 	}
 	// A peer has one file of a pack: if one is in packs/ too, it gets bytes.
-	if slices.ContainsFunc(db.packs.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
+	if db.away.tight() || slices.ContainsFunc(db.packs.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
 		return nil, errors.ErrUnsupported
 	}
 	for _, s := range db.away.fetched() {

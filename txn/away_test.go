@@ -613,3 +613,137 @@ func TestAwayCopies(t *testing.T) {
 		t.Error("other values after the collection")
 	}
 }
+
+// TestAwaySize reads round and round in a lazy clone that keeps little of what it fetches.
+func TestAwaySize(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := machine(t)
+	for i := range 12 {
+		values := map[string]string{}
+		for j := range 20 {
+			values[fmt.Sprintf("a/c/%d", 20*i+j)] = big(fmt.Sprint(i, j), 50_000)
+		}
+		update(t, from, "main", values)
+	}
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	want := at(t, from, "main")
+	db := lazyClone(t, store)
+	const most = 4 << 20 // of 12 MB
+	use := func() int64 {
+		var u DiskUse
+		u.Measure(db.fs, filepath.Join(db.Dir(), awayDir))
+		return u.Total()
+	}
+	must.Get(db.GC(bg, GCOptions{AwaySize: most}))(t)
+	read := func(db *DB, key string) {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		if b := must.Get(s.Get(bg, key, kv.All()))(t); string(b) != want[key] {
+			t.Errorf("%s: other bytes", key)
+		}
+		if n := use(); n > most+most/20 {
+			t.Errorf("%d bytes of at most %d", n, most)
+		}
+	}
+	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	for _, as := range []*DB{db, peer} {
+		for range 2 {
+			for i := range 240 {
+				read(as, fmt.Sprintf("a/c/%d", i))
+				read(as, "a/c/7") // it is used all the time
+			}
+		}
+	}
+	must.Do(t, peer.Close())
+	store.took()
+	read(db, "a/c/7")
+	if n := len(strings.Fields(store.took())); n > 0 {
+		t.Errorf("%d requests for what was used last", n)
+	}
+	// The limit is that of the directory, and counts what an earlier process fetched.
+	must.Do(t, db.Close())
+	db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 60 {
+				read(db, fmt.Sprintf("a/c/%d", (30*i+j)%240))
+			}
+		})
+	}
+	wg.Wait()
+	if use() < most/2 {
+		t.Errorf("%d bytes of %d are used", use(), most)
+	}
+	if r := must.Get(db.GC(bg, GCOptions{AwaySize: most / 4}))(t); r.AwayBytes == 0 || use() > most/4 {
+		t.Errorf("freed %d bytes, %d stay", r.AwayBytes, use())
+	}
+	mustBeSound(t, db)
+	must.Do(t, db.Close())
+}
+
+// TestFetchPayloads brings a part of a version here, with few requests, and goes on after an interruption.
+func TestFetchPayloads(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := machine(t)
+	values, want := map[string]string{}, int64(0)
+	for i := range 300 {
+		some := map[string]string{fmt.Sprintf("a/c/%d", i): big(fmt.Sprint("a", i), 30_000), fmt.Sprintf("ab/c/%d", i): big(fmt.Sprint("b", i), 30_000)}
+		update(t, from, "main", some)
+		maps.Copy(values, some)
+		want += 30_000
+	}
+	update(t, from, "main", map[string]string{"lone": big("lone", 9000)})
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	db := lazyClone(t, store)
+	head := mustHead(t, db)
+	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+	defer peer.Close()
+	ctx, cancel := context.WithCancel(bg)
+	sent := 0
+	store.asked = func(string, string) {
+		if sent++; sent == 4 {
+			cancel()
+		}
+	}
+	if _, err := db.FetchPayloads(ctx, FetchPayloadsOptions{Commit: head, Path: "a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	store.asked = nil
+	calls := 0
+	r := must.Get(peer.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "a", Progress: func(FetchPayloadsReport) { calls++ }}))(t)
+	if r.Payloads != 300 || r.Bytes != want || r.Total != want || r.Requests > 30 || calls == 0 {
+		t.Errorf("%+v, %d calls", r, calls)
+	}
+	again := must.Get(db.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "a"}))(t)
+	if again.Fetched != 0 || again.Requests != 0 || again.Payloads != 300 {
+		t.Errorf("again: %+v", again)
+	}
+	store.fail = func(string) netFault { return broken }
+	if _, err := db.FetchPayloads(bg, FetchPayloadsOptions{Commit: head}); !errors.Is(err, ErrAway) {
+		t.Errorf("offline: %v", err)
+	}
+	s := must.Get(db.At(bg, "main"))(t)
+	for key, value := range values {
+		if strings.HasPrefix(key, "a/") {
+			if b := must.Get(s.Get(bg, key, kv.All()))(t); string(b) != value {
+				t.Errorf("%s: other bytes", key)
+			}
+		}
+	}
+	must.Do(t, s.Close())
+	store.fail = nil
+	if one := must.Get(db.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "lone"}))(t); one.Payloads != 1 || one.Total != 9000 {
+		t.Errorf("a key: %+v", one)
+	}
+	if _, err := db.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "none"}); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("nothing: %v", err)
+	}
+	must.Get(db.GC(bg, GCOptions{AwaySize: want / 2}))(t)
+	if _, err := db.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "a"}); !errors.Is(err, kv.ErrTooLarge) {
+		t.Errorf("more than is kept: %v", err)
+	}
+	if r := must.Get(from.FetchPayloads(bg, FetchPayloadsOptions{Commit: head}))(t); r.Payloads != 601 || r.Fetched != 0 {
+		t.Errorf("no lazy clone: %+v", r)
+	}
+}

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -279,7 +280,7 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	o.Lazy = db.away != nil && db.away.at.ID == b.d.Manifest().ID
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		if o.Lazy {
-			if err := to.begunAway(b.d, b.name, true); err != nil {
+			if err := to.begunAway(b.d, awayPlace{URL: b.name, Staged: true}); err != nil {
 				return &TransferReport{}, err
 			}
 		}
@@ -392,6 +393,11 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 	if err != nil {
 		return &TransferReport{}, err
 	}
+	return b.clone(ctx, dir, to, o, false)
+}
+
+// clone is [CloneBucket]. cached is as in [awayPlace].
+func (b *Bucket) clone(ctx context.Context, dir string, to Options, o TransferOptions, cached bool) (r *TransferReport, err error) {
 	end, err := b.begin(ctx)
 	if err != nil {
 		return &TransferReport{}, err
@@ -402,7 +408,7 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 			return &TransferReport{}, err
 		}
 		if o.Lazy {
-			if err := to.begunAway(b.d, b.name, false); err != nil {
+			if err := to.begunAway(b.d, awayPlace{URL: b.name, Cached: cached, Size: cmp.Or(o.AwaySize, tenthOfDisk(dir))}); err != nil {
 				return &TransferReport{}, err
 			}
 		} else if err := to.errBegunLazy(); err != nil {
@@ -415,7 +421,7 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 		return r, err
 	})
 	if err == nil {
-		b.state.movedTo(fs, dir)
+		b.state.movedTo(to.FS, dir)
 		b.d.SaveTo(ctx, b.state.cache())
 	}
 	return r, err

@@ -35,6 +35,8 @@ type bucketState struct {
 	Known  *depot.State `json:"known,omitempty"`
 	// Refs are the branches and tags of the bucket as of the last transfer.
 	Refs map[string]depot.ID `json:"refs,omitempty"`
+	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
+	Mirrored string `json:"mirrored,omitempty"`
 
 	dir      string // "" without files
 	incoming string

@@ -320,7 +320,13 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, ErrCollecting
 	}
 	defer db.collecting.Unlock()
+	if o.AwaySize > 0 && db.away == nil {
+		return nil, fmt.Errorf("gc: away size: %w: it is no lazy clone", errors.ErrUnsupported)
+	}
 	r, err := collect.GC(ctx, &db.care, core{db}, o)
+	if err == nil && o.AwaySize > 0 && !o.DryRun {
+		r.AwayBytes, err = db.away.setLimit(ctx, o.AwaySize)
+	}
 	if err == nil && o.Away && db.away != nil {
 		r.AwayBytes, err = db.away.empty(ctx, o.DryRun)
 	}
@@ -352,7 +358,11 @@ func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	if err := db.changes(o.DryRun); err != nil {
+	err := db.changes(o.DryRun)
+	if !o.DryRun {
+		err = db.changeable()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return collect.Expire(ctx, &db.care, core{db}, o)

@@ -188,7 +188,10 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 	}
 	defer to.collecting.Unlock()
 	source, err := from.carried(), error(nil)
-	if source.HistoryAlone, err = to.lazyFrom(from); err != nil {
+	if source.HistoryAlone, err = to.lazyFrom(from); err == nil && !source.HistoryAlone {
+		err = to.changeable()
+	}
+	if err != nil {
 		return &TransferReport{}, err
 	}
 	return carry(source, to.carriedHere())

@@ -69,7 +69,7 @@ func (db *DB) protect(_ context.Context, r protectRequest) (protections, error) 
 		}
 		return out, nil
 	}
-	if err := db.writable(); err != nil {
+	if err := db.changeable(); err != nil {
 		return out, err
 	}
 	ref := catalog.HeadRef(r.Name)

@@ -123,6 +123,9 @@ func (db *DB) doRef(ctx context.Context, r refRequest) (m RefMove, err error) {
 	default:
 		err = fmt.Errorf("%w: %q is nothing to do with a branch or tag", ErrRequest, r.Do)
 	}
+	if err == nil {
+		err = db.changeable()
+	}
 	if err != nil {
 		return m, err
 	}

@@ -105,7 +105,7 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 }
 
 func (h holder) begin(ctx context.Context, o BeginOptions) (*Session, error) {
-	if err := h.writable(); err != nil {
+	if err := h.changeable(); err != nil {
 		return nil, err
 	}
 	if err := h.keeping.RLock(ctx); err != nil {
@@ -157,7 +157,7 @@ func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
 }
 
 func (h holder) resume(ctx context.Context, id SessionID) (*Session, error) {
-	if err := h.writable(); err != nil {
+	if err := h.changeable(); err != nil {
 		return nil, err
 	}
 	if err := h.retryLog(ctx, id); err != nil {

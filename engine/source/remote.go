@@ -2,7 +2,10 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -86,4 +89,13 @@ func (o RemoteOptions) openGS(_ context.Context, _ *Env, part zurl.Part) (Place,
 		return Place{}, err
 	}
 	return placeIn(view, part)
+}
+
+// Unreachable reports whether an error of a remote is that of a network, a server or a mount that is not there, and not an answer.
+func Unreachable(err error) bool {
+	var e *remote.Error
+	if errors.As(err, &e) {
+		return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }

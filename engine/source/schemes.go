@@ -251,8 +251,12 @@ func isZarrdb(e Evidence) bool {
 // as it was then. A slash in the version is written %2F. Nodes of a version
 // need no detection: a path names a node, whatever its format.
 func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, error) {
-	if from.OSPath == "" {
-		return from, fmt.Errorf("%w: a database must lie in a directory of this machine", ErrFormat)
+	dir := from.OSPath
+	if root := from.URL.Root(); dir == "" && len(from.URL.Adapters()) == 0 && (root.Scheme == "s3" || root.Scheme == "gs") {
+		dir = from.URL.String() // of a remote
+	}
+	if dir == "" {
+		return from, fmt.Errorf("%w: a database must lie in a directory of this machine, or be a remote such as s3://bucket/name", ErrFormat)
 	}
 	at, err := placeIn(nil, part)
 	if err != nil {
@@ -262,6 +266,6 @@ func openZarrdb(ctx context.Context, e *Env, from Place, part zurl.Part) (Place,
 		return from, fmt.Errorf("%w: a database is not opened from here", ErrFormat)
 	}
 	at.Database = true
-	at.View, err = e.Database(ctx, from.OSPath, part.At())
+	at.View, err = e.Database(ctx, dir, part.At())
 	return at, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -86,6 +87,7 @@ entry of each reflog only, so that "zarrdb undo" has nothing to go back to: give
 
 func gcCmd() *cobra.Command {
 	var o txn.GCOptions
+	var most byteSize
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc DB",
@@ -94,7 +96,10 @@ func gcCmd() *cobra.Command {
 expired, no session. Space goes back to the file system, by holes in
 files where it can. It can be interrupted at any moment and run again.
 --explain lists what holds the rest, with the bytes that nothing else holds, and
-what all files of the database take on disk.`,
+what all files of the database take on disk.
+
+In a lazy clone, --away removes the chunks that were fetched, and --away-size changes
+how much of them is kept. At the URL of a remote this is about its cache.`,
 		Example: `  zarrdb gc weather.zdb
   zarrdb gc weather.zdb --dry-run --explain`,
 		Args: argCount(1, 1),
@@ -102,6 +107,17 @@ what all files of the database take on disk.`,
 			var access *engine.Options
 			if o.DryRun {
 				access = readOnly
+			}
+			o.AwaySize = int64(most)
+			if engine.IsRemote(args[0]) {
+				if !o.Away && most == 0 {
+					return usagef("%s: nothing is collected in a remote yet; --away frees what was fetched from there", cmd.CommandPath())
+				}
+				dir := engine.RemoteCacheDir(args[0])
+				if dir == "" {
+					return fmt.Errorf("%s: %w: there is no cache of it", zurl.Redact(args[0]), engine.ErrNotFound)
+				}
+				args[0] = dir
 			}
 			return withOnlyDB(cmd, args[0], access, func(db *engine.DB) error {
 				bar := newPhases(cmd)
@@ -121,6 +137,7 @@ what all files of the database take on disk.`,
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
 	cmd.Flags().BoolVar(&o.Away, "away", false, "also remove what a lazy clone has fetched of chunks")
+	cmd.Flags().Var(&most, "away-size", "from now on, keep at most `SIZE`, such as 10GiB, of chunks that a lazy clone fetches")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -213,6 +213,7 @@ restore that was interrupted.`,
 
 func cloneCmd() *cobra.Command {
 	var f transferFlags
+	var most byteSize
 	cmd := f.add(&cobra.Command{
 		Use:   "clone DB NEW",
 		Short: "Copy a database with its history",
@@ -227,13 +228,17 @@ the log, and cannot be opened. An interrupted clone is taken up by the same
 command.
 
 --lazy takes the history of a remote alone, in seconds for any size. Contents are
-fetched when they are read, and stay. Without the network, what was read before works.`,
+fetched when they are read, and stay; of chunks the last ones, up to --away-size. Without
+the network, what was read before works.`,
 		Example: `  zarrdb clone weather.zdb copy.zdb
   zarrdb clone weather.zdb small.zdb --branch main --depth 1
   zarrdb clone s3://bucket/weather weather.zdb
   zarrdb clone s3://bucket/weather weather.zdb --lazy`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.o.AwaySize = int64(most); most > 0 && !f.o.Lazy {
+				return usagef("%s: --away-size goes with --lazy", cmd.CommandPath())
+			}
 			if f.o.Lazy && (!engine.IsRemote(args[0]) || f.o.Depth > 0) {
 				return usagef("%s: --lazy is for the URL of a remote, and goes without --depth", cmd.CommandPath())
 			}
@@ -252,5 +257,6 @@ fetched when they are read, and stay. Without the network, what was read before 
 	cmd.Flags().StringVar(&f.o.Branch, "branch", "", "only this branch")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
 	cmd.Flags().BoolVar(&f.o.Lazy, "lazy", false, "leave the contents in the remote until they are read")
+	cmd.Flags().Var(&most, "away-size", "with --lazy: keep at most `SIZE` of chunks that were fetched (default a tenth of the free disk)")
 	return cmd
 }

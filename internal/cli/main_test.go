@@ -87,7 +87,7 @@ func holdAsOlder() {
 //	flip DIR TEXT                    changes the first byte of TEXT in the file that has it
 //	save NAME                        keeps standard output in a variable
 //	serve DIR NAME                   serves a directory, without listings, at the URL in $NAME
-//	bucket NAME                      starts a server like S3 with an empty bucket, for s3: URLs
+//	bucket NAME                      starts a server like S3 with an empty bucket, for s3: URLs; it logs to the file requests
 //	stub DEST zip|mem                writes the small store of testdata/store.txtar
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -103,6 +103,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("NL", "\n")
 			e.Setenv("RLO", "\u202e") // right-to-left override
 			e.Setenv("TMPDIR", e.WorkDir)
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			e.Setenv("STORES", mustAbs(t, "../../zarr/testdata/stores"))
 			e.Setenv("REFS", mustAbs(t, "../../refs/testdata/fixtures"))
 			e.Setenv("FORMATS", mustAbs(t, "../../formats"))

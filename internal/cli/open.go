@@ -39,6 +39,7 @@ func shared(cmd *cobra.Command, o *engine.Options) local.OpenOptions {
 	if o != nil {
 		to.Engine = *o
 	}
+	to.Engine.Warn = func(text string) { warn(cmd, text) }
 	wait(cmd, &to)
 	return to
 }

@@ -20,6 +20,7 @@ A TARGET is a place in a database or in any other store:
   weather.zdb@v1.0:temp          as of a branch, tag, commit, REV~N, REV^N or REV@{when}
   ./era5.zarr                    a Zarr directory (v1, v2, v3)
   file:///d/x.zip|zip:a/|zarr3:  a URL pipeline (ZEP 8)
+  s3://bucket/weather@v1.0:temp  the same in a remote that "zarrdb push" has made
 
 REV~N is the N-th commit before, REV^N the N-th parent of a merge, and REV@{when}
 where a branch was N moves ago or at a time: main@{1}, 'main@{2 days ago}',
@@ -73,10 +74,10 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, uiCmd(), lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
-	root.AddCommand(versionCmd())
+	root.AddCommand(versionCmd(), remoteDirCmd())
 	for _, c := range root.Commands() {
 		c.SuggestFor = otherNames[c.Name()]
 	}
@@ -101,7 +102,7 @@ func newRoot() *cobra.Command {
 var otherNames = map[string][]string{
 	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
 	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},
-	"log": {"history"}, "reset": {"rollback"}, "session": {"begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"}, "pull": {"fetch"},
+	"log": {"history"}, "reset": {"rollback"}, "session": {"begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"},
 }
 
 // knownCommand is for the help command, which helps with any command there is.

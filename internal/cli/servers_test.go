@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 
 	"github.com/johannesboyne/gofakes3"
@@ -27,14 +29,21 @@ func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], srv.URL)
 }
 
-// bucket starts a server like S3 that lives as long as the script.
+// bucket starts a server like S3 that lives as long as the script. The file requests has a line for each request.
 func bucket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: bucket NAME")
 	}
 	backend := s3mem.New()
 	ts.Check(backend.CreateBucket(args[0]))
-	srv := httptest.NewServer(gofakes3.New(backend).Server())
+	h, log := gofakes3.New(backend).Server(), ts.MkAbs("requests")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666); err == nil {
+			fmt.Fprintln(f, r.Method, r.URL.Path)
+			_ = f.Close()
+		}
+		h.ServeHTTP(w, r)
+	}))
 	ts.Defer(srv.Close)
 	for name, value := range map[string]string{"AWS_ENDPOINT_URL_S3": srv.URL, "AWS_NO_SIGN_REQUEST": "yes", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none"} {
 		ts.Setenv(name, value)

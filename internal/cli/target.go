@@ -37,25 +37,67 @@ var rootURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
 // parseTarget reads DB[@REV][:PATH], a URL pipeline, or a bare path. The prefix
 // that is a database is found on disk, so that file names may contain @ and :.
-func parseTarget(s string) target {
+func parseTarget(s string) target { return parseTargetOf(s, true) }
+
+// parseTargetOf is parseTarget. Without ask, a URL is a remote only if the cache has that: among many sources a request for each one takes too long.
+func parseTargetOf(s string, ask bool) target {
 	if strings.Contains(s, "|") {
 		return target{url: s}
+	}
+	if engine.IsRemote(s) {
+		return remoteTarget(s, ask)
 	}
 	for i := 0; i <= len(s); i++ {
 		if i < len(s) && s[i] != '@' && s[i] != ':' {
 			continue
 		}
-		if i == 0 || !mayBeDatabase(s[:i]) {
-			continue
+		if i > 0 && mayBeDatabase(s[:i]) {
+			return targetAt(s, i)
 		}
-		t := target{db: s[:i]}
-		rest := s[i:]
-		if rev, ok := strings.CutPrefix(rest, "@"); ok {
-			n := revEnd(rev)
-			t.rev, rest = rev[:n], rev[n:]
+	}
+	return target{url: s}
+}
+
+// targetAt reads a target of a database whose name has n bytes.
+func targetAt(s string, n int) target {
+	t := target{db: s[:n]}
+	rest := s[n:]
+	if rev, ok := strings.CutPrefix(rest, "@"); ok {
+		n := revEnd(rev)
+		t.rev, rest = rev[:n], rev[n:]
+	}
+	t.path = strings.Trim(strings.TrimPrefix(rest, ":"), "/")
+	return t
+}
+
+// askedRemotes has whether remotes are at URLs, as far as this process has asked.
+var askedRemotes sync.Map
+
+// remoteTarget reads URL[@REV][:PATH] where a remote is at the URL: one that the cache has, or else a request finds it out.
+func remoteTarget(s string, ask bool) target {
+	var ends []int
+	for i := strings.Index(s, "://") + 3; i <= len(s); i++ {
+		if i == len(s) || s[i] == '@' || s[i] == ':' {
+			ends = append(ends, i)
 		}
-		t.path = strings.Trim(strings.TrimPrefix(rest, ":"), "/")
-		return t
+	}
+	for _, i := range ends {
+		if engine.RemoteCacheDir(s[:i]) != "" {
+			return targetAt(s, i)
+		}
+	}
+	for _, i := range ends {
+		if !ask {
+			break
+		}
+		is, asked := askedRemotes.Load(s[:i])
+		if !asked {
+			is = engine.HasRemote(context.Background(), s[:i], nil) // a signal ends the process
+			askedRemotes.Store(s[:i], is)
+		}
+		if is == true {
+			return targetAt(s, i)
+		}
 	}
 	return target{url: s}
 }
@@ -265,7 +307,7 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	if err != nil {
 		return nil, err
 	}
-	t := parseTarget(s)
+	t := parseTargetOf(s, f.opened == nil)
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
@@ -336,7 +378,7 @@ func (f *sourceFlags) expand(cmd *cobra.Command, args []string) ([]string, error
 	var all []string
 	for _, p := range patterns {
 		list := []string{p}
-		if parseTarget(p).db == "" { // nodes of a database have any name
+		if parseTargetOf(p, false).db == "" { // nodes of a database have any name
 			if list, err = engine.ExpandSources(cmd.Context(), list, o); err != nil {
 				return nil, err
 			}

@@ -47,8 +47,9 @@ func (e *BackError) Error() string {
 type State struct {
 	ID         string `json:"id"`
 	Generation uint64 `json:"generation"`
-	// Sum is the name of the manifest of that generation.
-	Sum ID `json:"sum"`
+	// Sum is the name of the manifest of that generation, and Tag the tag that the store gave it, if it is known.
+	Sum ID     `json:"sum"`
+	Tag kv.Tag `json:"tag,omitempty"`
 	// Push is the last push of this machine, and Pushed the generation that it made; 0 without one.
 	Push   Number `json:"push,omitempty"`
 	Pushed uint64 `json:"pushed,omitempty"`
@@ -162,9 +163,9 @@ func Open(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	return d, nil
 }
 
-// recall begins with the manifest in the cache, and reports whether it did.
+// recall begins with the manifest in the cache, and reports whether that will do. If its tag is known, it need not be sent again.
 func (d *Depot) recall(ctx context.Context) bool {
-	if !d.o.Cached || d.o.Cache == nil {
+	if d.o.Cache == nil || !d.o.Cached && (d.o.Known == nil || d.o.Known.Tag == kv.NoValue) {
 		return false
 	}
 	b, err := kv.Get(ctx, d.o.Cache, manifestKey)
@@ -172,10 +173,17 @@ func (d *Depot) recall(ctx context.Context) bool {
 		return false
 	}
 	m, err := ParseManifest(b)
-	if err == nil {
-		d.set(&snapshot{Manifest: m, sum: NameOf(b)})
+	if err != nil {
+		return false
 	}
-	return err == nil
+	s := &snapshot{Manifest: m, sum: NameOf(b)}
+	if d.o.Known != nil && d.o.Known.Sum == s.sum {
+		s.tag = d.o.Known.Tag
+	}
+	if d.o.Cached || s.tag != kv.NoValue {
+		d.set(s)
+	}
+	return d.o.Cached
 }
 
 // Create makes a depot in an empty store, after [Probe]. The error is [ErrExists] if one is there, and
@@ -241,7 +249,7 @@ func (d *Depot) snapshot() *snapshot {
 func (d *Depot) State() State {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return State{d.now.ID, d.now.Generation, d.now.sum, d.pushed.Push, d.pushed.Pushed}
+	return State{d.now.ID, d.now.Generation, d.now.sum, d.now.tag, d.pushed.Push, d.pushed.Pushed}
 }
 
 // set takes a manifest if it is not older.

@@ -522,7 +522,14 @@ var ErrTaken = errors.New("pack: other bytes are in the place of a record")
 
 // blank checks that the file has zeros where rec is to be written, or parts of it, which an import that was interrupted has left.
 func (m *importer) blank(rec Record, shift uint64) error {
-	for off, end := rec.Header, min(rec.Offset+rec.Length, m.had); off < end; {
+	from := rec.Header
+	sc := scanner{ctx: m.ctx, p: m.src.p, f: m.f, size: m.had, step: headerBytes, buf: m.old[:0]}
+	if h, ok, err := parseHeader(sc.read, from, m.had, m.src.p.salt); err != nil {
+		return err
+	} else if ok && h.skip { // Reclaim made a hole behind it
+		from += fixedSize
+	}
+	for off, end := from, min(rec.Offset+rec.Length, m.had); off < end; {
 		b := m.old[:min(uint64(len(m.old)), end-off)]
 		if _, err := readAt(m.f, b, off); err != nil {
 			return err

@@ -373,7 +373,7 @@ func (r *reclaimer) findFilled() error {
 	for _, g := range r.hollow {
 		holes += g.inner.To - g.inner.From
 	}
-	if allocated(fi)+holes < uint64(fi.Size())+smallHole {
+	if allocated(fi)+holes < uint64(fi.Size())+smallHole && !r.s.o.Scratch { // which has imports in its holes, and others
 		return nil
 	}
 	for _, g := range r.hollow {

@@ -61,7 +61,7 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _at(self, path: str) -> tuple[Snapshot, str]:
         try:
-            dir, rev, key = parse(self._strip_protocol(path))
+            dir, rev, key = parse(self._strip_protocol(path), again=False)
             if (dir, rev) not in self._versions:
                 self._versions[dir, rev] = Snapshot(Client.of(dir), rev)
         except NotFoundError as e:

@@ -45,7 +45,8 @@ def _age(t: str | timedelta) -> str:
 
 def open(path: str | os.PathLike[str], create: bool = False, wait: float | str | None = None) -> Repository:
     """Open the database in a directory, through the process that has it open; if there is
-    none, one is started. `create` makes the database if there is none. `wait` is how long
+    none, one is started. At the URL of a remote, such as `s3://bucket/weather`, it opens a cache of the remote, as the remote
+    is now, which fetches what is read, and takes no writes. `create` makes the database if there is none. `wait` is how long
     to wait for a process that has it open and does not serve it, such as "30s", or does not answer. With 0, the
     first kind is not waited for, and the second for 30 seconds.
 
@@ -123,10 +124,11 @@ class _Compare:
 
 
 class Repository:
-    """A database. It pickles by its path."""
+    """A database. It pickles by its path or URL."""
 
     def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
         dir = directory(path)
+        self._named = os.fspath(path) if "://" in os.fspath(path) else dir
         if create_ and not os.path.isfile(os.path.join(dir, "FORMAT")):  # a creation that was interrupted goes on
             create(dir)
         self._client = Client.of(dir, seconds(wait))
@@ -160,7 +162,7 @@ class Repository:
         return self._client.dir
 
     def __reduce__(self) -> Any:
-        return Repository, (self.path,)
+        return Repository, (self._named,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Repository) and self.path == other.path

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import warnings
+from contextlib import suppress
 from urllib.parse import unquote
 
-from ._client import is_database
+from ._client import binary, exit_error, is_database
 from ._errors import InvalidError, NotFoundError
 
 SCHEME = "zarrdb://"
 _rev = re.compile(r"@((?:\{[^}]*\}|[^:/{])*)")
+_remotes: dict[str, str] = {}  # the directory of the cache of each remote that was read, by its URL
+
+
+def _remote(text: str) -> None:
+    """If a text names a remote, or a place in one, find or make the cache of the remote, and bring it up to date."""
+    import subprocess
+
+    if not re.match(r"(s3|gs|file)://", text):
+        return
+    p = subprocess.run([binary(), "remote-dir", text], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if p.returncode != 0:
+        raise exit_error(p.returncode, p.stderr)
+    if p.stderr:
+        warnings.warn(p.stderr.strip().removeprefix("zarrdb: warning: "), stacklevel=3)
+    found = json.loads(p.stdout)
+    _remotes[found["url"]] = found["dir"]
 
 
 def _split(text: str) -> tuple[str, str] | None:
     """The directory of the database that a text begins with, and the rest."""
     for i in [i for i, c in enumerate(text) if c in "@:/" and i > 0] + [len(text)]:
-        if is_database(text[:i]):
+        if text[:i] in _remotes or is_database(text[:i]):
             return text[:i], text[i:]
     return None
 
@@ -27,27 +46,35 @@ def is_target(text: str) -> bool:
     return text.startswith(SCHEME) or found is not None and found[1][:1] in ("", "@", ":")
 
 
-def parse(target: str) -> tuple[str, str, str]:
+def parse(target: str, again: bool = True) -> tuple[str, str, str]:
     """The directory, the revision ("main" if there is none) and the path of a target. A slash
-    in the name of a branch is written %2F."""
-    found = _split(target.removeprefix(SCHEME))
+    in the name of a branch is written %2F. A remote that was read before is asked for what is new, if `again` is set."""
+    text = target.removeprefix(SCHEME)
+    found = None if again else _split(text)
+    if found is None:
+        _remote(text)
+        found = _split(text)
     if found is None:
         raise NotFoundError(f"{target}: there is no database", "no_database")
     (dir, rest), rev = found, "main"
     if m := _rev.match(rest):
         rest, rev = rest[m.end() :], unquote(m[1])
-    return os.path.realpath(dir), rev, rest.lstrip(":").strip("/")
+    return _remotes.get(dir) or os.path.realpath(dir), rev, rest.lstrip(":").strip("/")
 
 
 def directory(path: str | os.PathLike[str]) -> str:
-    """The directory of a database that is there or is to be made. URLs and places in a database are refused."""
+    """The directory of a database that is there or is to be made, or of the cache of a remote. Other URLs and places in a database are refused."""
     text = os.fspath(path)
     if not is_database(text):
+        with suppress(NotFoundError):
+            _remote(text)
+        if text in _remotes:
+            return _remotes[text]
         if text.startswith(SCHEME):
             raise InvalidError(f"{text} is a URL; write {text.removeprefix(SCHEME)}")
-        if "://" in text:
-            raise InvalidError(f"{text} is a URL, and a database is a directory of this machine")
         found = _split(text)
         if found is not None and found[1][0] in "@:":
             raise InvalidError(f"{text} is a place in a database; open {found[0]}, and then a version with at() or a session")
+        if "://" in text:
+            raise InvalidError(f"{text} is a URL, and a database is a directory of this machine, or a remote such as s3://bucket/name")
     return os.path.realpath(text)

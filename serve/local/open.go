@@ -44,7 +44,12 @@ type OpenOptions struct {
 // which may be this one. Errors: [engine.ErrNotFound] if there is no database and
 // Engine.Create is not set, *[engine.LockedError] if another process has it open and does not
 // serve it, and those of [engine.Open].
+//
+// At the URL of a remote, such as s3://bucket/weather, it opens the [engine.RemoteCache] of the remote, as the remote is now.
 func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
+	if engine.IsRemote(dir) && !o.Engine.Create {
+		return openRemote(ctx, dir, o)
+	}
 	o.Engine.Join = Join
 	j := &joint{dir: dir, o: o}
 	j.busy.WaitLock()
@@ -74,6 +79,30 @@ func Open(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 			return nil, err
 		}
 	}
+}
+
+// openRemote is [Open] of a remote.
+func openRemote(ctx context.Context, url string, o OpenOptions) (*engine.DB, error) {
+	c, err := engine.OpenRemoteCache(ctx, url, &o.Engine)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if c.Behind() {
+		to := o
+		to.Engine.ReadOnly, to.Engine.WhyReadOnly = false, nil
+		db, err := Open(ctx, c.Dir, to)
+		if err == nil {
+			err = errors.Join(c.Follow(ctx, db), db.Close())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", url, err)
+		}
+	}
+	if c.Note != "" && o.Engine.Warn != nil {
+		o.Engine.Warn(c.Note)
+	}
+	return Open(ctx, c.Dir, o)
 }
 
 // OpenOrRead is [Open]. Where this process has no permission to write, or the file system has no locks, it opens

@@ -62,6 +62,8 @@ type GCOptions struct {
 	DryRun bool
 	// Away also removes what a lazy clone has fetched of payloads.
 	Away bool
+	// AwaySize, if positive, bounds from now on the bytes on disk that a lazy clone keeps of the payloads that it fetches.
+	AwaySize int64
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do

@@ -315,8 +315,8 @@ func (u *upload) commits(yield func(depot.Commit, error) bool) {
 	}
 }
 
-// notHere returns the ranges of a pack that are not in it.
-func (f *From) notHere(ctx context.Context, id pack.ID, need []pack.Extent) ([]pack.Extent, error) {
+// NotHere returns the ranges of a pack that are not in it.
+func (f *From) NotHere(ctx context.Context, id pack.ID, need []pack.Extent) ([]pack.Extent, error) {
 	w, err := f.Packs.Whole(ctx, id, need, math.MaxUint64)
 	if errors.As(err, new(*pack.CorruptError)) {
 		return need, nil
@@ -334,7 +334,7 @@ func (t *Transfer) leaveAway(ctx context.Context) error {
 	}
 	d := t.to.bucket.Depot
 	for id, need := range t.Found.Need {
-		lost, err := t.From.notHere(ctx, id, need)
+		lost, err := t.From.NotHere(ctx, id, need)
 		if err != nil {
 			return err
 		}

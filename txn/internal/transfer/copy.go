@@ -85,7 +85,7 @@ func (t *Transfer) importPack(ctx context.Context, id pack.ID, progress func(pac
 	}
 	info, n, err := t.to.Packs.Import(ctx, t.From.Packs, id, t.Found.Need[id], progress)
 	if t.From.Away != nil && (err == nil || errors.As(err, new(*pack.CorruptError))) {
-		if lost, lerr := t.From.notHere(ctx, id, t.Found.Need[id]); lerr != nil || len(lost) == 0 {
+		if lost, lerr := t.From.NotHere(ctx, id, t.Found.Need[id]); lerr != nil || len(lost) == 0 {
 			return info, n, errors.Join(err, lerr)
 		}
 		d, err := t.From.Away(ctx)

@@ -67,6 +67,8 @@ type Options struct {
 	SkipDamaged bool
 	// Lazy makes a clone of a bucket that has the history alone: contents are fetched when they are read. Others ignore it.
 	Lazy bool
+	// AwaySize bounds the bytes on disk that a lazy clone keeps of the payloads that it fetches; 0 is a tenth of the free disk.
+	AwaySize int64
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(Progress) `json:"-"`

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/txn"
+)
+
+// RemoteCache is a lazy clone of a remote in the cache of this user, which has what was read through the URL of the remote. It
+// follows the remote, and nothing else is written to it.
+type RemoteCache struct {
+	*txn.BucketCache
+	env *source.Env
+}
+
+// remoteCaches is the directory that has them.
+func remoteCaches() (string, error) {
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "zarrdb", "remotes"), err
+}
+
+// RemoteCacheDir returns the directory of the cache of a remote, "" if there is none.
+func RemoteCacheDir(url string) string {
+	parent, err := remoteCaches()
+	if err != nil {
+		return ""
+	}
+	u, err := zurl.Parse(url)
+	if err != nil {
+		return ""
+	}
+	return txn.CachedBucket(parent, remoteName(u))
+}
+
+func remoteName(u zurl.URL) string { return strings.TrimSuffix(u.Redacted(), "/") }
+
+// HasRemote asks whether a remote is at a URL.
+func HasRemote(ctx context.Context, url string, o *Options) bool {
+	opts := o.withDefaults()
+	env := opts.env()
+	at, err := bucketAt(ctx, env, url, "", false)
+	if err == nil {
+		_, err = depot.Open(ctx, at.Store, nil)
+	}
+	return errors.Join(err, env.Close()) == nil
+}
+
+// OpenRemoteCache finds the cache of a remote, or makes it, and reads the manifest of the remote with one request. If the remote
+// cannot be reached, the Note says so. Close it when done; it is opened as the database in Dir.
+func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache, error) {
+	parent, err := remoteCaches()
+	if err == nil {
+		err = os.MkdirAll(parent, 0o700)
+	}
+	if err == nil {
+		err = os.Chmod(parent, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cache of %s: %w", zurl.Redact(url), err)
+	}
+	opts := o.withDefaults()
+	env := opts.env()
+	c := txn.BucketCacheOptions{Parent: parent, Offline: offline}
+	c.Bucket, c.Failed = bucketAt(ctx, env, url, parent, false)
+	to := opts.txn(ctx, env.Resolver("", nil))
+	to.Bucket = openBucket(env, parent)
+	cache, err := txn.OpenBucketCache(ctx, c, &to)
+	if err != nil {
+		return nil, errors.Join(err, env.Close())
+	}
+	return &RemoteCache{cache, env}, nil
+}
+
+// Follow brings the refs of a cache, which is open as db, to those of the remote. What the network does not allow now is added to the Note.
+func (c *RemoteCache) Follow(ctx context.Context, db *DB) error {
+	err := c.BucketCache.Follow(ctx, db.store)
+	if err != nil && ctx.Err() == nil && offline(err) {
+		c.Note, err = err.Error(), nil
+	}
+	return err
+}
+
+// Close closes the connection to the remote.
+func (c *RemoteCache) Close() error { return c.env.Close() }
+
+// offline reports whether a remote cannot be reached now, or is not there.
+func offline(err error) bool {
+	return source.Unreachable(err) || errors.Is(err, depot.ErrNone) || errors.Is(err, depot.ErrGone)
+}
+
+// remoteDir returns the file URL of a directory that stands for a bucket, or the directory itself.
+func remoteDir(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, txn.FormatFile))
+	if err == nil && strings.HasPrefix(string(b), "zarrdb remote ") {
+		if u, err := zurl.File(dir); err == nil {
+			return u.String()
+		}
+	}
+	return dir
+}

@@ -1,0 +1,48 @@
+"""A remote that is opened by its URL."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import fsspec  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+import xarray as xr
+from conftest import end
+
+import zarrdb
+
+
+def test_open_by_url(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    zarrdb.to_zarrdb(xr.Dataset({"t": (("time", "x"), np.arange(4000.0).reshape(40, 100))}), repo)
+    repo.create_tag("v1")
+    url = f"file://{tmp_path}/remote"
+    repo.push(url, all=True, tags=True)
+    remote = zarrdb.open(url)
+    assert remote.at("v1").array("t")[3, 4] == 304
+    assert pickle.loads(pickle.dumps(remote)) == remote
+    ds = xr.open_dataset(url + "@v1", engine="zarrdb", chunks={})
+    assert pickle.loads(pickle.dumps(ds)).t.sum().values == 7998000
+    fs, root = fsspec.url_to_fs(f"zarrdb://{url}@v1:t")
+    assert [name.rpartition("/")[2] for name in fs.ls(root, detail=False)] == ["c", "zarr.json"]
+    assert xr.open_zarr(f"zarrdb://{url}@v1", consolidated=False).t.sum().values == 7998000
+    with pytest.raises(zarrdb.DeniedError, match="clone .* --lazy"):
+        remote.writable_session()
+    s = repo.writable_session()
+    s.array("t")[0] = 7
+    s.commit("more")
+    repo.push(url)
+    assert xr.open_dataset(url, engine="zarrdb").t[0, 0] == 7
+    lazy = zarrdb.clone(url, tmp_path / "lazy.zdb", lazy=True)
+    assert lazy.at("main").array("t")[0, 0] == 7
+    for wrong in (url + "@v1", f"file://{tmp_path}/nothing"):
+        with pytest.raises(zarrdb.InvalidError):
+            zarrdb.open(wrong)
+    Path(tmp_path / "remote").rename(tmp_path / "gone")
+    with pytest.warns(UserWarning, match="what is known of the remote is shown"):
+        assert zarrdb.open(url).at("main").array("t")[0, 0] == 7
+    for r in (remote, lazy):
+        r.close()
+        end(r.path)

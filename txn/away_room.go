@@ -1,0 +1,261 @@
+package txn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// awayRoom keeps awayDir below a limit: what was used least recently goes first, in ranges of packs. What was fetched before the database was
+// opened counts as not used. A file that another process has mapped is not cut: it is removed as a whole, and the process keeps it.
+type awayRoom struct {
+	mu     sync.Mutex
+	limit  int64 // 0: a tenth of the free disk, once it is known
+	size   int64 // at most so much is on disk; -1 if that is not known
+	coming int64 // of that, is on its way
+	clock  uint64
+	used   map[awayRange]*awayUse
+
+	evicting sync.Mutex
+}
+
+// awayRange is a part of a pack, by the offsets at which payloads begin.
+type awayRange struct {
+	pack pack.ID
+	at   uint64
+}
+
+type awayUse struct {
+	pack.Extent        // of payloads
+	bytes       int64  // about so much is on disk
+	last        uint64 // when it was used
+}
+
+const (
+	// A range is a part of the limit, within bounds.
+	rangeShare, leastRange, mostRange = 64, 64 << 10, 8 << 20
+	// freeShare is the part of the free disk that the default limit takes.
+	freeShare = 10
+	diskBlock = 4 << 10
+)
+
+// onDisk is at least what a range of records takes.
+func onDisk(e pack.Extent) int64 {
+	n := int64(e.To - e.From)
+	return n + n>>10 + 3*diskBlock // with headers and checksums
+}
+
+// rangeOf is the size of ranges below a limit.
+func rangeOf(limit int64) uint64 { return uint64(min(max(limit/rangeShare, leastRange), mostRange)) }
+
+// use notes that payloads are read, or that bytes of them are about to come.
+func (a *awayPart) use(id pack.ID, e pack.Extent, bytes int64) {
+	r := &a.kept
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := awayRange{id, e.From / rangeOf(r.limit)}
+	u := r.used[key]
+	if u == nil {
+		u = &awayUse{Extent: e, bytes: max(onDisk(e)-bytes, 0)}
+		r.used[key] = u
+	}
+	u.From, u.To = min(u.From, e.From), max(u.To, e.To)
+	u.bytes += bytes
+	r.clock++
+	u.last = r.clock
+	if r.size >= 0 {
+		r.size += bytes
+	}
+}
+
+// most returns the limit.
+func (a *awayPart) most() int64 {
+	r := &a.kept
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit == 0 {
+		r.limit = tenthOfDisk(a.dirOfRoom())
+	}
+	return r.limit
+}
+
+// dirOfRoom is where payloads come.
+func (a *awayPart) dirOfRoom() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.temporary != "" {
+		return a.temporary
+	}
+	return a.db.fs.PathJoin(a.db.dir, awayDir)
+}
+
+// tenthOfDisk is the limit if nothing else is said.
+func tenthOfDisk(dir string) int64 {
+	free, err := index.DiskFree(dir)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return int64(min(free, math.MaxInt64)) / freeShare
+}
+
+// tight reports whether files of packs are not to be given to other processes, because they may have to be cut.
+func (a *awayPart) tight() bool {
+	most := a.most()
+	a.kept.mu.Lock()
+	defer a.kept.mu.Unlock()
+	return a.kept.size > most/2
+}
+
+// makeRoom makes room for ranges of a pack that are about to come. came is called when they are there.
+func (a *awayPart) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent) (came func(), err error) {
+	var n int64
+	for _, e := range need {
+		n += onDisk(e)
+	}
+	most := a.most()
+	r := &a.kept
+	r.mu.Lock()
+	fits := r.size >= 0 && r.size+n <= most
+	r.mu.Unlock()
+	if !fits {
+		err = a.evict(ctx, most, n)
+	}
+	for _, e := range need {
+		a.use(id, e, onDisk(e))
+	}
+	add := func(n int64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.coming += n
+	}
+	add(n)
+	return func() { add(-n) }, err
+}
+
+// evict makes room for n bytes below a limit. If not all fits, it frees a tenth more, so that it need not begin again soon.
+func (a *awayPart) evict(ctx context.Context, most, n int64) error {
+	r := &a.kept
+	r.evicting.Lock()
+	defer r.evicting.Unlock()
+	packs, err := a.scratch()
+	if err != nil {
+		return err
+	}
+	for round := 0; ; round++ {
+		var use DiskUse
+		use.Measure(a.db.fs, a.dirOfRoom())
+		size := use.Total()
+		goal := most - n
+		if round > 0 {
+			goal = max(most-most/10-n, 0)
+		}
+		r.mu.Lock()
+		size += r.coming
+		r.size = size
+		if size <= goal || round > 0 && len(r.used) == 0 {
+			r.mu.Unlock()
+			return nil
+		}
+		least := r.victims(round, size-goal)
+		r.mu.Unlock()
+		for _, i := range packs.Infos() {
+			if i.Missing || round > 0 && !least[i.ID] {
+				continue
+			}
+			got, err := packs.Reclaim(ctx, i.ID, r.live(i.ID), math.MaxUint64)
+			if err == nil && got.Leased { // by another process, which keeps the file
+				err = packs.Remove(i.ID)
+			}
+			if err != nil && !errors.As(err, new(*pack.CorruptError)) {
+				return err
+			}
+			if err != nil {
+				if err := packs.Remove(i.ID); err != nil {
+					return err
+				}
+			}
+		}
+		a.forget()
+	}
+}
+
+// victims forgets the ranges that were used least recently, of about so many bytes, and returns their packs. In the first round that
+// is none, so that what was not used at all goes first. mu is held.
+func (r *awayRoom) victims(round int, bytes int64) map[pack.ID]bool {
+	type use struct {
+		awayRange
+		*awayUse
+	}
+	var all []use
+	for key, u := range r.used {
+		all = append(all, use{key, u})
+	}
+	slices.SortFunc(all, func(a, b use) int { return cmp.Compare(a.last, b.last) })
+	out := map[pack.ID]bool{}
+	for _, u := range all {
+		if round == 0 || bytes <= 0 {
+			break
+		}
+		bytes -= u.bytes
+		out[u.pack] = true
+		delete(r.used, u.awayRange)
+	}
+	return out
+}
+
+// live returns the ranges of a pack that stay.
+func (r *awayRoom) live(id pack.ID) (out []pack.Extent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, u := range r.used {
+		if key.pack == id {
+			out = append(out, u.Extent)
+		}
+	}
+	slices.SortFunc(out, func(a, b pack.Extent) int { return cmp.Compare(a.From, b.From) })
+	n := 0
+	for _, e := range out {
+		if n > 0 && e.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, e.To)
+			continue
+		}
+		out[n] = e
+		n++
+	}
+	return out[:n]
+}
+
+// setLimit changes the limit of awayDir, also for later, and returns how much it freed.
+func (a *awayPart) setLimit(ctx context.Context, limit int64) (int64, error) {
+	at := a.at
+	at.Size = limit
+	b, err := json.Marshal(at)
+	if err == nil {
+		err = index.ReplaceSmall(a.db.opts.FS, a.db.dir, awayFile, append(b, '\n'))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("away size: %w", err)
+	}
+	r := &a.kept
+	r.mu.Lock()
+	r.limit = limit
+	was := r.used
+	r.used = make(map[awayRange]*awayUse, len(was))
+	for key, u := range was {
+		r.used[awayRange{key.pack, u.From / rangeOf(limit)}] = u // of two in one range the other one counts as not used
+	}
+	r.mu.Unlock()
+	var before, after DiskUse
+	before.Measure(a.db.fs, a.dirOfRoom())
+	err = a.evict(ctx, limit, 0)
+	after.Measure(a.db.fs, a.dirOfRoom())
+	return max(before.Total()-after.Total(), 0), err
+}

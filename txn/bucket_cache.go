@@ -1,0 +1,157 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+)
+
+// A bucket that is read by its URL is a lazy clone in a directory of the user, which follows the bucket. Nothing else is written to it:
+//
+//	PARENT/<hash of the URL>-<identity>    so another bucket at the same URL is another clone
+
+// BucketCacheOptions say where the clone of a bucket is, and how it is made. The files are those of the operating system.
+type BucketCacheOptions struct {
+	Bucket BucketOptions
+	Failed error  // why the store of Bucket could not be opened
+	Parent string // has the clones of all buckets, and is for this user alone
+	// Offline reports whether an error means that the bucket cannot be reached now: then the clone is used as it is.
+	Offline func(error) bool
+}
+
+// BucketCache is a lazy clone that follows a bucket.
+type BucketCache struct {
+	Dir  string
+	Note string // for the user: the clone is not as the bucket is now, or the bucket went back
+	b    *Bucket
+}
+
+// CachedBucket returns the directory of the newest clone of the bucket at a URL, "" if there is none.
+func CachedBucket(parent, url string) string {
+	list, _ := filepath.Glob(filepath.Join(escapeGlob(parent), cachePrefix(url)+"*", FormatFile))
+	var newest string
+	var at time.Time
+	for _, file := range list {
+		dir := filepath.Dir(file)
+		if s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, dir, url), "state")); err == nil && (newest == "" || s.ModTime().After(at)) {
+			newest, at = dir, s.ModTime()
+		} else if newest == "" {
+			newest = dir
+		}
+	}
+	return newest
+}
+
+func cachePrefix(url string) string { return digest.Of([]byte(url)).String()[:16] + "-" }
+
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+}
+
+// OpenBucketCache finds the clone of a bucket, or makes it. It reads the manifest, with one request.
+func OpenBucketCache(ctx context.Context, o BucketCacheOptions, opts *Options) (*BucketCache, error) {
+	fs, name := index.DefaultFS, o.Bucket.Name
+	c := &BucketCache{Dir: CachedBucket(o.Parent, name)}
+	err := o.Failed
+	if err == nil {
+		c.b, err = openBucket(ctx, fs, c.Dir, o.Bucket)
+	}
+	if errors.Is(err, depot.ErrOther) {
+		c.Dir = ""
+		c.b, err = openBucket(ctx, fs, "", o.Bucket)
+	}
+	if err != nil {
+		if c.Dir == "" || ctx.Err() != nil || !o.Offline(err) {
+			return nil, err
+		}
+		c.Note = fmt.Sprintf("%v: what is known of the remote is shown, as of %s", err, c.known(name))
+		return c, nil
+	}
+	own := filepath.Join(o.Parent, cachePrefix(name)+c.b.d.Manifest().ID)
+	if c.Dir != own {
+		if c.Dir, err = own, os.MkdirAll(o.Parent, 0o700); err != nil {
+			return nil, err
+		}
+		if err := c.make(ctx, &o, opts); err != nil {
+			return nil, err
+		}
+	}
+	c.Note = c.b.note
+	if c.b.state.Mirrored == c.b.sum() {
+		c.b = nil
+	}
+	return c, nil
+}
+
+// make makes the clone, unless it is there.
+func (c *BucketCache) make(ctx context.Context, o *BucketCacheOptions, opts *Options) error {
+	alone, err := index.LockFileOf(ctx, index.DefaultFS, c.Dir+".lock") // against another process that makes it
+	if err != nil {
+		return err
+	}
+	defer func(l io.Closer) { _ = l.Close() }(alone)
+	if exists(index.DefaultFS, filepath.Join(c.Dir, FormatFile)) {
+		c.b, err = openBucket(ctx, index.DefaultFS, c.Dir, o.Bucket)
+		return err
+	}
+	to := opts.withDefaults()
+	to.FS, to.ReadOnly, to.Durability, to.CheckpointCommits, to.Locked = index.DefaultFS, false, DurabilitySync, -1, nil
+	_, err = c.b.clone(ctx, c.Dir, to, TransferOptions{Lazy: true}, true)
+	if err == nil {
+		err = os.Chmod(c.Dir, 0o700)
+	}
+	if err == nil {
+		c.b.mirrored()
+	}
+	return err
+}
+
+// known is the time when the bucket was read last.
+func (c *BucketCache) known(url string) string {
+	s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, c.Dir, url), "state"))
+	if err != nil {
+		return "an unknown time"
+	}
+	return s.ModTime().Format(time.RFC3339)
+}
+
+// Behind reports whether the bucket has refs that the clone has not.
+func (c *BucketCache) Behind() bool { return c.b != nil }
+
+// Follow brings the refs of a clone, which is open as db, to those of the bucket.
+func (c *BucketCache) Follow(ctx context.Context, db *DB) error {
+	c.b.opened = false // it was read just now
+	if _, err := db.PullFrom(ctx, c.b, TransferOptions{AllBranches: true, AllTags: true, Force: true, Prune: true}); err != nil {
+		return err
+	}
+	c.b.mirrored()
+	return nil
+}
+
+// sum names the manifest.
+func (b *Bucket) sum() string { return fmt.Sprint(b.d.State().Sum) }
+
+// mirrored notes that the clone has the refs of the manifest.
+func (b *Bucket) mirrored() {
+	b.state.Mirrored = b.sum()
+	b.state.save()
+}
+
+// changeable returns why the contents of the database cannot be changed.
+func (db *DB) changeable() error {
+	if err := db.writable(); err != nil || db.away == nil || !db.away.at.Cached {
+		return err
+	}
+	url := db.away.at.URL
+	return fmt.Errorf("%w: it shows the remote %s; to write, make a clone with \"zarrdb clone %s DIR --lazy\", commit there, and push", kv.ErrReadOnly, url, url)
+}
