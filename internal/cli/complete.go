@@ -20,7 +20,7 @@ import (
 )
 
 // Shells ask "zarrdb __complete WORD... PART" for the words that PART may become. The scripts of "zarrdb completion" do
-// so at each press of the key: an answer takes at most completeTime, and the database is opened to read.
+// so at each press of the key: an answer takes at most completeTime, and other commands use the database meanwhile.
 const (
 	completeTime = 2 * time.Second
 	mostWords    = 1000
@@ -194,12 +194,7 @@ func inDatabase(cmd *cobra.Command, args []string, fn func(ctx context.Context, 
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
-	o := engine.Options{ReadOnly: true}
-	db, err := engine.Open(ctx, t.db, &o)
-	if errors.Is(err, engine.ErrLocked) {
-		db, err = local.Open(ctx, t.db, local.OpenOptions{Engine: o})
-	}
-	if err == nil {
+	if db, err := local.Open(ctx, t.db, shared(cmd, readOnly)); err == nil {
 		fn(ctx, db)
 		_ = db.Close() // nothing was written
 	}
