@@ -50,6 +50,8 @@ type AppendPlan struct {
 	there      func(path string) (*zarr.Array, error) // opens an existing array; nil without any
 	coordinate *appendBase                            // has the labels
 	total      int64                                  // of steps
+	replaced   int64                                  // existing steps
+	repeats    error                                  // a label that an array has twice
 }
 
 // AppendOptions say how pieces are joined.
@@ -63,7 +65,8 @@ type AppendOptions struct {
 	// bytes. Without it their elements are encoded again, in the chunks of the joined array.
 	Rectilinear bool
 	// Replace puts steps of which the coordinate of the dimension has the label already in their place, and appends the
-	// others. Elements are encoded again. It excludes Link, Rectilinear and Labels.
+	// others. A label that an array has twice is an [OrderError]; with [ImportOptions].AnyOrder its last step is taken.
+	// Elements are encoded again. It excludes Link, Rectilinear and Labels.
 	Replace bool
 	// Labels, if set, has one for each piece, and Dim is a new dimension that the pieces are
 	// stacked along. Its coordinate holds the labels: whole numbers, numbers, dates such as

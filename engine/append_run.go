@@ -69,6 +69,9 @@ var maxWaiting int64 = 64 << 20
 // whose chunks are not read again. o.Link must be as in the plan. Memory is
 // bounded, except for the metadata of the pieces.
 func (db *DB) Append(ctx context.Context, p *AppendPlan, o ImportOptions) (_ *ImportResult, err error) {
+	if o.Strict && o.AnyOrder {
+		return nil, errors.New("append: Strict excludes AnyOrder: gaps are looked for in coordinates that are in order")
+	}
 	o.To, o.Link = names.Clean(o.To), p.link
 	j := &joiner{db: db, plan: p, o: o, saved: time.Now()}
 	j.label = fmt.Sprintf("append %d sources along %s to /%s (%s)", len(p.pieces), p.dim, o.To, p.digest(o))
@@ -121,6 +124,9 @@ func (j *joiner) fit(ctx context.Context, there nodes) error {
 	}
 	if err == nil || j.fresh {
 		err = j.plan.Fits(ctx)
+	}
+	if err == nil && !j.o.AnyOrder {
+		err = j.plan.repeats
 	}
 	if err != nil {
 		return err

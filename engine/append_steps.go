@@ -44,6 +44,8 @@ func (e *GapError) Is(target error) bool { return target == ErrMisfit }
 type pace struct {
 	step        float64 // the last usual one, 0 before the first
 	usual, odd  int     // how many
+	jump        float64 // the last odd one, in usual steps
+	again       int     // odd ones as long as the one before
 	gaps        []Gap   // the first few of those that are new
 	all         int
 	existing    bool // the values are those of the existing array
@@ -75,7 +77,10 @@ func (p *pace) value(v []byte, file string) {
 		p.step = by
 		p.usual++
 	default:
-		p.odd++
+		if p.odd++; steps > p.jump-0.5 && steps < p.jump+0.5 {
+			p.again++
+		}
+		p.jump = steps
 		if p.existing {
 			return
 		}
@@ -85,9 +90,10 @@ func (p *pace) value(v []byte, file string) {
 	}
 }
 
-// found returns the gaps, none if the coordinate is not regular: most steps must be usual ones.
+// found returns the gaps, none if the coordinate is not regular: most steps must be usual ones. Equal jumps that are many,
+// such as the weekends between working days, are part of the rule.
 func (p *pace) found() ([]Gap, int) {
-	if p.usual < 3*p.odd || p.all == 0 {
+	if p.usual < 3*p.odd || p.again > 0 && p.usual < 8*p.odd || p.all == 0 {
 		return nil, 0
 	}
 	return p.gaps, p.all
@@ -133,7 +139,12 @@ func (p *AppendPlan) replaceSteps(ctx context.Context) error {
 	if c == nil {
 		return fmt.Errorf("append along %s: %w: steps are replaced by their labels, and no array %s has any", p.dim, ErrMisfit, p.dim)
 	}
-	at, size := map[string]int64{}, int64(0)
+	type step struct {
+		at    int64
+		of    int // the piece that has it, -1 for the existing array
+		twice bool
+	}
+	at, size := map[string]step{}, int64(0)
 	each := func(a *pieceArray, n int64, fn func(i int64, label string)) error {
 		return a.parts(ctx, 0, n, func(_ []zarr.Index, first, _ int64, e elems) error {
 			take := func(v []byte) error {
@@ -164,14 +175,18 @@ func (p *AppendPlan) replaceSteps(ctx context.Context) error {
 		}
 		from, err := c.existing(a)
 		if err == nil {
-			err = each(from, c.had, func(i int64, label string) { at[label] = i })
+			err = each(from, c.had, func(i int64, label string) {
+				_, had := at[label]
+				at[label] = step{i, -1, had}
+			})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	total := c.had
-	for _, piece := range p.pieces {
+	order, total := newCoordinateOrder(p.dim, c), c.had
+	p.repeats, p.replaced = nil, 0
+	for k, piece := range p.pieces {
 		piece.runs = nil
 		a := piece.arrays[c.path]
 		var err error
@@ -186,15 +201,25 @@ func (p *AppendPlan) replaceSteps(ctx context.Context) error {
 		if err == nil {
 			err = each(from, a.length(), func(i int64, label string) {
 				to, had := at[label]
-				if !had {
-					to = total
-					at[label] = to
+				switch {
+				case !had:
+					to.at = total
 					total++
+				case to.of < 0:
+					p.replaced++
 				}
-				if n := len(piece.runs); n > 0 && piece.runs[n-1].at+i-piece.runs[n-1].lo == to && piece.runs[n-1].replaces == had {
+				switch v := []byte(label); {
+				case p.repeats != nil:
+				case to.twice:
+					p.repeats = order.misfit(v, c.from, v, c.from, true)
+				case had && to.of == k:
+					p.repeats = order.misfit(v, piece.label, v, piece.label, true)
+				}
+				at[label] = step{at: to.at, of: k}
+				if n := len(piece.runs); n > 0 && piece.runs[n-1].at+i-piece.runs[n-1].lo == to.at && piece.runs[n-1].replaces == had {
 					piece.runs[n-1].hi++
 				} else {
-					piece.runs = append(piece.runs, stepRun{i, i + 1, to, had})
+					piece.runs = append(piece.runs, stepRun{i, i + 1, to.at, had})
 				}
 			})
 		}
@@ -220,21 +245,14 @@ func (p *AppendPlan) placeSteps(b *appendBase, arrays []*appendArray) {
 	}
 }
 
-// steps counts the steps that the joined arrays got, and that were replaced.
+// steps counts the steps that the joined arrays got, and those of the existing arrays that were replaced.
 func (j *joiner) steps() (appended, replaced int64) {
 	for _, b := range j.plan.sorted {
 		if b.axis >= 0 {
 			appended = max(appended, b.total-b.had)
 		}
 	}
-	for _, piece := range j.plan.pieces {
-		for _, r := range piece.runs {
-			if r.replaces {
-				replaced += r.hi - r.lo
-			}
-		}
-	}
-	return appended, replaced
+	return appended, j.plan.replaced
 }
 
 // newPace returns the pace of a coordinate of numbers or times.

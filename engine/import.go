@@ -55,7 +55,7 @@ type ImportOptions struct {
 	Validate Validate
 	// AnyOrder lets [DB.Append] join coordinates that repeat or go back.
 	AnyOrder bool
-	// Strict lets [DB.Append] refuse gaps in a regular coordinate, by a [*GapError].
+	// Strict lets [DB.Append] refuse gaps in a regular coordinate, by a [*GapError]. It excludes AnyOrder.
 	Strict bool
 	// Session imports into a stored session, which is saved and not committed.
 	// If the import fails, the session is as it was last saved.
@@ -74,7 +74,7 @@ type ImportResult struct {
 	Nodes, Keys, Bytes int64
 	// Encoded is the bytes of elements that an append converted, or cut into other chunks.
 	Encoded int64
-	// Appended and Replaced count the steps of the dimension of an append that are new, and that went on top of others.
+	// Appended and Replaced count the steps of the dimension of an append that are new, and the existing ones that were replaced.
 	Appended, Replaced int64
 	// Gaps are the first few of AllGaps gaps in coordinates of an append that are regular otherwise.
 	Gaps    []Gap

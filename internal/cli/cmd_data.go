@@ -190,6 +190,8 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		return usagef("import: --overlap %s: \"replace\" is due", f.overlap)
 	case f.how.Replace && (f.o.Link || f.how.Rectilinear || f.stack != ""):
 		return usagef("import: --overlap excludes --link, --rectilinear and --new-dim")
+	case f.o.Strict && f.o.AnyOrder:
+		return usagef("import: --strict and --any-order exclude each other: gaps are looked for in coordinates that are in order")
 	}
 	if f.how.Dim != "" {
 		return runAppend(cmd, dir, args[1:], &f.src, f.how, f.o)
@@ -418,7 +420,7 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 		bar.finish(err)
 		if order := (*engine.OrderError)(nil); errors.As(err, &order) {
 			err = fmt.Errorf("%w; --any-order joins them all the same", err)
-			if !o.Link {
+			if !o.Link && !how.Replace && !how.Rectilinear && how.Labels == nil {
 				err = fmt.Errorf("%w, and --overlap replace puts steps that are there in their place", err)
 			}
 		}

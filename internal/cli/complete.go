@@ -9,16 +9,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 // Shells ask "zarrdb __complete WORD... PART" for the words that PART may become. The scripts of "zarrdb completion" do
-// so at each press of the key: an answer takes at most completeTime, and the database is opened to read.
+// so at each press of the key: an answer takes at most completeTime, and other commands use the database meanwhile.
 const (
 	completeTime = 2 * time.Second
 	mostWords    = 1000
@@ -113,6 +115,9 @@ func completeWord(cmd *cobra.Command, name string, args []string, part string) (
 	if t.db == "" || t.db == part {
 		return files(part)
 	}
+	if !plain(part) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	rest := part[len(t.db):]
 	colon := strings.HasPrefix(rest, ":")
 	if rev, ok := strings.CutPrefix(rest, "@"); ok {
@@ -132,7 +137,15 @@ func completeWord(cmd *cobra.Command, name string, args []string, part string) (
 	return paths(cmd, t.db, t.rev, before, part[len(before):])
 }
 
-// files completes the name of a file, directory or database.
+// plain reports whether a shell takes a word as it is. Words are offered only if they are plain: the scripts of shells insert
+// them unquoted, and evaluate the line at the next press of the key.
+func plain(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("_-./@:+,=%~", r)
+	})
+}
+
+// files completes the name of a file, directory or database. The shell does so itself where a name needs quotes.
 func files(part string) (words []string, how cobra.ShellCompDirective) {
 	if strings.HasPrefix(part, "~") || rootURL.MatchString(part) {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -151,6 +164,9 @@ func files(part string) (words []string, how cobra.ShellCompDirective) {
 			continue
 		}
 		path := dir + name
+		if !plain(path) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
 		switch info, err := os.Stat(path); {
 		case err != nil && !errors.Is(err, fs.ErrPermission):
 			continue
@@ -178,12 +194,7 @@ func inDatabase(cmd *cobra.Command, args []string, fn func(ctx context.Context, 
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
-	o := engine.Options{ReadOnly: true}
-	db, err := engine.Open(ctx, t.db, &o)
-	if errors.Is(err, engine.ErrLocked) {
-		db, err = local.Open(ctx, t.db, local.OpenOptions{Engine: o})
-	}
-	if err == nil {
+	if db, err := local.Open(ctx, t.db, shared(cmd, readOnly)); err == nil {
 		fn(ctx, db)
 		_ = db.Close() // nothing was written
 	}
@@ -201,7 +212,7 @@ func refWords(heads, tags bool) completer {
 				named = nil
 			}
 			for _, r := range slices.Concat(branches, named) {
-				if strings.HasPrefix(r.Name, part) && len(words) < mostWords {
+				if strings.HasPrefix(r.Name, part) && plain(r.Name) && len(words) < mostWords {
 					words = append(words, r.Name)
 				}
 			}
@@ -216,7 +227,7 @@ func sessionWords(cmd *cobra.Command, args []string, part string) (words []strin
 		list, _ := db.Sessions(ctx)
 		for _, s := range list {
 			if id := s.ID.String(); strings.HasPrefix(id, part) && len(words) < mostWords {
-				words = append(words, id+"\t"+strings.TrimSpace(s.Branch+" "+s.Label))
+				words = append(words, id+"\t"+report.Escape(strings.TrimSpace(s.Branch+" "+s.Label), ""))
 			}
 		}
 	})
@@ -239,7 +250,7 @@ func paths(cmd *cobra.Command, db, rev, before, part string) (words []string, ho
 			}
 			_, array := m.Node.Array()
 			switch word := group + m.Name; {
-			case !strings.HasPrefix(word, part):
+			case !strings.HasPrefix(word, part) || !plain(word):
 			case array:
 				words = append(words, before+word)
 			default:

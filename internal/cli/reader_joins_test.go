@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/internal/must"
 )
@@ -39,5 +41,25 @@ func TestWriteBesideReader(t *testing.T) {
 	_ = reader.Wait()
 	if got, err := runProcess("tag", db); err != nil || got == "" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The completion of a word does not keep other commands from writing.
+func TestWriteBesideCompletion(t *testing.T) {
+	if !mmap.Supported {
+		t.Skip("processes are not joined")
+	}
+	db := filepath.Join(t.TempDir(), "w.zdb")
+	must.Get(runProcess("init", db))(t)
+	cmd, tried := newRoot(), false
+	cmd.SetContext(t.Context())
+	inDatabase(cmd, []string{db}, func(context.Context, *engine.DB) {
+		tried = true
+		if out, err := exec.Command("zarrdb", "tag", db, "v1").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	if !tried {
+		t.Error("the database was not opened")
 	}
 }
