@@ -42,7 +42,7 @@ type EraseReport struct {
 // leaves no byte of it in the files of the database, unless something has such a version open or a file has a second link.
 //
 // Errors: kv.ErrNotFound if no version has the path; [ErrProtected] if a branch or tag that has it is
-// protected; ErrSessionBusy if a session is based on such a version; ErrErase for a version that is kept by name, and
+// protected; [ErrErase] for a session that has it or is based on such a version, for a version that is kept by name, and
 // without Force for what a bucket has.
 func (db *DB) Erase(ctx context.Context, path string, o EraseOptions) (*EraseReport, error) {
 	defer db.letGo() // also after a lost answer
@@ -332,14 +332,8 @@ func (e *eraser) publish(ctx context.Context) error {
 
 // refused returns why nothing is erased now.
 func (e *eraser) refused(ctx context.Context) error {
-	sessions, err := e.db.listSessions(ctx, none{})
-	if err != nil {
+	if err := e.sessions(ctx); err != nil {
 		return err
-	}
-	for _, s := range sessions {
-		if e.moved(s.Base) && (e.s == nil || s.ID != e.s.id) {
-			return fmt.Errorf("session %v of %v is based on a version that has it: %w: commit or abort it first", s.ID, s.By, ErrErase)
-		}
 	}
 	for p, err := range catalog.Pins.All(e.db.idx) {
 		if err != nil {
@@ -358,6 +352,59 @@ func (e *eraser) refused(ctx context.Context) error {
 		return fmt.Errorf("%s had it after the last push or pull: %w: with --force it is erased here, and others may have it still", strings.Join(e.r.Remotes, ", "), ErrErase)
 	}
 	return nil
+}
+
+// sessions refuses for a session that has the path, or is based on a version that has it: its commit would bring it back.
+func (e *eraser) sessions(ctx context.Context) error {
+	refuse := func(i SessionInfo, how string) error {
+		return fmt.Errorf("session %v of %v %s: %w: commit or abort it first", i.ID, i.By, how, ErrErase)
+	}
+	sessions, err := e.db.listSessions(ctx, none{})
+	if err != nil {
+		return err
+	}
+	for _, i := range sessions {
+		if e.moved(i.Base) && (e.s == nil || i.ID != e.s.id) {
+			return refuse(i, "is based on a version that has it")
+		}
+	}
+	for r, err := range catalog.Sessions.All(e.db.idx) {
+		if err != nil {
+			return err
+		}
+		if has, err := e.eraser.Finds(ctx, r.Work); err != nil {
+			return err
+		} else if has {
+			return refuse(SessionInfo{ID: r.ID, By: r.By}, "has it")
+		}
+	}
+	for _, s := range e.db.openSessions() {
+		if s == e.s {
+			continue
+		}
+		if has, err := s.finds(ctx, e.path); s.live.Load() == nil {
+			continue // it has ended
+		} else if err != nil {
+			return err
+		} else if has {
+			return refuse(s.Info(), "has it")
+		}
+	}
+	return nil
+}
+
+// finds reports whether the session has anything of a path now.
+func (s *Session) finds(ctx context.Context, path string) (bool, error) {
+	s.mu.RLock()
+	root, has := s.work, false
+	for key, edit := range s.buf {
+		has = has || !edit.Delete && (key == path || strings.HasPrefix(key, namespace.DirPath(path)))
+	}
+	s.mu.RUnlock()
+	if has {
+		return true, nil
+	}
+	return namespace.NewEraser(s.space, path).Finds(ctx, root)
 }
 
 // pushedRef is a branch or tag of a bucket as of the last transfer.

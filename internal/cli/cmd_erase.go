@@ -25,9 +25,9 @@ The old versions expire: "zarrdb undo" and revisions such as main@{1} do not bri
 back. "zarrdb gc" then removes every byte that only they had from the files of the
 database, as soon as no program has such a version open.
 
-It is refused while a session is based on a version that has it, while such a version is
-kept by name, while a branch or tag that has it is protected, and, without --force, while
-a bucket has it, as far as the last push or pull told. Clones, backups and buckets keep
+It is refused while a session has it or is based on a version that has it, while such a
+version is kept by name, while a branch or tag that has it is protected, and, without
+--force, while a bucket has it, as far as the last push or pull told. Clones, backups and buckets keep
 what they have: erase it there too, or push with --force. An array that had another name
 in earlier versions stays there under that name, which is printed.`,
 		Example: `  zarrdb erase study.zdb:subject-17 --dry-run
