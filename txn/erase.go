@@ -280,7 +280,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		}
 	}
 	if len(old) == 0 {
-		return fmt.Errorf("no version has it: %w", kv.ErrNotFound)
+		return fmt.Errorf("no version has it: %w; \"zarrdb gc DB --erase\" removes what expired versions had", kv.ErrNotFound)
 	}
 	for _, r := range e.refs {
 		m := RefMove{Ref: r.Name, Old: r.Commit, New: e.to[r.Commit], Time: now, Author: db.opts.Author, Op: "erase"}
@@ -325,6 +325,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		catalog.Expired.Put(batch, x)
 	}
 	catalog.PutErased(batch, true)
+	catalog.PutLastCare(batch, catalog.LastErase, now)
 	e.change.extra, e.change.moves = batch, slices.Clone(e.r.Moves)
 	defer db.current.clear() // the batch may be stored although it fails
 	return db.publish(ctx, e.change)

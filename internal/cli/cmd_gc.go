@@ -121,6 +121,7 @@ what all files of the database take on disk.`,
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
 	cmd.Flags().BoolVar(&o.Away, "away", false, "also remove what a lazy clone has fetched of chunks")
+	cmd.Flags().BoolVar(&o.Erase, "erase", false, "remove every byte of what is dead, as after zarrdb erase")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -62,6 +62,8 @@ type GCOptions struct {
 	DryRun bool
 	// Away also removes what a lazy clone has fetched of payloads.
 	Away bool
+	// Erase removes every byte of what is dead, as after an erasure, whatever that costs.
+	Erase bool
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
@@ -198,6 +200,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 	if g.erase, err = catalog.Erased(snap); err != nil {
 		return err
 	}
+	g.erase = g.erase || g.o.Erase
 	expired, err := catalog.ExpiredIDs(snap)
 	all := len(expired)
 	if err == nil {

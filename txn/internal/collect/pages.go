@@ -181,8 +181,8 @@ func (g *collector) erased(context.Context) error {
 	defer batch.Close()
 	batch.MakesRoom()
 	catalog.PutLastCare(batch, catalog.LastGC, g.Now())
-	if g.erase && !g.r.Erased {
-		catalog.PutErased(batch, false)
+	if g.erase {
+		catalog.PutErased(batch, g.r.Erased)
 	}
 	return batch.Commit(true)
 }
