@@ -30,7 +30,7 @@ type EraseReport struct {
 	// Rewritten is how many commits were made again, and Dropped how many versions expired that had the path, and
 	// that no branch or tag reaches.
 	Rewritten, Dropped int64
-	// Elsewhere are other paths at which versions have an array that was at the path.
+	// Elsewhere are other paths at which versions have an array or group that was at the path, or below.
 	Elsewhere []string
 	// Remotes are the branches and tags of buckets that have the path still, for people.
 	Remotes []string
@@ -67,7 +67,7 @@ func (db *DB) erase(ctx context.Context, r eraseRequest) (_ *EraseReport, err er
 	}
 	e := &eraser{
 		db: db, o: r.EraseOptions, path: r.Path, space: db.space, to: map[CommitID]CommitID{}, dropped: map[CommitID]bool{},
-		gone: map[CommitID]struct{}{}, ids: map[CommitID][16]byte{}, change: newChange(db.packFailures.Load()), r: &EraseReport{},
+		gone: map[CommitID]struct{}{}, change: newChange(db.packFailures.Load()), r: &EraseReport{},
 	}
 	if !r.DryRun {
 		branches, _, err := db.Refs(ctx)
@@ -110,7 +110,6 @@ type eraser struct {
 	dropped map[CommitID]bool     // whether versions that no ref reaches had the path
 	gone    map[CommitID]struct{} // new commits in the place of expired ones
 	expiry  []catalog.Expiry      // of those
-	ids     map[CommitID][16]byte // of the array at the path, zero without
 }
 
 // unknown stands for the id of a commit that a dry run does not make.
@@ -227,31 +226,25 @@ func (e *eraser) commit(ctx context.Context, c *Commit) error {
 	return nil
 }
 
-// follow notes where the array at the path was before a commit that renamed it, or went to.
+// follow notes where what is at the path was before a commit that renamed it, or went to.
 func (e *eraser) follow(ctx context.Context, c *Commit) error {
-	id, _, err := e.space.Identity(ctx, c.Root, e.path)
-	if err != nil {
-		return err
-	}
-	if e.ids[c.ID] = id; len(c.Parents) == 0 || e.ids[c.Parents[0]] == id {
-		return nil
-	}
-	p, err := e.db.version(ctx, c.Parents[0])
-	if errors.Is(err, ErrExpired) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	for in, id := range map[*Commit][16]byte{p: id, c: e.ids[p.ID]} {
-		if id == ([16]byte{}) {
+	for _, id := range c.Parents {
+		p, err := e.db.version(ctx, id)
+		if errors.Is(err, ErrExpired) {
 			continue
-		}
-		path, ok, err := e.space.PathOf(ctx, in.Root, id)
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
-		if ok && path != e.path && !strings.HasPrefix(path, namespace.DirPath(e.path)) && !slices.Contains(e.r.Elsewhere, path) {
-			e.r.Elsewhere = append(e.r.Elsewhere, path)
+		for _, pair := range [][2]tree.Root{{p.Root, c.Root}, {c.Root, p.Root}} {
+			paths, err := e.eraser.Elsewhere(ctx, pair[0], pair[1])
+			if err != nil {
+				return err
+			}
+			for _, path := range paths {
+				if !strings.HasPrefix(path, namespace.DirPath(e.path)) && !slices.Contains(e.r.Elsewhere, path) {
+					e.r.Elsewhere = append(e.r.Elsewhere, path)
+				}
+			}
 		}
 	}
 	return nil

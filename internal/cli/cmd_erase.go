@@ -28,8 +28,8 @@ database, as soon as no program has such a version open.
 It is refused while a session has it or is based on a version that has it, while such a
 version is kept by name, while a branch or tag that has it is protected, and, without
 --force, while a bucket has it, as far as the last push or pull told. Clones, backups and buckets keep
-what they have: erase it there too, or push with --force. An array that had another name
-in earlier versions stays there under that name, which is printed.`,
+what they have: erase it there too, or push with --force. An array or group that had
+another name in earlier versions stays there under that name, which is printed.`,
 		Example: `  zarrdb erase study.zdb:subject-17 --dry-run
   zarrdb erase study.zdb:subject-17 && zarrdb gc study.zdb`,
 		Args: argCount(1, 1),
@@ -64,7 +64,7 @@ in earlier versions stays there under that name, which is printed.`,
 					say(cmd, "%s that no branch or tag reaches %s", count(r.Dropped, "version"), would(o.DryRun, "expired", "would expire"))
 				}
 				for _, path := range r.Elsewhere {
-					say(cmd, "the same array is at %s in other versions: erase that too", path)
+					say(cmd, "the same is at %s in other versions: erase that too", path)
 				}
 				for _, name := range r.Remotes {
 					say(cmd, "%s has it still: \"zarrdb push --force\" replaces it", name)
