@@ -322,7 +322,9 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	defer db.collecting.Unlock()
 	r, err := collect.GC(ctx, &db.care, core{db}, o)
 	if err == nil && o.Away && db.away != nil {
-		r.AwayBytes, err = db.away.empty(ctx, o.DryRun)
+		var bytes int64
+		bytes, _, err = db.away.empty(ctx, o.DryRun)
+		r.AwayBytes += bytes
 	}
 	if err == nil && o.Explain {
 		r.Disk = db.DiskUse()

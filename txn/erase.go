@@ -17,7 +17,7 @@ import (
 
 // EraseOptions configure [DB.Erase].
 type EraseOptions struct {
-	// Force erases also what a branch or tag of a bucket has, as far as the last push or pull told.
+	// Force erases also what a branch or tag of a bucket has, as far as the last push or pull told, and in a shallow copy.
 	Force bool
 	// DryRun only finds out what would move.
 	DryRun bool
@@ -30,6 +30,9 @@ type EraseReport struct {
 	// Rewritten is how many commits were made again, and Dropped how many versions expired that had the path, and
 	// that no branch or tag reaches.
 	Rewritten, Dropped int64
+	// Expired is how many commits had expired before: what they had is not known, so that a copy of the database that
+	// has it still gets other ids.
+	Expired int64
 	// Elsewhere are other paths at which versions have an array or group that was at the path, or below.
 	Elsewhere []string
 	// Remotes are the branches and tags of buckets that have the path still, for people.
@@ -43,7 +46,7 @@ type EraseReport struct {
 //
 // Errors: kv.ErrNotFound if no version has the path; [ErrProtected] if a branch or tag that has it is
 // protected; [ErrErase] for a session that has it or is based on such a version, for a version that is kept by name, and
-// without Force for what a bucket has.
+// without Force for what a bucket has, and in a shallow copy.
 func (db *DB) Erase(ctx context.Context, path string, o EraseOptions) (*EraseReport, error) {
 	defer db.letGo() // also after a lost answer
 	return asked(ctx, db, "erase", eraseRequest{path, o}, db.erase)
@@ -107,6 +110,7 @@ type eraser struct {
 	refs    []Ref
 	pushed  []pushedRef
 	to      map[CommitID]CommitID // all commits that were looked at, also those that stay
+	shallow bool                  // some of them were not copied
 	dropped map[CommitID]bool     // whether versions that no ref reaches had the path
 	gone    map[CommitID]struct{} // new commits in the place of expired ones
 	expiry  []catalog.Expiry      // of those
@@ -190,7 +194,10 @@ func (e *eraser) commit(ctx context.Context, c *Commit) error {
 		return err
 	}
 	found := false
-	if !gone { // else its contents may be gone, and nothing keeps them
+	if gone {
+		e.r.Expired++
+		e.shallow = e.shallow || at.Equal(catalog.NotCopied)
+	} else { // else its contents may be gone, and nothing keeps them
 		if err := e.follow(ctx, c); err != nil {
 			return err
 		}
@@ -291,9 +298,6 @@ func (e *eraser) publish(ctx context.Context) error {
 	if err := e.refused(ctx); err != nil || e.o.DryRun {
 		return err
 	}
-	if err := forgetCaches(db.fs, db.dir); err != nil {
-		return err
-	}
 	batch := db.idx.NewBatch()
 	defer batch.Close()
 	for _, id := range old {
@@ -341,6 +345,9 @@ func (e *eraser) refused(ctx context.Context) error {
 		if e.moved(p.Commit) {
 			e.r.Remotes = append(e.r.Remotes, p.name)
 		}
+	}
+	if e.shallow && !e.o.Force {
+		return fmt.Errorf("the copy is shallow, and would get other ids than a full one: %w: pull --unshallow first, or erase it in the full copy and clone again; --force erases it here alone", ErrErase)
 	}
 	if len(e.r.Remotes) > 0 && !e.o.Force {
 		return fmt.Errorf("%s had it after the last push or pull: %w: with --force it is erased here, and others may have it still", strings.Join(e.r.Remotes, ", "), ErrErase)

@@ -41,6 +41,9 @@ type Core interface {
 	LetGo(ctx context.Context, batch *index.Batch) error
 	// SealPack ends the growth of a pack, and records it.
 	SealPack(id pack.ID) error
+	// Forget removes copies of what buckets have, with all also the payloads of a lazy clone, and returns how much
+	// of these. left says that some may be in use.
+	Forget(ctx context.Context, all bool) (bytes int64, left bool, err error)
 }
 
 // Moment is the state of a database that is open. Whoever takes it closes Index.
