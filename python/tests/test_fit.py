@@ -164,7 +164,7 @@ def test_trees(repo: zarrdb.Repository) -> None:
 
 def test_append_again(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree is appended group by group, a conflict is tried again, and stores are appended with labels that replace."""
-    day = lambda t: xr.DataTree.from_dict({"/": xr.Dataset({"x": ("t", [t])}, {"t": [t]}), "/g": xr.Dataset({"y": ("m", [1.0])}), "/g/h": xr.Dataset({"z": ("t", [-t])})})  # noqa: E731
+    day = lambda t: xr.DataTree.from_dict({"/": xr.Dataset({"x": ("t", [t])}, {"t": [t]}), "/g": xr.Dataset({"y": ("m", [1.0])}), "/g/h": xr.Dataset({"z": ("t", [-t])})})
     zarrdb.to_zarrdb(day(1), repo)
     zarrdb.to_zarrdb(day(2), repo, append_dim="t")
     commit, others = zarrdb.Session.commit, iter([3, 4])
