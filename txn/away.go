@@ -293,13 +293,14 @@ func (a *awayPart) submit(ctx context.Context, req *commitRequest) {
 	req.err = errors.New("commit: others change what is away all the time; try again")
 }
 
-// empty removes what was fetched of payloads, and returns how much. Processes that read it at the moment keep what they have open.
-func (a *awayPart) empty(ctx context.Context, dry bool) (int64, error) {
+// empty removes what was fetched of payloads, and returns how much. Processes that read it at the moment keep what they have open; left says that
+// it stays in a file.
+func (a *awayPart) empty(ctx context.Context, dry bool) (bytes int64, left bool, err error) {
 	var before, after DiskUse
 	dir := a.db.fs.PathJoin(a.db.dir, awayDir)
 	before.Measure(a.db.fs, dir)
 	if dry {
-		return before.Total(), nil
+		return before.Total(), false, nil
 	}
 	defer a.forget()
 	a.kept.mu.Lock()
@@ -307,12 +308,14 @@ func (a *awayPart) empty(ctx context.Context, dry bool) (int64, error) {
 	clear(a.kept.used)
 	a.kept.mu.Unlock()
 	for _, i := range a.packs.Infos() {
-		if _, err := a.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64); err != nil {
-			return 0, err
+		out, err := a.packs.Reclaim(ctx, i.ID, nil, math.MaxUint64)
+		if err != nil {
+			return 0, false, err
 		}
+		left = left || out.Held > 0 || out.Linked || out.Leased
 	}
 	after.Measure(a.db.fs, dir)
-	return before.Total() - after.Total(), nil
+	return before.Total() - after.Total(), left, nil
 }
 
 // lazyFrom reports whether a transfer from another database carries the history alone, because both have their contents in the same bucket.

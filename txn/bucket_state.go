@@ -230,16 +230,31 @@ func ClonedFrom(dir string) string {
 	return ""
 }
 
-// forgetCaches removes what is cached of all buckets: it may have what was erased.
-func forgetCaches(fs index.FS, dir string) (err error) {
+// forgetCaches removes what is cached of all buckets, and what pulls that failed have fetched: it may have what was
+// erased. all says that no pull is using it.
+func forgetCaches(fs index.FS, dir string) (all bool) {
 	if fs != index.DefaultFS {
-		return nil
+		return true
 	}
+	all = true
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // a lock that is held is not waited for
 	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
 	for _, e := range list {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, remotesDir, e.Name(), "cache")))
+		at := filepath.Join(dir, remotesDir, e.Name())
+		all = os.RemoveAll(filepath.Join(at, "cache")) == nil && all
+		incoming := filepath.Join(at, "incoming")
+		if _, err := os.Lstat(incoming); err != nil {
+			continue
+		}
+		lock, err := index.LockFileOf(ended, fs, incoming+".lock")
+		if err != nil {
+			all = false
+			continue
+		}
+		all = errors.Join(os.RemoveAll(incoming), lock.Close()) == nil && all
 	}
-	return err
+	return all
 }
 
 // bucketStates reads what is known of all buckets.

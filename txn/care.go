@@ -328,7 +328,9 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 		r.AwayBytes, err = db.away.setLimit(ctx, o.AwaySize)
 	}
 	if err == nil && o.Away && db.away != nil {
-		r.AwayBytes, err = db.away.empty(ctx, o.DryRun)
+		var bytes int64
+		bytes, _, err = db.away.empty(ctx, o.DryRun)
+		r.AwayBytes += bytes
 	}
 	if err == nil && o.Explain {
 		r.Disk = db.DiskUse()

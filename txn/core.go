@@ -81,6 +81,15 @@ func (c core) SealPack(id pack.ID) error {
 	return c.write(context.Background(), w)
 }
 
+func (c core) Forget(ctx context.Context, all bool) (bytes int64, left bool, err error) {
+	if all && c.away != nil {
+		if bytes, left, err = c.away.empty(ctx, false); err != nil {
+			return bytes, left, err
+		}
+	}
+	return bytes, !forgetCaches(c.fs, c.dir) || left, nil
+}
+
 func (c core) Moment(ctx context.Context) (*collect.Moment, error) {
 	db := c.DB
 	db.commit.lock()

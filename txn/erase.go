@@ -17,7 +17,7 @@ import (
 
 // EraseOptions configure [DB.Erase].
 type EraseOptions struct {
-	// Force erases also what a branch or tag of a bucket has, as far as the last push or pull told.
+	// Force erases also what a branch or tag of a bucket has, as far as the last push or pull told, and in a shallow copy.
 	Force bool
 	// DryRun only finds out what would move.
 	DryRun bool
@@ -30,7 +30,10 @@ type EraseReport struct {
 	// Rewritten is how many commits were made again, and Dropped how many versions expired that had the path, and
 	// that no branch or tag reaches.
 	Rewritten, Dropped int64
-	// Elsewhere are other paths at which versions have an array that was at the path.
+	// Expired is how many commits had expired before: what they had is not known, so that a copy of the database that
+	// has it still gets other ids.
+	Expired int64
+	// Elsewhere are other paths at which versions have an array or group that was at the path, or below.
 	Elsewhere []string
 	// Remotes are the branches and tags of buckets that have the path still, for people.
 	Remotes []string
@@ -42,8 +45,8 @@ type EraseReport struct {
 // leaves no byte of it in the files of the database, unless something has such a version open or a file has a second link.
 //
 // Errors: kv.ErrNotFound if no version has the path; [ErrProtected] if a branch or tag that has it is
-// protected; ErrSessionBusy if a session is based on such a version; ErrErase for a version that is kept by name, and
-// without Force for what a bucket has.
+// protected; [ErrErase] for a session that has it or is based on such a version, for a version that is kept by name, and
+// without Force for what a bucket has, and in a shallow copy.
 func (db *DB) Erase(ctx context.Context, path string, o EraseOptions) (*EraseReport, error) {
 	defer db.letGo() // also after a lost answer
 	return asked(ctx, db, "erase", eraseRequest{path, o}, db.erase)
@@ -67,7 +70,7 @@ func (db *DB) erase(ctx context.Context, r eraseRequest) (_ *EraseReport, err er
 	}
 	e := &eraser{
 		db: db, o: r.EraseOptions, path: r.Path, space: db.space, to: map[CommitID]CommitID{}, dropped: map[CommitID]bool{},
-		gone: map[CommitID]struct{}{}, ids: map[CommitID][16]byte{}, change: newChange(db.packFailures.Load()), r: &EraseReport{},
+		gone: map[CommitID]struct{}{}, change: newChange(db.packFailures.Load()), r: &EraseReport{},
 	}
 	if !r.DryRun {
 		branches, _, err := db.Refs(ctx)
@@ -107,10 +110,10 @@ type eraser struct {
 	refs    []Ref
 	pushed  []pushedRef
 	to      map[CommitID]CommitID // all commits that were looked at, also those that stay
+	shallow bool                  // some of them were not copied
 	dropped map[CommitID]bool     // whether versions that no ref reaches had the path
 	gone    map[CommitID]struct{} // new commits in the place of expired ones
 	expiry  []catalog.Expiry      // of those
-	ids     map[CommitID][16]byte // of the array at the path, zero without
 }
 
 // unknown stands for the id of a commit that a dry run does not make.
@@ -191,7 +194,10 @@ func (e *eraser) commit(ctx context.Context, c *Commit) error {
 		return err
 	}
 	found := false
-	if !gone { // else its contents may be gone, and nothing keeps them
+	if gone {
+		e.r.Expired++
+		e.shallow = e.shallow || at.Equal(catalog.NotCopied)
+	} else { // else its contents may be gone, and nothing keeps them
 		if err := e.follow(ctx, c); err != nil {
 			return err
 		}
@@ -227,31 +233,25 @@ func (e *eraser) commit(ctx context.Context, c *Commit) error {
 	return nil
 }
 
-// follow notes where the array at the path was before a commit that renamed it, or went to.
+// follow notes where what is at the path was before a commit that renamed it, or went to.
 func (e *eraser) follow(ctx context.Context, c *Commit) error {
-	id, _, err := e.space.Identity(ctx, c.Root, e.path)
-	if err != nil {
-		return err
-	}
-	if e.ids[c.ID] = id; len(c.Parents) == 0 || e.ids[c.Parents[0]] == id {
-		return nil
-	}
-	p, err := e.db.version(ctx, c.Parents[0])
-	if errors.Is(err, ErrExpired) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	for in, id := range map[*Commit][16]byte{p: id, c: e.ids[p.ID]} {
-		if id == ([16]byte{}) {
+	for _, id := range c.Parents {
+		p, err := e.db.version(ctx, id)
+		if errors.Is(err, ErrExpired) {
 			continue
-		}
-		path, ok, err := e.space.PathOf(ctx, in.Root, id)
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
-		if ok && path != e.path && !strings.HasPrefix(path, namespace.DirPath(e.path)) && !slices.Contains(e.r.Elsewhere, path) {
-			e.r.Elsewhere = append(e.r.Elsewhere, path)
+		for _, pair := range [][2]tree.Root{{p.Root, c.Root}, {c.Root, p.Root}} {
+			paths, err := e.eraser.Elsewhere(ctx, pair[0], pair[1])
+			if err != nil {
+				return err
+			}
+			for _, path := range paths {
+				if !strings.HasPrefix(path, namespace.DirPath(e.path)) && !slices.Contains(e.r.Elsewhere, path) {
+					e.r.Elsewhere = append(e.r.Elsewhere, path)
+				}
+			}
 		}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		}
 	}
 	if len(old) == 0 {
-		return fmt.Errorf("no version has it: %w", kv.ErrNotFound)
+		return fmt.Errorf("no version has it: %w; \"zarrdb gc DB --erase\" removes what expired versions had", kv.ErrNotFound)
 	}
 	for _, r := range e.refs {
 		m := RefMove{Ref: r.Name, Old: r.Commit, New: e.to[r.Commit], Time: now, Author: db.opts.Author, Op: "erase"}
@@ -296,9 +296,6 @@ func (e *eraser) publish(ctx context.Context) error {
 		e.r.Moves = append(e.r.Moves, m)
 	}
 	if err := e.refused(ctx); err != nil || e.o.DryRun {
-		return err
-	}
-	if err := forgetCaches(db.fs, db.dir); err != nil {
 		return err
 	}
 	batch := db.idx.NewBatch()
@@ -325,6 +322,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		catalog.Expired.Put(batch, x)
 	}
 	catalog.PutErased(batch, true)
+	catalog.PutLastCare(batch, catalog.LastErase, now)
 	e.change.extra, e.change.moves = batch, slices.Clone(e.r.Moves)
 	defer db.current.clear() // the batch may be stored although it fails
 	return db.publish(ctx, e.change)
@@ -332,14 +330,8 @@ func (e *eraser) publish(ctx context.Context) error {
 
 // refused returns why nothing is erased now.
 func (e *eraser) refused(ctx context.Context) error {
-	sessions, err := e.db.listSessions(ctx, none{})
-	if err != nil {
+	if err := e.sessions(ctx); err != nil {
 		return err
-	}
-	for _, s := range sessions {
-		if e.moved(s.Base) && (e.s == nil || s.ID != e.s.id) {
-			return fmt.Errorf("session %v of %v is based on a version that has it: %w: commit or abort it first", s.ID, s.By, ErrErase)
-		}
 	}
 	for p, err := range catalog.Pins.All(e.db.idx) {
 		if err != nil {
@@ -354,10 +346,66 @@ func (e *eraser) refused(ctx context.Context) error {
 			e.r.Remotes = append(e.r.Remotes, p.name)
 		}
 	}
+	if e.shallow && !e.o.Force {
+		return fmt.Errorf("the copy is shallow, and would get other ids than a full one: %w: pull --unshallow first, or erase it in the full copy and clone again; --force erases it here alone", ErrErase)
+	}
 	if len(e.r.Remotes) > 0 && !e.o.Force {
 		return fmt.Errorf("%s had it after the last push or pull: %w: with --force it is erased here, and others may have it still", strings.Join(e.r.Remotes, ", "), ErrErase)
 	}
 	return nil
+}
+
+// sessions refuses for a session that has the path, or is based on a version that has it: its commit would bring it back.
+func (e *eraser) sessions(ctx context.Context) error {
+	refuse := func(i SessionInfo, how string) error {
+		return fmt.Errorf("session %v of %v %s: %w: commit or abort it first", i.ID, i.By, how, ErrErase)
+	}
+	sessions, err := e.db.listSessions(ctx, none{})
+	if err != nil {
+		return err
+	}
+	for _, i := range sessions {
+		if e.moved(i.Base) && (e.s == nil || i.ID != e.s.id) {
+			return refuse(i, "is based on a version that has it")
+		}
+	}
+	for r, err := range catalog.Sessions.All(e.db.idx) {
+		if err != nil {
+			return err
+		}
+		if has, err := e.eraser.Finds(ctx, r.Work); err != nil {
+			return err
+		} else if has {
+			return refuse(SessionInfo{ID: r.ID, By: r.By}, "has it")
+		}
+	}
+	for _, s := range e.db.openSessions() {
+		if s == e.s {
+			continue
+		}
+		if has, err := s.finds(ctx, e.path); s.live.Load() == nil {
+			continue // it has ended
+		} else if err != nil {
+			return err
+		} else if has {
+			return refuse(s.Info(), "has it")
+		}
+	}
+	return nil
+}
+
+// finds reports whether the session has anything of a path now.
+func (s *Session) finds(ctx context.Context, path string) (bool, error) {
+	s.mu.RLock()
+	root, has := s.work, false
+	for key, edit := range s.buf {
+		has = has || !edit.Delete && (key == path || strings.HasPrefix(key, namespace.DirPath(path)))
+	}
+	s.mu.RUnlock()
+	if has {
+		return true, nil
+	}
+	return namespace.NewEraser(s.space, path).Finds(ctx, root)
 }
 
 // pushedRef is a branch or tag of a bucket as of the last transfer.

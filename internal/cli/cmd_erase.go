@@ -25,11 +25,12 @@ The old versions expire: "zarrdb undo" and revisions such as main@{1} do not bri
 back. "zarrdb gc" then removes every byte that only they had from the files of the
 database, as soon as no program has such a version open.
 
-It is refused while a session is based on a version that has it, while such a version is
-kept by name, while a branch or tag that has it is protected, and, without --force, while
-a bucket has it, as far as the last push or pull told. Clones, backups and buckets keep
-what they have: erase it there too, or push with --force. An array that had another name
-in earlier versions stays there under that name, which is printed.`,
+It is refused while a session has it or is based on a version that has it, while such a
+version is kept by name, while a branch or tag that has it is protected, and, without
+--force, in a shallow copy, and while a bucket has it, as far as the last push or pull
+told. Clones, backups and buckets keep
+what they have: erase it there too, or push with --force. An array or group that had
+another name in earlier versions stays there under that name, which is printed.`,
 		Example: `  zarrdb erase study.zdb:subject-17 --dry-run
   zarrdb erase study.zdb:subject-17 && zarrdb gc study.zdb`,
 		Args: argCount(1, 1),
@@ -63,8 +64,11 @@ in earlier versions stays there under that name, which is printed.`,
 				if r.Dropped > 0 {
 					say(cmd, "%s that no branch or tag reaches %s", count(r.Dropped, "version"), would(o.DryRun, "expired", "would expire"))
 				}
+				if r.Expired > 0 {
+					say(cmd, "%s had expired: a copy that has them still gets other ids", count(r.Expired, "commit"))
+				}
 				for _, path := range r.Elsewhere {
-					say(cmd, "the same array is at %s in other versions: erase that too", path)
+					say(cmd, "the same is at %s in other versions: erase that too", path)
 				}
 				for _, name := range r.Remotes {
 					say(cmd, "%s has it still: \"zarrdb push --force\" replaces it", name)
@@ -76,7 +80,7 @@ in earlier versions stays there under that name, which is printed.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&o.Force, "force", false, "erase here what a bucket has")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "erase here what a bucket has, and in a shallow copy")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would move")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
@@ -111,7 +115,7 @@ func eraseJSON(r *txn.EraseReport) map[string]any {
 		moves = append(moves, move)
 	}
 	return map[string]any{
-		"moves": moves, "rewritten": r.Rewritten, "dropped": r.Dropped,
+		"moves": moves, "rewritten": r.Rewritten, "dropped": r.Dropped, "expired": r.Expired,
 		"elsewhere": append([]string{}, r.Elsewhere...), "remotes": append([]string{}, r.Remotes...),
 	}
 }

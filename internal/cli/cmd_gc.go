@@ -138,6 +138,7 @@ how much of them is kept. At the URL of a remote this is about its cache.`,
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
 	cmd.Flags().BoolVar(&o.Away, "away", false, "also remove what a lazy clone has fetched of chunks")
 	cmd.Flags().Var(&most, "away-size", "from now on, keep at most `SIZE`, such as 10GiB, of chunks that a lazy clone fetches")
+	cmd.Flags().BoolVar(&o.Erase, "erase", false, "remove every byte of what is dead, as after zarrdb erase")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -63,6 +63,7 @@ func PutErased(b *index.Batch, erased bool) {
 const (
 	LastGC     = "last-gc"
 	LastBackup = "last-backup"
+	LastErase  = "last-erase" // here or, in a backup, in its source
 )
 
 // LastCare returns when care of a kind ended, the zero time if it is not known.

@@ -41,6 +41,9 @@ type Core interface {
 	LetGo(ctx context.Context, batch *index.Batch) error
 	// SealPack ends the growth of a pack, and records it.
 	SealPack(id pack.ID) error
+	// Forget removes copies of what buckets have, with all also the payloads of a lazy clone, and returns how much
+	// of these. left says that some may be in use.
+	Forget(ctx context.Context, all bool) (bytes int64, left bool, err error)
 }
 
 // Moment is the state of a database that is open. Whoever takes it closes Index.
@@ -64,6 +67,8 @@ type GCOptions struct {
 	Away bool
 	// AwaySize, if positive, bounds from now on the bytes on disk that a lazy clone keeps of the payloads that it fetches.
 	AwaySize int64
+	// Erase removes every byte of what is dead, as after an erasure, whatever that costs.
+	Erase bool
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
@@ -200,6 +205,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 	if g.erase, err = catalog.Erased(snap); err != nil {
 		return err
 	}
+	g.erase = g.erase || g.o.Erase
 	expired, err := catalog.ExpiredIDs(snap)
 	all := len(expired)
 	if err == nil {

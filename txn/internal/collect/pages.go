@@ -172,17 +172,29 @@ func (g *collector) tidy(ctx context.Context) error {
 }
 
 // erased notes that the collection ended, and if that is so, that nothing is left of what was erased.
-func (g *collector) erased(context.Context) error {
+func (g *collector) erased(ctx context.Context) error {
 	g.r.Erased = g.erase && (g.o.DryRun || g.spared || g.r.HeldBytes > 0)
 	if g.o.DryRun {
 		return nil
+	}
+	// A transfer brings copies again, as long as the bucket has what was erased.
+	last, err := catalog.LastCare(g.Index, catalog.LastErase)
+	if err != nil {
+		return err
+	}
+	if g.erase || !last.IsZero() {
+		bytes, left, err := g.core.Forget(ctx, g.erase)
+		if err != nil {
+			return err
+		}
+		g.r.AwayBytes, g.r.Erased = bytes, g.r.Erased || left
 	}
 	batch := g.Index.NewBatch()
 	defer batch.Close()
 	batch.MakesRoom()
 	catalog.PutLastCare(batch, catalog.LastGC, g.Now())
-	if g.erase && !g.r.Erased {
-		catalog.PutErased(batch, false)
+	if g.erase || g.r.Erased {
+		catalog.PutErased(batch, g.r.Erased)
 	}
 	return batch.Commit(true)
 }

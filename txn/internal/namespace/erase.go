@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -18,11 +17,12 @@ type Eraser struct {
 	path string
 	docs map[string]map[digest.Sum][]byte // without the copies, by key and contents; nil: it has none
 	made map[tree.Root]tree.Root
+	ids  map[tree.Root]map[[16]byte]string // see arrays
 }
 
 // NewEraser returns an eraser of a path, which is not empty.
 func NewEraser(s *Space, path string) *Eraser {
-	return &Eraser{s: s, path: path, docs: map[string]map[digest.Sum][]byte{}, made: map[tree.Root]tree.Root{}}
+	return &Eraser{s: s, path: path, docs: map[string]map[digest.Sum][]byte{}, made: map[tree.Root]tree.Root{}, ids: map[tree.Root]map[[16]byte]string{}}
 }
 
 // Finds reports whether a root has anything of the path.
@@ -113,28 +113,87 @@ func (e *Eraser) copies(ctx context.Context, root tree.Root) (edits []Edit, err 
 	return edits, nil
 }
 
-// PathOf returns the path of the array with an identity.
-func (s *Space) PathOf(ctx context.Context, root tree.Root, id [16]byte) (path string, ok bool, err error) {
-	type at struct {
-		path string
-		root tree.Root
+// Elsewhere returns where a root has, at another path, what another one has at the path: arrays with the same
+// identities, or the same directory.
+func (e *Eraser) Elsewhere(ctx context.Context, of, in tree.Root) (paths []string, err error) {
+	var dirs [2]tree.Root
+	for i, root := range []tree.Root{of, in} {
+		if dirs[i], _, err = e.s.Dir(ctx, root, DirPath(e.path)); err != nil {
+			return nil, err
+		}
 	}
-	for pending := []at{{"", root}}; len(pending) > 0; {
+	want, err := e.arrays(ctx, dirs[0])
+	if err != nil || dirs[0] == dirs[1] || dirs[0].Entries == 0 {
+		return nil, err
+	}
+	still, err := e.arrays(ctx, dirs[1])
+	if err != nil {
+		return nil, err
+	}
+	moved := dirs[1].Entries == 0
+	for id := range want {
+		_, stays := still[id]
+		moved = moved || !stays
+	}
+	for pending := []dirSub{{"", in}}; moved && len(pending) > 0; {
 		d := pending[len(pending)-1]
-		pending = slices.Delete(pending, len(pending)-1, len(pending))
-		info, err := s.readDir(ctx, d.root)
+		pending = pending[:len(pending)-1]
+		if d.name == DirPath(e.path) {
+			continue
+		}
+		info, err := e.s.readDir(ctx, d.root)
 		if err != nil {
-			return "", false, err
+			return nil, err
 		}
-		if info.hasID && info.id == id {
-			return strings.TrimSuffix(d.path, "/"), true, nil
+		has, err := e.arrays(ctx, d.root)
+		if err != nil {
+			return nil, err
 		}
-		for sub, err := range s.subDirs(ctx, d.root, info) {
+		same := d.root == dirs[0] || len(has) > 0
+		for id, at := range has {
+			as, ok := want[id]
+			same = same && ok && as == at
+		}
+		_, array := want[info.id]
+		if d.name != "" && (same || info.hasID && array) {
+			paths = append(paths, strings.TrimSuffix(d.name, "/"))
+			continue
+		}
+		for sub, err := range e.s.subDirs(ctx, d.root, info) {
 			if err != nil {
-				return "", false, err
+				return nil, err
 			}
-			pending = append(pending, at{d.path + sub.name, sub.root})
+			pending = append(pending, dirSub{d.name + sub.name, sub.root})
 		}
 	}
-	return "", false, nil
+	return paths, nil
+}
+
+// arrays returns the arrays of a directory, and where in it they are.
+func (e *Eraser) arrays(ctx context.Context, dir tree.Root) (map[[16]byte]string, error) {
+	if at, ok := e.ids[dir]; ok {
+		return at, nil
+	}
+	info, err := e.s.readDir(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	at := map[[16]byte]string{}
+	if info.hasID {
+		at[info.id] = ""
+	}
+	for sub, err := range e.s.subDirs(ctx, dir, info) {
+		if err != nil {
+			return nil, err
+		}
+		below, err := e.arrays(ctx, sub.root)
+		if err != nil {
+			return nil, err
+		}
+		for id, path := range below {
+			at[id] = sub.name + path
+		}
+	}
+	e.ids[dir] = at
+	return at, nil
 }

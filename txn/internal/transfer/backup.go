@@ -61,6 +61,16 @@ func (t *Transfer) mirror(ctx context.Context, of *[8]byte) error {
 				c.Moves = append(c.Moves, catalog.RefMove{Ref: ref, Old: old, New: t.heads[ref]})
 			}
 		}
+		at, err := catalog.LastCare(t.Kept, catalog.LastErase)
+		if err != nil {
+			return err
+		}
+		if had, err := catalog.LastCare(t.to.Index, catalog.LastErase); err != nil {
+			return err
+		} else if !at.IsZero() && !at.Equal(had) { // the destination may have what was erased
+			catalog.PutErased(c.Batch, true)
+			catalog.PutLastCare(c.Batch, catalog.LastErase, at)
+		}
 		if of != nil {
 			catalog.PutBackupOf(c.Batch, *of)
 		}
