@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
@@ -34,7 +35,8 @@ type DB struct {
 	stop     func() error // ends serving; nil if the database is not served
 	leaves   io.Closer    // the source of a peer, if the peer closes it; else nil
 	shared   *sharedSessions
-	holder   *DB // of a handle; else nil
+	holder   *DB          // of a handle; else nil
+	followed atomic.Int64 // when [DB.Follow] began last
 	mu       sync.Mutex
 	sessions []*Session // opened through this handle
 }

@@ -29,12 +29,7 @@ const remotesDir = "remotes"
 
 // bucketState is what a database remembers of a bucket. Errors of its files are ignored: they cost requests.
 type bucketState struct {
-	URL    string       `json:"url"`
-	Cloned bool         `json:"cloned,omitempty"` // the database came from there
-	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
-	Known  *depot.State `json:"known,omitempty"`
-	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
-	Mirrored string `json:"mirrored,omitempty"`
+	bucketStored
 
 	dir      string // "" without files
 	incoming string
@@ -42,6 +37,16 @@ type bucketState struct {
 	mu      sync.Mutex
 	journal *os.File
 	extents map[pack.ID][]depot.Extent
+}
+
+// bucketStored is the content of the file.
+type bucketStored struct {
+	URL    string       `json:"url"`
+	Cloned bool         `json:"cloned,omitempty"` // the database came from there
+	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
+	Known  *depot.State `json:"known,omitempty"`
+	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
+	Mirrored string `json:"mirrored,omitempty"`
 }
 
 // bucketDir is where the state of a bucket is.
@@ -52,7 +57,7 @@ func bucketDir(fs index.FS, dir, name string) string {
 
 // loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet. dry says that nothing is to be written.
 func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, error) {
-	s := &bucketState{URL: name}
+	s := &bucketState{bucketStored: bucketStored{URL: name}}
 	if dir == "" {
 		return s, nil
 	}
@@ -65,7 +70,7 @@ func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, err
 		_ = os.MkdirAll(s.dir, 0o777)
 	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
-		if json.Unmarshal(b, s) != nil || s.URL != name {
+		if json.Unmarshal(b, &s.bucketStored) != nil || s.URL != name {
 			s.Cloned, s.Probed, s.Known, s.Mirrored, s.URL = false, false, nil, "", name
 		}
 	}
@@ -73,6 +78,14 @@ func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, err
 		s.dir = ""
 	}
 	return s, nil
+}
+
+// reread is what the file has now, which another process may have written.
+func (s *bucketState) reread() (now bucketStored) {
+	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); s.dir == "" || err != nil || json.Unmarshal(b, &now) != nil {
+		return bucketStored{}
+	}
+	return now
 }
 
 // movedTo makes the state that of a new database, which was cloned.
@@ -87,7 +100,7 @@ func (s *bucketState) save() {
 	if s.dir == "" {
 		return
 	}
-	if b, err := json.Marshal(s); err == nil {
+	if b, err := json.Marshal(s.bucketStored); err == nil {
 		_ = index.ReplaceSmall(index.DefaultFS, s.dir, "state", append(b, '\n'))
 	}
 }
@@ -223,7 +236,7 @@ func ClonedFrom(dir string) string {
 	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
 	for _, e := range list {
 		name := filepath.Join(dir, remotesDir, e.Name(), "state")
-		var s bucketState
+		var s bucketStored
 		if b, err := os.ReadFile(name); err == nil && json.Unmarshal(b, &s) == nil && s.Cloned {
 			return s.URL
 		}
