@@ -171,7 +171,10 @@ func (b *Bucket) newest(ctx context.Context) (mirrored bool, err error) {
 	if now := b.d.Manifest(); !b.back && s.Known != nil && s.Known.ID == now.ID && s.Known.Generation > now.Generation {
 		err = b.d.Refresh(ctx)
 	}
-	return s.Mirrored == b.sum(), err
+	if mirrored = s.Mirrored == b.sum(); mirrored {
+		b.state.Mirrored = s.Mirrored
+	}
+	return mirrored, err
 }
 
 // sum names the manifest.
