@@ -585,7 +585,7 @@ func TestOpenRemote(t *testing.T) {
 		must.Get(r.Push(bg, txn.TransferOptions{}))(t)
 		must.Do(t, r.Close())
 		must.Do(t, open.Follow(bg, time.Hour))
-		if got := get(open); got != "three" {
+		if got := get(open); got != "two" {
 			t.Errorf("followed: %q", got)
 		}
 	}

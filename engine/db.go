@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
@@ -36,7 +37,7 @@ type DB struct {
 	leaves   io.Closer    // the source of a peer, if the peer closes it; else nil
 	shared   *sharedSessions
 	holder   *DB          // of a handle; else nil
-	followed atomic.Int64 // when [DB.Follow] began last
+	followed atomic.Int64 // when it was opened, or [DB.Follow] began last
 	mu       sync.Mutex
 	sessions []*Session // opened through this handle
 }
@@ -97,6 +98,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 		return nil, err
 	}
 	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
+	db.followed.Store(time.Now().UnixNano())
 	env.Recall = db.Granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {

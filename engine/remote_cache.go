@@ -106,12 +106,15 @@ func (c *RemoteCache) Close() error { return c.env.Close() }
 // remoteWait bounds how long a remote is waited for whose contents are known.
 const remoteWait = 10 * time.Second
 
-// Follow brings a database that was opened by the URL of a remote to what is there now, unless that was done less than a time
-// ago, or is being done. It does nothing for others.
+// Follow brings a database that was opened by the URL of a remote to what is there now, unless it was opened or followed less than a
+// time ago. It does nothing for others.
 func (db *DB) Follow(ctx context.Context, every time.Duration) error {
+	if db.holder != nil {
+		db = db.holder
+	}
 	url := db.store.Caches()
 	last, now := db.followed.Load(), time.Now().UnixNano()
-	if url == "" || last != 0 && now-last < int64(every) || !db.followed.CompareAndSwap(last, now) {
+	if url == "" || now-last < int64(every) || !db.followed.CompareAndSwap(last, now) {
 		return nil
 	}
 	asked, cancel := context.WithTimeout(ctx, remoteWait)
@@ -120,8 +123,7 @@ func (db *DB) Follow(ctx context.Context, every time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Pull(ctx, txn.TransferOptions{})
-	return errors.Join(err, r.Close())
+	return errors.Join(db.store.FollowJust(ctx, r.b), r.Close())
 }
 
 // remoteDir returns the file URL of a directory that stands for a bucket, or the directory itself.

@@ -94,8 +94,8 @@ func (h *hung) GetTagged(ctx context.Context, key string, known kv.Tag, limit in
 	return h.wire.GetTagged(ctx, key, known, limit)
 }
 
-// TestBucketCache has a clone follow its bucket, and not back.
-func TestBucketCache(t *testing.T) {
+// TestBucketCacheForward has a clone follow its bucket, and not back.
+func TestBucketCacheForward(t *testing.T) {
 	store := &hung{wire: &wire{Store: kv.NewMem()}}
 	from := machine(t)
 	publish := func(value string) {

@@ -144,8 +144,13 @@ func (c *BucketCache) Behind() bool { return c.b != nil }
 
 // Follow brings the refs of a clone, which is open as db, to those of the bucket.
 func (c *BucketCache) Follow(ctx context.Context, db *DB) error {
-	c.b.opened = false // it was read just now
-	_, err := db.PullFrom(ctx, c.b, TransferOptions{})
+	return db.FollowJust(ctx, c.b)
+}
+
+// FollowJust is [BucketCache.Follow] to what was read when b was opened, just now.
+func (db *DB) FollowJust(ctx context.Context, b *Bucket) error {
+	b.opened = false
+	_, err := db.PullFrom(ctx, b, TransferOptions{})
 	return err
 }
 
