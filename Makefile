@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update man screenshots python-test python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -80,6 +80,9 @@ ui-test: build    ## the page in real browsers (needs chromium; Firefox where th
 
 docs-test:        ## the commands and programs of README.md and docs/ print what the pages show; links lead somewhere
 	ZARRDB_PYTHON=$$(./scripts/python.sh --env) $(GO) test -count=1 $(TIMEOUT) -run '^Test(Docs|Links|Readme|Reference|Messages)$$' ./internal/cli $(ARGS)
+
+man:              ## manual pages of all commands, in build/man
+	$(GO) run ./cmd/zarrdb help --man build/man
 
 docs-update:      ## write what the commands print into the pages; look at the difference
 	$(MAKE) docs-test ARGS=-update-docs

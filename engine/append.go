@@ -39,11 +39,17 @@ type AppendPlan struct {
 	dim         string
 	link        bool
 	rectilinear bool
+	replace     bool
 	pieces      []*appendPiece
 	base        map[string]*appendBase // by path
 	sorted      []*appendBase          // by path
 	groups      []*appendArray         // of the first piece, without elements
 	bad         misfits
+
+	// Where steps are replaced:
+	there      func(path string) (*zarr.Array, error) // opens an existing array; nil without any
+	coordinate *appendBase                            // has the labels
+	total      int64                                  // of steps
 }
 
 // AppendOptions say how pieces are joined.
@@ -56,6 +62,9 @@ type AppendOptions struct {
 	// dimension, or end inside a chunk, with a rectilinear chunk grid: chunks keep their
 	// bytes. Without it their elements are encoded again, in the chunks of the joined array.
 	Rectilinear bool
+	// Replace puts steps of which the coordinate of the dimension has the label already in their place, and appends the
+	// others. Elements are encoded again. It excludes Link, Rectilinear and Labels.
+	Replace bool
 	// Labels, if set, has one for each piece, and Dim is a new dimension that the pieces are
 	// stacked along. Its coordinate holds the labels: whole numbers, numbers, dates such as
 	// 2001-02 or 2001-02-01T12:00 as times, or texts. Arrays that are coordinates, or that an
@@ -70,6 +79,7 @@ type appendPiece struct {
 	found  []*appendArray          // all nodes, also groups
 	arrays map[string]*appendArray // by path
 	kept   *keptRefs               // nil if it has to be read again
+	runs   []stepRun               // where steps go, if steps are replaced
 }
 
 // appendArray is an array of a piece.
@@ -127,9 +137,12 @@ var piecesAtOnce = 8
 // reference set, whose values are linked, or any Zarr hierarchy, whose values
 // are copied.
 func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPlan, error) {
-	p := &AppendPlan{dim: o.Dim, link: o.Link, rectilinear: o.Rectilinear, base: map[string]*appendBase{}}
+	p := &AppendPlan{dim: o.Dim, link: o.Link, rectilinear: o.Rectilinear, replace: o.Replace, base: map[string]*appendBase{}}
 	if len(pieces) == 0 || o.Dim == "" {
 		return nil, errors.New("append: no source, or no dimension")
+	}
+	if o.Replace && (o.Link || o.Rectilinear || o.Labels != nil) {
+		return nil, errors.New("append: steps are replaced by copies in regular chunks, along a dimension that is there")
 	}
 	var l *labels
 	if o.Labels != nil {
@@ -159,6 +172,11 @@ func PlanAppend(ctx context.Context, pieces []Piece, o AppendOptions) (*AppendPl
 func (p *AppendPlan) Fits(ctx context.Context) error {
 	if err := p.widenTimes(ctx); err != nil {
 		return err
+	}
+	if p.replace {
+		if err := p.replaceSteps(ctx); err != nil {
+			return err
+		}
 	}
 	p.align()
 	return p.bad.err(p.dim)

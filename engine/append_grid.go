@@ -28,7 +28,11 @@ func (p *AppendPlan) align() {
 				p.bad.add(b.path, field, false, misfitValue{b.from, metaText(b.meta, field)}, misfitValue{a.piece.label, metaText(a.meta, field)})
 			}
 		}
-		if b.axis >= 0 && !p.place(b, arrays) {
+		switch {
+		case b.axis < 0:
+		case p.replace && p.coordinate != nil:
+			p.placeSteps(b, arrays)
+		case !p.place(b, arrays):
 			return
 		}
 	}

@@ -46,6 +46,7 @@ type coordinateOrder struct {
 
 	// Of numbers and times.
 	difference compare.Difference
+	pace       *pace
 	last       []byte // value, nil before the first
 	from       string // its source
 	sign       float64
@@ -63,6 +64,7 @@ func newCoordinateOrder(dim string, b *appendBase) *coordinateOrder {
 	switch b.meta.Type.Kind() {
 	case dtype.Int, dtype.Uint, dtype.Float, dtype.Datetime, dtype.Timedelta:
 		o.difference = compare.DifferenceOf(b.meta.Type)
+		o.pace = newPace(o)
 	default:
 		o.labels = map[string]string{}
 	}
@@ -89,7 +91,14 @@ func (o *coordinateOrder) begin(ctx context.Context, a *pieceArray, from string)
 	if by, how := o.difference(first.data, last.data); n > 1 && how == compare.NumberDifference {
 		o.sign = by
 	}
-	return nil
+	o.pace.existing = true
+	defer func() { o.pace.existing = false }()
+	return a.parts(ctx, max(n-tail, 0), n, func(_ []zarr.Index, _, _ int64, e elems) error {
+		for v := range slices.Chunk(e.data, max(o.base.meta.Type.Size(), 1)) {
+			o.pace.value(v, from)
+		}
+		return nil
+	})
 }
 
 // read checks that the values lo to hi of an array follow the values of earlier calls.
@@ -128,6 +137,7 @@ func (o *coordinateOrder) number(v []byte, from string) error {
 		o.sign = by
 	}
 	o.last, o.from = append(o.last[:0], v...), from
+	o.pace.value(v, from)
 	return nil
 }
 
@@ -143,14 +153,16 @@ func (o *coordinateOrder) label(v []byte, from string) error {
 }
 
 func (o *coordinateOrder) misfit(v []byte, file string, last []byte, from string, repeats bool) error {
-	text := func(v []byte) string {
-		b, err := o.base.meta.Type.AppendJSON(nil, v)
-		if err != nil {
-			return fmt.Sprintf("%x", v)
-		}
-		return string(b)
+	return &OrderError{Dim: o.dim, Path: o.base.path, Value: o.text(v), File: file, Last: o.text(last), From: from, Repeats: repeats}
+}
+
+// text is a value as JSON.
+func (o *coordinateOrder) text(v []byte) string {
+	b, err := o.base.meta.Type.AppendJSON(nil, v)
+	if err != nil {
+		return fmt.Sprintf("%x", v)
 	}
-	return &OrderError{Dim: o.dim, Path: o.base.path, Value: text(v), File: file, Last: text(last), From: from, Repeats: repeats}
+	return string(b)
 }
 
 // watch begins to check the order of coordinates, if the array has some. It reads the

@@ -285,6 +285,16 @@ func (p *openPiece) follows(ctx context.Context, a *appendArray) error {
 	if err != nil {
 		return err
 	}
+	for _, r := range p.piece.runs {
+		if !r.replaces {
+			if err := a.base.order.read(ctx, from, r.lo, r.hi, p.piece.label); err != nil {
+				return err
+			}
+		}
+	}
+	if p.piece.runs != nil {
+		return nil
+	}
 	return a.base.order.read(ctx, from, 0, a.length(), p.piece.label)
 }
 

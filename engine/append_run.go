@@ -117,6 +117,7 @@ func (j *joiner) fit(ctx context.Context, there nodes) error {
 	j.fresh = errors.Is(err, zarr.ErrNotFound) || err == nil && j.o.Overwrite
 	if err == nil && !j.fresh {
 		err = j.plan.existing(ctx, there, j.o.To)
+		j.plan.there = func(path string) (*zarr.Array, error) { return there.Array(ctx, names.Join(j.o.To, path)) }
 	}
 	if err == nil || j.fresh {
 		err = j.plan.Fits(ctx)
@@ -143,6 +144,9 @@ func (j *joiner) run(ctx context.Context) (_ *ImportResult, err error) {
 		if err := j.check(ctx); err != nil {
 			return nil, err
 		}
+		if _, _, err := j.gaps(); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case j.done > 0: // metadata is there
@@ -167,12 +171,17 @@ func (j *joiner) run(ctx context.Context) (_ *ImportResult, err error) {
 			}
 		}
 	}
+	gaps, all, err := j.gaps()
+	if err != nil {
+		return nil, err
+	}
 	found, err := verifyNodes(ctx, j.s, j.o.To)
 	if err != nil {
 		return nil, err
 	}
+	appended, replaced := j.steps()
 	c, err := j.o.finish(ctx, j.s)
-	return &ImportResult{Commit: c, Nodes: found.Nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: j.s.tx.Healed()}, err
+	return &ImportResult{Commit: c, Gaps: gaps, AllGaps: all, Appended: appended, Replaced: replaced, Nodes: found.Nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: j.s.tx.Healed()}, err
 }
 
 // check compares the elements of all pieces that are to be copied, before anything
@@ -351,11 +360,18 @@ func (j *joiner) rewrite(ctx context.Context, p *openPiece, a *appendArray) erro
 	if err != nil {
 		return err
 	}
+	for _, r := range p.piece.runs {
+		from.start = r.at - r.lo
+		if err := j.await(ctx, from, r.lo, r.hi, func(elems) error { return j.flushFull(ctx) }); err != nil {
+			return err
+		}
+	}
+	if j.plan.replace {
+		return nil
+	}
 	return j.await(ctx, from, a.kept, a.length(), func(e elems) error {
-		if j.waiting > maxWaiting {
-			if err := j.flush(ctx); err != nil {
-				return err
-			}
+		if err := j.flushFull(ctx); err != nil {
+			return err
 		}
 		if a.base.order == nil || !j.o.Link {
 			return nil
@@ -380,6 +396,14 @@ func (j *joiner) await(ctx context.Context, from *pieceArray, lo, hi int64, befo
 		j.encoded += e.size()
 		return nil
 	})
+}
+
+// flushFull is flush if much waits.
+func (j *joiner) flushFull(ctx context.Context) error {
+	if j.waiting > maxWaiting {
+		return j.flush(ctx)
+	}
+	return nil
 }
 
 // flush ends the bulk write, so that the session sees its values, and then
@@ -421,6 +445,9 @@ func (j *joiner) flush(ctx context.Context) error {
 func (p *AppendPlan) digest(o ImportOptions) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %v %v %v %v %v\n", p.dim, p.link, p.rectilinear, o.Overwrite, o.AnyOrder, o.Validate)
+	if p.replace {
+		fmt.Fprintln(h, "replace")
+	}
 	for _, piece := range p.pieces {
 		fmt.Fprintf(h, "%q %d\n", piece.Name, len(piece.arrays))
 		for _, path := range slices.Sorted(maps.Keys(piece.arrays)) {
@@ -476,7 +503,7 @@ func (j *joiner) takeUp(ctx context.Context) (err error) {
 // references too, because a resumed append does not see them again.
 func (j *joiner) save(ctx context.Context) error {
 	// The caller's session is saved when everything is complete.
-	if j.o.Session != nil || j.done == len(j.plan.pieces) || time.Since(j.saved) < saveEvery {
+	if j.o.Session != nil || j.plan.replace || j.done == len(j.plan.pieces) || time.Since(j.saved) < saveEvery {
 		return nil
 	}
 	if err := j.flush(ctx); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -78,6 +79,11 @@ func (db *DB) DiskUse() txn.DiskUse { return db.store.DiskUse() }
 // CareErrors returns the errors of background work that has not succeeded since. Those of
 // checkpoints are remembered by the directory. It works after Close too.
 func (db *DB) CareErrors() []txn.CareError { return db.store.CareErrors() }
+
+// LastCare returns when the last collection ended, and the last backup of this database; the zero time without one.
+func (db *DB) LastCare(ctx context.Context) (gc, backup time.Time, err error) {
+	return db.store.LastCare(ctx)
+}
 
 // Identity returns the identity of the open database.
 func (db *DB) Identity() txn.Identity { return db.store.Identity() }

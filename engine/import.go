@@ -55,6 +55,8 @@ type ImportOptions struct {
 	Validate Validate
 	// AnyOrder lets [DB.Append] join coordinates that repeat or go back.
 	AnyOrder bool
+	// Strict lets [DB.Append] refuse gaps in a regular coordinate, by a [*GapError].
+	Strict bool
 	// Session imports into a stored session, which is saved and not committed.
 	// If the import fails, the session is as it was last saved.
 	Session *txn.SessionID
@@ -72,6 +74,11 @@ type ImportResult struct {
 	Nodes, Keys, Bytes int64
 	// Encoded is the bytes of elements that an append converted, or cut into other chunks.
 	Encoded int64
+	// Appended and Replaced count the steps of the dimension of an append that are new, and that went on top of others.
+	Appended, Replaced int64
+	// Gaps are the first few of AllGaps gaps in coordinates of an append that are regular otherwise.
+	Gaps    []Gap
+	AllGaps int
 	// Healed is how many damaged payloads of the destination were stored again, because
 	// the source had their bytes.
 	Healed int64

@@ -143,6 +143,13 @@ func (db *DB) Amend(ctx context.Context, branch string, o CommitOptions) (*Commi
 	return db.store.Amend(ctx, branch, o)
 }
 
+// Erase takes a key, or an array or group with all below it, out of every version of all branches and tags, and makes the
+// commits that follow again, with other ids. Consolidated metadata loses it too. The next [DB.GC] removes what only it had. Errors:
+// ErrNotFound, txn.ErrProtected, txn.ErrErase. What Rebase and Amend leave in reflogs is erased with the rest.
+func (db *DB) Erase(ctx context.Context, path string, o txn.EraseOptions) (*txn.EraseReport, error) {
+	return db.store.Erase(ctx, path, o)
+}
+
 // Protect protects a branch ("" is main) or tag from moves, by all processes and pushes: see [txn.Protected] and
 // [txn.Frozen]. [txn.Unprotected] ends it. A refused move is [txn.ErrProtected].
 func (db *DB) Protect(ctx context.Context, name string, tag bool, p txn.Protection) error {

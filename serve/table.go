@@ -89,6 +89,21 @@ func (t *Table) CareErrors() map[string][]txn.CareError {
 	return errs
 }
 
+// Databases calls fn with each database that is open.
+func (t *Table) Databases(fn func(name string, db *engine.DB)) {
+	t.mu.RLock()
+	open := map[string]*engine.DB{}
+	for name, e := range t.served {
+		if s := e.now.Load(); s != nil && s.db != nil {
+			open[name] = s.db
+		}
+	}
+	t.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(open)) {
+		fn(name, open[name])
+	}
+}
+
 // Counts counts the work of clients since the table was made.
 type Counts struct{ Commits, Conflicts int64 }
 

@@ -34,6 +34,9 @@ func init() {
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
+		"erase": unless(func(r eraseRequest) bool { return r.DryRun }, func(db *DB, ctx context.Context, r eraseRequest, _ func(any)) (*EraseReport, error) {
+			return db.Erase(ctx, r.Path, r.EraseOptions)
+		}),
 		"protect": unless(func(r protectRequest) bool { return r.Name == "" }, func(db *DB, ctx context.Context, r protectRequest, _ func(any)) (protections, error) {
 			return db.protect(ctx, r)
 		}),
@@ -56,7 +59,10 @@ func init() {
 		}),
 		"checkpoints": reading((*DB).answerCheckpoints),
 		"care errors": reading(func(db *DB, _ context.Context, _ none, _ func(any)) ([]CareError, error) { return db.CareErrors(), nil }),
-		"gc":          lasting(unless(func(o GCOptions) bool { return o.DryRun }, (*DB).answerGC)),
+		"last care": unless(func(backup bool) bool { return !backup }, func(db *DB, ctx context.Context, backup bool, _ func(any)) ([2]time.Time, error) {
+			return db.lastCare(ctx, backup)
+		}),
+		"gc": lasting(unless(func(o GCOptions) bool { return o.DryRun }, (*DB).answerGC)),
 		"expire": unless(func(o ExpireOptions) bool { return o.DryRun }, func(db *DB, ctx context.Context, o ExpireOptions, _ func(any)) (*ExpireReport, error) {
 			return db.Expire(ctx, o)
 		}),

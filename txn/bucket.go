@@ -139,6 +139,7 @@ func (b *Bucket) save() {
 			b.state.Known = s.Known // another process has read it meanwhile
 		}
 	}
+	b.state.Refs = b.d.Manifest().Refs
 	b.state.save()
 	b.state.tidy(b.d.Manifest())
 }

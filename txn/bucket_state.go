@@ -45,6 +45,8 @@ type bucketStored struct {
 	Cloned bool         `json:"cloned,omitempty"` // the database came from there
 	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
 	Known  *depot.State `json:"known,omitempty"`
+	// Refs are the branches and tags of the bucket as of the last transfer.
+	Refs map[string]depot.ID `json:"refs,omitempty"`
 	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
 	Mirrored string `json:"mirrored,omitempty"`
 }
@@ -71,7 +73,7 @@ func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, err
 	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
 		if json.Unmarshal(b, &s.bucketStored) != nil || s.URL != name {
-			s.Cloned, s.Probed, s.Known, s.Mirrored, s.URL = false, false, nil, "", name
+			s.bucketStored = bucketStored{URL: name}
 		}
 	}
 	if dry {
@@ -233,15 +235,39 @@ func (s *bucketState) close() {
 
 // ClonedFrom returns the URL of the bucket that the database in a directory was cloned from, "" if there is none.
 func ClonedFrom(dir string) string {
-	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
-	for _, e := range list {
-		name := filepath.Join(dir, remotesDir, e.Name(), "state")
-		var s bucketStored
-		if b, err := os.ReadFile(name); err == nil && json.Unmarshal(b, &s) == nil && s.Cloned {
+	for _, s := range bucketStates(index.DefaultFS, dir) {
+		if s.Cloned {
 			return s.URL
 		}
 	}
 	return ""
+}
+
+// forgetCaches removes what is cached of all buckets: it may have what was erased.
+func forgetCaches(fs index.FS, dir string) (err error) {
+	if fs != index.DefaultFS {
+		return nil
+	}
+	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
+	for _, e := range list {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, remotesDir, e.Name(), "cache")))
+	}
+	return err
+}
+
+// bucketStates reads what is known of all buckets.
+func bucketStates(fs index.FS, dir string) (states []*bucketState) {
+	if fs != index.DefaultFS {
+		return nil
+	}
+	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
+	for _, e := range list {
+		var s bucketState
+		if b, err := os.ReadFile(filepath.Join(dir, remotesDir, e.Name(), "state")); err == nil && json.Unmarshal(b, &s) == nil {
+			states = append(states, &s)
+		}
+	}
+	return states
 }
 
 // bucketStore opens a store when the first request is sent.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
@@ -235,14 +236,57 @@ func (db *DB) listCheckpoints(context.Context, none) (checkpointsAnswer, error) 
 	return checkpointsAnswer{list, care.Damage{Err: err}}, nil
 }
 
+// WorkSpace is the Work of a [CareError] that warns before commits stop because the disk is full.
+const WorkSpace = care.WorkSpace
+
 // CareErrors returns the errors of background work that has not succeeded since. Those of
 // checkpoints are remembered by the directory. It works after Close too.
 func (db *DB) CareErrors() []CareError {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	list, _ := asked(ctx, db, "care errors", none{}, func(context.Context, none) ([]CareError, error) { return db.care.Failures.List(), nil })
+	list, _ := asked(ctx, db, "care errors", none{}, func(context.Context, none) ([]CareError, error) {
+		list := db.care.Failures.List()
+		if err := db.idx.LowSpace(); err != nil && db.writable() == nil {
+			list = append(list, CareError{Work: WorkSpace, Err: err})
+		}
+		return list, nil
+	})
 	return list
 }
+
+// LastCare returns when the last collection ended, and the last backup of this database; the zero time without one. A
+// backup that had no permission to write in the database is not counted.
+func (db *DB) LastCare(ctx context.Context) (gc, backup time.Time, err error) {
+	at, err := asked(ctx, db, "last care", false, db.lastCare)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil // an earlier program has the database open
+	}
+	return at[0], at[1], err
+}
+
+// lastCare returns the times, after it noted that of a backup.
+func (db *DB) lastCare(_ context.Context, backup bool) (at [2]time.Time, err error) {
+	if err := db.changes(!backup); err != nil {
+		return at, err
+	}
+	if backup {
+		batch := db.idx.NewBatch()
+		defer batch.Close()
+		catalog.PutLastCare(batch, catalog.LastBackup, db.opts.Now())
+		if err := batch.Commit(false); err != nil {
+			return at, err
+		}
+	}
+	for i, of := range []string{catalog.LastGC, catalog.LastBackup} {
+		if at[i], err = catalog.LastCare(db.idx, of); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// backedUp notes that a backup was made, if that can be noted.
+func (db *DB) backedUp(ctx context.Context) { _, _ = asked(ctx, db, "last care", true, db.lastCare) }
 
 // GC removes pages and payloads that nothing reaches: no commit that has not
 // expired, no session or open snapshot. It reads pages of the index, not

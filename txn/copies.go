@@ -101,7 +101,11 @@ func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *Tr
 	}
 	opts := db.copyOptions()
 	if err := readFormat(opts.FS, dest); errors.Is(err, ErrNotDatabase) {
-		return db.copyTo(ctx, dest, opts, db.mirror(ctx, &db.incarnation, o))
+		r, err := db.copyTo(ctx, dest, opts, db.mirror(ctx, &db.incarnation, o))
+		if err == nil {
+			db.backedUp(ctx)
+		}
+		return r, err
 	}
 	opts.CheckpointCommits = db.opts.CheckpointCommits // Close makes one that is due
 	to, err := Open(dest, &opts)
@@ -128,7 +132,11 @@ func (db *DB) backupTo(ctx context.Context, to *DB, o TransferOptions) (*Transfe
 	if err != nil {
 		return nil, err
 	}
-	return transferred(db, to, db.mirror(ctx, &db.incarnation, o))
+	r, err := transferred(db, to, db.mirror(ctx, &db.incarnation, o))
+	if err == nil {
+		db.backedUp(ctx)
+	}
+	return r, err
 }
 
 // Restore makes a new database in dir of a backup, with everything that is in it.

@@ -41,6 +41,7 @@ type importFlags struct {
 	o                                engine.ImportOptions
 	how                              engine.AppendOptions
 	session, validate, prefix, stack string
+	overlap                          string
 	history                          bool
 }
 
@@ -78,7 +79,9 @@ lengths as they are, as a rectilinear chunk grid. Arrays without the dimension m
 hold the same. All differences that are left are named before anything is written,
 with what helps: attributes such as scale_factor, calendars, shapes. So are
 coordinates that repeat or go back, as when a file is appended twice, unless
---any-order is given. A long append that is stopped, by you or by a server, is kept
+--any-order is given, or --overlap replace: then steps whose labels are there go in
+their place, and the others are appended. A gap in a coordinate whose steps are
+regular otherwise is a warning, and with --strict an error. A long append that is stopped, by you or by a server, is kept
 up to some SOURCE: --resume goes on after it.
 
 SOURCE may be a pattern in quotes, such as 'data/*.nc' or 's3://bucket/2024/*.nc': all that fit,
@@ -128,6 +131,8 @@ func importCmd() *cobra.Command {
 	set.StringVar(&f.validate, "validate", "local", "record the versions of `FILES` that are linked: local, all or none")
 	set.StringVar(&f.how.Dim, "append-dim", "", "append the sources along this dimension, `NAME`, to what is at PATH")
 	set.BoolVar(&f.o.AnyOrder, "any-order", false, "append coordinates that repeat or go back too")
+	set.BoolVar(&f.o.Strict, "strict", false, "refuse to append where a regular coordinate has a gap, which is a warning otherwise")
+	set.StringVar(&f.overlap, "overlap", "", "\"replace\" puts steps whose labels are there in their place, and appends the others")
 	set.StringVar(&f.stack, "new-dim", "", "append the sources along a new dimension: `NAME=PATTERN` of a date in their names, such as time=%Y%m, or NAME=VALUE,VALUE")
 	set.BoolVar(&f.how.Rectilinear, "rectilinear", false, "append chunks of other lengths as they are, with a rectilinear chunk grid (Zarr v3)")
 	set.BoolVar(&f.history, "history", false, "import every version, branch and tag of SOURCE, as commits")
@@ -180,18 +185,24 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 	if f.history {
 		return f.versions(cmd, dir, args[1])
 	}
+	switch f.how.Replace = f.overlap == "replace"; {
+	case f.overlap != "" && !f.how.Replace:
+		return usagef("import: --overlap %s: \"replace\" is due", f.overlap)
+	case f.how.Replace && (f.o.Link || f.how.Rectilinear || f.stack != ""):
+		return usagef("import: --overlap excludes --link, --rectilinear and --new-dim")
+	}
 	if f.how.Dim != "" {
 		return runAppend(cmd, dir, args[1:], &f.src, f.how, f.o)
 	}
-	if f.o.AnyOrder || f.how.Rectilinear {
-		return usagef("import: --any-order and --rectilinear need --append-dim or --new-dim")
+	if f.o.AnyOrder || f.how.Rectilinear || f.o.Strict || f.how.Replace {
+		return usagef("import: --any-order, --rectilinear, --strict and --overlap need --append-dim or --new-dim")
 	}
 	return runImport(cmd, dir, args[1], &f.src, f.o)
 }
 
 // versions imports every version of a source. Flags that select or place one are refused.
 func (f *importFlags) versions(cmd *cobra.Command, dir, source string) error {
-	for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "new-dim", "any-order", "rectilinear", "session"} {
+	for _, name := range []string{"to", "branch", "message", "overwrite", "resume", "append-dim", "new-dim", "any-order", "rectilinear", "strict", "overlap", "session"} {
 		if cmd.Flags().Changed(name) {
 			return usagef("import: --%s and --history exclude each other", name)
 		}
@@ -407,6 +418,9 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 		bar.finish(err)
 		if order := (*engine.OrderError)(nil); errors.As(err, &order) {
 			err = fmt.Errorf("%w; --any-order joins them all the same", err)
+			if !o.Link {
+				err = fmt.Errorf("%w, and --overlap replace puts steps that are there in their place", err)
+			}
 		}
 		return res, waysOn(err)
 	})
@@ -513,6 +527,15 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 		say(cmd, "imported as they are, and not to be read: %s more", count(more, "array"))
 	}
 	leftOut(cmd, res.LeftOut)
+	for _, g := range res.Gaps {
+		warn(cmd, "a gap: "+g.String())
+	}
+	if more := res.AllGaps - len(res.Gaps); more > 0 {
+		warn(cmd, count(int64(more), "gap")+" more")
+	}
+	if res.Appended+res.Replaced > 0 {
+		say(cmd, "%s appended, %d replaced", count(res.Appended, "step"), res.Replaced)
+	}
 	what := fmt.Sprintf("%s, %s, %s", count(res.Nodes, "node"), count(res.Keys, "key"), size(res.Bytes))
 	if res.Encoded > 0 {
 		what += fmt.Sprintf("; values of %s encoded again", size(res.Encoded))

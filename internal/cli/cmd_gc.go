@@ -172,6 +172,9 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 		}
 		say(cmd, "dead, but kept for now: %s%s", size(r.HeldBytes), why)
 	}
+	if r.Erased && !dry {
+		say(cmd, "what was erased is not all gone: a program has a version or a session open, or a file has a second link; run gc again when that has ended")
+	}
 	for _, h := range r.Holders {
 		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
 	}
@@ -188,6 +191,9 @@ func gcJSON(r *txn.GCReport) map[string]any {
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
 		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "linked": r.Linked, "leased": r.Leased,
 		"pinned": 0, "stopped": false, // for programs that read them; there are no pins any more
+	}
+	if r.Erased {
+		out["erased_remains"] = true
 	}
 	if r.AwayBytes > 0 {
 		out["away_bytes"] = r.AwayBytes

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +56,9 @@ where NAME is that of the directory or file, and a slash in REV is written as a
 colon: /weather.zdb/v/exp:one/. Everything else that the server has lies below /-/.
 
 Without --keys the server takes no writes and listens to this machine only. A key
-file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md.
+file has a line "NAME SCOPES SECRET" for each client; see docs/serving.md. Keys and
+certificate are read again when their files change, and upon SIGHUP, which ends a server
+only on a terminal.
 
 Other commands and programs on this machine work with the database meanwhile. If another
 process has the database open, this command joins that process. --local serves to this
@@ -107,11 +110,11 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if f.onlyHere {
 		return f.runLocal(cmd, args)
 	}
-	tlsConfig, err := f.tls()
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	tlsConfig, cert, err := f.tls(log)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	closed := f.readOnly || f.keys == ""
 	servers := []*httpServer{{managed: true, how: auth.Listen{Address: f.listen}}}
 	if f.s3 != "" {
@@ -130,9 +133,9 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		Local: auth.Listen{Address: f.listen}.Local() && !f.proxied,
 	}
 	so := s3.Options{ReadOnly: closed, Log: log, Metrics: count, Local: auth.Listen{Address: f.s3}.Local() && !f.proxied}
+	var keys *auth.Keys
 	if f.keys != "" {
-		keys, err := auth.Load(f.keys, log)
-		if err != nil {
+		if keys, err = auth.Load(f.keys, log); err != nil {
 			return err
 		}
 		o.Authenticate, so.Keys = keys.Authenticate, keys
@@ -195,6 +198,11 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if len(servers) > 1 {
 		say(cmd, "S3 at %s://%s", scheme, servers[1].listener.Addr())
+	}
+	if !onTerminal(cmd) {
+		again := func() { reloadAll(log, keys, cert) }
+		reload.Store(&again)
+		defer reload.Store(nil)
 	}
 	ready()
 	ended := make(chan error, len(servers))
@@ -261,15 +269,80 @@ func (s *httpServer) end(ctx context.Context) error {
 	return err
 }
 
-func (f *serveFlags) tls() (*tls.Config, error) {
+// certificate is read again when its files change.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu     sync.Mutex
+	now    *tls.Certificate
+	stamps [2]time.Time // of the files that were read, or that could not be read
+	looked time.Time
+}
+
+func (f *serveFlags) tls(log *slog.Logger) (*tls.Config, *certificate, error) {
 	if f.cert == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+	c := &certificate{cert: f.cert, key: f.key, log: log}
+	if err := c.load(); err != nil {
+		return nil, nil, fmt.Errorf("serve: %w", err)
+	}
+	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}, c, nil
+}
+
+// load reads the files. c.mu is held, or c is not shared yet.
+func (c *certificate) load() error {
+	c.stamps = c.changed()
+	now, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err == nil {
+		c.now = &now
+	}
+	return err
+}
+
+// changed returns when the files changed last.
+func (c *certificate) changed() (at [2]time.Time) {
+	for i, name := range []string{c.cert, c.key} {
+		if info, err := os.Stat(name); err == nil {
+			at[i] = info.ModTime()
+		}
+	}
+	return at
+}
+
+// get returns the present certificate. It looks at the files once a second.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.looked) >= time.Second {
+		if c.looked = now; c.changed() != c.stamps {
+			if err := c.load(); err != nil { // one of the files may be written next
+				c.log.Error("certificate changed and is not valid; the old one stays", "error", err)
+			} else {
+				c.log.Info("certificate read again")
+			}
+		}
+	}
+	return c.now, nil
+}
+
+// reloadAll reads keys and certificate again, if there are some.
+func reloadAll(log *slog.Logger, keys *auth.Keys, cert *certificate) {
+	var err error
+	if keys != nil {
+		err = keys.Reload()
+	}
+	if cert != nil {
+		cert.mu.Lock()
+		err = errors.Join(err, cert.load())
+		cert.mu.Unlock()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("serve: %w", err)
+		log.Error("reload: what is not valid stays as it was", "error", err)
+		return
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+	log.Info("keys and certificate read again")
 }
 
 // namedDirectory is a directory whose databases are served.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -147,19 +148,33 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 			if engine.IsArchive(args[1]) {
 				return usageError{fmt.Errorf("backup to %s: a backup is a directory; choose another name, and pack the directory when the backup is complete", args[1])}
 			}
-			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
-				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					r, err := db.Backup(ctx, args[1], o)
-					if locked := (*engine.LockedError)(nil); !errors.As(err, &locked) {
-						return r, err
-					}
-					to, err := openDB(cmd, args[1], nil) // another process has the backup open
-					if err != nil {
-						return nil, err
-					}
-					defer to.Close()
-					return db.BackupTo(ctx, to, o)
-				})
+			t, err := parseDB(args[0])
+			if err == nil {
+				err = t.wholeDB(cmd)
+			}
+			if err == nil && t.rev != "" {
+				err = usagef("%s: it is about all versions, leave out @%s", cmd.CommandPath(), t.rev)
+			}
+			if err != nil {
+				return err
+			}
+			db, err := local.OpenOrRead(cmd.Context(), t.db, shared(cmd, nil)) // it notes when it was backed up
+			if err != nil {
+				return err
+			}
+			noteOpen(db)
+			defer db.Close()
+			return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+				r, err := db.Backup(ctx, args[1], o)
+				if locked := (*engine.LockedError)(nil); !errors.As(err, &locked) {
+					return r, err
+				}
+				to, err := openDB(cmd, args[1], nil) // another process has the backup open
+				if err != nil {
+					return nil, err
+				}
+				defer to.Close()
+				return db.BackupTo(ctx, to, o)
 			})
 		},
 	})

@@ -144,6 +144,7 @@ var masks = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d{5}\b`), "127.0.0.1:9000"},
 	{regexp.MustCompile(`:8080/[\w-]{20,}/`), ":8080/SECRET/"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b`), "2026-11-29 12:00:00"},
+	{regexp.MustCompile(`(expired on )20\d\d-\d\d-\d\d`), "${1}2026-11-29"},
 	{regexp.MustCompile(`\b\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d\b`), "Sun, 29 Nov 2026 12:00:00"},
 	{regexp.MustCompile(`(?m)(\d\d:\d\d:\d\d |^Author: +|\()[\w.-]+@[\w.-]*\w`), "${1}ann@lab"},
 	{regexp.MustCompile(`\(process \d+\) on [\w.-]+`), "(process 4711) on lab"},

@@ -22,9 +22,11 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	if err == nil {
 		noteOpen(db)
 	}
-	if err == nil && db.Versions().IsPeer() && !to.Engine.ReadOnly {
+	if err == nil && !to.Engine.ReadOnly {
 		for _, e := range db.CareErrors() {
-			failed(e)
+			if db.Versions().IsPeer() || e.Work == txn.WorkSpace { // others are told when they are found
+				failed(e)
+			}
 		}
 	}
 	return db, err

@@ -29,6 +29,11 @@ func onTerminal(cmd *cobra.Command) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// showsProgress reports whether the user sees progress, and wants to.
+func showsProgress(cmd *cobra.Command) bool {
+	return onTerminal(cmd) && !isSet(cmd, "quiet") && !isSet(cmd, "no-progress")
+}
+
 // newProgress counts keys, elements of an array or versions.
 func newProgress(cmd *cobra.Command, what, unit string) *progress {
 	return barWith(cmd, what, decor.CountersNoUnit("%d / %d "+unit))
@@ -40,7 +45,7 @@ func newByteProgress(cmd *cobra.Command, what string) *progress {
 }
 
 func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
-	if !onTerminal(cmd) {
+	if !showsProgress(cmd) {
 		return &progress{}
 	}
 	out := &progress{begun: time.Now()}
@@ -102,7 +107,7 @@ type phases struct {
 
 func newPhases(cmd *cobra.Command) *phases {
 	out := &phases{}
-	if !onTerminal(cmd) {
+	if !showsProgress(cmd) {
 		return out
 	}
 	out.update("begin", 0)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -50,10 +51,13 @@ func newRoot() *cobra.Command {
 		Version:       versionText(),
 	}
 	grouping(root)
+	root.PersistentPreRun = quiet
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})
+	root.PersistentFlags().Bool("quiet", false, "show no progress and no notes, and nothing of a command that copies or writes but warnings and errors")
+	root.PersistentFlags().Bool("no-progress", false, "show no progress on a terminal")
 	root.PersistentFlags().Var(new(duration), "wait", "wait so long, `TIME` such as 30s or 5m, for another process that has a database open")
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},
@@ -70,7 +74,7 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, uiCmd(), lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd(), remoteDirCmd())
@@ -81,6 +85,15 @@ func newRoot() *cobra.Command {
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {
 		c.Args = knownCommand
+		man := c.Flags().String("man", "", "write the manual pages of all commands into `DIR`")
+		help := c.Run
+		c.Run, c.RunE = nil, func(cmd *cobra.Command, args []string) error {
+			if *man != "" {
+				return writeMan(root, *man)
+			}
+			help(cmd, args)
+			return nil
+		}
 	}
 	return root
 }
@@ -127,6 +140,15 @@ func addCompletion(root *cobra.Command) {
 	c.Short = "Make a script that completes commands in your shell"
 	c.Example = "  source <(zarrdb completion bash)"
 	grouping(c)
+	if bash, _, err := c.Find([]string{"bash"}); err == nil {
+		script := bash.RunE
+		bash.RunE = func(cmd *cobra.Command, args []string) error {
+			err := script(cmd, args)
+			// A version is DB@REV: "@" ends no word.
+			_, _ = io.WriteString(cmd.OutOrStdout(), "\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n") // the writer remembers the error
+			return err
+		}
+	}
 }
 
 // grouping completes a command that only groups others.

@@ -3,10 +3,20 @@ package cli
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -59,8 +69,19 @@ func TestServe(t *testing.T) {
 			t.Fatal(code)
 		}
 	}
+	for _, args := range [][]string{{"gc", dir}, {"backup", dir, dir + ".copy"}} {
+		if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != 0 {
+			t.Fatal(code)
+		}
+	}
 	urls, end := serving(t, dir, "--s3", "localhost:0")
 	defer end()
+	_, counts := get(t, strings.TrimSuffix(urls[0], "/weather.zdb/v/main/")+"/-/metrics")
+	for _, want := range []string{"versions{%s} 2", "sessions{%s} 0", `disk_used_bytes{%s} \d`, `disk_free_bytes{%s} \d`, `gc_age_seconds{%s} \d`, `backup_age_seconds{%s} \d`} {
+		if line := "(?m)^zarrdb_" + fmt.Sprintf(want, `database="weather.zdb"`); !regexp.MustCompile(line).MatchString(counts) {
+			t.Errorf("no metric %s in\n%s", line, counts)
+		}
+	}
 	if len(urls) != 2 || !strings.HasSuffix(urls[0], "/weather.zdb/v/main/") {
 		t.Fatalf("served at %q", urls)
 	}
@@ -227,4 +248,46 @@ func TestServeOpensAgain(t *testing.T) {
 	must.Do(t, os.RemoveAll(dir("broken.zdb")))
 	until("/broken.zdb/v/main/", 404)
 	until("/-/ready", 200)
+}
+
+// A certificate is read again when its files change; one that is not valid leaves the old one.
+func TestCertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	f := serveFlags{cert: filepath.Join(dir, "c.pem"), key: filepath.Join(dir, "k.pem")}
+	write := func(serial int64, at time.Time) {
+		t.Helper()
+		private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+		form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
+		der := must.Get(x509.CreateCertificate(rand.Reader, form, form, &private.PublicKey, private))(t)
+		key := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
+		for name, block := range map[string]*pem.Block{f.cert: {Type: "CERTIFICATE", Bytes: der}, f.key: {Type: "PRIVATE KEY", Bytes: key}} {
+			must.Do(t, errors.Join(os.WriteFile(name, pem.EncodeToMemory(block), 0o600), os.Chtimes(name, at, at)))
+		}
+	}
+	begun := time.Now().Add(-time.Hour)
+	write(1, begun)
+	var log strings.Builder
+	config, cert, err := f.tls(slog.New(slog.NewTextHandler(&log, nil)))
+	must.Do(t, err)
+	serial := func(want int64) {
+		t.Helper()
+		now := must.Get(config.GetCertificate(nil))(t)
+		if got := must.Get(x509.ParseCertificate(now.Certificate[0]))(t).SerialNumber.Int64(); got != want {
+			t.Errorf("certificate %d, want %d", got, want)
+		}
+	}
+	serial(1)
+	write(2, begun.Add(time.Minute))
+	serial(1) // within the second
+	cert.looked = time.Time{}
+	serial(2)
+	must.Do(t, os.WriteFile(f.key, nil, 0o600))
+	cert.looked = time.Time{}
+	serial(2)
+	if !strings.Contains(log.String(), "not valid") {
+		t.Errorf("log: %s", log.String())
+	}
+	write(3, begun)
+	reloadAll(cert.log, nil, cert) // upon SIGHUP
+	serial(3)
 }

@@ -53,9 +53,13 @@ func losesNothing() bool {
 	return sessions <= 0 && !endsItself.Load()
 }
 
+// reload is called upon SIGHUP, instead of an end, if it is set.
+var reload atomic.Pointer[func()]
+
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, so that the
 // command saves what can be continued. A command that loses nothing ends within a second. A later
-// SIGINT or SIGTERM ends the process at once. SIGHUP stays ignored under nohup.
+// SIGINT or SIGTERM ends the process at once. SIGHUP stays ignored under nohup,
+// and has a server that is not on a terminal read its keys and certificate again.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)
@@ -64,7 +68,13 @@ func interruptible() context.Context {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
-		<-signals
+		for s := range signals {
+			again := reload.Load()
+			if s != syscall.SIGHUP || again == nil {
+				break
+			}
+			(*again)()
+		}
 		first := time.Now()
 		// The program that reads the output may have got the signal, too. Messages to it
 		// must not end this process before it has saved.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,12 @@ func say(cmd *cobra.Command, format string, args ...any) { sayTo(cmd.OutOrStdout
 
 // note prints to standard error, after the earlier output.
 func note(cmd *cobra.Command, format string, args ...any) {
+	if !isSet(cmd, "quiet") {
+		sayError(cmd, format, args)
+	}
+}
+
+func sayError(cmd *cobra.Command, format string, args []any) {
 	if out, ok := cmd.OutOrStdout().(*stdoutWriter); ok {
 		_ = out.flush() // it remembers the error
 	}
@@ -27,7 +34,26 @@ func note(cmd *cobra.Command, format string, args ...any) {
 }
 
 // warn prints a warning to standard error.
-func warn(cmd *cobra.Command, text string) { note(cmd, "zarrdb: warning: %s", text) }
+func warn(cmd *cobra.Command, text string) { sayError(cmd, "zarrdb: warning: %s", []any{text}) }
+
+// isSet reports whether a flag of all commands is given.
+func isSet(cmd *cobra.Command, name string) bool {
+	set, _ := cmd.Root().PersistentFlags().GetBool(name)
+	return set
+}
+
+// quieted are the commands whose output --quiet leaves out: it only says what they did.
+var quieted = map[string]bool{
+	"import": true, "export": true, "write": true, "put": true, "create": true, "resize": true, "mv": true, "cp": true, "rm": true, "gc": true, "expire": true,
+	"erase": true, "clone": true, "push": true, "pull": true, "backup": true, "restore": true,
+}
+
+// quiet makes a command say nothing, if that is asked for.
+func quiet(cmd *cobra.Command, args []string) {
+	if isSet(cmd, "quiet") && quieted[cmd.Name()] && !slices.Contains(args, "-") {
+		cmd.SetOut(io.Discard)
+	}
+}
 
 func sayTo(w io.Writer, format string, args []any) {
 	safe := make([]any, len(args))

@@ -155,17 +155,24 @@ func nodeOf(n *zarr.Node) (Node, error) {
 	return out, err
 }
 
+// Levels are the paths of the levels of a group that is one picture at several resolutions, usually the
+// finest first.
+func Levels(path string, m *zarr.Meta) (paths []string, err error) {
+	levels, err := ome.Pyramid(m.Attributes)
+	for _, l := range levels {
+		paths = append(paths, strings.TrimPrefix(path+"/"+l, "/"))
+	}
+	return paths, err
+}
+
 // newNode describes a node by its metadata. Data type, codecs and fill value have the form of
 // the metadata; the three members of v2 with codecs are one object.
 func newNode(path string, m *zarr.Meta) (Node, error) {
 	out := Node{NodeType: "group", ZarrFormat: formatNumber(m.Version), Path: path, Attributes: m.Attributes}
 	if !m.Array {
-		levels, err := ome.Pyramid(m.Attributes)
-		if err != nil {
+		var err error
+		if out.Levels, err = Levels(path, m); err != nil {
 			out.Error = err.Error()
-		}
-		for _, l := range levels {
-			out.Levels = append(out.Levels, strings.TrimPrefix(path+"/"+l, "/"))
 		}
 		return out, nil
 	}

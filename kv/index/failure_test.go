@@ -344,6 +344,11 @@ func TestFull(t *testing.T) {
 		t.Fatal("no reserve")
 	}
 	must.Do(t, put(x, SpaceRef, "k", "v", true))
+	for n, want := range map[uint64]error{64 << 20: nil, 39 << 20: ErrFull} {
+		if free.Store(n); !errors.Is(x.LowSpace(), want) {
+			t.Errorf("with %d bytes free: %v", n, x.LowSpace())
+		}
+	}
 	del := func(key string) error {
 		b := x.NewBatch()
 		defer b.Close()

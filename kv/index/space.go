@@ -97,6 +97,16 @@ func (g *diskGuard) enter(op string, size int64, makesRoom bool) error {
 	return fmt.Errorf("index: %s: %w: %.1f MiB free for %s, %.1f MiB wanted%s", op, ErrFull, mebi(free), g.dir, mebi(need), hint)
 }
 
+// LowSpace returns an error if the disk is so full that commits stop soon, below four times the space at which they do. Where
+// they have stopped, their error tells it.
+func (x *Index) LowSpace() error {
+	free, err := x.disk.free()
+	if err != nil || free < x.disk.min || free >= 4*x.disk.min {
+		return nil // nothing is known, or there is space
+	}
+	return fmt.Errorf("%w soon: %.1f MiB free for %s, and commits stop below %.1f MiB; gc and expire make room", ErrFull, mebi(free), x.disk.dir, mebi(x.disk.min))
+}
+
 func mebi(n uint64) float64 { return float64(n) / (1 << 20) }
 
 func (g *diskGuard) leave(size int64) { g.inflight.Add(-size) }

@@ -124,6 +124,9 @@ func (x *Index) Tidy(ctx context.Context, pageBytes int64) error {
 	return nil
 }
 
+// TidyAll has [Index.Tidy] compact the tables of pages whatever their size, so that no deleted page is left in them.
+const TidyAll = -1 << 40
+
 // slack is how many bytes of tables are not worth a compaction.
 const slack = 1 << 20
 

@@ -81,16 +81,24 @@ func (s *Store) Reclaim(ctx context.Context, id ID, live []Extent, tail uint64) 
 	if s.o.ReadOnly {
 		return Reclaimed{}, kv.ErrReadOnly
 	}
-	return s.reclaimOne(ctx, id, live, tail, false)
+	return s.reclaimOne(ctx, id, live, tail, false, false)
+}
+
+// ReclaimAll is Reclaim that rewrites the pack for dead bytes that cannot be punched, however few they are.
+func (s *Store) ReclaimAll(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
+	if s.o.ReadOnly {
+		return Reclaimed{}, kv.ErrReadOnly
+	}
+	return s.reclaimOne(ctx, id, live, tail, false, true)
 }
 
 // Reclaimable estimates the result of Reclaim, without making holes or reading
 // records. It changes nothing.
 func (s *Store) Reclaimable(ctx context.Context, id ID, live []Extent, tail uint64) (Reclaimed, error) {
-	return s.reclaimOne(ctx, id, live, tail, true)
+	return s.reclaimOne(ctx, id, live, tail, true, false)
 }
 
-func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint64, dry bool) (Reclaimed, error) {
+func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint64, dry, all bool) (Reclaimed, error) {
 	if err := s.check(ctx); err != nil {
 		return Reclaimed{}, err
 	}
@@ -113,7 +121,7 @@ func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint6
 		}
 		return out, err
 	}
-	r := reclaimer{ctx: ctx, s: s, p: p, live: live, tail: tail, dry: dry}
+	r := reclaimer{ctx: ctx, s: s, p: p, live: live, tail: tail, dry: dry, all: all}
 	err := r.run()
 	if fi, statErr := s.fs.Stat(s.path(id)); statErr == nil && !dry {
 		p.onDisk.Store(allocated(fi))
@@ -134,6 +142,7 @@ type reclaimer struct {
 	f    vfs.File
 	lay  *layout
 	dry  bool
+	all  bool // see ReclaimAll
 	out  Reclaimed
 
 	dead   []gap
@@ -238,7 +247,7 @@ func (r *reclaimer) run() (err error) {
 
 // worthRewriting weighs dead bytes that cannot be punched against live ones.
 func (r *reclaimer) worthRewriting(rest, left uint64) bool {
-	return rest >= rewriteFrom && rest >= left/rewriteShare
+	return r.all && rest > 0 || rest >= rewriteFrom && rest >= left/rewriteShare
 }
 
 // findDead finds the gaps between live records. Where a record begins is only
@@ -341,6 +350,8 @@ func (r *reclaimer) gap(from, to uint64) error {
 			g.inner = Extent{first, last}
 			if done, err := r.punched(&g, shift); err != nil {
 				return err
+			} else if done && r.all {
+				g.inner = Extent{} // what lies around the hole
 			} else if done {
 				r.hollow = append(r.hollow, g)
 				continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,41 @@ def test_trees(repo: zarrdb.Repository) -> None:
         with pytest.raises(zarrdb.InvalidError):
             zarrdb.to_zarrdb(tree, repo, **wrong)
     assert xr.open_datatree(repo, engine="zarrdb").load().identical(tree) and not repo.sessions()
+
+
+def test_append_again(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree is appended group by group, a conflict is tried again, and stores are appended with labels that replace."""
+    day = lambda t: xr.DataTree.from_dict({"/": xr.Dataset({"x": ("t", [t])}, {"t": [t]}), "/g": xr.Dataset({"y": ("m", [1.0])}), "/g/h": xr.Dataset({"z": ("t", [-t])})})
+    zarrdb.to_zarrdb(day(1), repo)
+    zarrdb.to_zarrdb(day(2), repo, append_dim="t")
+    commit, others = zarrdb.Session.commit, iter([3, 4])
+
+    def beaten(s: zarrdb.Session, message: str) -> Any:
+        monkeypatch.setattr(zarrdb.Session, "commit", commit)
+        zarrdb.to_zarrdb(day(next(others)), repo, append_dim="t")
+        return commit(s, message)
+
+    monkeypatch.setattr(zarrdb.Session, "commit", beaten)
+    with pytest.raises(zarrdb.ConflictError):
+        zarrdb.to_zarrdb(day(5), repo, append_dim="t")
+    monkeypatch.setattr(zarrdb.Session, "commit", beaten)
+    zarrdb.to_zarrdb(day(5), repo, append_dim="t", retries=1)
+    tree = xr.open_datatree(repo, engine="zarrdb").load()
+    assert tree.x.values.tolist() == [1, 2, 3, 4, 5] and tree["g/h"].z.values.tolist() == [-1, -2, -3, -4, -5]
+    with pytest.raises(zarrdb.InvalidError, match="differs"):
+        other = day(6)
+        other["g/y"] = ("m", [2.0])
+        zarrdb.to_zarrdb(other, repo, append_dim="t")
+
+    for name, days in {"a": range(4), "b": [3, 4], "c": [9]}.items():
+        xr.Dataset({"v": ("t", [10.0 * d + len(days) for d in days])}, {"t": list(days)}).to_zarr(tmp_path / name, consolidated=False)
+    repo.import_(tmp_path / "a", to="s", append_dim="t")
+    with pytest.raises(zarrdb.ZarrdbError, match="there already|does not follow"):
+        repo.import_(tmp_path / "b", to="s", append_dim="t")
+    repo.import_(tmp_path / "b", to="s", append_dim="t", overlap="replace")
+    assert repo.at("main").array("s/v")[:].tolist() == [4.0, 14.0, 24.0, 32.0, 42.0]
+    with pytest.raises(zarrdb.ZarrdbError, match="steps"):
+        repo.import_(tmp_path / "c", to="s", append_dim="t", strict=True)
+    with pytest.warns(UserWarning, match="a gap: /t: 9"):
+        repo.import_(tmp_path / "c", to="s", append_dim="t")
+    assert repo.erase("s/v")["rewritten"] == 3

@@ -431,7 +431,7 @@ class Repository:
 
     def _run(self, *args: str, fine: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
         code, out, err = self._client.run(*args)
-        if code == 0 and err and args[0] == "import":  # of references that are not followed
+        if code == 0 and err and args[0] == "import":  # of references that are not followed, and of gaps
             warnings.warn(err.strip().removeprefix("zarrdb: "), stacklevel=3)
         if code not in fine:
             raise exit_error(code, err) if code != 3 else ConflictError(err.strip().removeprefix("zarrdb: "))
@@ -526,6 +526,17 @@ class Repository:
         out: dict[str, Any] = self._json("commit", f"{self.path}@{branch}", "--amend", *options)
         return out
 
+    def erase(self, path: str, *, force: bool = False, dry_run: bool = False) -> dict[str, Any]:
+        """Take an array, a group or a key out of every version of all branches and tags. Commits that follow get new ids;
+        `gc` then removes what only it had.
+
+        >>> repo.erase("t2m", dry_run=True)["rewritten"]
+        1
+        """
+        options = [*["--force"] * force, *["--dry-run"] * dry_run]
+        out: dict[str, Any] = self._json("erase", f"{self.path}:{path}", *options)
+        return out
+
     def protect(self, name: str = "main", *, tag: bool = False, freeze: bool = False, end: bool = False) -> None:
         """Let a branch go forward only, or with `freeze` not move at all; a protected tag cannot be deleted. With `end`, it
         moves freely again.
@@ -584,9 +595,22 @@ class Repository:
         """Count the contents of the database."""
         return self._json("stats", self.path)
 
-    def import_(self, *sources: Place, to: str = "", branch: str = "main", message: str = "", overwrite: bool = False) -> Commit:
+    def import_(
+        self,
+        *sources: Place,
+        to: str = "",
+        branch: str = "main",
+        message: str = "",
+        overwrite: bool = False,
+        append_dim: str | None = None,
+        overlap: str | None = None,
+        strict: bool = False,
+        any_order: bool = False,
+    ) -> Commit:
         """Copy stores into the database as one commit, which is returned. Files of formats that are known, such
-        as netCDF, TIFF or N5, are sources, too.
+        as netCDF, TIFF or N5, are sources, too. With `append_dim` all sources are appended along that dimension to what is
+        at `to`. Labels that are there already or go back are refused, unless `any_order`; with overlap="replace" steps whose
+        labels are there are replaced, and the others appended. A gap in a regular coordinate is a warning, and with `strict` an error.
 
         >>> repo.export("old.zarr")
         >>> repo.import_("old.zarr", to="copies/old", message="copy").message
@@ -595,8 +619,9 @@ class Repository:
         (4, 6)
         """
         args = ["import", self.path, *map(_place, sources), "--branch", branch] + ["--overwrite"] * overwrite
-        args += ["--to", to] if to else []
-        args += ["-m", message] if message else []
+        args += ["--strict"] * strict + ["--any-order"] * any_order
+        for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim), ("--overlap", overlap)):
+            args += [flag, value] if value else []
         self._run(*args)
         return self.resolve(self.lookup_branch(branch))
 

@@ -6,7 +6,7 @@ import inspect
 import os
 from typing import Any
 
-from xarray import DataArray, Dataset, DataTree, Variable
+from xarray import DataArray, Dataset, DataTree, Variable, open_zarr
 from xarray.backends import BackendEntrypoint
 from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 from xarray.backends.zarr import ZarrBackendEntrypoint
@@ -137,13 +137,15 @@ def to_zarrdb(
     mode: str | None = None,
     compute: bool = True,
     any_order: bool = False,
+    retries: int = 0,
     **options: Any,
 ) -> Any:
     """Write a Dataset, DataArray or DataTree. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
     such as append_dim, region and encoding. Numbers, times and texts that the stored type, packing or unit cannot hold are
     refused; with append_dim also labels that are there already or go back (unless `any_order`), and other coordinates.
-    If another one changes what was compared before the commit, that is a `ConflictError`: write again. With compute=False,
+    Of a DataTree, append_dim appends every group that has the dimension; the others must be as they are stored.
+    If another one changes what was compared before the commit, that is a `ConflictError`: write again, or have it tried `retries` times. With compute=False,
     which needs a session, what writes the chunks is returned: dask's `Delayed`. Consolidated metadata is written with consolidated=True only.
 
     >>> import xarray as xr, zarrdb
@@ -158,12 +160,7 @@ def to_zarrdb(
         target, branch, group = _place_of(os.fspath(target), branch, group)
 
     ds, trees = _dataset(ds), isinstance(ds, DataTree)
-    if trees and options.get("append_dim") is not None:
-        raise InvalidError(
-            "append_dim: xarray appends no DataTree. Append its groups in one session: "
-            "to_zarrdb(tree[path].to_dataset(), session, group=path, append_dim=…), then session.commit()"
-        )
-    if trees and group:
+    if trees and group and options.get("append_dim") is None:
         raise InvalidError("group: xarray writes a DataTree at the root only. Put it below a path: to_zarrdb(DataTree.from_dict({group: tree}), …)")
     options["consolidated"] = bool(options.get("consolidated"))
     modes: dict[str, Any] = {} if mode is None else {"mode": mode}
@@ -172,6 +169,8 @@ def to_zarrdb(
         if not trees:
             data = check_values(ds, s, group, options | {"mode": mode}, any_order)
             return data.to_zarr(s.store, group=group, **modes, **how, **options)
+        if options.get("append_dim") is not None:
+            return _append_tree(ds, s, group, options | modes, any_order, how)
         inherit = options.get("write_inherited_coords", False)
         nodes = {node.path: node.to_dataset(inherit=inherit or node is ds) for node in ds.subtree}
         encoding = options.get("encoding") or {}
@@ -185,17 +184,38 @@ def to_zarrdb(
         return None if compute else later
     if not compute:
         raise InvalidError("compute=False needs a session, since a commit has all its chunks: to_zarrdb(ds, repo.writable_session(), compute=False)")
-    repo = target
-    s = repo.writable_session(branch)
-    try:
-        write(s)
-        return s.commit(message or "write a dataset")
-    except ConflictError as e:
-        s.discard()
-        raise ConflictError(f"{e}; nothing was written. Call to_zarrdb again: it compares with the new state", e.conflicts, e.branch) from e
-    except BaseException:
-        s.discard()
-        raise
+    while True:
+        s = target.writable_session(branch)
+        try:
+            write(s)
+            return s.commit(message or "write a dataset")
+        except ConflictError as e:
+            s.discard()
+            if (retries := retries - 1) < 0:
+                raise ConflictError(f"{e}; nothing was written. Call to_zarrdb again: it compares with the new state", e.conflicts, e.branch) from e
+        except BaseException:
+            s.discard()
+            raise
+
+
+def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, Any], any_order: bool, how: dict[str, Any]) -> None:
+    """Append the groups of a DataTree that have the dimension. xarray does so for a single group."""
+    dim = options["append_dim"]
+    if not how.get("compute", True):
+        raise InvalidError("compute=False: a DataTree is appended at once")
+    options = {k: v for k, v in options.items() if k != "write_inherited_coords"}
+    encoding = options.pop("encoding", None) or {}
+    if not any(dim in node.dims for node in tree.subtree):
+        raise InvalidError(f"append along {dim}: no group of the tree has that dimension")
+    for node in tree.subtree:
+        data = node.to_dataset(inherit=node is tree)
+        at = "/".join(filter(None, [(group or "").strip("/"), node.path.strip("/")])) or None
+        if dim in data.dims:
+            own = {"encoding": encoding[node.path]} if node.path in encoding else {}
+            data = check_values(data, s, at, options | own, any_order)
+            data.to_zarr(s.store, group=at, **options, **own)
+        elif data.variables and not data.equals(open_zarr(s.store, group=at, consolidated=False)):
+            raise InvalidError(f"append along {dim}: /{at or ''} does not have it, and differs from what is stored")
 
 
 def _dataset(data: Any) -> Any:

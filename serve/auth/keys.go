@@ -200,6 +200,13 @@ const (
 	coarse    = 2 * time.Second
 )
 
+// Reload reads the file now. If it is not valid the keys stay as they were.
+func (k *Keys) Reload() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.load(time.Now())
+}
+
 // now returns the current keys of the file.
 func (k *Keys) now() ([]key, *serve.Principal) {
 	k.mu.Lock()

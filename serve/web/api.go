@@ -1,10 +1,12 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
@@ -85,6 +87,9 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
+// collectTime bounds the questions that one request for metrics asks of databases.
+const collectTime = 5 * time.Second
+
 // collect puts the counts that /-/metrics prints beside the counts of requests.
 func (h *handler) collect(put func(name, help, database string, value float64)) {
 	c := h.t.Counts()
@@ -98,6 +103,31 @@ func (h *handler) collect(put func(name, help, database string, value float64)) 
 	for name, kinds := range h.t.CareErrors() {
 		put("zarrdb_care_errors", "Kinds of background work that failed and have not succeeded since.", name, float64(len(kinds)))
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	age := func(t time.Time) float64 { return time.Since(t).Seconds() }
+	h.t.Databases(func(name string, db *engine.DB) {
+		use := db.DiskUse()
+		put("zarrdb_disk_used_bytes", "Size of the files of the database.", name, float64(use.Total()))
+		if free, err := engine.DiskFree(db.Dir()); err == nil {
+			put("zarrdb_disk_free_bytes", "Space that its disk has left; commits stop below 96 MiB at most.", name, float64(free))
+		}
+		if head, err := db.Head(ctx, ""); err == nil {
+			if c, err := db.Versions().Lookup(ctx, head); err == nil {
+				put("zarrdb_versions", "Versions in a row that led to the head of main.", name, float64(c.Generation+1))
+			}
+		}
+		if list, err := db.Sessions(ctx); err == nil {
+			put("zarrdb_sessions", "Sessions that are open or stored.", name, float64(len(list)))
+		}
+		gc, backup, _ := db.LastCare(ctx)
+		if !gc.IsZero() {
+			put("zarrdb_gc_age_seconds", "Time since the last collection.", name, age(gc))
+		}
+		if !backup.IsZero() {
+			put("zarrdb_backup_age_seconds", "Time since the last backup.", name, age(backup))
+		}
+	})
 	for name, s := range h.t.Caches() {
 		put("zarrdb_chunk_cache_hits_total", "Decoded chunks that were found in the cache.", name, float64(s.Hits))
 		put("zarrdb_chunk_cache_misses_total", "Decoded chunks that were not in the cache.", name, float64(s.Misses))

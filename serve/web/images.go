@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/internal/report"
 	"github.com/zarrdb/zarrdb/serve"
-	"github.com/zarrdb/zarrdb/zarr/ome"
 )
 
 // omeGroup is what pictures need of the attributes of a group of OME-Zarr, also where they are not
@@ -49,10 +49,10 @@ func omeOf(ctx context.Context, v *serve.View, path string) (g omeGroup, err err
 	if members, err := json.Marshal(n.Meta().Attributes); err == nil {
 		_ = json.Unmarshal(members, &g)
 	}
-	if inside, ok := n.Meta().Attributes.Get(ome.Attribute); ok {
+	if inside, ok := n.Meta().Attributes.Get("ome"); ok {
 		_ = json.Unmarshal(inside, &g)
 	}
-	g.levels, _ = ome.Pyramid(n.Meta().Attributes)
+	g.levels, _ = report.Levels(path, n.Meta()) // none of an unknown version
 	return g, nil
 }
 
@@ -79,7 +79,7 @@ func (h *handler) thumb(w http.ResponseWriter, r *http.Request) error {
 	if len(g.levels) == 0 {
 		return httpError{http.StatusNotFound, fmt.Errorf("/%s: it has no image of OME-Zarr", serve.Clip(at))}
 	}
-	o, err := h.openIn(r, v, path.Join(at, g.levels[len(g.levels)-1]))
+	o, err := h.openIn(r, v, g.levels[len(g.levels)-1])
 	if err != nil {
 		return err
 	}

@@ -204,6 +204,48 @@ func (Policy) Copies(name string, doc []byte) (copies, rest []byte) {
 // Derived implements [txn.Policy].
 func (Policy) Derived(name string) bool { return name == names.V2Metadata }
 
+// Copying implements [txn.Policy].
+func (Policy) Copying() []string { return []string{names.V3, names.V2Metadata} }
+
+// WithoutCopies implements [txn.Policy]: it takes a path out of consolidated metadata.
+func (p Policy) WithoutCopies(name string, doc []byte, path string) []byte {
+	top, err := ParseObject(doc)
+	if err != nil {
+		return nil
+	}
+	holder := top
+	if name == names.V3 {
+		if holder, err = partOf(OrEmpty(top.Values[InlineCopy])); err != nil {
+			return nil
+		}
+	}
+	list, err := partOf(OrEmpty(holder.Values["metadata"]))
+	if err != nil {
+		return nil
+	}
+	changed := false
+	for _, at := range slices.Clone(list.Keys) {
+		switch node := strings.HasPrefix(path, at+"/") && name == names.V3; {
+		case at == path || strings.HasPrefix(at, path+"/") || node && at+"/"+names.V3 == path:
+			list.Remove(at)
+			changed = true
+		case node:
+			if rest := p.WithoutCopies(name, list.Values[at], path[len(at)+1:]); rest != nil {
+				list.Set(at, rest)
+				changed = true
+			}
+		}
+	}
+	if !changed {
+		return nil
+	}
+	holder.Set("metadata", list.Print())
+	if holder != top {
+		top.Set(InlineCopy, holder.Print())
+	}
+	return top.Print()
+}
+
 // mergeable reports whether a document is merged member by member.
 func mergeable(name string) bool {
 	switch name {

@@ -18,18 +18,25 @@ const (
 	workCheckpoint = "checkpoint"
 	WorkDelayed    = "delayed write"
 	WorkLog        = "log of a session"
+	WorkSpace      = "disk space" // is not work: it soon lacks
 )
 
 // Failure is the error of work that a database does by itself, which fails no
 // operation of a user.
 type Failure struct {
-	// Work is "checkpoint", "delayed write", "log of a session", "tables of the index" or "remove files".
+	// Work is "checkpoint", "delayed write", "log of a session", "tables of the index", "remove files", or "disk space", which
+	// is a warning before commits stop.
 	Work string
 	Err  error
 }
 
 // Error implements error.
-func (e Failure) Error() string { return "background work failed: " + e.Work + ": " + e.Err.Error() }
+func (e Failure) Error() string {
+	if e.Work == WorkSpace {
+		return e.Err.Error()
+	}
+	return "background work failed: " + e.Work + ": " + e.Err.Error()
+}
 
 // MarshalJSON writes the text of the cause.
 func (e Failure) MarshalJSON() ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 )
@@ -15,6 +16,7 @@ var (
 	metaMoves       = []byte("moves")
 	metaBackupOf    = []byte("backup-of")
 	metaEnded       = []byte("ended")
+	metaErased      = []byte("erased")
 )
 
 // Incarnation returns the name under which this directory writes packs, or
@@ -37,6 +39,49 @@ func PutIncarnation(b *index.Batch, id [8]byte) { b.Set(index.SpaceMeta, metaInc
 func Ready(in Getter) bool {
 	_, err := in.Get(index.SpaceMeta, metaReady)
 	return err == nil
+}
+
+// Erased reports whether something was erased that a collection has not removed to the last byte.
+func Erased(in Getter) (bool, error) {
+	_, err := in.Get(index.SpaceMeta, metaErased)
+	if errors.Is(err, index.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutErased stores what [Erased] returns.
+func PutErased(b *index.Batch, erased bool) {
+	if erased {
+		b.Set(index.SpaceMeta, metaErased, []byte{1})
+	} else {
+		b.Delete(index.SpaceMeta, metaErased)
+	}
+}
+
+// Kinds of care whose time is stored.
+const (
+	LastGC     = "last-gc"
+	LastBackup = "last-backup"
+)
+
+// LastCare returns when care of a kind ended, the zero time if it is not known.
+func LastCare(in Getter, kind string) (at time.Time, err error) {
+	b, err := in.Get(index.SpaceMeta, []byte(kind))
+	if errors.Is(err, index.ErrNotFound) {
+		return at, nil
+	} else if err == nil && len(b) != 8 {
+		err = Corrupt("%s of %d bytes", kind, len(b))
+	}
+	if err != nil {
+		return at, err
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
+}
+
+// PutLastCare stores what [LastCare] returns.
+func PutLastCare(b *index.Batch, kind string, at time.Time) {
+	b.Set(index.SpaceMeta, []byte(kind), binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
 // PutReady notes that the database has its first commit.

@@ -96,6 +96,9 @@ type GCReport struct {
 	// were left alone because of a second link, or a process that reads them and
 	// was given the file.
 	Removed, Punched, Rewritten, Linked, Leased int
+	// Erased says that something was erased before that is not gone yet: a version with it is open, or
+	// a file has a second link or another reader. A later collection removes it.
+	Erased bool
 	// Holders are what keeps payloads, and Disk is what the directory takes, with Explain.
 	Holders []Holder
 	Disk    DiskUse
@@ -121,7 +124,7 @@ func GC(ctx context.Context, p *care.Parts, core Core, o GCOptions) (*GCReport, 
 			g.snap.Close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.tidy, g.reclaim, g.explain} {
+	for _, step := range []func(context.Context) error{g.findRoots, g.mark, g.deletePages, g.dropHoles, g.tidy, g.reclaim, g.erased, g.explain} {
 		if err := step(ctx); err != nil {
 			return g.r, fmt.Errorf("gc: %w", err)
 		}
@@ -151,6 +154,8 @@ type collector struct {
 	more bool        // there are others
 
 	renewed bool // the checkpoints, since the pages were deleted
+	erase   bool // no byte of what is dead may stay, because something was erased
+	spared  bool // something may keep what was erased
 }
 
 // Root is a place to mark from.
@@ -192,13 +197,18 @@ func (g *collector) findRoots(ctx context.Context) error {
 	}
 	snap, heads := m.Index, m.Heads
 	g.snap, g.open, g.spare, g.floors = snap, m.Open, m.Spilled, m.Floors
+	if g.erase, err = catalog.Erased(snap); err != nil {
+		return err
+	}
 	expired, err := catalog.ExpiredIDs(snap)
+	all := len(expired)
 	if err == nil {
 		err = g.core.StillKept(expired)
 	}
 	if err != nil {
 		return err
 	}
+	g.spared = len(expired) < all || len(g.open) > 0 || len(g.floors) > 1
 	commits := map[catalog.CommitID]tree.Root{} // of refs and sessions
 	want := func(id catalog.CommitID) { commits[id] = tree.Root{} }
 	sessions, err := sessionsIn(snap, want)

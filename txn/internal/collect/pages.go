@@ -149,18 +149,42 @@ func (g *collector) tidy(ctx context.Context) error {
 		return nil
 	}
 	want := g.r.PageBytes + pageOverhead*g.r.Pages
+	if g.erase {
+		want = index.TidyAll
+	}
 	err := g.Index.Tidy(ctx, want)
 	if ctx.Err() != nil || errors.Is(err, index.ErrFailed) {
 		return err
 	}
 	// A disk may be too full to compact the index: then the space of payloads helps.
 	g.Failures.Note(index.WorkTables, err)
+	if g.erase && err == nil {
+		g.renewed = true
+		return g.Checkpoints.ForReclaim()
+	}
+	g.spared = g.spared || err != nil
 	if stale, err := g.Checkpoints.Stale(); err != nil || stale <= max(want/4, 1<<20) {
 		return err
 	}
 	_, err = g.Checkpoints.Renew()
 	g.renewed = err == nil
 	return nil // after an error, which is noted, the old ones stay
+}
+
+// erased notes that the collection ended, and if that is so, that nothing is left of what was erased.
+func (g *collector) erased(context.Context) error {
+	g.r.Erased = g.erase && (g.o.DryRun || g.spared || g.r.HeldBytes > 0)
+	if g.o.DryRun {
+		return nil
+	}
+	batch := g.Index.NewBatch()
+	defer batch.Close()
+	batch.MakesRoom()
+	catalog.PutLastCare(batch, catalog.LastGC, g.Now())
+	if g.erase && !g.r.Erased {
+		catalog.PutErased(batch, false)
+	}
+	return batch.Commit(true)
 }
 
 // findMore finds dead pages that the scan before had no room for.

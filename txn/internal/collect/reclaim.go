@@ -59,7 +59,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Bytes == 0 && !out.Removed || out.Linked {
+		if out.Bytes == 0 && !out.Removed && !g.erase || out.Linked {
 			g.hold(out)
 			continue
 		}
@@ -103,7 +103,7 @@ func (g *collector) floor(id pack.ID) uint64 {
 func (g *collector) seal(info pack.Info, alive uint64) bool {
 	dead := info.Size - min(alive, info.Size)
 	switch {
-	case dead < sealFrom || dead < info.Size/sealShare:
+	case dead == 0 || !g.erase && (dead < sealFrom || dead < info.Size/sealShare):
 		if dead >= sealFrom {
 			g.r.HeldBytes += int64(dead)
 		}
@@ -125,7 +125,11 @@ func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) error {
 	}
 	defer g.Relied.Unlock()
 	if len(w.live) > 0 {
-		out, err := g.Packs.Reclaim(ctx, w.id, w.live, w.tail)
+		reclaim := g.Packs.Reclaim
+		if g.erase {
+			reclaim = g.Packs.ReclaimAll
+		}
+		out, err := reclaim(ctx, w.id, w.live, w.tail)
 		g.count(out)
 		return err
 	}

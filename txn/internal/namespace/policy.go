@@ -45,6 +45,13 @@ type Policy interface {
 	// without copies. A merge removes copies where they may be stale.
 	Copies(name string, doc []byte) (copies, rest []byte)
 
+	// Copying are the names of the documents that may hold copies of documents below.
+	Copying() []string
+
+	// WithoutCopies returns a document without the copies that it holds of what is at or below
+	// a path, which is relative to its directory; nil if it holds none.
+	WithoutCopies(name string, doc []byte, path string) []byte
+
 	// Derived reports whether a document of this name is a copy of others
 	// (".zmetadata"). It never conflicts: a merge combines the copies of both
 	// sides with MergeDocument or, where that finds a conflict or one side
@@ -94,6 +101,8 @@ func (NoPolicy) WithAttributes(string, []byte, []byte) []byte { return nil }
 func (NoPolicy) Metadata(string) bool                         { return false }
 func (NoPolicy) Copies(string, []byte) (copies, rest []byte)  { return nil, nil }
 func (NoPolicy) Derived(string) bool                          { return false }
+func (NoPolicy) Copying() []string                            { return nil }
+func (NoPolicy) WithoutCopies(string, []byte, string) []byte  { return nil }
 func (NoPolicy) MergeDocument(string, []byte, []byte, []byte, bool) ([]byte, []FieldConflict, error) {
 	return nil, []FieldConflict{{}}, nil
 }

@@ -173,3 +173,9 @@ func Rand(t testing.TB) (*rand.Rand, uint64) {
 	seed := must.Seed(t)
 	return rand.New(rand.NewPCG(seed, 1)), seed
 }
+
+// Copying implements Policy: no document is known to.
+func (Policy[F, S, C]) Copying() []string { return nil }
+
+// WithoutCopies implements Policy.
+func (Policy[F, S, C]) WithoutCopies(string, []byte, string) []byte { return nil }

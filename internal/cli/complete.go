@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve/local"
+)
+
+// Shells ask "zarrdb __complete WORD... PART" for the words that PART may become. The scripts of "zarrdb completion" do
+// so at each press of the key: an answer takes at most completeTime, and the database is opened to read.
+const (
+	completeTime = 2 * time.Second
+	mostWords    = 1000
+)
+
+// completer is the completion of one word.
+type completer func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective)
+
+// addCompleters lets all commands complete arguments and flags, as the usage of each names them.
+func addCompleters(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		addCompleters(sub)
+	}
+	if c.HasSubCommands() || c.ValidArgsFunction != nil || len(c.ValidArgs) > 0 {
+		return
+	}
+	words := usageWords(c.Use)
+	c.ValidArgsFunction = func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		i := min(len(args), len(words)-1)
+		if i < 0 || i < len(args) && !strings.HasSuffix(words[i], "+") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return completeWord(cmd, words[i], args, part)
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		var fn completer
+		switch f.Name {
+		case "branch":
+			fn = refWords(true, false)
+		case "delete", "protect", "freeze", "unprotect":
+			if c.Name() == "branch" || c.Name() == "tag" {
+				fn = refWords(c.Name() == "branch", c.Name() == "tag")
+			}
+		case "session":
+			fn = sessionWords
+		case "append-dim", "new-dim", "message", "author", "value", "select":
+			fn = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+		case "format":
+			formats := []string{"1", "2", "3"}
+			if c.Name() == "export" {
+				formats = strings.Split(exportFormats(","), ", ")
+			}
+			fn = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return formats, cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+		if fn != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, fn) // it is there
+		}
+	})
+}
+
+// usageWords are the arguments in a line of usage. One that may be repeated ends in "+".
+func usageWords(use string) (words []string) {
+	for _, w := range strings.Fields(use)[1:] {
+		if strings.Contains(w, "--") || strings.HasPrefix(w, "(") || strings.HasPrefix(w, "[-") {
+			break
+		}
+		many := strings.Contains(w, "…") || strings.Contains(w, "...")
+		w = strings.Trim(w, "[].…")
+		if name, ok := strings.CutPrefix(w, "NAME=]"); ok { // of serve
+			w = name
+		}
+		if many {
+			w += "+"
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+// completeWord completes an argument by its name in the usage.
+func completeWord(cmd *cobra.Command, name string, args []string, part string) ([]string, cobra.ShellCompDirective) {
+	switch strings.TrimSuffix(name, "+") {
+	case "REV", "A", "B", "UPSTREAM", "GOOD", "BAD", "REF":
+		return refWords(true, true)(cmd, args, part)
+	case "ID":
+		return sessionWords(cmd, args, part)
+	case "NAME", "KEY", "PREFIX":
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	case "PATH": // of a node, in the database of the first argument
+		if len(args) > 0 {
+			if t := parseTarget(args[0]); t.db != "" {
+				return paths(cmd, t.db, t.rev, "", part)
+			}
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	t := parseTarget(part)
+	if t.db == "" || t.db == part {
+		return files(part)
+	}
+	rest := part[len(t.db):]
+	colon := strings.HasPrefix(rest, ":")
+	if rev, ok := strings.CutPrefix(rest, "@"); ok {
+		colon = revEnd(rev) < len(rev)
+		if !colon {
+			names, how := refWords(true, !strings.Contains(name, "@BRANCH"))(cmd, []string{t.db}, rev)
+			for i := range names {
+				names[i] = t.db + "@" + names[i]
+			}
+			return names, how | cobra.ShellCompDirectiveNoSpace
+		}
+	}
+	if !colon {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	before := part[:strings.LastIndex(part, ":")+1]
+	return paths(cmd, t.db, t.rev, before, part[len(before):])
+}
+
+// files completes the name of a file, directory or database.
+func files(part string) (words []string, how cobra.ShellCompDirective) {
+	if strings.HasPrefix(part, "~") || rootURL.MatchString(part) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	dir, last := filepath.Split(part)
+	list, err := os.ReadDir(filepath.Join(".", dir))
+	if filepath.IsAbs(dir) {
+		list, err = os.ReadDir(dir)
+	}
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	for _, e := range list {
+		name := e.Name()
+		if !strings.HasPrefix(name, last) || last == "" && strings.HasPrefix(name, ".") || len(words) >= mostWords {
+			continue
+		}
+		path := dir + name
+		switch info, err := os.Stat(path); {
+		case err != nil && !errors.Is(err, fs.ErrPermission):
+			continue
+		case engine.IsDatabase(path):
+			if words, how = append(words, path), cobra.ShellCompDirectiveNoSpace; name == last {
+				words = append(words, path+":", path+"@")
+			}
+		case err == nil && info.IsDir():
+			words, how = append(words, path+"/"), cobra.ShellCompDirectiveNoSpace
+		default:
+			words = append(words, path)
+		}
+	}
+	return words, how | cobra.ShellCompDirectiveNoFileComp
+}
+
+// inDatabase calls fn with the database of a target, which it opens to read.
+func inDatabase(cmd *cobra.Command, args []string, fn func(ctx context.Context, db *engine.DB)) {
+	if len(args) == 0 {
+		return
+	}
+	t := parseTarget(args[0])
+	if t.db == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
+	defer cancel()
+	o := engine.Options{ReadOnly: true}
+	db, err := engine.Open(ctx, t.db, &o)
+	if errors.Is(err, engine.ErrLocked) {
+		db, err = local.Open(ctx, t.db, local.OpenOptions{Engine: o})
+	}
+	if err == nil {
+		fn(ctx, db)
+		_ = db.Close() // nothing was written
+	}
+}
+
+// refWords completes the name of a branch or tag of the database that the first argument names.
+func refWords(heads, tags bool) completer {
+	return func(cmd *cobra.Command, args []string, part string) (words []string, how cobra.ShellCompDirective) {
+		inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) {
+			branches, named, err := db.Refs(ctx)
+			if !heads || err != nil {
+				branches = nil
+			}
+			if !tags || err != nil {
+				named = nil
+			}
+			for _, r := range slices.Concat(branches, named) {
+				if strings.HasPrefix(r.Name, part) && len(words) < mostWords {
+					words = append(words, r.Name)
+				}
+			}
+		})
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// sessionWords completes the id of a session of the database that the first argument names.
+func sessionWords(cmd *cobra.Command, args []string, part string) (words []string, how cobra.ShellCompDirective) {
+	inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) {
+		list, _ := db.Sessions(ctx)
+		for _, s := range list {
+			if id := s.ID.String(); strings.HasPrefix(id, part) && len(words) < mostWords {
+				words = append(words, id+"\t"+strings.TrimSpace(s.Branch+" "+s.Label))
+			}
+		}
+	})
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// paths completes the path of a node in a version. before stands before it in the word.
+func paths(cmd *cobra.Command, db, rev, before, part string) (words []string, how cobra.ShellCompDirective) {
+	group := part[:strings.LastIndex(part, "/")+1]
+	how = cobra.ShellCompDirectiveNoFileComp
+	inDatabase(cmd, []string{db}, func(ctx context.Context, db *engine.DB) {
+		s, err := db.At(ctx, rev)
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		for m, err := range s.Members(ctx, strings.Trim(group, "/")) {
+			if err != nil || len(words) >= mostWords {
+				return
+			}
+			_, array := m.Node.Array()
+			switch word := group + m.Name; {
+			case !strings.HasPrefix(word, part):
+			case array:
+				words = append(words, before+word)
+			default:
+				words = append(words, before+word+"/")
+				how |= cobra.ShellCompDirectiveNoSpace
+			}
+		}
+	})
+	return words, how
+}
