@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb"
 	"github.com/zarrdb/zarrdb/engine"
@@ -575,11 +576,27 @@ func TestOpenRemote(t *testing.T) {
 		must.Do(t, first.Close())
 		must.Do(t, second.Close())
 	}
+	// What stays open follows when it is asked, after a while.
+	open := must.Get(zarrdb.Open(bg, url, nil))(t)
+	defer open.Close()
+	for _, value := range []string{"three", "four"} {
+		must.Get(db.Update(bg, "main", value, func(s *engine.Session) error { return s.Set(bg, "k", []byte(value)) }))(t)
+		r := must.Get(db.Remote(bg, url, &engine.RemoteOptions{Push: true}))(t)
+		must.Get(r.Push(bg, txn.TransferOptions{}))(t)
+		must.Do(t, r.Close())
+		must.Do(t, open.Follow(bg, time.Hour))
+		if got := get(open); got != "two" {
+			t.Errorf("followed: %q", got)
+		}
+	}
+	if must.Do(t, open.Follow(bg, 0)); get(open) != "four" {
+		t.Errorf("followed: %q", get(open))
+	}
 	must.Do(t, os.Rename(filepath.Join(dir, "remote"), filepath.Join(dir, "gone")))
 	var told string
 	again := must.Get(zarrdb.Open(bg, url, &zarrdb.Options{Engine: engine.Options{Warn: func(text string) { told = text }}}))(t)
 	defer again.Close()
-	if get(again) != "two" || !strings.Contains(told, url) {
+	if get(again) != "four" || !strings.Contains(told, url) {
 		t.Errorf("offline: %q", told)
 	}
 	if _, err := zarrdb.Open(bg, url+"2", nil); !errors.Is(err, zarrdb.ErrNotFound) {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
@@ -34,7 +36,8 @@ type DB struct {
 	stop     func() error // ends serving; nil if the database is not served
 	leaves   io.Closer    // the source of a peer, if the peer closes it; else nil
 	shared   *sharedSessions
-	holder   *DB // of a handle; else nil
+	holder   *DB          // of a handle; else nil
+	followed atomic.Int64 // when it was opened, or [DB.Follow] began last
 	mu       sync.Mutex
 	sessions []*Session // opened through this handle
 }
@@ -95,6 +98,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 		return nil, err
 	}
 	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
+	db.followed.Store(time.Now().UnixNano())
 	env.Recall = db.Granted
 	if serving != nil {
 		if err := serving.Start(db); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
@@ -63,6 +64,7 @@ func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, err
 	store := txn.NewPeer(dir, id, src, &to)
 	// One more worker prepares a value while the other process serves the rest.
 	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers + 1), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}
+	db.followed.Store(time.Now().UnixNano())
 	if c, ok := src.(io.Closer); ok {
 		db.leaves = c
 	}

@@ -103,7 +103,7 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 		}
 		store, err := dirkv.Open(dir, nil)
 		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%s: %w", o.Name, depot.ErrNone)
+			err = fmt.Errorf("%s: %w: %w", o.Name, depot.ErrNone, err)
 		}
 		if err != nil {
 			return o, err

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -42,15 +44,25 @@ func RemoteCacheDir(url string) string {
 
 func remoteName(u zurl.URL) string { return strings.TrimSuffix(u.Redacted(), "/") }
 
-// HasRemote asks whether a remote is at a URL.
-func HasRemote(ctx context.Context, url string, o *Options) bool {
+// ErrNoRemote means that no remote is at a URL.
+var ErrNoRemote = depot.ErrNone
+
+// HasRemote asks whether a remote is at a URL. An error means that this could not be found out.
+func HasRemote(ctx context.Context, url string, o *Options) (bool, error) {
 	opts := o.withDefaults()
 	env := opts.env()
 	at, err := bucketAt(ctx, env, url, "", false)
-	if err == nil {
-		_, err = depot.Open(ctx, at.Store, nil)
+	if err != nil {
+		return false, env.Close()
 	}
-	return errors.Join(err, env.Close()) == nil
+	_, err = depot.Open(ctx, at.Store, nil)
+	if errors.Is(err, ErrNoRemote) || errors.Is(err, kv.ErrCorrupt) { // a plain store may have a file of that name
+		return false, env.Close()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", at.Name, err)
+	}
+	return err == nil, errors.Join(err, env.Close())
 }
 
 // OpenRemoteCache finds the cache of a remote, or makes it, and reads the manifest of the remote with one request. If the remote
@@ -68,7 +80,7 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 	}
 	opts := o.withDefaults()
 	env := opts.env()
-	c := txn.BucketCacheOptions{Parent: parent, Offline: offline}
+	c := txn.BucketCacheOptions{Parent: parent, Offline: source.Unreachable, Wait: remoteWait}
 	c.Bucket, c.Failed = bucketAt(ctx, env, url, parent, false)
 	to := opts.txn(ctx, env.Resolver("", nil))
 	to.Bucket = openBucket(env, parent)
@@ -82,7 +94,7 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 // Follow brings the refs of a cache, which is open as db, to those of the remote. What the network does not allow now is added to the Note.
 func (c *RemoteCache) Follow(ctx context.Context, db *DB) error {
 	err := c.BucketCache.Follow(ctx, db.store)
-	if err != nil && ctx.Err() == nil && offline(err) {
+	if err != nil && ctx.Err() == nil && source.Unreachable(err) {
 		c.Note, err = err.Error(), nil
 	}
 	return err
@@ -91,9 +103,27 @@ func (c *RemoteCache) Follow(ctx context.Context, db *DB) error {
 // Close closes the connection to the remote.
 func (c *RemoteCache) Close() error { return c.env.Close() }
 
-// offline reports whether a remote cannot be reached now, or is not there.
-func offline(err error) bool {
-	return source.Unreachable(err) || errors.Is(err, depot.ErrNone) || errors.Is(err, depot.ErrGone)
+// remoteWait bounds how long a remote is waited for whose contents are known.
+const remoteWait = 10 * time.Second
+
+// Follow brings a database that was opened by the URL of a remote to what is there now, unless it was opened or followed less than a
+// time ago. It does nothing for others.
+func (db *DB) Follow(ctx context.Context, every time.Duration) error {
+	if db.holder != nil {
+		db = db.holder
+	}
+	url := db.store.Caches()
+	last, now := db.followed.Load(), time.Now().UnixNano()
+	if url == "" || now-last < int64(every) || !db.followed.CompareAndSwap(last, now) {
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, remoteWait)
+	r, err := db.Remote(asked, url, nil)
+	cancel()
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.store.FollowJust(ctx, r.b), r.Close())
 }
 
 // remoteDir returns the file URL of a directory that stands for a bucket, or the directory itself.

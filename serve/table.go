@@ -289,8 +289,17 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 	case e == nil:
 		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
 	}
-	return e.find(ctx, writes)
+	s, err := e.find(ctx, writes)
+	if err == nil && s.db != nil {
+		if err := s.db.Follow(ctx, followTime); err != nil {
+			t.o.Log.WarnContext(ctx, "not brought up to date", "database", name, "error", err)
+		}
+	}
+	return s, err
 }
+
+// followTime is the time between two requests whether a remote that is served has changed.
+const followTime = 5 * time.Second
 
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
 // opened. Targets, and databases that the caller opened, stay open. Later

@@ -266,6 +266,10 @@ func (a *awayPart) failed(ctx context.Context, what string, err error) error {
 	if a.run.Err() != nil {
 		return fmt.Errorf("%w: %s", ErrClosed, a.db.dir)
 	}
+	var answer interface{ Denied() bool }
+	if errors.As(err, &answer) && answer.Denied() {
+		err = fmt.Errorf("%w (process %d has the database open, and asks with its own credentials and settings: if they are old, end it, and try again)", err, os.Getpid())
+	}
 	return &AwayError{What: what, Remote: a.at.URL, Err: err}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -71,6 +72,59 @@ func sameHeads(t *testing.T, a, b *DB) {
 		if !maps.Equal(at(t, a, r.Commit.String()), at(t, b, r.Commit.String())) {
 			t.Errorf("%s: other values", r.Name)
 		}
+	}
+}
+
+// deniedError is a refusal of credentials.
+type deniedError struct{ error }
+
+func (deniedError) Denied() bool { return true }
+
+// hung is a store that does not answer a request for the manifest as long as waits is set.
+type hung struct {
+	*wire
+	waits bool
+}
+
+func (h *hung) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	if h.waits {
+		<-ctx.Done()
+		return kv.Tagged{}, ctx.Err()
+	}
+	return h.wire.GetTagged(ctx, key, known, limit)
+}
+
+// TestBucketCacheForward has a clone follow its bucket, and not back.
+func TestBucketCacheForward(t *testing.T) {
+	store := &hung{wire: &wire{Store: kv.NewMem()}}
+	from := machine(t)
+	publish := func(value string) {
+		update(t, from, "main", map[string]string{"k": value})
+		must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	}
+	o := BucketCacheOptions{Bucket: BucketOptions{Store: store, Name: "mem:bucket"}, Parent: t.TempDir(), Offline: func(error) bool { return false }, Wait: time.Hour}
+	open := func() *BucketCache { return must.Get(OpenBucketCache(bg, o, lazyOptions(store)))(t) }
+	publish("one")
+	db := must.Get(Open(open().Dir, lazyOptions(store)))(t)
+	defer closeChecked(t, db)
+	publish("two")
+	slow := open() // its manifest is old when it follows
+	publish("three")
+	for _, c := range []*BucketCache{open(), slow} {
+		must.Do(t, c.Follow(bg, db))
+		if got := at(t, db, "main")["k"]; got != "three" {
+			t.Errorf("%q", got)
+		}
+	}
+	if open().Behind() {
+		t.Error("it does not know that it has followed")
+	}
+	store.waits, o.Wait = true, time.Millisecond
+	if c := open(); c.Dir != db.Dir() || !strings.Contains(c.Note, "what is known") {
+		t.Errorf("a bucket that does not answer: %+v", c)
+	}
+	if err := db.away.failed(bg, "a page", deniedError{errWire}); !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) || !errors.Is(err, ErrAway) {
+		t.Errorf("refused: %v", err)
 	}
 }
 

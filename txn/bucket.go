@@ -135,6 +135,9 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 func (b *Bucket) save() {
 	if known := b.d.State(); !b.back {
 		b.state.Known = &known
+		if s := b.state.reread(); !b.write && s.Known != nil && s.Known.ID == known.ID && s.Known.Generation > known.Generation {
+			b.state.Known = s.Known // another process has read it meanwhile
+		}
 	}
 	b.state.Refs = b.d.Manifest().Refs
 	b.state.save()
@@ -252,6 +255,12 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	if db.opts.ReadOnly {
 		return &TransferReport{}, db.opts.readOnly()
 	}
+	cached := db.Caches() != ""
+	if cached {
+		if o, err = db.follows(b, op, o); err != nil {
+			return &TransferReport{}, err
+		}
+	}
 	end, err := b.begin(ctx)
 	if err != nil {
 		return &TransferReport{}, err
@@ -268,6 +277,16 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	defer func() { err = errors.Join(err, alone.Close()) }()
 	if err := b.refresh(ctx); err != nil {
 		return &TransferReport{}, err
+	}
+	if cached {
+		if mirrored, err := b.newest(ctx); err != nil || mirrored {
+			return &TransferReport{}, err
+		}
+		defer func() {
+			if err == nil && !o.DryRun {
+				b.mirrored()
+			}
+		}()
 	}
 	if exists(fs, fs.PathJoin(dir, FormatFile)) { // the pull from it failed
 		if err := fs.RemoveAll(dir); err != nil {

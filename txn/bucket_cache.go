@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
 // A bucket that is read by its URL is a lazy clone in a directory of the user, which follows the bucket. Nothing else is written to it:
@@ -27,6 +28,8 @@ type BucketCacheOptions struct {
 	Parent string // has the clones of all buckets, and is for this user alone
 	// Offline reports whether an error means that the bucket cannot be reached now: then the clone is used as it is.
 	Offline func(error) bool
+	// Wait bounds how long the bucket is waited for if there is a clone.
+	Wait time.Duration
 }
 
 // BucketCache is a lazy clone that follows a bucket.
@@ -64,14 +67,25 @@ func OpenBucketCache(ctx context.Context, o BucketCacheOptions, opts *Options) (
 	c := &BucketCache{Dir: CachedBucket(o.Parent, name)}
 	err := o.Failed
 	if err == nil {
-		c.b, err = openBucket(ctx, fs, c.Dir, o.Bucket)
+		asked, done := ctx, func() {}
+		if c.Dir != "" {
+			asked, done = context.WithTimeout(ctx, o.Wait)
+		}
+		c.b, err = openBucket(asked, fs, c.Dir, o.Bucket)
+		done()
 	}
 	if errors.Is(err, depot.ErrOther) {
 		c.Dir = ""
 		c.b, err = openBucket(ctx, fs, "", o.Bucket)
 	}
 	if err != nil {
-		if c.Dir == "" || ctx.Err() != nil || !o.Offline(err) {
+		if c.Dir == "" || ctx.Err() != nil {
+			return nil, err
+		}
+		if !o.Offline(err) && !errors.Is(err, context.DeadlineExceeded) {
+			if errors.Is(err, depot.ErrGone) || errors.Is(err, depot.ErrNone) {
+				err = fmt.Errorf("%s: %w now; what was read of the one that was there is in the database %s", name, depot.ErrNone, c.Dir)
+			}
 			return nil, err
 		}
 		c.Note = fmt.Sprintf("%v: what is known of the remote is shown, as of %s", err, c.known(name))
@@ -130,12 +144,42 @@ func (c *BucketCache) Behind() bool { return c.b != nil }
 
 // Follow brings the refs of a clone, which is open as db, to those of the bucket.
 func (c *BucketCache) Follow(ctx context.Context, db *DB) error {
-	c.b.opened = false // it was read just now
-	if _, err := db.PullFrom(ctx, c.b, TransferOptions{AllBranches: true, AllTags: true, Force: true, Prune: true}); err != nil {
-		return err
+	return db.FollowJust(ctx, c.b)
+}
+
+// FollowJust is [BucketCache.Follow] to what was read when b was opened, just now.
+func (db *DB) FollowJust(ctx context.Context, b *Bucket) error {
+	b.opened = false
+	_, err := db.PullFrom(ctx, b, TransferOptions{})
+	return err
+}
+
+// follows returns the options of a pull by which a clone follows its bucket. Nothing else is pulled into one.
+func (db *DB) follows(b *Bucket, op string, o TransferOptions) (TransferOptions, error) {
+	if b.name != db.Caches() || op != transfer.OpPull {
+		return o, db.changeable()
 	}
-	c.b.mirrored()
-	return nil
+	return TransferOptions{AllBranches: true, AllTags: true, Force: true, Prune: true, DryRun: o.DryRun, Progress: o.Progress}, nil
+}
+
+// Caches returns the URL of the bucket that the database is the [BucketCache] of, "" if it is none.
+func (db *DB) Caches() string {
+	if db.away == nil || !db.away.at.Cached {
+		return ""
+	}
+	return db.away.at.URL
+}
+
+// newest reads the manifest anew if another process has read a newer one, and reports whether the clone has its refs.
+func (b *Bucket) newest(ctx context.Context) (mirrored bool, err error) {
+	s := b.state.reread()
+	if now := b.d.Manifest(); !b.back && s.Known != nil && s.Known.ID == now.ID && s.Known.Generation > now.Generation {
+		err = b.d.Refresh(ctx)
+	}
+	if mirrored = s.Mirrored == b.sum(); mirrored {
+		b.state.Mirrored = s.Mirrored
+	}
+	return mirrored, err
 }
 
 // sum names the manifest.
@@ -149,9 +193,9 @@ func (b *Bucket) mirrored() {
 
 // changeable returns why the contents of the database cannot be changed.
 func (db *DB) changeable() error {
-	if err := db.writable(); err != nil || db.away == nil || !db.away.at.Cached {
+	url := db.Caches()
+	if err := db.writable(); err != nil || url == "" {
 		return err
 	}
-	url := db.away.at.URL
 	return fmt.Errorf("%w: it shows the remote %s; to write, make a clone with \"zarrdb clone %s DIR --lazy\", commit there, and push", kv.ErrReadOnly, url, url)
 }

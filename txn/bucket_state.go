@@ -29,6 +29,18 @@ const remotesDir = "remotes"
 
 // bucketState is what a database remembers of a bucket. Errors of its files are ignored: they cost requests.
 type bucketState struct {
+	bucketStored
+
+	dir      string // "" without files
+	incoming string
+
+	mu      sync.Mutex
+	journal *os.File
+	extents map[pack.ID][]depot.Extent
+}
+
+// bucketStored is the content of the file.
+type bucketStored struct {
 	URL    string       `json:"url"`
 	Cloned bool         `json:"cloned,omitempty"` // the database came from there
 	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
@@ -37,13 +49,6 @@ type bucketState struct {
 	Refs map[string]depot.ID `json:"refs,omitempty"`
 	// Mirrored names the manifest whose refs a clone of a [BucketCache] has.
 	Mirrored string `json:"mirrored,omitempty"`
-
-	dir      string // "" without files
-	incoming string
-
-	mu      sync.Mutex
-	journal *os.File
-	extents map[pack.ID][]depot.Extent
 }
 
 // bucketDir is where the state of a bucket is.
@@ -54,7 +59,7 @@ func bucketDir(fs index.FS, dir, name string) string {
 
 // loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet. dry says that nothing is to be written.
 func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, error) {
-	s := &bucketState{URL: name}
+	s := &bucketState{bucketStored: bucketStored{URL: name}}
 	if dir == "" {
 		return s, nil
 	}
@@ -67,14 +72,22 @@ func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, err
 		_ = os.MkdirAll(s.dir, 0o777)
 	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
-		if json.Unmarshal(b, s) != nil || s.URL != name {
-			*s = bucketState{URL: name, dir: s.dir, incoming: s.incoming}
+		if json.Unmarshal(b, &s.bucketStored) != nil || s.URL != name {
+			s.bucketStored = bucketStored{URL: name}
 		}
 	}
 	if dry {
 		s.dir = ""
 	}
 	return s, nil
+}
+
+// reread is what the file has now, which another process may have written.
+func (s *bucketState) reread() (now bucketStored) {
+	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); s.dir == "" || err != nil || json.Unmarshal(b, &now) != nil {
+		return bucketStored{}
+	}
+	return now
 }
 
 // movedTo makes the state that of a new database, which was cloned.
@@ -89,7 +102,7 @@ func (s *bucketState) save() {
 	if s.dir == "" {
 		return
 	}
-	if b, err := json.Marshal(s); err == nil {
+	if b, err := json.Marshal(s.bucketStored); err == nil {
 		_ = index.ReplaceSmall(index.DefaultFS, s.dir, "state", append(b, '\n'))
 	}
 }

@@ -186,6 +186,9 @@ damaged chunks that OTHER has, as "zarrdb fsck DB --repair --from OTHER" does.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 1 {
 				from := engine.ClonedFrom(args[0])
+				if engine.IsRemote(args[0]) { // its cache follows it
+					from = args[0]
+				}
 				if from == "" {
 					return usagef("%s: from where? %s was not cloned from a URL", cmd.CommandPath(), args[0])
 				}

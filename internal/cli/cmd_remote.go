@@ -23,6 +23,9 @@ func remoteDirCmd() *cobra.Command {
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t := parseTarget(args[0])
+			if t.failed != nil {
+				return t.failed
+			}
 			if !engine.IsRemote(t.db) {
 				return fmt.Errorf("%s: no remote is there: %w", args[0], txn.ErrNotDatabase)
 			}
@@ -31,7 +34,7 @@ func remoteDirCmd() *cobra.Command {
 				return err
 			}
 			defer db.Close()
-			return printJSON(cmd, map[string]string{"url": t.db, "dir": db.Dir()})
+			return printJSON(cmd, map[string]string{"url": t.db, "dir": db.Dir()}) // TARGET begins with the URL
 		},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/source"
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -29,6 +30,7 @@ import (
 type target struct {
 	db, rev, path string
 	url           string // set if it is no database
+	failed        error  // why it could not be found out whether a remote is at a URL
 }
 
 // rootURL matches the beginning of a URL pipeline. A single letter is a Windows
@@ -70,8 +72,13 @@ func targetAt(s string, n int) target {
 	return t
 }
 
-// askedRemotes has whether remotes are at URLs, as far as this process has asked.
+// askedRemotes has the answers whether remotes are at URLs, as far as this process has asked.
 var askedRemotes sync.Map
+
+type remoteAnswer struct {
+	is  bool
+	err error
+}
 
 // remoteTarget reads URL[@REV][:PATH] where a remote is at the URL: one that the cache has, or else a request finds it out.
 func remoteTarget(s string, ask bool) target {
@@ -86,20 +93,25 @@ func remoteTarget(s string, ask bool) target {
 			return targetAt(s, i)
 		}
 	}
+	t := target{url: s}
 	for _, i := range ends {
-		if !ask {
+		if !ask || source.Unreachable(t.failed) {
 			break
 		}
-		is, asked := askedRemotes.Load(s[:i])
-		if !asked {
-			is = engine.HasRemote(context.Background(), s[:i], nil) // a signal ends the process
-			askedRemotes.Store(s[:i], is)
+		asked, _ := askedRemotes.Load(s[:i])
+		answer, ok := asked.(remoteAnswer)
+		if !ok {
+			answer.is, answer.err = engine.HasRemote(context.Background(), s[:i], nil) // a signal ends the process
+			askedRemotes.Store(s[:i], answer)
 		}
-		if is == true {
+		if answer.is {
 			return targetAt(s, i)
 		}
+		if t.failed == nil || source.Unreachable(answer.err) {
+			t.failed = answer.err
+		}
 	}
-	return target{url: s}
+	return t
 }
 
 // mayBeDatabase reports whether a directory holds a database, or this user may not look
@@ -147,6 +159,9 @@ func parseDB(s string) (target, error) {
 	t := parseTarget(s)
 	if t.db != "" {
 		return t, nil
+	}
+	if t.failed != nil {
+		return t, t.failed
 	}
 	if err := t.noDatabase(); errors.Is(err, txn.ErrNotDatabase) {
 		return t, err // a URL could look like "w.zdb:temp"
@@ -315,9 +330,22 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 		if err := t.noDatabase(); err != nil {
 			return nil, err
 		}
-		return engine.OpenSource(ctx, t.url, o)
+		if source.Unreachable(t.failed) {
+			return nil, t.failed
+		}
+		src, err := engine.OpenSource(ctx, t.url, o)
+		if err != nil && t.failed != nil {
+			err = fmt.Errorf("%w (whether a remote is there is not known: %w)", err, t.failed)
+		}
+		return src, err
 	}
-	return engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
+	src, err := engine.OpenDatabaseSource(ctx, t.db, t.rev, f.session, t.path, o)
+	if errors.Is(err, engine.ErrNoRemote) && engine.IsRemote(t.db) && f.session == "" {
+		if plain, perr := engine.OpenSource(ctx, s, o); perr == nil {
+			return plain, nil
+		}
+	}
+	return src, err
 }
 
 // sourceOptions say how sources are opened.

@@ -57,6 +57,11 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Denied reports whether the server answered that the credentials do not allow the request.
+func (e *Error) Denied() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+}
+
 // Redact prints a URL as [redact.URL] does, without its fragment, which is not
 // sent.
 func Redact(u *url.URL) string {

@@ -35,6 +35,8 @@ def test_open_by_url(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytes
     s.commit("more")
     repo.push(url)
     assert xr.open_dataset(url, engine="zarrdb").t[0, 0] == 7
+    assert remote.pull() is not None
+    assert remote.at("main").array("t")[0, 0] == 7
     lazy = zarrdb.clone(url, tmp_path / "lazy.zdb", lazy=True)
     assert lazy.at("main").array("t")[0, 0] == 7
     for wrong in (url + "@v1", f"file://{tmp_path}/nothing"):
@@ -46,3 +48,16 @@ def test_open_by_url(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytes
     for r in (remote, lazy):
         r.close()
         end(r.path)
+
+
+def test_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote may lie below another one."""
+    from zarrdb import _target
+
+    monkeypatch.setattr(_target, "_remotes", {"s3://b/w": "/w", "s3://b/w/sub": "/sub"})
+    for text, want in {
+        "s3://b/w/sub@main:t": ("/sub", "main", "t"),
+        "s3://b/w/sub": ("/sub", "main", ""),
+        "s3://b/w@v1:sub/t": ("/w", "v1", "sub/t"),
+    }.items():
+        assert _target.parse(text, again=False) == want

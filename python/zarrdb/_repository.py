@@ -708,7 +708,7 @@ class Repository:
 
     def pull(
         self,
-        other: Place,
+        other: Place | None = None,
         *refs: str,
         all: bool = False,
         tags: bool = False,
@@ -716,7 +716,7 @@ class Repository:
         deepen: int = 0,
         unshallow: bool = False,
     ) -> Any:
-        """Bring branches and tags up to date from another database, a backup or clone of this one, or a remote. A shallow clone
-        gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
+        """Bring branches and tags up to date from another database, a backup or clone of this one, or a remote, by default the one
+        that this was cloned or opened from. A shallow clone gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
         options = ["--all"] * all + ["--tags"] * tags + ["--merge"] * merge + ["--unshallow"] * unshallow
-        return self._json("pull", self.path, _place(other), *refs, *options, *(["--deepen", str(deepen)] if deepen else []))
+        return self._json("pull", self.path, *([_place(other)] if other is not None else []), *refs, *options, *(["--deepen", str(deepen)] if deepen else []))

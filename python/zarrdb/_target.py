@@ -17,25 +17,31 @@ _rev = re.compile(r"@((?:\{[^}]*\}|[^:/{])*)")
 _remotes: dict[str, str] = {}  # the directory of the cache of each remote that was read, by its URL
 
 
-def _remote(text: str) -> None:
-    """If a text names a remote, or a place in one, find or make the cache of the remote, and bring it up to date."""
+def _remote(text: str) -> str:
+    """If a text names a remote, or a place in one, find or make the cache of the remote, and bring it up to date. Its URL, or nothing."""
     import subprocess
 
     if not re.match(r"(s3|gs|file)://", text):
-        return
+        return ""
     p = subprocess.run([binary(), "remote-dir", text], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if p.returncode != 0:
         raise exit_error(p.returncode, p.stderr)
     if p.stderr:
         warnings.warn(p.stderr.strip().removeprefix("zarrdb: warning: "), stacklevel=3)
     found = json.loads(p.stdout)
-    _remotes[found["url"]] = found["dir"]
+    url: str = found["url"]
+    _remotes[url] = found["dir"]
+    return url
 
 
 def _split(text: str) -> tuple[str, str] | None:
     """The directory of the database that a text begins with, and the rest."""
-    for i in [i for i, c in enumerate(text) if c in "@:/" and i > 0] + [len(text)]:
-        if text[:i] in _remotes or is_database(text[:i]):
+    ends = [i for i, c in enumerate(text) if c in "@:/" and i > 0] + [len(text)]
+    for i in reversed(ends):
+        if text[:i] in _remotes and text[i : i + 1] != "/":
+            return text[:i], text[i:]
+    for i in ends:
+        if is_database(text[:i]):
             return text[:i], text[i:]
     return None
 
@@ -52,8 +58,8 @@ def parse(target: str, again: bool = True) -> tuple[str, str, str]:
     text = target.removeprefix(SCHEME)
     found = None if again else _split(text)
     if found is None:
-        _remote(text)
-        found = _split(text)
+        url = _remote(text)
+        found = (url, text[len(url) :]) if url else _split(text)
     if found is None:
         raise NotFoundError(f"{target}: there is no database", "no_database")
     (dir, rest), rev = found, "main"
