@@ -19,8 +19,13 @@ import (
 // RemoteCache is a lazy clone of a remote in the cache of this user, which has what was read through the URL of the remote. It
 // follows the remote, and nothing else is written to it.
 type RemoteCache struct {
-	*txn.BucketCache
-	env *source.Env
+	// Dir is the database.
+	Dir string
+	// Note is for the user: the cache is not as the remote is now, or the remote went back. It is empty otherwise.
+	Note string
+
+	clone *txn.BucketCache
+	env   *source.Env
 }
 
 // remoteCaches is the directory that has them.
@@ -88,12 +93,15 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 	if err != nil {
 		return nil, errors.Join(err, env.Close())
 	}
-	return &RemoteCache{cache, env}, nil
+	return &RemoteCache{cache.Dir, cache.Note, cache, env}, nil
 }
+
+// Behind reports whether the remote has branches or tags that the cache has not.
+func (c *RemoteCache) Behind() bool { return c.clone.Behind() }
 
 // Follow brings the refs of a cache, which is open as db, to those of the remote. What the network does not allow now is added to the Note.
 func (c *RemoteCache) Follow(ctx context.Context, db *DB) error {
-	err := c.BucketCache.Follow(ctx, db.store)
+	err := c.clone.Follow(ctx, db.store)
 	if err != nil && ctx.Err() == nil && source.Unreachable(err) {
 		c.Note, err = err.Error(), nil
 	}

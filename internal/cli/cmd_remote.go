@@ -17,10 +17,11 @@ import (
 // remoteDirCmd is for programs that read a remote by its URL through the process that has its cache open.
 func remoteDirCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:    "remote-dir TARGET",
-		Short:  "Print where the cache of a remote is, which it makes or brings up to date",
-		Args:   argCount(1, 1),
-		Hidden: true,
+		Use:     "remote-dir TARGET",
+		Short:   "Print where the cache of a remote is, which it makes or brings up to date",
+		Example: "  zarrdb remote-dir s3://bucket/weather",
+		Args:    argCount(1, 1),
+		Hidden:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t := parseTarget(args[0])
 			if t.failed != nil {
