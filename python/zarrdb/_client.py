@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from . import _engine
 from . import _wire as w
 from ._errors import (
     ConnectionLostError,
@@ -28,7 +29,7 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
-from ._memory import own
+from ._fd import own
 
 if TYPE_CHECKING:
     import subprocess
@@ -234,6 +235,7 @@ class Client:
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
         self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
+        self._engine: _engine.Handle | None = None
         self.peer: Peer | None = None  # lists the leased versions for later processes
         _clients.add(self)
 
@@ -293,9 +295,12 @@ class Client:
             if self.users or link is None or link.over is not None or link.pid != os.getpid():
                 return
             self._link = None
+            engine, self._engine = self._engine, None
             if self.peer is not None and not any(v._leased() for v in list(self.views.values())):
                 self.peer.end()
                 self.peer = None
+        if engine is not None:
+            engine.close()
         ends = False
         started = next((p for p in _started if p.pid == link.hello.get("pid")), None)
         if started is not None:
@@ -305,6 +310,16 @@ class Client:
             link.drain()
             started.wait()
         link.close()
+
+    def engine(self) -> _engine.Handle:
+        """The database as the library of this process has it open."""
+        engine = self._engine
+        if engine is None or not engine.here():
+            with self._lock:
+                engine = self._engine
+                if engine is None or not engine.here():
+                    engine = self._engine = _engine.Handle(_engine.OPEN, None, self.dir)
+        return engine
 
     def link(self) -> w.Link:
         """The connection, or a new one where it has ended."""
@@ -440,6 +455,7 @@ class Client:
 
     def _forked(self) -> None:
         self._lock = threading.Lock()
+        self._engine = None
         if self._link is not None:
             self._link.abandon()
             self._link = None

@@ -1,11 +1,9 @@
-"""Selections by indexing, as the server takes them, and in parts."""
+"""Selections by indexing, as the library takes them."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -71,58 +69,24 @@ class Selection:
     def shape(self) -> tuple[int, ...]:
         return tuple([len(r) for r in self.items if isinstance(r, range)])
 
-    def text(self) -> str:
-        """The selection as on the command line."""
-        return ",".join([_text(k) for k in self.items])
+    def ints(self) -> list[int]:
+        """The selection as the library takes it."""
+        out = [len(self.items)]
+        for k in self.items:
+            if isinstance(k, range):
+                out += (k.start, len(k), k.step)
+            else:
+                out += (k, -1, 1)
+        return out
 
-    def parts(self, most: int, unit: Sequence[int] = ()) -> Iterator[tuple[Selection, tuple[slice, ...]]]:
-        """The selection in parts of at most so many elements, with where they go, in C order.
-        They end where units do, the chunks of the array. So a part may be as long as a unit."""
+    def halves(self) -> Iterator[tuple[Selection, tuple[slice, ...]]]:
+        """The selection in two parts along its longest dimension, with where they go."""
         axes = [i for i, k in enumerate(self.items) if isinstance(k, range)]
-        ranges = [r for r in self.items if isinstance(r, range)]
-        units = [unit[i] if unit else 1 for i in axes]
-        lengths = [len(r) for r in ranges]
-        total = math.prod(lengths)
-        for axis, (r, u) in enumerate(zip(ranges, units, strict=True)):
-            if total <= most:
-                break
-            rest = total // lengths[axis]
-            one = max(1, u // abs(r.step))
-            lengths[axis] = min(len(r), max(one, most // rest // one * one))
-            total = rest * lengths[axis]
-        cuts = [_cuts(r, n, u) for r, n, u in zip(ranges, lengths, units, strict=True)]
-        for where in itertools.product(*cuts):
+        axis = max(axes, key=lambda i: len(self.items[i]))  # type: ignore[arg-type]
+        whole = self.items[axis]
+        assert isinstance(whole, range)
+        middle = len(whole) // 2
+        for part in (slice(0, middle), slice(middle, len(whole))):
             items = list(self.items)
-            for i, r, at in zip(axes, ranges, where, strict=True):
-                items[i] = r[at]
-            yield Selection.of(items), where
-
-
-def _cuts(r: range, n: int, unit: int) -> list[slice]:
-    """A range in pieces of about n elements, that end where units do."""
-    if n >= len(r):
-        return [slice(0, len(r))]
-    out, lo = [], 0
-    each = max(1, n * abs(r.step) // unit)  # units of a piece
-    while lo < len(r):
-        if r.step > 0:
-            end = (r[lo] // unit + each) * unit  # in the array
-            hi = -((r[0] - end) // r.step)
-        else:
-            end = (r[lo] // unit - each + 1) * unit - 1
-            hi = -((end - r[0]) // -r.step)
-        hi = min(max(hi, lo + 1), len(r))
-        out.append(slice(lo, hi))
-        lo = hi
-    return out
-
-
-def _text(k: int | range) -> str:
-    if isinstance(k, int):
-        return str(k)
-    if len(k) == 0:
-        return "0:0"
-    if k.step == 1:
-        return f"{k.start}:{k.stop}:1"
-    stop = k[-1] + (1 if k.step > 0 else -1)
-    return f"{k[0]}:{stop if stop >= 0 else ''}:{k.step}"
+            items[axis] = whole[part]
+            yield Selection.of(items), tuple([part if i == axis else slice(None) for i in axes])

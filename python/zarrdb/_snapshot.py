@@ -138,6 +138,7 @@ class Snapshot(Contents):
             if self._closed:
                 return
             link: Any = self._link
+            self._close_inside(link.over is None)
             self._let_go()
             self._link = cast(w.Link, _Closed)
         if link.over is None and link.pid == os.getpid():

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from . import _engine
 from . import _wire as w
 from ._client import RECONNECTS, Client
 from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
@@ -27,6 +28,7 @@ class View:
     def __init__(self, client: Client, link: w.Link, handle: int) -> None:
         self._client, self._link, self._handle = client, link, handle
         self._opening = threading.RLock()
+        self._within: tuple[_engine.Handle, w.Link, int, _engine.Handle] | None = None  # the view in the library
         client.views[id(self)] = self
 
     def _forked(self) -> None:
@@ -40,6 +42,7 @@ class View:
     def _let_go(self) -> None:
         """Have the server close the view, at once or with the next request. Finalizers call it at any time."""
         link = getattr(self, "_link", None)
+        self._within = None
         if link is not None and link.over is None and link.pid == os.getpid():
             if self._handle:
                 link.unused.append(self._handle)
@@ -95,6 +98,32 @@ class View:
                 if n == RECONNECTS:
                     raise
         raise AssertionError
+
+    def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
+        """Run fn with this view as the library of this process has it open."""
+        for n in range(RECONNECTS + 1):
+            try:
+                link, handle = self._at()
+                engine, within = self._client.engine(), self._within
+                if within is None or within[0] is not engine or (within[1] is not link or within[2] != handle) and not self.read_only:
+                    with self._opening:
+                        within = self._within
+                        if within is None or within[0] is not engine or (within[1] is not link or within[2] != handle) and not self.read_only:
+                            within = self._within = engine, link, handle, self._open_inside(engine)
+                return fn(within[3])
+            except ConnectionLostError:
+                if n == RECONNECTS:
+                    raise
+                self._client.query(w.DATABASES, {})  # finds the next process that has the database open, or starts one
+        raise AssertionError
+
+    def _open_inside(self, engine: _engine.Handle) -> _engine.Handle:
+        return _engine.Handle(_engine.VIEW, engine, self._rev())
+
+    def _close_inside(self, wait: bool) -> None:
+        within, self._within = self._within, None
+        if within is not None:
+            within[3].close(wait)
 
     def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
         def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:

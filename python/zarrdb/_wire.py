@@ -22,15 +22,15 @@ from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
-from ._memory import AVAILABLE, Blocks, Fd, own
+from ._fd import Fd, own
 
 PROTOCOL = 1
 ZERO = bytes(20)
 
 HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, _, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
-BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
-SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
+BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD = range(21, 28)
+GUARD, MOVE, REBASE, FORK, JOIN = range(34, 39)
 LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
 REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
@@ -145,7 +145,6 @@ class Link:
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
         self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
-        self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         self._quiet = 0  # how often nothing has arrived in time
         sock.settimeout(max(1.0, limit / 3))
@@ -155,8 +154,6 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
-            self.blocks = Blocks(self.hello.get("max_blocks") or 0)
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
@@ -203,7 +200,7 @@ class Link:
             raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
         if wait and self.unused:
             self.close_views()
-        if self._dropped or self._recalled or self.blocks and self.blocks.lost:
+        if self._dropped or self._recalled:
             self._give_back()
         id = None
         try:
@@ -534,23 +531,13 @@ class Link:
                 file.views.add(view)
         return None if file is None else file.mapped(off, n)
 
-    @staticmethod
-    def place(frame: Frame) -> tuple[int, int, int] | None:
-        """Where the value of a reply to get is: the number of a file, offset and length."""
-        return _place.unpack(frame.meta)[2:] if frame.flags & PLACE else None
-
     def _give_back(self) -> None:
-        """Let the server forget blocks and files. It may not know them."""
+        """Let the server forget files. It may not know them."""
         with suppress(IndexError):  # another thread was faster
             while self._dropped:
                 number = self._dropped[0]
                 self._tell(FORGET, {"file": number})
                 _remove(self._dropped, number)
-            while self.blocks and self.blocks.lost:
-                block = self.blocks.lost[0]
-                self._tell(FORGET, {"block": block.number})
-                _remove(self.blocks.lost, block)
-                self.blocks.known.pop(block.number, None)
         if self._recalled:
             self._tell(RECALL, {})
             self._recalled = False
