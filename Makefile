@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -98,6 +98,9 @@ bench-quick:      ## the rows that matter in five minutes, to bench/out
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10), EACH=1 for 100 spawned processes
 	./scripts/python.sh $(ARGS)
+
+python-fork: build ## the library of the Python package beside fork, threads and signals; ROUNDS of each (3)
+	./scripts/python.sh tests/test_forks.py -s
 
 python-lint:      ## types (mypy --strict, pyright) and style (ruff) of the Python package
 	./scripts/python.sh --lint

@@ -172,6 +172,7 @@ var layers = map[string][]string{
 	"bench/field":        {},
 	"examples/embed":     {"", "zarr"},
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
+	"python/lib":         {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"}, // a library of C
 	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
 

@@ -2,7 +2,7 @@
 # Tests of the Python package with ./zarrdb. Makes environments at PYTHON_ENV
 # (default a folder for temporary files), which the next run with the same Python uses again: one with
 # zarr-python 3, and where no arguments are given one with zarr-python 2. Needs Python
-# 3.11 or later with venv.
+# 3.11 or later with venv, and a C compiler for the library of the package; ZARRDB_LIBRARY names one that is made.
 #   scripts/python.sh [ARGUMENT OF pytest]…
 #   scripts/python.sh --fast      the part for continuous integration: some minutes
 #   scripts/python.sh --suites    tests of zarr-python and xarray with our store: half an hour
@@ -62,9 +62,13 @@ if [ "${1:-}" = --fast ]; then
 		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv"
 		exit 0
 	fi
-	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py
+	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py tests/test_forks.py
 fi
-export ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
+if [ -z "${ZARRDB_LIBRARY:-}" ]; then
+	ZARRDB_LIBRARY=$env-libzarrdb.so
+	CGO_ENABLED=1 go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags=-s -o "$ZARRDB_LIBRARY" ./python/lib
+fi
+export ZARRDB_LIBRARY ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt
 if [ "${1:-}" = --suites ]; then
 	suites

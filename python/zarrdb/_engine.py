@@ -45,7 +45,7 @@ _types = {
 _library: Any = None
 _sockets: Any = None  # in memory of the library: the connections that a child closes, for each the descriptor and the inode
 _loading = threading.Lock()
-_child = False  # a process above this one has loaded the library
+_copies = 0  # how many processes above this one have loaded the library
 _main = threading.main_thread().ident
 _dirs: set[str] = set()  # of databases that were opened
 _ids = itertools.count(1)
@@ -72,7 +72,7 @@ def _load() -> Any:
             file = path()
             fd = -1
             try:
-                if _child:
+                if _copies:
                     fd, file = _copy(file)
                 library = ctypes.CDLL(file)
             except OSError as e:
@@ -101,7 +101,8 @@ def _copy(file: str) -> tuple[int, str]:
     except BaseException:
         os.close(fd)
         raise
-    return fd, f"/proc/self/fd/{fd}"
+    # The loader knows libraries by their names: each copy has another one than those that this process has inherited.
+    return fd, f"/proc/self/fd/{'./' * _copies}{fd}"
 
 
 def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
@@ -187,13 +188,13 @@ class Opened(Handle):
 
 def _after_fork_in_child() -> None:
     """Let the parent's copy of the library go, which is never called here, with all that it has open."""
-    global _library, _loading, _child, _main
+    global _library, _loading, _copies, _main
     library, _library = _library, None
     _loading, _main = threading.Lock(), threading.main_thread().ident
     _held.clear()
     if library is None:
         return
-    _child = True
+    _copies += 1
     with suppress(ValueError, OSError):
         _close_files()
     _dirs.clear()

@@ -28,7 +28,7 @@ class View:
     def __init__(self, client: Client, link: w.Link, handle: int) -> None:
         self._client, self._link, self._handle = client, link, handle
         self._opening = threading.RLock()
-        self._within: tuple[_engine.Handle, w.Link, int, _engine.Handle] | None = None  # the view in the library
+        self._within: tuple[_engine.Handle, _engine.Handle] | None = None  # the database and this view in the library
         client.views[id(self)] = self
 
     def _forked(self) -> None:
@@ -103,27 +103,24 @@ class View:
         """Run fn with this view as the library of this process has it open."""
         for n in range(RECONNECTS + 1):
             try:
-                link, handle = self._at()
+                self._at()
                 engine, within = self._client.engine(), self._within
-                if within is None or within[0] is not engine or (within[1] is not link or within[2] != handle) and not self.read_only:
+                if within is None or within[0] is not engine:
                     with self._opening:
                         within = self._within
-                        if within is None or within[0] is not engine or (within[1] is not link or within[2] != handle) and not self.read_only:
-                            within = self._within = engine, link, handle, self._open_inside(engine)
-                return fn(within[3])
+                        if within is None or within[0] is not engine:
+                            within = self._within = engine, _engine.Handle(_engine.VIEW, engine, self._rev())
+                return fn(within[1])
             except ConnectionLostError:
                 if n == RECONNECTS:
                     raise
                 self._client.query(w.DATABASES, {})  # finds the next process that has the database open, or starts one
         raise AssertionError
 
-    def _open_inside(self, engine: _engine.Handle) -> _engine.Handle:
-        return _engine.Handle(_engine.VIEW, engine, self._rev())
-
     def _close_inside(self, wait: bool) -> None:
         within, self._within = self._within, None
         if within is not None:
-            within[3].close(wait)
+            within[1].close(wait)
 
     def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
         def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:
