@@ -47,18 +47,6 @@ func benchLocate(b *testing.B, key string) {
 	}
 }
 
-// BenchmarkElement reads one element of a chunk of 4 MB.
-func BenchmarkElement(b *testing.B) {
-	h, c := served(b, nil, nil)
-	makeArray(b, h, 1<<20, 1<<20)
-	v := handles(b, c, "")
-	for b.Loop() {
-		if _, _, err := v.ReadArray(bg, "x", "500000"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkGetParallel has as many requests under way as there are processors.
 func BenchmarkGetParallel(b *testing.B) {
 	_, v := benchView(b, nil)
