@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -116,6 +116,9 @@ wheels:           ## wheels of the Python package, one for each platform; TARGET
 
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
 	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./kv/depot ./txn ./engine ./engine/modeltest
+
+random:           ## every test with seeds of its own; go test follows from the names of the tests
+	ZARRDB_SEED=random $(GO) test -count=$${COUNT:-1} -timeout 60m ./...
 
 soak-serve:       ## clients under load, holders that are killed, and short commands that hand over, for SOAK (default 10m) each, in processes and in a simulation; SEED says which
 	ZARRDB_SOAK=$${SOAK:-10m} $(GO) test -v -count=1 -run Soak -timeout 0 ./serve/local

@@ -27,7 +27,7 @@ func Example() {
 		panic(err)
 	}
 	defer db.Close()
-	_, err = db.Update(ctx, "main", "first day", func(s *zarrdb.Session) error {
+	_, err = db.Update(ctx, "main", "first day", func(s *engine.Session) error {
 		a, err := s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{3}, DataType: "float32"})
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	err = db.View(ctx, "main", func(s *zarrdb.Snapshot) error {
+	err = db.View(ctx, "main", func(s *engine.Snapshot) error {
 		a, err := s.Array(ctx, "temp")
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func Example_readme() {
 	check(err)
 	defer db.Close()
 	for _, temps := range [][]float32{{12.5, 13, 11}, {12.5, 14, 11}} {
-		_, err := db.Update(ctx, "main", "set temp", func(s *zarrdb.Session) error { // one atomic commit
+		_, err := db.Update(ctx, "main", "set temp", func(s *engine.Session) error { // one atomic commit
 			a, err := s.Array(ctx, "temp")
 			if errors.Is(err, zarrdb.ErrNotFound) {
 				a, err = s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{3}, DataType: "float32"})
@@ -71,7 +71,7 @@ func Example_readme() {
 		check(err)
 	}
 	for _, rev := range []string{"main~1", "main"} { // versions never change
-		check(db.View(ctx, rev, func(s *zarrdb.Snapshot) error {
+		check(db.View(ctx, rev, func(s *engine.Snapshot) error {
 			a, err := s.Array(ctx, "temp")
 			check(err)
 			temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())
@@ -105,7 +105,7 @@ func ExampleDB_Merge() {
 	check(err)
 	defer db.Close()
 	set := func(branch string, i int64, v int32) {
-		_, err := db.Update(ctx, branch, "set", func(s *zarrdb.Session) error {
+		_, err := db.Update(ctx, branch, "set", func(s *engine.Session) error {
 			a, err := s.Array(ctx, "n")
 			if errors.Is(err, zarrdb.ErrNotFound) {
 				a, err = s.CreateArray(ctx, "n", zarr.Spec{Shape: []int64{2}, Chunks: []int64{1}, DataType: "int32"})
@@ -121,17 +121,17 @@ func ExampleDB_Merge() {
 	check(db.CreateBranch(ctx, "trial", "main"))
 	set("trial", 1, 2) // another chunk than main changes
 	set("main", 0, 3)
-	c, err := db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{Message: "merge trial"})
+	c, err := db.Merge(ctx, "main", "trial", engine.CommitOptions{Message: "merge trial"})
 	check(err)
 	fmt.Println(c.Message, len(c.Parents))
 	set("trial", 0, 4) // the same chunk
 	set("main", 0, 5)
-	_, err = db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{}) // is refused
+	_, err = db.Merge(ctx, "main", "trial", engine.CommitOptions{}) // is refused
 	var conflict *txn.ConflictError
 	if errors.As(err, &conflict) {
 		fmt.Println("conflict:", conflict.Conflicts[0].Path)
 	}
-	c, err = db.Merge(ctx, "main", "trial", zarrdb.CommitOptions{Message: "take trial", Choices: []txn.PathChoice{{Path: "n", Choice: txn.Theirs}}})
+	c, err = db.Merge(ctx, "main", "trial", engine.CommitOptions{Message: "take trial", Choices: []txn.PathChoice{{Path: "n", Choice: txn.Theirs}}})
 	check(err)
 	fmt.Println(c.Message)
 	// Output:
@@ -149,7 +149,7 @@ func Example_labels() {
 	db, err := zarrdb.Open(ctx, dir+"/weather.zdb", &zarrdb.Options{Create: true})
 	check(err)
 	defer db.Close()
-	_, err = db.Update(ctx, "main", "three days", func(s *zarrdb.Session) error {
+	_, err = db.Update(ctx, "main", "three days", func(s *engine.Session) error {
 		units, err := zarr.ParseAttributes([]byte(`{"units": "days since 2020-01-31"}`))
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func Example_labels() {
 		return errors.Join(zarr.Write(ctx, time, zarr.Sel(), []int32{0, 1, 2}), zarr.Write(ctx, temp, zarr.Sel(), []int32{280, 281, 282}))
 	})
 	check(err)
-	check(db.View(ctx, "main", func(s *zarrdb.Snapshot) error {
+	check(db.View(ctx, "main", func(s *engine.Snapshot) error {
 		a, err := s.Array(ctx, "temp")
 		if err != nil {
 			return err

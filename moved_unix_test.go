@@ -18,12 +18,12 @@ import (
 )
 
 // put commits a value.
-func put(db *zarrdb.DB, value string) error {
-	_, err := db.Update(bg, "", value, func(s *zarrdb.Session) error { return s.Set(bg, "notes", []byte(value)) })
+func put(db *engine.DB, value string) error {
+	_, err := db.Update(bg, "", value, func(s *engine.Session) error { return s.Set(bg, "notes", []byte(value)) })
 	return err
 }
 
-func wantNotes(t *testing.T, db *zarrdb.DB, want string) {
+func wantNotes(t *testing.T, db *engine.DB, want string) {
 	t.Helper()
 	s := at(t, db, "main")
 	got, err := s.Get(bg, "notes", kv.Range{})
@@ -55,7 +55,7 @@ func TestMovedDatabase(t *testing.T) {
 	if err := put(client, "lost"); !errors.Is(err, zarrdb.ErrMoved) {
 		t.Errorf("a commit beside another database: %v", err)
 	}
-	if _, err := client.Resolve(bg, "main"); !errors.Is(err, zarrdb.ErrMoved) {
+	if _, err := client.Lookup(bg, "main"); !errors.Is(err, zarrdb.ErrMoved) {
 		t.Errorf("a look-up beside another database: %v", err)
 	}
 	// Pages that were read before are right for ever.
@@ -85,7 +85,7 @@ func TestMadeAgainInALoop(t *testing.T) {
 	dir := filepath.Join(top, "w.zdb")
 	var ended []func() error
 	for n := range 24 {
-		var first *zarrdb.DB
+		var first *engine.DB
 		if n%4 < 2 {
 			first = must.Get(zarrdb.Open(bg, dir, &zarrdb.Options{Create: true}))(t)
 			ended = append(ended, first.Close)
@@ -174,7 +174,7 @@ func TestReplacedBeforeReconnect(t *testing.T) {
 			dir := counterDB(t)
 			_, end := holder(t, dir)
 			client := open(t, dir, nil)
-			wantEngine := !client.Here()
+			wantEngine := !zarrdb.Holds(client)
 			end()
 			must.Do(t, os.Rename(dir, dir+".away"))
 			replace(t, dir)

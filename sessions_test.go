@@ -21,12 +21,12 @@ import (
 
 // apiState is what the steps of TestSameAPI share.
 type apiState struct {
-	db   *zarrdb.DB
-	s, f *zarrdb.Session
+	db   *engine.DB
+	s, f *engine.Session
 	a    *zarr.Array
 }
 
-func (s *apiState) engine(*testing.T) *engine.DB { return s.db.Engine() }
+func (s *apiState) engine(*testing.T) *engine.DB { return s.db }
 
 // apiStep is one call of the public API. It returns what a program sees of it.
 type apiStep struct {
@@ -70,8 +70,8 @@ func apiSteps() []apiStep {
 		return v
 	}
 	none := func(err error) (any, error) { return nil, err }
-	set := func(s *zarrdb.Session, key, value string) (any, error) { return none(s.Set(bg, key, []byte(value))) }
-	commit := func(s *zarrdb.Session, o zarrdb.CommitOptions) (any, error) {
+	set := func(s *engine.Session, key, value string) (any, error) { return none(s.Set(bg, key, []byte(value))) }
+	commit := func(s *engine.Session, o engine.CommitOptions) (any, error) {
 		c, err := s.Commit(bg, o)
 		if err != nil {
 			return nil, err
@@ -171,10 +171,10 @@ func apiSteps() []apiStep {
 		}},
 		{"content", func(_ *testing.T, s *apiState) (any, error) { return contentOf(s.s, "") }},
 		{"dry run", func(_ *testing.T, s *apiState) (any, error) {
-			return commit(s.s, zarrdb.CommitOptions{Message: "dry", Author: "me", DryRun: true})
+			return commit(s.s, engine.CommitOptions{Message: "dry", Author: "me", DryRun: true})
 		}},
 		{"commit", func(_ *testing.T, s *apiState) (any, error) {
-			return commit(s.s, zarrdb.CommitOptions{Message: "all", Author: "me", Properties: map[string]string{"a": "b"}})
+			return commit(s.s, engine.CommitOptions{Message: "all", Author: "me", Properties: map[string]string{"a": "b"}})
 		}},
 		{"ended", func(_ *testing.T, s *apiState) (any, error) {
 			return failsAs(s.s.Set(bg, "k", nil), txn.ErrSessionClosed)
@@ -183,11 +183,11 @@ func apiSteps() []apiStep {
 		{"set in it", func(_ *testing.T, s *apiState) (any, error) { return set(s.s, "k", "mine") }},
 		{"guard", func(_ *testing.T, s *apiState) (any, error) { return none(s.s.Guard(bg, "guarded")) }},
 		{"update beside it", func(_ *testing.T, s *apiState) (any, error) {
-			_, err := s.db.Update(bg, "", "beside", func(s *zarrdb.Session) error { return s.Set(bg, "k", []byte("theirs")) })
+			_, err := s.db.Update(bg, "", "beside", func(s *engine.Session) error { return s.Set(bg, "k", []byte("theirs")) })
 			return nil, err
 		}},
 		{"conflict", func(_ *testing.T, s *apiState) (any, error) {
-			_, err := s.s.Commit(bg, zarrdb.CommitOptions{})
+			_, err := s.s.Commit(bg, engine.CommitOptions{})
 			var conflict *txn.ConflictError
 			if !errors.As(err, &conflict) {
 				return nil, fmt.Errorf("no conflict: %w", err)
@@ -198,17 +198,17 @@ func apiSteps() []apiStep {
 			return none(s.s.Refresh(bg, []txn.PathChoice{{Choice: txn.Theirs}}))
 		}},
 		{"commit it", func(_ *testing.T, s *apiState) (any, error) {
-			return commit(s.s, zarrdb.CommitOptions{Message: "second", Author: "me"})
+			return commit(s.s, engine.CommitOptions{Message: "second", Author: "me"})
 		}},
 		{"begin a third one", begin},
 		{"set in the third", func(_ *testing.T, s *apiState) (any, error) { return set(s.s, "k", "third") }},
 		{"update beside the third", func(_ *testing.T, s *apiState) (any, error) {
-			_, err := s.db.Update(bg, "", "beside", func(s *zarrdb.Session) error { return s.Set(bg, "k", []byte("fourth")) })
+			_, err := s.db.Update(bg, "", "beside", func(s *engine.Session) error { return s.Set(bg, "k", []byte("fourth")) })
 			return nil, err
 		}},
 		{"decide", func(_ *testing.T, s *apiState) (any, error) {
 			decided := ""
-			o := zarrdb.CommitOptions{Message: "third", Author: "me", Choices: []txn.PathChoice{{Choice: txn.Ours}}}
+			o := engine.CommitOptions{Message: "third", Author: "me", Choices: []txn.PathChoice{{Choice: txn.Ours}}}
 			o.Decided = func(c txn.Conflict, choice txn.Choice) { decided = fmt.Sprint(c, choice) }
 			out, err := commit(s.s, o)
 			return fmt.Sprint(out, decided), err
@@ -218,11 +218,11 @@ func apiSteps() []apiStep {
 		{"branch", func(_ *testing.T, s *apiState) (any, error) { return none(s.db.CreateBranch(bg, "x", "main~1")) }},
 		{"tag", func(_ *testing.T, s *apiState) (any, error) { return none(s.db.CreateTag(bg, "v1", "main")) }},
 		{"update a branch", func(_ *testing.T, s *apiState) (any, error) {
-			_, err := s.db.Update(bg, "x", "on x", func(s *zarrdb.Session) error { return s.Set(bg, "x", []byte("x")) })
+			_, err := s.db.Update(bg, "x", "on x", func(s *engine.Session) error { return s.Set(bg, "x", []byte("x")) })
 			return nil, err
 		}},
 		{"merge", func(_ *testing.T, s *apiState) (any, error) {
-			c, err := s.db.Merge(bg, "", "x", zarrdb.CommitOptions{Author: "me"})
+			c, err := s.db.Merge(bg, "", "x", engine.CommitOptions{Author: "me"})
 			if err != nil {
 				return nil, err
 			}
@@ -230,14 +230,14 @@ func apiSteps() []apiStep {
 		}},
 		{"revert", func(t *testing.T, s *apiState) (any, error) {
 			in, id := head(t, s)
-			_, err := in.Revert(bg, "", id, 1, zarrdb.CommitOptions{Message: "undone"})
+			_, err := in.Versions().Revert(bg, "", id, 1, engine.CommitOptions{Message: "undone"})
 			return nil, err
 		}},
 		{"undo", func(t *testing.T, s *apiState) (any, error) {
 			_, err := s.engine(t).UndoBranch(bg, "")
 			return nil, err
 		}},
-		{"reset", func(_ *testing.T, s *apiState) (any, error) { return none(s.db.Reset(bg, "x", "v1")) }},
+		{"reset", func(_ *testing.T, s *apiState) (any, error) { _, err := s.db.Reset(bg, "x", "v1"); return nil, err }},
 		{"no tag", func(_ *testing.T, s *apiState) (any, error) { return none(s.db.DeleteTag(bg, "v1")) }},
 		{"retry", func(_ *testing.T, s *apiState) (any, error) { return none(increment(s.db)) }},
 		{"sessions", func(t *testing.T, s *apiState) (any, error) {
@@ -307,7 +307,7 @@ func name(steps []apiStep, i int) string {
 }
 
 // versions are the branches and tags, and the content of every version of main.
-func versions(t *testing.T, db *zarrdb.DB) (out []string) {
+func versions(t *testing.T, db *engine.DB) (out []string) {
 	t.Helper()
 	branches, tags, err := db.Refs(bg)
 	must.Do(t, err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -22,7 +24,7 @@ func look(dir string) {
 	exitOn(err)
 	b, err := kv.Get(bg, s, "counter/zarr.json")
 	exitOn(err)
-	_, err = db.Update(bg, "", "try", func(s *zarrdb.Session) error { return s.Set(bg, "k", b) })
+	_, err = db.Update(bg, "", "try", func(s *engine.Session) error { return s.Set(bg, "k", b) })
 	fmt.Print(len(b) > 0, " ", errors.Is(err, zarrdb.ErrReadOnly))
 	exitOn(errors.Join(s.Close(), db.Close()))
 }
@@ -42,9 +44,7 @@ func TestDatabaseOfAnotherUser(t *testing.T) {
 	for _, d := range []string{up, filepath.Dir(up)} {
 		err = errors.Join(err, os.Chmod(d, 0o755))
 	}
-	if err = errors.Join(err, os.WriteFile(exe, b, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.WriteFile(exe, b, 0o755)))
 	c := process(t, dir, "look")
 	c.Path, c.Dir = exe, "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

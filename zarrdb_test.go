@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 func hold(dir string) {
 	db, err := zarrdb.Open(bg, dir, nil)
 	exitOn(err)
-	fmt.Println("open", db.Here())
+	fmt.Println("open", zarrdb.Holds(db))
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	exitOn(db.Close())
 }
@@ -66,8 +67,8 @@ func exitOn(err error) {
 	}
 }
 
-func increment(db *zarrdb.DB) error {
-	_, err := db.Retry(bg, "", "one more", func(s *zarrdb.Session) error {
+func increment(db *engine.DB) error {
+	_, err := db.Retry(bg, "", "one more", func(s *engine.Session) error {
 		a, err := s.Array(bg, "counter")
 		if err != nil {
 			return err
@@ -112,24 +113,22 @@ func holder(t testing.TB, dir string) (c *exec.Cmd, end func()) {
 func counterDB(t *testing.T) (dir string) {
 	dir = filepath.Join(t.TempDir(), "w.zdb")
 	db := open(t, dir, &zarrdb.Options{Create: true})
-	_, err := db.Update(bg, "", "counter", func(s *zarrdb.Session) error {
+	_, err := db.Update(bg, "", "counter", func(s *engine.Session) error {
 		_, err := s.CreateArray(bg, "counter", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
 		return err
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, db.Close()))
 	return dir
 }
 
-func open(t *testing.T, dir string, o *zarrdb.Options) *zarrdb.DB {
+func open(t *testing.T, dir string, o *zarrdb.Options) *engine.DB {
 	t.Helper()
 	db := must.Get(zarrdb.Open(bg, dir, o))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func value(t *testing.T, s *zarrdb.Snapshot) int64 {
+func value(t *testing.T, s *engine.Snapshot) int64 {
 	t.Helper()
 	a := must.Get(s.Array(bg, "counter"))(t)
 	v, _, err := zarr.Read[int64](bg, a, zarr.Sel())
@@ -137,7 +136,7 @@ func value(t *testing.T, s *zarrdb.Snapshot) int64 {
 	return v[0]
 }
 
-func at(t *testing.T, db *zarrdb.DB, rev string) *zarrdb.Snapshot {
+func at(t *testing.T, db *engine.DB, rev string) *engine.Snapshot {
 	t.Helper()
 	s := must.Get(db.At(bg, rev))(t)
 	t.Cleanup(func() { _ = s.Close() })
@@ -164,8 +163,8 @@ func TestHereAndThere(t *testing.T) {
 				holder(t, dir)
 			}
 			db := open(t, dir, nil)
-			if db.Here() == there {
-				t.Fatalf("open here: %v", db.Here())
+			if zarrdb.Holds(db) == there {
+				t.Fatalf("open here: %v", zarrdb.Holds(db))
 			}
 			must.Do(t, increment(db))
 			must.Do(t, db.CreateTag(bg, "v1", ""))
@@ -194,37 +193,37 @@ func TestHereAndThere(t *testing.T) {
 				t.Errorf("diff %s", got)
 			}
 			must.Do(t, db.CreateBranch(bg, "trial", "v1"))
-			must.Get(db.Update(bg, "trial", "another counter", func(s *zarrdb.Session) error {
+			must.Get(db.Update(bg, "trial", "another counter", func(s *engine.Session) error {
 				_, err := s.CreateArray(bg, "other", zarr.Spec{Shape: []int64{1}, DataType: "int64"})
 				return err
 			}))(t)
-			merged, err := db.Merge(bg, "", "trial", zarrdb.CommitOptions{Message: "both", Author: "me", Properties: map[string]string{"k": "v"}})
+			merged, err := db.Merge(bg, "", "trial", engine.CommitOptions{Message: "both", Author: "me", Properties: map[string]string{"k": "v"}})
 			if err != nil || merged.Message != "both" || merged.Author != "me" || merged.Properties["k"] != "v" || len(merged.Parents) != 2 {
 				t.Fatalf("merge: %+v, %v", merged, err)
 			}
-			if again, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{}); err != nil || again.ID != merged.ID {
+			if again, err := db.Merge(bg, "main", "trial", engine.CommitOptions{}); err != nil || again.ID != merged.ID {
 				t.Errorf("merge again: %+v, %v", again, err)
 			}
 			if got := value(t, at(t, db, "")); got != 2 {
 				t.Errorf("after the merge %d", got)
 			}
-			must.Do(t, db.Reset(bg, "trial", "v1"))
-			must.Get(db.Update(bg, "trial", "more", func(s *zarrdb.Session) error {
+			must.Get(db.Reset(bg, "trial", "v1"))(t)
+			must.Get(db.Update(bg, "trial", "more", func(s *engine.Session) error {
 				a, err := s.Array(bg, "counter")
 				return errors.Join(err, zarr.Write(bg, a, zarr.Sel(), []int64{101}))
 			}))(t)
 			var conflict *txn.ConflictError
-			if _, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{}); !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "counter/c/0" {
+			if _, err := db.Merge(bg, "main", "trial", engine.CommitOptions{}); !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Path != "counter/c/0" {
 				t.Errorf("a merge with a conflict: %v", err)
 			}
 			theirs := []txn.PathChoice{{Path: "counter", Choice: txn.Theirs}}
-			if _, err := db.Merge(bg, "main", "trial", zarrdb.CommitOptions{Choices: theirs}); err != nil || value(t, at(t, db, "")) != 101 {
+			if _, err := db.Merge(bg, "main", "trial", engine.CommitOptions{Choices: theirs}); err != nil || value(t, at(t, db, "")) != 101 {
 				t.Errorf("a merge that takes theirs: %v", err)
 			}
-			if _, err := db.Merge(bg, "main", "none", zarrdb.CommitOptions{}); !errors.Is(err, zarrdb.ErrNotFound) {
+			if _, err := db.Merge(bg, "main", "none", engine.CommitOptions{}); !errors.Is(err, zarrdb.ErrNotFound) {
 				t.Errorf("a merge of a branch that is not there: %v", err)
 			}
-			must.Do(t, db.Reset(bg, "main", "v1"))
+			must.Get(db.Reset(bg, "main", "v1"))(t)
 			if got := value(t, at(t, db, "")); got != 1 {
 				t.Errorf("after the reset %d", got)
 			}
@@ -249,7 +248,7 @@ func TestSessionInTwoProcesses(t *testing.T) {
 	if b, err := same.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	must.Get(same.Commit(bg, zarrdb.CommitOptions{Message: "both"}))(t)
+	must.Get(same.Commit(bg, engine.CommitOptions{Message: "both"}))(t)
 	if b, err := at(t, one, "").Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
@@ -289,10 +288,10 @@ func TestHolderIsKilled(t *testing.T) {
 	if got := value(t, snap); got != 1 {
 		t.Errorf("the version holds %d", got)
 	}
-	if !db.Here() {
+	if !zarrdb.Holds(db) {
 		t.Error("no process took its place")
 	}
-	if _, err := s.Commit(bg, zarrdb.CommitOptions{Message: "after all"}); err != nil {
+	if _, err := s.Commit(bg, engine.CommitOptions{Message: "after all"}); err != nil {
 		t.Errorf("the session that was saved: %v", err)
 	}
 	must.Do(t, increment(db))
@@ -309,8 +308,8 @@ func TestHolderIsKilled(t *testing.T) {
 // killed before any of their requests.
 func TestKilledBeforeEveryRequest(t *testing.T) {
 	type state struct {
-		db   *zarrdb.DB
-		snap *zarrdb.Snapshot
+		db   *engine.DB
+		snap *engine.Snapshot
 	}
 	steps := []func(s *state) (any, error){
 		func(s *state) (any, error) { return nil, increment(s.db) },
@@ -369,14 +368,14 @@ func TestKilledBeforeEveryRequest(t *testing.T) {
 			return v, err
 		},
 		func(s *state) (any, error) {
-			c, err := s.db.Resolve(bg, "main~1")
+			c, err := s.db.Lookup(bg, "main~1")
 			if err != nil {
 				return nil, err
 			}
 			return c.Generation, nil
 		},
 		func(s *state) (any, error) {
-			_, err := s.db.Resolve(bg, "none")
+			_, err := s.db.Lookup(bg, "none")
 			return errors.Is(err, zarrdb.ErrNotFound), nil
 		},
 	}
@@ -432,16 +431,16 @@ func TestGuards(t *testing.T) {
 				holder(t, dir)
 			}
 			db := open(t, dir, nil)
-			guards := map[string]func(s *zarrdb.Session) error{
-				"a path": func(s *zarrdb.Session) error { return s.Guard(bg, "counter") },
-				"a read": func(s *zarrdb.Session) error {
+			guards := map[string]func(s *engine.Session) error{
+				"a path": func(s *engine.Session) error { return s.Guard(bg, "counter") },
+				"a read": func(s *engine.Session) error {
 					a, err := s.Array(bg, "counter")
 					if err != nil {
 						return err
 					}
 					return s.GuardRead(bg, a, zarr.Sel())
 				},
-				"nothing": func(s *zarrdb.Session) error { return nil },
+				"nothing": func(s *engine.Session) error { return nil },
 			}
 			for name, guard := range guards {
 				s, err := db.Begin(bg, "")
@@ -455,7 +454,7 @@ func TestGuards(t *testing.T) {
 					err = increment(db)
 				}
 				must.Do(t, err)
-				_, err = s.Commit(bg, zarrdb.CommitOptions{})
+				_, err = s.Commit(bg, engine.CommitOptions{})
 				if want := name != "nothing"; errors.Is(err, zarrdb.ErrConflict) != want || !want && err != nil {
 					t.Errorf("%s is guarded: %v", name, err)
 				}
@@ -476,11 +475,11 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 				}
 				db := open(t, dir, nil)
 				spec := zarr.Spec{Shape: []int64{1}, DataType: "int64"}
-				update := func(fn func(s *zarrdb.Session) error) {
+				update := func(fn func(s *engine.Session) error) {
 					t.Helper()
 					must.Get(db.Update(bg, "main", "", fn))(t)
 				}
-				update(func(s *zarrdb.Session) error {
+				update(func(s *engine.Session) error {
 					err := s.DeletePrefix(bg, "")
 					if err == nil {
 						_, err = s.CreateGroup(bg, "g", version, zarr.Attributes{})
@@ -492,7 +491,7 @@ func TestConsolidatedHereAndThere(t *testing.T) {
 					}
 					return errors.Join(err, zarr.Consolidate(bg, s, "g", nil))
 				})
-				update(func(s *zarrdb.Session) error {
+				update(func(s *engine.Session) error {
 					_, err := s.CreateArray(bg, "g/b", spec)
 					return errors.Join(err, s.DeletePrefix(bg, "g/gone/"))
 				})
@@ -527,7 +526,7 @@ func TestUpdateThatPanics(t *testing.T) {
 		done := make(chan any, 1)
 		go func() {
 			defer func() { done <- recover() }()
-			_, err := db.Update(bg, "main", "", func(s *zarrdb.Session) error {
+			_, err := db.Update(bg, "main", "", func(s *engine.Session) error {
 				if err := s.Set(bg, "k", []byte("1")); err != nil {
 					return err
 				}
@@ -538,7 +537,7 @@ func TestUpdateThatPanics(t *testing.T) {
 		if got := <-done; name != "exit" && got != wrong {
 			t.Errorf("%s: %v", name, got)
 		}
-		if list, err := db.Engine().Sessions(bg); err != nil || len(list) > 0 {
+		if list, err := db.Sessions(bg); err != nil || len(list) > 0 {
 			t.Errorf("%s: sessions that are open: %v, %v", name, list, err)
 		}
 	}

@@ -62,13 +62,13 @@ func changedChunks(ctx context.Context, b *bench, changed []int64) {
 // many other changes as it made.
 func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, k, n int64) {
 	head := must(db.Head(ctx, "main"))
-	parent := must(db.Lookup(ctx, head)).Parents[0]
+	parent := must(db.Versions().Lookup(ctx, head)).Parents[0]
 	b.add("commits", variant, "diff", micros(took(func() { must(db.NodeChanges(ctx, parent, head, "")) })), "us")
 	if k == n {
 		return // the commit changed every chunk: no others to merge with
 	}
 	side := fmt.Sprintf("side-%d", k)
-	check(db.CreateBranch(ctx, side, parent))
+	check(db.Versions().CreateBranch(ctx, side, parent))
 	other := must(db.Update(ctx, side, "side", func(s *engine.Session) error {
 		for i := range k {
 			// Another array, because the chunks of head are random.
@@ -76,7 +76,7 @@ func diffAndMerge(ctx context.Context, b *bench, db *engine.DB, variant string, 
 		}
 		return nil
 	}))
-	merge := took(func() { must(db.Merge(ctx, "main", other.ID, txn.CommitOptions{})) })
+	merge := took(func() { must(db.Versions().Merge(ctx, "main", other.ID, txn.CommitOptions{})) })
 	b.add("commits", variant, "merge with as many others", micros(merge), "us")
 }
 
@@ -109,7 +109,7 @@ func onHistory(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	read := func(n int) func(int) {
 		return func(int) {
 			left := n
-			for _, err := range db.Log(ctx, head) {
+			for _, err := range db.Versions().Log(ctx, head) {
 				check(err)
 				if left--; left == 0 {
 					break

@@ -72,7 +72,7 @@ func (p process) end() {
 	_ = os.RemoveAll(p.dir)
 }
 
-func (p process) open(ctx context.Context) *zarrdb.DB {
+func (p process) open(ctx context.Context) *engine.DB {
 	return must(zarrdb.Open(ctx, p.dir, &zarrdb.Options{Private: p.other == nil}))
 }
 
@@ -102,15 +102,15 @@ func (s *secondBench) compare(row string, run func(peer int) time.Duration) {
 }
 
 // commitTo commits the writes of fn to a branch.
-func commitTo(ctx context.Context, db *zarrdb.DB, branch string, fn func(s *zarrdb.Session)) {
-	must(db.Update(ctx, branch, "more", func(s *zarrdb.Session) error {
+func commitTo(ctx context.Context, db *engine.DB, branch string, fn func(s *engine.Session)) {
+	must(db.Update(ctx, branch, "more", func(s *engine.Session) error {
 		fn(s)
 		return nil
 	}))
 }
 
 // make fills a database without waiting for the disk.
-func (s *secondBench) make(ctx context.Context, dir string, fill func(db *zarrdb.DB)) {
+func (s *secondBench) make(ctx context.Context, dir string, fill func(db *engine.DB)) {
 	db := must(zarrdb.Open(ctx, dir, &zarrdb.Options{Create: true, Private: true, Engine: engine.Options{Durability: txn.DurabilityNone}}))
 	defer db.Close()
 	fill(db)
@@ -124,13 +124,13 @@ func (s *secondBench) warm(ctx context.Context) {
 		values[i] = float32(i % 1000)
 	}
 	spec := zarr.Spec{Shape: []int64{64, 256, 256}, Chunks: []int64{64, 32, 32}, DataType: "float32"}
-	s.make(ctx, dir, func(db *zarrdb.DB) {
-		commitTo(ctx, db, "", func(s *zarrdb.Session) {
+	s.make(ctx, dir, func(db *engine.DB) {
+		commitTo(ctx, db, "", func(s *engine.Session) {
 			check(zarr.Write(ctx, must(s.CreateArray(ctx, "t", spec)), zarr.Sel(), values))
 		})
 	})
 	both := s.both(ctx, dir)
-	var dbs [2]*zarrdb.DB
+	var dbs [2]*engine.DB
 	var arrays, own [2]*zarr.Array
 	for i, p := range both {
 		defer p.end()
@@ -176,7 +176,7 @@ func (s *secondBench) cold(ctx context.Context) {
 	var made []process
 	both := sync.OnceValue(func() []process {
 		dir := s.path("cold.zdb")
-		s.make(ctx, dir, func(db *zarrdb.DB) { s.fill(ctx, db) })
+		s.make(ctx, dir, func(db *engine.DB) { s.fill(ctx, db) })
 		both := s.both(ctx, dir)
 		made = both[:]
 		return made
@@ -186,7 +186,7 @@ func (s *secondBench) cold(ctx context.Context) {
 			p.end()
 		}
 	}()
-	row := func(row string, want int64, read func(db *zarrdb.DB, v *zarrdb.Snapshot) (n int64)) {
+	row := func(row string, want int64, read func(db *engine.DB, v *engine.Snapshot) (n int64)) {
 		s.compare("cold: "+row, func(peer int) time.Duration {
 			p := &both()[peer]
 			if p.other != nil { // its caches are empty too, and its memory is touched, as in this process
@@ -204,18 +204,18 @@ func (s *secondBench) cold(ctx context.Context) {
 			})
 		})
 	}
-	row("one value of 10 M chunks", 1, func(_ *zarrdb.DB, v *zarrdb.Snapshot) int64 {
+	row("one value of 10 M chunks", 1, func(_ *engine.DB, v *engine.Snapshot) int64 {
 		return int64(len(must(kv.Get(ctx, v, s.chunkKey(rand.Int64N(s.chunks))))))
 	})
-	row("open 10,000 arrays", int64(s.nodes)+1, func(_ *zarrdb.DB, v *zarrdb.Snapshot) int64 { return count(v.Walk(ctx, "many")) })
-	row("list 10,000 arrays", int64(s.nodes)+1, func(_ *zarrdb.DB, v *zarrdb.Snapshot) int64 {
+	row("open 10,000 arrays", int64(s.nodes)+1, func(_ *engine.DB, v *engine.Snapshot) int64 { return count(v.Walk(ctx, "many")) })
+	row("list 10,000 arrays", int64(s.nodes)+1, func(_ *engine.DB, v *engine.Snapshot) int64 {
 		return count(v.List(ctx, kv.ListOptions{Prefix: "many/"}))
 	})
-	row("scan 1 M chunks", s.side*s.side, func(_ *zarrdb.DB, v *zarrdb.Snapshot) int64 {
+	row("scan 1 M chunks", s.side*s.side, func(_ *engine.DB, v *engine.Snapshot) int64 {
 		return count(v.List(ctx, kv.ListOptions{Prefix: "grid/c/"}))
 	})
-	row("diff, 10,000 of 1 M chunks", 10*s.side, func(db *zarrdb.DB, _ *zarrdb.Snapshot) int64 { return count(db.Diff(ctx, "main~1", "main", "")) })
-	row("log of 100,000 commits", int64(s.commits)+3, func(db *zarrdb.DB, _ *zarrdb.Snapshot) int64 { return count(db.Log(ctx, "long")) })
+	row("diff, 10,000 of 1 M chunks", 10*s.side, func(db *engine.DB, _ *engine.Snapshot) int64 { return count(db.Diff(ctx, "main~1", "main", "")) })
+	row("log of 100,000 commits", int64(s.commits)+3, func(db *engine.DB, _ *engine.Snapshot) int64 { return count(db.Log(ctx, "long")) })
 }
 
 // chunkKey is the key of one of many chunks.
@@ -224,9 +224,9 @@ func (s *secondBench) chunkKey(i int64) string {
 }
 
 // fill makes many nodes, chunks and commits.
-func (s *secondBench) fill(ctx context.Context, db *zarrdb.DB) {
+func (s *secondBench) fill(ctx context.Context, db *engine.DB) {
 	grid := zarr.Spec{Shape: []int64{s.side, s.side}, Chunks: []int64{1, 1}, DataType: "uint8"}
-	commitTo(ctx, db, "", func(w *zarrdb.Session) {
+	commitTo(ctx, db, "", func(w *engine.Session) {
 		for i := range s.nodes {
 			must(w.CreateArray(ctx, fmt.Sprintf("many/a%05d", i), grid))
 		}
@@ -242,7 +242,7 @@ func (s *secondBench) fill(ctx context.Context, db *zarrdb.DB) {
 		}
 		check(bulk.Finish(ctx))
 	})
-	commitTo(ctx, db, "", func(w *zarrdb.Session) {
+	commitTo(ctx, db, "", func(w *engine.Session) {
 		a := must(w.Array(ctx, "grid"))
 		for i := int64(0); i < s.side; i += s.side / 10 {
 			check(zarr.Write(ctx, a, zarr.Sel(zarr.All(), zarr.At(i)), bytes.Repeat([]byte{250}, int(s.side))))
@@ -250,7 +250,7 @@ func (s *secondBench) fill(ctx context.Context, db *zarrdb.DB) {
 	})
 	check(db.CreateBranch(ctx, "long", "main"))
 	for i := range s.commits {
-		commitTo(ctx, db, "long", func(w *zarrdb.Session) { check(w.Set(ctx, "n", strconv.AppendInt(nil, int64(i), 10))) })
+		commitTo(ctx, db, "long", func(w *engine.Session) { check(w.Set(ctx, "n", strconv.AppendInt(nil, int64(i), 10))) })
 	}
 }
 
@@ -268,10 +268,10 @@ func count[T any](seq iter.Seq2[T, error]) (n int64) {
 
 // write measures commits, each to a new database.
 func (s *secondBench) write(ctx context.Context) {
-	row := func(row string, commit func(p process, db *zarrdb.DB) time.Duration) {
+	row := func(row string, commit func(p process, db *engine.DB) time.Duration) {
 		s.compare("write: "+row, func(peer int) time.Duration {
 			dir := s.path("write.zdb")
-			s.make(ctx, dir, func(*zarrdb.DB) {})
+			s.make(ctx, dir, func(*engine.DB) {})
 			both := s.both(ctx, dir)
 			defer both[0].end()
 			defer both[1].end()
@@ -288,9 +288,9 @@ func (s *secondBench) write(ctx context.Context) {
 	}
 	chunk := min(n/4, 1<<20)
 	array := func(name string, times int, spec zarr.Spec, part int64) {
-		row(name, func(_ process, db *zarrdb.DB) time.Duration {
+		row(name, func(_ process, db *engine.DB) time.Duration {
 			return quantile(timed(times, func(i int) {
-				commitTo(ctx, db, "", func(w *zarrdb.Session) {
+				commitTo(ctx, db, "", func(w *engine.Session) {
 					a := must(w.CreateArray(ctx, fmt.Sprint("a", i), spec))
 					for i := int64(0); i < spec.Shape[0]; i += part {
 						check(zarr.Write(ctx, a, zarr.Sel(zarr.Slice(i, i+part, 1)), values[i:i+part]))
@@ -302,9 +302,9 @@ func (s *secondBench) write(ctx context.Context) {
 	raw := json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}}]`)
 	lz4 := json.RawMessage(`[{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.lz4"}]`)
 	shape := []int64{n}
-	row("commit of 1 KiB", func(_ process, db *zarrdb.DB) time.Duration {
+	row("commit of 1 KiB", func(_ process, db *engine.DB) time.Duration {
 		return quantile(timed(200, func(i int) {
-			commitTo(ctx, db, "", func(w *zarrdb.Session) { check(w.Set(ctx, "k", fmt.Appendf(nil, "%01024d", i))) })
+			commitTo(ctx, db, "", func(w *engine.Session) { check(w.Set(ctx, "k", fmt.Appendf(nil, "%01024d", i))) })
 		}), 0.5)
 	})
 	array("1 GiB, raw", 1, zarr.Spec{Shape: shape, Chunks: []int64{chunk}, DataType: "float32", Codecs: raw}, n)
@@ -313,10 +313,10 @@ func (s *secondBench) write(ctx context.Context) {
 	part := min(n/16, 1<<18)
 	array("4 MiB in quarters of chunks", 9, zarr.Spec{Shape: []int64{4 * part}, Chunks: []int64{part / 4}, DataType: "float32"}, part/16)
 	var more int64
-	row("10 M references", func(p process, db *zarrdb.DB) (d time.Duration) {
+	row("10 M references", func(p process, db *engine.DB) (d time.Duration) {
 		use := func() {
 			d = took(func() {
-				commitTo(ctx, db, "", func(w *zarrdb.Session) {
+				commitTo(ctx, db, "", func(w *engine.Session) {
 					must(w.CreateArray(ctx, "big", s.big()))
 					bulk := must(w.Bulk(ctx, "big", true))
 					for i := range s.chunks {
@@ -365,8 +365,8 @@ func (s *secondBench) idle(ctx context.Context) {
 		return
 	}
 	dir := s.path("idle.zdb")
-	s.make(ctx, dir, func(db *zarrdb.DB) {
-		commitTo(ctx, db, "", func(w *zarrdb.Session) { must(w.CreateArray(ctx, "a", s.big())) })
+	s.make(ctx, dir, func(db *engine.DB) {
+		commitTo(ctx, db, "", func(w *engine.Session) { must(w.CreateArray(ctx, "a", s.big())) })
 	})
 	both := s.both(ctx, dir)
 	defer both[0].end()

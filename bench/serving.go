@@ -108,7 +108,7 @@ func socketGets(ctx context.Context, b *bench, dir string) {
 	}{{"100 B", small, smallCount}, {"2 MiB in place", large, largeCount}} {
 		var first, again []time.Duration // medians of rounds
 		for range 20 {
-			withVersion(ctx, dir, func(v *zarrdb.Snapshot) {
+			withVersion(ctx, dir, func(v *engine.Snapshot) {
 				for round := range 5 {
 					m := quantile(timed(kind.count, func(i int) {
 						value := must(v.Locate(ctx, servedKey(kind.size, i)))
@@ -131,7 +131,7 @@ func socketGets(ctx context.Context, b *bench, dir string) {
 }
 
 // withVersion calls fn with the head of main, on a connection of its own.
-func withVersion(ctx context.Context, dir string, fn func(*zarrdb.Snapshot)) {
+func withVersion(ctx context.Context, dir string, fn func(*engine.Snapshot)) {
 	db := must(zarrdb.Open(ctx, dir, nil))
 	defer db.Close()
 	v := must(db.At(ctx, "main"))
@@ -183,10 +183,10 @@ func socketCommits(ctx context.Context, b *bench, own, dir string) {
 	var medians [2][]time.Duration
 	value := make([]byte, chunkBytes)
 	for range rounds {
-		for j, db := range []*zarrdb.DB{inProcess, through} {
+		for j, db := range []*engine.DB{inProcess, through} {
 			times := timed(50, func(i int) {
 				copy(value, strconv.Itoa(i))
-				must(db.Update(ctx, "", "chunk", func(s *zarrdb.Session) error { return s.Set(ctx, "chunk", value) }))
+				must(db.Update(ctx, "", "chunk", func(s *engine.Session) error { return s.Set(ctx, "chunk", value) }))
 			})
 			medians[j] = append(medians[j], quantile(times, 0.5))
 		}
@@ -279,7 +279,7 @@ func actAs(ctx context.Context, role, dir string) {
 		l := must(net.Listen("tcp", "127.0.0.1:0"))
 		defer l.Close()
 		table := serve.New(serve.Options{})
-		check(table.AddDatabase("db", db.Engine()))
+		check(table.AddDatabase("db", db))
 		h := web.Server(web.New(table, web.Options{ReadOnly: true, Anonymous: &serve.Principal{Name: "anonymous"}}), nil)
 		go func() { _ = h.Serve(web.Listener(l)) }()
 		fmt.Printf("http://%s/db/v/main/\n", l.Addr())
@@ -290,7 +290,7 @@ func actAs(ctx context.Context, role, dir string) {
 }
 
 // obey runs the commands of standard input.
-func obey(ctx context.Context, v *zarrdb.Snapshot) {
+func obey(ctx context.Context, v *engine.Snapshot) {
 	a := must(v.Array(ctx, "raw"))
 	size := int64(a.Type().Size())
 	for _, n := range a.Shape() {

@@ -123,9 +123,9 @@ func refCosts(ctx context.Context, b *bench, db *engine.DB, variant string) {
 	head, older := must(db.Head(ctx, "main")), must(db.Resolve(ctx, "main~10"))
 	names := []string{"a", "b"}
 	b.steps("versions", variant, refRounds, []step{
-		{"branch", func(i int) { check(db.CreateBranch(ctx, fmt.Sprintf("b%d", i), head)) }},
-		{"tag", func(i int) { check(db.CreateTag(ctx, fmt.Sprintf("t%d", i), head)) }},
-		{"reset", func(i int) { must(db.Reset(ctx, "b0", []txn.CommitID{head, older}[i%2])) }},
+		{"branch", func(i int) { check(db.Versions().CreateBranch(ctx, fmt.Sprintf("b%d", i), head)) }},
+		{"tag", func(i int) { check(db.Versions().CreateTag(ctx, fmt.Sprintf("t%d", i), head)) }},
+		{"reset", func(i int) { must(db.Versions().Reset(ctx, "b0", []txn.CommitID{head, older}[i%2])) }},
 		{"open old version + 1 chunk", func(int) {
 			check(db.View(ctx, "main~10", func(s *engine.Snapshot) error {
 				must(kv.Get(ctx, s, "a/c/0/0"))

@@ -20,8 +20,8 @@ import (
 
 // worker does the jobs of a contest through the API of this module.
 type worker struct {
-	db      *zarrdb.DB
-	version *zarrdb.Snapshot
+	db      *engine.DB
+	version *engine.Snapshot
 	a       *zarr.Array
 	touched []byte
 }
@@ -102,7 +102,7 @@ func (w *worker) write(ctx context.Context, j job) answer {
 	settle()
 	d := took(func() {
 		check(a.WriteBytes(ctx, zarr.Sel(), data))
-		must(s.Commit(ctx, zarrdb.CommitOptions{Message: "field"}))
+		must(s.Commit(ctx, engine.CommitOptions{Message: "field"}))
 	})
 	return answer{Figures: map[string]float64{"write": gbps(len(data), d)}}
 }
@@ -187,7 +187,7 @@ func (w *worker) tree(ctx context.Context, j job) answer {
 		for i := range j.Count {
 			must(s.CreateArray(ctx, treePath(i), zarr.Spec{Shape: []int64{100, 100}, Chunks: []int64{10, 10}, DataType: "float32"}))
 		}
-		must(s.Commit(ctx, zarrdb.CommitOptions{Message: "arrays"}))
+		must(s.Commit(ctx, engine.CommitOptions{Message: "arrays"}))
 	})
 	return answer{Figures: map[string]float64{"create": d.Seconds()}}
 }

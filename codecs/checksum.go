@@ -12,15 +12,14 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// checksum is a codec that adds 32 bits, little-endian, computed from the bytes:
+// checksum is the stage of a codec that adds 32 bits, little-endian, computed from the bytes:
 // "crc32c" of v3 at the end, and numcodecs' "crc32c", "crc32" and "adler32", with a
 // configured location, "fletcher32" and "jenkins_lookup3" at the end.
 type checksum struct {
-	name   string
-	config json.RawMessage
-	start  bool
-	sum    func(p []byte) uint32
-	other  func(sum uint32) uint32 // a second form of the checksum that is read, if set
+	name  string
+	start bool
+	sum   func(p []byte) uint32
+	other func(sum uint32) uint32 // a second form of the checksum that is read, if set
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -33,22 +32,21 @@ func adler32(p []byte) uint32 { return kernels.Adler32(1, p) }
 func parseLocated(name, location string, sum func([]byte) uint32) func(Config) (Codec, error) {
 	return func(c Config) (Codec, error) {
 		f := c.Fields()
-		x := &checksum{name: name, sum: sum}
+		s, config := &checksum{name: name, sum: sum}, json.RawMessage(nil)
 		if c.V2 || c.Name == "numcodecs."+name {
-			x.start = f.Enum("location", location, "start", "end") == "start"
+			s.start = f.Enum("location", location, "start", "end") == "start"
 			if raw := f.Raw("location"); raw != nil {
-				x.config = Object("location", raw)
+				config = Object("location", raw)
 			}
 		}
-		return x, f.Err()
+		return NewCodec(config, s.bind), f.Err()
 	}
 }
 
 func parseJenkins(c Config) (Codec, error) {
 	f := c.Fields()
 	initval := f.Int("initval", 0, 0, math.MaxUint32)
-	x := &checksum{name: "jenkins_lookup3"}
-	x.config = Object("initval", initval)
+	config := Object("initval", initval)
 	var prefix []byte
 	if raw := f.Raw("prefix"); !value.Absent(raw) {
 		for _, b := range f.Ints("prefix") {
@@ -58,28 +56,22 @@ func parseJenkins(c Config) (Codec, error) {
 			}
 			prefix = append(prefix, byte(b))
 		}
-		x.config = Object("initval", initval, "prefix", raw)
+		config = Object("initval", initval, "prefix", raw)
 	}
-	x.sum = func(p []byte) uint32 {
+	s := &checksum{name: "jenkins_lookup3", sum: func(p []byte) uint32 {
 		if prefix != nil {
 			p = append(prefix[:len(prefix):len(prefix)], p...)
 		}
 		return Lookup3(p, uint32(initval))
-	}
-	return x, f.Err()
+	}}
+	return NewCodec(config, s.bind), f.Err()
 }
 
-func (c *checksum) Config() json.RawMessage { return c.config }
+func (s *checksum) bind(in Rep) (Stage, Rep, error) { return s, in.Longer(4), nil }
 
-func (c *checksum) Bind(in Rep) (Stage, Rep, error) {
-	return checksumStage{c}, in.Longer(4), nil
-}
+var _ ViewStage = (*checksum)(nil)
 
-type checksumStage struct{ *checksum }
-
-var _ ViewStage = checksumStage{}
-
-func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
+func (s *checksum) Encode(dst, src []byte) ([]byte, error) {
 	sum := s.sum(src)
 	dst = scratch.Grow(dst, int64(len(src))+4)
 	if s.start {
@@ -88,7 +80,7 @@ func (s checksumStage) Encode(dst, src []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(append(dst, src...), sum), nil
 }
 
-func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
+func (s *checksum) DecodeView(src []byte) ([]byte, error) {
 	if len(src) < 4 {
 		return nil, Corruptf(s.name, "%d bytes have no room for a checksum", len(src))
 	}
@@ -102,7 +94,7 @@ func (s checksumStage) DecodeView(src []byte) ([]byte, error) {
 	return data, nil
 }
 
-func (s checksumStage) Decode(dst, src []byte) ([]byte, error) {
+func (s *checksum) Decode(dst, src []byte) ([]byte, error) {
 	data, err := s.DecodeView(src)
 	return append(dst, data...), err
 }
@@ -111,7 +103,8 @@ func (s checksumStage) Decode(dst, src []byte) ([]byte, error) {
 // HDF5 does: the bytes of both halves were swapped.
 func parseFletcher32(c Config) (Codec, error) {
 	swapped := func(sum uint32) uint32 { return sum>>8&0x00ff00ff | sum<<8&0xff00ff00 }
-	return &checksum{name: "fletcher32", sum: fletcher32, other: swapped}, c.Fields().Err()
+	s := &checksum{name: "fletcher32", sum: fletcher32, other: swapped}
+	return NewCodec(nil, s.bind), c.Fields().Err()
 }
 
 // fletcher32 is HDF5's checksum of that name: big-endian words of 16 bits, the

@@ -48,6 +48,20 @@ type Codec interface {
 	Bind(in Rep) (Stage, Rep, error)
 }
 
+// NewCodec returns a codec of a configuration as [Codec.Config] prints it, and of a function
+// that binds it.
+func NewCodec(config json.RawMessage, bind func(in Rep) (Stage, Rep, error)) Codec {
+	return codec{config, bind}
+}
+
+type codec struct {
+	config json.RawMessage
+	bind   func(in Rep) (Stage, Rep, error)
+}
+
+func (c codec) Config() json.RawMessage         { return c.config }
+func (c codec) Bind(in Rep) (Stage, Rep, error) { return c.bind(in) }
+
 // Stage is a bound codec. Safe for concurrent use. Both methods append to dst
 // and return it; src is only read, not kept, and does not overlap dst. Decode
 // fails with ErrCorrupt rather than append more than the bound Rep allows.

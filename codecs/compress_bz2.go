@@ -3,27 +3,22 @@ package codecs
 import (
 	"bytes"
 	"compress/bzip2"
-	"encoding/json"
 	"sync"
 
 	dsnet "github.com/dsnet/compress/bzip2"
+
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
-// bz2Codec is numcodecs' "bz2": bzip2 streams.
-type bz2Codec struct{ level int }
-
 func parseBZ2(c Config) (Codec, error) {
 	f := c.Fields()
-	return &bz2Codec{int(f.Int("level", 1, 1, 9))}, f.Err()
+	level := int(f.Int("level", 1, 1, 9))
+	return NewCodec(Object("level", level), func(in Rep) (Stage, Rep, error) {
+		return &bz2Stage{in: in, level: level}, in.Grown(), nil
+	}), f.Err()
 }
 
-func (c *bz2Codec) Config() json.RawMessage { return Object("level", c.level) }
-
-func (c *bz2Codec) Bind(in Rep) (Stage, Rep, error) {
-	return &bz2Stage{in: in, level: c.level}, in.Grown(), nil
-}
-
+// bz2Stage is numcodecs' "bz2": bzip2 streams.
 type bz2Stage struct {
 	in    Rep
 	level int

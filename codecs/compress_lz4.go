@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"sync"
 
@@ -10,24 +9,19 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/lz4"
 )
 
-// lz4Codec is numcodecs' "lz4": the length as four bytes, little-endian, and
-// one LZ4 block.
-type lz4Codec struct{ acceleration int }
-
 func parseLZ4(c Config) (Codec, error) {
 	f := c.Fields()
-	return &lz4Codec{int(f.Int("acceleration", 1, math.MinInt32, math.MaxInt32))}, f.Err()
+	acceleration := int(f.Int("acceleration", 1, math.MinInt32, math.MaxInt32))
+	return NewCodec(Object("acceleration", acceleration), func(in Rep) (Stage, Rep, error) {
+		if in.Size > lz4.MaxBytes {
+			return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, lz4.MaxBytes)
+		}
+		return &lz4Stage{in: in, acceleration: max(1, acceleration)}, in.Grown(), nil
+	}), f.Err()
 }
 
-func (c *lz4Codec) Config() json.RawMessage { return Object("acceleration", c.acceleration) }
-
-func (c *lz4Codec) Bind(in Rep) (Stage, Rep, error) {
-	if in.Size > lz4.MaxBytes {
-		return nil, Rep{}, BadField("", "%d bytes are more than the %d of a block", in.Size, lz4.MaxBytes)
-	}
-	return &lz4Stage{in: in, acceleration: max(1, c.acceleration)}, in.Grown(), nil
-}
-
+// lz4Stage is numcodecs' "lz4": the length as four bytes, little-endian, and
+// one LZ4 block.
 type lz4Stage struct {
 	in           Rep
 	acceleration int

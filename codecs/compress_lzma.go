@@ -11,7 +11,6 @@ import (
 // lzmaCodec is numcodecs' "lzma": the formats of Python's module lzma, with its
 // numeric parameters.
 type lzmaCodec struct {
-	config  json.RawMessage
 	format  int
 	options lzma.Options
 	lzma1   bool // raw: not LZMA2
@@ -65,8 +64,9 @@ func parseLZMA(c Config) (Codec, error) {
 	if !value.Absent(filters) {
 		members = append(members, "filters", filters)
 	}
-	x.config = Object(members...)
-	return x, f.Err()
+	return NewCodec(Object(members...), func(in Rep) (Stage, Rep, error) {
+		return &lzmaStage{lzmaCodec: x, in: in}, in.Grown(), nil
+	}), f.Err()
 }
 
 // setPreset sets the size of the dictionary; the lower five bits are the level.
@@ -145,12 +145,6 @@ func (x *lzmaCodec) parseLast(f *Fields, item lzmaFilterJSON) {
 	if !p.Valid() || p.LC+p.LP > 4 {
 		f.Fail("filters", "lc %d, lp %d, pb %d are not allowed", p.LC, p.LP, p.PB)
 	}
-}
-
-func (x *lzmaCodec) Config() json.RawMessage { return x.config }
-
-func (x *lzmaCodec) Bind(in Rep) (Stage, Rep, error) {
-	return &lzmaStage{lzmaCodec: x, in: in}, in.Grown(), nil
 }
 
 type lzmaStage struct {

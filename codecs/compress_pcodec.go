@@ -9,25 +9,20 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// pcodec is numcodecs' "pcodec": a chunk's numbers as a pco file. Looking back
-// further than to the numbers just before is decoded but not encoded: that is
-// only to be tried, and differences are tried then.
-type pcodec struct {
-	params pco.Params
-	config json.RawMessage
-}
-
 // noOp is pcodec's own name of the delta_spec that numcodecs calls "none".
 const noOp = "no_op"
 
+// parsePcodec parses numcodecs' "pcodec": a chunk's numbers as a pco file. Looking back
+// further than to the numbers just before is decoded but not encoded: that is
+// only to be tried, and differences are tried then.
 func parsePcodec(c Config) (Codec, error) {
 	f := c.Fields()
-	p := &pcodec{params: pco.Params{
+	params := pco.Params{
 		Level:    int(f.Int("level", 8, 0, 12)),
 		Classic:  f.Enum("mode_spec", "auto", "auto", "classic") == "classic",
 		Delta:    pco.Auto,
 		PageSize: int(f.Int("equal_pages_up_to", 1<<18, 1, 1<<24)),
-	}}
+	}
 	delta := f.Enum("delta_spec", "auto", "auto", "none", noOp, "try_consecutive", "try_lookback")
 	if delta == noOp {
 		delta = "none"
@@ -35,27 +30,23 @@ func parsePcodec(c Config) (Codec, error) {
 	}
 	f.Enum("paging_spec", "equal_pages_up_to", "equal_pages_up_to")
 	if raw := f.Raw("delta_encoding_order"); !value.Absent(raw) {
-		p.params.Delta = int(f.Int("delta_encoding_order", 0, 0, 7))
+		params.Delta = int(f.Int("delta_encoding_order", 0, 0, 7))
 		if delta == "none" || delta == "try_lookback" {
 			f.Fail("delta_encoding_order", "given with the delta_spec %q", delta)
 		}
 	} else if delta == "none" {
-		p.params.Delta = 0
+		params.Delta = 0
 	}
-	p.config = f.Given("level", "mode_spec", "delta_spec", "paging_spec", "delta_encoding_order", "equal_pages_up_to")
-	return p, f.Err()
-}
-
-func (p *pcodec) Config() json.RawMessage { return p.config }
-
-func (p *pcodec) Bind(in Rep) (Stage, Rep, error) {
-	t, ok := pcodecType(in.Type)
-	if !ok {
-		return nil, Rep{}, BadField("", "does not encode the data type %v", in.Type)
-	}
-	out := in.Grown()
-	out.Max = max(out.Max, pco.MaxSize(in.Size, t, p.params)) // of tiny pages
-	return &pcodecStage{params: p.params, typ: t, max: in.Size}, out, nil
+	config := f.Given("level", "mode_spec", "delta_spec", "paging_spec", "delta_encoding_order", "equal_pages_up_to")
+	return NewCodec(config, func(in Rep) (Stage, Rep, error) {
+		t, ok := pcodecType(in.Type)
+		if !ok {
+			return nil, Rep{}, BadField("", "does not encode the data type %v", in.Type)
+		}
+		out := in.Grown()
+		out.Max = max(out.Max, pco.MaxSize(in.Size, t, params)) // of tiny pages
+		return &pcodecStage{params: params, typ: t, max: in.Size}, out, nil
+	}), f.Err()
 }
 
 // pcodecType returns the type of numbers that elements of t are stored as. The

@@ -187,9 +187,7 @@ func TestBombs(t *testing.T) {
 	var stream bytes.Buffer
 	w, err := zstd.NewWriter(&stream)
 	must.Do(t, err)
-	if _, err := w.Write(make([]byte, 16<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(make([]byte, 16<<20)))(t)
 	must.Do(t, w.Close())
 	check := func(name, codec string, stored []byte) {
 		b := bytesChain(t, 256, `{"name":"`+codec+`","configuration":{"level":1}}`)

@@ -1,7 +1,6 @@
 package codecs
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
@@ -15,7 +14,6 @@ import (
 type conditional struct {
 	codecs Chain
 	header int // bytes
-	raw    json.RawMessage
 }
 
 // maxHeaderBits bounds the header. The specification has no bound.
@@ -24,7 +22,7 @@ const maxHeaderBits = 1 << 16
 func parseConditional(c Config) (Codec, error) {
 	f := c.Fields()
 	f.Require("codecs")
-	x := &conditional{raw: c.Raw}
+	x := &conditional{}
 	list := f.Raw("codecs")
 	bits := f.Int("header_bits", -1, 0, maxHeaderBits)
 	if err := f.Err(); err != nil {
@@ -42,12 +40,10 @@ func parseConditional(c Config) (Codec, error) {
 		return nil, BadField("header_bits", "%d is not a multiple of 8 with a bit for each of %d codecs", bits, n)
 	}
 	x.header = int(bits / 8)
-	return x, nil
+	return NewCodec(c.Raw, x.bind), nil
 }
 
-func (c *conditional) Config() json.RawMessage { return c.raw }
-
-func (c *conditional) Bind(in Rep) (Stage, Rep, error) {
+func (c *conditional) bind(in Rep) (Stage, Rep, error) {
 	s := &conditionalStage{in: in, header: c.header}
 	cur := in
 	for i := range c.codecs.links {

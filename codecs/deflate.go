@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"hash/crc32"
 	"sync"
 
@@ -13,14 +12,8 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// deflate is the codecs "gzip" (RFC 1952) and "zlib" (RFC 1950): deflate
-// streams (RFC 1951) in two different wrappings.
-type deflate struct {
-	name  string
-	level int
-}
-
-// parseDeflate reads the configuration of v3 "gzip", where the level is required,
+// parseDeflate parses "gzip" (RFC 1952) or "zlib" (RFC 1950): deflate streams
+// (RFC 1951) in two different wrappings. It reads the configuration of v3 "gzip", where the level is required,
 // and of numcodecs' gzip and zlib, where it is 1 unless given.
 func parseDeflate(name string) func(Config) (Codec, error) {
 	return func(c Config) (Codec, error) {
@@ -30,19 +23,15 @@ func parseDeflate(name string) func(Config) (Codec, error) {
 			f.Require("level")
 			lowest = 0
 		}
-		level := f.Int("level", 1, lowest, 9)
-		return &deflate{name, int(level)}, f.Err()
+		level := int(f.Int("level", 1, lowest, 9))
+		return NewCodec(Object("level", level), func(in Rep) (Stage, Rep, error) {
+			s := deflateStage{in: in, level: level}
+			if name == "zlib" {
+				return &zlibStage{s}, in.Grown(), nil
+			}
+			return &gzipStage{s}, in.Grown(), nil
+		}), f.Err()
 	}
-}
-
-func (d *deflate) Config() json.RawMessage { return Object("level", d.level) }
-
-func (d *deflate) Bind(in Rep) (Stage, Rep, error) {
-	s := deflateStage{in: in, level: d.level}
-	if d.name == "zlib" {
-		return &zlibStage{s}, in.Grown(), nil
-	}
-	return &gzipStage{s}, in.Grown(), nil
 }
 
 type deflateStage struct {

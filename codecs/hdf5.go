@@ -79,25 +79,16 @@ func decodeBlocks(codec string, dst, src []byte, limit int64, whole func(n, bloc
 	return dst, nil
 }
 
-// lz4h5 is imagecodecs' "imagecodecs_lz4h5", the filter 32004 of HDF5.
-type lz4h5 struct {
-	block  int64
-	config json.RawMessage
-}
-
 func parseLZ4H5(c Config) (Codec, error) {
 	f := c.Fields()
-	x := &lz4h5{block: 1 << 30, config: f.Given("level", "blocksize")}
+	config, block := f.Given("level", "blocksize"), int64(1<<30)
 	if raw := f.Raw("blocksize"); raw != nil && string(raw) != "null" {
-		x.block = f.Int("blocksize", 0, 1, lz4.MaxBytes)
+		block = f.Int("blocksize", 0, 1, lz4.MaxBytes)
 	}
-	return x, f.Err()
+	return NewCodec(config, func(in Rep) (Stage, Rep, error) { return &lz4h5Stage{in, block}, in.Grown(), nil }), f.Err()
 }
 
-func (c *lz4h5) Config() json.RawMessage { return c.config }
-
-func (c *lz4h5) Bind(in Rep) (Stage, Rep, error) { return &lz4h5Stage{in, c.block}, in.Grown(), nil }
-
+// lz4h5Stage is imagecodecs' "imagecodecs_lz4h5", the filter 32004 of HDF5.
 type lz4h5Stage struct {
 	in    Rep
 	block int64

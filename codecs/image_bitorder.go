@@ -1,19 +1,14 @@
 package codecs
 
-import (
-	"encoding/json"
-	"math/bits"
-)
+import "math/bits"
 
 // imageBitorder is imagecodecs' "imagecodecs_bitorder". It reverses the bits of each byte,
 // for TIFF files with FillOrder 2.
 type imageBitorder struct{}
 
-func parseImageBitorder(c Config) (Codec, error) { return imageBitorder{}, c.Fields().Err() }
-
-func (imageBitorder) Config() json.RawMessage { return nil }
-
-func (imageBitorder) Bind(in Rep) (Stage, Rep, error) { return imageBitorder{}, in, nil }
+func parseImageBitorder(c Config) (Codec, error) {
+	return NewCodec(nil, func(in Rep) (Stage, Rep, error) { return imageBitorder{}, in, nil }), c.Fields().Err()
+}
 
 func (imageBitorder) Decode(dst, src []byte) ([]byte, error) {
 	for _, b := range src {

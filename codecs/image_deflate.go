@@ -1,30 +1,18 @@
 package codecs
 
-import (
-	"encoding/json"
+import "github.com/zarrdb/zarrdb/codecs/inflate"
 
-	"github.com/zarrdb/zarrdb/codecs/inflate"
-)
-
-// imageDeflate is imagecodecs' "imagecodecs_deflate": zlib, or a deflate stream alone.
-type imageDeflate struct {
-	level int
-	raw   bool
-}
-
+// parseImageDeflate parses imagecodecs' "imagecodecs_deflate": zlib, or a deflate stream alone.
 func parseImageDeflate(c Config) (Codec, error) {
 	f := c.Fields()
-	return &imageDeflate{int(f.Int("level", 6, 0, 12)), f.Bool("raw", false)}, f.Err()
-}
-
-func (d *imageDeflate) Config() json.RawMessage { return Object("level", d.level, "raw", d.raw) }
-
-func (d *imageDeflate) Bind(in Rep) (Stage, Rep, error) {
-	s := deflateStage{in: in, level: min(d.level, 9)} // more is known to libdeflate alone
-	if d.raw {
-		return &rawDeflateStage{s}, in.Grown(), nil
-	}
-	return &zlibStage{s}, in.Grown(), nil
+	level, raw := int(f.Int("level", 6, 0, 12)), f.Bool("raw", false)
+	return NewCodec(Object("level", level, "raw", raw), func(in Rep) (Stage, Rep, error) {
+		s := deflateStage{in: in, level: min(level, 9)} // more is known to libdeflate alone
+		if raw {
+			return &rawDeflateStage{s}, in.Grown(), nil
+		}
+		return &zlibStage{s}, in.Grown(), nil
+	}), f.Err()
 }
 
 // rawDeflateStage is a deflate stream.

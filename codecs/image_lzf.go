@@ -2,29 +2,25 @@ package codecs
 
 import (
 	"encoding/binary"
-	"encoding/json"
 
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 )
 
-// lzf is imagecodecs' "imagecodecs_lzf", the format of liblzf and of the filter 32000 of
+func parseLZF(c Config) (Codec, error) {
+	f := c.Fields()
+	header := f.Bool("header", true)
+	return NewCodec(Object("header", header), func(in Rep) (Stage, Rep, error) {
+		return &lzfStage{in, header}, in.Grown(), nil
+	}), f.Err()
+}
+
+// lzfStage is imagecodecs' "imagecodecs_lzf", the format of liblzf and of the filter 32000 of
 // HDF5, which has no header.
 //
 //	(decoded length of the rest, 4 bytes, little-endian)
 //	000nnnnn                      n + 1 bytes follow
 //	nnnooooo           oooooooo   n + 2 bytes from o + 1 bytes before, n from 1 to 6
 //	111ooooo nnnnnnnn  oooooooo   n + 9 bytes from there
-type lzf struct{ header bool }
-
-func parseLZF(c Config) (Codec, error) {
-	f := c.Fields()
-	return &lzf{f.Bool("header", true)}, f.Err()
-}
-
-func (c *lzf) Config() json.RawMessage { return Object("header", c.header) }
-
-func (c *lzf) Bind(in Rep) (Stage, Rep, error) { return &lzfStage{in, c.header}, in.Grown(), nil }
-
 type lzfStage struct {
 	in     Rep
 	header bool

@@ -1,17 +1,11 @@
 package codecs
 
-import "encoding/json"
+func parseLZW(c Config) (Codec, error) {
+	return NewCodec(nil, func(in Rep) (Stage, Rep, error) { return &lzwStage{in}, in.Grown(), nil }), c.Fields().Err()
+}
 
-// lzw is imagecodecs' "imagecodecs_lzw", the LZW of TIFF 6.0: codes of 9 to 12 bits,
+// lzwStage is imagecodecs' "imagecodecs_lzw", the LZW of TIFF 6.0: codes of 9 to 12 bits,
 // the highest bit first, each width in use one code early.
-type lzw struct{}
-
-func parseLZW(c Config) (Codec, error) { return lzw{}, c.Fields().Err() }
-
-func (lzw) Config() json.RawMessage { return nil }
-
-func (lzw) Bind(in Rep) (Stage, Rep, error) { return &lzwStage{in}, in.Grown(), nil }
-
 type lzwStage struct{ in Rep }
 
 const (

@@ -1,25 +1,14 @@
 package codecs
 
-import (
-	"bytes"
-	"encoding/json"
-)
-
-// imagePackbits is imagecodecs' "imagecodecs_packbits", the run lengths of TIFF 6.0.
-type imagePackbits struct{}
+import "bytes"
 
 func parseImagePackbits(c Config) (Codec, error) {
 	f := c.Fields()
 	f.Raw("axis") // where the encoder of imagecodecs ends its runs
-	return imagePackbits{}, f.Err()
+	return NewCodec(nil, func(in Rep) (Stage, Rep, error) { return &imagePackbitsStage{in}, in.Grown(), nil }), f.Err()
 }
 
-func (imagePackbits) Config() json.RawMessage { return nil }
-
-func (imagePackbits) Bind(in Rep) (Stage, Rep, error) {
-	return &imagePackbitsStage{in}, in.Grown(), nil
-}
-
+// imagePackbitsStage is imagecodecs' "imagecodecs_packbits", the run lengths of TIFF 6.0.
 type imagePackbitsStage struct{ in Rep }
 
 func (s *imagePackbitsStage) Decode(dst, src []byte) ([]byte, error) {

@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"math/bits"
 
@@ -20,13 +19,12 @@ import (
 // behind the sizes, is read if that number is the product of the sizes.
 type n5Default struct {
 	codecs Chain
-	raw    json.RawMessage
 }
 
 func parseN5Default(c Config) (Codec, error) {
 	f := c.Fields()
 	f.Require("codecs")
-	n := &n5Default{raw: c.Raw}
+	n := &n5Default{}
 	inner := f.Raw("codecs")
 	if err := f.Err(); err != nil {
 		return nil, err
@@ -52,12 +50,10 @@ func parseN5Default(c Config) (Codec, error) {
 	if b, ok := list[1].(*bytesCodec); !ok || b.endian == dtype.Little {
 		return nil, BadField("codecs", "the second is not bytes with big endian")
 	}
-	return n, nil
+	return NewCodec(c.Raw, n.bind), nil
 }
 
-func (n *n5Default) Config() json.RawMessage { return n.raw }
-
-func (n *n5Default) Bind(in Rep) (Stage, Rep, error) {
+func (n *n5Default) bind(in Rep) (Stage, Rep, error) {
 	if in.Type.Variable() {
 		return nil, Rep{}, BadField("", "elements of variable length are not for this mode")
 	}

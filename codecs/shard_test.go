@@ -104,9 +104,7 @@ func TestShardIndexShared(t *testing.T) {
 	}
 
 	deep := bind(t, `[`+shard(`[8,8]`, shard(`[4,4]`, little, indexCRC, "start"), indexCRC, "end")+`]`, dtype.NewInt(32), []int{16, 16}, nil)
-	if stored, err = deep.Encode(nil, ramp(256)); err != nil {
-		t.Fatal(err)
-	}
+	stored = must.Get(deep.Encode(nil, ramp(256)))(t)
 	src = &counter{Bytes: stored}
 	if got, err = deep.AppendBox(t0, nil, src, codecs.Box{Start: []int{13, 14}, Count: []int{1, 1}}); err != nil || binary.LittleEndian.Uint32(got) != 13*16+14 {
 		t.Errorf("%d (%v)", got, err)
@@ -256,10 +254,7 @@ func TestShardUpdateKeepsNeighbours(t *testing.T) {
 	for i := 3; i >= 0; i-- {
 		stored = append(stored, "unused"...)
 		off := len(stored)
-		var err error
-		if stored, err = other.Encode(stored, elems[16*i:16*i+16]); err != nil {
-			t.Fatal(err)
-		}
+		stored = must.Get(other.Encode(stored, elems[16*i:16*i+16]))(t)
 		parts[i] = bytes.Clone(stored[off:])
 		binary.LittleEndian.PutUint64(entries[16*i:], uint64(off))
 		binary.LittleEndian.PutUint64(entries[16*i+8:], uint64(len(stored)-off))
@@ -365,9 +360,7 @@ func FuzzShardIndex(f *testing.F) {
 			must.Do(t, err)
 			want := make([]byte, 8)
 			if ok {
-				if want, err = rest.Decode(nil, stored[off:off+n]); err != nil {
-					t.Fatal(err)
-				}
+				want = must.Get(rest.Decode(nil, stored[off:off+n]))(t)
 			}
 			part, err := b.AppendBox(t0, nil, &counter{Bytes: stored}, codecs.Box{Start: []int{i / 2 * 2, i % 2 * 2}, Count: []int{2, 2}})
 			if err != nil || !bytes.Equal(part, want) {
@@ -388,7 +381,7 @@ func FuzzShardIndex(f *testing.F) {
 
 // Random updates in random order end in the same bytes as one write.
 func TestShardSameBytes(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := bind(t, `[`+shard(`[4,4]`, little+`,`+zstd3, indexCRC, "start")+`]`, dtype.NewInt(32), []int{16, 16}, nil)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // copySlow is CopyStrided one element at a time.
@@ -46,8 +48,7 @@ func randomLayout(r *rand.Rand, count []int, size int) Dst {
 }
 
 func TestCopyStrided(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 3000 {
 		rank := r.IntN(5)

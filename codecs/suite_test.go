@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -59,19 +57,10 @@ type suite struct {
 	n     int // elements
 }
 
-// Run runs the suite. The seed is printed, and taken from the environment
-// variable CODECTEST_SEED if that is set.
+// Run runs the suite.
 func Run(t *testing.T, c Case) {
 	t.Helper()
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("CODECTEST_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("CODECTEST_SEED=%d", seed)
-		}
-	})
+	seed := must.Seed(t)
 	s := must.Get(newSuite(c, seed))(t)
 	for _, p := range s.parts() {
 		t.Run(p.name, func(t *testing.T) { p.test(t) })

@@ -199,6 +199,7 @@ type NoDimensionError struct {
 	There []string
 }
 
+// Error names the dimension and those that arrays have.
 func (e *NoDimensionError) Error() string {
 	there := "no dimension has a name"
 	if len(e.There) > 0 {

@@ -78,7 +78,7 @@ func TestAppendResumedAgain(t *testing.T) {
 	appendStopped(t, path, config, "failed", o, true, list, 2) // at the same place
 
 	db := openAt(t, path, linkOptions(t, config))
-	must.Do(t, db.CreateBranch(bg, "other", head(t, db, "")))
+	must.Do(t, db.store.CreateBranch(bg, "other", head(t, db, "")))
 	begins := func(o ImportOptions) {
 		t.Helper()
 		c := &counted{}
@@ -119,14 +119,11 @@ func TestAppendResumesNoOther(t *testing.T) {
 	openAndClose(t, path, config)
 	appendStopped(t, path, config, "failed", ImportOptions{To: "n"}, true, list, 1)
 	db := openAt(t, path, linkOptions(t, config))
-	s, err := db.Begin(bg, "")
-	must.Do(t, err)
+	s := must.Get(db.Begin(bg, ""))(t)
 	id := s.ID()
 	must.Do(t, errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)))
 	must.Get(appendAll(db, "time", true, ImportOptions{Session: &id, Resume: true, To: "n"}, list...))(t)
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, id))(t)
 	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	keys := contents(t, at(t, db, ""))
 	if keys["note"] != "mine" || textOf(t, array(t, at(t, db, ""), "n/time")) != "\x00\x01\x02\x03\x04\x05" {

@@ -320,7 +320,7 @@ func TestAppendTo(t *testing.T) {
 				}
 			}
 			must.Do(t, to(ImportOptions{To: "/a/b/", Message: "the first", Author: "someone"}, list[0]))
-			if c, err := db.Lookup(bg, head(t, db, "")); err != nil || c.Message != "the first" || c.Author != "someone" {
+			if c, err := db.store.Lookup(bg, head(t, db, "")); err != nil || c.Message != "the first" || c.Author != "someone" {
 				t.Errorf("%+v, %v", c, err)
 			}
 			holds("a/b/time", "\x00\x01")
@@ -376,9 +376,7 @@ func TestAppendIntoSession(t *testing.T) {
 		if err != nil || res.Commit != nil || res.Nodes != 7 || head(t, db, "") != before {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		if s, err = db.Resume(bg, id); err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get(db.Resume(bg, id))(t)
 		must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 		if got := textOf(t, array(t, at(t, db, ""), "time")); got != "\x00\x01\x02\x03" {
 			t.Errorf("%q", got)

@@ -277,8 +277,7 @@ func TestMisfitOfManyAttributes(t *testing.T) {
 			fmt.Fprintf(&doc, `,"k%06d":%d`, i, value)
 		}
 		doc.WriteString("}}")
-		m, err := meta.ParseV3([]byte(doc.String()), nil)
-		must.Do(t, err)
+		m := must.Get(meta.ParseV3([]byte(doc.String()), nil))(t)
 		return m
 	}
 	a, b := group(1), group(2)

@@ -116,8 +116,7 @@ func textOfTimes(t *testing.T, a *zarr.Array) string {
 	must.Do(t, err)
 	var list []string
 	for ; len(b) > 0; b = b[d.Type().Size():] {
-		text, err := d.AppendText(nil, b[:d.Type().Size()])
-		must.Do(t, err)
+		text := must.Get(d.AppendText(nil, b[:d.Type().Size()]))(t)
 		list = append(list, string(text))
 	}
 	return strings.Join(list, " ")
@@ -348,8 +347,7 @@ func TestAppendConsolidated(t *testing.T) {
 		must.Do(t, errors.Join(err, src.Close()))
 		_, err = appendAll(db, "time", link, ImportOptions{}, list[1])
 		must.Do(t, err)
-		text, err := kv.Get(bg, at(t, db, ""), ".zmetadata")
-		must.Do(t, err)
+		text := must.Get(kv.Get(bg, at(t, db, ""), ".zmetadata"))(t)
 		var doc struct {
 			Metadata struct {
 				Time struct {

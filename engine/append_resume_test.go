@@ -156,7 +156,7 @@ func TestAppendResumed(t *testing.T) {
 							t.Errorf("%s: other values", a.Path)
 						}
 					}
-					if info, err := db.Lookup(bg, head(t, db, "")); err != nil || len(info.Parents) != 1 || info.Parents[0] != before {
+					if info, err := db.store.Lookup(bg, head(t, db, "")); err != nil || len(info.Parents) != 1 || info.Parents[0] != before {
 						t.Errorf("not one commit: %v, %v", info, err)
 					}
 				})

@@ -172,7 +172,7 @@ func (j *joiner) run(ctx context.Context) (_ *ImportResult, err error) {
 		return nil, err
 	}
 	c, err := j.o.finish(ctx, j.s)
-	return &ImportResult{Commit: c, Nodes: found.Nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: j.s.Healed()}, err
+	return &ImportResult{Commit: c, Nodes: found.Nodes, Keys: j.meter.Keys.Load(), Bytes: j.meter.Bytes.Load(), Encoded: j.encoded, Healed: j.s.tx.Healed()}, err
 }
 
 // check compares the elements of all pieces that are to be copied, before anything

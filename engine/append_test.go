@@ -145,7 +145,7 @@ func TestAppendReferenceSets(t *testing.T) {
 					}
 				}
 				log := 0
-				for _, err := range db.Log(bg, head(t, db, "")) {
+				for _, err := range db.store.Log(bg, head(t, db, "")) {
 					must.Do(t, err)
 					log++
 				}

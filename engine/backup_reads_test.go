@@ -58,9 +58,7 @@ func TestBackupAfterReads(t *testing.T) {
 			}
 			then := must.Get(copied.At(ctx, "main"))(t)
 			defer then.Close()
-			if a, err = then.Array(ctx, "temp"); err != nil {
-				t.Fatal(err)
-			}
+			a = must.Get(then.Array(ctx, "temp"))(t)
 			if got, _, err := zarr.Read[float64](ctx, a, zarr.Sel()); err != nil || !slices.Equal(got, data) {
 				t.Fatalf("the backup reads %d values differently: %v", len(got), err)
 			}

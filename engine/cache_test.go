@@ -32,7 +32,7 @@ func TestVersionsShareTheCache(t *testing.T) {
 	var decoded atomic.Int64
 	for i, want := range []int64{0, 4, 4, 5, 5} { // the second version has one other chunk
 		s := at(t, db, []string{"main~1", "main~1", "main", "main", "main~1"}[i])
-		s.open.Cache = counting{db.cache, &decoded}
+		s.nodes.open.Cache = counting{db.cache, &decoded}
 		if v := ints(t, s, "x"); v[3999] != 3999 {
 			t.Fatal("other values")
 		}

@@ -63,7 +63,7 @@ func TestCancelledInside(t *testing.T) {
 	}
 	change("main", `"k":1`)
 	first := must.Get(db.Resolve(t.Context(), "main"))(t)
-	must.Do(t, db.CreateBranch(t.Context(), "b", first))
+	must.Do(t, db.store.CreateBranch(t.Context(), "b", first))
 	change("main", `"k":1,"ours":1`)
 	change("b", `"k":1,"theirs":1`)
 	ours, theirs := must.Get(db.Resolve(t.Context(), "main"))(t), must.Get(db.Resolve(t.Context(), "b"))(t)
@@ -93,7 +93,7 @@ func TestCancelledInside(t *testing.T) {
 			return err
 		},
 		"merge": func(ctx context.Context) error {
-			_, err := db.Merge(ctx, "main", theirs, txn.CommitOptions{})
+			_, err := db.store.Merge(ctx, "main", theirs, txn.CommitOptions{})
 			return err
 		},
 		"import": source(func(ctx context.Context, s *Source) error {

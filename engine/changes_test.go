@@ -118,7 +118,7 @@ func TestStats(t *testing.T) {
 		}
 		return create(s, "y", zarr.Spec{Shape: []int64{1000}, Chunks: []int64{500}, DataType: "int32", Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)})
 	})
-	must.Do(t, db.CreateTag(bg, "v1", head(t, db, "")))
+	must.Do(t, db.store.CreateTag(bg, "v1", head(t, db, "")))
 	st, err := db.Stats(bg, "")
 	must.Do(t, err)
 	if st.Branches != 1 || st.Tags != 1 || st.Sessions != 0 || st.Commits != 2 || st.Groups != 2 || st.Arrays != 2 ||

@@ -64,9 +64,7 @@ func TestClosedSnapshot(t *testing.T) {
 	}
 	check("closed")
 	put(2)
-	if _, err = db.Expire(ctx, txn.ExpireOptions{Keep: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Expire(ctx, txn.ExpireOptions{Keep: 1}))(t)
 	must.Get(db.GC(ctx, txn.GCOptions{}))(t)
 	check("collected")
 	err = located.View(ctx, kv.Range{}, func([]byte) error { return nil })

@@ -215,9 +215,7 @@ func TestConditions(t *testing.T) {
 				t.Errorf("import with links: %v", err)
 			}
 			db := c.db(t)
-			if _, err = db.ImportHistory(t.Context(), c.open(t, c.url), HistoryOptions{Link: true, Validate: ValidateNone}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.ImportHistory(t.Context(), c.open(t, c.url), HistoryOptions{Link: true, Validate: ValidateNone}))(t)
 			got, err = chunkOf(t, db)
 			changed("a link that was not asked for", got, err)
 			c.put(false)

@@ -114,7 +114,7 @@ func TestConsolidatedMetadataFollowsChanges(t *testing.T) {
 				{"a copy after a change", func(s *Session) error {
 					return errors.Join(setAttr(s, "g5/y3", "n", 3), s.Copy(bg, nil, "g5", "g"))
 				}, []string{"", "g", "g5"}},
-				{"a copy of keys from before", func(s *Session) error { return s.Copy(bg, old.Snapshot, "x", "g/x") }, []string{"", "g", "g5"}},
+				{"a copy of keys from before", func(s *Session) error { return s.Copy(bg, old.at, "x", "g/x") }, []string{"", "g", "g5"}},
 				{"an empty bulk write", func(s *Session) error {
 					b, err := s.Bulk(bg, "g/x", false)
 					if err != nil {
@@ -320,19 +320,19 @@ func TestConsolidatedMetadataOfAGroupThatBothMade(t *testing.T) {
 					must.Do(t, err)
 					defer s.Abort()
 					for _, name := range []string{"side", "third"} {
-						must.Do(t, db.CreateBranch(bg, name, head(t, db, "")))
+						must.Do(t, db.store.CreateBranch(bg, name, head(t, db, "")))
 					}
 					commit(t, db, "", "first", c.sides[0])
 					if sessions {
 						must.Do(t, c.sides[1](s))
 						_, err = s.Commit(bg, txn.CommitOptions{})
 					} else {
-						_, err = db.Merge(bg, "", commit(t, db, "side", "second", c.sides[1]), txn.CommitOptions{})
+						_, err = db.store.Merge(bg, "", commit(t, db, "side", "second", c.sides[1]), txn.CommitOptions{})
 					}
 					must.Do(t, err)
 					wantCopies(t, at(t, db, ""), c.want...)
 					// A group whose copies were taken out is still the same.
-					must.Get(db.Merge(bg, "", commit(t, db, "third", "third", side("c", false)), txn.CommitOptions{}))(t)
+					must.Get(db.store.Merge(bg, "", commit(t, db, "third", "third", side("c", false)), txn.CommitOptions{}))(t)
 					wantCopies(t, at(t, db, ""))
 				})
 			}
@@ -414,10 +414,10 @@ func TestTrueDocument(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := s.Session.Set(bg, doc, []byte(strings.Replace(string(b), "6", "60", 1))); err != nil {
+				if err := s.tx.Set(bg, doc, []byte(strings.Replace(string(b), "6", "60", 1))); err != nil {
 					return err
 				}
-				return s.Session.DeletePrefix(bg, "g/y/")
+				return s.tx.DeletePrefix(bg, "g/y/")
 			})
 			s = at(t, db, "")
 			made := must.Get(s.TrueDocument(bg, key, stored))(t)
@@ -430,7 +430,7 @@ func TestTrueDocument(t *testing.T) {
 			}
 
 			// A node that cannot be opened leaves no copy.
-			commit(t, db, "", "broken", func(s *Session) error { return s.Session.Set(bg, doc, []byte("{")) })
+			commit(t, db, "", "broken", func(s *Session) error { return s.tx.Set(bg, doc, []byte("{")) })
 			made, err = at(t, db, "").TrueDocument(bg, key, stored)
 			switch {
 			case v == zarr.V2 && !errors.Is(err, kv.ErrNotFound):

@@ -86,13 +86,10 @@ func elements(t *testing.T, a *zarr.Array) string {
 	if !a.Type().Variable() {
 		return sumOf(t, a)
 	}
-	v, err := a.ReadVar(bg, zarr.Sel())
-	must.Do(t, err)
+	v := must.Get(a.ReadVar(bg, zarr.Sel()))(t)
 	var text []byte
 	for i := range v.Len() {
-		if text, err = a.Type().AppendJSON(text, v.At(i)); err != nil {
-			t.Fatal(err)
-		}
+		text = must.Get(a.Type().AppendJSON(text, v.At(i)))(t)
 		text = append(text, '\n')
 	}
 	return string(text)

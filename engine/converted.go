@@ -25,12 +25,12 @@ var (
 
 // Converted is the version in another format.
 func (s *Snapshot) Converted(format zarr.Version) *Converted {
-	return convert.NewView(s.nodes.view, s.open, format, true)
+	return convert.NewView(s.nodes.view, s.nodes.open, format, true)
 }
 
 // Converted returns a view of the session in another format.
 func (s *Session) Converted(format zarr.Version) *Converted {
-	return convert.NewView(s.view, s.open, format, false)
+	return convert.NewView(s.nodes.view, s.nodes.open, format, false)
 }
 
 // Converted returns a view of the URL's hierarchy in another format. Errors are

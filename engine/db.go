@@ -23,7 +23,7 @@ import (
 // DB is an open database: the versions of a [txn.DB] with all its methods, and arrays. Safe for
 // concurrent use.
 type DB struct {
-	*store
+	store *txn.DB
 	opts  Options
 	cache *cache.Cache
 	pool  *transfer.Pool
@@ -38,9 +38,6 @@ type DB struct {
 	mu       sync.Mutex
 	sessions []*Session // opened through this handle
 }
-
-// store embeds a [txn.DB] in a field that is not exported.
-type store = txn.DB
 
 // LockedError names the process that holds the lock of a database. Only one process may hold
 // the lock. To share a database, let that process serve it.
@@ -226,7 +223,7 @@ func (db *DB) Snapshot(ctx context.Context, id txn.CommitID) (*Snapshot, error) 
 }
 
 func (db *DB) snapshot(s *txn.Snapshot) *Snapshot {
-	at := &Snapshot{Snapshot: s, db: db}
+	at := &Snapshot{at: s, db: db}
 	at.nodes = nodes{view: at, open: db.arrays()}
 	return at
 }
@@ -259,11 +256,24 @@ func (db *DB) BeginAgain(ctx context.Context, id txn.SessionID, branch string, b
 	return db.session(s), nil
 }
 
-// Resume opens a stored session at its last savepoint. A handle joins one that is
-// open; see [DB.Handle].
-func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
+// Resume takes up a session: one that is open, in whatever process, or as it was last saved. Several
+// Sessions for one that is open are the same transaction: Commit or Abort of one ends it for all.
+func (db *DB) Resume(ctx context.Context, id SessionID) (*Session, error) {
+	if err := db.shared.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer db.shared.opening.Unlock()
+	if s := db.shared.share(id); s != nil {
+		return db.own(s), nil
+	}
+	return db.resume(ctx, id)
+}
+
+// resumeAlone is Resume where a session that is open through this DB already is
+// [txn.ErrSessionBusy], but for a handle.
+func (db *DB) resumeAlone(ctx context.Context, id SessionID) (*Session, error) {
 	if db.holder != nil {
-		return db.Join(ctx, id)
+		return db.Resume(ctx, id)
 	}
 	if err := db.shared.opening.Lock(ctx); err != nil {
 		return nil, err
@@ -272,7 +282,7 @@ func (db *DB) Resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	return db.resume(ctx, id)
 }
 
-// resume is Resume; shared.opening is held.
+// resume opens a stored session at its last savepoint; shared.opening is held.
 func (db *DB) resume(ctx context.Context, id txn.SessionID) (*Session, error) {
 	s, err := db.store.Resume(ctx, id)
 	if err != nil {
@@ -288,7 +298,7 @@ func (db *DB) session(s *txn.Session) *Session {
 	if db.store.IsPeer() { // other processes may write to the session
 		c.Untracked()
 	}
-	es := &Session{Session: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
+	es := &Session{tx: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
 	db.shared.add(es)
 	return db.own(es)
 }

@@ -38,7 +38,7 @@ func TestUpdateAndView(t *testing.T) {
 	if _, err := at(t, db, "main~2").Array(bg, "x"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("x in the first version: %v", err)
 	}
-	c, err := db.Lookup(bg, second)
+	c, err := db.store.Lookup(bg, second)
 	if err != nil || c.Message != "make x" || c.Author != "tester" {
 		t.Errorf("commit %+v, %v", c, err)
 	}
@@ -165,10 +165,8 @@ func TestResume(t *testing.T) {
 	if _, err := at(t, db, "").Array(bg, "g/x"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Errorf("seen before the commit: %v", err)
 	}
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Resume(bg, id); !errors.Is(err, txn.ErrSessionBusy) {
+	s = must.Get(db.Resume(bg, id))(t)
+	if _, err := db.resumeAlone(bg, id); !errors.Is(err, txn.ErrSessionBusy) {
 		t.Errorf("resumed twice: %v", err)
 	}
 	wantInts(t, s, "g/x", 0, 1, 2, 3, 4, 5)
@@ -176,9 +174,7 @@ func TestResume(t *testing.T) {
 	if err := s.Close(); err != nil { // the write is lost, the session is not
 		t.Fatal(err)
 	}
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, id))(t)
 	wantInts(t, s, "g/x", 0, 1, 2, 3, 4, 5)
 	must.Get(s.Commit(bg, txn.CommitOptions{Message: "at last"}))(t)
 	wantInts(t, at(t, db, ""), "g/x", 0, 1, 2, 3, 4, 5)
@@ -214,8 +210,7 @@ func TestHandlesShareLocks(t *testing.T) {
 // The same random history gives the same values whatever the cache and however
 // many workers there are.
 func TestCacheAndWorkersChangeNothing(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	specs := map[string]zarr.Spec{
 		"plain":   {Shape: []int64{37, 23}, Chunks: []int64{8, 5}, DataType: "int32"},
 		"sharded": {Shape: []int64{37, 23}, Chunks: []int64{4, 5}, Shards: []int64{16, 10}, DataType: "int32"},

@@ -24,7 +24,7 @@ func TestErrorKinds(t *testing.T) {
 		a, err := s.CreateArray(bg, "x", spec)
 		return errors.Join(err, zarr.Write(bg, a, zarr.Sel(), []int32{1, 2, 3, 4}), s.Set(bg, "x/c/9", []byte("bad")))
 	})
-	must.Do(t, db.CreateTag(bg, "v1", first))
+	must.Do(t, db.store.CreateTag(bg, "v1", first))
 	snap := at(t, db, "")
 	mine := must.Get(db.Begin(bg, ""))(t)
 	theirs := must.Get(db.Begin(bg, ""))(t)
@@ -71,15 +71,15 @@ func TestErrorKinds(t *testing.T) {
 		{"node", node("none"), ErrNotFound},
 		{"remove", mine.Remove(bg, "none"), ErrNotFound},
 		{"revision", func() error { _, err := db.At(bg, "none"); return err }(), ErrNotFound},
-		{"commit", func() error { _, err := db.Lookup(bg, txn.CommitID{1}); return err }(), ErrNotFound},
+		{"commit", func() error { _, err := db.store.Lookup(bg, txn.CommitID{1}); return err }(), ErrNotFound},
 		{"session", func() error { _, err := db.Resume(bg, txn.SessionID{1}); return err }(), ErrNotFound},
 		{"database", func() error { _, err := Open(bg, dir+"/none", nil); return err }(), ErrNotFound},
 		{"source", source("memory:none/x|zarr3:"), ErrNotFound},
 		{"tag", db.DeleteTag(bg, "none"), ErrNotFound},
 
 		{"node", func() error { _, err := mine.CreateArray(bg, "x", spec); return err }(), ErrExists},
-		{"tag", db.CreateTag(bg, "v1", first), ErrExists},
-		{"branch", db.CreateBranch(bg, "main", first), ErrExists},
+		{"tag", db.store.CreateTag(bg, "v1", first), ErrExists},
+		{"branch", db.store.CreateBranch(bg, "main", first), ErrExists},
 		{"database", func() error { _, err := Create(bg, dir, nil); return err }(), ErrExists},
 		{"export", exported(dir + "/taken"), ErrExists},
 

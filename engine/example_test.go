@@ -67,7 +67,7 @@ func ExampleDB_Update() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	found, err := db.Lookup(ctx, c.ID)
+	found, err := db.Versions().Lookup(ctx, c.ID)
 	fmt.Println(found.Message, len(found.Parents), err)
 	// Output: correct one value 1 <nil>
 }

@@ -45,7 +45,7 @@ func ExampleDB_At() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for c, err := range db.Log(ctx, head) {
+	for c, err := range db.Versions().Log(ctx, head) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -70,12 +70,12 @@ func ExampleDB_Merge() {
 		if err != nil {
 			return err
 		}
-		_, err = db.Merge(ctx, "main", fix, engine.CommitOptions{Message: "take the fix"})
+		_, err = db.Versions().Merge(ctx, "main", fix, engine.CommitOptions{Message: "take the fix"})
 		return err
 	}
 	head, err := db.Head(ctx, "main")
 	if err == nil {
-		err = db.CreateBranch(ctx, "fix", head)
+		err = db.Versions().CreateBranch(ctx, "fix", head)
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -31,11 +31,11 @@ func (s *Session) DeleteIf(ctx context.Context, key string, want Expect) error {
 }
 
 func (s *Session) putIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
-	unlock, err := s.open.Locks.Lock(ctx, key)
+	unlock, err := s.nodes.open.Locks.Lock(ctx, key)
 	if err != nil {
 		return id, err
 	}
 	defer unlock()
 	s.noteKey(key)
-	return s.Session.SetIf(ctx, key, value, want)
+	return s.tx.SetIf(ctx, key, value, want)
 }

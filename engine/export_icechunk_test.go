@@ -88,8 +88,8 @@ func TestExportIcechunkHistory(t *testing.T) {
 			must.Do(t, err)
 			for _, ref := range branches {
 				head := must.Get(back.Head(bg, ref.Name))(t)
-				a := must.Get(db.Lookup(t.Context(), ref.Commit))(t)
-				b, err := back.Lookup(t.Context(), head)
+				a := must.Get(db.store.Lookup(t.Context(), ref.Commit))(t)
+				b, err := back.store.Lookup(t.Context(), head)
 				if err != nil || a.Message != b.Message || !a.Time.Equal(b.Time) || a.Author != b.Author || a.Generation != b.Generation-1 {
 					t.Errorf("%s: %+v came back as %+v, %v", ref.Name, a, b, err)
 				}
@@ -124,10 +124,10 @@ func TestExportIcechunkMerge(t *testing.T) {
 		return c
 	}
 	base := commit("main", "")
-	must.Do(t, db.CreateBranch(t.Context(), "b/c", base.ID))
+	must.Do(t, db.store.CreateBranch(t.Context(), "b/c", base.ID))
 	other := commit("b/c", "x/")
 	commit("main", "y/")
-	must.Get(db.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}))(t)
+	must.Get(db.store.Merge(t.Context(), "main", other.ID, CommitOptions{Message: "merge"}))(t)
 	dest := exportIcechunk(t, db, true)
 	if got := sums(t, "file://"+dest+"/|icechunk:", Follow{}); len(got) != 3 {
 		t.Errorf("the merge holds %v", got)

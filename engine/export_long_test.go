@@ -50,9 +50,7 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 	name := filepath.Join(dir, "db.zdb")
 	db, err := Create(t.Context(), name, nil)
 	must.Do(t, err)
-	if _, err := db.Import(bg, openURL(t, src), ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Import(bg, openURL(t, src), ImportOptions{}))(t)
 	must.Do(t, db.Close())
 	for _, from := range []string{src, zipped("stored.zip", zip.Store), zipped("packed.zip", zip.Deflate), name} {
 		dest := filepath.Join(dir, filepath.Base(from)+".out")
@@ -77,21 +75,14 @@ func TestLongValuesAreExportedInPieces(t *testing.T) {
 			return info
 		}
 		first := compare("exported")
-		if _, err := Export(bg, s, dest, ExportOptions{Resume: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, s, dest, ExportOptions{Resume: true}))(t)
 		if !os.SameFile(first, compare("resumed")) {
 			t.Errorf("%s: what was there is written again", from)
 		}
-		f, err := os.OpenFile(chunk, os.O_WRONLY, 0)
-		must.Do(t, err)
-		if _, err := f.WriteAt([]byte("X"), size/2); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(chunk, os.O_WRONLY, 0))(t)
+		must.Get(f.WriteAt([]byte("X"), size/2))(t)
 		must.Do(t, f.Close())
-		if _, err := Export(bg, s, dest, ExportOptions{Resume: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Export(bg, s, dest, ExportOptions{Resume: true}))(t)
 		compare("resumed over another value")
 	}
 }

@@ -57,7 +57,7 @@ func (ex *exporter) planVersions(ctx context.Context, f *formats.Format) (format
 	if p.db == nil {
 		return nil, fmt.Errorf("%s: only a version of a database has a history, not a store or session: %w", ex.src.name(), errors.ErrUnsupported)
 	}
-	branches, tags, err := p.db.PageSource().Refs(ctx)
+	branches, tags, err := p.db.Versions().Remote().Refs(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -78,7 +78,7 @@ func (p *versionsPlan) find(ctx context.Context) error {
 		if seen[id] != nil {
 			continue
 		}
-		c, err := p.db.Lookup(ctx, id)
+		c, err := p.db.store.Lookup(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (p *versionsPlan) find(ctx context.Context) error {
 		waiting = append(waiting, c.Parents...)
 	}
 	for id, c := range seen {
-		gone, err := p.db.Expired(ctx, id)
+		gone, err := p.db.store.Expired(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (p *versionsPlan) commit(ctx context.Context, w formats.Writer, c *Commit, 
 	v := describe(c)
 	changes := p.all(ctx, snap)
 	if len(c.Parents) > 0 && ids[c.Parents[0]] != "" {
-		changes = p.db.Diff(ctx, c.Parents[0], c.ID, p.ex.prefix)
+		changes = p.db.store.Diff(ctx, c.Parents[0], c.ID, p.ex.prefix)
 		for _, parent := range c.Parents {
 			if id := ids[parent]; id != "" {
 				v.Parents = append(v.Parents, id)

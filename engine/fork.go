@@ -12,7 +12,7 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	if err := s.copies.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	f, err := s.Session.Fork(ctx)
+	f, err := s.tx.Fork(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []txn.PathChoice
 			return err
 		}
 	}
-	err := s.Session.Join(ctx, f.Session, choices)
+	err := s.tx.Join(ctx, f.tx, choices)
 	if err == nil {
 		f.left.Do(func() { f.db.shared.end(f.ID()) })
 	}

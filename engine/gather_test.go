@@ -224,9 +224,7 @@ func zlibbed(t testing.TB, b []byte) []byte {
 	var out bytes.Buffer
 	w := zlib.NewWriter(&out)
 	_, err := w.Write(b)
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	return out.Bytes()
 }
 

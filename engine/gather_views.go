@@ -10,13 +10,13 @@ var _ kv.Gatherer = (*Snapshot)(nil)
 
 // Gathers implements [kv.Gatherer]: arrays with virtual chunks are read so.
 func (s *Snapshot) Gathers(ctx context.Context, key string) bool {
-	ok, err := s.VirtualBeside(ctx, key)
+	ok, err := s.at.VirtualBeside(ctx, key)
 	return ok && err == nil // an error comes again when the key is located
 }
 
 // Gather implements [kv.Gatherer].
 func (s *Snapshot) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return s.db.files.Gather(ctx, s.Snapshot, wants, g)
+	return s.db.files.Gather(ctx, s.at, wants, g)
 }
 
 var (
@@ -25,11 +25,13 @@ var (
 )
 
 // Gathers implements [kv.Gatherer].
-func (s *Session) Gathers(ctx context.Context, key string) bool { return kv.Gathers(ctx, s.view, key) }
+func (s *Session) Gathers(ctx context.Context, key string) bool {
+	return kv.Gathers(ctx, s.nodes.view, key)
+}
 
 // Gather implements [kv.Gatherer].
 func (s *Session) Gather(ctx context.Context, wants []kv.Want, g kv.Gathering) error {
-	return kv.Gather(ctx, s.view, wants, g)
+	return kv.Gather(ctx, s.nodes.view, wants, g)
 }
 
 func (t tracked) Gathers(ctx context.Context, key string) bool {

@@ -289,7 +289,7 @@ func (db *DB) beginImport(ctx context.Context, label string, o ImportOptions, ou
 	var err error
 	end := (*Session).Close // a stored session stays as it was last saved
 	if stored != nil {
-		s, err = db.Resume(ctx, *stored)
+		s, err = db.resumeAlone(ctx, *stored)
 	} else if s, err = db.Begin(ctx, branch); err == nil {
 		s.SetLabel(label)
 		end = (*Session).Abort
@@ -379,7 +379,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	var c *txn.Commit
 	var strange *OtherFormatError
 	if err == nil && im.version != 0 {
-		strange, err = s.strangeAt(ctx, im.o.To, im.version)
+		strange, err = s.nodes.strangeAt(ctx, im.o.To, im.version)
 	}
 	if err == nil {
 		c, err = im.o.finish(ctx, s)
@@ -387,7 +387,7 @@ func (im *importer) run(ctx context.Context, s *Session) (*ImportResult, error) 
 	if err != nil {
 		return nil, im.stop(ctx, s, err)
 	}
-	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.Healed(),
+	return &ImportResult{Commit: c, Nodes: im.Nodes, Keys: im.meter.Keys.Load(), Bytes: im.meter.Bytes.Load(), Healed: s.tx.Healed(),
 		Unreadable: im.Unreadable, AllUnreadable: im.AllUnreadable, Strange: strange, LeftOut: im.src.leftOut()}, nil
 }
 

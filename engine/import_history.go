@@ -243,7 +243,7 @@ func (h *historian) here(ctx context.Context) error {
 		h.tags[t.Name] = t.Commit
 	}
 	for _, ref := range append(branches, tags...) {
-		for c, err := range h.db.Log(ctx, ref.Commit) {
+		for c, err := range h.db.store.Log(ctx, ref.Commit) {
 			if err != nil {
 				return err
 			}
@@ -352,7 +352,7 @@ func (h *historian) take(ctx context.Context, n formats.Name) error {
 	}
 	h.res.Tags = append(h.res.Tags, name)
 	if _, has := h.tags[name]; !has {
-		if err := h.db.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
+		if err := h.db.store.CreateTag(ctx, name, h.commits[n.ID]); err != nil {
 			return err
 		}
 	}
@@ -367,9 +367,9 @@ func (h *historian) branchAt(ctx context.Context, branch string, at txn.CommitID
 	head, err := h.db.Head(ctx, branch)
 	switch {
 	case errors.Is(err, txn.ErrNoRef):
-		return h.db.CreateBranch(ctx, branch, at)
+		return h.db.store.CreateBranch(ctx, branch, at)
 	case err == nil && head != at:
-		_, err = h.db.Reset(ctx, branch, at)
+		_, err = h.db.store.Reset(ctx, branch, at)
 	}
 	return err
 }

@@ -18,8 +18,7 @@ import (
 // packBytes is how many bytes the packs of a database take.
 func packBytes(t *testing.T, db *DB) (n int64) {
 	t.Helper()
-	matches, err := filepath.Glob(filepath.Join(db.Dir(), "packs", "*"))
-	must.Do(t, err)
+	matches := must.Get(filepath.Glob(filepath.Join(db.Dir(), "packs", "*")))(t)
 	for _, name := range matches {
 		n += int64(len(read(t, name)))
 	}
@@ -51,8 +50,7 @@ func TestImportOverwriteStoresWhatDiffers(t *testing.T) {
 		db := openAt(t, filepath.Join(t.TempDir(), "t.zdb"), &Options{Create: true})
 		imported := func() *txn.Commit {
 			t.Helper()
-			res, err := db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{To: to, Overwrite: true})
-			must.Do(t, err)
+			res := must.Get(db.Import(bg, openURL(t, memoryURL(t, keys)), ImportOptions{To: to, Overwrite: true}))(t)
 			sameContents(t, contents(t, kv.SubLister(at(t, db, ""), to)), keys)
 			return res.Commit
 		}

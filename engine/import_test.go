@@ -286,7 +286,7 @@ func TestImportDestinations(t *testing.T) {
 	url := memoryURL(t, keys)
 	db := openDB(t, nil)
 	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(4, 2)) })
-	must.Do(t, db.CreateBranch(bg, "side", head(t, db, "")))
+	must.Do(t, db.store.CreateBranch(bg, "side", head(t, db, "")))
 	for _, c := range []struct {
 		o    ImportOptions
 		want error
@@ -486,7 +486,7 @@ func TestImportResumesItsOwn(t *testing.T) {
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	db := openDB(t, nil)
-	must.Do(t, db.CreateBranch(bg, "side", head(t, db, "")))
+	must.Do(t, db.store.CreateBranch(bg, "side", head(t, db, "")))
 	stop := func(o ImportOptions) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(bg)

@@ -83,19 +83,6 @@ func (o *sharedSessions) end(id txn.SessionID) {
 	delete(o.open, id)
 }
 
-// Join is [DB.Resume] for a session that this process may have open already: then
-// both Sessions are the same transaction. Commit or Abort of one ends it for all.
-func (db *DB) Join(ctx context.Context, id txn.SessionID) (*Session, error) {
-	if err := db.shared.opening.Lock(ctx); err != nil {
-		return nil, err
-	}
-	defer db.shared.opening.Unlock()
-	if s := db.shared.share(id); s != nil {
-		return db.own(s), nil
-	}
-	return db.resume(ctx, id)
-}
-
 // Detach closes the session after a savepoint, to be resumed later, perhaps by another
 // process. A session that was joined goes on for its other users.
 func (s *Session) Detach(ctx context.Context) error {
@@ -109,7 +96,7 @@ func (s *Session) Detach(ctx context.Context) error {
 func (s *Session) Close() (err error) {
 	s.left.Do(func() {
 		if s.db.shared.leave(s.ID()) {
-			err = s.Session.Close()
+			err = s.tx.Close()
 		}
 	})
 	return err
@@ -117,7 +104,7 @@ func (s *Session) Close() (err error) {
 
 // Abort is [txn.Session.Abort].
 func (s *Session) Abort() error {
-	err := s.Session.Abort()
+	err := s.tx.Abort()
 	if err == nil {
 		s.left.Do(func() { s.db.shared.end(s.ID()) })
 	}

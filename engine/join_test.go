@@ -32,7 +32,7 @@ func TestJoin(t *testing.T) {
 	s := begin(t, db)
 	must.Do(t, s.Set(bg, "a", []byte("1")))
 	h := must.Get(db.Handle(nil))(t)
-	joined := must.Get(h.Join(bg, s.ID()))(t)
+	joined := must.Get(h.Resume(bg, s.ID()))(t)
 	if b, err := joined.Get(bg, "a", kv.All()); err != nil || string(b) != "1" {
 		t.Fatalf("%q, %v", b, err)
 	}
@@ -42,13 +42,13 @@ func TestJoin(t *testing.T) {
 	if s.Ended() {
 		t.Fatal("the session ended with a handle")
 	}
-	other := must.Get(db.Join(bg, s.ID()))(t)
+	other := must.Get(db.Resume(bg, s.ID()))(t)
 	must.Do(t, s.Detach(bg))
 	if other.Ended() {
 		t.Fatal("the session ended though somebody uses it")
 	}
 	must.Get(other.Commit(bg, txn.CommitOptions{}))(t)
-	if _, err := db.Join(bg, s.ID()); !errors.Is(err, txn.ErrNoRef) {
+	if _, err := db.Resume(bg, s.ID()); !errors.Is(err, txn.ErrNoRef) {
 		t.Errorf("joined after the commit: %v", err)
 	}
 }

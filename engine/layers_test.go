@@ -65,7 +65,7 @@ var layers = map[string][]string{
 	"zarr/npy":               {"zarr/dtype"},
 
 	"kv":        {},
-	"kv/kvtest": {"kv"},
+	"kv/kvtest": {"internal/must", "kv"},
 	"kv/dirkv":  {"kv", "kv/internal/temp"},
 	"kv/zipkv":  {"kv", "kv/gather", "kv/internal/temp"},
 	"kv/digest": {},
@@ -97,7 +97,7 @@ var layers = map[string][]string{
 	"txn/internal/transfer": {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"internal/budget", "kv", "kv/digest", "kv/redact", "kv/tree"},
-	"txn/internal/toy":       {}, // of tests
+	"txn/internal/toy":       {"internal/must"}, // of tests
 	"txn/txntest":            {"txn/history", "txn/internal/catalog"},
 	"refs":                   {"internal/chunklist", "internal/lru", "kv", "kv/gather", "kv/redact", "refs/jinja", "refs/parquet"},
 	"refs/jinja":             {"kv/redact"},
@@ -115,7 +115,7 @@ var layers = map[string][]string{
 	"formats/tiff":        {"formats", "codecs", "kv", "refs", "zarr/dtype"},
 	"formats/webp":        {"formats", "formats/raster", "codecs"},
 	"formats/raster":      {"formats", "codecs", "kv", "refs", "zarr/dtype"},
-	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
+	"formats/formattest":  {"formats", "codecs", "codecs/builtin", "internal/must", "kv", "kv/dirkv", "refs", "zarr"}, // of tests
 	"formats/netcdf3":     {"formats", "codecs", "refs", "zarr/cf", "zarr/dtype"},
 	"formats/ocdbt":       {"formats", "codecs", "internal/lru", "kv", "refs"},
 	"formats/icechunk":    {"formats", "codecs", "internal/lru", "internal/msgpack", "kv", "refs"},
@@ -155,10 +155,10 @@ var layers = map[string][]string{
 	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
-	"internal/crashtest": {}, // of tests
-	"internal/leaktest":  {}, // of tests
-	"internal/must":      {}, // of tests
-	"internal/soaktest":  {}, // of tests
+	"internal/crashtest": {},                // of tests
+	"internal/leaktest":  {},                // of tests
+	"internal/must":      {},                // of tests
+	"internal/soaktest":  {"internal/must"}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.
 	"internal/report":    {"engine", "kv", "txn", "zarr", "zarr/ome"},
@@ -170,14 +170,14 @@ var layers = map[string][]string{
 	"":                   {"engine", "serve/local", "txn"},
 	"bench":              {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":        {},
-	"examples/embed":     {"", "zarr"},
+	"examples/embed":     {"", "engine", "zarr"},
 	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
 	"python/lib":         {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"}, // a library of C
 	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
 
-	"examples/share/record": {"", "zarr"},
-	"examples/share/follow": {"", "zarr"},
+	"examples/share/record": {"", "engine", "zarr"},
+	"examples/share/follow": {"", "engine", "zarr"},
 }
 
 // single names dependencies with one importing package each, so that each can

@@ -129,7 +129,7 @@ func (l *linker) run(ctx context.Context, s *Session) (*ImportResult, error) {
 	}
 	res := &ImportResult{Nodes: found.Nodes, Unreadable: found.Unreadable, AllUnreadable: found.AllUnreadable, Keys: l.meter.Keys.Load(), Bytes: l.meter.Bytes.Load()}
 	if found.version != 0 {
-		if res.Strange, err = s.strangeAt(ctx, l.o.To, found.version); err != nil {
+		if res.Strange, err = s.nodes.strangeAt(ctx, l.o.To, found.version); err != nil {
 			return nil, err
 		}
 	}

@@ -117,16 +117,13 @@ func TestLinkConsolidated(t *testing.T) {
 func TestLinkIntoSession(t *testing.T) {
 	base := folder(t, map[string]string{"bad.json": setOf(1, `,"t/0":["x",-1,1]`)})
 	db := openDB(t, nil)
-	s, err := db.Begin(bg, "")
-	must.Do(t, err)
+	s := must.Get(db.Begin(bg, ""))(t)
 	id := s.ID()
 	must.Do(t, errors.Join(s.Set(bg, "note", []byte("mine")), s.Detach(bg)))
 	if _, err := tryLink(t, db, base+"/bad.json", Follow{}, ImportOptions{Session: &id}); err == nil {
 		t.Fatal("no error")
 	}
-	if s, err = db.Resume(bg, id); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, id))(t)
 	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	if keys := contents(t, at(t, db, "")); len(keys) != 1 || keys["note"] != "mine" {
 		t.Errorf("%v", keys)

@@ -279,7 +279,7 @@ func TestLinkUpdate(t *testing.T) {
 	write(5, `,"t/0":["x",0,1],"t/3":["x",4,1],"t/4":["x",4,1]`)
 	linkSet(t, db, base+"/refs.json", Follow{}, ImportOptions{Overwrite: true})
 	var changed []string
-	for c, err := range db.Diff(bg, was, head(t, db, ""), "") {
+	for c, err := range db.store.Diff(bg, was, head(t, db, ""), "") {
 		must.Do(t, err)
 		changed = append(changed, c.Key)
 	}
@@ -323,7 +323,7 @@ func TestLinkUpdateCost(t *testing.T) {
 		}
 	}
 	var changed []string
-	for c, err := range db.Diff(bg, first, head(t, db, ""), "") {
+	for c, err := range db.store.Diff(bg, first, head(t, db, ""), "") {
 		must.Do(t, err)
 		changed = append(changed, c.Key)
 	}
@@ -413,9 +413,7 @@ func TestLinkDocuments(t *testing.T) {
 	if res.Commit != nil || head(t, db, "") != id || res.Nodes != 2 || res.Keys != 4 {
 		t.Errorf("%+v", res)
 	}
-	if s, err = db.Resume(bg, sid); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(db.Resume(bg, sid))(t)
 	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	db = reopened(t, db)
 	a := array(t, at(t, db, ""), "g/h/t")

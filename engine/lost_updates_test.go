@@ -89,8 +89,7 @@ func TestBankIsExact(t *testing.T) {
 	for i := range want {
 		want[i].Store(int32(i))
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	together(t, workers, func(w int) error {
 		rnd := rand.New(rand.NewPCG(seed, uint64(w)))
 		for range each {
@@ -224,9 +223,7 @@ func TestGuardRead(t *testing.T) {
 				must.Do(t, s.GuardRead(bg, a, c.sel))
 				must.Do(t, put(s, "mine", 0, 7))
 				must.Do(t, s.Detach(bg))
-				if s, err = db.Resume(bg, s.ID()); err != nil {
-					t.Fatal(err)
-				}
+				s = must.Get(db.Resume(bg, s.ID()))(t)
 				defer s.Abort()
 				commit(t, db, "", "ours", c.ours)
 				_, err = s.Commit(bg, txn.CommitOptions{})

@@ -43,7 +43,7 @@ func TestConcurrentUpdatesOfDifferentChunksMerge(t *testing.T) {
 		}
 	}
 	n := 0
-	for c, err := range db.Log(bg, head(t, db, "")) {
+	for c, err := range db.store.Log(bg, head(t, db, "")) {
 		must.Do(t, err)
 		if c.ID == before {
 			break
@@ -196,19 +196,19 @@ func TestSessionAfterAConflict(t *testing.T) {
 func TestBranchesMergeRevertAndPick(t *testing.T) {
 	db := openDB(t, nil)
 	base := commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	must.Do(t, db.CreateBranch(bg, "side", base))
+	must.Do(t, db.store.CreateBranch(bg, "side", base))
 	commit(t, db, "", "main", func(s *Session) error { return put(s, "x", 0, 50) })
 	side := commit(t, db, "side", "side", func(s *Session) error { return put(s, "x", 4, 60) })
-	c, err := db.Merge(bg, "", side, txn.CommitOptions{})
+	c, err := db.store.Merge(bg, "", side, txn.CommitOptions{})
 	if err != nil || len(c.Parents) != 2 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 60, 5)
-	must.Get(db.Revert(bg, "", side, 0, txn.CommitOptions{}))(t)
+	must.Get(db.store.Revert(bg, "", side, 0, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 4, 5)
-	must.Get(db.CherryPick(bg, "", side, 0, txn.CommitOptions{}))(t)
+	must.Get(db.store.CherryPick(bg, "", side, 0, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 50, 1, 2, 3, 60, 5)
-	must.Get(db.Reset(bg, "", base))(t)
+	must.Get(db.store.Reset(bg, "", base))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
 	wantInts(t, at(t, db, "main@{1}"), "x", 50, 1, 2, 3, 60, 5)
 }
@@ -219,17 +219,17 @@ func TestBranchesMergeRevertAndPick(t *testing.T) {
 func TestTwoArraysAtOnePath(t *testing.T) {
 	db := openDB(t, nil)
 	base := head(t, db, "")
-	must.Do(t, db.CreateBranch(bg, "side", base))
+	must.Do(t, db.store.CreateBranch(bg, "side", base))
 	made := func(s *Session) error { return create(s, "x", line(6, 2)) }
 	commit(t, db, "", "main", made)
 	side := commit(t, db, "side", "side", made)
-	if _, err := db.Merge(bg, "", side, txn.CommitOptions{}); err != nil {
+	if _, err := db.store.Merge(bg, "", side, txn.CommitOptions{}); err != nil {
 		t.Fatalf("equal arrays: %v", err)
 	}
-	must.Get(db.Reset(bg, "", base))(t)
+	must.Get(db.store.Reset(bg, "", base))(t)
 	commit(t, db, "", "main again", made)
 	side = commit(t, db, "side", "correct", func(s *Session) error { return put(s, "x", 2, 0, 0) })
-	_, err := db.Merge(bg, "", side, txn.CommitOptions{})
+	_, err := db.store.Merge(bg, "", side, txn.CommitOptions{})
 	var conflict *txn.ConflictError
 	if !errors.As(err, &conflict) {
 		t.Fatalf("error %v, want a conflict", err)
@@ -238,6 +238,6 @@ func TestTwoArraysAtOnePath(t *testing.T) {
 		t.Errorf("conflicts %v", conflict.Conflicts)
 	}
 	theirs := txn.CommitOptions{Choices: []txn.PathChoice{{Path: "x", Choice: txn.Theirs}}}
-	must.Get(db.Merge(bg, "", side, theirs))(t)
+	must.Get(db.store.Merge(bg, "", side, theirs))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 0, 0, 4, 5)
 }

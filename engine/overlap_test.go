@@ -134,10 +134,7 @@ func TestWriteOntoDatabase(t *testing.T) {
 	for _, source := range []string{"", other} {
 		src := openURL(t, other)
 		if source == "" {
-			var err error
-			if src, err = OpenDatabaseSource(bg, link, "", "", "", nil); err != nil {
-				t.Fatal(err)
-			}
+			src = must.Get(OpenDatabaseSource(bg, link, "", "", "", nil))(t)
 			for _, parquet := range []bool{false, true} {
 				_, err := ExportReferences(bg, src, inside, ExportReferencesOptions{Parquet: parquet})
 				if !errors.Is(err, ErrOverlap) {

@@ -11,9 +11,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// PageSource returns the database as its peers use it; see [OpenPeer].
-func (db *DB) PageSource() txn.Remote { return db.store.Remote() }
-
 // ReadOnly reports whether the DB refuses writes.
 func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 

@@ -178,7 +178,7 @@ func TestLocalizeSelection(t *testing.T) {
 			return err
 		})
 		var changed []string
-		for d, err := range db.Diff(bg, was, now, "") {
+		for d, err := range db.store.Diff(bg, was, now, "") {
 			must.Do(t, err)
 			if d.Old == nil || d.New == nil || d.Old.Kind != "virtual" || d.New.Kind == "virtual" {
 				t.Errorf("%s[%s]: %s: %+v became %+v", c.path, c.sel, d.Key, d.Old, d.New)

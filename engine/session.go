@@ -40,44 +40,9 @@ func (n nodes) Group(ctx context.Context, path string) (*zarr.Group, error) {
 	return zarr.OpenGroup(ctx, n.view, path, n.open)
 }
 
-// TrueDocument returns the metadata document stored under a key as readers may
-// believe it: if it carries consolidated metadata that differs from the documents
-// below the group, the copy is made again. A copy that cannot be made, because a
-// node below has invalid metadata, is left out; a .zmetadata is then
-// kv.ErrNotFound. Any other value is returned as it is. For a copy, it opens
-// every node below the group.
-func (n nodes) TrueDocument(ctx context.Context, key string, stored []byte) ([]byte, error) {
-	return policy.TrueDocument(ctx, n.view, n.open, key, stored)
-}
-
 // Walk yields every node at and below a path, parents before children, sorted.
 func (n nodes) Walk(ctx context.Context, path string) iter.Seq2[*zarr.Node, error] {
 	return zarr.Walk(ctx, n.view, path, n.open)
-}
-
-// Snapshot is one version as a hierarchy and as a kv view. It never changes.
-// Safe for concurrent use; Close when done.
-type Snapshot struct {
-	*txn.Snapshot
-	nodes
-	db *DB
-}
-
-// Locate implements [kv.Locator].
-func (s *Snapshot) Locate(ctx context.Context, key string) (kv.Value, error) {
-	return s.LocateWith(ctx, key, s.db.files)
-}
-
-// Get implements [kv.Reader].
-func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	if s.db.holder == nil { // else the store's files are not open here; see DB.Handle
-		return s.Snapshot.Get(ctx, key, rng)
-	}
-	v, err := s.Locate(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return kv.ReadValue(ctx, v, rng)
 }
 
 // Session is a transaction as a hierarchy and as a writeable kv view. Arrays
@@ -89,11 +54,11 @@ func (s *Snapshot) Get(ctx context.Context, key string, rng kv.Range) ([]byte, e
 // stay as they were stored. Single keys that are set and deleted through the
 // view are stored as they are given.
 type Session struct {
-	*txn.Session
-	nodes
+	tx     *txn.Session
+	nodes  nodes
 	copies *policy.Copies
 	db     *DB
-	left   *sync.Once // this use of the session has ended; see [DB.Join]
+	left   *sync.Once // this use of the session has ended; see [DB.Resume]
 }
 
 // Commit is [txn.Session.Commit].
@@ -101,7 +66,7 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 	if err := s.copies.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.Session.Commit(ctx, o)
+	c, err := s.tx.Commit(ctx, o)
 	if err == nil && !o.DryRun {
 		s.left.Do(func() { s.db.shared.end(s.ID()) })
 	}
@@ -113,7 +78,7 @@ func (s *Session) Savepoint(ctx context.Context) error {
 	if err := s.copies.Refresh(ctx); err != nil {
 		return err
 	}
-	return s.Session.Savepoint(ctx)
+	return s.tx.Savepoint(ctx)
 }
 
 // CreateArray makes an array, and groups above it where they are missing. If
@@ -122,7 +87,7 @@ func (s *Session) CreateArray(ctx context.Context, path string, spec zarr.Spec) 
 	if err := s.dropCopies(ctx, path); err != nil {
 		return nil, err
 	}
-	return zarr.Create(ctx, s.view, path, spec, s.open)
+	return zarr.Create(ctx, s.nodes.view, path, spec, s.nodes.open)
 }
 
 // dropCopies drops consolidated metadata above a node that is to be made, so that the
@@ -137,7 +102,7 @@ func (s *Session) dropCopies(ctx context.Context, path string) error {
 
 // ReplaceArray is CreateArray in place of any node there.
 func (s *Session) ReplaceArray(ctx context.Context, path string, spec zarr.Spec) (*zarr.Array, error) {
-	return zarr.Create(ctx, s.view, path, spec, s.overwriting(0))
+	return zarr.Create(ctx, s.nodes.view, path, spec, s.overwriting(0))
 }
 
 // CreateGroup makes a group of a format (0 for the format of the group above,
@@ -147,18 +112,18 @@ func (s *Session) CreateGroup(ctx context.Context, path string, version zarr.Ver
 	if err := s.dropCopies(ctx, path); err != nil {
 		return nil, err
 	}
-	o := *s.open
+	o := *s.nodes.open
 	o.Version = version
-	return zarr.CreateGroup(ctx, s.view, path, attrs, &o)
+	return zarr.CreateGroup(ctx, s.nodes.view, path, attrs, &o)
 }
 
 // ReplaceGroup is CreateGroup in place of any node there.
 func (s *Session) ReplaceGroup(ctx context.Context, path string, version zarr.Version, attrs zarr.Attributes) (*zarr.Group, error) {
-	return zarr.CreateGroup(ctx, s.view, path, attrs, s.overwriting(version))
+	return zarr.CreateGroup(ctx, s.nodes.view, path, attrs, s.overwriting(version))
 }
 
 func (s *Session) overwriting(version zarr.Version) *zarr.OpenOptions {
-	o := *s.open
+	o := *s.nodes.open
 	o.Overwrite, o.Version = true, version
 	return &o
 }
@@ -203,7 +168,7 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 	case src == nil:
 		return s.Copy(ctx, nil, from, to)
 	case src.db.files == s.db.files:
-		return s.Copy(ctx, src.Snapshot, from, to)
+		return s.Copy(ctx, src.at, from, to)
 	}
 	from, to = names.Dir(from), names.Dir(to)
 	set := func(ctx context.Context, key string, b []byte) error {
@@ -233,13 +198,13 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 // Set is [txn.Session.Set].
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 	s.noteKey(key)
-	return s.Session.Set(ctx, key, value)
+	return s.tx.Set(ctx, key, value)
 }
 
 // Delete is [txn.Session.Delete].
 func (s *Session) Delete(ctx context.Context, key string) error {
 	s.noteKey(key)
-	return s.Session.Delete(ctx, key)
+	return s.tx.Delete(ctx, key)
 }
 
 // Untracked notes that nodes may change in another way than through this Session, so that
@@ -258,7 +223,7 @@ func (s *Session) Refresh(ctx context.Context, choices []txn.PathChoice) error {
 	if err := s.copies.Refresh(ctx); err != nil {
 		return err
 	}
-	return s.Session.Refresh(ctx, choices)
+	return s.tx.Refresh(ctx, choices)
 }
 
 // Move is [txn.Session.Move]; [Session.Rename] checks what nodes need.
@@ -268,7 +233,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 		err = s.copies.Above(ctx, names.Clean(to))
 	}
 	if err == nil {
-		err = s.Session.Move(ctx, from, to)
+		err = s.tx.Move(ctx, from, to)
 	}
 	if err == nil {
 		s.copies.Gone(names.Clean(to))
@@ -282,7 +247,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 func (s *Session) Copy(ctx context.Context, src *txn.Snapshot, from, to string) error {
 	err := s.copies.Above(ctx, names.Clean(to))
 	if err == nil {
-		err = s.Session.Copy(ctx, src, from, to)
+		err = s.tx.Copy(ctx, src, from, to)
 	}
 	if err == nil {
 		s.copies.Gone(names.Clean(to))
@@ -295,7 +260,7 @@ func (s *Session) Copy(ctx context.Context, src *txn.Snapshot, from, to string) 
 
 // DeletePrefix is [txn.Session.DeletePrefix].
 func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
-	return tracked{s.Session, s.copies, s.db.files}.DeletePrefix(ctx, prefix)
+	return tracked{s.tx, s.copies, s.db.files}.DeletePrefix(ctx, prefix)
 }
 
 // Bulk is [txn.Session.Bulk].
@@ -303,7 +268,7 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*txn.Bulk, e
 	if err := s.copies.Above(ctx, names.Clean(path)); err != nil {
 		return nil, err
 	}
-	return s.Session.Bulk(ctx, path, add)
+	return s.tx.Bulk(ctx, path, add)
 }
 
 // place makes sure that a node is at from, and that to can take it.

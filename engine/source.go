@@ -105,7 +105,7 @@ func OpenDatabaseSource(ctx context.Context, dir, rev, session, path string, o *
 		if err != nil {
 			return nil, err
 		}
-		return db.Resume(ctx, id) // only a writer can take up a session
+		return db.resumeAlone(ctx, id) // only a writer can take up a session
 	})
 	if err == nil {
 		s.at, err = versionPlace(view, dir, path)

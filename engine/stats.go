@@ -72,7 +72,7 @@ func (db *DB) Stats(ctx context.Context, rev string) (*Stats, error) {
 	for _, l := range kept {
 		out.Kept = append(out.Kept, KeptInfo{l.Name, l.Commit.String(), l.Time, l.Note})
 	}
-	for _, err := range db.Log(ctx, s.Commit().ID) {
+	for _, err := range db.store.Log(ctx, s.Commit().ID) {
 		if err != nil {
 			return nil, err
 		}

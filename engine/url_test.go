@@ -131,12 +131,12 @@ func TestPipelineTable(t *testing.T) {
 	})
 	commit(t, db, "", "two", func(s *Session) error { return put(s, "g/x", 0, 100) })
 	for name, id := range map[string]txn.CommitID{"v1": first, "both": first} {
-		must.Do(t, db.CreateTag(bg, name, id))
+		must.Do(t, db.store.CreateTag(bg, name, id))
 	}
 	for name, id := range map[string]txn.CommitID{"team/next": first, "both": head(t, db, "")} {
-		must.Do(t, db.CreateBranch(bg, name, id))
+		must.Do(t, db.store.CreateBranch(bg, name, id))
 	}
-	old := must.Get(db.Lookup(bg, first))(t)
+	old := must.Get(db.store.Lookup(bg, first))(t)
 	closeChecked(t, db)
 	mem := memoryURL(t, contentsOfVersion(t, db.Dir()))
 	memory := strings.TrimSuffix(mem, "/")

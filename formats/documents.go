@@ -19,6 +19,14 @@ const (
 	mostBytes = 4 << 20
 )
 
+// Join returns the path of a node in the group at path; "" is the root.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "/" + name
+}
+
 // Contiguous returns the shape of the chunks of an array that a file has in one piece, with
 // elements of item bytes. Each lies in one piece too. They have one element along the first
 // dimension, so that arrays of many files can be joined along it and parts be read, or more

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // TestKeySet compares a set with a map while blocks fill, split and empty.
 func TestKeySet(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var set keySet
 	want := map[string]bool{}

@@ -46,7 +46,7 @@ func (a *ParquetArray) AppendKey(dst []byte, number int64) []byte {
 // The sequence reads the columns, so it is valid as long as the batch, and may
 // run again until then. The caller owns the entries: keys and Data are copies,
 // URLs are the strings of the batch.
-func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a, new(arena)) }
+func (a *ParquetArray) Entries(b *Batch) iter.Seq[Entry] { return b.entries(a.a, new(parquet.Arena)) }
 
 // Batch is references to chunks of one array, as columns of equal length: row i
 // is the chunk with number First + i in C order. The columns belong to the

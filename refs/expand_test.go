@@ -268,8 +268,7 @@ func readAllEntries(v []byte, o *ReadOptions) (out []Entry, err error) {
 // TestExpandModel compares the expansion of random sets with what plain loops
 // make of them: as text in any window, compressed, and written out again.
 func TestExpandModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	zw := must.Get(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize)))(t)
 	small := ReadOptions{window: 1 << 10} // larger ones take longer to make than to use

@@ -306,7 +306,7 @@ func (r *jsonReader) expand(g *generator) error {
 		if buf, err = key.Append(buf[:0], vars); err != nil {
 			return invalidBecause(err, "key")
 		}
-		e.Key = r.keys.string(buf)
+		e.Key = r.keys.Text(buf)
 		if buf, err = url.Append(buf[:0], vars); err != nil {
 			return keyError(e.Key, invalidBecause(err, "URL"))
 		}

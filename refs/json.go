@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // ReadOptions bound the resources that reading a set uses. nil and the zero
@@ -99,7 +100,7 @@ type jsonReader struct {
 	templates *renderer // nil until they are known
 	gens      []generator
 
-	keys arena
+	keys parquet.Arena
 	urls urlTable
 	// The previous URL, as quoted in the text and rendered: references to one
 	// file mostly follow each other.

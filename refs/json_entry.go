@@ -64,7 +64,7 @@ func (r *jsonReader) entry(c *cursor, first bool) (e Entry, end bool, err error)
 	if len(key) > 1 && key[len(key)-1] == '/' {
 		key = append(slices.Clip(key), '0')
 	}
-	e.Key = r.keys.string(key)
+	e.Key = r.keys.Text(key)
 	if err := c.expect(':'); err != nil {
 		return e, false, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/chunklist"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // List yields the keys of a parquet set in byte order. It reads from about one partition for
@@ -15,7 +16,7 @@ import (
 func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	document, prefix := func(d *doc) string { return d.key }, func(a *array) string { return a.prefix }
 	return func(yield func(string, error) bool) {
-		var keys arena
+		var keys parquet.Arena
 		chunklist.Merge(ctx, opts, s.docs, document, s.arrays, prefix, func(a *array) iter.Seq2[string, error] {
 			return func(yield func(string, error) bool) {
 				if err := s.chunks(ctx, a, opts, &keys, yield); err != nil && err != errStopped {
@@ -27,7 +28,7 @@ func (s *lazySet) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[strin
 }
 
 // chunks yields the keys of the chunks of an array that have a value.
-func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, keys *arena, yield func(string, error) bool) error {
+func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, keys *parquet.Arena, yield func(string, error) bool) error {
 	if a.total == 0 {
 		return nil
 	}
@@ -49,7 +50,7 @@ func (s *lazySet) chunks(ctx context.Context, a *array, opts kv.ListOptions, key
 			}
 			at = n
 		}
-		if part.exists(number%a.record) && !yield(keys.string(key), nil) {
+		if part.exists(number%a.record) && !yield(keys.Text(key), nil) {
 			return errStopped
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // ReadParquet yields the entries of the parquet set in dir, as fsspec's
@@ -63,7 +64,7 @@ var errStopped = errors.New("refs: the caller stopped")
 type streamer struct {
 	r     batchReader
 	yield func(Entry, error) bool
-	keys  arena
+	keys  parquet.Arena
 }
 
 func (s *streamer) array(a *array) error {
@@ -78,16 +79,16 @@ func (s *streamer) array(a *array) error {
 }
 
 // entries yields the existing chunks with their keys.
-func (b *Batch) entries(a *array, keys *arena) iter.Seq[Entry] {
+func (b *Batch) entries(a *array, keys *parquet.Arena) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		at := newOdometer(a, b.First)
 		for i, url := range b.URL {
 			if data := b.Data[i]; url != "" {
-				if !yield(Entry{keys.string(at.key), Reference{URL: url, Offset: b.Offset[i], Length: b.Length[i]}}) {
+				if !yield(Entry{keys.Text(at.key), Reference{URL: url, Offset: b.Offset[i], Length: b.Length[i]}}) {
 					return
 				}
 			} else if data != nil {
-				if !yield(Entry{keys.string(at.key), Reference{Data: bytes.Clone(data)}}) {
+				if !yield(Entry{keys.Text(at.key), Reference{Data: bytes.Clone(data)}}) {
 					return
 				}
 			}

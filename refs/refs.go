@@ -8,6 +8,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/redact"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 var (
@@ -200,26 +201,12 @@ func Storable(key string) bool { return checkKey(key) == nil }
 // hasNUL reports whether a key has a NUL. Reading skips such keys.
 func hasNUL(key string) bool { return strings.IndexByte(key, 0) >= 0 }
 
-// arena makes strings out of bytes with one allocation for many. A string that
-// is kept also keeps about 16 KiB of neighbours in memory.
-type arena struct{ b strings.Builder }
-
-func (a *arena) string(p []byte) string {
-	if a.b.Cap()-a.b.Len() < len(p) {
-		a.b = strings.Builder{}
-		a.b.Grow(max(1<<14, len(p)))
-	}
-	from := a.b.Len()
-	a.b.Write(p)
-	return a.b.String()[from:]
-}
-
 // urlTable makes strings of URLs and reuses recent ones, because few URLs repeat
 // often.
 type urlTable struct {
 	last  string
 	slots []string // by hash
-	arena arena
+	arena parquet.Arena
 }
 
 const urlSlots = 1 << 10
@@ -233,7 +220,7 @@ func (t *urlTable) string(raw []byte) string {
 	}
 	slot := &t.slots[hashURL(raw)%urlSlots]
 	if *slot != string(raw) {
-		*slot = t.arena.string(raw)
+		*slot = t.arena.Text(raw)
 	}
 	t.last = *slot
 	return t.last

@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/refs/parquet"
 )
 
 // table is a whole set in memory, sorted by key: 32 bytes for each entry, its
@@ -63,7 +64,7 @@ func (t *table) Lookup(_ context.Context, key string) (Reference, error) {
 
 func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		var keys arena
+		var keys parquet.Arena
 		for i := t.find(max(opts.Prefix, opts.After)); i < len(t.refs); i++ {
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				yield("", ctx.Err())
@@ -73,7 +74,7 @@ func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 			if len(key) < len(opts.Prefix) || string(key[:len(opts.Prefix)]) != opts.Prefix {
 				return
 			}
-			if string(key) != opts.After && !yield(keys.string(key), nil) {
+			if string(key) != opts.After && !yield(keys.Text(key), nil) {
 				return
 			}
 		}
@@ -82,14 +83,14 @@ func (t *table) List(ctx context.Context, opts kv.ListOptions) iter.Seq2[string,
 
 func (t *table) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		var keys arena
+		var keys parquet.Arena
 		for i := range t.refs {
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				yield(Entry{}, ctx.Err())
 				return
 			}
 			r := &t.refs[i]
-			if !yield(Entry{keys.string(t.key(r)), t.reference(r)}, nil) {
+			if !yield(Entry{keys.Text(t.key(r)), t.reference(r)}, nil) {
 				return
 			}
 		}
@@ -100,7 +101,7 @@ func (t *table) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 func buildTable(entries iter.Seq2[Entry, error], most int64) (*table, error) {
 	t := &table{}
 	number := map[string]uint32{}
-	var urls arena
+	var urls parquet.Arena
 	text := int64(0) // of URLs
 	for e, err := range entries {
 		if err != nil {
@@ -115,7 +116,7 @@ func buildTable(entries iter.Seq2[Entry, error], most int64) (*table, error) {
 			var ok bool
 			if r.url, ok = number[e.URL]; !ok {
 				r.url = uint32(len(t.urls))
-				url := urls.string([]byte(e.URL))
+				url := urls.Text([]byte(e.URL))
 				t.urls = append(t.urls, url)
 				text += int64(len(url))
 				// With more URLs, each has few references, and remembering them

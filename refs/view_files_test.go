@@ -205,8 +205,7 @@ func TestParquetWithoutList(t *testing.T) {
 
 // TestAwkwardURLs writes URLs that mean something to JSON and templates.
 func TestAwkwardURLs(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	words := []string{"{{", "}}", "{%", "%}", "{#", "{", "%", " ", "é", "漢", `"`, `\`, "'", "\n", "\r", "\t", "\x7f", "base64:", "/", "a", "%05d", "s3://b/c/"}
 	word := func() string {

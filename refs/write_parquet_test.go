@@ -212,8 +212,7 @@ func randomSet(rnd *rand.Rand) []refs.Entry {
 // TestParquetModel writes random sets in several orders, and compares the view
 // of each with that of the same set as JSON.
 func TestParquetModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 15 {
 		set := randomSet(rnd)

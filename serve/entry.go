@@ -48,7 +48,7 @@ type entry struct {
 func (e *entry) use(s *served) {
 	s.views.limit, s.views.documents = e.t.o.Views, newDocuments()
 	if s.db != nil {
-		s.stop = s.db.Cache(s.views.letGo)
+		s.stop = s.db.Versions().Cache(s.views.letGo)
 	}
 	e.now.Store(s)
 }
@@ -75,7 +75,7 @@ func (s *served) sound(writes bool) error {
 	case s.reads && writes:
 		return ErrUnavailable
 	}
-	err := s.db.Failed()
+	err := s.db.Versions().Failed()
 	if !writes && !errors.Is(err, engine.ErrMoved) {
 		return nil
 	}

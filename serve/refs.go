@@ -20,7 +20,7 @@ func (t *Table) Answer(ctx context.Context, who *Principal, name, request string
 	if err != nil {
 		return nil, err
 	}
-	out, err := db.Answer(ctx, request, in, progress)
+	out, err := db.Versions().Answer(ctx, request, in, progress)
 	if err == nil && changes {
 		t.o.Log.InfoContext(ctx, request, "database", name, "who", who.Name)
 	}

@@ -64,7 +64,7 @@ func (c *sessions) share(ctx context.Context, db *engine.DB, who *Principal, id 
 	}
 	defer c.opening.Unlock()
 	if s = c.get(id); s == nil || s.Ended() {
-		if s, err = db.Join(ctx, id); err != nil {
+		if s, err = db.Resume(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func (c *sessions) left(s *engine.Session) {
 	ctx := context.Background()
 	c.opening.WaitLock()
 	defer c.opening.Unlock()
-	if s.Ended() || !s.Blank(ctx) {
+	if s.Ended() || !s.Versions().Blank(ctx) {
 		return
 	}
 	c.mu.Lock()

@@ -55,8 +55,7 @@ func randomReferences(rnd *rand.Rand) (*ChunkGrid, *References) {
 // References by columns are what they are one by one, down to the pages, whatever
 // the documents say of the grids.
 func TestSetReferences(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rounds := 100
 	if testing.Short() {

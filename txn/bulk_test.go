@@ -126,8 +126,7 @@ func stored(t testing.TB, s *Session) map[string]string {
 
 // A bulk write makes what puts one by one make, down to the pages.
 func TestBulkIsPut(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rounds := 120
 	if testing.Short() {

@@ -221,8 +221,9 @@ func (c *crashed) verify(t *testing.T, rng *rand.Rand, writers []*cutWriter) {
 // A creation that a power cut ends is either a database or nothing, and then
 // can be done again.
 func TestPowerCutWhileCreating(t *testing.T) {
+	seeds := rand.New(rand.NewPCG(must.Seed(t), 0))
 	for range 4 {
-		seed := rand.Uint64()
+		seed := seeds.Uint64()
 		disk, images := imagesOf(vfs.NewCrashableMem(), rand.New(rand.NewPCG(seed, 1)), 1)
 		closeChecked(t, must.Get(Create("db", testOptions(disk)))(t))
 		for _, image := range *images {

@@ -78,8 +78,7 @@ func (r *versionsRun) left(t *testing.T, db *DB) {
 // kept, and the collection can be run again to its end.
 func TestGCPowerCut(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	var images []*vfs.MemFS
 	rng := rand.New(rand.NewPCG(seed, 5))
 	disk := crashtest.NewDisk(vfs.NewCrashableMem(), func(d *crashtest.Disk, op errorfs.Op) error {
@@ -150,8 +149,7 @@ func TestGCFaults(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		every = 5
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	for k := rand.Int64N(every); ; k += every {
 		mem := vfs.NewCrashableMem()
 		f := crashtest.Faults{Match: crashtest.IsWrite, At: k, Once: true}

@@ -212,8 +212,9 @@ func TestHealModel(t *testing.T) {
 	if testing.Short() {
 		rounds = 12
 	}
+	seeds := rand.New(rand.NewPCG(must.Seed(t), 0))
 	for range rounds {
-		seed := rand.Uint64()
+		seed := seeds.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			fs := vfs.NewMem()

@@ -94,8 +94,9 @@ func crashRounds(t *testing.T, fn soakHistory) {
 	if testing.Short() {
 		rounds = 1
 	}
+	rnd := rand.New(rand.NewPCG(must.Seed(t), 0))
 	for range rounds {
-		seed := rand.Uint64()
+		seed := rnd.Uint64()
 		t.Logf("seed %d", seed)
 		fn(t, seed, func() bool { return false })
 	}

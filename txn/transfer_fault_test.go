@@ -24,7 +24,7 @@ func TestTransferSurvivesCrashes(t *testing.T) {
 	}
 	for _, kind := range carryings() {
 		t.Run(kind.name, func(t *testing.T) {
-			transferCrashes(t, kind, rand.Uint64(), func(n int) bool { return n >= points })
+			transferCrashes(t, kind, must.Seed(t), func(n int) bool { return n >= points })
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 // TestStrides reads into and writes from memory of random layout.
 func TestStrides(t *testing.T) {
 	ctx := context.Background()
-	for _, seed := range seeds(300) {
+	for _, seed := range seeds(t, 300) {
 		c := randomConfig(seed)
 		if c.typ.Variable() {
 			continue

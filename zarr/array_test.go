@@ -23,7 +23,7 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		n = 200
 	}
-	for _, seed := range seeds(n) {
+	for _, seed := range seeds(t, n) {
 		runModel(t, seed)
 	}
 }

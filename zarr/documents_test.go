@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -14,9 +15,7 @@ func TestDocumentsAreShared(t *testing.T) {
 	o := &OpenOptions{Documents: NewDocuments(1 << 20)}
 	spec := Spec{Shape: []int64{4}, Chunks: []int64{2}, DataType: "int8", Attributes: attributesOf(`{"units":"K"}`)}
 	for _, path := range []string{"a", "b"} {
-		if _, err := Create(ctx, s, path, spec, o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Create(ctx, s, path, spec, o))(t)
 	}
 	open := func(path string) *Array {
 		a, err := OpenArray(ctx, s, path, o)
@@ -29,15 +28,9 @@ func TestDocumentsAreShared(t *testing.T) {
 	if a.Meta() != b.Meta() {
 		t.Error("equal documents were parsed twice")
 	}
-	if err := a.SetAttributes(ctx, attributesOf(`{"units":"m"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Resize(ctx, []int64{6}, ResizeOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.WriteBytes(ctx, Sel(), []byte{1, 2, 3, 4, 5, 6}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.SetAttributes(ctx, attributesOf(`{"units":"m"}`)))
+	must.Do(t, a.Resize(ctx, []int64{6}, ResizeOptions{}))
+	must.Do(t, a.WriteBytes(ctx, Sel(), []byte{1, 2, 3, 4, 5, 6}))
 	for _, b := range []*Array{b, open("b")} {
 		if b.Shape()[0] != 4 || string(mustRaw(t, b, "units")) != `"K"` {
 			t.Errorf("b changed with a: shape %v, units %s", b.Shape(), mustRaw(t, b, "units"))

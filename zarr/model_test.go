@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -580,14 +579,12 @@ func (v idValue) ID() (id kv.ID) {
 	return id
 }
 
-// seeds returns n seeds, or the one in ZARR_SEED.
-func seeds(n int) []uint64 {
-	if s := os.Getenv("ZARR_SEED"); s != "" {
-		return []uint64{must.Have(strconv.ParseUint(s, 10, 64))}
-	}
-	list := make([]uint64, n)
+// seeds returns n seeds, from that of the test on.
+func seeds(t *testing.T, n int) []uint64 {
+	t.Helper()
+	list, first := make([]uint64, n), must.Seed(t)
 	for i := range list {
-		list[i] = uint64(i)
+		list[i] = first + uint64(i)
 	}
 	return list
 }

@@ -183,7 +183,7 @@ func TestOldModel(t *testing.T) {
 	if testing.Short() {
 		n = 40
 	}
-	for _, seed := range seeds(n) {
+	for _, seed := range seeds(t, n) {
 		runOld(t, seed)
 	}
 }

@@ -77,8 +77,7 @@ func (g *gathering) one(ctx context.Context, i int, w *kv.Want, how kv.Gathering
 // that gathers, and finds what it finds chunk by chunk.
 func TestReadGathered(t *testing.T) {
 	bg := context.Background()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for _, spec := range []Spec{
 		{Chunks: []int64{7, 9}, Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)},

@@ -37,7 +37,7 @@ func TestResizeModel(t *testing.T) {
 	if testing.Short() {
 		n = 100
 	}
-	for _, seed := range seeds(n) {
+	for _, seed := range seeds(t, n) {
 		runResize(t, seed)
 	}
 }

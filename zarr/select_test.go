@@ -18,8 +18,7 @@ import (
 
 // TestSliceGolden compares slices with what CPython makes of them.
 func TestSliceGolden(t *testing.T) {
-	f, err := os.Open("testdata/slices.txt")
-	must.Do(t, err)
+	f := must.Get(os.Open("testdata/slices.txt"))(t)
 	defer f.Close()
 	lines := 0
 	for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -32,9 +31,7 @@ func TestSliceGolden(t *testing.T) {
 		for i, s := range strings.Fields(head) {
 			v[i] = None
 			if s != "_" {
-				if v[i], err = strconv.ParseInt(s, 10, 64); err != nil {
-					t.Fatal(err)
-				}
+				v[i] = must.Get(strconv.ParseInt(s, 10, 64))(t)
 			}
 		}
 		want := []int64{}

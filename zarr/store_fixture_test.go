@@ -107,11 +107,8 @@ func readZip(tb testing.TB, b []byte) map[string][]byte {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
-		rc, err := f.Open()
-		must.Do(tb, err)
-		if files[f.Name], err = io.ReadAll(rc); err != nil {
-			tb.Fatal(err)
-		}
+		rc := must.Get(f.Open())(tb)
+		files[f.Name] = must.Get(io.ReadAll(rc))(tb)
 	}
 	return files
 }

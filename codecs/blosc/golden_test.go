@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // The data of testdata/generate.py.
@@ -78,9 +80,7 @@ func goldens(t testing.TB) []golden {
 		g := golden{name: filepath.Base(f), data: goldenData(part[6])}
 		g.params = Params{Compressor: part[1], Level: number(2), Shuffle: Shuffle(number(3)), TypeSize: number(4), BlockSize: number(5)}
 		g.data = g.data[:len(g.data)/g.params.TypeSize*g.params.TypeSize]
-		if g.frame, err = os.ReadFile(f); err != nil {
-			t.Fatal(err)
-		}
+		g.frame = must.Get(os.ReadFile(f))(t)
 		out = append(out, g)
 	}
 	return out

@@ -2,20 +2,16 @@ package filter
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"math"
 
 	"github.com/zarrdb/zarrdb/codecs"
 )
 
-// base64Codec is numcodecs' "base64" (RFC 4648 section 4).
-type base64Codec struct{}
+func parseBase64(c codecs.Config) (codecs.Codec, error) {
+	return codecs.NewCodec(nil, bindBase64), c.Fields().Err()
+}
 
-func parseBase64(c codecs.Config) (codecs.Codec, error) { return base64Codec{}, c.Fields().Err() }
-
-func (base64Codec) Config() json.RawMessage { return nil }
-
-func (base64Codec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func bindBase64(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	long := func(n int64) int64 {
 		if n < 0 || n > math.MaxInt64/2 {
 			return n
@@ -27,6 +23,7 @@ func (base64Codec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	return base64Stage{in}, out, nil
 }
 
+// base64Stage is numcodecs' "base64" (RFC 4648 section 4).
 type base64Stage struct{ in codecs.Rep }
 
 func (s base64Stage) Encode(dst, src []byte) ([]byte, error) {

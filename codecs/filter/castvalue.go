@@ -14,7 +14,6 @@ import (
 // data type. A number that the type cannot represent is rounded, clamped,
 // wrapped or mapped, depending on the configuration, or else an error.
 type castValue struct {
-	config     json.RawMessage
 	typ        dtype.Type
 	rounding   string
 	outOfRange string
@@ -25,7 +24,7 @@ type castValue struct {
 func parseCastValue(c codecs.Config) (codecs.Codec, error) {
 	f := c.Fields()
 	f.Require("data_type")
-	x := &castValue{config: bytes.Clone(c.Raw)}
+	x := &castValue{}
 	if raw := f.Raw("data_type"); raw != nil {
 		var err error
 		if x.typ, err = dtype.ParseV3(raw); err != nil {
@@ -49,12 +48,10 @@ func parseCastValue(c codecs.Config) (codecs.Codec, error) {
 		}
 	}
 	x.encode, x.decode = scalars.Encode, scalars.Decode
-	return x, f.Err()
+	return codecs.NewCodec(bytes.Clone(c.Raw), x.bind), f.Err()
 }
 
-func (c *castValue) Config() json.RawMessage { return c.config }
-
-func (c *castValue) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (c *castValue) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	from, err := realOf(in.Type)
 	if err != nil {
 		return nil, codecs.Rep{}, err

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math/bits"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -11,16 +10,11 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// packBool is numcodecs' "packbits": eight truth values to a byte, the first in
-// the highest bit, behind a byte with the number of padding bits at the end. It
-// makes an array of bytes.
-type packBool struct{}
+func parsePackBool(c codecs.Config) (codecs.Codec, error) {
+	return codecs.NewCodec(nil, bindPackBool), c.Fields().Err()
+}
 
-func parsePackBool(c codecs.Config) (codecs.Codec, error) { return packBool{}, c.Fields().Err() }
-
-func (packBool) Config() json.RawMessage { return nil }
-
-func (packBool) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func bindPackBool(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if in.Size < 0 || in.Array && in.Type.Size() != 1 {
 		return nil, codecs.Rep{}, codecs.BadField("", "packs elements of one byte only")
 	}
@@ -33,6 +27,9 @@ func (packBool) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	return packBoolStage{n}, out, nil
 }
 
+// packBoolStage is numcodecs' "packbits": eight truth values to a byte, the first in
+// the highest bit, behind a byte with the number of padding bits at the end. It
+// makes an array of bytes.
 type packBoolStage struct{ n int }
 
 func (s packBoolStage) Encode(dst, src []byte) ([]byte, error) {
@@ -99,7 +96,6 @@ func unpackBools(dst, src []byte, n int, first uint64) []byte {
 type packbits struct {
 	padding     string
 	first, last int // last is -1 for the highest bit
-	config      json.RawMessage
 }
 
 func parsePackbits(c codecs.Config) (codecs.Codec, error) {
@@ -118,13 +114,10 @@ func parsePackbits(c codecs.Config) (codecs.Codec, error) {
 	if p.last >= 0 && p.last < p.first {
 		f.Fail("last_bit", "%d is below first_bit %d", p.last, p.first)
 	}
-	p.config = codecs.Object(members...)
-	return p, f.Err()
+	return codecs.NewCodec(codecs.Object(members...), p.bind), f.Err()
 }
 
-func (p *packbits) Config() json.RawMessage { return p.config }
-
-func (p *packbits) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (p *packbits) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	t := in.Type
 	s := &packbitsStage{packbits: p, parts: 1, size: t.Size(), width: t.Bits()}
 	switch t.Kind() {

@@ -12,8 +12,7 @@ import (
 // reshape is the registered v3 codec of that name: the same elements in the same
 // order, as an array of another shape.
 type reshape struct {
-	config json.RawMessage
-	dims   []reshapeDim
+	dims []reshapeDim
 }
 
 // reshapeDim is one dimension of the output: a size, -1 for the remaining
@@ -56,13 +55,10 @@ func parseReshape(c codecs.Config) (codecs.Codec, error) {
 		}
 		r.dims = append(r.dims, d)
 	}
-	r.config = codecs.Object("shape", raw)
-	return r, f.Err()
+	return codecs.NewCodec(codecs.Object("shape", raw), r.bind), f.Err()
 }
 
-func (r *reshape) Config() json.RawMessage { return r.config }
-
-func (r *reshape) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (r *reshape) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if !in.Array {
 		return nil, codecs.Rep{}, codecs.BadField("", "needs an array")
 	}

@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"encoding/json"
 	"math"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -9,27 +8,22 @@ import (
 	"github.com/zarrdb/zarrdb/codecs/kernels"
 )
 
-// shuffleCodec is numcodecs' "shuffle": the first bytes of all elements, then
-// the second ones, and so on. Bytes after the last element stay behind, as in HDF5: a
-// checksum may come before.
-type shuffleCodec struct{ size int }
-
 func parseShuffle(c codecs.Config) (codecs.Codec, error) {
 	f := c.Fields()
-	return &shuffleCodec{int(f.Int("elementsize", 4, math.MinInt32, math.MaxInt32))}, f.Err()
+	size := int(f.Int("elementsize", 4, math.MinInt32, math.MaxInt32))
+	return codecs.NewCodec(codecs.Object("elementsize", size), func(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+		if size <= 1 {
+			return nil, in, nil
+		}
+		out := in
+		out.ItemSize = 1
+		return &shuffleStage{size}, out, nil
+	}), f.Err()
 }
 
-func (c *shuffleCodec) Config() json.RawMessage { return codecs.Object("elementsize", c.size) }
-
-func (c *shuffleCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	if c.size <= 1 {
-		return nil, in, nil
-	}
-	out := in
-	out.ItemSize = 1
-	return &shuffleStage{c.size}, out, nil
-}
-
+// shuffleStage is numcodecs' "shuffle": the first bytes of all elements, then
+// the second ones, and so on. Bytes after the last element stay behind, as in HDF5: a
+// checksum may come before.
 type shuffleStage struct{ size int }
 
 func (s *shuffleStage) Encode(dst, src []byte) ([]byte, error) {

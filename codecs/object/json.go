@@ -11,27 +11,19 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// jsonCodec is numcodecs' "json2": any values as one JSON list, which ends with
-// the data type and the shape of the array, and the older "json" without the
-// shape.
-type jsonCodec struct {
-	config json.RawMessage
-	shape  bool // the list ends with it
-}
-
 func parseJSON2(c codecs.Config) (codecs.Codec, error) {
 	f := c.Fields()
 	f.Enum("encoding", "utf-8", "utf-8", "utf8", "UTF-8", "ascii", "us-ascii")
 	config := f.Given("encoding", "skipkeys", "ensure_ascii", "check_circular", "allow_nan", "indent", "separators", "sort_keys", "strict")
-	return &jsonCodec{config: config, shape: c.Name != "json"}, f.Err()
+	shape := c.Name != "json" // the list ends with it
+	return codecs.NewCodec(config, func(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+		return bindObjects(in, shape, 2, func(o objects) codecs.Stage { return &jsonStage{o} })
+	}), f.Err()
 }
 
-func (c *jsonCodec) Config() json.RawMessage { return c.config }
-
-func (c *jsonCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	return bindObjects(in, c.shape, 2, func(o objects) codecs.Stage { return &jsonStage{o} })
-}
-
+// jsonStage is numcodecs' "json2": any values as one JSON list, which ends with
+// the data type and the shape of the array, and the older "json" without the
+// shape.
 type jsonStage struct{ objects }
 
 func (s *jsonStage) Encode(dst, src []byte) ([]byte, error) {

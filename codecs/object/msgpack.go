@@ -1,23 +1,11 @@
 package object
 
 import (
-	"encoding/json"
-
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
 	"github.com/zarrdb/zarrdb/internal/msgpack"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
-
-// msgpackCodec is numcodecs' "msgpack2": any values as one MessagePack array,
-// which ends with the data type and the shape of the array, and the older
-// "msgpack" without the shape. Elements here are JSON. Values that JSON does not
-// have become text: bytes "base64:…", and names that are no texts their JSON.
-type msgpackCodec struct {
-	config json.RawMessage
-	shape  bool
-	single bool // floats are written with 32 bits
-}
 
 func parseMsgpack2(c codecs.Config) (codecs.Codec, error) {
 	f := c.Fields()
@@ -27,18 +15,19 @@ func parseMsgpack2(c codecs.Config) (codecs.Codec, error) {
 	}
 	single := f.Bool("use_single_float", false)
 	config := f.Given("raw", "use_single_float", "use_bin_type", "encoding")
-	return &msgpackCodec{config: config, shape: c.Name != "msgpack", single: single}, f.Err()
+	shape := c.Name != "msgpack"
+	return codecs.NewCodec(config, func(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+		return bindObjects(in, shape, 9, func(o objects) codecs.Stage { return &msgpackStage{o, single} })
+	}), f.Err()
 }
 
-func (c *msgpackCodec) Config() json.RawMessage { return c.config }
-
-func (c *msgpackCodec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	return bindObjects(in, c.shape, 9, func(o objects) codecs.Stage { return &msgpackStage{o, c.single} })
-}
-
+// msgpackStage is numcodecs' "msgpack2": any values as one MessagePack array,
+// which ends with the data type and the shape of the array, and the older
+// "msgpack" without the shape. Elements here are JSON. Values that JSON does not
+// have become text: bytes "base64:…", and names that are no texts their JSON.
 type msgpackStage struct {
 	objects
-	single bool
+	single bool // floats are written with 32 bits
 }
 
 func (s *msgpackStage) Encode(dst, src []byte) ([]byte, error) {

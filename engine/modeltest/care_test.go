@@ -24,7 +24,7 @@ func stepExpire(r *run) {
 	d.before = map[string][]txn.CommitID{} // entries of the reflog may be gone
 	for name, id := range d.heads {
 		n := 0
-		for c, err := range d.db.Log(bg, id) {
+		for c, err := range d.db.Versions().Log(bg, id) {
 			r.must(err, "log")
 			if n++; n > keep {
 				break

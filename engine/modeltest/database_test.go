@@ -61,8 +61,8 @@ func (r *run) adopt(dir string, heads, tags map[string]txn.CommitID) *database {
 // compared elsewhere.
 func (r *run) learnExpired(d *database) {
 	for _, v := range r.order {
-		_, lacks := d.db.Lookup(bg, v.id)
-		gone, err := d.db.Expired(bg, v.id)
+		_, lacks := d.db.Versions().Lookup(bg, v.id)
+		gone, err := d.db.Versions().Expired(bg, v.id)
 		d.expired[v.id] = lacks != nil || err != nil || gone
 	}
 	for name, id := range d.refs() {

@@ -18,7 +18,7 @@ func stepLog(r *run) {
 	v := one(r, r.usable(d))
 	r.note("%s: log of %s", d.name, v.name)
 	got := map[txn.CommitID]bool{}
-	for c, err := range d.db.Log(bg, v.id) {
+	for c, err := range d.db.Versions().Log(bg, v.id) {
 		r.must(err, "log")
 		got[c.ID] = true
 	}

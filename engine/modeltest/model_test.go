@@ -67,7 +67,7 @@ func (r *run) begin() {
 	r.must(err, "create")
 	id, err := db.Head(bg, txn.MainBranch)
 	r.must(err, "head")
-	first, err := db.Lookup(bg, id)
+	first, err := db.Versions().Lookup(bg, id)
 	r.must(err, "commit")
 	r.must(db.Close(), "close")
 	v := &version{id: first.ID, name: "v0", tree: tree{}}

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -20,7 +21,7 @@ func main() {
 	check(err)
 	defer db.Close()
 	for day, temps := range [][]float32{{12.5, 13, 11}, {14, 15.5, 13}} {
-		_, err := db.Update(ctx, "main", fmt.Sprintf("day %d", day), func(s *zarrdb.Session) error {
+		_, err := db.Update(ctx, "main", fmt.Sprintf("day %d", day), func(s *engine.Session) error {
 			a, err := s.Array(ctx, "temp")
 			if day == 0 { // the first day makes the array
 				a, err = s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{2, 3}, DataType: "float32"})
@@ -33,7 +34,7 @@ func main() {
 		check(err)
 	}
 	for _, rev := range []string{"main~1", "main"} { // yesterday's version and today's
-		check(db.View(ctx, rev, func(s *zarrdb.Snapshot) error {
+		check(db.View(ctx, rev, func(s *engine.Snapshot) error {
 			a, err := s.Array(ctx, "temp")
 			check(err)
 			temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())

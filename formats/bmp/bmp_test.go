@@ -12,12 +12,7 @@ import (
 )
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
-func TestGolden(t *testing.T) {
-	f := bmp.Format()
-	formattest.Golden(t, f, formattest.Registry(f), func(name string) int {
-		return 0
-	})
-}
+func TestGolden(t *testing.T) { formattest.Golden(t, bmp.Format(), nil) }
 
 // Sizes in the header that the file cannot have are refused before memory is reserved;
 // compression and old headers by name.
@@ -35,9 +30,4 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func FuzzOpen(f *testing.F) {
-	format := bmp.Format()
-	registry := formattest.Registry(format)
-	formattest.Seed(f, "bmp")
-	f.Fuzz(func(t *testing.T, data []byte) { formattest.Fuzz(t, format, registry, data, "") })
-}
+func FuzzOpen(f *testing.F) { formattest.FuzzImages(f, bmp.Format()) }

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/dirkv"
 	"github.com/zarrdb/zarrdb/refs"
@@ -40,11 +41,7 @@ func Open(ctx context.Context, f formats.Format, files kv.Reader, name string) (
 // View is [Open] of a directory, for a test.
 func View(t testing.TB, f formats.Format, files kv.Reader) *refs.View {
 	t.Helper()
-	v, err := Open(t.Context(), f, files, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(Open(t.Context(), f, files, ""))(t)
 }
 
 // Store makes a directory of values.
@@ -52,9 +49,7 @@ func Store(t testing.TB, values map[string]string) *kv.Mem {
 	t.Helper()
 	m := kv.NewMem()
 	for key, value := range values {
-		if err := m.Set(t.Context(), key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Set(t.Context(), key, []byte(value)))
 	}
 	return m
 }
@@ -62,10 +57,7 @@ func Store(t testing.TB, values map[string]string) *kv.Mem {
 // Folder opens a folder of the test data.
 func Folder(t testing.TB, name string) kv.Reader {
 	t.Helper()
-	d, err := dirkv.Open(name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(dirkv.Open(name, nil))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
 // Golden reads each image of testdata, NAME.ext, and compares it with the elements in
-// NAME.bin. Elements of one byte may differ by tolerance, which is 0 for lossless
-// files.
-func Golden(t *testing.T, f formats.Format, r *codecs.Registry, tolerance func(name string) int) {
+// NAME.bin. Elements of one byte may differ by tolerance, which is nil for a format whose
+// files are lossless.
+func Golden(t *testing.T, f formats.Format, tolerance func(name string) int) {
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no images in testdata: %v", err)
@@ -23,26 +24,19 @@ func Golden(t *testing.T, f formats.Format, r *codecs.Registry, tolerance func(n
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".bin")
 		t.Run(name, func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := os.ReadFile(filepath.Join("testdata", name+"."+f.Scheme))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(file))(t)
+			data := must.Get(os.ReadFile(filepath.Join("testdata", name+"."+f.Scheme)))(t)
 			if !f.Detect(formats.Evidence{Head: data[:min(len(data), 64<<10)]}) {
 				t.Error("not detected")
 			}
-			view, err := Open(t.Context(), f, Files(data), Name)
-			if err != nil {
-				t.Fatal(err)
+			view := must.Get(Open(t.Context(), f, Files(data), Name))(t)
+			a, got, err := Read(t.Context(), view, Registry(f), "")
+			must.Do(t, err)
+			most := 0
+			if tolerance != nil {
+				most = tolerance(name)
 			}
-			a, got, err := Read(t.Context(), view, r, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := Difference(got, want); d > tolerance(name) {
+			if d := Difference(got, want); d > most {
 				t.Errorf("elements of %v differ by up to %d", a.Shape(), d)
 			}
 		})
@@ -87,6 +81,13 @@ func Fuzz(t *testing.T, f formats.Format, r *codecs.Registry, data []byte, paths
 	}
 }
 
+// FuzzImages fuzzes a format of images with the files of testdata and its own codecs.
+func FuzzImages(f *testing.F, format formats.Format) {
+	registry := Registry(format)
+	Seed(f, format.Scheme)
+	f.Fuzz(func(t *testing.T, data []byte) { Fuzz(t, format, registry, data, "") })
+}
+
 // Seed adds the files of testdata with an extension to a fuzz target.
 func Seed(f *testing.F, ext string) {
 	files, err := filepath.Glob("testdata/*." + ext)
@@ -94,10 +95,6 @@ func Seed(f *testing.F, ext string) {
 		f.Fatalf("no seeds *.%s: %v", ext, err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add(must.Get(os.ReadFile(file))(f))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -61,9 +62,7 @@ func Damage(t *testing.T, f formats.Format, files kv.ReadLister, path string) {
 				if other == key {
 					value = bad
 				}
-				if err := m.Set(t.Context(), other, value); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.Set(t.Context(), other, value))
 			}
 			view, err := Open(t.Context(), f, m, "")
 			if err == nil {

@@ -335,7 +335,7 @@ func (s *scan) add(parent *node, name string, o *object, soft bool) (*node, erro
 	if err := s.f.charge(int64(len(parent.path) + len(name))); err != nil {
 		return nil, err
 	}
-	n := &node{path: join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup(), soft: soft}
+	n := &node{path: formats.Join(parent.path, name), name: name, parent: parent, o: o, group: o.isGroup(), soft: soft}
 	if n.group {
 		depth := 0
 		for p := parent; p != nil; p = p.parent {
@@ -369,7 +369,7 @@ func (s *scan) follow(ctx context.Context) error {
 		var later []soft
 		for _, x := range softs {
 			if x.odd != "" {
-				s.put(&node{path: join(x.parent.path, x.name), name: x.name, parent: x.parent, odd: formats.Unsupported("hdf5: %s", x.odd)})
+				s.put(&node{path: formats.Join(x.parent.path, x.name), name: x.name, parent: x.parent, odd: formats.Unsupported("hdf5: %s", x.odd)})
 				continue
 			}
 			target := s.target(x)
@@ -391,7 +391,7 @@ func (s *scan) follow(ctx context.Context) error {
 		}
 		if !progress && len(level) == 0 || rounds > maxSoft {
 			for _, x := range append(later, s.softs...) {
-				s.f.o.Warned("the soft link %s leads to %q, where nothing is", join(x.parent.path, x.name), x.soft)
+				s.f.o.Warned("the soft link %s leads to %q, where nothing is", formats.Join(x.parent.path, x.name), x.soft)
 			}
 			return nil
 		}
@@ -415,13 +415,6 @@ func (s *scan) target(x soft) *node {
 		}
 	}
 	return at
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "/" + name
 }
 
 func orRoot(path string) string {

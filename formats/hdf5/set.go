@@ -97,9 +97,7 @@ func (s *scan) tree(ctx context.Context) (*formats.Tree, error) {
 	}
 	t := formats.NewTree()
 	for _, n := range s.nodes {
-		if err := s.put1(ctx, t, v, n); err != nil {
-			return nil, err
-		}
+		s.put1(t, v, n)
 	}
 	return t, nil
 }
@@ -117,7 +115,7 @@ func (f *file) attributesAhead(ctx context.Context, nodes []*node) error {
 }
 
 // put1 puts a node into the tree.
-func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) error {
+func (s *scan) put1(t *formats.Tree, v *values, n *node) {
 	path := n.path
 	if rest, ok := strings.CutPrefix(n.name, nonCoordinate); ok && rest != "" && n.set != nil {
 		path = path[:len(path)-len(n.name)] + rest
@@ -125,12 +123,12 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 			path = n.path // the name is taken
 		}
 	}
-	key := join(path, "zarr.json")
+	key := formats.Join(path, "zarr.json")
 	if !refs.Storable(key) {
 		if s.f.o.Skipped != nil {
 			s.f.o.Skipped(key)
 		}
-		return nil
+		return
 	}
 	build := func(make func(v *values) ([]byte, error)) {
 		t.PutLazy(key, func(ctx context.Context) ([]byte, error) {
@@ -158,15 +156,14 @@ func (s *scan) put1(ctx context.Context, t *formats.Tree, v *values, n *node) er
 		ds := n.set
 		ds.layOut()
 		build(func(v *values) ([]byte, error) { return ds.document(v.ctx, v) })
-		a := formats.Array{Prefix: join(path, ""), Separator: '/', Counts: ds.counts(), Chunk: ds.reference}
+		a := formats.Array{Prefix: formats.Join(path, ""), Separator: '/', Counts: ds.counts(), Chunk: ds.reference}
 		if ds.grid != nil {
 			a.Coords = ds.coords
 		} else if ds.layout.addr == undefined || ds.typ == nil {
-			return nil // no chunk is stored
+			return // no chunk is stored
 		}
 		t.Add(a)
 	}
-	return nil
 }
 
 // before reports whether a walk over all names, in order, comes to path a before b.

@@ -144,20 +144,20 @@ func parseID(s string) (id objectID, ok bool) {
 
 // id12 reads an id that may not be missing.
 func (t table) id12(field int, name string) (id objectID) {
-	b := t.fixed(field, len(id))
-	if b == nil {
-		t.f.fail("%s is missing", name)
-	}
-	copy(id[:], b)
+	t.id(field, name, id[:])
 	return id
 }
 
 // id8 is id12 of a node.
 func (t table) id8(field int, name string) (id nodeID) {
+	t.id(field, name, id[:])
+	return id
+}
+
+func (t table) id(field int, name string, id []byte) {
 	b := t.fixed(field, len(id))
 	if b == nil {
 		t.f.fail("%s is missing", name)
 	}
-	copy(id[:], b)
-	return id
+	copy(id, b)
 }

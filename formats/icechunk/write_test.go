@@ -40,13 +40,10 @@ func copyHistory(t *testing.T, files kv.ReadLister, to *kv.Mem) map[string]strin
 			if ids[v.ID] != "" {
 				continue
 			}
-			set, err := s.At(ctx, v.ID)
-			must.Do(t, err)
+			set := must.Get(s.At(ctx, v.ID))(t)
 			since := v.Parents[0]
 			v.Parents, v.Properties = []string{ids[since]}, map[string]string{"long": strings.Repeat("x", 300)}
-			if ids[v.ID], err = w.Commit(ctx, v, stored(t, ctx, w, files, set.Changes(ctx, since))); err != nil {
-				t.Fatal(err)
-			}
+			ids[v.ID] = must.Get(w.Commit(ctx, v, stored(t, ctx, w, files, set.Changes(ctx, since))))(t)
 		}
 		names[i].ID = ids[n.ID]
 	}

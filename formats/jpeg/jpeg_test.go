@@ -20,7 +20,7 @@ import (
 // Files of other writers are read as their decoders read them, see testdata/README.md.
 func TestGolden(t *testing.T) {
 	f := jpeg.Format()
-	formattest.Golden(t, f, formattest.Registry(f), func(name string) int {
+	formattest.Golden(t, f, func(name string) int {
 		if name == "ycck" {
 			return 8 // its colour is not interpolated
 		}
@@ -109,9 +109,4 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-func FuzzOpen(f *testing.F) {
-	format := jpeg.Format()
-	registry := formattest.Registry(format)
-	formattest.Seed(f, "jpeg")
-	f.Fuzz(func(t *testing.T, data []byte) { formattest.Fuzz(t, format, registry, data, "") })
-}
+func FuzzOpen(f *testing.F) { formattest.FuzzImages(f, jpeg.Format()) }

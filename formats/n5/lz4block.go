@@ -2,7 +2,6 @@ package n5
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math/bits"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -34,16 +33,11 @@ const (
 
 func parseLZ4Block(c codecs.Config) (codecs.Codec, error) {
 	f := c.Fields()
-	return lz4Block{int(f.Int("block_size", 1<<16, lz4MinBlock, lz4MaxBlock))}, f.Err()
-}
-
-type lz4Block struct{ size int }
-
-func (c lz4Block) Config() json.RawMessage { return codecs.Object("block_size", c.size) }
-
-func (c lz4Block) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
-	out := in.Grown()
-	return &lz4Stage{c.size, in}, out.Longer(in.Max/int64(c.size)*int64(lz4Header) + 2*int64(lz4Header)), nil
+	size := int(f.Int("block_size", 1<<16, lz4MinBlock, lz4MaxBlock))
+	return codecs.NewCodec(codecs.Object("block_size", size), func(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+		out := in.Grown()
+		return &lz4Stage{size, in}, out.Longer(in.Max/int64(size)*int64(lz4Header) + 2*int64(lz4Header)), nil
+	}), f.Err()
 }
 
 type lz4Stage struct {

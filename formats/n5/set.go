@@ -40,12 +40,7 @@ func newSet(files kv.Reader) *set {
 }
 
 // below is the prefix of the keys below a path.
-func below(path string) string {
-	if path == "" {
-		return ""
-	}
-	return path + "/"
-}
+func below(path string) string { return formats.Join(path, "") }
 
 // node returns the group or dataset at a path, or kv.ErrNotFound.
 func (s *set) node(ctx context.Context, path string) (*node, error) {

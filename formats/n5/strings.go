@@ -3,7 +3,6 @@ package n5
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"iter"
 	"math"
 	"unicode/utf8"
@@ -23,7 +22,6 @@ const stringCodec = "zarrdb.n5_string"
 
 type n5String struct {
 	codecs codecs.Chain // of the bytes as an array of uint8
-	raw    json.RawMessage
 }
 
 func parseString(c codecs.Config) (codecs.Codec, error) {
@@ -40,12 +38,10 @@ func parseString(c codecs.Config) (codecs.Codec, error) {
 	if _, err = chain.Bind(codecs.Rep{Type: dtype.NewUint(8), Shape: []int{1}}); err != nil {
 		return nil, err
 	}
-	return &n5String{chain, c.Raw}, nil
+	return codecs.NewCodec(c.Raw, (&n5String{chain}).bind), nil
 }
 
-func (n *n5String) Config() json.RawMessage { return n.raw }
-
-func (n *n5String) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (n *n5String) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	if in.Type.Kind() != dtype.String {
 		return nil, codecs.Rep{}, codecs.BadField("", "does not encode the data type %v", in.Type)
 	}

@@ -184,9 +184,7 @@ func FuzzStore(f *testing.F) {
 			if n == int(file) {
 				b = content
 			}
-			if err = errors.Join(err, files.Set(t.Context(), path, b)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, files.Set(t.Context(), path, b)))
 			n++
 		}
 		_, err := use(t.Context(), sealed{files}, version, 1000)

@@ -12,12 +12,7 @@ import (
 )
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
-func TestGolden(t *testing.T) {
-	f := png.Format()
-	formattest.Golden(t, f, formattest.Registry(f), func(name string) int {
-		return 0
-	})
-}
+func TestGolden(t *testing.T) { formattest.Golden(t, png.Format(), nil) }
 
 // Sizes in the header that the file cannot have are refused before memory is reserved.
 func TestHostile(t *testing.T) {
@@ -31,9 +26,4 @@ func TestHostile(t *testing.T) {
 	formattest.Refused(t, f, huge, formats.ErrFormat)
 }
 
-func FuzzOpen(f *testing.F) {
-	format := png.Format()
-	registry := formattest.Registry(format)
-	formattest.Seed(f, "png")
-	f.Fuzz(func(t *testing.T, data []byte) { formattest.Fuzz(t, format, registry, data, "") })
-}
+func FuzzOpen(f *testing.F) { formattest.FuzzImages(f, png.Format()) }

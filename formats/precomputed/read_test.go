@@ -174,9 +174,7 @@ func TestCompressedFiles(t *testing.T) {
 			chain, err := reg.ParseV3(json.RawMessage(`["bytes",` + string(codec) + `]`))
 			must.Do(t, err)
 			b := must.Get(chain.Bind(codecs.Rep{Type: typeOf("uint8"), Shape: []int{len(raw)}}))(t)
-			if raw, err = b.Encode(nil, raw); err != nil {
-				t.Fatal(err)
-			}
+			raw = must.Get(b.Encode(nil, raw))(t)
 		}
 		must.Do(t, m.Set(t.Context(), "k/-1-1_10-12_5-6"+suffix, raw))
 		_, got, err := read(t, view(t, m), "")

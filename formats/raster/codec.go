@@ -20,7 +20,7 @@ func (k Kind) Entry() codecs.Entry {
 }
 
 // NewCodec returns the codec of k as it is parsed from a configuration, which may be nil.
-func NewCodec(k Kind, config json.RawMessage) codecs.Codec { return codec{k, config} }
+func NewCodec(k Kind, config json.RawMessage) codecs.Codec { return codecs.NewCodec(config, k.bind) }
 
 // Members returns an object of the named members that a configuration has; nil
 // without any.
@@ -41,19 +41,12 @@ func Members(f *codecs.Fields, names ...string) json.RawMessage {
 // other data that is not decoded.
 const Extra = 64 << 20
 
-type codec struct {
-	kind   Kind
-	config json.RawMessage
-}
-
-func (c codec) Config() json.RawMessage { return c.config }
-
-func (c codec) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (k Kind) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	bits := in.Type.Bits()
 	if !in.Array || in.Type.Kind() != dtype.Uint || bits != 8 && bits != 16 {
 		return nil, codecs.Rep{}, codecs.BadField("", "an image has elements of type uint8 or uint16")
 	}
-	return &stage{c.kind, squeeze(in.Shape), bits}, codecs.BytesRep(-1, in.Grown().Max+Extra), nil
+	return &stage{k, squeeze(in.Shape), bits}, codecs.BytesRep(-1, in.Grown().Max+Extra), nil
 }
 
 // squeeze leaves out dimensions of length 1, as imagecodecs does: an image of one

@@ -78,7 +78,7 @@ func (im *image) putReference(t *formats.Tree, path string) error {
 			own[name] = v
 		}
 	}
-	return put(t, join(path, "spatial_ref/zarr.json"), object{
+	return put(t, formats.Join(path, "spatial_ref/zarr.json"), object{
 		"zarr_format":        3,
 		"node_type":          "array",
 		"shape":              []int{},

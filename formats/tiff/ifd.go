@@ -284,34 +284,26 @@ func (f *file) decode(typ uint16, b []byte) uint64 {
 
 // numbers reads all values of a tag of whole numbers, of which there may be at most most.
 func (f *file) numbers(ctx context.Context, t tag, most uint64) ([]uint64, error) {
-	if err := f.check(t, most); err != nil {
-		return nil, err
-	}
-	size := t.size()
-	raw := make([]byte, int64(t.count)*size)
-	if err := f.Read(ctx, raw, t.at); err != nil {
+	raw, err := f.raw(ctx, t, most)
+	if err != nil {
 		return nil, err
 	}
 	list := make([]uint64, t.count)
 	for i := range list {
-		list[i] = f.decode(t.typ, raw[int64(i)*size:])
+		list[i] = f.decode(t.typ, raw[int64(i)*t.size():])
 	}
 	return list, nil
 }
 
 // floats reads all values of a tag of numbers of any type.
 func (f *file) floats(ctx context.Context, t tag) ([]float64, error) {
-	if err := f.check(t, maxValues); err != nil {
-		return nil, err
-	}
-	size := t.size()
-	raw := make([]byte, int64(t.count)*size)
-	if err := f.Read(ctx, raw, t.at); err != nil {
+	raw, err := f.raw(ctx, t, maxValues)
+	if err != nil {
 		return nil, err
 	}
 	list := make([]float64, t.count)
 	for i := range list {
-		b := raw[int64(i)*size:]
+		b := raw[int64(i)*t.size():]
 		switch t.typ {
 		case 5:
 			list[i] = float64(f.order.Uint32(b)) / float64(f.order.Uint32(b[4:]))
@@ -341,10 +333,15 @@ func (f *file) bytes(ctx context.Context, t tag, most uint64) ([]byte, error) {
 	if t.size() != 1 {
 		return nil, formats.Invalid("tiff: tag %d is not text: type %d", t.id, t.typ)
 	}
+	return f.raw(ctx, t, most)
+}
+
+// raw reads the values of a tag of at most most values as they are stored.
+func (f *file) raw(ctx context.Context, t tag, most uint64) ([]byte, error) {
 	if err := f.check(t, most); err != nil {
 		return nil, err
 	}
-	b := make([]byte, t.count)
+	b := make([]byte, int64(t.count)*t.size())
 	return b, f.Read(ctx, b, t.at)
 }
 

@@ -2,7 +2,6 @@ package tiff
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -30,14 +29,10 @@ func parsePackints(c codecs.Config) (codecs.Codec, error) {
 	if raw := f.Raw("bitorder"); raw != nil && string(raw) != "null" && string(raw) != `">"` {
 		f.Fail("bitorder", `%s is not supported, ">" is`, raw)
 	}
-	return p, f.Err()
+	return codecs.NewCodec(codecs.Object("bitspersample", p.bits, "runlen", p.run), p.bind), f.Err()
 }
 
-func (p packints) Config() json.RawMessage {
-	return codecs.Object("bitspersample", p.bits, "runlen", p.run)
-}
-
-func (p packints) Bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
+func (p packints) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	size := in.Type.Size()
 	switch kind := in.Type.Kind(); {
 	case kind == dtype.Bool && p.bits == 1:

@@ -192,7 +192,7 @@ func place(t *formats.Tree, f *file, name string, images []*image) error {
 		for j, a := range im.levels {
 			a.path = path
 			if len(im.levels) > 1 {
-				a.path = join(path, strconv.Itoa(j))
+				a.path = formats.Join(path, strconv.Itoa(j))
 			}
 			if err := a.add(t, f, name); err != nil {
 				return err
@@ -205,18 +205,11 @@ func place(t *formats.Tree, f *file, name string, images []*image) error {
 	return nil
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "/" + name
-}
-
 func putGroup(t *formats.Tree, path string, attrs object) error {
 	if attrs == nil {
 		attrs = object{}
 	}
-	return put(t, join(path, "zarr.json"), object{"zarr_format": 3, "node_type": "group", "attributes": attrs})
+	return put(t, formats.Join(path, "zarr.json"), object{"zarr_format": 3, "node_type": "group", "attributes": attrs})
 }
 
 func put(t *formats.Tree, key string, document object) error {

@@ -13,10 +13,7 @@ import (
 
 // Files of other writers are read as their decoders read them, see testdata/README.md.
 func TestGolden(t *testing.T) {
-	f := webp.Format()
-	formattest.Golden(t, f, formattest.Registry(f), func(name string) int {
-		return 4
-	})
+	formattest.Golden(t, webp.Format(), func(string) int { return 4 })
 }
 
 // Sizes in the header that the file cannot have are refused before memory is reserved,
@@ -35,9 +32,4 @@ func TestHostile(t *testing.T) {
 	formattest.Refused(t, f, data, formats.ErrFormat)
 }
 
-func FuzzOpen(f *testing.F) {
-	format := webp.Format()
-	registry := formattest.Registry(format)
-	formattest.Seed(f, "webp")
-	f.Fuzz(func(t *testing.T, data []byte) { formattest.Fuzz(t, format, registry, data, "") })
-}
+func FuzzOpen(f *testing.F) { formattest.FuzzImages(f, webp.Format()) }

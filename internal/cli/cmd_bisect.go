@@ -76,7 +76,7 @@ func beginBisect(ctx context.Context, db *engine.DB, good, bad string) (*txn.Bis
 	if err != nil {
 		return nil, err
 	}
-	return db.Bisect(ctx, []txn.CommitID{g}, b)
+	return db.Versions().Bisect(ctx, []txn.CommitID{g}, b)
 }
 
 // ask runs the command on a version.
@@ -104,7 +104,7 @@ func ask(cmd *cobra.Command, db string, id txn.CommitID, args []string) (txn.Ver
 func printBisect(cmd *cobra.Command, db string, b *txn.Bisection, asJSON bool) error {
 	first, others := b.Result()
 	return withOnlyDB(cmd, db, readOnly, func(db *engine.DB) error {
-		c, err := db.Lookup(cmd.Context(), first)
+		c, err := db.Versions().Lookup(cmd.Context(), first)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ or a date. Without a name the command lists the versions that are kept. Clones, 
 					if err != nil {
 						return err
 					}
-					return db.KeepVersion(ctx, args[1], id, "")
+					return db.Versions().KeepVersion(ctx, args[1], id, "")
 				case end != "":
 					return db.EndKept(ctx, end)
 				}
@@ -57,7 +57,7 @@ or a date. Without a name the command lists the versions that are kept. Clones, 
 					if parseErr != nil {
 						return usagef("--older-than: %w", parseErr)
 					}
-					kept, err = db.EndKeptBefore(ctx, before)
+					kept, err = db.Versions().EndKeptBefore(ctx, before)
 					said = "ended "
 				}
 				if err != nil {

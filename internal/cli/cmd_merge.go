@@ -99,7 +99,7 @@ func (f *choiceFlags) merges(cmd *cobra.Command, rev *string, run func(db *engin
 
 // pickCmd is revert and cherry-pick, which differ in direction. to is the version that
 // --to names.
-func pickCmd(to *string, pick func(*engine.DB, context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error), cmd *cobra.Command) *cobra.Command {
+func pickCmd(to *string, pick func(*txn.DB, context.Context, string, txn.CommitID, int, txn.CommitOptions) (*txn.Commit, error), cmd *cobra.Command) *cobra.Command {
 	var o txn.CommitOptions
 	var flags choiceFlags
 	var parent int
@@ -108,9 +108,9 @@ func pickCmd(to *string, pick func(*engine.DB, context.Context, string, txn.Comm
 	return flags.merges(cmd, to, func(db *engine.DB, branch string, id txn.CommitID, choices []txn.PathChoice) (*txn.Commit, error) {
 		o.Choices, o.Decided, o.DryRun = choices, flags.note, flags.dryRun
 		if *to != "" {
-			return db.RevertTo(cmd.Context(), branch, id, o)
+			return db.Versions().RevertTo(cmd.Context(), branch, id, o)
 		}
-		return pick(db, cmd.Context(), branch, id, parent, o)
+		return pick(db.Versions(), cmd.Context(), branch, id, parent, o)
 	})
 }
 
@@ -127,11 +127,11 @@ commits back.`,
   zarrdb revert weather.zdb --to v1.0 -m "back to the release"`,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "go back to version `REV` as a whole")
-	return pickCmd(&to, (*engine.DB).Revert, cmd)
+	return pickCmd(&to, (*txn.DB).Revert, cmd)
 }
 
 func cherryPickCmd() *cobra.Command {
-	return pickCmd(new(string), (*engine.DB).CherryPick, &cobra.Command{
+	return pickCmd(new(string), (*txn.DB).CherryPick, &cobra.Command{
 		Use: "cherry-pick DB[@BRANCH] REV", Short: "Repeat one commit on another branch",
 		Long:    "Make the change of commit REV again, on top of a branch (default main).",
 		Example: `  zarrdb cherry-pick weather.zdb experiment~1`,
@@ -169,14 +169,14 @@ ancestor that is kept, every difference is a conflict.`,
 		if o.Message == "" {
 			o.Message = fmt.Sprintf("merge %s into %s", cmd.Flags().Arg(1), orMain(branch))
 		}
-		c, err = db.Merge(cmd.Context(), branch, id, o)
+		c, err = db.Versions().Merge(cmd.Context(), branch, id, o)
 		var undone *txn.BaseError
 		switch {
 		case !errors.As(err, &undone):
 		case force:
 			warn(cmd, undone.Error())
 			o.ForceBase = true
-			return db.Merge(cmd.Context(), branch, id, o)
+			return db.Versions().Merge(cmd.Context(), branch, id, o)
 		default:
 			err = fmt.Errorf("%w (--force does it)", err)
 		}
@@ -205,6 +205,6 @@ nothing (exit code 3). "zarrdb undo" goes back.`,
 				return nil, err
 			}
 		}
-		return db.Rebase(cmd.Context(), branch, upstream, o)
+		return db.Versions().Rebase(cmd.Context(), branch, upstream, o)
 	})
 }

@@ -188,9 +188,9 @@ func (f *transferFlags) combine(cmd *cobra.Command, db *engine.DB, r *txn.Transf
 	}
 	var c *txn.Commit
 	if rebase {
-		c, err = db.Rebase(ctx, branch, theirs, txn.RebaseOptions{})
+		c, err = db.Versions().Rebase(ctx, branch, theirs, txn.RebaseOptions{})
 	} else {
-		c, err = db.Merge(ctx, branch, theirs, txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", branch, other)})
+		c, err = db.Versions().Merge(ctx, branch, theirs, txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", branch, other)})
 	}
 	flags := choiceFlags{json: f.json}
 	if !f.json {

@@ -35,17 +35,10 @@ func getCmd() *cobra.Command {
 
 // copyValue writes a value to standard output in pieces.
 func copyValue(cmd *cobra.Command, v kv.Value) error {
-	const piece = 8 << 20
-	for off := int64(0); ; off += piece {
-		n := min(v.Size()-off, piece)
-		err := v.View(cmd.Context(), kv.Span(off, max(n, 0)), func(b []byte) error {
-			_, err := cmd.OutOrStdout().Write(b)
-			return err
-		})
-		if err != nil || off+n >= v.Size() {
-			return err
-		}
-	}
+	return kv.Pieces(cmd.Context(), v, 0, v.Size(), func(b []byte) error {
+		_, err := cmd.OutOrStdout().Write(b)
+		return err
+	})
 }
 
 func keysCmd() *cobra.Command {

@@ -77,7 +77,7 @@ the conflicts are listed (exit code 3) and the session stays open.`,
 				base := s.Base()
 				c, err := s.Commit(cmd.Context(), o)
 				if err == nil {
-					printResult(cmd, c, base, s.Healed())
+					printResult(cmd, c, base, s.Versions().Healed())
 				}
 				return err
 			})

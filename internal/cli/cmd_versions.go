@@ -189,7 +189,7 @@ func showCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c, err := db.Lookup(cmd.Context(), id)
+				c, err := db.Versions().Lookup(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
@@ -275,7 +275,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 }
 
 // refCmd is branch and tag, which differ in little.
-func refCmd(kind string, create func(*engine.DB, context.Context, string, txn.CommitID) error, remove func(*engine.DB, context.Context, string) error) *cobra.Command {
+func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.CommitID) error, remove func(*txn.DB, context.Context, string) error) *cobra.Command {
 	var del string
 	var asJSON, force bool
 	list := func(cmd *cobra.Command, db *engine.DB) ([]txn.Ref, error) {
@@ -319,7 +319,7 @@ func refCmd(kind string, create func(*engine.DB, context.Context, string, txn.Co
 						return err
 					}
 					was := find(refs, del)
-					if err := remove(db, cmd.Context(), del); err != nil {
+					if err := remove(db.Versions(), cmd.Context(), del); err != nil {
 						return err
 					}
 					if !asJSON {
@@ -335,7 +335,7 @@ func refCmd(kind string, create func(*engine.DB, context.Context, string, txn.Co
 				if err != nil {
 					return err
 				}
-				if err := create(db, cmd.Context(), args[1], at); err != nil {
+				if err := create(db.Versions(), cmd.Context(), args[1], at); err != nil {
 					return err
 				}
 				branches, tags, err := db.Refs(cmd.Context())
@@ -366,11 +366,11 @@ func find(refs []txn.Ref, name string) txn.Ref {
 }
 
 func branchCmd() *cobra.Command {
-	return refCmd("branch", (*engine.DB).CreateBranch, (*engine.DB).DeleteBranch)
+	return refCmd("branch", (*txn.DB).CreateBranch, (*txn.DB).DeleteBranch)
 }
 
 func tagCmd() *cobra.Command {
-	return refCmd("tag", (*engine.DB).CreateTag, (*engine.DB).DeleteTag)
+	return refCmd("tag", (*txn.DB).CreateTag, (*txn.DB).DeleteTag)
 }
 
 func resetCmd() *cobra.Command {
@@ -388,7 +388,7 @@ reflog remembers where the branch was, and "reset DB 'main@{1}'" goes back.`,
 				if err != nil {
 					return err
 				}
-				m, err := db.Reset(cmd.Context(), t.rev, id)
+				m, err := db.Versions().Reset(cmd.Context(), t.rev, id)
 				if err != nil {
 					return onlyBranches(db, t.rev, err)
 				}

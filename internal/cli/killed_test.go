@@ -315,9 +315,7 @@ func TestKilledAtEveryRequest(t *testing.T) {
 			got := map[string]string{}
 			for key, err := range v.List(t.Context(), kv.ListOptions{}) {
 				b, getErr := kv.Get(t.Context(), v, key)
-				if err = errors.Join(err, getErr); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(err, getErr))
 				got[key] = string(b)
 			}
 			if !maps.Equal(got, want) {

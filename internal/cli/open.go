@@ -22,7 +22,7 @@ func openDB(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, erro
 	if err == nil {
 		noteOpen(db)
 	}
-	if err == nil && db.IsPeer() && !to.Engine.ReadOnly {
+	if err == nil && db.Versions().IsPeer() && !to.Engine.ReadOnly {
 		for _, e := range db.CareErrors() {
 			failed(e)
 		}

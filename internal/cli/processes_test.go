@@ -67,8 +67,7 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 		t.Skip("some hundred processes")
 	}
 	const workers, each, elements = 4, 2, 3
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	for _, c := range []struct {
 		name   string
 		update func(rnd *rand.Rand) (changes map[int]int)

@@ -491,7 +491,7 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 	if err != nil {
 		return err
 	}
-	printResult(cmd, c, base, s.Healed())
+	printResult(cmd, c, base, s.Versions().Healed())
 	return nil
 }
 

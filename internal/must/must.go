@@ -1,7 +1,13 @@
 // Package must ends a test at an error that it does not expect.
 package must
 
-import "testing"
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
 
 // Do ends the test if err is not nil.
 func Do(t testing.TB, err error) {
@@ -38,4 +44,24 @@ func Have[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// Seed returns the seed of a random test, and logs it. It follows from the name of the test,
+// so that a change is judged by the histories that its predecessors passed. ZARRDB_SEED names
+// another one; "random" asks for a new one in each run, as `make random` does.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	var seed uint64
+	switch text := os.Getenv("ZARRDB_SEED"); text {
+	case "":
+		h := fnv.New64a()
+		h.Write([]byte(t.Name()))
+		seed = h.Sum64()
+	case "random":
+		seed = rand.Uint64()
+	default:
+		seed = Get(strconv.ParseUint(text, 0, 64))(t)
+	}
+	t.Logf("ZARRDB_SEED=%d", seed)
+	return seed
 }

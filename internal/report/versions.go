@@ -41,9 +41,9 @@ func texts(ids []txn.CommitID) []string {
 // commits that changed something at or below it. With follow, renames of the path are followed.
 func Log(ctx context.Context, db *engine.DB, head txn.CommitID, path string, follow bool, n int) iter.Seq2[Commit, error] {
 	if path == "" {
-		return first(n, db.Log(ctx, head), NewCommit)
+		return first(n, db.Versions().Log(ctx, head), NewCommit)
 	}
-	return first(n, db.History(ctx, head, path, follow), func(c txn.PathCommit) Commit {
+	return first(n, db.Versions().History(ctx, head, path, follow), func(c txn.PathCommit) Commit {
 		out := NewCommit(c.Commit)
 		if follow {
 			out.Path = c.Path

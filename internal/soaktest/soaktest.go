@@ -2,11 +2,11 @@
 package soaktest
 
 import (
-	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Time returns how long the tests named Soak run, as ZARRDB_SOAK says. Without it, it skips the
@@ -24,13 +24,8 @@ func Time(t *testing.T) time.Duration {
 // logs the seed.
 func Seed(t *testing.T) uint64 {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("ZARRDB_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ZARRDB_SEED: %v", err)
-		}
+	if os.Getenv("ZARRDB_SEED") == "" {
+		t.Setenv("ZARRDB_SEED", "random")
 	}
-	t.Logf("ZARRDB_SEED=%d", seed)
-	return seed
+	return must.Seed(t)
 }

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -28,10 +28,7 @@ import (
 // reorders answers, and compares what is there with what must be, after every request. The
 // collector deletes all that the rules allow, at any time.
 func TestModel(t *testing.T) {
-	seed := rand.Uint64()
-	if s := os.Getenv("ZARRDB_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 0, 64)
-	}
+	seed := must.Seed(t)
 	for i := range uint64(3) {
 		checkModel(t, seed+i, 8_000)
 	}
@@ -42,8 +39,9 @@ func TestSoakModel(t *testing.T) {
 	if os.Getenv("ZARRDB_SOAK") == "" {
 		t.Skip("ZARRDB_SOAK is not set")
 	}
-	for range 50 {
-		checkModel(t, rand.Uint64(), 20_000)
+	seed := soaktest.Seed(t)
+	for i := range uint64(50) {
+		checkModel(t, seed+i, 20_000)
 	}
 }
 

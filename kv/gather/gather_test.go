@@ -147,8 +147,7 @@ func TestRead(t *testing.T) {
 
 // TestReadModel reads random parts of files.
 func TestReadModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 200 {
 		s := &store{along: rnd.IntN(2) == 0}

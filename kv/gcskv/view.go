@@ -232,14 +232,7 @@ func (b *bucket) Stat(ctx context.Context, key string) (remote.Info, error) {
 // page asks for one page.
 func (b *bucket) page(ctx context.Context, q remote.Query) (*remote.Page, error) {
 	query := url.Values{"fields": {"items(name),prefixes,nextPageToken"}, "maxResults": {"1000"}}
-	for name, value := range map[string]string{"prefix": q.Prefix, "startOffset": q.After, "pageToken": q.Token} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if q.Delimited {
-		query.Set("delimiter", "/")
-	}
+	q.Parameters(query, "startOffset", "pageToken")
 	var r struct {
 		Items         []struct{ Name string }
 		Prefixes      []string

@@ -542,7 +542,5 @@ func writeWhole(t testing.TB, fs vfs.FS, file string, b []byte) {
 	f, err := fs.Create(file, WriteCategory)
 	must.Do(t, err)
 	_, err = f.Write(bytes.Clone(b)) // a vfs.File may change what it gets
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/zarrdb/zarrdb/internal/must"
 )
 
@@ -67,9 +68,7 @@ func TestFrozen(t *testing.T) {
 		f, err := g.Create(name, "pebble-memtable-flush")
 		must.Do(t, err)
 		_, err = f.Write([]byte(content))
-		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, f.Sync(), f.Close()))
 	}
 	write("d/1.log", "log")
 	write("d/2.sst", "table")

@@ -182,9 +182,7 @@ func TestClose(t *testing.T) {
 	if len(got) != 2 || got[1] != kv.ErrClosed {
 		t.Errorf("scan while closing: %v", got)
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	for name, err := range map[string]error{
 		"close":      x.Close(),
 		"commit":     batch.Commit(true),
@@ -587,9 +585,7 @@ func TestCheckpointWhileALogGoes(t *testing.T) {
 		}
 		return nil
 	}))))
-	if err := put(x, SpaceMeta, "k", "v", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(x, SpaceMeta, "k", "v", true))
 	left.Store(1)
 	if err := x.Checkpoint("copy"); err != nil || left.Load() >= 0 {
 		t.Fatalf("%v, %d logs are left to go", err, left.Load())
@@ -642,9 +638,7 @@ func TestCloseLeavesALittleLog(t *testing.T) {
 		t.Fatalf("the log holds %d bytes before Close", n)
 	}
 	must.Do(t, x.Close())
-	if x, err = Open("db", &Options{FS: fs}); err != nil {
-		t.Fatal(err)
-	}
+	x = must.Get(Open("db", &Options{FS: fs}))(t)
 	defer x.Close()
 	if n := reads.Load(); n > 16 {
 		t.Errorf("Open read the log %d times", n)
@@ -688,9 +682,7 @@ func TestCloseLeavesASmallFile(t *testing.T) {
 		t.Fatalf("the largest log has %d bytes", n)
 	}
 	must.Do(t, x.Close())
-	if x, err = Open("db", &Options{FS: mem, ReserveBytes: -1}); err != nil {
-		t.Fatal(err)
-	}
+	x = must.Get(Open("db", &Options{FS: mem, ReserveBytes: -1}))(t)
 	if v, err := x.Get(SpaceMeta, []byte{200}); err != nil || len(v) != 1 {
 		t.Errorf("%v, %v", v, err)
 	}

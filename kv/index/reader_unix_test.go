@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // unprivileged returns a function that makes commands of this program for a user
@@ -59,9 +60,7 @@ func chmodAll(t *testing.T, dir string, dirs, files os.FileMode) {
 		}
 		return os.Chmod(path, files)
 	})
-	if err = errors.Join(err, os.Chmod(dir, dirs)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.Chmod(dir, dirs)))
 }
 
 // filesOf describes all files of a directory, to see whether one changes.

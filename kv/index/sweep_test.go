@@ -85,9 +85,7 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 			}
 		}
 		must.Do(t, x.Close())
-		if x, err = Open("x", o); err != nil {
-			t.Fatal(err)
-		}
+		x = must.Get(Open("x", o))(t)
 	}
 	must.Do(t, x.Close())
 	if _, err := x.Sweep(); !errors.Is(err, kv.ErrClosed) {

@@ -35,9 +35,7 @@ func rewrite(t *testing.T, fs vfs.FS, path string, change func([]byte) []byte) {
 	t.Helper()
 	f := must.Get(fs.Open(path))(t)
 	b, err := io.ReadAll(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
 	must.Do(t, writeSmall(fs, path, change(b)))
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -59,13 +60,9 @@ func (s *suite) testConditional(t *testing.T) {
 	if _, err := c.GetTagged(bg, "d/k", kv.NoValue, 2); !errors.Is(err, kv.ErrTooLarge) {
 		t.Errorf("get above the limit: %v", err)
 	}
-	if err := st.Set(bg, "d/k", []byte("three")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, st.Set(bg, "d/k", []byte("three")))
 	set("replace what was set without a condition", "d/k", "x", two, false)
-	if err := st.Delete(bg, "d/k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, st.Delete(bg, "d/k"))
 	set("replace what was deleted", "d/k", "x", two, false)
 	set("create what was deleted", "d/k", "", kv.NoValue, true)
 	wantValue(t, st, "d/k", []byte{})
@@ -114,9 +111,7 @@ func (s *suite) testSetValue(t *testing.T) {
 	st := s.store(t)
 	for _, n := range []int{0, 1, 300_000} {
 		b := pattern(n, 7)
-		if err := kv.SetValue(bg, st, "d/v", kv.FromReaderAt(bytes.NewReader(b), int64(n), kv.ID{})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kv.SetValue(bg, st, "d/v", kv.FromReaderAt(bytes.NewReader(b), int64(n), kv.ID{})))
 		wantValue(t, st, "d/v", b)
 	}
 	if err := kv.SetValue(bg, st, "d/v", kv.FromReaderAt(bytes.NewReader([]byte("short")), 10, kv.ID{})); err == nil {

@@ -10,5 +10,5 @@
 // the view does not implement (Lister, Writer); those that it implements must
 // follow the contracts of package kv.
 //
-// Random histories print their seed; KVTEST_SEED repeats one.
+// Random histories print their seed; ZARRDB_SEED repeats one.
 package kvtest

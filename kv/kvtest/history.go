@@ -6,34 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
-
-// seed returns the seed of a random test and prints it.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := rand.Uint64()
-	if s := os.Getenv("KVTEST_SEED"); s != "" {
-		var err error
-		if n, err = strconv.ParseUint(s, 0, 64); err != nil {
-			t.Fatalf("KVTEST_SEED: %v", err)
-		}
-	}
-	t.Logf("KVTEST_SEED=%d", n)
-	return n
-}
 
 // testHistory applies random operations to a store and to a map, and compares
 // them.
 func (s *suite) testHistory(t *testing.T) {
 	st := s.store(t)
-	h := history{suite: s, t: t, st: st, want: model{}, rnd: rand.New(rand.NewPCG(seed(t), 1))}
+	h := history{suite: s, t: t, st: st, want: model{}, rnd: rand.New(rand.NewPCG(must.Seed(t), 1))}
 	for range s.Steps {
 		h.step()
 		if t.Failed() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -90,9 +91,7 @@ func (s *suite) testListStops(t *testing.T) {
 	for _, stop := range []int{1, 2, len(keys) / 2, len(keys)} {
 		var got []string
 		for key, err := range seq {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got = append(got, key); len(got) == stop {
 				break
 			}
@@ -101,9 +100,7 @@ func (s *suite) testListStops(t *testing.T) {
 	}
 	// Inside the loop the view may be read and listed.
 	for key, err := range view.List(bg, kv.ListOptions{Prefix: "many/"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := view.Get(bg, key, kv.All()); err != nil {
 			t.Errorf("Get(%q) inside a listing: %v", key, err)
 		}
@@ -118,15 +115,9 @@ func (s *suite) testListStops(t *testing.T) {
 	}
 	var got []string
 	for key, err := range view.List(bg, kv.ListOptions{Prefix: "many"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Set(bg, "other/"+strings.ReplaceAll(key, "/", "_"), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Delete(bg, key); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, w.Set(bg, "other/"+strings.ReplaceAll(key, "/", "_"), nil))
+		must.Do(t, w.Delete(bg, key))
 		got = append(got, key)
 	}
 	equalKeys(t, "a listing during which keys are deleted", got, want.list(kv.ListOptions{Prefix: "many"}), nil)

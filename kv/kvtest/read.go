@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -200,9 +201,7 @@ func (s *suite) testGather(t *testing.T) {
 				}
 				return nil
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for i, n := range seen {
 				if n != 1 {
 					t.Errorf("%q was taken %d times", wants[i].Key, n)
@@ -275,9 +274,7 @@ func (s *suite) testOwnedSlices(t *testing.T) {
 	view, _ := s.filled(t, map[string][]byte{"k": bytes.Clone(value)})
 	for _, rng := range []kv.Range{kv.All(), kv.Span(0, 5000), kv.From(1)} {
 		b, err := view.Get(bg, "k", rng)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		clear(b)
 		if b = append(b, 0); b[len(b)-1] != 0 {
 			t.Fatal("unreachable")
@@ -291,9 +288,7 @@ func (s *suite) testOwnedSlices(t *testing.T) {
 		return
 	}
 	mine := bytes.Clone(value)
-	if err := w.Set(bg, "mine", mine); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Set(bg, "mine", mine))
 	clear(mine)
 	if b, err := view.Get(bg, "mine", kv.All()); err != nil || !bytes.Equal(b, value) {
 		t.Errorf("a change of what Set was given changed the view (%v)", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -59,9 +60,7 @@ func (s *suite) testDeletePrefix(t *testing.T) {
 func (s *suite) testNames(t *testing.T) {
 	st := s.store(t)
 	for _, key := range []string{"a/b/c", "a/b/d", "x"} {
-		if err := st.Set(bg, key, []byte(key)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.Set(bg, key, []byte(key)))
 	}
 	if s.Tree { // what cannot be must be refused, and leave everything as it is
 		for _, key := range []string{"a", "x/y", "x/y/z"} {
@@ -103,16 +102,10 @@ func (s *suite) testReplaced(t *testing.T) {
 		"set shorter":   func() error { return st.Set(bg, "k", pattern(100, 2)) },
 		"delete":        func() error { return st.Delete(bg, "k") },
 	} {
-		if err := st.Set(bg, "k", value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.Set(bg, "k", value))
 		v, err := kv.Locate(bg, st, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, change())
 		for _, rng := range []kv.Range{kv.All(), kv.Last(10), kv.Span(50, 20)} {
 			off, n, _ := rng.Resolve(v.Size())
 			err := v.View(bg, rng, func(b []byte) error {

@@ -171,9 +171,7 @@ func TestBorrowedGrows(t *testing.T) {
 	for i := range 50 {
 		value := bytes.Repeat([]byte{byte(i)}, 100+i*1000)
 		a := mustAppend(t, s, value)
-		if err := s.Flush(a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Flush(a))
 		read(a, value)
 	}
 	if asked != 2 {

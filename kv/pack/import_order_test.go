@@ -108,9 +108,7 @@ func TestImportIntoAFileCutOff(t *testing.T) {
 	must.Do(t, to.Close())
 	f := must.Get(fs.Open(path))(t)
 	whole, err := io.ReadAll(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
 	for _, n := range []int{0, 1, fileHeaderSize - 1, fileHeaderSize, fileHeaderSize + 1, len(whole) - 2, len(whole) - 1, len(whole)} {
 		fs := vfs.NewMem()
 		must.Do(t, fs.MkdirAll("to", 0o755))
@@ -147,19 +145,13 @@ func TestImportLeavesADamagedFile(t *testing.T) {
 	f := must.Get(fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified))(t)
 	must.Get(f.WriteAt([]byte{0}, 0))(t)
 	before, err := io.ReadAll(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if to, err = Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
+	to = must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}))(t)
 	defer to.Close()
 	if _, _, err := to.Import(context.Background(), from, all[0].Pack, []Extent{extentOf(all[1])}, nil); !errors.Is(err, kv.ErrCorrupt) {
 		t.Error(err)
 	}
-	if f, err = fs.Open(path); err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(fs.Open(path))(t)
 	after, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file was changed, from %d bytes to %d; %v", len(before), len(after), err)
@@ -180,9 +172,7 @@ func TestImportKeepsTheLength(t *testing.T) {
 	mustImport(t, to, from, all[0])
 	table := to.Infos()
 	must.Do(t, to.Close())
-	if to, err = Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	to = must.Get(Open("to", &Options{FS: fs, Incarnation: [8]byte{2}, Table: table}))(t)
 	defer to.Close()
 	for _, info := range to.Infos() {
 		if info.Size < info.End {

@@ -437,9 +437,7 @@ func TestViewDoesNotAllocate(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "packs"), options(osfs.FS))
 	defer mustClose(t, s)
 	a := mustAppend(t, s, make([]byte, 100_000))
-	if _, err := s.Sync(bg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sync(bg))(t)
 	sum := 0
 	fn := func(b []byte) error { sum += len(b); return nil }
 	n := testing.AllocsPerRun(100, func() {

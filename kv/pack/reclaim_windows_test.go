@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
@@ -29,9 +30,7 @@ func TestReclaimOfAnotherProgramsFile(t *testing.T) {
 				t.Fatalf("%d bytes, %v", len(b), err)
 			}
 		}
-		if err := foreign.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, foreign.Close())
 		r, err = s.Reclaim(bg, id, live, math.MaxUint64)
 		if err != nil || r.Leased || r.Bytes == 0 || r.Removed != (live == nil) {
 			t.Fatalf("%d live, after it was closed: %+v, %v", len(live), r, err)

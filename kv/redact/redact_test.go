@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func TestURL(t *testing.T) {
@@ -76,7 +78,7 @@ func TestQuery(t *testing.T) {
 // TestSecretsGo builds URLs with a secret in each place where one may stand, and
 // looks for it in what is printed, which must still name the file.
 func TestSecretsGo(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	one := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	for range 20000 {

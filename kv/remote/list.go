@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +40,19 @@ type Query struct {
 	Delimited bool
 	// Token is Page.Next of the page before.
 	Token string
+}
+
+// Parameters sets what q asks for in a query of a bucket, whose service has other names for
+// all but "prefix" and "delimiter".
+func (q Query) Parameters(query url.Values, after, token string) {
+	for name, value := range map[string]string{"prefix": q.Prefix, after: q.After, token: q.Token} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Delimited {
+		query.Set("delimiter", "/")
+	}
 }
 
 // Page is a part of a listing.

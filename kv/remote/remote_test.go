@@ -451,8 +451,7 @@ func TestRedact(t *testing.T) {
 
 // TestBatchModel compares random batches with slices of the value.
 func TestBatchModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	value := make([]byte, 3000)
 	for i := range value {

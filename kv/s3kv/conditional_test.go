@@ -55,8 +55,7 @@ func TestValueAgain(t *testing.T) {
 	alone(t)
 	var got [][]byte
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, err := io.ReadAll(r.Body)
-		must.Do(t, err)
+		b := must.Get(io.ReadAll(r.Body))(t)
 		if got = append(got, b); len(got) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}

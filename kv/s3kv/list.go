@@ -28,14 +28,7 @@ const maxResult = 16 << 20
 // page asks for one page.
 func (b *bucket) page(ctx context.Context, q remote.Query) (p *remote.Page, err error) {
 	query := url.Values{"list-type": {"2"}, "encoding-type": {"url"}}
-	for name, value := range map[string]string{"prefix": q.Prefix, "start-after": q.After, "continuation-token": q.Token} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if q.Delimited {
-		query.Set("delimiter", "/")
-	}
+	q.Parameters(query, "start-after", "continuation-token")
 	err = b.c.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		return b.request(ctx, http.MethodGet, "", query, nil)
 	}, func(resp *http.Response) error {

@@ -3,10 +3,11 @@ package tree
 import (
 	"context"
 	"errors"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // aheadShape makes pages of some twenty leaves.
@@ -72,8 +73,7 @@ func twoMaps(t *testing.T, seed uint64, overwrites bool) (pages *MemPages, a, b 
 	}
 	pages = NewMemPages()
 	tr := New(pages, &Options{shape: aheadShape})
-	a, err := tr.Build(context.Background(), m.entries())
-	must.Do(t, err)
+	a = must.Get(tr.Build(context.Background(), m.entries()))(t)
 	var edits []Edit
 	if overwrites {
 		for i := range 4000 {
@@ -84,9 +84,7 @@ func twoMaps(t *testing.T, seed uint64, overwrites bool) (pages *MemPages, a, b 
 	} else {
 		edits = clusteredEdits(r, m, 2000)
 	}
-	if b, err = tr.Apply(context.Background(), a, edits); err != nil {
-		t.Fatal(err)
-	}
+	b = must.Get(tr.Apply(context.Background(), a, edits))(t)
 	return pages, a, b
 }
 

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/must"
@@ -170,97 +169,6 @@ func cachedBytes(tb testing.TB, t *Tree, root Root) int64 {
 	return t.cache.bytes
 }
 
-func BenchmarkGet(b *testing.B) {
-	for _, n := range []int{1e5, 1e6, 1e7} {
-		for _, k := range kindsOfMaps[:3] {
-			b.Run(k.name+"/"+strconv.Itoa(n), func(b *testing.B) {
-				if n > 1e6 && testing.Short() {
-					b.Skip("large")
-				}
-				t, root, _ := benchTree(b, n, k.make())
-				cachedBytes(b, t, root)
-				ctx := context.Background()
-				r := rand.New(rand.NewPCG(3, 4))
-				var key []byte
-				b.ReportAllocs()
-				for b.Loop() {
-					key = chunkKey(key[:0], r.IntN(n))
-					if _, ok, err := t.Get(ctx, root, key); !ok || err != nil {
-						b.Fatal(ok, err)
-					}
-				}
-			})
-		}
-	}
-}
-
-// BenchmarkGetFirst looks up keys whose leaves are not in the cache: a page is
-// hashed and parsed for each.
-func BenchmarkGetFirst(b *testing.B) {
-	for _, k := range kindsOfMaps[:3] {
-		b.Run(k.name, func(b *testing.B) {
-			const n = 1_000_000
-			_, root, m := benchTree(b, n, k.make())
-			t := New(m, &Options{CacheBytes: 1 << 20}) // interior pages and some leaves
-			ctx := context.Background()
-			r := rand.New(rand.NewPCG(3, 4))
-			var key []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				key = chunkKey(key[:0], r.IntN(n))
-				if _, ok, err := t.Get(ctx, root, key); !ok || err != nil {
-					b.Fatal(ok, err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkScan(b *testing.B) {
-	for _, k := range kindsOfMaps {
-		b.Run(k.name, func(b *testing.B) {
-			const n = 200_000
-			t, root, _ := benchTree(b, n, k.make())
-			for b.Loop() {
-				count := 0
-				for _, err := range t.Scan(context.Background(), root, Span{}) {
-					must.Do(b, err)
-					count++
-				}
-				if count != n {
-					b.Fatal(count)
-				}
-			}
-			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
-		})
-	}
-}
-
-func BenchmarkBuild(b *testing.B) {
-	for _, k := range kindsOfMaps {
-		b.Run(k.name, func(b *testing.B) {
-			const n = 200_000
-			var entries []Entry
-			for e := range chunks(n, k.make()) {
-				e.Key = slices.Clone(e.Key)
-				e.Value.Inline = slices.Clone(e.Value.Inline)
-				entries = append(entries, e)
-			}
-			b.ResetTimer()
-			for b.Loop() {
-				bu := New(NewMemPages(), nil).NewBuilder(context.Background())
-				for i := range entries {
-					must.Do(b, bu.Add(&entries[i]))
-				}
-				if _, err := bu.Finish(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
-		})
-	}
-}
-
 // countPages counts what goes through a page store.
 type countPages struct {
 	Pages
@@ -276,27 +184,6 @@ func (c *countPages) PutPage(ctx context.Context, name Name, page []byte) error 
 	c.puts++
 	c.bytes += len(page)
 	return c.Pages.PutPage(ctx, name, page)
-}
-
-func BenchmarkApply(b *testing.B) {
-	const n = 1_000_000
-	t, root, m := benchTree(b, n, natives())
-	cachedBytes(b, t, root)
-	for _, edits := range []int{1, 100, 10_000} {
-		b.Run(strconv.Itoa(edits), func(b *testing.B) {
-			c := &countPages{Pages: m}
-			tc := t.With(c)
-			r := rand.New(rand.NewPCG(3, 4))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := tc.Apply(context.Background(), root, randomEdits(r, n, edits)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(c.puts)/float64(b.N), "pages/op")
-			b.ReportMetric(float64(c.bytes)/float64(b.N), "written/op")
-		})
-	}
 }
 
 // randomEdits sets random chunks of n anew.
@@ -315,52 +202,4 @@ func randomEdits(r *rand.Rand, n, edits int) []Edit {
 	}
 	slices.SortFunc(out, func(a, b Edit) int { return slices.Compare(a.Key, b.Key) })
 	return out
-}
-
-// BenchmarkDecode parses and validates leaves, which a read from the store adds
-// to hashing them.
-func BenchmarkDecode(b *testing.B) {
-	for _, k := range kindsOfMaps {
-		b.Run(k.name, func(b *testing.B) {
-			t, root, m := benchTree(b, 100_000, k.make())
-			var pages [][]byte
-			must.Do(b, t.Walk(context.Background(), root, func(n Name, height uint8, _ int) (bool, error) {
-				raw, err := m.GetPage(context.Background(), n)
-				if err == nil && height == 0 {
-					pages = append(pages, raw)
-				}
-				return height > 0, err
-			}))
-			b.ReportAllocs()
-			bytes := 0
-			for i := 0; b.Loop(); i++ {
-				raw := pages[i%len(pages)]
-				if _, err := decodePage(Name{}, raw); err != nil {
-					b.Fatal(err)
-				}
-				bytes += len(raw)
-			}
-			b.ReportMetric(100_000/float64(len(pages))*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
-			b.SetBytes(int64(bytes / b.N))
-		})
-	}
-}
-
-func BenchmarkDiff(b *testing.B) {
-	const n = 1_000_000
-	t, root, _ := benchTree(b, n, natives())
-	cachedBytes(b, t, root)
-	ctx := context.Background()
-	other, err := t.Apply(ctx, root, randomEdits(rand.New(rand.NewPCG(5, 6)), n, 1))
-	must.Do(b, err)
-	for b.Loop() {
-		changes := 0
-		for _, err := range t.Diff(ctx, root, other, Span{}) {
-			must.Do(b, err)
-			changes++
-		}
-		if changes != 1 {
-			b.Fatal(changes)
-		}
-	}
 }

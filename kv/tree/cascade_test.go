@@ -3,10 +3,11 @@ package tree
 import (
 	"context"
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // TestApplyLarge checks that edits of a map with pages of the real size give the
@@ -26,10 +27,7 @@ func TestApplyLarge(t *testing.T) {
 		}
 		for _, op := range []string{"delete", "insert", "replace", "delete", "insert"} {
 			edits := cascadeEdits(r, op, n/2, n/20, k.make())
-			var err error
-			if root, err = tr.Apply(ctx, root, edits); err != nil {
-				t.Fatal(err)
-			}
+			root = must.Get(tr.Apply(ctx, root, edits))(t)
 			at := 0 // edits and chunks are both in order
 			for i := range n {
 				if at < len(edits) && string(edits[at].Key) == string(chunkKey(nil, i)) {

@@ -63,10 +63,7 @@ func FuzzApply(f *testing.F) {
 		for b = b[:min(len(b), 1500)]; len(b) > 0; {
 			var edits []Edit
 			edits, b = readEdits(m, b)
-			var err error
-			if root, err = tr.Apply(ctx, root, edits); err != nil {
-				t.Fatal(err)
-			}
+			root = must.Get(tr.Apply(ctx, root, edits))(t)
 			built, err := tr.Build(ctx, m.entries())
 			if err != nil || built != root {
 				t.Fatalf("root %+v, but built at once %+v, %v", root, built, err)

@@ -34,9 +34,7 @@ func lie(t *testing.T, pages *MemPages, a Root) Root {
 		copy(raw[at:], x.Name[:])
 	}
 	a.Name = digest.Of(raw)
-	if err := pages.PutPage(ctx, a.Name, raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pages.PutPage(ctx, a.Name, raw))
 	return a
 }
 

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // overwriteMaps are maps of one kind of value each and of all of them.
@@ -63,7 +64,7 @@ func TestOverwrite(t *testing.T) {
 
 func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n int) {
 	ctx := context.Background()
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	t.Logf("seed %d, %d keys", seed, n)
 	r := rand.New(rand.NewPCG(seed, 0))
 	m := model{}
@@ -79,9 +80,7 @@ func testOverwrite(t *testing.T, o Options, set func(int, *rand.Rand, *Value), n
 	for round := range 24 {
 		before, old := maps.Clone(m), root
 		edits := overwriteEdits(r, m, set, []int{1, 3, 64, n / 4}[round%4], n, round/4)
-		if root, err = tr.Apply(ctx, root, edits); err != nil {
-			t.Fatal(err)
-		}
+		root = must.Get(tr.Apply(ctx, root, edits))(t)
 		want := must.Get(New(NewMemPages(), &o).Build(ctx, m.entries()))(t)
 		if root != want {
 			t.Fatalf("round %d, %d edits: %+v, Build makes %+v", round, len(edits), root, want)

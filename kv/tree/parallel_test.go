@@ -13,8 +13,7 @@ import (
 // few everywhere, runs that are removed or put in, all that there is.
 func TestApplyInParts(t *testing.T) {
 	ctx := context.Background()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	r := newRand(seed)
 	rounds := 30
 	if testing.Short() {

@@ -50,8 +50,7 @@ func TestSources(t *testing.T) {
 // TestSourceNumbers gives sources in any order to the encoder and compares their
 // numbers with those of a map.
 func TestSourceNumbers(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var e sourceEncoder
 	for range 200 {
@@ -82,8 +81,7 @@ func TestSourceNumbers(t *testing.T) {
 }
 
 func TestCommonEnds(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	text := func() string {
 		b := make([]byte, rng.IntN(30))

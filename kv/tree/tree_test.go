@@ -187,10 +187,7 @@ func TestLongKeys(t *testing.T) {
 	w := &world{Rand: newRand(1), t: tr, keys: 9}
 	var root Root
 	for _, k := range m.keys() {
-		var err error
-		if root, err = tr.Apply(context.Background(), root, []Edit{{Key: []byte(k), Value: m[k]}}); err != nil {
-			t.Fatal(err)
-		}
+		root = must.Get(tr.Apply(context.Background(), root, []Edit{{Key: []byte(k), Value: m[k]}}))(t)
 	}
 	w.compare(t, []version{{model{}, Root{}}, {m, root}})
 	if root.Height < 3 {

@@ -144,8 +144,7 @@ func (v *changingValue) View(ctx context.Context, rng kv.Range, fn func([]byte) 
 }
 
 func TestZip64(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
 		var b bytes.Buffer

@@ -277,35 +277,3 @@ func arrowRead(b []byte) (rows []row, err error) {
 	}
 	return rows, r.Close()
 }
-
-// arrowScan reads all columns in batches and counts the rows.
-func arrowScan(b []byte) (rows int, err error) {
-	r, err := file.NewParquetReader(bytes.NewReader(b))
-	if err != nil {
-		return 0, err
-	}
-	const batch = 4096
-	def, texts, ints := make([]int16, batch), make([]arrow.ByteArray, batch), make([]int64, batch)
-	for g := range r.NumRowGroups() {
-		rg := r.RowGroup(g)
-		for c := range rg.NumColumns() {
-			col, err := rg.Column(c)
-			if err != nil {
-				return 0, err
-			}
-			for n := int64(1); n > 0 && col.HasNext() && err == nil; {
-				switch col := col.(type) {
-				case *file.ByteArrayColumnChunkReader:
-					n, _, err = col.ReadBatch(batch, texts, def, nil)
-				case *file.Int64ColumnChunkReader:
-					n, _, err = col.ReadBatch(batch, ints, def, nil)
-				}
-			}
-			if err != nil {
-				return 0, err
-			}
-		}
-		rows += int(rg.NumRows())
-	}
-	return rows, r.Close()
-}

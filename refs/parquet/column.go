@@ -31,13 +31,15 @@ type column struct {
 
 	numbersBuf []uint32
 	last       string // the text before
-	texts      arena
+	texts      Arena
 }
 
-// arena makes strings out of bytes with one allocation for many.
-type arena struct{ b strings.Builder }
+// Arena makes strings out of bytes with one allocation for many. A string that
+// is kept also keeps about 16 KiB of neighbours in memory.
+type Arena struct{ b strings.Builder }
 
-func (a *arena) string(p []byte) string {
+// Text returns p as a string.
+func (a *Arena) Text(p []byte) string {
 	if a.b.Cap()-a.b.Len() < len(p) {
 		a.b = strings.Builder{}
 		a.b.Grow(max(1<<14, len(p)))
@@ -361,7 +363,7 @@ func (c *column) strings(dst []string) error {
 				return err
 			}
 			if c.plain = rest; string(v) != c.last {
-				c.last = c.texts.string(v)
+				c.last = c.texts.Text(v)
 			}
 			dst[i] = c.last
 		}
@@ -371,7 +373,7 @@ func (c *column) strings(dst []string) error {
 
 func (c *column) dictStrings(dst []string) error {
 	for _, v := range c.dictBytes[len(c.dictTexts):] {
-		c.dictTexts = append(c.dictTexts, c.texts.string(v))
+		c.dictTexts = append(c.dictTexts, c.texts.Text(v))
 	}
 	index, err := c.indexes(len(dst), len(c.dictTexts))
 	if err != nil {

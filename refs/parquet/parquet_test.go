@@ -39,8 +39,7 @@ func table(rows []row) *parquet.Table {
 }
 
 func TestReadArrow(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var r parquet.Reader // one for all: nothing may stay behind
 	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd}
@@ -115,8 +114,7 @@ func TestLarge(t *testing.T) {
 
 // TestWrite has Arrow and the package read what the package writes.
 func TestWrite(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	a := "a"
 	cases := [][]row{nil, {{}}, {{path: &a}}, {{raw: []byte{}}}, {{raw: []byte("x")}, {}, {path: &a, offset: 1, size: 2}}, make([]row, 70_000)}
@@ -150,9 +148,7 @@ func TestWrite(t *testing.T) {
 		b = b[len("before"):]
 		got := must.Get(read(t, kv.Bytes(b), nil))(t)
 		compare(t, got, rows)
-		if got, err = arrowRead(b); err != nil {
-			t.Fatal(err)
-		}
+		got = must.Get(arrowRead(b))(t)
 		compare(t, got, rows)
 	}
 }
@@ -222,19 +218,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// BenchmarkArrow reads the files of BenchmarkRead with Arrow's column readers.
-func BenchmarkArrow(b *testing.B) {
-	file := arrowWrite(b, benchmarkRows(b), layout{groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Zstd, dictionary: true})
-	n := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		k, err := arrowScan(file)
-		must.Do(b, err)
-		n += k
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
-}
-
 // TestCorrupt cuts and changes files. Each reading must end in rows or in an
 // error that says that the file is bad, never in a panic.
 func TestCorrupt(t *testing.T) {
@@ -300,66 +283,4 @@ func FuzzRead(f *testing.F) {
 		for n := 0; n < 1<<20 && r.Next(&batch) == nil; n += batch.Len() {
 		}
 	})
-}
-
-func benchmarkRows(b *testing.B) []row {
-	const n = 100_000
-	rows := make([]row, n)
-	for i := range rows {
-		p := fmt.Sprintf("s3://some-bucket/prefix/of/a/file/file_%05d.nc", i/1000)
-		if i%1000 > 0 {
-			rows[i].path = rows[i-1].path
-		} else {
-			rows[i].path = &p
-		}
-		rows[i].offset, rows[i].size = int64(i)*123457, 100_000+int64(i*7919%30_000)
-	}
-	b.ReportMetric(0, "ns/op")
-	return rows
-}
-
-func BenchmarkRead(b *testing.B) {
-	for name, l := range map[string]layout{
-		"arrow_dictionary_zstd": {groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Zstd, dictionary: true},
-		"arrow_plain_snappy":    {groups: 1, pageSize: 1 << 20, codec: compress.Codecs.Snappy},
-		"own":                   {},
-	} {
-		rows := benchmarkRows(b)
-		var file []byte
-		if l.groups > 0 {
-			file = arrowWrite(b, rows, l)
-		} else {
-			file, _ = table(rows).Append(nil)
-		}
-		b.Run(name, func(b *testing.B) {
-			var r parquet.Reader
-			var batch parquet.Batch
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				must.Do(b, r.Open(b.Context(), kv.Bytes(file), nil))
-				for r.Next(&batch) == nil {
-					n += batch.Len()
-				}
-			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
-			b.ReportMetric(float64(len(file))/float64(len(rows)), "bytes/row")
-		})
-	}
-}
-
-func BenchmarkWrite(b *testing.B) {
-	tb := table(benchmarkRows(b))
-	var buf []byte
-	n := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		var err error
-		if buf, err = tb.Append(buf[:0]); err != nil {
-			b.Fatal(err)
-		}
-		n += len(tb.Path)
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrows/s")
-	b.ReportMetric(float64(len(buf))/float64(len(tb.Path)), "bytes/row")
 }

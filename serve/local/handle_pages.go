@@ -40,7 +40,7 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	return c.sendPages(ctx, f, in.Names, db.PageSource().Pages)
+	return c.sendPages(ctx, f, in.Names, db.Versions().Remote().Pages)
 }
 
 // pageBuffers holds memory for the pages of an answer to a request for more than pooledFrom
@@ -93,7 +93,7 @@ func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
 			return nil, false, err
 		}
 		c.lent.Store(true) // a recall tells the client that versions may have expired
-		list, err := db.PageSource().Ancestors(ctx, commitID(in.From), in.Limit)
+		list, err := db.Versions().Remote().Ancestors(ctx, commitID(in.From), in.Limit)
 		for _, a := range list {
 			key := a.ID[:]
 			if a.Expired != nil {
@@ -113,7 +113,7 @@ func (c *conn) records(ctx context.Context, f *wire.Frame) error {
 		if err != nil {
 			return nil, false, err
 		}
-		list, more, err := db.PageSource().Records(ctx, txn.RecordRange{Space: in.Space, From: in.From, To: in.To, Reverse: in.Reverse, Kept: in.Kept})
+		list, more, err := db.Versions().Remote().Records(ctx, txn.RecordRange{Space: in.Space, From: in.From, To: in.To, Reverse: in.Reverse, Kept: in.Kept})
 		for _, r := range list {
 			body = wire.AppendRecord(body, r.Key, r.Value)
 		}
@@ -156,7 +156,7 @@ func (c *conn) packAddress(f *wire.Frame) (in wire.Pack, src txn.Source, a txn.P
 	if !ok {
 		return in, nil, a, fmt.Errorf("%w: %q does not name a pack", ErrRequest, in.Pack)
 	}
-	return in, db.PageSource(), txn.PackAddress{Pack: id, Offset: in.Offset, Length: in.Length}, nil
+	return in, db.Versions().Remote(), txn.PackAddress{Pack: id, Offset: in.Offset, Length: in.Length}, nil
 }
 
 // pack sends the descriptor of a pack. The file is leased until the client has closed the

@@ -12,7 +12,7 @@ import (
 // rebase, fork, join, commit and discard.
 
 func (c *conn) value(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
-	value, err := v.Session.Engine().Tx().Value(ctx, in.Key)
+	value, err := v.Session.Engine().Versions().Tx().Value(ctx, in.Key)
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (c *conn) value(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) 
 }
 
 func (c *conn) roots(ctx context.Context, f *wire.Frame, v *view, _ wire.Stat) error {
-	r, err := v.Session.Engine().Tx().Roots(ctx)
+	r, err := v.Session.Engine().Versions().Tx().Roots(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,20 +28,20 @@ func (c *conn) roots(ctx context.Context, f *wire.Frame, v *view, _ wire.Stat) e
 }
 
 func (c *conn) ownPages(ctx context.Context, f *wire.Frame, v *view, in wire.OwnPages) error {
-	return c.sendPages(ctx, f, in.Names, v.Session.Engine().Tx().Pages)
+	return c.sendPages(ctx, f, in.Names, v.Session.Engine().Versions().Tx().Pages)
 }
 
 func (c *conn) apply(ctx context.Context, f *wire.Frame, v *view, _ wire.Stat) error {
 	s := v.Session.Engine()
 	s.Untracked()
-	if err := s.Tx().Apply(ctx, f.Body); err != nil {
+	if err := s.Versions().Tx().Apply(ctx, f.Body); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})
 }
 
 func (c *conn) store(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
-	value, err := v.Session.Engine().Tx().Store(ctx, in.Key, f.Body)
+	value, err := v.Session.Engine().Versions().Tx().Store(ctx, in.Key, f.Body)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *conn) store(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) 
 func (c *conn) stage(ctx context.Context, f *wire.Frame, v *view, in wire.Stage) error {
 	pages, err := wire.SplitPages(in.Sizes, f.Body)
 	if err == nil {
-		err = v.Session.Engine().Tx().Stage(ctx, pages)
+		err = v.Session.Engine().Versions().Tx().Stage(ctx, pages)
 	}
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *conn) swap(ctx context.Context, f *wire.Frame, v *view, _ wire.Stat) er
 	}
 	s := v.Session.Engine()
 	s.Untracked()
-	if err := s.Tx().Swap(ctx, txn.Roots{Work: r.Start, Life: r.Life}, r.Work); err != nil {
+	if err := s.Versions().Tx().Swap(ctx, txn.Roots{Work: r.Start, Life: r.Life}, r.Work); err != nil {
 		return err
 	}
 	return c.send(f, &wire.Frame{})

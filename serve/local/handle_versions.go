@@ -27,7 +27,7 @@ func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) 
 	if err != nil {
 		return nil, err
 	}
-	commit, err := db.Lookup(ctx, id)
+	commit, err := db.Versions().Lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,10 @@ func (c *conn) log(ctx context.Context, in *wire.Log) (*wire.Commits, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := db.Log(ctx, from)
+	all := db.Versions().Log(ctx, from)
 	if in.Path != "" {
 		all = func(yield func(*txn.Commit, error) bool) {
-			for c, err := range db.History(ctx, from, in.Path, false) {
+			for c, err := range db.Versions().History(ctx, from, in.Path, false) {
 				if !yield(c.Commit, err) {
 					return
 				}
@@ -88,7 +88,7 @@ func (c *conn) diff(ctx context.Context, in *wire.Diff) (*wire.Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	return changePage(in, db.Diff(ctx, from, to, in.Prefix))
+	return changePage(in, db.Versions().Diff(ctx, from, to, in.Prefix))
 }
 
 // changePage is the page of a sequence of changes that was asked for.

@@ -27,7 +27,7 @@ func (c *conn) visit(ctx context.Context, f *wire.Frame) error {
 	}
 	var visit *txn.Visit
 	if c.files {
-		visit, err = db.Visit(in.Peer, fmt.Sprintf("process %d of %s", c.pid, c.who.Name))
+		visit, err = db.Versions().Visit(in.Peer, fmt.Sprintf("process %d of %s", c.pid, c.who.Name))
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}

@@ -175,7 +175,7 @@ func sessionOn(c *Client, open func(*engine.DB) (*engine.Session, error)) (*sess
 	if err != nil {
 		return nil, err
 	}
-	return &session{s, requests{s.Tx().(*Session)}}, nil
+	return &session{s, requests{s.Versions().Tx().(*Session)}}, nil
 }
 
 func beginOn(c *Client) (*session, error) {
@@ -183,7 +183,7 @@ func beginOn(c *Client) (*session, error) {
 }
 
 func resumeOn(c *Client, id txn.SessionID) (*session, error) {
-	return sessionOn(c, func(db *engine.DB) (*engine.Session, error) { return db.Join(bg, id) })
+	return sessionOn(c, func(db *engine.DB) (*engine.Session, error) { return db.Resume(bg, id) })
 }
 
 // put commits keys.

@@ -30,14 +30,14 @@ var asks = map[string]func(db, other *engine.DB, n string) error{
 	"merge": func(db, _ *engine.DB, n string) error {
 		head, err := db.Head(bg, "main")
 		if err == nil {
-			err = db.CreateBranch(bg, "b"+n, head)
+			err = db.Versions().CreateBranch(bg, "b"+n, head)
 		}
 		var c *txn.Commit
 		if err == nil {
 			c, err = db.Update(bg, "b"+n, "branch", func(s *engine.Session) error { return s.Set(bg, "merged"+n, []byte(n)) })
 		}
 		if err == nil {
-			_, err = db.Merge(bg, "main", c.ID, txn.CommitOptions{Message: n})
+			_, err = db.Versions().Merge(bg, "main", c.ID, txn.CommitOptions{Message: n})
 		}
 		return err
 	},
@@ -90,7 +90,7 @@ func TestKilledAskers(t *testing.T) {
 	o := must.Get(openShared(other))(t)
 	head, err := o.Head(bg, "")
 	if err == nil {
-		err = errors.Join(o.CreateBranch(bg, "pulled", head), o.Close())
+		err = errors.Join(o.Versions().CreateBranch(bg, "pulled", head), o.Close())
 	}
 	must.Do(t, err)
 	keys := map[string][]byte{"k": random(1, 80_000)}

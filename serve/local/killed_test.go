@@ -69,7 +69,7 @@ func killClients(t *testing.T, more func(round int) bool) {
 			return err
 		}
 		for _, i := range sessions { // those with writes can be resumed
-			s, err := h.db.Join(bg, i.ID)
+			s, err := h.db.Resume(bg, i.ID)
 			if err != nil {
 				return err
 			}

@@ -108,7 +108,7 @@ func (j *joint) own(ctx context.Context) (*engine.DB, error) {
 		}
 		return db, err
 	}
-	db, err := engine.OpenPeer(j.dir, j.id, ownSource{j.held.PageSource(), j.held}, &j.o.Engine)
+	db, err := engine.OpenPeer(j.dir, j.id, ownSource{j.held.Versions().Remote(), j.held}, &j.o.Engine)
 	if err != nil {
 		err = errors.Join(err, j.held.Close())
 	}
@@ -301,7 +301,7 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 	if time.Since(j.yielded) < yieldTime {
 		return j.follow(ctx)
 	}
-	if j.held != nil && j.held.Failed() != nil { // join opens it again, for the views and sessions opened before
+	if j.held != nil && j.held.Versions().Failed() != nil { // join opens it again, for the views and sessions opened before
 		held := j.held
 		j.held = nil
 		_ = held.Close()
@@ -356,12 +356,12 @@ func (s *jointSource) Close() error {
 // Holds reports whether this process has a database open that it opened by [Open], or has
 // taken the place of the process that had.
 func Holds(db *engine.DB) bool {
-	if _, own := db.PageSource().(ownSource); own {
+	if _, own := db.Versions().Remote().(ownSource); own {
 		return true
 	}
-	s, ok := db.PageSource().(*jointSource)
+	s, ok := db.Versions().Remote().(*jointSource)
 	if !ok {
-		return !db.IsPeer()
+		return !db.Versions().IsPeer()
 	}
 	s.j.busy.WaitLock()
 	defer s.j.busy.Unlock()

@@ -125,7 +125,7 @@ func TestCutSessions(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for n := int64(0); ; n++ {
 			branch := fmt.Sprintf("b-%v-%d", done, n)
-			must.Do(t, h.db.CreateBranch(bg, branch, first))
+			must.Do(t, h.db.Versions().CreateBranch(bg, branch, first))
 			c := join(t, h, nil)
 			cut.done.Store(done)
 			cut.left.Store(n)
@@ -160,7 +160,7 @@ func TestRandomSessionsOfPeers(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, c := served(t, nil, nil)
 		s := begin(t, c)
-		held := must.Get(h.db.Join(bg, s.ID()))(t)
+		held := must.Get(h.db.Resume(bg, s.ID()))(t)
 		model := map[string]string{}
 		key := func() string { return fmt.Sprintf("d%d/k%d", r.IntN(3), r.IntN(4)) }
 		for step := range 150 {

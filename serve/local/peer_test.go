@@ -40,15 +40,15 @@ func TestPeerTellsVersions(t *testing.T) {
 		var err error
 		switch n := r.IntN(10); {
 		case gone != nil:
-			err = h.db.CreateBranch(bg, branch, to)
+			err = h.db.Versions().CreateBranch(bg, branch, to)
 		case n < 5:
 			c, err = h.db.Update(bg, branch, fmt.Sprint("round ", round), func(s *engine.Session) error {
 				return s.Set(bg, fmt.Sprintf("d%d/k%d", r.IntN(2), r.IntN(4)), random(r.Uint64(), 10+r.IntN(3000)))
 			})
 		case n == 5:
-			c, err = h.db.Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Ours}}})
+			c, err = h.db.Versions().Merge(bg, branch, commits[r.IntN(len(commits))], txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Ours}}})
 		case n == 6:
-			_, err = h.db.Reset(bg, branch, to)
+			_, err = h.db.Versions().Reset(bg, branch, to)
 		case n == 7 && branch != "main":
 			err = h.db.DeleteBranch(bg, branch)
 		case n == 8:
@@ -61,7 +61,7 @@ func TestPeerTellsVersions(t *testing.T) {
 				h = hold(t, dir, nil)
 			}
 		default:
-			err = h.db.CreateTag(bg, fmt.Sprint("t", round), to)
+			err = h.db.Versions().CreateTag(bg, fmt.Sprint("t", round), to)
 		}
 		if err != nil && !errors.Is(err, txn.ErrExpired) {
 			t.Fatal(round, err)
@@ -70,7 +70,7 @@ func TestPeerTellsVersions(t *testing.T) {
 			commits = append(commits, c.ID)
 		}
 		some := []txn.CommitID{commits[r.IntN(len(commits))], commits[r.IntN(len(commits))], commits[len(commits)-1]}
-		if err := txntest.Same(bg, h.db, p, []string{branch, fmt.Sprint("t", round-1)}, some); err != nil {
+		if err := txntest.Same(bg, h.db.Versions(), p.Versions(), []string{branch, fmt.Sprint("t", round-1)}, some); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if got, want := contents(t, p), contents(t, h.db); !maps.Equal(got, want) {
@@ -104,15 +104,15 @@ func TestPeerRefuses(t *testing.T) {
 	for what, do := range map[string]func() error{
 		"begin":      func() error { _, err := p.Begin(bg, ""); return err },
 		"resume":     func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },
-		"branch":     func() error { return p.CreateBranch(bg, "x", id) },
+		"branch":     func() error { return p.Versions().CreateBranch(bg, "x", id) },
 		"delete":     func() error { return p.DeleteBranch(bg, "main") },
-		"tag":        func() error { return p.CreateTag(bg, "x", id) },
-		"reset":      func() error { _, err := p.Reset(bg, "", id); return err },
+		"tag":        func() error { return p.Versions().CreateTag(bg, "x", id) },
+		"reset":      func() error { _, err := p.Versions().Reset(bg, "", id); return err },
 		"undo":       func() error { _, err := p.UndoBranch(bg, ""); return err },
-		"merge":      func() error { _, err := p.Merge(bg, "", id, txn.CommitOptions{}); return err },
-		"rebase":     func() error { _, err := p.Rebase(bg, "", id, txn.RebaseOptions{}); return err },
-		"revert":     func() error { _, err := p.Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
-		"pick":       func() error { _, err := p.CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"merge":      func() error { _, err := p.Versions().Merge(bg, "", id, txn.CommitOptions{}); return err },
+		"rebase":     func() error { _, err := p.Versions().Rebase(bg, "", id, txn.RebaseOptions{}); return err },
+		"revert":     func() error { _, err := p.Versions().Revert(bg, "", id, 0, txn.CommitOptions{}); return err },
+		"pick":       func() error { _, err := p.Versions().CherryPick(bg, "", id, 0, txn.CommitOptions{}); return err },
 		"gc":         func() error { _, err := p.GC(bg, txn.GCOptions{}); return err },
 		"expire":     func() error { _, err := p.Expire(bg, txn.ExpireOptions{Keep: 1}); return err },
 		"checkpoint": func() error { return p.Checkpoint(bg) },

@@ -164,7 +164,7 @@ func (s *server) serve(ctx context.Context) error {
 	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
 	for _, name := range s.t.Names() {
 		if db, err := s.t.Database(context.Background(), name); err == nil {
-			defer db.Cache(s.recall)()
+			defer db.Versions().Cache(s.recall)()
 		}
 	}
 	if s.o.Idle > 0 {

@@ -189,7 +189,7 @@ func TestReaders(t *testing.T) {
 	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
 	head := must.Get(p.Head(bg, "main"))(t)
-	if err := p.CreateTag(bg, "x", head); !errors.Is(err, serve.ErrDenied) {
+	if err := p.Versions().CreateTag(bg, "x", head); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
 	if _, err := kv.Get(bg, v, "none"); err != kv.ErrNotFound {

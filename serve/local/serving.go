@@ -39,7 +39,7 @@ func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error)
 			}
 			s = newServer(&Listener{Dir: at.dir, Readers: at.readers(), at: at}, table, o)
 			if ended != nil {
-				s.failed = db.Failed
+				s.failed = db.Versions().Failed
 			}
 			if !db.ReadOnly() {
 				removeLeft(at.dir)

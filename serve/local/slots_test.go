@@ -109,7 +109,7 @@ func TestBodyInBlockRefuses(t *testing.T) {
 	s := must.Get(beginOn(c))(t)
 	defer s.Abort()
 	must.Do(t, s.Set(bg, "k", random(1, slotsFrom)))
-	tx := s.Tx().(*Session)
+	tx := s.Versions().Tx().(*Session)
 	in := wire.Set{View: tx.handle, Key: "k"}
 	for _, meta := range [][]byte{
 		nil, {1, 0, 0},
@@ -145,7 +145,7 @@ func TestForgetBehindRequest(t *testing.T) {
 	_, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
 	defer s.Abort()
-	tx := s.Tx().(*Session)
+	tx := s.Versions().Tx().(*Session)
 	var wg sync.WaitGroup
 	wg.Go(func() { must.Do(t, s.Set(bg, "a", []byte{1})) }) // so that the others run beside it
 	server := <-began
@@ -178,7 +178,7 @@ func TestSlotRefused(t *testing.T) {
 	}
 	_, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
-	tx := s.Tx().(*Session)
+	tx := s.Versions().Tx().(*Session)
 	f, b, err := newSealed("test", slotStep) // has the number of the first slot
 	must.Do(t, err)
 	in := wire.Set{View: tx.handle, Key: "k"}

@@ -37,7 +37,7 @@ func TestStoppedHolder(t *testing.T) {
 		"open":    func(ctx context.Context) error { _, err := p.At(ctx, ""); return err },
 		"resolve": func(ctx context.Context) error { _, err := p.Resolve(ctx, "main~1"); return err },
 		"log": func(ctx context.Context) error {
-			for _, err := range p.Log(ctx, v.Commit().ID) {
+			for _, err := range p.Versions().Log(ctx, v.Commit().ID) {
 				return err
 			}
 			return nil

@@ -166,7 +166,7 @@ func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) e
 		return err
 	}
 	n := counterAt(b)
-	stop := txn.OnWrite(v.Session.Engine().Session, func() { n.Add(1) })
+	stop := txn.OnWrite(v.Session.Engine().Versions(), func() { n.Add(1) })
 	c.lent.Store(true) // a recall ends it for the client
 	v.unwatch(sync.OnceFunc(func() {
 		stop()

@@ -105,7 +105,7 @@ func TestSharedSessionIsReadRight(t *testing.T) {
 	h, c := served(t, nil, nil)
 	one := must.Get(beginOn(c))(t)
 	two := must.Get(resumeOn(join(t, h, nil), one.ID()))(t)
-	here := must.Get(h.db.Join(bg, one.ID()))(t)
+	here := must.Get(h.db.Resume(bg, one.ID()))(t)
 	actors := []*engine.Session{one.Session, two.Session, here}
 	want := map[string][]byte{}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -222,7 +222,7 @@ func TestWatchRefuses(t *testing.T) {
 	_, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
 	defer s.Abort()
-	tx := s.Tx().(*Session)
+	tx := s.Versions().Tx().(*Session)
 	must.Get(tx.Watch(bg))(t) // the block is known
 	for _, at := range []int64{-8, 4, counterBytes - 4, counterBytes, 1 << 62} {
 		in := wire.Watch{Handle: wire.Handle{View: tx.handle}, Destination: wire.Destination{At: at}}

@@ -248,7 +248,7 @@ func TestTimesOfVersions(t *testing.T) {
 		t.Helper()
 		return c.do("HEAD", rev+"/"+key, "", "").head.Get("Last-Modified")
 	}
-	first := must.Get(s.db.Lookup(bg, s.first))(t)
+	first := must.Get(s.db.Versions().Lookup(bg, s.first))(t)
 	for first.Time.Unix() == time.Now().Unix() {
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -96,18 +96,14 @@ func newSite(t *testing.T, change func(*Options)) *site {
 		return nil
 	}))(t)
 	s := &site{t: t, db: db}
-	if s.first, err = db.Head(bg, "main"); err != nil {
-		t.Fatal(err)
-	}
-	must.Do(t, errors.Join(db.CreateBranch(bg, "feature/one", s.first), db.CreateTag(bg, "v1", s.first)))
+	s.first = must.Get(db.Head(bg, "main"))(t)
+	must.Do(t, errors.Join(db.Versions().CreateBranch(bg, "feature/one", s.first), db.Versions().CreateTag(bg, "v1", s.first)))
 	file := filepath.Join(t.TempDir(), "keys")
 	keys := "writer write:main " + oldSecret + "\nwriter write:main " + writerSecret + "\nreader read " + readerSecret + "\n"
 	must.Do(t, os.WriteFile(file, []byte(keys), 0o600))
 	s.keys = file
 	o := Options{SpoolDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&s.log, nil))}
-	if o.Keys, err = auth.Load(file, nil); err != nil {
-		t.Fatal(err)
-	}
+	o.Keys = must.Get(auth.Load(file, nil))(t)
 	if change != nil {
 		change(&o)
 	}
@@ -364,7 +360,7 @@ func TestTimesOfSessions(t *testing.T) {
 	s := newSite(t, nil)
 	c := s.client("writer", writerSecret)
 	_, in := s.begin()
-	base := must.Get(s.db.Lookup(bg, s.first))(t)
+	base := must.Get(s.db.Versions().Lookup(bg, s.first))(t)
 	at := func(key string) (at time.Time) {
 		t.Helper()
 		at = must.Get(time.Parse(http.TimeFormat, c.do("HEAD", in+key, "", "").head.Get("Last-Modified")))(t)

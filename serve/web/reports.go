@@ -37,7 +37,7 @@ func (h *handler) reportRoutes() {
 		return list(report.Nodes(report.Members(ctx, s, true)))
 	})
 	h.ofVersion("show", false, func(ctx context.Context, q question) ([]byte, error) {
-		c, err := q.db.Lookup(ctx, q.id)
+		c, err := q.db.Versions().Lookup(ctx, q.id)
 		if err != nil {
 			return nil, err
 		}

@@ -87,7 +87,7 @@ func newSite(t *testing.T, o Options) *site {
 	if s.first, err = db.Head(bg, "main"); err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, db.CreateBranch(bg, "feature/one", s.first))
+	must.Do(t, db.Versions().CreateBranch(bg, "feature/one", s.first))
 	must.Do(t, s.table.AddDatabase("w", db))
 	if o.Authenticate == nil && o.Anonymous == nil {
 		o.Anonymous = reader
@@ -473,7 +473,7 @@ func TestLocalHosts(t *testing.T) {
 func TestGzipIsForReports(t *testing.T) {
 	s := newSite(t, Options{})
 	for i := range 200 {
-		must.Do(t, s.db.CreateBranch(bg, fmt.Sprintf("branch-%d", i), s.first))
+		must.Do(t, s.db.Versions().CreateBranch(bg, fmt.Sprintf("branch-%d", i), s.first))
 	}
 	r := s.do("GET", "/w/v/", "Accept-Encoding: gzip", "Accept: application/json")
 	if r.Header.Get("Content-Encoding") != "gzip" {

@@ -169,7 +169,7 @@ func TestCommitOfOneWrite(t *testing.T) {
 	s.ask(403, "PUT", "/w/v/feature%2Fone/keys/one?commit=x", "1", nil)
 	s.ask(403, "PUT", "/w/v/"+s.first.String()+"/keys/one?commit=x", "1", nil)
 	head := must.Get(s.db.Head(bg, "main"))(t)
-	c, err := s.db.Lookup(bg, head)
+	c, err := s.db.Versions().Lookup(bg, head)
 	if err != nil || c.Message != "again" || c.Author != "writer" {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -168,17 +168,13 @@ func TestRecodeNaN(t *testing.T) {
 		t.Errorf("NaN is %#x, %v", got, err)
 	}
 	must.Do(t, from.Attributes.Set("missing_value", -1))
-	if rec, err = NewRecoder(from, to); err != nil {
-		t.Fatal(err)
-	}
+	rec = must.Get(NewRecoder(from, to))(t)
 	out, err = rec.Append(nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(-1)))
 	if got := binary.LittleEndian.Uint64(out); err != nil || got != numpy {
 		t.Errorf("a missing value is %#x, %v", got, err)
 	}
 	must.Do(t, to.Attributes.Set(FillAttribute, "Infinity"))
-	if rec, err = NewRecoder(from, to); err != nil {
-		t.Fatal(err)
-	}
+	rec = must.Get(NewRecoder(from, to))(t)
 	if _, err := rec.Append(nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))); !errors.Is(err, ErrInexact) {
 		t.Errorf("infinity: %v", err)
 	}

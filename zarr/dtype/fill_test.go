@@ -372,7 +372,7 @@ func randomFixed(r *rand.Rand, typ Type, e []byte) {
 }
 
 func TestFillRoundTrip(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, typ := range allTypes(t) {
 		for range 300 {
@@ -430,7 +430,7 @@ func TestWideFloats(t *testing.T) {
 // arithmetic: printing and parsing gives it back, and a decimal number goes to
 // the nearest.
 func TestNarrowFloats(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, f := range floats {
 		if f.bits > 16 {

@@ -13,7 +13,7 @@ import (
 // TestParseJSON: what is printed for an element is read as the same element,
 // apart from what the text does not say: which NaN, and unused bits.
 func TestParseJSON(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	for _, typ := range allTypes(t) {
 		for range 100 {

@@ -27,7 +27,7 @@ func build(t testing.TB, prefix []byte, elems ...string) []byte {
 }
 
 func TestVariable(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 3))
 	for range 200 {
 		elems := make([]string, r.IntN(20))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 var keyRows = []struct {
@@ -70,7 +72,7 @@ func TestChunkKeysRefused(t *testing.T) {
 }
 
 func TestChunkKeysRoundTrip(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 2000 {
 		k := newKeys(keyEncoding(1+r.IntN(3)), "/."[r.IntN(2)], r.IntN(5))

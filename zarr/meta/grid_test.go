@@ -29,7 +29,7 @@ func newGrid(t testing.TB, dims ...meta.Edges) meta.Grid {
 // TestGridModel compares every answer of a grid of one dimension with a list
 // that says for each element in which chunk it lies.
 func TestGridModel(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 300 {
 		var g meta.Grid

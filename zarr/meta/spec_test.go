@@ -271,9 +271,7 @@ func TestBase64FillOrder(t *testing.T) {
 		metatest.CheckPrint(t, m, map[string]string{meta.DocV3: doc}, reg)
 		// Another byte order changes what base64 would mean.
 		c := m.Clone()
-		if c.Codecs, err = reg.ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"` + map[string]string{"little": "big", "big": "little"}[endian] + `"}}]`)); err != nil {
-			t.Fatal(err)
-		}
+		c.Codecs = must.Get(reg.ParseV3(json.RawMessage(`[{"name":"bytes","configuration":{"endian":"` + map[string]string{"little": "big", "big": "little"}[endian] + `"}}]`)))(t)
 		docs := must.Get(c.Print())(t)
 		if again, err := meta.ParseV3(docs[meta.DocV3], reg); err != nil || string(again.Fill) != want {
 			t.Errorf("%s: %s: %v", endian, docs[meta.DocV3], err)

@@ -128,7 +128,7 @@ func TestLiteral(t *testing.T) {
 
 // TestPadding compares removing padding with elements that were made without.
 func TestPadding(t *testing.T) {
-	seed := rand.Uint64()
+	seed := must.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 300 {
 		descr, size, keep := randomFields(r, 2)

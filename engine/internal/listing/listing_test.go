@@ -17,8 +17,7 @@ import (
 
 // TestCandidatesModel compares the listing with a sorted one of all keys.
 func TestCandidatesModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	array := func(shape []int64, keys zarr.ChunkKeys, v zarr.Version) *zarr.Meta {
 		chunk := make([]int, len(shape))

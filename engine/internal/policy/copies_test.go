@@ -125,8 +125,7 @@ func TestCopiesOfWhatChanged(t *testing.T) {
 				}
 				want, err := kv.Get(ctx, all, key)
 				must.Do(t, err)
-				got, err := kv.Get(ctx, s.Mem, key)
-				must.Do(t, err)
+				got := must.Get(kv.Get(ctx, s.Mem, key))(t)
 				if !bytes.Equal(got, want) {
 					t.Fatalf("format %v, seed %d, step %d (%s):\n%s\nwant\n%s", version, seed, step, what, got, want)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -30,7 +31,7 @@ func main() {
 			fresh = append(fresh, c.ID.String())
 		}
 		for _, id := range slices.Backward(fresh) {
-			check(db.View(ctx, id, func(s *zarrdb.Snapshot) error {
+			check(db.View(ctx, id, func(s *engine.Snapshot) error {
 				a, err := s.Array(ctx, "temp")
 				check(err)
 				temps, _, err := zarr.Read[float32](ctx, a, zarr.Sel())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
@@ -23,7 +24,7 @@ func main() {
 	defer db.Close()
 	temps := []float32{20, 20.5, 21.5, 21, 19.5}
 	for i := range temps {
-		_, err := db.Update(ctx, "main", fmt.Sprintf("reading %d", i), func(s *zarrdb.Session) error {
+		_, err := db.Update(ctx, "main", fmt.Sprintf("reading %d", i), func(s *engine.Session) error {
 			a, err := s.Array(ctx, "temp")
 			if i == 0 { // the first reading makes the array
 				a, err = s.CreateArray(ctx, "temp", zarr.Spec{Shape: []int64{int64(len(temps))}, DataType: "float32"})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb"
+	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
 )
@@ -27,7 +28,7 @@ func TestRecord(t *testing.T) {
 	if len(messages) != 6 || messages[0] != "reading 4" || messages[4] != "reading 0" {
 		t.Errorf("commits %q", messages)
 	}
-	must.Do(t, db.View(t.Context(), "main~1", func(s *zarrdb.Snapshot) error {
+	must.Do(t, db.View(t.Context(), "main~1", func(s *engine.Snapshot) error {
 		a := must.Get(s.Array(t.Context(), "temp"))(t)
 		temps, _, err := zarr.Read[float32](t.Context(), a, zarr.Sel())
 		if want := []float32{20, 20.5, 21.5, 21, 0}; !slices.Equal(temps, want) {

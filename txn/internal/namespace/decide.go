@@ -140,14 +140,15 @@ func (d *renameDecision) occupied() error {
 				continue
 			}
 			c := Conflict{Kind: ConflictRename, Path: mv.To, Also: []string{mv.From}}
-			if is.kind() == noNode {
-				if below, err := d.putsBelow(DirPath(at), base, other); err != nil || !below {
-					if err != nil {
-						return err
-					}
+			if kind := is.kind(); kind != arrayNode && was.kind() == kind || kind == noNode {
+				if stays, err := d.staysBehind(x, kind, DirPath(at), base, other); err != nil {
+					return err
+				} else if !stays {
 					continue
 				}
-				c.Kind = ConflictAncestor
+				if kind == noNode {
+					c.Kind = ConflictAncestor
+				}
 			}
 			c.set(x, "renamed from "+mv.From)
 			c.set(y, "put something else")
@@ -174,18 +175,39 @@ func (d *renameDecision) occupied() error {
 	return nil
 }
 
-// putsBelow reports whether a side put something into directories of one that has no node.
-func (d *renameDecision) putsBelow(path string, was, is tree.Root) (bool, error) {
+// staysBehind reports whether a side put something into a directory that does not go
+// along with an array that the other side, x, renamed. Where kind is noNode, only what is
+// in directories below counts.
+func (d *renameDecision) staysBehind(x int, kind nodeKind, path string, was, is tree.Root) (bool, error) {
+	if err := CheckPath(d.m.ctx, path); err != nil {
+		return false, err
+	}
 	for c, err := range d.m.s.Tree.Diff(d.m.ctx, was, is, tree.Span{}) {
-		if err == nil && !isSub(c.Key) {
+		if err != nil {
+			return false, err
+		}
+		if !isSub(c.Key) {
+			if kind != noNode && c.New != nil && !isReserved(c.Key) && !d.m.s.policy.Derived(string(c.Key)) && !SameBytes(c.Old, c.New) {
+				return true, nil
+			}
 			continue
 		}
-		puts := false
-		if err == nil {
-			puts, err = d.m.puts(path+string(c.Key), childOf(c.Old), childOf(c.New))
+		old, now := childOf(c.Old), childOf(c.New)
+		below := path + string(c.Key)
+		info, err := d.m.s.readDir(d.m.ctx, old)
+		if err != nil {
+			return false, err
 		}
-		if puts || err != nil {
-			return puts, err
+		stays := false
+		switch {
+		case info.hasID && len(d.moves[x].came[info.id]) > 0:
+		case info.isArray():
+			stays, err = d.m.puts(below, old, now)
+		default:
+			stays, err = d.staysBehind(x, groupNode, below, old, now)
+		}
+		if stays || err != nil {
+			return stays, err
 		}
 	}
 	return false, nil

@@ -109,7 +109,14 @@ func (m *merger) moveArrays(r *sides, all []rename, side int, in []int, along []
 				return err
 			}
 		}
-		if len(in) > 1 && there[0] != there[1] && there[1].Entries > 0 {
+		puts := false
+		if len(in) > 1 {
+			var err error
+			if puts, err = m.puts(DirPath(mv.To), there[0], there[1]); err != nil {
+				return err
+			}
+		}
+		if puts {
 			c := Conflict{Kind: ConflictRename, Path: mv.To}
 			c.set(side, "renamed from "+mv.From)
 			c.set(otherSide(side), "put something else")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 func TestCoordEncoding(t *testing.T) {
@@ -180,8 +182,7 @@ func checkCut(t *testing.T, form Form, a, b string, cb []byte) {
 }
 
 func TestFormCut(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	number := func() string {
 		n := rnd.Uint64() >> (1 + rnd.IntN(63))

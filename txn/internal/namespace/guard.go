@@ -562,11 +562,13 @@ func (d *dirMerge) changedChunks(side int, fn func(f Form, coords []byte, old, n
 			}
 		}
 	}
+	seen := map[string]bool{} // documents of several versions may name one key
 	for _, n := range base.nodes {
 		for _, f := range n.forms {
-			if f.Rank > 0 {
+			if f.Rank > 0 || seen[f.Prefix] {
 				continue
 			}
+			seen[f.Prefix] = true
 			key := []byte(f.Prefix)
 			span := tree.Span{From: key, To: append(clip(key), 0)}
 			for c, err := range d.m.s.Tree.Diff(d.m.ctx, d.r[sideBase], d.r[side], span) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // Policy reads documents of fields separated by spaces: "array",
@@ -168,7 +170,6 @@ func (Policy[F, S, C]) Derived(name string) bool { return name == ".zmetadata" }
 
 // Rand returns a generator with a printed seed.
 func Rand(t testing.TB) (*rand.Rand, uint64) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := must.Seed(t)
 	return rand.New(rand.NewPCG(seed, 1)), seed
 }
