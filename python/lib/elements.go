@@ -42,16 +42,14 @@ var operations = []func(ctx context.Context, r *request) ([]byte, error){
 // handles are what the interpreter has open, by number.
 var handles = struct {
 	sync.RWMutex
-	last int64
 	open map[int64]any
 }{open: map[int64]any{}}
 
-func add(v any) int64 {
+// add opens the handle that the caller has chosen: so the caller can close it also if it never saw the answer.
+func (r *request) add(v any) {
 	handles.Lock()
 	defer handles.Unlock()
-	handles.last++
-	handles.open[handles.last] = v
-	return handles.last
+	handles.open[r.ints[0]] = v
 }
 
 // of returns what a handle stands for.
@@ -71,7 +69,8 @@ func open(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(add(db))
+	r.add(db)
+	return nil, nil
 }
 
 // end closes what a handle stands for, if it is open. A view is closed without waiting if the integer is 0.
@@ -118,7 +117,8 @@ func openView(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(add(v))
+	r.add(v)
+	return nil, nil
 }
 
 func (v *view) close() error {
@@ -140,7 +140,6 @@ type array struct {
 
 // info describes an array.
 type info struct {
-	Array      int64           `json:"array"` // its handle
 	Format     int             `json:"format"`
 	Shape      []int64         `json:"shape"`
 	Chunks     []int           `json:"chunks,omitempty"` // nil if their shapes differ
@@ -188,7 +187,7 @@ func openArray(ctx context.Context, r *request) ([]byte, error) {
 	if out.Attributes, err = m.Attributes.MarshalJSON(); err != nil { // a bare NaN becomes a string
 		return nil, err
 	}
-	out.Array = add(&array{v: v, path: r.text, a: a, typ: m.Type.String()})
+	r.add(&array{v: v, path: r.text, a: a, typ: m.Type.String()})
 	return json.Marshal(out)
 }
 

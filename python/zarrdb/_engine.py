@@ -151,13 +151,14 @@ def _result(library: Any, got: int | None) -> bytes:
 
 
 class Handle:
-    """Something that is open in the library of this process. It is closed when nothing refers to it."""
+    """Something that is open in the library of this process, under a number that is chosen here. It is closed when nothing
+    refers to it, also if a signal handler has raised before the library has answered."""
 
     __slots__ = ("_pid", "number")
 
     def __init__(self, op: int, of: Handle | None, text: str) -> None:
-        self._pid, self.number = os.getpid(), 0
-        self.number = json.loads(call(op, of.number if of else 0, text=os.fsencode(text)))
+        self._pid, self.number = os.getpid(), next(_ids)
+        call(op, of.number if of else 0, struct.pack("q", self.number), os.fsencode(text))
         if op == OPEN:
             _dirs.add(text)
 
@@ -181,9 +182,8 @@ class Opened(Handle):
     __slots__ = ("info",)
 
     def __init__(self, of: Handle, path: str) -> None:
-        self._pid, self.number = os.getpid(), 0
-        self.info: dict[str, Any] = json.loads(call(ARRAY, of.number, text=path.encode()))
-        self.number = self.info.pop("array")
+        self._pid, self.number = os.getpid(), next(_ids)
+        self.info: dict[str, Any] = json.loads(call(ARRAY, of.number, struct.pack("q", self.number), path.encode()))
 
 
 def _after_fork_in_child() -> None:
