@@ -6,7 +6,7 @@ FUZZTIME ?= 5s
 TIMEOUT  ?= -timeout 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 bench bench-quick soak soak-serve ui-test docs-test screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -77,11 +77,17 @@ serve-interop:    ## clients of other projects read and write a served database;
 s3:               ## buckets against a real server on the loopback device that checks signatures
 	./scripts/s3.sh
 
+remote:           ## three machines that share a bucket of a real server, for SOAK seconds; SEED says which run
+	./scripts/remote.sh
+
 ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
 	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
 
-docs-test:        ## the commands of docs/start.md and README.md print what the pages show
-	$(GO) test -count=1 $(TIMEOUT) -run '^Test(Start|Readme)$$' ./internal/cli
+docs-test:        ## the commands and programs of README.md and docs/ print what the pages show; links lead somewhere
+	ZARRDB_PYTHON=$$(./scripts/python.sh --env) $(GO) test -count=1 $(TIMEOUT) -run '^Test(Docs|Links|Readme|Reference|Messages)$$' ./internal/cli $(ARGS)
+
+docs-update:      ## write what the commands print into the pages; look at the difference
+	$(MAKE) docs-test ARGS=-update-docs
 
 screenshots: build ## make the pictures of the page in docs/images, with the same browser
 	cd serve/page/uitest && ZARRDB_IMAGES=$(CURDIR)/docs/images GOFLAGS= $(GO) test -count=1 -run Screenshots .

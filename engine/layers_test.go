@@ -84,7 +84,7 @@ var layers = map[string][]string{
 	"kv/tree":          {"kv/digest"},
 	"kv/index":         {"internal/budget", "kv", "kv/digest", "kv/internal/osfs"},
 	"kv/pack":          {"internal/mmap", "kv", "kv/digest", "kv/internal/osfs"},
-	"txn":              {"internal/budget", "internal/lru", "kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/", "txn/history"},
+	"txn":              {"internal/budget", "internal/lru", "kv", "kv/depot", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/redact", "kv/tree", "txn/internal/", "txn/history"},
 	// The graph of commits, which it reads through functions of txn.
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
 	// Records of the index, and nothing that decides about them.
@@ -94,7 +94,7 @@ var layers = map[string][]string{
 	// Damage, found and healed. The package gets the parts of an open database and does not know which process has it open.
 	"txn/internal/care": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach"},
 	// Versions from one database into another, of which it knows the parts.
-	"txn/internal/transfer": {"kv", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
+	"txn/internal/transfer": {"kv", "kv/depot", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
 	// The namespace knows trees; not packs, records or sessions.
 	"txn/internal/namespace": {"internal/budget", "kv", "kv/digest", "kv/redact", "kv/tree"},
 	"txn/internal/toy":       {"internal/must"}, // of tests
@@ -142,7 +142,7 @@ var layers = map[string][]string{
 	"engine/modeltest":        {}, // of tests
 	// Where a URL leads; it opens stores and formats, and knows no databases.
 	"engine/source": {"internal/hostname", "formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
-	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
+	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/depot", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "internal/hostname", "internal/lru", "kv", "txn", "zarr"},

@@ -130,8 +130,8 @@ func (s *Source) Members(ctx context.Context, path string) iter.Seq2[Member, err
 }
 
 // Beside returns a function that opens nodes by their names beside the node at a path of
-// a version or session: the coordinates of an array are there. A name that no node can
-// have is [zarr.ErrNotFound].
+// a version or session, or else in the nearest group around it that has one: the coordinates of
+// an array are there. A name that no node can have is [zarr.ErrNotFound].
 func Beside(in interface {
 	Node(ctx context.Context, path string) (*zarr.Node, error)
 }, path string) func(ctx context.Context, name string) (*zarr.Node, error) {
@@ -139,6 +139,20 @@ func Beside(in interface {
 		if path == "" || name == "" || strings.Contains(name, "/") {
 			return nil, fmt.Errorf("%s: beside /%s: %w", name, path, zarr.ErrNotFound)
 		}
-		return in.Node(ctx, names.Join(names.Parent(path), name))
+		return nearest(names.Parent(path), func(group string) (*zarr.Node, error) { return in.Node(ctx, names.Join(group, name)) })
 	}
+}
+
+// nearest opens something in a group, or else in the nearest one above it that has it. The error
+// is that of the group.
+func nearest(group string, open func(group string) (*zarr.Node, error)) (*zarr.Node, error) {
+	n, err := open(group)
+	for missing := err; errors.Is(missing, zarr.ErrNotFound) && group != ""; {
+		group = names.Parent(group)
+		var above *zarr.Node
+		if above, missing = open(group); missing == nil {
+			return above, nil
+		}
+	}
+	return n, err
 }

@@ -222,8 +222,8 @@ func (s *Source) NodeAt(ctx context.Context, path string) (*zarr.Node, error) {
 	return s.nodeAt(ctx, at)
 }
 
-// Sibling opens a node by its name beside the one that the URL names: the
-// coordinates of an array are there. If the URL names an array that is a store of
+// Sibling opens a node by its name beside the one that the URL names, or else in the nearest
+// group around it that has one: the coordinates of an array are there. If the URL names an array that is a store of
 // its own, it looks into the directory around that store, but not outside of an
 // archive or a reference set. A node that is missing is [zarr.ErrNotFound].
 func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
@@ -238,7 +238,11 @@ func (s *Source) Sibling(ctx context.Context, name string) (*zarr.Node, error) {
 	case name == "" || strings.Contains(name, "/"):
 		return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), zarr.ErrNotFound)
 	case at.Path != "":
-		at.Path = names.Dir(names.Parent(at.Path)) + name
+		return nearest(names.Parent(at.Path), func(group string) (*zarr.Node, error) {
+			in := at
+			in.Path = names.Dir(group) + name
+			return s.nodeAt(ctx, in)
+		})
 	default:
 		if at.View, _, err = s.around(ctx, at, "../"); err != nil {
 			return nil, fmt.Errorf("%s: beside %s: %w", name, s.name(), err)

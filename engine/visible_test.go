@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,9 +17,14 @@ func TestVisible(t *testing.T) {
 	found := 0
 	for _, dir := range []string{"..", ".", "../zarr", "../zarr/meta", "../kv"} {
 		fset := token.NewFileSet()
-		pkgs := must.Get(parser.ParseDir(fset, dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, parser.ParseComments))(t)
-		for _, pkg := range pkgs {
-			ast.Inspect(&ast.Package{Files: pkg.Files}, func(n ast.Node) bool {
+		var pkg []*ast.File
+		for _, name := range must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
+			if !strings.HasSuffix(name, "_test.go") {
+				pkg = append(pkg, must.Get(parser.ParseFile(fset, name, nil, parser.ParseComments))(t))
+			}
+		}
+		for _, f := range pkg {
+			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.FuncDecl:
 					if n.Name.IsExported() && ofExported(n.Recv) {
@@ -68,7 +73,7 @@ func receiver(recv *ast.FieldList) string {
 
 // hides reports whether a type that is embedded has exported methods, and users do not see it: it is
 // of a package that is not promised, or its name is not exported.
-func hides(embedded ast.Expr, pkg *ast.Package) bool {
+func hides(embedded ast.Expr, pkg []*ast.File) bool {
 	if p, ok := embedded.(*ast.StarExpr); ok {
 		embedded = p.X
 	}
@@ -78,15 +83,17 @@ func hides(embedded ast.Expr, pkg *ast.Package) bool {
 	}
 	id := embedded.(*ast.Ident)
 	found := false
-	ast.Inspect(pkg, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			found = found || n.Recv != nil && n.Name.IsExported() && receiver(n.Recv) == id.Name
-			return false
-		case *ast.TypeSpec:
-			found = found || n.Name.Name == id.Name && n.Assign.IsValid()
-		}
-		return !found
-	})
+	for _, f := range pkg {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				found = found || n.Recv != nil && n.Name.IsExported() && receiver(n.Recv) == id.Name
+				return false
+			case *ast.TypeSpec:
+				found = found || n.Name.Name == id.Name && n.Assign.IsValid()
+			}
+			return !found
+		})
+	}
 	return found && !id.IsExported()
 }

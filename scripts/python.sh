@@ -6,6 +6,7 @@
 #   scripts/python.sh [ARGUMENT OF pytest]…
 #   scripts/python.sh --fast      the part for continuous integration: some minutes
 #   scripts/python.sh --suites    tests of zarr-python and xarray with our store: half an hour
+#   scripts/python.sh --env       makes the environment and prints its Python
 #   scripts/python.sh --lint      types and style, without the program
 #   PYTHON=python3.13 scripts/python.sh       another Python
 set -euo pipefail
@@ -57,12 +58,12 @@ if [ "${1:-}" = --lint ]; then
 	lint
 	exit
 fi
-if [ "${1:-}" = --fast ]; then
+if [ "${1:-}" = --fast ] || [ "${1:-}" = --env ]; then
 	if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv"
+		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv" >&2
 		exit 0
 	fi
-	set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py tests/test_forks.py
+	[ "$1" = --env ] || set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py tests/test_forks.py
 fi
 if [ -z "${ZARRDB_LIBRARY:-}" ]; then
 	ZARRDB_LIBRARY=$env-libzarrdb.so
@@ -70,6 +71,10 @@ if [ -z "${ZARRDB_LIBRARY:-}" ]; then
 fi
 export ZARRDB_LIBRARY ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt
+if [ "${1:-}" = --env ]; then
+	echo "$env/bin/python"
+	exit
+fi
 if [ "${1:-}" = --suites ]; then
 	suites
 	exit

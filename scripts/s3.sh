@@ -3,6 +3,7 @@
 # into .cache (some minutes, once), started on the loopback device with an empty
 # bucket, and stopped again.
 #   scripts/s3.sh [FLAGS OF go test]
+#   scripts/s3.sh --run PROGRAM…       # run a program beside the server in place of tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=v1.8.0
@@ -40,5 +41,10 @@ for try in 1 2 3 4 5; do # a port may be taken
 	pid=
 done
 [ -n "${ZARRDB_S3_ENDPOINT:-}" ] || { echo "the server does not start:" >&2; cat "$work/log" >&2; exit 1; }
+if [ "${1:-}" = --run ]; then
+	shift
+	"$@"
+	exit
+fi
 # One package after the other: they share the bucket, and empty it.
 go test -p 1 -count=1 -run '^TestServer' "$@" ./kv/s3kv ./engine

@@ -42,6 +42,9 @@ func init() {
 		"pin": unless(func(r pinRequest) bool { return r.Do == "" }, func(db *DB, ctx context.Context, r pinRequest, _ func(any)) ([]*KeptVersion, error) {
 			return db.pins(ctx, r)
 		}),
+		"committed": reading(func(db *DB, ctx context.Context, of commitOf, _ func(any)) (commitAnswer, error) {
+			return db.commitOf(ctx, of)
+		}),
 		"sessions": reading(func(db *DB, ctx context.Context, _ none, _ func(any)) ([]SessionInfo, error) { return db.Sessions(ctx) }),
 		"sync":     reading(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) { return none{}, db.Sync(ctx) }),
 		"checkpoint": changing(func(db *DB, ctx context.Context, _ none, _ func(any)) (none, error) {

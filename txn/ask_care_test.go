@@ -467,7 +467,7 @@ func TestRequestsKeepFields(t *testing.T) {
 		&GCOptions{}, &GCReport{}, &GCProgress{}, &ExpireOptions{}, &ExpireReport{}, &CheckOptions{}, &CheckReport{},
 		&CheckProgress{}, &Problem{}, &RepairReport{}, &TransferOptions{}, &TransferReport{}, &TransferProgress{},
 		&Checkpoint{}, &CareError{}, &SessionInfo{}, &DamageError{}, &catalog.Hole{}, &care.DamagedAt{}, &repairRequest{},
-		&transferRequest{}, &refRequest{}, &combineRequest{}, &commitAnswer{}, &RefMove{}, &CommitOptions{}, &RebaseOptions{},
+		&transferRequest{}, &refRequest{}, &combineRequest{}, &commitOf{}, &commitAnswer{}, &RefMove{}, &CommitOptions{}, &RebaseOptions{},
 	} {
 		n := 0
 		fill(reflect.ValueOf(v).Elem(), &n)
@@ -508,7 +508,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	slices.Sort(reads)
-	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, damage, keep, payloads, pin, sessions, sync" {
+	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, committed, damage, keep, payloads, pin, sessions, sync" {
 		t.Errorf("these change nothing: %s", got)
 	}
 }

@@ -124,7 +124,9 @@ func (db *DB) lookAtAll(ctx context.Context, c *care.Checker) error {
 // look runs a check. Nothing is reclaimed meanwhile.
 func (db *DB) look(ctx context.Context, c *care.Checker) error {
 	c.Parts = *db.parts()
-	db.care.RLock()
+	if err := db.care.RLock(ctx); err != nil {
+		return err
+	}
 	defer db.care.RUnlock()
 	return c.Run(ctx)
 }

@@ -208,7 +208,9 @@ func (db *DB) combine(ctx context.Context, branch string, o CommitOptions, op st
 	if err != nil {
 		return nil, err
 	}
-	db.keeping.RLock()
+	if err := db.keeping.RLock(ctx); err != nil {
+		return nil, err
+	}
 	base, theirs, err := pick(head)
 	if err == nil {
 		if base != nil {
@@ -274,7 +276,7 @@ func (s own) refresh(ctx context.Context, choices []PathChoice) error {
 			err = &ConflictError{Branch: s.branch, Base: s.base, Head: id, Conflicts: conflicts}
 		}
 		if err == nil {
-			s.base, s.start, s.forked = id, head.Root, false
+			s.replace(id, head.Root, false, work)
 		}
 		return root, err
 	})

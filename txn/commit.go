@@ -111,10 +111,10 @@ func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	}
 	s.db.commit.submit(req)
 	defer s.db.checkpointIfDue()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.changing.WaitLock()
+	defer s.changing.Unlock()
 	if req.err != nil || o.DryRun {
-		s.state = sessionOpen
+		s.setState(sessionOpen)
 		return req.commit, req.err
 	}
 	s.end()
@@ -129,11 +129,10 @@ const maxPoints = 256
 // directly on the head, once; more edits are flushed here, beside other sessions.
 func (r *commitRequest) freeze(ctx context.Context) error {
 	s := r.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return err
 	}
+	defer s.changing.Unlock()
 	if s.work == s.start && 0 < len(s.buf) && len(s.buf) <= maxPoints && len(s.guards) == 0 {
 		r.edits = s.buffered()
 	} else {
@@ -144,8 +143,16 @@ func (r *commitRequest) freeze(ctx context.Context) error {
 			return err
 		}
 	}
-	s.state, r.work = sessionCommitting, s.work
+	r.work = s.work
+	s.setState(sessionCommitting)
 	return nil
+}
+
+// setState changes the state. The caller holds changing.
+func (s *Session) setState(to sessionState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = to
 }
 
 // aheadBytes are so many that their sync takes longer than to begin another one.
@@ -239,7 +246,7 @@ func (p *plan) add(r *commitRequest) error {
 	}
 	p.moves = append(p.moves, RefMove{
 		Ref: ref, Old: head.ID, New: r.commit.ID,
-		Time: now, Author: r.commit.Author, Op: op,
+		Time: now, Author: r.commit.Author, Op: op, Session: s.id,
 	})
 	return nil
 }

@@ -331,3 +331,10 @@ func TestMergeOfAnAncestorDoesNothing(t *testing.T) {
 		}
 	}
 }
+
+func always(choice Choice) []PathChoice {
+	if choice == Refuse {
+		return nil
+	}
+	return []PathChoice{{Choice: choice}}
+}

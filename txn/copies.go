@@ -180,12 +180,19 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 		return &TransferReport{}, ErrCollecting
 	}
 	defer to.collecting.Unlock()
-	return carry(
-		&transfer.From{Dir: from.dir, Packs: from.packs, Tree: from.space.Tree, SourceDB: carriedFrom{from}, Fault: from.opts.transferFault},
-		&transfer.To{
-			Parts: *to.parts(), Author: to.opts.Author, Incarnation: to.incarnation, Tree: to.space.Tree,
-			Stored: indexPages{to.idx, nil}, Committed: to.committed(), DestinationDB: carriedTo{to},
-		})
+	return carry(from.carried(), to.carriedHere())
+}
+
+// carried is the database as a source, and carriedHere as a destination.
+func (db *DB) carried() *transfer.From {
+	return &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{db}, Fault: db.opts.transferFault}
+}
+
+func (db *DB) carriedHere() *transfer.To {
+	return &transfer.To{
+		Parts: *db.parts(), Author: db.opts.Author, Incarnation: db.incarnation, Tree: db.space.Tree,
+		Stored: indexPages{db.idx, nil}, Committed: db.committed(), DestinationDB: carriedTo{db},
+	}
 }
 
 // carriedFrom is the source of a transfer.
@@ -262,27 +269,42 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, carry carry)
 	if err := db.check(); err != nil {
 		return nil, err
 	}
+	_, r, err = makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
+		if err = db.begunBy(ctx, to); err == nil {
+			r, err = transferred(db, to, carry)
+		}
+		if err == nil {
+			err = to.copied(ctx, db.opts.CheckpointCommits > 0)
+		}
+		return r, err
+	})
+	return r, err
+}
+
+// makeCopy makes a new database, or goes on with one that fill has begun. The result is closed.
+func makeCopy(ctx context.Context, dir string, opts Options, fill func(to *DB) (*TransferReport, error)) (*DB, *TransferReport, error) {
 	fs := opts.FS
 	if err := prepareDir(fs, dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	to, err := open(dir, fs.PathJoin(dir, indexDir), opts, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err = db.begunBy(ctx, to); err == nil {
-		r, err = transferred(db, to, carry)
-	}
-	if err == nil {
-		err = to.sound(ctx)
-	}
-	if err == nil && db.opts.CheckpointCommits > 0 {
-		_ = to.Checkpoint(ctx) // the copy is whole without one; see noteCheckpoint
-	}
+	r, err := fill(to)
 	if err = errors.Join(err, to.Close()); err != nil {
-		return r, err
+		return nil, r, err
 	}
-	return r, writeFormat(fs, dir)
+	return to, r, writeFormat(fs, dir)
+}
+
+// copied checks a copy, and makes its first checkpoint.
+func (db *DB) copied(ctx context.Context, checkpoint bool) error {
+	err := db.sound(ctx)
+	if err == nil && checkpoint {
+		_ = db.Checkpoint(ctx) // the copy is whole without one; see noteCheckpoint
+	}
+	return err
 }
 
 // begunBy refuses to go on with a database that is there, unless there is nothing

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/budget"
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/internal/lru"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -52,23 +53,23 @@ type DB struct {
 	commit      committer
 	pending     pending
 	checkpoints checkpointer
-	ends        sync.Mutex // held from the sync of packs to the batch that records it
+	ends        ctxlock.Lock // held from the sync of packs to the batch that records it
 
 	packFailures atomic.Uint64 // see lost.go
 
 	// keeping is held shared while code checks whether a version has expired and
 	// then makes sure that it stays, and exclusively by Expire.
-	keeping    sync.RWMutex
+	keeping    ctxlock.Lock
 	current    currentVersions
 	collecting sync.Mutex // one collection at a time
 	// care is held shared by code that relies on payloads that only old versions
 	// may name, such as a check, and exclusively while payloads are reclaimed.
-	care       sync.RWMutex
+	care       ctxlock.Lock
 	careErrors careErrors
 
 	visits visits // of peers; see visit.go
 
-	applying  sync.Mutex
+	applying  ctxlock.Lock
 	unapplied map[SessionID]error // logs of sessions that could not be applied
 	ended     endedLogs
 

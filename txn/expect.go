@@ -50,47 +50,46 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want Expe
 }
 
 func (s own) setIf(ctx context.Context, key string, value []byte, want Expect) (id kv.ID, err error) {
-	if err := s.expect(ctx, key, want); err != nil {
+	if value == nil && want == (Expect{}) {
+		return id, s.remove(ctx, key)
+	}
+	old, has, err := s.current(ctx, key)
+	if err != nil {
 		return id, err
+	}
+	if have, ok := s.meets(ctx, key, old, has, want); !ok {
+		return id, &ChangedError{Key: key, Want: want, Have: have}
 	}
 	if value == nil {
-		return id, s.Delete(ctx, key)
+		return id, s.remove(ctx, key)
 	}
-	if err := s.Set(ctx, key, value); err != nil {
-		return id, err
-	}
-	v, err := s.lookup(ctx, key)
+	v, err := s.setOver(ctx, key, value, old, has)
 	if err != nil {
 		return id, err
 	}
 	return kv.ID(v.ContentSum()), nil
 }
 
-// expect returns a *[ChangedError] if a key has another value than the expected one.
-func (s *Session) expect(ctx context.Context, key string, want Expect) error {
-	if want == (Expect{}) {
-		return nil
+// current is lookup where has is false for a key without a value.
+func (s own) current(ctx context.Context, key string) (v tree.Value, has bool, err error) {
+	v, err = s.lookup(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return v, false, nil
 	}
-	have := kv.ID{}
-	v, err := s.home.lookup(ctx, key)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		if want.Absent {
-			return nil
-		}
-	case err != nil:
-		return err
-	default:
-		have = kv.ID(v.ContentSum())
-		if !want.Absent && have == want.ID {
-			return nil
-		}
-		if v.Kind == tree.KindVirtual && !want.Absent { // its bytes have another identity
-			at, err := s.Locate(ctx, key)
-			if err == nil && at.ID() == want.ID {
-				return nil
-			}
-		}
+	return v, err == nil, err
+}
+
+// meets reports whether the value of a key is the expected one.
+func (s own) meets(ctx context.Context, key string, v tree.Value, has bool, want Expect) (have kv.ID, ok bool) {
+	if !has || want == (Expect{}) {
+		return have, want.ID == kv.ID{}
 	}
-	return &ChangedError{Key: key, Want: want, Have: have}
+	if have = kv.ID(v.ContentSum()); want.Absent || have == want.ID {
+		return have, !want.Absent
+	}
+	if v.Kind == tree.KindVirtual { // its bytes have another identity
+		at, err := s.db.locate(ctx, v, readBy{key: key, version: s.Base()}, s.db.opts.Resolver)
+		return have, err == nil && at.ID() == want.ID
+	}
+	return have, false
 }

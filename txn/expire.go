@@ -175,7 +175,9 @@ func (e *expiry) expire(ctx context.Context) error {
 		catalog.Moves.Delete(batch, k)
 	}
 	// Code that opens a version reads its mark and registers under this lock.
-	e.db.keeping.Lock()
+	if err := e.db.keeping.Lock(ctx); err != nil {
+		return err
+	}
 	defer e.db.keeping.Unlock()
 	defer e.db.current.clear() // the batch may be stored although Commit fails
 	return batch.Commit(true)

@@ -87,7 +87,7 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := check(); err != nil {
 		return nil, err
 	}
-	if err := db.unappliedLog(); err != nil {
+	if err := db.unappliedLog(ctx); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	if !o.DryRun {

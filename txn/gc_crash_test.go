@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,62 +17,114 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
-	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// collectable runs a history that leaves much to be collected. Its sessions are stored.
-func collectable(t *testing.T, seed uint64, fs vfs.FS, steps int) *versionsRun {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 21))
-	r := must.Get(newVersionsRun(rng.IntN(numOptions)/6*6, fs))(t) // with sessions of the default size, and a cache of pages
-	must.Do(t, r.steps(randomHistory(rng, steps, true, false)))
-	head := r.m.order[len(r.m.order)-1]
-	must.Do(t, r.db.CreateBranch(bg, "large", head))
-	r.m.move(catalog.HeadRef("large"), head)
-	for n := range 6 {
-		s := must.Get(r.db.Begin(bg, "large"))(t)
-		next := r.m.commits[head].content.clone()
-		for i := range 20 {
-			key, value := fmt.Sprintf("d%d/k%d", i%3, i), fmt.Sprint(n, strings.Repeat("large", rng.IntN(2000)))
-			next.keys[key] = value
-			must.Do(t, s.Set(bg, key, []byte(value)))
-		}
-		must.Do(t, s.Savepoint(bg))
-		if n%2 == 0 { // some packs have nothing else
-			must.Do(t, s.Abort())
-			continue
-		}
-		c := must.Get(s.Commit(bg, CommitOptions{}))(t)
-		must.Do(t, r.committed(catalog.HeadRef("large"), c, []CommitID{head}, next))
-		head = c.ID
-	}
-	for _, m := range r.sessions {
-		must.Do(t, m.s.Detach(bg))
-	}
-	return r
+// collected is a database with much to collect, and what it holds.
+type collected struct {
+	o        *Options
+	db       *DB
+	refs     map[string]CommitID
+	versions map[CommitID]map[string]string
+	sessions map[SessionID]map[string]string // stored
 }
 
-// left compares what an expiry and a collection leave in a database with the model.
-func (r *versionsRun) left(t *testing.T, db *DB) {
+// collectable makes versions on a few branches, in which values of all sizes come and go. Some
+// sessions are aborted, and some are stored.
+func collectable(t *testing.T, seed uint64, fs vfs.FS, commits int) *collected {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 21))
+	o := testOptions(fs)
+	o.Now, o.aheadPages = newClock().now, someAhead(rng.Uint64())
+	o.PackBytes, o.CheckpointCommits = []uint64{0, 16 << 10}[rng.IntN(2)], []int{-1, 3}[rng.IntN(2)]
+	c := &collected{o: o, db: must.Get(Create("db", o))(t), versions: map[CommitID]map[string]string{}, sessions: map[SessionID]map[string]string{}}
+	branches := []string{MainBranch}
+	c.versions[mustHead(t, c.db)] = map[string]string{}
+	for n := range commits {
+		s := must.Get(c.db.Begin(bg, branches[rng.IntN(len(branches))]))(t)
+		want := maps.Clone(c.versions[s.Base()])
+		for range 1 + rng.IntN(8) {
+			key, value := fmt.Sprintf("d%d/k%d", rng.IntN(3), rng.IntN(20)), fmt.Sprint(n, strings.Repeat("large", rng.IntN(2)*rng.IntN(2000)))
+			if rng.IntN(4) == 0 {
+				delete(want, key)
+				must.Do(t, s.Delete(bg, key))
+				continue
+			}
+			want[key] = value
+			must.Do(t, s.Set(bg, key, []byte(value)))
+		}
+		switch rng.IntN(8) {
+		case 0: // some packs have nothing else
+			must.Do(t, errors.Join(s.Savepoint(bg), s.Abort()))
+			continue
+		case 1:
+			c.sessions[s.ID()] = want
+			must.Do(t, s.Detach(bg))
+			continue
+		}
+		id := must.Get(s.Commit(bg, CommitOptions{}))(t).ID
+		c.versions[id] = want
+		if len(branches) < 4 && rng.IntN(4) == 0 {
+			branches = append(branches, fmt.Sprint("b", n))
+			must.Do(t, c.db.CreateBranch(bg, branches[len(branches)-1], id))
+		}
+	}
+	c.refs = refsOf(c.db)
+	return c
+}
+
+// left compares what an expiry and a collection leave in a database.
+func (c *collected) left(t *testing.T, db *DB) {
 	t.Helper()
 	mustBeSound(t, db)
-	if refs := refsOf(db); !maps.Equal(refs, r.m.refs) {
-		t.Fatalf("refs %v, want %v", refs, r.m.refs)
+	if refs := refsOf(db); !maps.Equal(refs, c.refs) {
+		t.Fatalf("refs %v, want %v", refs, c.refs)
 	}
-	for _, m := range r.sessions {
-		s := must.Get(db.Resume(bg, m.s.ID()))(t)
-		if got := contentsIn(s); !maps.Equal(got, m.work.keys) {
-			t.Fatalf("a stored session holds %d keys, want %d", len(got), len(m.work.keys))
+	for id, want := range c.sessions {
+		s := must.Get(db.Resume(bg, id))(t)
+		if got := contentsIn(s); !maps.Equal(got, want) {
+			t.Fatalf("a stored session holds %d keys, want %d", len(got), len(want))
 		}
 		must.Do(t, s.Close())
 	}
-	needed := r.m.needs(false)
-	for _, id := range r.m.order {
-		if err := r.keeps(db, id); err != nil && (!errors.Is(err, ErrExpired) || needed[id]) {
-			t.Fatal(err)
+	heads := slices.Collect(maps.Values(c.refs))
+	for id, want := range c.versions {
+		v, err := db.Snapshot(bg, id)
+		if errors.Is(err, ErrExpired) && !slices.Contains(heads, id) {
+			continue
 		}
+		must.Do(t, err)
+		if got := contentsIn(v); !maps.Equal(got, want) {
+			t.Fatalf("commit %s has %d keys, want %d", id.Short(), len(got), len(want))
+		}
+		must.Do(t, v.Close())
 	}
+}
+
+// contentsIn reads everything that a view lists. An error is a value of its key.
+func contentsIn(v kv.ReadLister) map[string]string {
+	got := map[string]string{}
+	for key, err := range v.List(bg, kv.ListOptions{}) {
+		var b []byte
+		if err == nil {
+			b, err = v.Get(bg, key, kv.All())
+		}
+		if err != nil {
+			b = []byte("error " + err.Error())
+		}
+		got[key] = string(b)
+	}
+	return got
+}
+
+// expireAndCollect lets all versions go that can go, and collects.
+func expireAndCollect(db *DB) error {
+	_, err := db.Expire(bg, ExpireOptions{Keep: 1})
+	if err == nil {
+		_, err = db.GC(bg, GCOptions{})
+	}
+	return err
 }
 
 // A power loss at any write of an expiry and a collection loses nothing that is
@@ -89,13 +142,13 @@ func TestGCPowerCut(t *testing.T) {
 		return nil
 	})
 	disk.On(false)
-	r := collectable(t, seed, disk, 120)
+	r := collectable(t, seed, disk, 40)
 	must.Do(t, errors.Join(r.db.Sync(bg), r.db.Checkpoint(bg)))
 	disk.On(true)
 	must.Do(t, expireAndCollect(r.db))
 	disk.On(false)
 	r.left(t, r.db)
-	must.Do(t, errors.Join(r.db.Close(), r.other.Close()))
+	must.Do(t, r.db.Close())
 	step := 1
 	if testing.Short() || raceEnabled {
 		step = 1 + len(images)/25
@@ -154,16 +207,18 @@ func TestGCFaults(t *testing.T) {
 		mem := vfs.NewCrashableMem()
 		f := crashtest.Faults{Match: crashtest.IsWrite, At: k, Once: true}
 		f.Off.Store(true)
-		r := collectable(t, seed, f.Wrap(mem), 25)
+		r := collectable(t, seed, f.Wrap(mem), 12)
 		quiet := k%2 == 0 // else sessions are stored, and versions are open
 		if quiet {
-			for _, m := range r.sessions {
-				must.Do(t, r.db.AbortSession(bg, m.s.ID()))
+			for id := range r.sessions {
+				must.Do(t, r.db.AbortSession(bg, id))
 			}
 			r.sessions = nil
 		}
-		for !quiet && len(r.views) < 3 {
-			must.Do(t, r.lease(step{b: len(r.views)}))
+		if !quiet {
+			for _, id := range slices.Collect(maps.Keys(r.versions))[:3] {
+				must.Get(r.db.Snapshot(bg, id))(t)
+			}
 		}
 		must.Do(t, r.db.Sync(bg))
 		f.Off.Store(false)
@@ -178,7 +233,7 @@ func TestGCFaults(t *testing.T) {
 			}
 			closeChecked(t, db)
 		}
-		_ = errors.Join(r.db.Close(), r.other.Close()) // may report the failure
+		_ = r.db.Close() // may report the failure
 		o.FS = mem
 		db, err := Open("db", &o)
 		if err != nil {

@@ -130,7 +130,9 @@ func (db *DB) sealPack(id pack.ID) error {
 // reclaimPack gives the space of one pack back.
 func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) error {
 	db := g.db
-	db.care.Lock()
+	if err := db.care.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.care.Unlock()
 	if len(w.live) > 0 {
 		out, err := db.packs.Reclaim(ctx, w.id, w.live, w.tail)
@@ -140,7 +142,9 @@ func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) error {
 	// The entry in the table goes before the file: a file without an entry is
 	// found by the next collection, while an entry without a file would be
 	// damage. No commit records the pack in between.
-	db.ends.Lock()
+	if err := db.ends.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.ends.Unlock()
 	if out, err := db.packs.Reclaimable(ctx, w.id, nil, w.tail); err != nil || !out.Removed {
 		return err

@@ -153,9 +153,9 @@ func groupOutgrows(t *testing.T, bound int64) {
 			want[shared], want[alone] = fmt.Sprint("new ", k), fmt.Sprint("new ", j)
 			set(t, s, map[string]string{shared: want[shared], alone: want[alone]})
 		}
-		s.mu.Lock()
+		s.changing.WaitLock()
 		err := s.flush(bg) // its pages are in memory
-		s.mu.Unlock()
+		s.changing.Unlock()
 		must.Do(t, err)
 		group = append(group, s)
 	}

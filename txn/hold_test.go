@@ -75,7 +75,7 @@ func TestCombineBesideExpire(t *testing.T) {
 		update(t, db, "main", map[string]string{"x": "0"})
 		c := update(t, db, "main", map[string]string{"y": "1"})
 		update(t, db, "main", map[string]string{"z": "2"})
-		db.keeping.Lock()
+		db.keeping.WaitLock()
 		done := make(chan error, 1)
 		go func() { done <- op(db, c.ID) }()
 		waitIn(t, "txn.(*DB).Begin(")
@@ -167,7 +167,7 @@ func waitIn(t *testing.T, function string) {
 	buf := make([]byte, 1<<20)
 	for {
 		for g := range bytes.SplitSeq(buf[:runtime.Stack(buf, true)], []byte("\n\n")) {
-			if bytes.Contains(g, []byte(function)) && bytes.Contains(g, []byte("sync.(*")) {
+			if bytes.Contains(g, []byte(function)) && (bytes.Contains(g, []byte("sync.(*")) || bytes.Contains(g, []byte("semaphore.(*"))) {
 				return
 			}
 		}

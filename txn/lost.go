@@ -34,7 +34,7 @@ func (db *DB) resumePacks() {
 
 // afterPackFailure is resumePacks for those that do not hold ends.
 func (db *DB) afterPackFailure() {
-	db.ends.Lock()
+	db.ends.WaitLock()
 	defer db.ends.Unlock()
 	db.resumePacks()
 }

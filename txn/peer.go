@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -227,8 +228,9 @@ func (p *peer) ancestors(ctx context.Context, id CommitID) (first *Commit, expir
 	}
 	copy(p.answers[1:], p.answers[:])
 	p.answers[0] = a
-	p.askAhead(ctx)
+	ahead := p.ahead()
 	p.mu.Unlock()
+	p.ask(ctx, ahead)
 	a.next = map[CommitID]int{}
 	for i := range list {
 		c, err := decode(i)
@@ -262,26 +264,33 @@ const answersAhead = 2
 
 // reached notes that a search has come to a commit.
 func (p *peer) reached(ctx context.Context, id CommitID) {
+	var ahead []CommitID
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for i := range p.answers {
 		if a := &p.answers[i]; a.first == id && !a.reached {
 			a.reached = true
-			p.askAhead(ctx)
+			ahead = append(ahead, p.ahead()...)
 		}
 	}
+	p.mu.Unlock()
+	p.ask(ctx, ahead)
 }
 
-// askAhead asks for the answer behind the last one, if that was long and a search is near it.
-// The caller holds mu.
-func (p *peer) askAhead(ctx context.Context) {
+// ahead returns where the answer behind the last one begins, if that was long and a search is near it,
+// once. The caller holds mu.
+func (p *peer) ahead() []CommitID {
 	near := slices.ContainsFunc(p.answers[:answersAhead], func(a ancestry) bool { return a.reached })
 	a := &p.answers[0]
 	if !near || a.asked || len(a.expired) < manyAncestors/4 || len(a.next) != 1 {
-		return
+		return nil
 	}
 	a.asked = true
-	for next := range a.next {
+	return slices.Collect(maps.Keys(a.next))
+}
+
+// ask asks for the answers that begin with some commits, and does not wait for them.
+func (p *peer) ask(ctx context.Context, ahead []CommitID) {
+	for _, next := range ahead {
 		go func() {
 			_, _ = p.db.commits.Load().Get(ctx, next, func() (*Commit, error) { // an error comes again
 				return p.readCommit(ctx, next)

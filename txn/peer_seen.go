@@ -1,11 +1,13 @@
 package txn
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -16,7 +18,7 @@ import (
 // that was forgotten, because very many others were read, is not written until it is read again.
 type seen struct {
 	// Reads and writes of a key exclude each other, so that the last value read is known.
-	keys [64]sync.RWMutex
+	keys [64]keyLock
 
 	mu      sync.Mutex
 	ids     map[string]kv.ID
@@ -61,34 +63,34 @@ func (f *forgotten) add(key string) {
 
 var seenSeed = maphash.MakeSeed()
 
-func (n *seen) of(key string) *sync.RWMutex {
+// keyLock is the lock of some keys: shared by reads, and held alone by a write.
+type keyLock struct{ ctxlock.Lock }
+
+func (l *keyLock) lock(ctx context.Context) (unlock func(), err error) {
+	return l.Unlock, l.Lock.Lock(ctx)
+}
+
+// of returns the lock of a key.
+func (n *seen) of(key string) *keyLock {
 	return &n.keys[maphash.String(seenSeed, key)%uint64(len(n.keys))]
 }
 
-// lock excludes reads and writes of a key.
-func (n *seen) lock(key string) (unlock func()) {
-	m := n.of(key)
-	m.Lock()
-	return m.Unlock
-}
-
-// rlock excludes writes of a key.
-func (n *seen) rlock(key string) (unlock func()) {
-	m := n.of(key)
-	m.RLock()
-	return m.RUnlock
-}
-
 // lockAll excludes reads and writes of all keys.
-func (n *seen) lockAll() (unlock func()) {
-	for i := range n.keys {
-		n.keys[i].Lock()
-	}
-	return func() {
-		for i := range n.keys {
+func (n *seen) lockAll(ctx context.Context) (unlock func(), err error) {
+	locked := 0
+	unlock = func() {
+		for i := range locked {
 			n.keys[i].Unlock()
 		}
 	}
+	for locked < len(n.keys) {
+		if err := n.keys[locked].Lock.Lock(ctx); err != nil {
+			unlock()
+			return nil, err
+		}
+		locked++
+	}
+	return unlock, nil
 }
 
 // expect is the condition for a write of a key. The error is a *[ChangedError] if the key may be

@@ -90,33 +90,60 @@ type away struct {
 // told takes over what the last answer says of the session.
 func (s *away) told() {
 	i := s.tx.Info()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.base, s.saved, s.used, s.logged.on = i.Base, i.Saved, i.Used, i.Logged
 }
 
-// opened returns an error if the session has ended. The caller holds mu.
+// lockOpen acquires changing, to change a session that is open.
+func (s *away) lockOpen(ctx context.Context) error {
+	if err := s.changing.Lock(ctx); err != nil {
+		return err
+	}
+	err := s.opened()
+	if err != nil {
+		s.changing.Unlock()
+	}
+	return err
+}
+
+// opened returns an error if the session has ended.
 func (s *away) opened() error {
-	if s.state != sessionOpen {
+	if s.Ended() {
 		return s.errClosed()
 	}
 	return s.db.check()
 }
 
-// send has the other process apply an entry. seen changes what is known of the values of keys.
-func (s *away) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+// write sends a write of what lock locks: a key, or all keys. Others go on beside it.
+func (s *away) write(ctx context.Context, lock func(ctx context.Context) (unlock func(), err error), send func() error) error {
+	if err := s.changing.RLock(ctx); err != nil {
+		return err
+	}
+	defer s.changing.RUnlock()
 	if err := s.opened(); err != nil {
 		return err
 	}
-	defer s.seen.lockAll()()
-	s.near.begin()
-	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
-	s.near.endMany()
-	s.known.Store(nil)
-	if err == nil {
-		s.seen.change(seen)
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	defer unlock()
+	return send()
+}
+
+// send has the other process apply an entry. seen changes what is known of the values of keys.
+func (s *away) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
+	return s.write(ctx, s.seen.lockAll, func() error {
+		s.near.begin()
+		err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
+		s.near.endMany()
+		s.known.Store(nil)
+		if err == nil {
+			s.seen.change(seen)
+		}
+		return err
+	})
 }
 
 func (s *away) guard(ctx context.Context, paths []string) error {
@@ -158,20 +185,16 @@ func belowNode(key, node string) (below string, ok bool) {
 }
 
 func (s *away) setVirtual(ctx context.Context, key string, v tree.Value) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.opened(); err != nil {
+	return s.write(ctx, s.seen.of(key).lock, func() error {
+		s.near.begin()
+		err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
+		s.near.end(key, nearEdit{value: v}, err)
+		s.known.Store(nil)
+		if err == nil {
+			s.seen.wrote(key, kv.ID(v.ContentSum()))
+		}
 		return err
-	}
-	defer s.seen.lock(key)()
-	s.near.begin()
-	err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
-	s.near.end(key, nearEdit{value: v}, err)
-	s.known.Store(nil)
-	if err == nil {
-		s.seen.wrote(key, kv.ID(v.ContentSum()))
-	}
-	return err
+	})
 }
 
 func (s *away) set(ctx context.Context, key string, value []byte) error {
@@ -192,25 +215,21 @@ func (s *away) setIf(ctx context.Context, key string, value []byte, want Expect)
 }
 
 // setSeen is SetIf. Without a condition, the key must have the value that was seen.
-func (s *away) setSeen(ctx context.Context, key string, value []byte, want *Expect) (kv.ID, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.opened(); err != nil {
-		return kv.ID{}, err
-	}
-	defer s.seen.lock(key)()
-	if want == nil {
-		var err error
-		if want, err = s.seen.expect(key); err != nil {
-			return kv.ID{}, err
+func (s *away) setSeen(ctx context.Context, key string, value []byte, want *Expect) (id kv.ID, err error) {
+	err = s.write(ctx, s.seen.of(key).lock, func() error {
+		if want == nil {
+			if want, err = s.seen.expect(key); err != nil {
+				return err
+			}
 		}
-	}
-	s.near.begin()
-	id, err := s.tx.SetIf(ctx, key, value, *want)
-	s.near.end(key, editOf(key, value, id), err)
-	if err == nil {
-		s.seen.wrote(key, id)
-	}
+		s.near.begin()
+		id, err = s.tx.SetIf(ctx, key, value, *want)
+		s.near.end(key, editOf(key, value, id), err)
+		if err == nil {
+			s.seen.wrote(key, id)
+		}
+		return err
+	})
 	return id, err
 }
 
@@ -235,7 +254,11 @@ func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
 			return tree.Value{}, err
 		}
 	}
-	defer s.seen.rlock(key)()
+	of := s.seen.of(key)
+	if err := of.RLock(ctx); err != nil {
+		return tree.Value{}, err
+	}
+	defer of.RUnlock()
 	l := s.near.look(key)
 	v, ok, err := s.lookupNear(ctx, key, l)
 	if !ok && err == nil {
@@ -258,11 +281,10 @@ const maxSwaps = 100
 
 // swap is change for a session of a peer: fn makes pages here, which the other process puts in place.
 func (s *away) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.opened(); err != nil {
+	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
+	defer s.changing.Unlock()
 	for try := 0; ; try++ {
 		from, err := s.tx.Roots(ctx)
 		if err != nil {
@@ -297,7 +319,11 @@ func (s *away) outdated(ctx context.Context, from Roots, err error) bool {
 
 // swapped puts a root in place. What is known of keys that this changes is changed too.
 func (s *away) swapped(ctx context.Context, from Roots, to tree.Root) error {
-	defer s.seen.lockAll()()
+	unlock, err := s.seen.lockAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	known := s.seen.all()
 	changed := map[string]kv.ID{}
 	for key, id := range known {
@@ -313,7 +339,7 @@ func (s *away) swapped(ctx context.Context, from Roots, to tree.Root) error {
 			changed[key] = is
 		}
 	}
-	err := s.tx.Swap(ctx, from, to)
+	err = s.tx.Swap(ctx, from, to)
 	s.near.forget()
 	s.known.Store(nil)
 	if err == nil {
@@ -364,22 +390,20 @@ func stageAll(ctx context.Context, tx Tx, pages [][]byte) error {
 func (s *away) log(context.Context) error { return nil } // sessions that other processes use have logs
 
 func (s *away) save(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.opened(); err != nil {
+	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
-	err := s.tx.Savepoint(ctx, s.label)
+	defer s.changing.Unlock()
+	err := s.tx.Savepoint(ctx, s.Label())
 	s.told()
 	return err
 }
 
 func (s *away) refresh(ctx context.Context, choices []PathChoice) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.opened(); err != nil {
+	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
+	defer s.changing.Unlock()
 	err := s.tx.Refresh(ctx, choices)
 	s.near.forget()
 	s.known.Store(nil)
@@ -388,27 +412,25 @@ func (s *away) refresh(ctx context.Context, choices []PathChoice) error {
 }
 
 func (s *away) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.opened(); err != nil {
+	if err := s.lockOpen(ctx); err != nil {
 		return nil, err
 	}
+	defer s.changing.Unlock()
 	if o.Author == "" {
 		o.Author = s.db.opts.Author
 	}
 	c, err := s.tx.Commit(ctx, o)
 	if err == nil && !o.DryRun {
-		s.end()
+		s.over()
 	}
 	return c, err
 }
 
 func (s *away) fork(ctx context.Context) (*Session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.opened(); err != nil {
+	if err := s.lockOpen(ctx); err != nil {
 		return nil, err
 	}
+	defer s.changing.Unlock()
 	tx, err := s.tx.Fork(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fork: %w", err)
@@ -418,10 +440,9 @@ func (s *away) fork(ctx context.Context) (*Session, error) {
 }
 
 func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.opened()
+	err := s.lockOpen(ctx)
 	if err == nil {
+		defer s.changing.Unlock()
 		err = s.tx.Join(ctx, f.id, choices)
 		s.near.forget()
 		s.known.Store(nil)
@@ -437,21 +458,31 @@ func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error
 const abortTime = 10 * time.Second
 
 func (s *away) abort() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == sessionClosed {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
-	if err := s.tx.Abort(ctx); err != nil {
+	err := s.changing.Lock(ctx)
+	if err == nil {
+		defer s.changing.Unlock()
+		if s.Ended() {
+			return nil
+		}
+		err = s.tx.Abort(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("abort session %v: %w", s.id, err)
 	}
-	s.end()
+	s.over()
 	return nil
 }
 
-func (s *away) left()    { _ = s.tx.Close() } // it is another process's
+// close waits for no request of the session.
+func (s *away) close() {
+	if !s.Ended() {
+		s.over()
+		_ = s.tx.Close() // it is another process's
+	}
+}
+
 func (s *away) asTx() Tx { return s.tx }
 
 func (s *away) store(ctx context.Context, owner pack.Owner, value []byte, _ digest.Sum) (tree.Value, error) {

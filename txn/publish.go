@@ -104,7 +104,9 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 // later end from being overwritten by an earlier one. Only then readers see refs
 // where they moved to, but for those of changes that were acknowledged.
 func (db *DB) write(ctx context.Context, c *change) error {
-	db.ends.Lock()
+	if err := db.ends.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.ends.Unlock()
 	if now := db.packFailures.Load(); now != c.failures && !c.noPayloads {
 		return errLost(now)

@@ -77,7 +77,9 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	defer onto.Close()
 	// What is repeated takes pages of these versions by name, and branches need
 	// not keep them.
-	db.keeping.RLock()
+	if err := db.keeping.RLock(ctx); err != nil {
+		return nil, err
+	}
 	commits, base, err := db.since(ctx, s.base, upstream)
 	if err == nil {
 		s.hold(base.Root)
@@ -182,10 +184,15 @@ func (s *Session) hold(roots ...tree.Root) (release func()) {
 			release()
 		}
 	}
+	s.holds(release)
+	return release
+}
+
+// holds has release called when the session ends.
+func (s *Session) holds(release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = append(s.held, release)
-	return release
 }
 
 // moveTo writes new commits and moves the session's branch from its base to

@@ -3,9 +3,11 @@ package txn
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -129,6 +131,77 @@ func ParseRoots(b []byte) (r Roots, err error) {
 	}
 	r.Life = binary.LittleEndian.Uint64(b)
 	return r, nil
+}
+
+// CommitOf finds the commit of a session that has ended, whose answer was lost, in the reflog of its
+// branch. If the session has made no commit, the error is [ErrNoRef]. Other errors mean that
+// this is not known: an earlier version has made commits since, or entries of the reflog are gone.
+func CommitOf(ctx context.Context, r Remote, s SessionInfo) (*Commit, error) {
+	in, err := json.Marshal(commitOf{s.ID, s.Branch, s.Base})
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.Ask(ctx, "committed", in, nil)
+	var a commitAnswer
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return DecodeCommit(a.ID, a.Record)
+}
+
+// commitOf asks for the commit of a session.
+type commitOf struct {
+	Session SessionID
+	Branch  string
+	Base    CommitID
+}
+
+func (db *DB) commitOf(ctx context.Context, of commitOf) (commitAnswer, error) {
+	for db.isCommitting(of.Session) { // for a request whose connection has ended
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return commitAnswer{}, ctx.Err()
+		}
+	}
+	whole := false
+	for m, err := range db.Reflog(ctx, of.Branch) {
+		if err != nil {
+			return commitAnswer{}, err
+		}
+		if m.Session == of.Session {
+			c, err := db.Lookup(ctx, m.New)
+			if err != nil {
+				return commitAnswer{}, err
+			}
+			return commitAnswer{ID: c.ID, Record: EncodeCommit(c)}, nil
+		}
+		if m.New == of.Base {
+			whole = true
+		}
+		if !whole && m.Op == "commit" && m.Session == (SessionID{}) {
+			break
+		}
+	}
+	if !whole {
+		return commitAnswer{}, fmt.Errorf("commit of session %v: the log of branch %q does not tell whether there is one", of.Session, of.Branch)
+	}
+	return commitAnswer{}, fmt.Errorf("session %v has made no commit: %w", of.Session, ErrNoRef)
+}
+
+func (db *DB) isCommitting(id SessionID) bool {
+	db.mu.Lock()
+	s := db.sessions[id]
+	db.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.state == sessionCommitting
 }
 
 // ErrOtherRoot means that a session has another working root than one that was to be replaced.

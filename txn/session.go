@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -42,14 +43,19 @@ type Session struct {
 	// live is what the collector has to keep; nil when the session has ended.
 	live atomic.Pointer[liveState]
 
+	// changing is held while the session changes, also over requests and reads of pages; writes of
+	// keys of a session of a peer share it. The fields below change under mu too, which is held for
+	// memory alone. The code that has either reads them.
+	changing ctxlock.Lock
+
 	mu       sync.RWMutex
 	state    sessionState
 	base     CommitID
-	start    tree.Root  // of base; of a fork, what its parent had when it began
-	forked   bool       // start is not that of base
-	joining  sync.Mutex // held while another session takes over the changes
-	joins    *SessionID // the fork whose changes the next savepoint has; see Join
-	work     tree.Root  // start and everything flushed
+	start    tree.Root    // of base; of a fork, what its parent had when it began
+	forked   bool         // start is not that of base
+	joining  ctxlock.Lock // held while another session takes over the changes
+	joins    *SessionID   // the fork whose changes the next savepoint has; see Join
+	work     tree.Root    // start and everything flushed
 	buf      map[string]namespace.Edit
 	bufDirs  dirSet // above the keys of buf
 	bufSize  int64
@@ -102,7 +108,9 @@ func (h holder) begin(ctx context.Context, o BeginOptions) (*Session, error) {
 	if err := h.writable(); err != nil {
 		return nil, err
 	}
-	h.keeping.RLock()
+	if err := h.keeping.RLock(ctx); err != nil {
+		return nil, err
+	}
 	defer h.keeping.RUnlock()
 	head, err := h.head(ctx, o.Branch)
 	if err != nil {
@@ -270,12 +278,11 @@ func (s *Session) Guard(ctx context.Context, paths ...string) error {
 	return s.home.guard(ctx, paths)
 }
 
-func (s own) guard(_ context.Context, paths []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return s.errClosed()
+func (s own) guard(ctx context.Context, paths []string) error {
+	if err := s.lockOpen(ctx); err != nil {
+		return err
 	}
+	defer s.changing.Unlock()
 	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { _, ok := s.guards[path]; return ok })
 	if len(paths) == 0 {
 		return nil
@@ -283,10 +290,17 @@ func (s own) guard(_ context.Context, paths []string) error {
 	if err := s.note(&catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}); err != nil {
 		return err
 	}
+	s.addGuards(paths)
+	return nil
+}
+
+// addGuards is Guard without an entry in the log. The caller holds changing.
+func (s *Session) addGuards(paths []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, path := range paths {
 		s.guards[path] = struct{}{}
 	}
-	return nil
 }
 
 // Blank reports whether nothing is lost when the session ends: it has no savepoint, and

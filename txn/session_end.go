@@ -16,14 +16,14 @@ import (
 func (s *Session) Savepoint(ctx context.Context) error { return s.home.save(ctx) }
 
 func (s own) save(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return err
 	}
+	defer s.changing.Unlock()
 	return s.savepoint(ctx)
 }
 
+// savepoint is Savepoint. The caller holds changing.
 func (s *Session) savepoint(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
@@ -60,13 +60,17 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
 	s.pages.drop(written)
+	s.mu.Lock()
 	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
+	s.mu.Unlock()
 	s.renewLog(digest.Of(rec.Encode()), rec.Work, len(rec.Guards))
 	return nil
 }
 
 // record is the record of the session with a state of its work.
 func (s *Session) record(work tree.Root) *catalog.Session {
+	s.mu.RLock() // of the label and the origin
+	defer s.mu.RUnlock()
 	rec := &catalog.Session{
 		ID: s.id, Branch: s.branch, Base: s.base, Work: work,
 		Created: s.created, Saved: s.saved, Label: s.label, By: s.by, Guards: s.guarded(),
@@ -81,8 +85,8 @@ func (s *Session) record(work tree.Root) *catalog.Session {
 func (s *Session) Abort() error { return s.home.abort() }
 
 func (s own) abort() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.changing.WaitLock()
+	defer s.changing.Unlock()
 	switch s.state {
 	case sessionClosed:
 		return nil
@@ -144,7 +148,7 @@ func (db *DB) abortUnused(ctx context.Context, r abortRequest) (ended bool, err 
 			ended = true
 		}
 		// One that was closed meanwhile may be stored.
-		err := db.abortStored(id)
+		err := db.abortStored(ctx, id)
 		if ended && errors.Is(err, ErrNoRef) {
 			return true, nil
 		}
@@ -159,8 +163,10 @@ func (db *DB) abortUnused(ctx context.Context, r abortRequest) (ended bool, err 
 
 // abortStored ends a session that is not open. The error is ErrSessionBusy for an open session, and ErrNoRef
 // without such a session.
-func (db *DB) abortStored(id SessionID) error {
-	db.applying.Lock()
+func (db *DB) abortStored(ctx context.Context, id SessionID) error {
+	if err := db.applying.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.applying.Unlock()
 	// Whoever resumes the session registers it, and looks for the record after that.
 	db.mu.Lock()
@@ -188,10 +194,20 @@ func (db *DB) abortStored(id SessionID) error {
 	return nil
 }
 
-// end closes the session; the caller holds mu.
+// end closes the session. The caller holds changing.
 func (s *Session) end() {
 	_ = s.dropLog(s.state == sessionCommitting)
 	s.logged.size = 0
+	s.over()
+}
+
+// over notes that the session has ended in this process.
+func (s *Session) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == sessionClosed {
+		return
+	}
 	s.state = sessionClosed
 	s.wrote()
 	s.live.Store(nil)
@@ -211,19 +227,20 @@ func (s *Session) Ended() bool {
 }
 
 // close ends the session in this process; a stored one can be resumed.
-func (s *Session) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Session) close() { s.home.close() }
+
+func (s own) close() {
+	s.changing.WaitLock()
+	defer s.changing.Unlock()
 	if s.state == sessionOpen {
 		s.end()
-		s.home.left()
 	}
 }
 
 // suspend is close for a database that is closed: the log stays.
 func (s *Session) suspend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.changing.WaitLock()
+	defer s.changing.Unlock()
 	if s.state == sessionOpen {
 		s.logged.size = 0
 		s.end()

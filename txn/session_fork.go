@@ -19,11 +19,10 @@ import (
 func (s *Session) Fork(ctx context.Context) (*Session, error) { return s.home.fork(ctx) }
 
 func (s own) fork(ctx context.Context) (*Session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return nil, s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return nil, err
 	}
+	defer s.changing.Unlock()
 	// The fork reads the pages of s from the index, and its payloads from the packs.
 	if err := s.savepoint(ctx); err != nil {
 		return nil, fmt.Errorf("fork: %w", err)
@@ -52,15 +51,15 @@ func (s *Session) Join(ctx context.Context, f *Session, choices []PathChoice) er
 }
 
 func (s own) join(ctx context.Context, f *Session, choices []PathChoice) error {
-	f.joining.Lock() // a second join waits, and finds that the fork has ended
+	if err := f.joining.Lock(ctx); err != nil { // a second join waits, and finds that the fork has ended
+		return err
+	}
 	defer f.joining.Unlock()
 	base, theirs, guards, release, err := f.frozen(ctx)
 	if err != nil {
 		return fmt.Errorf("join session %v: %w", f.id, err)
 	}
-	s.mu.Lock()
-	s.held = append(s.held, release)
-	s.mu.Unlock()
+	s.holds(release)
 	err = s.change(ctx, nil, func(work tree.Root) (tree.Root, error) {
 		root, conflicts, err := s.space.Merge(ctx, base, work, theirs, namespace.MergeOptions{Strict: true, Choose: chooser(choices, nil)})
 		if err == nil && len(conflicts) > 0 {
@@ -69,9 +68,7 @@ func (s own) join(ctx context.Context, f *Session, choices []PathChoice) error {
 		if err != nil {
 			return root, err
 		}
-		for _, path := range guards {
-			s.guards[path] = struct{}{}
-		}
+		s.addGuards(guards)
 		s.joins = &f.id
 		return root, nil
 	})
@@ -84,11 +81,10 @@ func (s own) join(ctx context.Context, f *Session, choices []PathChoice) error {
 // frozen stores what the session has written, and returns the roots that its changes are
 // between, which are held until release.
 func (s *Session) frozen(ctx context.Context) (start, work tree.Root, guards []string, release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return start, work, nil, nil, s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return start, work, nil, nil, err
 	}
+	defer s.changing.Unlock()
 	if err := s.savepoint(ctx); err != nil {
 		return start, work, nil, nil, err
 	}

@@ -45,7 +45,7 @@ type sessionHome interface {
 	join(ctx context.Context, f *Session, choices []PathChoice) error
 	commit(ctx context.Context, o CommitOptions) (*Commit, error)
 	abort() error
-	left() // by this process; the session has ended here
+	close()
 	asTx() Tx
 }
 
@@ -65,5 +65,4 @@ func (s own) below(prefix string) (root tree.Root, ok bool) {
 }
 
 func (s own) dropped(_ context.Context, err error) error { return err }
-func (s own) left()                                      {}
 func (s own) asTx() Tx                                   { return sessionTx(s) }

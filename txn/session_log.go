@@ -64,8 +64,10 @@ type sessionLog struct {
 func (s *Session) Log(ctx context.Context) error { return s.home.log(ctx) }
 
 func (s own) log(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.changing.Lock(ctx); err != nil {
+		return err
+	}
+	defer s.changing.Unlock()
 	switch {
 	case s.logged.on:
 		return nil // also while a commit is under way
@@ -77,6 +79,8 @@ func (s own) log(ctx context.Context) error {
 			return err
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.logged.on = true
 	return nil
 }
@@ -86,7 +90,7 @@ func (db *DB) logPath(id SessionID) string {
 }
 
 // note adds an entry to the log, if the session has one. After an error the next entry
-// takes its place. The caller holds mu.
+// takes its place. The caller holds changing.
 func (s *Session) note(e *catalog.Entry) error {
 	if !s.logged.on {
 		return nil
@@ -118,7 +122,7 @@ func (s *Session) logStart() []byte {
 
 // renewLog ends the log after a savepoint. Where its file cannot be removed, one that goes on from
 // the savepoint takes its place. Without either, the session may come back after it has ended, which
-// is an error of background work: the savepoint is made. The caller holds mu.
+// is an error of background work: the savepoint is made. The caller holds changing.
 func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 	err := s.dropLog(false)
 	s.logged.size = 0
@@ -134,7 +138,7 @@ func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 	s.db.note(careLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
 }
 
-// noteEdit adds an edit to the log. The caller holds mu.
+// noteEdit adds an edit to the log. The caller holds changing.
 func (s *Session) noteEdit(e *namespace.Edit) error {
 	entry := &catalog.Entry{Kind: catalog.EntryPut, Key: e.Key, Value: e.Value}
 	switch {
@@ -243,7 +247,7 @@ func (db *DB) writeLog(id SessionID, b []byte, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// logRoom makes a savepoint where the log needs one. The caller holds mu.
+// logRoom makes a savepoint where the log needs one. The caller holds changing.
 func (s *Session) logRoom(ctx context.Context) error {
 	if s.logged.on && s.logged.size >= maxLog {
 		return s.savepoint(ctx)
@@ -254,7 +258,7 @@ func (s *Session) logRoom(ctx context.Context) error {
 // dropLog removes the log: a savepoint has what it has, or the session has ended. If the
 // file cannot be removed, or comes back after a power loss, its commit or the record that it
 // names tells that. A log that names neither is removed durably: it would bring the session
-// back after the session has ended. The caller holds mu.
+// back after the session has ended. The caller holds changing.
 func (s *Session) dropLog(committed bool) error {
 	if s.logged.size > 0 {
 		if err := s.db.removeLog(s.id, !committed && s.logged.stored.IsZero()); err != nil {
@@ -301,7 +305,9 @@ func (db *DB) recoverLogs(ctx context.Context) {
 
 // retryLog is recoverLog for a log that could not be applied when the database was opened.
 func (db *DB) retryLog(ctx context.Context, id SessionID) error {
-	db.applying.Lock()
+	if err := db.applying.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.applying.Unlock()
 	if _, ok := db.unapplied[id]; !ok {
 		return nil
@@ -314,8 +320,10 @@ func (db *DB) retryLog(ctx context.Context, id SessionID) error {
 }
 
 // unappliedLog returns the error of a log that waits to be applied.
-func (db *DB) unappliedLog() error {
-	db.applying.Lock()
+func (db *DB) unappliedLog(ctx context.Context) error {
+	if err := db.applying.Lock(ctx); err != nil {
+		return err
+	}
 	defer db.applying.Unlock()
 	for id, err := range db.unapplied {
 		if diskFull(err) {
@@ -430,7 +438,7 @@ func (db *DB) applyLog(ctx context.Context, entries []*catalog.Entry) (lost []st
 		}
 	}
 	if len(lost) > 0 {
-		s.label = strings.TrimSpace(fmt.Sprintf("%s (lacks %d lost changes)", s.label, len(lost)))
+		s.SetLabel(strings.TrimSpace(fmt.Sprintf("%s (lacks %d lost changes)", s.Label(), len(lost))))
 	}
 	return lost, s.Savepoint(ctx)
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -31,48 +30,52 @@ func (s *Session) Set(ctx context.Context, key string, value []byte) error {
 }
 
 func (s own) set(ctx context.Context, key string, value []byte) error {
-	old, err := s.lookup(ctx, key)
-	if err == nil && s.repeated(ctx, old, value) {
+	old, has, err := s.current(ctx, key)
+	if err == nil {
+		_, err = s.setOver(ctx, key, value, old, has)
+	}
+	return err
+}
+
+// setOver is Set of a key whose value was looked up. It returns the new value.
+func (s own) setOver(ctx context.Context, key string, value []byte, old tree.Value, has bool) (v tree.Value, err error) {
+	if has && s.repeated(ctx, old, value) {
 		s.noteSame(key)
-		return nil
+		return old, nil
 	}
 	sum, damaged := digest.Of(value), false
-	switch {
-	case err == nil && old.Kind != tree.KindVirtual && old.ContentSum() == sum:
+	if has && old.Kind != tree.KindVirtual && old.ContentSum() == sum {
 		keeps, err := s.keeps(ctx, old, value)
 		if err != nil {
-			return err
+			return v, err
 		}
 		if keeps {
 			s.noteSame(key)
-			return nil
+			return old, nil
 		}
 		damaged = true
-	case err != nil && !errors.Is(err, kv.ErrNotFound):
-		return err
 	}
 	if v, ok := inlineValue(key, value); ok {
-		return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+		return v, s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 	}
 	if damaged {
 		// The base has the same payload, or one that was not looked for.
 	} else if v, base, err := s.atBase(ctx, key, sum, value); err != nil {
-		return err
+		return v, err
 	} else if base != nil {
 		err := s.put(ctx, namespace.Edit{Key: key, Value: v}, base)
 		if err != errOtherBase {
-			return err
+			return v, err
 		}
 	}
 	owner, err := s.owner(ctx, key)
 	if err != nil {
-		return err
+		return v, err
 	}
-	v, err := s.store(ctx, owner, value, sum)
-	if err != nil {
-		return fmt.Errorf("set %s: %w", key, err)
+	if v, err = s.store(ctx, owner, value, sum); err != nil {
+		return v, fmt.Errorf("set %s: %w", key, err)
 	}
-	return s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
+	return v, s.put(ctx, namespace.Edit{Key: key, Value: v}, nil)
 }
 
 // noteSame notes a write of the bytes that a key has.
@@ -148,6 +151,18 @@ func (s *Session) SetVirtual(ctx context.Context, key string, src tree.Source, o
 // Delete implements [kv.Writer].
 func (s *Session) Delete(ctx context.Context, key string) error { return s.home.remove(ctx, key) }
 
+// lockOpen acquires changing, to change a session that is open.
+func (s *Session) lockOpen(ctx context.Context) error {
+	if err := s.changing.Lock(ctx); err != nil {
+		return err
+	}
+	if s.state != sessionOpen {
+		s.changing.Unlock()
+		return s.errClosed()
+	}
+	return nil
+}
+
 // put buffers one edit. base is the version that keeps the payload of its value,
 // nil for other values: if the session has another base by now, the error is
 // errOtherBase.
@@ -155,11 +170,10 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	if err := errors.Join(ctx.Err(), namespace.CheckKey(e.Key)); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != sessionOpen {
-		return s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return err
 	}
+	defer s.changing.Unlock()
 	if base != nil && *base != s.start {
 		return errOtherBase
 	}
@@ -170,6 +184,8 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 	if err := s.noteEdit(&e); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.used = time.Now().UTC()
 	s.noteTime(e.Key, e.Delete)
 	s.buf[e.Key] = e
@@ -183,7 +199,7 @@ func (s *Session) put(ctx context.Context, e namespace.Edit, base *tree.Root) er
 }
 
 // room makes room in the write buffer, and a savepoint where one is due. The caller
-// holds mu.
+// holds changing.
 func (s *Session) room(ctx context.Context) error {
 	if n, _ := s.fresh.size(); s.db.opts.SavepointBytes > 0 && n >= s.db.opts.SavepointBytes && !s.recovering {
 		return s.savepoint(ctx)
@@ -197,7 +213,7 @@ func (s *Session) room(ctx context.Context) error {
 	return nil
 }
 
-// flush applies the write buffer to the working root. The caller holds mu.
+// flush applies the write buffer to the working root. The caller holds changing.
 func (s *Session) flush(ctx context.Context) error {
 	if len(s.buf) == 0 {
 		return nil
@@ -206,6 +222,8 @@ func (s *Session) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.work = work
 	s.publish()
 	clear(s.buf)
@@ -237,7 +255,7 @@ func (d dirSet) mayHold(prefix string) bool {
 	return ok
 }
 
-// buffered returns the write buffer in order. The caller holds mu.
+// buffered returns the write buffer in order. The caller holds changing.
 func (s *Session) buffered() []namespace.Edit {
 	// Not the edits are sorted, because they are large to move.
 	keys := slices.AppendSeq(make([]string, 0, len(s.buf)), maps.Keys(s.buf))
@@ -277,8 +295,10 @@ func (s *Session) flushedSince(ctx context.Context) (start, work tree.Root, err 
 }
 
 func (s own) roots(ctx context.Context) (Roots, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.changing.Lock(ctx); err != nil {
+		return Roots{}, err
+	}
+	defer s.changing.Unlock()
 	if s.state == sessionClosed {
 		return Roots{}, s.errClosed()
 	}
@@ -287,12 +307,11 @@ func (s own) roots(ctx context.Context) (Roots, error) {
 }
 
 func (s own) change(ctx context.Context, entry *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer func() { s.joins = nil }()
-	if s.state != sessionOpen {
-		return s.errClosed()
+	if err := s.lockOpen(ctx); err != nil {
+		return err
 	}
+	defer s.changing.Unlock()
+	defer func() { s.joins = nil }()
 	if err := s.logRoom(ctx); err != nil {
 		return err
 	}
@@ -304,9 +323,7 @@ func (s own) change(ctx context.Context, entry *catalog.Entry, fn func(root tree
 	if err != nil {
 		return err
 	}
-	s.work, s.used = work, time.Now().UTC()
-	s.publish()
-	s.wrote()
+	s.replace(s.base, s.start, s.forked, work)
 	switch {
 	case entry != nil:
 		err = s.note(entry)
@@ -314,11 +331,19 @@ func (s own) change(ctx context.Context, entry *catalog.Entry, fn func(root tree
 		err = s.savepoint(ctx)
 	}
 	if err != nil { // it has not happened
-		s.base, s.start, s.forked, s.work = base, start, forked, before
-		s.publish()
-		s.wrote()
+		s.replace(base, start, forked, before)
 	}
 	return err
+}
+
+// replace puts other roots in place. The caller holds changing.
+func (s *Session) replace(base CommitID, start tree.Root, forked bool, work tree.Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base, s.start, s.forked, s.work = base, start, forked, work
+	s.used = time.Now().UTC()
+	s.publish()
+	s.wrote()
 }
 
 // DeletePrefix implements [kv.PrefixDeleter]. Where prefix names a directory
@@ -336,11 +361,12 @@ func (s *Session) DeletePrefix(ctx context.Context, prefix string) error {
 // prefix.
 func (s *Session) nothingAt(ctx context.Context, prefix string) (bool, error) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.state != sessionOpen {
+	open := s.state == sessionOpen
+	work, ok := s.home.below(prefix)
+	s.mu.RUnlock()
+	if !open {
 		return false, s.errClosed()
 	}
-	work, ok := s.home.below(prefix)
 	if !ok {
 		return false, nil
 	}
@@ -370,7 +396,7 @@ func (s *Session) Copy(ctx context.Context, src *Snapshot, from, to string) erro
 			if err != nil {
 				return root, err
 			}
-			s.held = append(s.held, release)
+			s.holds(release)
 			source = src.commit.Root
 		}
 		return s.space.Copy(ctx, root, source, from, to, newIdentity)

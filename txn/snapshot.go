@@ -55,7 +55,9 @@ func (db *DB) Snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
 }
 
 func (h holder) snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {
-	h.keeping.RLock()
+	if err := h.keeping.RLock(ctx); err != nil {
+		return nil, err
+	}
 	defer h.keeping.RUnlock()
 	c, err := h.version(ctx, id)
 	if errors.Is(err, ErrExpired) {

@@ -44,7 +44,7 @@ func stepAppend(r *run) {
 	}
 	plan, err := engine.PlanAppend(bg, pieces, engine.AppendOptions{Dim: dimensions[axis]})
 	r.must(err, "plan the append")
-	res, err := d.db.Append(bg, plan, engine.ImportOptions{To: p, Branch: branch, AnyOrder: true})
+	res, err := r.via(d).Append(bg, plan, engine.ImportOptions{To: p, Branch: branch, AnyOrder: true})
 	r.must(err, "append")
 	after := maps.Clone(head.tree)
 	after[p] = n.withArray(joined)

@@ -18,13 +18,13 @@ func stepExpire(r *run) {
 	for id, gone := range d.expired {
 		before[id] = gone
 	}
-	_, err := d.db.Expire(bg, o)
+	_, err := r.via(d).Expire(bg, o)
 	r.must(err, "expire")
 	r.learnExpired(d)
 	d.before = map[string][]txn.CommitID{} // entries of the reflog may be gone
 	for name, id := range d.heads {
 		n := 0
-		for c, err := range d.db.Versions().Log(bg, id) {
+		for c, err := range r.via(d).Versions().Log(bg, id) {
 			r.must(err, "log")
 			if n++; n > keep {
 				break
@@ -46,7 +46,7 @@ func stepGC(r *run) {
 	o := txn.GCOptions{DryRun: r.chance(5), Explain: r.chance(5)}
 	r.note("%s: gc %+v", d.name, o)
 	r.beside(d, func() {
-		_, err := d.db.GC(bg, o)
+		_, err := r.via(d).GC(bg, o)
 		r.must(err, "gc")
 	})
 	for _, h := range d.held {
@@ -61,7 +61,7 @@ func stepGC(r *run) {
 func stepCheckpoint(r *run) {
 	d := one(r, r.dbs)
 	r.note("%s: checkpoint", d.name)
-	r.must(d.db.Checkpoint(bg), "checkpoint")
+	r.must(r.via(d).Checkpoint(bg), "checkpoint")
 }
 
 func stepCheck(r *run) {

@@ -16,6 +16,8 @@ import (
 type database struct {
 	name, dir   string
 	db          *engine.DB
+	peer        *engine.DB // another process, if there is one
+	tidied      bool
 	heads, tags map[string]txn.CommitID
 	before      map[string][]txn.CommitID // heads that each branch had, as far as the run made them
 	expired     map[txn.CommitID]bool
@@ -149,7 +151,7 @@ func (r *run) ancestors(id txn.CommitID) map[txn.CommitID]bool {
 
 // hold opens a version and keeps it open.
 func (r *run) hold(d *database, v *version) *held {
-	at, err := d.db.Snapshot(bg, v.id)
+	at, err := r.via(d).Snapshot(bg, v.id)
 	r.must(err, "open "+v.name)
 	h := &held{at: at, v: v, arrays: map[string]*zarr.Array{}}
 	d.held = append(d.held, h)
@@ -181,6 +183,7 @@ func (r *run) close(d *database) {
 			s.save()
 		}
 	}
+	r.endPeer(d)
 	r.must(d.db.Close(), "close")
 	d.db = nil
 }
@@ -203,6 +206,9 @@ func (r *run) drop(d *database) {
 // abandon closes everything after a failure.
 func (r *run) abandon() {
 	for _, d := range r.dbs {
+		if d.peer != nil {
+			_ = d.peer.Close()
+		}
 		if d.db != nil {
 			_ = d.db.Close()
 		}
@@ -237,7 +243,7 @@ func (r *run) named(refs map[string]txn.CommitID) map[string]string {
 
 // compareVersion compares all that a version holds.
 func (r *run) compareVersion(d *database, v *version) {
-	at, err := d.db.Snapshot(bg, v.id)
+	at, err := r.via(d).Snapshot(bg, v.id)
 	r.must(err, fmt.Sprintf("open %s in %s", v.name, d.name))
 	defer at.Close()
 	r.must(compareSnapshot(at, v), fmt.Sprintf("%s in %s", v.name, d.name))

@@ -9,7 +9,8 @@
 //	                │
 //	compare ◀───────┘ values, attributes, refs, and every copy made
 //
-// All features run in one process and on several databases at once, because the
+// All features run on several databases at once, through the process that has a database open or
+// through a peer of it, and such a process is killed, because the
 // bugs that tests of one feature cannot find lie between two of them: a read that
 // leaves something in a cache, and a backup that trusts it.
 //

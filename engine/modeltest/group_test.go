@@ -53,7 +53,7 @@ func stepAxes(r *run) {
 	other := branch
 	if name := r.branchName(); d.heads[name] == (txn.CommitID{}) && r.chance(2) {
 		r.note("%s: branch %s", d.name, name)
-		r.must(d.db.Versions().CreateBranch(bg, name, d.heads[branch]), "branch")
+		r.must(r.via(d).Versions().CreateBranch(bg, name, d.heads[branch]), "branch")
 		d.move(name, d.heads[branch])
 		other = name
 	}

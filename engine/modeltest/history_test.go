@@ -18,7 +18,7 @@ func stepLog(r *run) {
 	v := one(r, r.usable(d))
 	r.note("%s: log of %s", d.name, v.name)
 	got := map[txn.CommitID]bool{}
-	for c, err := range d.db.Versions().Log(bg, v.id) {
+	for c, err := range r.via(d).Versions().Log(bg, v.id) {
 		r.must(err, "log")
 		got[c.ID] = true
 	}
@@ -32,7 +32,7 @@ func stepDiff(r *run) {
 	list := r.usable(d)
 	from, to := one(r, list), one(r, list)
 	r.note("%s: diff of %s and %s", d.name, from.name, to.name)
-	changes, err := d.db.NodeChanges(bg, from.id, to.id, "")
+	changes, err := r.via(d).NodeChanges(bg, from.id, to.id, "")
 	r.must(err, "diff")
 	got := map[string]engine.NodeChange{}
 	for _, c := range changes {
@@ -105,7 +105,7 @@ func stepBlame(r *run) {
 	}
 	r.note("%s: blame of /%s of %s", d.name, p, v.name)
 	up := r.ancestors(v.id)
-	for c, err := range d.db.Blame(bg, v.id, p, r.region(n.array, false).zarr()) {
+	for c, err := range r.via(d).Blame(bg, v.id, p, r.region(n.array, false).zarr()) {
 		r.must(err, "blame")
 		by := r.versions[c.Commit.ID]
 		if by == nil || !up[by.id] {
@@ -162,7 +162,7 @@ func stepFind(r *run) {
 		v, rev = r.versions[v.parents[0]], rev+"~"
 	}
 	r.note("%s: open %s", d.name, rev)
-	at, err := d.db.At(bg, rev)
+	at, err := r.via(d).At(bg, rev)
 	if d.expired[v.id] {
 		r.expect(err, "open "+rev, txn.ErrExpired)
 		return

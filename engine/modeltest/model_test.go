@@ -58,6 +58,7 @@ var steps = []step{
 	{"checkpoint", 1, stepCheckpoint},
 	{"check", 1, stepCheck},
 	{"reopen", 4, stepReopen},
+	{"kill", 4, stepKill},
 }
 
 // begin makes the first database.
@@ -88,6 +89,7 @@ func (r *run) finish() {
 		r.compareStore(s)
 	}
 	for len(r.dbs) > 0 {
+		r.tidy(r.dbs[0])
 		r.drop(r.dbs[0])
 	}
 }

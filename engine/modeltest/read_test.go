@@ -13,7 +13,7 @@ func (r *run) glance() {
 	d := one(r, r.dbs)
 	r.compareRefs(d)
 	v := one(r, r.usable(d))
-	at, err := d.db.Snapshot(bg, v.id)
+	at, err := r.via(d).Snapshot(bg, v.id)
 	r.must(err, "open "+v.name)
 	defer at.Close()
 	r.readPart(&held{at: at, v: v})

@@ -19,6 +19,8 @@ type session struct {
 	s      *engine.Session
 	id     txn.SessionID
 	branch string
+	logged bool // a kill loses nothing of it
+	away   bool // it is of a peer
 	draft
 	saved *draft // as of the last savepoint
 }
@@ -52,13 +54,15 @@ type guard struct {
 const mostSessions = 4
 
 func (r *run) startSession(d *database, branch string) *session {
-	s, err := d.db.Begin(bg, branch)
+	via := r.via(d)
+	s, err := via.Begin(bg, branch)
 	r.must(err, "begin")
 	head := r.head(d, branch)
-	m := &session{name: fmt.Sprint("s", r.fresh()), s: s, id: s.ID(), branch: branch}
+	m := &session{name: fmt.Sprint("s", r.fresh()), s: s, id: s.ID(), branch: branch, away: via != d.db}
 	m.draft = draft{base: head.id, work: maps.Clone(head.tree), raw: head.raw}
 	d.sessions = append(d.sessions, m)
 	r.note("%s: session %s on %s", d.name, m.name, branch)
+	r.log(m)
 	return m
 }
 
@@ -90,7 +94,7 @@ func (d *database) end(s *session) {
 func (r *run) abort(d *database, s *session) {
 	if s.s == nil {
 		var err error
-		s.s, err = d.db.Resume(bg, s.id)
+		s.s, err = r.via(d).Resume(bg, s.id)
 		r.must(err, "resume")
 	}
 	r.must(s.s.Abort(), "abort")
@@ -273,13 +277,22 @@ func (r *run) refresh(d *database, s *session) {
 	merged, m := r.mergeSession(d, s)
 	if r.verdict(m, err, "refresh") {
 		s.draft = draft{head.id, maps.Clone(merged), s.raw || head.raw, s.guards}
+		if s.away { // a key that was read has another value: the peer reads it again
+			r.must(s.s.Detach(bg), "detach")
+			s.save()
+			r.resume(d, s)
+		}
 	}
 	r.compareSession(s)
 }
 
 func stepSave(r *run) {
 	d, s := r.session()
-	switch r.rng.IntN(5) {
+	n := r.rng.IntN(5)
+	if n == 3 && s.logged { // it may have made savepoints
+		n = 2
+	}
+	switch n {
 	case 0:
 		r.note("abort")
 		r.abort(d, s)
@@ -310,9 +323,11 @@ func stepSave(r *run) {
 
 func (r *run) resume(d *database, s *session) {
 	var err error
-	s.s, err = d.db.Resume(bg, s.id)
+	via := r.via(d)
+	s.s, err = via.Resume(bg, s.id)
 	r.must(err, "resume")
-	s.draft = s.saved.clone()
+	s.draft, s.away, s.logged = s.saved.clone(), via != d.db, false
+	r.log(s)
 }
 
 // stepBulk copies an array key by key into a group or over itself, as imports do,

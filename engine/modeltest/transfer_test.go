@@ -106,6 +106,7 @@ func (r *run) compareBackup(dir string, d *database) {
 	r.learnExpired(b)
 	r.compareCopy(b, d, 0)
 	r.dbs = r.dbs[:len(r.dbs)-1]
+	r.endPeer(b)
 	r.must(db.Close(), "close the backup")
 }
 

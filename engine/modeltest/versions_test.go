@@ -15,7 +15,7 @@ func stepBranch(r *run) {
 	d := one(r, r.dbs)
 	name, at := r.branchName(), one(r, r.usable(d))
 	r.note("%s: branch %s at %s", d.name, name, at.name)
-	err := d.db.Versions().CreateBranch(bg, name, at.id)
+	err := r.via(d).Versions().CreateBranch(bg, name, at.id)
 	if d.heads[name] != (txn.CommitID{}) {
 		r.expect(err, "branch", txn.ErrRefExists)
 		return
@@ -26,7 +26,7 @@ func stepBranch(r *run) {
 
 func (r *run) restoreBranch(d *database) {
 	at := one(r, r.usable(d))
-	r.must(d.db.Versions().CreateBranch(bg, "main", at.id), "branch")
+	r.must(r.via(d).Versions().CreateBranch(bg, "main", at.id), "branch")
 	d.move("main", at.id)
 }
 
@@ -37,7 +37,7 @@ func stepDeleteBranch(r *run) {
 	}
 	name := one(r, d.branches())
 	r.note("%s: delete branch %s", d.name, name)
-	r.must(d.db.DeleteBranch(bg, name), "delete branch")
+	r.must(r.via(d).DeleteBranch(bg, name), "delete branch")
 	d.move(name, txn.CommitID{})
 }
 
@@ -46,12 +46,12 @@ func stepTag(r *run) {
 	name, at := fmt.Sprint("t", r.rng.IntN(4)), one(r, r.usable(d))
 	if _, ok := d.tags[name]; ok {
 		r.note("%s: delete tag %s", d.name, name)
-		r.must(d.db.DeleteTag(bg, name), "delete tag")
+		r.must(r.via(d).DeleteTag(bg, name), "delete tag")
 		delete(d.tags, name)
 		return
 	}
 	r.note("%s: tag %s at %s", d.name, name, at.name)
-	r.must(d.db.Versions().CreateTag(bg, name, at.id), "tag")
+	r.must(r.via(d).Versions().CreateTag(bg, name, at.id), "tag")
 	d.tags[name] = at.id
 }
 
@@ -59,7 +59,7 @@ func stepReset(r *run) {
 	d := r.database()
 	name, at := one(r, d.branches()), one(r, r.usable(d))
 	r.note("%s: reset %s to %s", d.name, name, at.name)
-	_, err := d.db.Versions().Reset(bg, name, at.id)
+	_, err := r.via(d).Versions().Reset(bg, name, at.id)
 	r.must(err, "reset")
 	if d.heads[name] == at.id { // is a move too
 		d.before[name] = append(d.before[name], at.id)
@@ -81,7 +81,7 @@ func stepUndo(r *run) {
 
 func (r *run) undo(d *database, name string) {
 	r.note("%s: undo %s", d.name, name)
-	move, err := d.db.UndoBranch(bg, name)
+	move, err := r.via(d).UndoBranch(bg, name)
 	known := d.before[name]
 	if len(known) == 0 || d.expired[known[len(known)-1]] {
 		if !r.expect(err, "undo", nil, txn.ErrNoRef, txn.ErrExpired) {
@@ -128,7 +128,7 @@ func (r *run) merge(d *database, branch string, other *version) {
 	r.note("%s: merge %s into %s", d.name, other.name, branch)
 	var c *txn.Commit
 	var err error
-	r.beside(d, func() { c, err = d.db.Versions().Merge(bg, branch, other.id, txn.CommitOptions{Message: "merge"}) })
+	r.beside(d, func() { c, err = r.via(d).Versions().Merge(bg, branch, other.id, txn.CommitOptions{Message: "merge"}) })
 	base := r.base(head.id, other.id)
 	switch {
 	case base == nil:
@@ -165,9 +165,9 @@ func stepPick(r *run) {
 	}
 	n, revert := r.rng.IntN(len(v.parents)), r.chance(2)
 	head, before := r.head(d, branch), r.versions[v.parents[n]]
-	base, theirs, do, name := before, v, d.db.Versions().CherryPick, "pick"
+	base, theirs, do, name := before, v, r.via(d).Versions().CherryPick, "pick"
 	if revert {
-		base, theirs, do, name = v, before, d.db.Versions().Revert, "revert"
+		base, theirs, do, name = v, before, r.via(d).Versions().Revert, "revert"
 	}
 	r.note("%s: %s %s on %s", d.name, name, v.name, branch)
 	c, err := do(bg, branch, v.id, n+1, txn.CommitOptions{Message: name})
@@ -201,7 +201,7 @@ func stepRebase(r *run) {
 	branch, upstream := one(r, d.branches()), one(r, r.usable(d))
 	head := r.head(d, branch)
 	r.note("%s: rebase %s on %s", d.name, branch, upstream.name)
-	c, err := d.db.Versions().Rebase(bg, branch, upstream.id, txn.RebaseOptions{})
+	c, err := r.via(d).Versions().Rebase(bg, branch, upstream.id, txn.RebaseOptions{})
 	has := r.ancestors(upstream.id)
 	var line []*version
 	base := head
@@ -245,7 +245,7 @@ func (r *run) rebased(d *database, head *txn.Commit, upstream *version, states [
 			r.fail("there are more commits than were repeated")
 		}
 		var err error
-		c, err = d.db.Versions().Lookup(bg, c.Parents[0])
+		c, err = r.via(d).Versions().Lookup(bg, c.Parents[0])
 		r.must(err, "commit")
 	}
 	last := upstream
@@ -265,7 +265,7 @@ func (r *run) rebased(d *database, head *txn.Commit, upstream *version, states [
 }
 
 func (r *run) holds(d *database, id txn.CommitID, v *version) bool {
-	at, err := d.db.Snapshot(bg, id)
+	at, err := r.via(d).Snapshot(bg, id)
 	r.must(err, "open")
 	defer at.Close()
 	return compareSnapshot(at, v) == nil

@@ -3,12 +3,8 @@ package hdf5
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"math"
-	"strconv"
-	"strings"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/formats"
@@ -352,8 +348,11 @@ func (v *values) fill(a *attribute, value any, t dtype.Type) (any, error) {
 		if !ok {
 			return value, nil
 		}
-		x, err := strconv.ParseFloat(strings.Trim(string(number), `"`), 64)
-		return cf.FillAttributeV3(dtype.NewFloat(64), binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))), err
+		elem, err := dtype.NewFloat(64).ParseFillV3(number)
+		if err != nil {
+			return nil, err
+		}
+		return cf.FillAttributeV3(dtype.NewFloat(64), elem), nil
 	case k == dtype.Complex && e.typ.Kind() == dtype.Complex:
 		return cf.FillAttributeV3(e.typ, e.memory(a.data)), nil
 	case k == dtype.FixedBytes || k == dtype.Raw || k == dtype.Struct:

@@ -21,7 +21,7 @@ func fsckCmd() *cobra.Command {
 	var asJSON, salvage, repair bool
 	var to, from string
 	cmd := &cobra.Command{
-		Use:   "fsck DB",
+		Use:   "fsck DB|URL",
 		Short: "Verify a database",
 		Long: `Verify that everything that a ref, the reflog or a session reaches is there and
 fits its name: commits, their parents, pages of the index. Chunks must
@@ -45,14 +45,24 @@ right in every version then. --from reads every chunk, as --full does.
 --salvage makes a database with a lost or damaged index one that opens again,
 in place or with --to as a new one. The newest sound checkpoint of the index is
 restored; payloads that are newer go to the branch lost+found. What was damaged
-is kept in DB/quarantine.`,
+is kept in DB/quarantine.
+
+At the URL of a remote, fsck looks for all objects that the manifest lists, and with
+--full compares pages and commits with their names. "zarrdb clone" compares payloads.`,
 		Example: `  zarrdb fsck weather.zdb
   zarrdb fsck weather.zdb --full
   zarrdb fsck weather.zdb --full --repair
   zarrdb fsck weather.zdb --repair --from /mnt/disk/weather.zdb
-  zarrdb fsck --salvage weather.zdb --to rescued.zdb`,
+  zarrdb fsck --salvage weather.zdb --to rescued.zdb
+  zarrdb fsck s3://bucket/weather`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if engine.IsRemote(args[0]) {
+				if salvage || repair {
+					return usagef("%s: a remote is not repaired; a push brings back what is missing", cmd.CommandPath())
+				}
+				return fsckRemote(cmd, args[0], o.Payloads, asJSON)
+			}
 			if salvage && (repair || o.Payloads || asJSON) {
 				return usagef("%s: --salvage goes with no flag but --to", cmd.CommandPath())
 			}
@@ -91,6 +101,35 @@ is kept in DB/quarantine.`,
 	cmd.Flags().StringVar(&to, "to", "", "directory for the salvaged `DB`; default in place")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print counts and problems as JSON")
 	return cmd
+}
+
+// fsckRemote checks a remote, and prints the problems.
+func fsckRemote(cmd *cobra.Command, url string, full, asJSON bool) error {
+	r, err := engine.CheckRemote(cmd.Context(), url, full, alone(cmd, nil))
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		problems := []string{}
+		for _, p := range r.Problems {
+			problems = append(problems, fault.OneLine(p))
+		}
+		err = printJSON(cmd, map[string]any{"bundles": r.Bundles, "segments": r.Segments, "pages": r.Pages, "commits": r.Commits, "unlisted": r.Unlisted, "problems": problems, "more": r.More})
+	} else {
+		for _, p := range r.Problems {
+			say(cmd, "%s", fault.OneLine(p))
+		}
+		say(cmd, "%s, %s, %s that nothing lists", count(int64(r.Bundles), "bundle"), count(int64(r.Segments), "segment"), count(int64(r.Unlisted), "object"))
+		if len(r.Problems) == 0 && full {
+			say(cmd, "%s and %s have their names; no problems found", count(int64(r.Pages), "page"), count(int64(r.Commits), "commit"))
+		} else if len(r.Problems) == 0 {
+			say(cmd, "no problems found; --full compares pages and commits too")
+		}
+	}
+	if err == nil && len(r.Problems) > 0 {
+		err = fmt.Errorf("%s: %s, the first: %w", url, count(int64(len(r.Problems)+r.More), "problem"), r.Problems[0])
+	}
+	return err
 }
 
 // salvageDB restores a lost index and prints the result.

@@ -14,7 +14,6 @@ import (
 
 // register adds the flags that push and pull share.
 func (f *transferFlags) register(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = argCount(2, -1)
 	cmd.Flags().BoolVar(&f.o.AllBranches, "all", false, "all branches")
 	cmd.Flags().BoolVar(&f.o.AllTags, "tags", false, "all tags, in addition to the REFs")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
@@ -38,25 +37,88 @@ func parseRefs(args []string) ([]txn.RefSpec, error) {
 	return out, nil
 }
 
-// both opens two databases, the second one to be written.
-func both(cmd *cobra.Command, from, to string, fn func(src, dst *engine.DB) error) error {
+// carries are transfers between a database and another one, or a remote.
+type carries struct {
+	push, pull, fetch func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)
+}
+
+// withOther opens a database and the other side of a transfer, which is a directory or the URL of a remote. changes says that the
+// database is written.
+func withOther(cmd *cobra.Command, db, other string, changes bool, o engine.RemoteOptions, fn func(*engine.DB, carries) error) error {
+	if !engine.IsRemote(other) {
+		open := func(from, to string, fn func(src, dst *engine.DB) error) error {
+			return both(cmd, from, to, changes && o.Push, fn)
+		}
+		if o.Push {
+			return open(db, other, func(db, other *engine.DB) error {
+				return fn(db, carries{
+					push: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+						return db.Push(ctx, other, o)
+					},
+					fetch: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+						return db.Fetch(ctx, other, o)
+					},
+				})
+			})
+		}
+		return open(other, db, func(other, db *engine.DB) error {
+			return fn(db, carries{
+				pull: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return db.Pull(ctx, other, o)
+				},
+				fetch: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return db.Fetch(ctx, other, o)
+				},
+			})
+		})
+	}
+	open := readOnly
+	if changes {
+		open = nil
+	}
+	return withOnlyDB(cmd, db, open, func(db *engine.DB) error {
+		r, err := db.Remote(cmd.Context(), other, &o)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return fn(db, carries{r.Push, r.Pull, r.Fetch})
+	})
+}
+
+// both opens two databases, the second one to be written, and the first one too if changes is set.
+func both(cmd *cobra.Command, from, to string, changes bool, fn func(src, dst *engine.DB) error) error {
 	if sameFile(from, to) {
 		return usagef("%s: %s and %s are the same database", cmd.Name(), from, to)
 	}
-	return withOnlyDB(cmd, from, readOnly, func(src *engine.DB) error {
+	open := readOnly
+	if changes {
+		open = nil
+	}
+	return withOnlyDB(cmd, from, open, func(src *engine.DB) error {
 		return withOnlyDB(cmd, to, nil, func(dst *engine.DB) error { return fn(src, dst) })
 	})
 }
 
 func pushCmd() *cobra.Command {
 	var f transferFlags
+	var merge, accept bool
 	cmd := f.register(&cobra.Command{
+		Args:  argCount(2, -1),
 		Use:   "push DB OTHER [REF…]",
 		Short: "Bring another database's branches and tags up to date",
 		Long: `Copy the versions of branches and tags (default: the branch main) that OTHER
 lacks to it, and move its refs of the same names, which are made if they are not
 there; NAME:NEWNAME gives one another name there. Each payload that was copied is
 read back and compared.
+
+OTHER is a database, or the URL of a remote, which is made if nothing is there:
+s3://BUCKET/NAME, gs://BUCKET/NAME, or file:///DIR for a directory that stands for a
+bucket. Others clone it and pull from it. The same command takes an interrupted push
+up again, and settles one whose outcome is unknown.
+
+With --merge, a branch that has gone on in OTHER is fetched and merged here, and
+pushed again, until nobody else was faster.
 
 If a branch of OTHER has versions that DB does not have, or a tag is another one,
 nothing is moved and the exit code is 3: pull and merge first, or drop them with
@@ -69,7 +131,8 @@ points at, and never deletes main.`,
 		Example: `  zarrdb push weather.zdb /mnt/shared/weather.zdb
   zarrdb push weather.zdb /mnt/shared/weather.zdb trial v1.0 main:mine
   zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags
-  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags --prune --dry-run`,
+  zarrdb push weather.zdb /mnt/shared/weather.zdb --all --tags --prune --dry-run
+  zarrdb push weather.zdb s3://bucket/weather --merge`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
 				return err
@@ -77,14 +140,22 @@ points at, and never deletes main.`,
 			if f.o.Prune && !f.o.AllBranches && !f.o.AllTags {
 				return usagef("%s: --prune needs --all, --tags or both", cmd.CommandPath())
 			}
-			return both(cmd, args[0], args[1], func(src, dst *engine.DB) error {
+			if merge && (f.o.AllBranches || f.o.AllTags || f.o.Force || f.o.DryRun || len(args) > 3) {
+				return usagef("%s: --merge is for one branch, without --force and --dry-run", cmd.CommandPath())
+			}
+			return withOther(cmd, args[0], args[1], merge, engine.RemoteOptions{Push: true, Accept: accept}, func(db *engine.DB, other carries) error {
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					return src.Push(ctx, dst, o)
+					if merge {
+						return db.PushMerging(ctx, args[1], o, other.push, other.fetch)
+					}
+					return other.push(ctx, o)
 				})
 				return f.done(cmd, "pushed", r, err)
 			})
 		},
 	})
+	cmd.Flags().BoolVar(&merge, "merge", false, "fetch and merge what OTHER has beyond DB, and push again")
+	cmd.Flags().BoolVar(&accept, "accept", false, "go on with a remote that went back, or is another one")
 	cmd.Flags().BoolVar(&f.o.Prune, "prune", false, "delete branches and tags that DB does not have")
 	return cmd
 }
@@ -93,12 +164,14 @@ func pullCmd() *cobra.Command {
 	var f transferFlags
 	var merge, rebase, heal bool
 	cmd := f.register(&cobra.Command{
-		Use:   "pull DB OTHER [REF…]",
+		Args:  argCount(1, -1),
+		Use:   "pull DB [OTHER] [REF…]",
 		Short: "Bring branches and tags up to date from another database",
 		Long: `Copy the versions of branches and tags (default: the branch main) that DB lacks
 from OTHER, and move the refs of the same names, which are made if they are not
 there; NAME:NEWNAME gives one another name here. A branch that is ahead of OTHER
-is left alone.
+is left alone. OTHER is a database, or the URL of a remote; by default the URL that DB
+was cloned from.
 
 If a branch and that of OTHER have both gone on, nothing is moved and the exit
 code is 3, unless --merge makes a commit of both, or --rebase repeats what is new
@@ -112,8 +185,16 @@ A pull does not read what DB has. With --heal it does afterwards, and restores t
 damaged chunks that OTHER has, as "zarrdb fsck DB --repair --from OTHER" does.`,
 		Example: `  zarrdb pull copy.zdb /mnt/shared/weather.zdb
   zarrdb pull copy.zdb /mnt/shared/weather.zdb trial --merge
-  zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags`,
+  zarrdb pull copy.zdb /mnt/shared/weather.zdb --all --tags
+  zarrdb pull copy.zdb s3://bucket/weather`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 1 {
+				from := engine.ClonedFrom(args[0])
+				if from == "" {
+					return usagef("%s: from where? %s was not cloned from a URL", cmd.CommandPath(), args[0])
+				}
+				args = append(args, from)
+			}
 			if f.o.Refs, err = parseRefs(args[2:]); err != nil {
 				return err
 			}
@@ -126,22 +207,33 @@ damaged chunks that OTHER has, as "zarrdb fsck DB --repair --from OTHER" does.`,
 			if heal && (f.json || f.o.DryRun || merge || rebase) {
 				return usagef("%s: --heal goes without --json, --dry-run, --merge and --rebase", cmd.CommandPath())
 			}
-			return both(cmd, args[1], args[0], func(src, dst *engine.DB) error {
+			if heal {
+				if engine.IsRemote(args[1]) {
+					return usagef("%s: --heal needs a database in a directory: clone the remote first", cmd.CommandPath())
+				}
+				return both(cmd, args[1], args[0], false, func(src, dst *engine.DB) error {
+					r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+						return dst.Pull(ctx, src, o)
+					})
+					if err = f.done(cmd, "pulled", r, err); err == nil {
+						_, err = fsck(cmd, dst, txn.CheckOptions{Payloads: true}, true, false, src)
+					}
+					return err
+				})
+			}
+			return withOther(cmd, args[0], args[1], true, engine.RemoteOptions{}, func(db *engine.DB, other carries) error {
 				combine := false
 				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					r, err := dst.Pull(ctx, src, o)
+					r, err := other.pull(ctx, o)
 					if combine = (merge || rebase) && errors.Is(err, txn.ErrDiverged) && isBranch(r.Refs[0]); combine {
-						return dst.Fetch(ctx, src, o)
+						return other.fetch(ctx, o)
 					}
 					return r, err
 				})
 				if err != nil || !combine {
-					if err = f.done(cmd, "pulled", r, err); err == nil && heal {
-						_, err = fsck(cmd, dst, txn.CheckOptions{Payloads: true}, true, false, src)
-					}
-					return err
+					return f.done(cmd, "pulled", r, err)
 				}
-				return f.combine(cmd, dst, r, args[1], rebase)
+				return f.combine(cmd, db, r, args[1], rebase)
 			})
 		},
 	})

@@ -72,6 +72,12 @@ func printTransfer(cmd *cobra.Command, did string, r *txn.TransferReport) {
 	}
 	say(cmd, "%s %s: %s of index, %s of payloads; %s verified; %s moved", did, count(r.Commits, "version"),
 		size(r.PageBytes), size(r.PayloadBytes), count(r.Verified, "payload"), count(int64(len(r.Moves)), "ref"))
+	if r.Requests > 0 {
+		say(cmd, "%s: %s sent, %s received", count(r.Requests, "request"), size(r.Sent), size(r.Received))
+	}
+	if r.Note != "" {
+		warn(cmd, r.Note)
+	}
 	if r.Filled > 0 {
 		say(cmd, "%s filled", count(r.Filled, "known hole"))
 	}
@@ -88,10 +94,14 @@ type transferJSON struct {
 	PageBytes    int64      `json:"page_bytes"`
 	Packs        int64      `json:"packs"`
 	PayloadBytes int64      `json:"payload_bytes"`
-	PresentBytes int64      `json:"present_bytes"` // were there from a transfer that was interrupted
-	Verified     int64      `json:"verified"`      // payloads
-	Filled       int64      `json:"filled"`        // known holes
-	Holes        int64      `json:"holes"`         // that are left
+	PresentBytes int64      `json:"present_bytes"`      // were there from a transfer that was interrupted
+	Verified     int64      `json:"verified"`           // payloads
+	Filled       int64      `json:"filled"`             // known holes
+	Holes        int64      `json:"holes"`              // that are left
+	Requests     int64      `json:"requests,omitempty"` // to a bucket, with bytes of objects
+	Sent         int64      `json:"sent,omitempty"`
+	Received     int64      `json:"received,omitempty"`
+	Note         string     `json:"note,omitempty"`
 	Moves        []moveJSON `json:"moves"`
 
 	Merged *mergedJSON `json:"merged,omitempty"` // by pull --merge or --rebase
@@ -107,7 +117,7 @@ func toTransferJSON(r *txn.TransferReport) transferJSON {
 	out := transferJSON{
 		Commits: r.Commits, Records: r.Records, Pages: r.Pages, PageBytes: r.PageBytes, Packs: r.Packs,
 		PayloadBytes: r.PayloadBytes, PresentBytes: r.PresentBytes, Verified: r.Verified,
-		Filled: r.Filled, Holes: r.Holes, Moves: []moveJSON{},
+		Filled: r.Filled, Holes: r.Holes, Requests: r.Requests, Sent: r.Sent, Received: r.Received, Note: r.Note, Moves: []moveJSON{},
 	}
 	text := func(id txn.CommitID) string {
 		if id.IsZero() {
@@ -193,16 +203,23 @@ func cloneCmd() *cobra.Command {
 		Short: "Copy a database with its history",
 		Long: `Make the new database NEW with the branches and tags of another and all of
 their history, and verify it. Commits keep their ids, so that push and pull
-between the two move only what is missing.
+between the two move only what is missing. DB may be the URL of a remote that "zarrdb
+push" has made: s3://…, gs://… or file://….
 
 --branch takes one branch, with the tags among its versions. --depth N takes the
 contents of only the newest N versions of each branch or tag: older ones are in
 the log, and cannot be opened. An interrupted clone is taken up by the same
 command.`,
 		Example: `  zarrdb clone weather.zdb copy.zdb
-  zarrdb clone weather.zdb small.zdb --branch main --depth 1`,
+  zarrdb clone weather.zdb small.zdb --branch main --depth 1
+  zarrdb clone s3://bucket/weather weather.zdb`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if engine.IsRemote(args[0]) {
+				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+					return engine.CloneRemote(ctx, args[0], args[1], alone(cmd, nil), o)
+				})
+			}
 			return withOnlyDB(cmd, args[0], readOnly, func(db *engine.DB) error {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					return db.Clone(ctx, args[1], o)

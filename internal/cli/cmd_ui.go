@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/auth"
 	"github.com/zarrdb/zarrdb/serve/web"
@@ -54,13 +55,14 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	table := serve.New(serve.Options{Log: log})
 	t := parseTarget(arg)
-	state := url.Values{}
+	state, targets := url.Values{}, map[string]string{}
 	var opened io.Closer
 	var err error
 	if t.db != "" {
 		name := shownName(t.db)
 		err = table.Open(cmd.Context(), name, openerOf(cmd, t.db, log, func() { _, _ = table.Writable(context.WithoutCancel(cmd.Context()), name) }))
 		state.Set("db", name)
+		targets[name] = t.db
 		for key, value := range map[string]string{"rev": t.rev, "path": t.path} {
 			if value != "" {
 				state.Set(key, value)
@@ -72,6 +74,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 			opened = s
 			name := shownName(t.url)
 			state.Set("db", name)
+			targets[name] = zurl.Redact(t.url)
 			err = table.AddTarget(name, s)
 		}
 	}
@@ -83,7 +86,7 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 		return err
 	}
 	secret := strings.ToLower(rand.Text())
-	h := web.New(table, web.Options{Anonymous: serve.Owner("owner"), Owner: true, ReadOnly: true, Local: true, Log: log, Tables: webTables(cmd.Context())})
+	h := web.New(table, web.Options{Anonymous: serve.Owner("owner"), Owner: true, ReadOnly: true, Local: true, Log: log, Tables: webTables(cmd.Context()), Targets: targets})
 	server := &httpServer{how: auth.Listen{Address: listen, ReadOnly: true}, handler: behindSecret(secret, h)}
 	if err := server.begin(cmd, nil, log); err != nil {
 		return err

@@ -104,16 +104,16 @@ func plotChange(cmd *cobra.Command, db *engine.DB, from, to txn.CommitID, c engi
 		if err != nil || v.Incomparable != "" {
 			return err
 		}
-		p := plotting{plotFlags: f, on: f.screen(cmd, "")}
 		return db.ChangedParts(ctx, from, to, c, func(older, newer *zarr.Array, parts iter.Seq2[zarr.Chunk, error]) error {
-			return p.change(cmd, db, to, v.Start, picture.Pair{Older: older, Newer: newer, Parts: parts})
+			return f.change(cmd, db, to, v.Start, picture.Pair{Older: older, Newer: newer, Parts: parts})
 		})
 	}
 	return nil
 }
 
-// change draws the plane of a pair that has an element, whose index is at.
-func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at []int64, pair picture.Pair) error {
+// change draws the plane of a pair that has an element, whose index is at, where both versions
+// have elements.
+func (f *plotFlags) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at []int64, pair picture.Pair) error {
 	ctx := cmd.Context()
 	if err := picture.Numeric(pair.Newer.Type()); err != nil {
 		say(cmd, "    not drawn: %s", err)
@@ -124,24 +124,30 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 		return err
 	}
 	defer s.Close()
-	p.a, p.beside = pair.Newer, engine.Beside(s, pair.Newer.Path())
 	index := make([]zarr.Index, len(at)) // all of the last two dimensions
-	for d := range len(at) - 2 {
-		index[d] = zarr.At(at[d])
+	for d, i := range at {
+		if index[d] = zarr.At(i); d >= len(at)-2 {
+			index[d] = zarr.Slice(0, min(pair.Older.Shape()[d], pair.Newer.Shape()[d]), 1)
+		}
 	}
-	p.sel = zarr.Sel(index...)
-	r, kind, err := p.request(ctx)
+	on, beside := f.screen(cmd, ""), engine.Beside(s, pair.Newer.Path())
+	p, err := f.plot(ctx, pair.Newer, zarr.Sel(index...), beside, on)
 	if err != nil {
 		return err
 	}
-	if pair.Was, err = cf.NewDecoderBeside(ctx, pair.Older, p.beside); err != nil {
-		return err
-	}
-	w, _, err := pair.Read(ctx, r)
-	if errors.Is(err, zarr.ErrSelection) {
-		say(cmd, "    not drawn: the shape changed too")
+	kind, err := p.Prepare()
+	if errors.Is(err, picture.ErrOneElement) {
+		say(cmd, "    not drawn: %s; --values says by how much it differs", picture.ErrOneElement)
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	if pair.Was, err = cf.NewDecoderBeside(ctx, pair.Older, beside); err != nil {
+		return err
+	}
+	p.Request.Width *= 1 + 3*int(kind) // braille has more dots than columns
+	w, _, err := pair.Read(ctx, p.Request)
 	if err != nil {
 		return err
 	}
@@ -149,22 +155,13 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 		say(cmd, "    not drawn: the numbers that were read are equal; --values lists what differs")
 		return nil
 	}
-	if kind == picture.Plane {
-		up, err := picture.Up(ctx, p.a, w.Y.Dim, p.beside)
-		if err != nil {
-			return err
-		}
-		if up {
-			w.TurnUp()
-		}
-	}
 	if w.Type.Kind() == dtype.Datetime { // the difference of times is a span
 		unit, scale := w.Type.Unit()
 		w.Type, _ = dtype.NewTimedelta(unit, scale)
 	}
 	rows, cols := w.Y.Skip, w.X.Skip
 	w.Y.Skip, w.X.Skip = 1, 1 // the title names them as what shares a place
-	fig, err := p.of(ctx, w, kind)
+	fig, err := p.Of(ctx, w, kind)
 	if err != nil {
 		return err
 	}
@@ -172,7 +169,10 @@ func (p *plotting) change(cmd *cobra.Command, db *engine.DB, to txn.CommitID, at
 	if rows*cols > 1 {
 		fig.Title += fmt.Sprintf(", the largest of each %d × %d", rows, cols)
 	}
-	return sayFigure(cmd, fig, p.on)
+	if !slices.Equal(pair.Older.Shape(), pair.Newer.Shape()) {
+		fig.Title += fmt.Sprintf(", of shape %v which was %v", pair.Newer.Shape(), pair.Older.Shape())
+	}
+	return sayFigure(cmd, fig, on)
 }
 
 // unitOf names the unit of an array of times.

@@ -3,11 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zarrdb/zarrdb/internal/picture"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
 )
@@ -33,12 +32,4 @@ func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Op
 }
 
 // dimensionName returns the name of a dimension, or one made of its number.
-func dimensionName(a *zarr.Array, dim int) string {
-	if names := a.DimensionNames(); dim >= 0 && dim < len(names) && names[dim] != "" && !slices.Contains(names[:dim], names[dim]) {
-		return names[dim]
-	}
-	if dim < 0 {
-		return "newaxis"
-	}
-	return "dim_" + strconv.Itoa(dim)
-}
+func dimensionName(a *zarr.Array, dim int) string { return picture.DimensionName(a, dim) }

@@ -10,43 +10,38 @@ package ctxlock
 import (
 	"context"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// Lock is a mutual exclusion lock. The zero value is unlocked.
+// Lock is a lock that one caller holds alone, or many hold shared. The zero value is unlocked.
+// Callers get it in the order in which they came.
 type Lock struct {
 	make sync.Once
-	free chan struct{} // full while the lock is free
+	free *semaphore.Weighted
+}
+
+// alone is how much of a lock the caller of Lock has, and one the caller of RLock.
+const alone = 1 << 30
+
+func (l *Lock) acquire(ctx context.Context, n int64) error {
+	l.make.Do(func() { l.free = semaphore.NewWeighted(alone) })
+	return l.free.Acquire(ctx, n)
 }
 
 // Lock acquires the lock. If ctx ends first, it returns the error of ctx without
 // the lock.
-func (l *Lock) Lock(ctx context.Context) error {
-	l.make.Do(func() {
-		l.free = make(chan struct{}, 1)
-		l.free <- struct{}{}
-	})
-	select {
-	case <-l.free:
-		return nil
-	default:
-	}
-	select {
-	case <-l.free:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (l *Lock) Lock(ctx context.Context) error { return l.acquire(ctx, alone) }
+
+// RLock is Lock for a caller that shares the lock with other callers of RLock.
+func (l *Lock) RLock(ctx context.Context) error { return l.acquire(ctx, 1) }
 
 // WaitLock acquires the lock, however long that takes. It is for bookkeeping and closing after
 // the work of a call.
 func (l *Lock) WaitLock() { _ = l.Lock(context.Background()) }
 
 // Unlock releases the lock, which the caller holds.
-func (l *Lock) Unlock() {
-	select {
-	case l.free <- struct{}{}:
-	default:
-		panic("ctxlock: unlock of a free lock")
-	}
-}
+func (l *Lock) Unlock() { l.free.Release(alone) }
+
+// RUnlock releases the lock after RLock.
+func (l *Lock) RUnlock() { l.free.Release(1) }

@@ -33,7 +33,14 @@ func TestLock(t *testing.T) {
 	if err := lock.Lock(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("locked twice: %v", err)
 	}
+	if err := lock.RLock(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("shared while it is locked: %v", err)
+	}
 	lock.Unlock()
+	must.Do(t, lock.RLock(t.Context()))
+	must.Do(t, lock.RLock(t.Context()))
+	lock.RUnlock()
+	lock.RUnlock()
 	if err := lock.Lock(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -40,6 +40,7 @@ var (
 	faint = color.NRGBA{0xc8, 0xcc, 0xd4, 255}
 	paper = color.NRGBA{255, 255, 255, 255}
 	blue  = color.NRGBA{0x1f, 0x5c, 0x9c, 255}
+	blank = color.NRGBA{0x8c, 0x8c, 0x8c, 255} // of missing values, far from the ends of maps
 )
 
 // textWidth is about the width of a text.

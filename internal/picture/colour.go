@@ -65,7 +65,10 @@ func (m Map) At(f float64) color.NRGBA {
 }
 
 // Limits are the values at the ends of a map.
-type Limits struct{ Lo, Hi float64 }
+type Limits struct {
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
+}
 
 // place returns where a value lies between the limits, from 0 to 1. Where both are equal,
 // they lie in the middle.
@@ -80,8 +83,26 @@ func (l Limits) place(v float64) float64 {
 	case l.Lo == l.Hi:
 		return 0.5
 	}
-	return (v/2 - l.Lo/2) / (l.Hi/2 - l.Lo/2) // the difference of two float64 may be none
+	f := (v - l.Lo) / (l.Hi - l.Lo)
+	if math.IsInf(l.Hi-l.Lo, 0) { // the difference of two float64 may be none
+		f = (v/2 - l.Lo/2) / (l.Hi/2 - l.Lo/2)
+	}
+	if math.IsNaN(f) { // of endless limits
+		return 0.5
+	}
+	return f
 }
+
+// Shade is a colour of a map of 255, from 1 to 255, and 0 for a missing value.
+func (l Limits) Shade(v float64) uint8 {
+	if v != v {
+		return 0
+	}
+	return 1 + uint8(math.Round(l.place(v)*254))
+}
+
+// at is the value at a place between the limits, the inverse of place.
+func (l Limits) at(f float64) float64 { return l.Lo*(1-f) + l.Hi*f }
 
 // Percentiles returns the values below which so many percent of the finite values lie.
 // Without a finite value, ok is false. The customary limits of a picture are 2 and 98: few

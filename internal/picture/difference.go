@@ -17,7 +17,7 @@ import (
 // window.
 const PieceElements = 1 << 20
 
-// Pair are two states of an array. Their shapes are equal along rows and columns.
+// Pair are two states of an array. What is read of them has elements in both.
 type Pair struct {
 	Older, Newer *zarr.Array
 	// Was decodes elements of Older, as [Request.Decoder] decodes elements of Newer.
@@ -54,8 +54,8 @@ func (p Pair) Read(ctx context.Context, r Request) (w *Window, more bool, err er
 		if l.Dim >= 0 && (l.list != nil || l.Step != l.Skip) {
 			return fail(fmt.Errorf("%w: rows and columns must be ranges of step 1", zarr.ErrSelection))
 		}
-		if l.Dim >= 0 && p.Older.Shape()[l.Dim] != p.Newer.Shape()[l.Dim] {
-			return fail(fmt.Errorf("%w: the shapes differ", zarr.ErrSelection))
+		if l.Dim >= 0 && l.Index(l.Len-1) >= p.Older.Shape()[l.Dim] {
+			return fail(fmt.Errorf("%w: the older version ends at %d", zarr.ErrSelection, p.Older.Shape()[l.Dim]))
 		}
 	}
 	w.Pixels, w.words = nil, nil
@@ -221,5 +221,3 @@ func differences(ctx context.Context, older, newer side, sel zarr.Selection, yie
 	}
 	return nil
 }
-
-func isTime(t dtype.Type) bool { return t.Kind() == dtype.Datetime || t.Kind() == dtype.Timedelta }

@@ -7,7 +7,10 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Kind is the kind of a figure.
@@ -39,7 +42,7 @@ func (f *Figure) number(v float64) string {
 	if f.Text != nil {
 		return f.Text(v)
 	}
-	return f.Limits.Number(v)
+	return f.Limits.Number(v, f.Window.Type)
 }
 
 // ends prints the limits.
@@ -50,7 +53,7 @@ func (f *Figure) Ends(l Limits) (lo, hi string) {
 	if f.Text != nil {
 		return f.Text(l.Lo), f.Text(l.Hi)
 	}
-	lo, hi = l.Number(l.Lo), l.Number(l.Hi)
+	lo, hi = l.Number(l.Lo, f.Window.Type), l.Number(l.Hi, f.Window.Type)
 	if text, ok := f.Window.Integer(l.Lo, false); ok {
 		lo = text
 	}
@@ -66,10 +69,28 @@ type Scale struct {
 	Name string
 	// Label is the text of the k-th row or column.
 	Label func(k int) string
-	// Value is the number of the k-th row or column; numbers ascend or descend. nil means
-	// that labels are no such numbers. Least is the least distance of ticks.
-	Value func(k int) float64
-	Least float64
+	// Ticks are at most so many labels; nil has some at equal distances.
+	Ticks func(most int) []tick
+	// Edges are the places of the edges of all rows or columns, from 0 to 1, where sizes
+	// differ; nil means that they are equal.
+	Edges []float64
+}
+
+// part is where a place in rows lies, from 0 to 1.
+func (s Scale) part(at float64, n int) float64 {
+	if s.Edges == nil {
+		return at / float64(n)
+	}
+	i := min(max(int(at), 0), n-1)
+	return s.Edges[i] + (at-float64(i))*(s.Edges[i+1]-s.Edges[i])
+}
+
+// index is the row at a place from 0 to 1.
+func (s Scale) index(at float64, n int) int {
+	if s.Edges == nil {
+		return min(int(at*float64(n)), n-1)
+	}
+	return min(max(sort.SearchFloat64s(s.Edges, math.Nextafter(at, 2))-1, 0), n-1)
 }
 
 // Ends is a text with the name and the first and last label of n.
@@ -81,15 +102,6 @@ func (s Scale) Ends(n int) string {
 		return s.Name + " " + s.Label(0)
 	}
 	return fmt.Sprintf("%s %s … %s", s.Name, s.Label(0), s.Label(n-1))
-}
-
-// Number prints a value with as many digits as it takes to tell the limits apart.
-func (l Limits) Number(v float64) string {
-	digits := 4
-	if spread := l.Hi - l.Lo; spread > 0 && !math.IsInf(spread, 0) {
-		digits += max(0, int(math.Ceil(math.Log10(max(math.Abs(l.Lo), math.Abs(l.Hi))/spread))))
-	}
-	return strconv.FormatFloat(v, 'g', min(digits, 17), 64)
 }
 
 // bins is the number of bars of a histogram.
@@ -165,90 +177,53 @@ type tick struct {
 	text string
 }
 
-// ticks of an axis of n rows or columns: at round values where places have numbers, else at
-// equal distances. Labels stand at the centres of rows and columns.
+// ticks of an axis of n rows or columns, at equal distances if it has no others. Labels stand at
+// the centres of rows and columns.
 func (s Scale) ticks(n, most int) (out []tick) {
 	if s.Label == nil {
 		return nil
 	}
-	if out = s.roundTicks(n, most); len(out) > 1 {
+	if s.Ticks != nil {
+		if out = s.Ticks(most); len(out) > 0 {
+			return out
+		}
+	}
+	for k, by := 0, (n-2)/max(most-1, 1)+1; k < n; k += max(by, 1) {
+		out = append(out, tick{s.part(float64(k)+0.5, n), s.Label(k)})
+	}
+	return out
+}
+
+// Ticks are at most so many values at round numbers, or at parts of the scale where values have
+// texts or there are no round numbers between the limits.
+func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []Tick) {
+	if text == nil {
+		values := rounds(l.Lo, l.Hi, 0, most)
+		for i, text := range tickTexts(values) {
+			out = append(out, Tick{values[i], values[i], text})
+		}
+		text = func(v float64) string { return l.Number(v, t) }
+	}
+	if len(out) > 1 {
 		return out
 	}
 	out = nil
-	for k, by := 0, (n-2)/max(most-1, 1)+1; k < n; k += max(by, 1) {
-		out = append(out, tick{(float64(k) + 0.5) / float64(n), s.Label(k)})
+	for i := range min(most, 5) {
+		v := l.at(float64(i) / float64(max(min(most, 5)-1, 1)))
+		if s := text(v); len(out) == 0 || s != out[len(out)-1].Text {
+			out = append(out, Tick{v, v, s})
+		}
 	}
 	return out
 }
 
-// roundTicks are at round values between neighbours whose values are on both sides.
-func (s Scale) roundTicks(n, most int) (out []tick) {
-	if s.Value == nil || n < 2 {
-		return nil
-	}
-	lo, hi, k := s.Value(0), s.Value(n-1), 0
-	values := rounds(min(lo, hi), max(lo, hi), s.Least, most)
-	rise := 1.0
-	if lo > hi {
-		rise = -1
-		slices.Reverse(values)
-	}
-	for _, v := range values {
-		for k < n-2 && (s.Value(k+1)-v)*rise <= 0 {
-			k++
-		}
-		a, b := s.Value(k), s.Value(k+1)
-		part := 0.0
-		if a != b {
-			part = min(max((v-a)/(b-a), 0), 1)
-		}
-		out = append(out, tick{(float64(k) + 0.5 + part) / float64(n), formatRound(v)})
-	}
-	return out
-}
-
-// rounds are at most so many multiples of 1, 2 or 5 times a power of ten, and of least if it
-// is not 0, from lo to hi.
-func rounds(lo, hi, least float64, most int) (out []float64) {
-	if !(hi > lo) || math.IsInf(hi-lo, 0) || most < 1 {
-		return nil
-	}
-	power := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(most))))
-	for _, m := range []float64{1, 2, 5, 10, 20} {
-		step := m * power
-		first, last := math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
-		if step < least || last-first >= float64(most) {
-			continue
-		}
-		for i := first; i <= last; i++ {
-			out = append(out, i*step+0) // no negative 0
-		}
-		return out
-	}
-	return nil
-}
-
-func formatRound(v float64) string { return strconv.FormatFloat(v, 'g', 12, 64) }
-
-// valueTicks are ticks at round values, or at quarters of the scale where values have texts.
 func (f *Figure) valueTicks(reverse bool) (out []tick) {
-	l := f.Limits
-	if f.Text == nil {
-		for _, v := range rounds(l.Lo, l.Hi, 0, mostTicks) {
-			out = append(out, tick{l.place(v), formatRound(v)})
+	for _, t := range f.Limits.Ticks(mostTicks, f.Window.Type, f.Text) {
+		at := f.Limits.place(t.Value)
+		if reverse {
+			at = 1 - at
 		}
-	}
-	if len(out) < 2 {
-		out = nil
-		for i := range 5 {
-			at := float64(i) / 4
-			out = append(out, tick{at, f.number(l.Lo + at*(l.Hi-l.Lo))})
-		}
-	}
-	if reverse {
-		for i := range out {
-			out[i].at = 1 - out[i].at
-		}
+		out = append(out, tick{at, t.Text})
 	}
 	return out
 }
@@ -300,7 +275,10 @@ func (f *Figure) draw(c canvas, l layout) {
 	}
 	switch f.Kind {
 	case Plane:
-		c.picture(f.Window.Image(f.Map, f.Limits), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
+		if f.Window.Pixels == nil && slices.ContainsFunc(f.Window.Values, math.IsNaN) {
+			c.fill(blank, x0, y0, w, h)
+		}
+		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
 		if f.Window.Pixels != nil { // colours of their own have no scale
 			return
 		}
@@ -329,6 +307,22 @@ func (f *Figure) draw(c canvas, l layout) {
 	}
 }
 
+// image colours the window, with rows and columns of their sizes.
+func (f *Figure) image(width, height int) image.Image {
+	img, w := f.Window.Image(f.Map, f.Limits), f.Window
+	if f.Y.Edges == nil && f.X.Edges == nil {
+		return img
+	}
+	out := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		j := f.Y.index((float64(y)+0.5)/float64(height), w.Y.Len)
+		for x := range width {
+			out.SetNRGBA(x, y, img.NRGBAAt(f.X.index((float64(x)+0.5)/float64(width), w.X.Len), j))
+		}
+	}
+	return out
+}
+
 // runs returns the line of a series in a box: a part for each run without missing values.
 // A value alone is a short line.
 func (f *Figure) runs(width, height float64) (out [][][2]float64) {
@@ -336,7 +330,7 @@ func (f *Figure) runs(width, height float64) (out [][][2]float64) {
 	var run [][2]float64
 	for i := range len(values) + 1 {
 		if i < len(values) && !math.IsNaN(values[i]) {
-			x := (float64(i) + 0.5) / float64(len(values)) * width
+			x := f.X.part(float64(i)+0.5, len(values)) * width
 			run = append(run, [2]float64{x, (1 - f.Limits.place(values[i])) * height})
 			continue
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // figure is a plane of two rows and three columns with one missing value.
@@ -27,7 +29,7 @@ func figure() *Figure {
 	}
 }
 
-// Each value is a rectangle of its colour, and a missing one is blank.
+// Each value is a rectangle of its colour, and a missing one is grey.
 func TestPNG(t *testing.T) {
 	f := figure()
 	var b bytes.Buffer
@@ -40,7 +42,7 @@ func TestPNG(t *testing.T) {
 	for y := range 40 {
 		for x := range 60 {
 			v := f.Window.Values[y/20*3+x/20]
-			want := color.NRGBA{255, 255, 255, 255}
+			want := blank
 			if v == v {
 				c := uint8(math.Round(v / 4 * 255))
 				want = color.NRGBA{c, c, c, 255}
@@ -148,32 +150,66 @@ func TestTerminalShowsEachDifference(t *testing.T) {
 	}
 }
 
-// Ticks are at round values and equal distances.
+// labels are those of a coordinate, for tests.
+type labels struct {
+	numbers []float64
+	texts   []string
+	times   bool
+}
+
+func (l labels) Len() int64             { return int64(len(l.numbers)) }
+func (l labels) Order() int             { return int(math.Copysign(1, l.numbers[len(l.numbers)-1]-l.numbers[0])) }
+func (l labels) Times() bool            { return l.times }
+func (l labels) Number(i int64) float64 { return l.numbers[i] }
+func (l labels) Text(i int64) string {
+	if l.texts != nil {
+		return l.texts[i]
+	}
+	return Number(l.numbers[i], 0, 64)
+}
+
+// Ticks are at round values, at the beginnings of parts of times, and at equal distances.
 func TestTicks(t *testing.T) {
-	scale := func(least float64, v ...float64) (Scale, int) {
-		return Scale{Label: func(k int) string { return fmt.Sprint("k", k) }, Value: func(k int) float64 { return v[k] }, Least: least}, len(v)
+	step := func(n int, first, by float64) (out []float64) {
+		for i := range n {
+			out = append(out, first+float64(i)*by)
+		}
+		return out
+	}
+	dates := func(n int, year, month, every int, form string) labels {
+		l := labels{numbers: step(n, 0, 1), times: true}
+		for i := range n {
+			l.texts = append(l.texts, fmt.Sprintf(form, year+(month+i*every)/12, (month+i*every)%12+1))
+		}
+		return l
+	}
+	days := labels{numbers: step(30, 50, 1), times: true}
+	for i := 50; i < 80; i++ {
+		days.texts = append(days.texts, fmt.Sprintf("2000-%02d-%02dT00:00:00", i/30+1, i%30+1))
 	}
 	for _, c := range []struct {
-		least  float64
-		values []float64
-		want   string
+		l    labels
+		most int
+		want string
 	}{
-		{0, []float64{-90, -45, 0, 45, 90}, "[{0.278 -50} {0.5 0} {0.722 50}]"},
-		{0, []float64{49.5, 49, 48.5, 48, 47.5}, "[{0.1 49.5} {0.3 49} {0.5 48.5} {0.7 48} {0.9 47.5}]"},
-		{1, []float64{0, 1, 2}, "[{0.167 0} {0.5 1} {0.833 2}]"},
-		{1, []float64{0, 1}, "[{0.25 0} {0.75 1}]"},
-		{0, []float64{7, 7, 7, 7, 7, 7, 7, 7, 7}, "[{0.056 k0} {0.278 k2} {0.5 k4} {0.722 k6} {0.944 k8}]"},
-		{0, []float64{math.NaN(), 1, 2}, "[{0.167 k0} {0.5 k1} {0.833 k2}]"},
-		{0, []float64{3}, "[{0.5 k0}]"},
+		{labels{numbers: []float64{-90, -45, 0, 45, 90}}, 5, "1.3889 -50|2.5 0|3.6111 50"},
+		{labels{numbers: []float64{49.5, 49, 48.5, 48, 47.5}}, 5, "4.5 47.5|3.5 48|2.5 48.5|1.5 49|0.5 49.5"},
+		{labels{numbers: step(50, 5400000.5, 1)}, 6, "10 5400010|20 5400020|30 5400030|40 5400040"},
+		{labels{numbers: []float64{0, 10, 50, 100, 500, 1000, 5000}}, 3, "0.5 0|5.5556 2000|6.25 4000"},
+		{labels{numbers: []float64{7, 7, 7}}, 5, "0.5 7|1.5 7|2.5 7"},
+		{labels{numbers: []float64{math.NaN(), 1, 2}}, 5, "0.5 missing|1.5 1|2.5 2"},
+		{labels{numbers: []float64{3}}, 5, "0.5 3"},
+		{dates(24, 50, 0, 1, "%04d-%02d-01T00:00:00"), 8, "0.5 Jan 50|3.5 Apr 50|6.5 Jul 50|9.5 Oct 50|12.5 Jan 51|15.5 Apr 51|18.5 Jul 51|21.5 Oct 51"},
+		{dates(480, 1980, 0, 1, "%04d-%02d-15T12:00:00"), 6, "0.5 1980|120.5 1990|240.5 2000|360.5 2010"},
+		{days, 8, "0.5 2000-02-21|5.5 2000-02-26|10.5 2000-03-01|15.5 2000-03-06|20.5 2000-03-11|25.5 2000-03-16"},
 	} {
-		s, n := scale(c.least, c.values...)
-		var got []tick
-		for _, tick := range s.ticks(n, 5) {
-			tick.at = math.Round(tick.at*1000) / 1000
-			got = append(got, tick)
+		x := &Axis{Len: c.l.Len(), Labels: c.l}
+		var got []string
+		for _, tick := range x.Ticks(0, x.Len, c.most) {
+			got = append(got, fmt.Sprintf("%.5g %s", tick.At, tick.Text))
 		}
-		if text := fmt.Sprint(got); text != c.want {
-			t.Errorf("%v: %s, want %s", c.values, text, c.want)
+		if text := strings.Join(got, "|"); text != c.want {
+			t.Errorf("%v: %s, want %s", c.l.numbers[:min(3, len(c.l.numbers))], text, c.want)
 		}
 	}
 	f := figure()
@@ -183,14 +219,89 @@ func TestTicks(t *testing.T) {
 	}
 }
 
+// Elements have the sizes of their distances, and each can be seen; labels stand where their
+// values are, also in rows that are turned or left out.
+func TestEdges(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want string
+	}{
+		{[]float64{0, 1, 2, 3}, "[]"},
+		{[]float64{0, 1, 2, 10}, "[0 0.276 0.552 1.79 4]"},
+		{[]float64{10, 2, 1, 0}, "[0 2.21 3.45 3.72 4]"},
+		{[]float64{1000, 1, 0.5, 0}, "[0 2.37 3.56 3.78 4]"},
+		{[]float64{1, 1, 2, 7}, "[]"},
+	} {
+		x := &Axis{Len: int64(len(c.v)), Labels: labels{numbers: c.v}}
+		text := []string{}
+		for _, e := range x.Edges() {
+			text = append(text, fmt.Sprintf("%.3g", e))
+		}
+		if got := fmt.Sprint(text); got != c.want {
+			t.Errorf("%v: %s, want %s", c.v, got, c.want)
+		}
+	}
+	x := &Axis{Len: 4, Labels: labels{numbers: []float64{0, 1, 2, 10}}}
+	s := x.Scale(Line{Start: 3, Step: -1, Len: 4, Skip: 1})
+	if got := []int{s.index(0.1, 4), s.index(0.59, 4), s.index(0.61, 4), s.index(0.99, 4)}; fmt.Sprint(got) != "[0 1 1 3]" {
+		t.Error(got, s.Edges)
+	}
+}
+
+// Numbers have the digits that tell neighbours apart, and exact ones are those that JavaScript
+// prints.
 func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		v            float64
+		digits, bits int
+		want         string
+	}{
+		{math.Pi, 0, 64, "3.141592653589793"}, {float64(float32(0.1)), 0, 32, "0.1"}, {101326.78, 0, 64, "101326.78"}, {math.Copysign(0, -1), 0, 64, "0"},
+		{5400024.5, 8, 64, "5400024.5"}, {123456, 2, 64, "120000"}, {1.08004e-50, 4, 64, "1.08e-50"}, {4.92e300, 4, 64, "4.92e+300"},
+		{2.5e-7, 0, 64, "2.5e-7"}, {math.MaxFloat64, 3, 64, "1.7976931348623157e+308"}, {math.NaN(), 3, 64, "missing"}, {math.Inf(-1), 3, 64, "-∞"},
+		{5e-324, 0, 64, "5e-324"}, {1 << 60, 0, 64, "1152921504606847000"},
+	} {
+		if got := Number(c.v, c.digits, c.bits); got != c.want {
+			t.Errorf("%g with %d digits of %d bits is %s, want %s", c.v, c.digits, c.bits, got, c.want)
+		}
+	}
+	next := math.Nextafter(101325, 0)
 	for _, c := range []struct {
 		l    Limits
 		v    float64
+		bits int
 		want string
-	}{{Limits{0, 1}, 0.12345, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, "100000.5"}, {Limits{3, 3}, 3, "3"}, {Limits{math.Inf(-1), 0}, 0, "0"}} {
-		if got := c.l.Number(c.v); got != c.want {
+	}{
+		{Limits{0, 1}, 0.12345, 64, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, 64, "100000.5"}, {Limits{3, 3}, 3, 64, "3"}, {Limits{math.Inf(-1), 0}, 0, 64, "0"},
+		{Limits{next, 101325}, next, 64, "101324.99999999999"}, {Limits{0, 1e5}, 12346, 64, "12350"}, {Limits{0.1, 0.1}, float64(float32(0.1)), 32, "0.1"},
+		{Limits{-math.MaxFloat64, math.MaxFloat64}, 1e308, 64, "1e+308"},
+	} {
+		if got := c.l.Number(c.v, dtype.NewFloat(c.bits)); got != c.want {
 			t.Errorf("%g within %v is %s, want %s", c.v, c.l, got, c.want)
+		}
+	}
+}
+
+// Every range has ticks, at most so many and all different, however near its ends are or far apart.
+func TestTicksOfEveryRange(t *testing.T) {
+	for _, lo := range []float64{0, 1, -1, 5e-324, 1e-310, 101325, 1 << 53, 1e20, 1e300, -math.MaxFloat64, math.Inf(-1), math.NaN()} {
+		for _, hi := range []float64{math.Nextafter(lo, math.Inf(1)), math.Nextafter(math.Nextafter(lo, 9e307), 9e307), lo + 1, 2 * lo, math.MaxFloat64, math.Inf(1), math.NaN(), lo} {
+			f := figure()
+			f.Limits, f.Window.Values = Limits{lo, hi}, []float64{lo, hi, lo, hi, lo, hi}
+			seen := map[string]bool{}
+			for _, tick := range f.valueTicks(false) {
+				if seen[tick.text] && lo < hi && !math.IsInf(hi, 0) {
+					t.Errorf("%g to %g: %q twice", lo, hi, tick.text)
+				}
+				seen[tick.text] = true
+			}
+			if len(seen) > mostTicks+1 {
+				t.Errorf("%g to %g: %v", lo, hi, seen)
+			}
+			for _, f.Kind = range []Kind{Plane, Series, Bars} {
+				f.Terminal(40, 10, NoColours)
+				must.Do(t, f.PNG(io.Discard, 50))
+			}
 		}
 	}
 }

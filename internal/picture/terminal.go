@@ -46,13 +46,15 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 	h += h % 2
 	win := f.Window
 	img := win.Image(f.Map, f.Limits)
+	row := func(y int) int { return f.Y.index((float64(y)+0.5)/float64(h), win.Y.Len) }
+	col := func(x int) int { return f.X.index((float64(x)+0.5)/float64(w), win.X.Len) }
 	for y := 0; y < h; y += 2 {
 		if colours == NoColours {
 			line := make([]byte, w)
 			for x := range line {
-				v := win.Values[y*win.Y.Len/h*win.X.Len+x*win.X.Len/w]
+				v := win.Values[row(y)*win.X.Len+col(x)]
 				// A character has two rows: of a difference, the stronger one.
-				if u := win.Values[(y+1)*win.Y.Len/h*win.X.Len+x*win.X.Len/w]; f.Map.Diverging && (v != v || math.Abs(u) > math.Abs(v)) {
+				if u := win.Values[row(y+1)*win.X.Len+col(x)]; f.Map.Diverging && (v != v || math.Abs(u) > math.Abs(v)) {
 					v = u
 				}
 				line[x] = mark(f.Limits.place(v))
@@ -62,7 +64,7 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 		}
 		p := pen{b: b, colours: colours}
 		for x := range w {
-			p.cell(img.NRGBAAt(x*win.X.Len/w, y*win.Y.Len/h), img.NRGBAAt(x*win.X.Len/w, (y+1)*win.Y.Len/h))
+			p.cell(img.NRGBAAt(col(x), row(y)), img.NRGBAAt(col(x), row(y+1)))
 		}
 		p.end()
 	}
@@ -212,7 +214,7 @@ func (f *Figure) bars(b *strings.Builder, width, height int) {
 	n := min(height, bins)
 	counts, most := f.counts(n)
 	edge := func(i int) string {
-		return f.number(f.Limits.Lo + (f.Limits.Hi-f.Limits.Lo)*float64(i)/float64(n))
+		return f.number(f.Limits.at(float64(i) / float64(n)))
 	}
 	margin, digits := 0, len(fmt.Sprint(most))
 	for i := range counts {

@@ -24,10 +24,14 @@ type Request struct {
 	Select zarr.Selection
 	// Transposed makes the first of the two axes x, and the second y.
 	Transposed bool
-	// Up puts the last row on top; see [Up].
+	// Up puts the last row on top.
 	Up bool
 	// Decoder decodes elements and says which are missing; nil shows them as they are stored.
 	Decoder *cf.Decoder
+	// Part is "real", "imag" or "" for the magnitude of complex numbers, and a field of structs.
+	Part string
+	// Numbers shows elements of colours as numbers, and Colours those that no name says to be some.
+	Numbers, Colours bool
 	// Width and Height are the most columns and rows of the result; 0 is 1024.
 	Width, Height int
 	// Chunks is the most chunks (inner chunks of shards) that are read; 0 is 1024, and a
@@ -48,6 +52,8 @@ type Line struct {
 	Len int
 	// Skip is the number of selected elements for each row or column: 1 if all are there.
 	Skip int64
+	// Every is more than 1 if a row has the least and greatest only of every n-th element.
+	Every int64
 
 	list []int64
 }
@@ -104,7 +110,8 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 		t = r.Decoder.Type()
 	}
 	fail := func(err error) (*Window, error) { return nil, fmt.Errorf("picture of /%s: %w", a.Path(), err) }
-	if err := Numeric(t); err != nil {
+	shownType, _, err := partOf(t, nil, r.Part)
+	if err != nil {
 		return fail(err)
 	}
 	axes, at, err := a.Axes(r.Select)
@@ -117,7 +124,7 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 		}
 	}
 	axes = slices.DeleteFunc(axes, func(x zarr.Axis) bool { return x.Dim < 0 })
-	depth := colours(a, t, axes)
+	depth := r.depth(a, t, axes)
 	if depth > 1 {
 		axes = axes[:len(axes)-1]
 	}
@@ -146,7 +153,7 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 			y.coarser()
 		}
 	}
-	w := &Window{Type: t, Y: y.line(at), X: x.line(at), Select: zarr.Orthogonal(at...), Chunks: y.chunks() * x.chunks()}
+	w := &Window{Type: shownType, Y: y.line(at), X: x.line(at), Select: zarr.Orthogonal(at...), Chunks: y.chunks() * x.chunks()}
 	n := w.Y.Len * w.X.Len * depth
 	b := make([]byte, n*a.Type().Size())
 	if err := a.ReadBytes(ctx, w.Select, b); err != nil {
@@ -160,7 +167,8 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	if depth > 1 {
 		w.setPixels(b, depth)
 	} else {
-		w.Values = AppendFloats(make([]float64, 0, n), t, b)
+		_, b, _ = partOf(t, b, r.Part)
+		w.Values = AppendFloats(make([]float64, 0, n), shownType, b)
 		w.keepWords(b)
 	}
 	if r.Transposed {
@@ -231,15 +239,86 @@ func (w *Window) setAt(at []zarr.Index) (err error) {
 	return nil
 }
 
-// colours is the number of uint8 in a colour, and 1 for elements that are values.
-func colours(a *zarr.Array, t dtype.Type, axes []zarr.Axis) int {
-	if len(axes) < 3 || t.Kind() != dtype.Uint || t.Bits() != 8 {
+// depth is the number of uint8 in a colour, and 1 for elements that are values.
+func (r Request) depth(a *zarr.Array, t dtype.Type, axes []zarr.Axis) int {
+	if len(axes) < 3 || r.Numbers || !HasColours(a, r.Colours) || t.Bits() != 8 {
 		return 1
 	}
-	if last := axes[len(axes)-1]; last.Step() == 1 && last.Len == a.Shape()[last.Dim] && (last.Len == 3 || last.Len == 4) {
-		return int(last.Len)
+	last := axes[len(axes)-1]
+	if d := len(a.Shape()) - 1; last.Dim != d || last.Step() != 1 || last.Len != a.Shape()[d] {
+		return 1
 	}
-	return 1
+	return int(last.Len)
+}
+
+// colourNames are names of an axis of colours.
+var colourNames = []string{"c", "rgb", "rgba", "channel", "channels", "color", "colour", "colors", "colours", "band", "bands", "sample", "samples", "s"}
+
+// HasColours reports whether the last axis of an array is the colours of pixels: 3 or 4 uint8,
+// whose axis has a name of colours, or if an attribute says so. 3 without names of axes are
+// taken for colours too, and any with a true guess.
+func HasColours(a *zarr.Array, guess bool) bool {
+	shape, t := a.Shape(), a.Type()
+	d := len(shape) - 1
+	if d < 2 || t.Kind() != dtype.Uint || t.Bits() != 8 || shape[d] != 3 && shape[d] != 4 {
+		return false
+	}
+	for _, name := range []string{"photometric", "photometric_interpretation", "PhotometricInterpretation", "color_space", "colorspace", "color_mode", "mode"} {
+		guess = guess || strings.Contains(strings.ToLower(attribute(a.Meta(), name)), "rgb")
+	}
+	named := func(name string) bool { return name != "" }
+	switch names := a.DimensionNames(); {
+	case guess:
+		return true
+	case slices.ContainsFunc(names, named):
+		return d < len(names) && slices.Contains(colourNames, strings.ToLower(names[d]))
+	}
+	return shape[d] == 3
+}
+
+// partOf returns the type of a part of elements and, of elements in memory layout, their parts;
+// see [Request.Part]. An error is as for [Numeric].
+func partOf(t dtype.Type, b []byte, part string) (dtype.Type, []byte, error) {
+	sub, off := t, 0
+	switch {
+	case t.Kind() == dtype.Complex && (part == "real" || part == "imag"):
+		if sub = dtype.NewFloat(t.Bits() / 2); t.Format() != "" {
+			sub, _ = dtype.NewNarrowFloat(t.Format()) // the type has it
+		}
+		if part == "imag" {
+			off = t.Size() / 2
+		}
+	case t.Kind() == dtype.Struct && !t.Variable():
+		i := slices.IndexFunc(t.Fields(), func(f dtype.Field) bool {
+			return f.Name == part || part == "" && Numeric(f.Type) == nil
+		})
+		if i >= 0 {
+			sub, off = t.Fields()[i].Type, t.Fields()[i].Offset
+		}
+	}
+	if err := Numeric(sub); err != nil || sub.Equal(t) {
+		return sub, b, err
+	}
+	var out []byte
+	for size := t.Size(); len(b) >= size; b = b[size:] {
+		out = append(out, b[off:off+sub.Size()]...)
+	}
+	return sub, out, nil
+}
+
+// Parts are the names of the parts of elements that have more than one number; see [Request.Part].
+func Parts(t dtype.Type) (names []string) {
+	switch t.Kind() {
+	case dtype.Complex:
+		return []string{"magnitude", "real", "imag"}
+	case dtype.Struct:
+		for _, f := range t.Fields() {
+			if Numeric(f.Type) == nil {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return names
 }
 
 // setPixels sets colours of so many bytes each, and their brightness.
@@ -272,7 +351,7 @@ func (w *Window) transpose() {
 	w.arrange(func(y, x int) int { return x*cols + y })
 }
 
-// TurnUp puts the last row on top; see [Up].
+// TurnUp puts the last row on top.
 func (w *Window) TurnUp() {
 	w.Y.Start, w.Y.Step = w.Y.Index(w.Y.Len-1), -w.Y.Step
 	slices.Reverse(w.Y.list)
@@ -407,31 +486,4 @@ func AppendFloats(dst []float64, t dtype.Type, b []byte) []float64 {
 		dst = append(dst, v)
 	}
 	return dst
-}
-
-// Up reports whether rows along a dimension of an array belong from the bottom to the top,
-// as latitudes from south to north do: whether the dimension has a coordinate, which
-// beside opens, that ascends. An array without such a coordinate has its first row on top.
-// The error is the error of ctx.
-func Up(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) (bool, error) {
-	l := Labels(ctx, a, dim, beside)
-	return l != nil && l.Order() > 0 && l.Len() > 1, ctx.Err()
-}
-
-// Labels returns the labels of a dimension of an array, nil where it has none that can be
-// read: a missing or damaged coordinate is no reason not to show the values.
-func Labels(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *cf.Labels {
-	names := a.DimensionNames()
-	if dim < 0 || dim >= len(names) || names[dim] == "" || beside == nil {
-		return nil
-	}
-	n, err := beside(ctx, names[dim])
-	if err != nil {
-		return nil
-	}
-	l, err := cf.ReadLabels(ctx, n)
-	if err != nil || l.Len() != a.Shape()[dim] {
-		return nil
-	}
-	return l
 }

@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/must"
@@ -216,21 +217,105 @@ func TestReadTypes(t *testing.T) {
 	}
 }
 
-// Rows go up where their coordinate ascends, and only there.
+// Rows go up where their coordinate ascends, but depths and pressures go down, and latitudes of
+// two axes count where there is no other coordinate.
 func TestUp(t *testing.T) {
 	store := kv.NewMem()
-	a := must.Get(zarr.Create(t.Context(), store, "t", zarr.Spec{Shape: []int64{2, 2}, DataType: "int8", DimensionNames: []string{"lat", "lon"}}, nil))(t)
+	a := must.Get(zarr.Create(t.Context(), store, "t", zarr.Spec{Shape: []int64{2, 2}, DataType: "int8", DimensionNames: []string{"lev", "lon"}}, nil))(t)
 	beside := func(ctx context.Context, name string) (*zarr.Node, error) { return zarr.Open(ctx, store, name, nil) }
 	for _, c := range []struct {
-		lat  []float32
-		want bool
-	}{{nil, false}, {[]float32{-10, 10}, true}, {[]float32{10, -10}, false}, {[]float32{1, 2, 3}, false}} {
-		if c.lat != nil {
-			l := must.Get(zarr.Create(t.Context(), store, "lat", zarr.Spec{Shape: []int64{int64(len(c.lat))}, DataType: "float32"}, &zarr.OpenOptions{Overwrite: true}))(t)
-			must.Do(t, zarr.Write(t.Context(), l, zarr.Sel(), c.lat))
+		levels []float32
+		attrs  string
+		want   bool
+	}{
+		{nil, "", false}, {[]float32{-10, 10}, `{}`, true}, {[]float32{10, -10}, `{}`, false}, {[]float32{1, 2, 3}, `{}`, false},
+		{[]float32{0, 10}, `{"positive":"down"}`, false}, {[]float32{10, 0}, `{"positive":"Down"}`, true}, {[]float32{0, 10}, `{"positive":"up","units":"hPa"}`, true},
+		{[]float32{1000, 10}, `{"units":"hPa"}`, true}, {[]float32{10, 1000}, `{"units":"Pa"}`, false}, {[]float32{0, 10}, `{"standard_name":"depth"}`, false},
+	} {
+		if c.levels != nil {
+			attrs := must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)
+			l := must.Get(zarr.Create(t.Context(), store, "lev", zarr.Spec{Shape: []int64{int64(len(c.levels))}, DataType: "float32", Attributes: attrs}, &zarr.OpenOptions{Overwrite: true}))(t)
+			must.Do(t, zarr.Write(t.Context(), l, zarr.Sel(), c.levels))
 		}
-		if up, err := Up(t.Context(), a, 0, beside); up != c.want || err != nil {
-			t.Errorf("%v: %v, %v", c.lat, up, err)
+		if up := NewAxis(t.Context(), a, 0, beside).Up; up != c.want {
+			t.Errorf("%v %s: %v", c.levels, c.attrs, up)
+		}
+	}
+	for units, want := range map[string]bool{"degrees_north": true, "degree_N": true, "degrees_east": false, "m": false} {
+		attrs := must.Get(zarr.ParseAttributes([]byte(`{"units":"` + units + `"}`)))(t)
+		lat := must.Get(zarr.Create(t.Context(), store, "XLAT", zarr.Spec{Shape: []int64{1, 3, 2}, DataType: "float32", DimensionNames: []string{"Time", "y", "x"}, Attributes: attrs}, &zarr.OpenOptions{Overwrite: true}))(t)
+		must.Do(t, zarr.Write(t.Context(), lat, zarr.Sel(), []float32{40, 41, 45, float32(math.NaN()), 50, 51}))
+		v := must.Get(zarr.Create(t.Context(), store, "v", zarr.Spec{Shape: []int64{3, 2}, DataType: "int8", DimensionNames: []string{"y", "x"}}, &zarr.OpenOptions{Overwrite: true}))(t)
+		if up := NewAxis(t.Context(), v, 0, beside).Up; up != want {
+			t.Errorf("latitudes in %s: %v", units, up)
+		}
+	}
+}
+
+// A row has the least and the greatest of elements that share a column, in their order, and all
+// elements where there are columns for them.
+func TestReadRow(t *testing.T) {
+	a := array(t, []int64{100_003}, []int64{1000}, `{}`)
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.At(54_321)), []int32{-7}))
+	must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.At(100_002)), []int32{1 << 20}))
+	for _, c := range []struct {
+		sel   string
+		width int
+		want  string // length, skip, least, greatest
+	}{{"", 800, "1586 63 -7 1048576"}, {"54000:55000", 800, "1000 1 -7 54999"}, {"::-1", 100, "198 501 -7 1048576"}, {"7", 10, "1 1 7 7"}} {
+		w := must.Get(ReadRow(t.Context(), a, Request{Select: selection(t, a, c.sel), Width: c.width}))(t)
+		l, _ := Percentiles(w.Values, 0, 100)
+		if got := fmt.Sprint(w.X.Len, w.X.Skip, l.Lo, l.Hi); got != strings.Replace(c.want, "1048576", "1.048576e+06", 1) || len(w.Values) != w.X.Len {
+			t.Errorf("%s: %s, want %s", c.sel, got, c.want)
+		}
+		if last := w.X.Index(w.X.Len - 1); last < 0 || last > 100_002 {
+			t.Errorf("%s: the last is %d", c.sel, last)
+		}
+	}
+	w := must.Get(ReadRow(t.Context(), a, Request{Width: 800, Chunks: 10}))(t)
+	if w.X.Every < 2 || w.Chunks > 11 {
+		t.Errorf("%+v", w.X)
+	}
+}
+
+// Limits are those of the whole array, within the range that it calls valid.
+func TestRange(t *testing.T) {
+	for attrs, want := range map[string]Limits{
+		`{}`: {1, 58}, `{"valid_range":[10,20]}`: {10, 20}, `{"valid_min":30}`: {31, 58}, `{"valid_max":40,"scale_factor":0.5}`: {0.5, 19.5},
+	} {
+		a := array(t, []int64{3, 4, 5}, []int64{1, 2, 2}, attrs)
+		dec := must.Get(cf.NewDecoder(a.Meta()))(t)
+		l, ok, err := Range(t.Context(), a, Request{Decoder: dec})
+		if err != nil || !ok || l != want {
+			t.Errorf("%s: %v %v %v, want %v", attrs, l, ok, err, want)
+		}
+	}
+}
+
+// Elements of several numbers have a part.
+func TestParts(t *testing.T) {
+	for part, want := range map[string]string{"": "[5]", "real": "[3]", "imag": "[-4]"} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1}, DataType: "complex64", FillValue: json.RawMessage("[3,-4]")}, nil))(t)
+		if w, err := ReadRow(t.Context(), a, Request{Part: part, Width: 9}); err != nil || fmt.Sprint(w.Values) != want {
+			t.Errorf("%s: %v %v", part, w, err)
+		}
+	}
+}
+
+// Colours are what an axis or an attribute calls so.
+func TestHasColours(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		n     int64
+		attrs string
+		want  bool
+	}{
+		{[]string{"y", "x", "c"}, 3, `{}`, true}, {[]string{"y", "x", "RGBA"}, 4, `{}`, true}, {[]string{"time", "lat", "lon"}, 4, `{}`, false},
+		{nil, 3, `{}`, true}, {nil, 4, `{}`, false}, {nil, 4, `{"photometric":"rgb"}`, true}, {[]string{"y", "x", "c"}, 5, `{}`, false},
+	} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{2, 2, c.n}, DataType: "uint8", DimensionNames: c.names, Attributes: must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)}, nil))(t)
+		if got := HasColours(a, false); got != c.want {
+			t.Errorf("%v %d %s: %v", c.names, c.n, c.attrs, got)
 		}
 	}
 }

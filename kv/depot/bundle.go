@@ -148,6 +148,27 @@ func (x *index) cover(pack [16]byte, from, to uint64) (Extent, bool) {
 	return e, e.Pack == pack && from >= e.From && to <= e.To && from < to
 }
 
+// within returns the extents of a range, cut to it.
+func (x *index) within(pack [16]byte, from, to uint64) (out []Extent) {
+	at := Extent{Pack: pack, From: from}
+	n := len(x.extents) / extentSize
+	i := max(0, sort.Search(n, func(i int) bool { e := x.extent(i); return e.before(&at) > 0 })-1)
+	for ; i < n; i++ {
+		e := x.extent(i)
+		if c := bytes.Compare(e.Pack[:], pack[:]); c > 0 || c == 0 && e.From >= to {
+			break
+		} else if c < 0 || e.To <= from {
+			continue
+		}
+		if e.From < from {
+			e.Offset, e.From = e.Offset+from-e.From, from
+		}
+		e.To = min(e.To, to)
+		out = append(out, e)
+	}
+	return out
+}
+
 // Bundle is a whole bundle.
 type Bundle struct {
 	x *index

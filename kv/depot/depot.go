@@ -402,6 +402,18 @@ func (d *Depot) keep(ctx context.Context, name Name, x *index) {
 	_ = d.o.Cache.Set(ctx, name.String(), b)
 }
 
+// SaveTo has the depot use a cache from now on, and puts there what is known.
+func (d *Depot) SaveTo(ctx context.Context, cache kv.Store) {
+	if d.loading.Lock(ctx) != nil {
+		return
+	}
+	defer d.loading.Unlock()
+	d.o.Cache = cache
+	for name, x := range d.indexes {
+		d.keep(ctx, name, x)
+	}
+}
+
 // HasCommits reports which versions the depot has whole. A version that only a damaged bundle lists counts as missing, so that a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
@@ -433,13 +445,16 @@ func (d *Depot) Commits(ctx context.Context, ids []ID) ([][]byte, error) {
 }
 
 func (d *Depot) named(ctx context.Context, ids []ID, kind string, table func(*index) ([]byte, int)) ([][]byte, error) {
-	out, err := d.read(ctx, len(ids), func(x *index, bundle Name, i int) (key string, at span, ok bool) {
+	out, err := d.read(ctx, len(ids), func(x *index, bundle Name, i int) (key string, at span, here []byte, ok bool) {
 		b, size := table(x)
 		e, ok := find(b, size, &ids[i])
 		if ok {
 			key, at = bundle.Bundle(), spanAt(e[20:])
 		}
-		return key, at, ok
+		if ok && x.whole != nil {
+			here = x.whole.b[at.off : at.off+at.n]
+		}
+		return key, at, here, ok
 	}, func(i int) string { return fmt.Sprintf("%s %v", kind, ids[i]) })
 	for i := range out {
 		if err == nil {
@@ -452,18 +467,18 @@ func (d *Depot) named(ctx context.Context, ids []ID, kind string, table func(*in
 // Payloads returns ranges of packs from the newest extents that have them. Each must lie in one
 // extent. It does not check the bytes: records have checksums of their own.
 func (d *Depot) Payloads(ctx context.Context, parts []Part) ([][]byte, error) {
-	return d.read(ctx, len(parts), func(x *index, _ Name, i int) (string, span, bool) {
+	return d.read(ctx, len(parts), func(x *index, _ Name, i int) (string, span, []byte, bool) {
 		p := &parts[i]
 		e, ok := x.cover(p.Pack, p.From, p.To)
-		return e.Segment.Segment(), span{e.Offset + p.From - e.From, p.To - p.From}, ok
+		return e.Segment.Segment(), span{e.Offset + p.From - e.From, p.To - p.From}, nil, ok
 	}, func(i int) string {
 		return fmt.Sprintf("%d bytes at %d of pack %x", parts[i].To-parts[i].From, parts[i].From, parts[i].Pack)
 	})
 }
 
 // read reads n parts of objects, from the newest bundles in which find finds them. If an object is gone, it looks for another
-// place in a newer manifest.
-func (d *Depot) read(ctx context.Context, n int, find func(x *index, bundle Name, i int) (key string, at span, ok bool), text func(i int) string) ([][]byte, error) {
+// place in a newer manifest. Bytes that find returns are copied.
+func (d *Depot) read(ctx context.Context, n int, find func(x *index, bundle Name, i int) (key string, at span, here []byte, ok bool), text func(i int) string) ([][]byte, error) {
 	for look := range looks {
 		s, indexes, err := d.load(ctx)
 		if err != nil {
@@ -474,19 +489,23 @@ func (d *Depot) read(ctx context.Context, n int, find func(x *index, bundle Name
 		for i := 0; i < n && err == nil; i++ {
 			err = fmt.Errorf("%w: %s", ErrLeft, text(i))
 			for j, x := range indexes {
-				key, at, ok := find(x, s.Bundles[j].Name, i)
+				key, at, here, ok := find(x, s.Bundles[j].Name, i)
 				if !ok {
 					if x.bad != nil {
 						err = fmt.Errorf("depot: %s: %w", text(i), x.bad)
 					}
 					continue
 				}
+				if err = nil; here != nil {
+					r.out[i] = slices.Clone(here)
+					break
+				}
 				file, known := files[key]
 				if !known {
 					file = len(r.keys)
 					files[key], r.keys = file, append(r.keys, key)
 				}
-				parts, err = append(parts, gather.Part{File: file, Off: int64(at.off), N: int64(at.n), Want: i}), nil
+				parts = append(parts, gather.Part{File: file, Off: int64(at.off), N: int64(at.n), Want: i})
 				break
 			}
 		}
@@ -535,9 +554,110 @@ func (r *reading) Take(_ context.Context, p gather.Part, _ kv.Value, b []byte, e
 	return err
 }
 
-// Bundle reads a whole bundle of a manifest, with one request. The error is kv.ErrNotFound if it is no longer
+// PageBundle returns the newest bundle that lists a page. The error is [ErrLeft] if there is none.
+func (d *Depot) PageBundle(ctx context.Context, id ID) (BundleInfo, error) {
+	s, x, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.pages, pageSize })
+	if err != nil {
+		return BundleInfo{}, fmt.Errorf("%w: page %v", err, id)
+	}
+	return s.Bundles[x], nil
+}
+
+// CommitsBeside returns the record of a commit, and those that lie in the same bundle. The error is [ErrLeft] if
+// the commit is not there.
+func (d *Depot) CommitsBeside(ctx context.Context, id ID) ([][]byte, error) {
+	s, i, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.commits, commitSize })
+	if err != nil {
+		return nil, fmt.Errorf("%w: commit %v", err, id)
+	}
+	x, err := d.index(ctx, &s.Bundles[i])
+	if err != nil {
+		return nil, err
+	}
+	ids := []ID{id}
+	for at := 0; at < len(x.commits); at += commitSize {
+		ids = append(ids, ID(x.commits[at:][:20]))
+	}
+	return d.Commits(ctx, ids)
+}
+
+// listed returns the newest manifest, and the number of the newest bundle whose table has a name.
+func (d *Depot) listed(ctx context.Context, id ID, table func(*index) ([]byte, int)) (*snapshot, int, error) {
+	s, indexes, err := d.load(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = ErrLeft
+	for i, x := range indexes {
+		b, size := table(x)
+		if _, ok := find(b, size, &id); ok {
+			return s, i, nil
+		} else if x.bad != nil {
+			err = x.bad
+		}
+	}
+	return nil, 0, err
+}
+
+// HasRecord reports whether the depot lists a commit, with its version or bare.
+func (d *Depot) HasRecord(ctx context.Context, id ID) (bool, error) {
+	_, _, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.commits, commitSize })
+	if errors.Is(err, ErrLeft) || errors.Is(err, kv.ErrCorrupt) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Bare calls fn for the commits of which only the record is there.
+func (d *Depot) Bare(ctx context.Context, fn func(ID)) error {
+	_, indexes, err := d.load(ctx)
+	if err != nil {
+		return err
+	}
+	bare := map[ID]bool{}
+	for _, x := range indexes {
+		for at := 0; at < len(x.commits); at += commitSize {
+			id := ID(x.commits[at:][:20])
+			is := binary.LittleEndian.Uint32(x.commits[at+32:])&flagBare != 0
+			if had, ok := bare[id]; !ok || had {
+				bare[id] = is
+			}
+		}
+	}
+	for id, is := range bare {
+		if is {
+			fn(id)
+		}
+	}
+	return nil
+}
+
+// Extents returns the parts of a range of a pack that the depot has, ascending. The newest bundle counts.
+func (d *Depot) Extents(ctx context.Context, pack [16]byte, from, to uint64) ([]Extent, error) {
+	_, indexes, err := d.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Extent
+	for _, x := range indexes {
+		if list := x.within(pack, from, to); len(list) > 0 {
+			out = overlay(out, list)
+		}
+	}
+	return out, nil
+}
+
+// Bundle reads a whole bundle of a manifest, with one request unless it is small and known. The error is kv.ErrNotFound if it is no longer
 // there: read the manifest again.
 func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {
+	if err := d.loading.Lock(ctx); err != nil {
+		return nil, err
+	}
+	x := d.indexes[info.Name]
+	d.loading.Unlock()
+	if x != nil && x.whole != nil {
+		return x.whole, nil
+	}
 	b, err := d.store.Get(ctx, info.Name.Bundle(), kv.AtMost(int64(info.Size)))
 	if err != nil {
 		return nil, d.unread(info.Name.Bundle(), err)

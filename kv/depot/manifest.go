@@ -24,7 +24,7 @@ import (
 var ErrFormat = errors.New("depot: unknown format")
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", fault.New("depot: damaged", kv.ErrCorrupt), fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w", fault.New("depot: damaged", kv.ErrCorrupt, fault.ErrCorrupt), fmt.Errorf(format, args...))
 }
 
 // ID names a page or a commit record: the first 20 bytes of the BLAKE3 hash of its bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/bits"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
 )
@@ -21,8 +22,9 @@ const (
 func class(size, small uint64) int { return max(0, bits.Len64(size/small)-1) / 2 }
 
 // mergeable returns bundles to merge, nil if none are due: four of the smallest class that has them, with the smaller
-// ones between them. They are neighbours in the list, so that the order of newer and older bundles stays.
-func mergeable(bundles []BundleInfo, small uint64) []BundleInfo {
+// ones between them. They are neighbours in the list, so that the order of newer and older bundles stays. None of them is
+// in bad.
+func mergeable(bundles []BundleInfo, small uint64, bad map[Name]bool) []BundleInfo {
 	if len(bundles) > 0 && bundles[0].Size < small {
 		bundles = bundles[1:] // the next push takes it along
 	}
@@ -30,10 +32,10 @@ func mergeable(bundles []BundleInfo, small uint64) []BundleInfo {
 		var of []int // the places of those of the class, without a larger one between them
 		for i := len(bundles) - 1; i >= 0; i-- {
 			k := class(bundles[i].Size, small)
-			if k > c {
+			if k > c || bad[bundles[i].Name] {
 				of = nil
 			}
-			if k != c {
+			if k != c || bad[bundles[i].Name] {
 				continue
 			}
 			if of = append(of, i); len(of) < fan {
@@ -69,10 +71,6 @@ var errStale = errors.New("depot: another took the bundles along")
 // was acknowledged. It may fail, or be left out, without harm to what is stored.
 func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 	p := d.Begin()
-	from := mergeable(p.base.Bundles, d.o.small)
-	if from == nil {
-		return false, nil
-	}
 	check := func(m *Manifest) error {
 		switch {
 		case len(m.Writes) > 0:
@@ -85,24 +83,40 @@ func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 	if err := check(p.base); err != nil {
 		return false, err
 	}
-	w, u := newBuilder(), &uploads{}
-	for i := range from {
-		b, err := d.Bundle(ctx, &from[i])
-		if errors.Is(err, kv.ErrNotFound) {
+	// A damaged bundle stays as it is, and is no reason to leave the others.
+	for bad := map[Name]bool{}; ; {
+		from := mergeable(p.base.Bundles, d.o.small, bad)
+		if from == nil {
 			return false, nil
 		}
-		if err == nil {
-			err = w.addBundle(b, i == 0)
+		w, u := newBuilder(), &uploads{}
+		for i := range from {
+			b, err := d.Bundle(ctx, &from[i])
+			if err == nil {
+				err = w.addBundle(b, i == 0)
+			}
+			switch {
+			case errors.Is(err, kv.ErrNotFound):
+				return false, nil
+			case errors.Is(err, kv.ErrCorrupt):
+				bad[from[i].Name] = true
+			case err != nil:
+				return false, err
+			}
+			u.gone = append(u.gone, from[i].Name)
 		}
-		if err != nil {
-			return false, err
+		if !slices.ContainsFunc(u.gone, func(n Name) bool { return bad[n] }) {
+			return p.merged(ctx, u, w, check)
 		}
-		u.gone = append(u.gone, from[i].Name)
 	}
+}
+
+// merged publishes a merged bundle.
+func (p *Push) merged(ctx context.Context, u *uploads, w *builder, check func(*Manifest) error) (bool, error) {
 	if err := p.put(ctx, u, w); err != nil {
 		return false, err
 	}
-	err = p.publish(ctx, u, check, nil)
+	err := p.publish(ctx, u, check, nil)
 	if err == errStale || err == ErrVoid {
 		return false, nil
 	}

@@ -60,6 +60,8 @@ type Change struct {
 	// Stored are extents of segments that an earlier push uploaded and did not publish.
 	Stored []Extent
 	Refs   []RefChange
+	// Uploaded, if not nil, is called after each segment that Publish has uploaded, by several goroutines.
+	Uploaded func(*Segment)
 }
 
 // Push uploads and publishes one change. Its methods may run side by side, but for Publish.
@@ -172,7 +174,13 @@ func (p *Push) change(ctx context.Context, c *Change) error {
 		}
 		err := gather.Each(ctx, 8, 1+len(c.Segments), func(ctx context.Context, i int) error {
 			if i > 0 {
-				return p.Upload(ctx, c.Segments[i-1])
+				s := c.Segments[i-1]
+				sent := s.sent
+				err := p.Upload(ctx, s)
+				if err == nil && !sent && c.Uploaded != nil {
+					c.Uploaded(s)
+				}
+				return err
 			}
 			return p.bundles(ctx, s, u, c, carry)
 		})

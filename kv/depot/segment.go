@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -91,7 +92,13 @@ func (p *Push) Upload(ctx context.Context, s *Segment) error {
 // reads the headers of ranges only. The error is kv.ErrCorrupt where something else is; the ranges before are right.
 func ParseSegment(r io.ReaderAt, size int64, name Name) ([]Extent, error) {
 	var head [rangeHeaderSize]byte
-	if size < headerSize || readAt(r, head[:headerSize], 0) != nil || string(head[:headerSize]) != segmentMagic {
+	if size < headerSize {
+		return nil, corrupt("not a segment")
+	}
+	if err := readAt(r, head[:headerSize], 0); err != nil {
+		return nil, err
+	}
+	if string(head[:headerSize]) != segmentMagic {
 		return nil, corrupt("not a segment")
 	}
 	var out []Extent
@@ -116,10 +123,14 @@ func ParseSegment(r io.ReaderAt, size int64, name Name) ([]Extent, error) {
 }
 
 func readAt(r io.ReaderAt, b []byte, off int64) error {
-	if n, err := r.ReadAt(b, off); n < len(b) {
-		return corrupt("%d of %d bytes at %d: %w", n, len(b), off, err)
+	n, err := r.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return corrupt("%d of %d bytes at %d", n, len(b), off)
 	}
-	return nil
+	return fmt.Errorf("depot: read a segment at %d: %w", off, err)
 }
 
 // sections are readers one behind the other.

@@ -15,8 +15,8 @@ type Whole struct {
 }
 
 // Whole finds the records whose payloads overlap need, which ascend. It reads headers, not payloads:
-// [Store.Verify] compares those. Damaged ranges are left out.
-func (s *Store) Whole(ctx context.Context, id ID, need []Extent) (*Whole, error) {
+// [Store.Verify] compares those. Damaged ranges are left out. An extent of more than most bytes has one record.
+func (s *Store) Whole(ctx context.Context, id ID, need []Extent, most uint64) (*Whole, error) {
 	src, err := s.source(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("pack: records of %v: %w", id, err)
@@ -28,7 +28,7 @@ func (s *Store) Whole(ctx context.Context, id ID, need []Extent) (*Whole, error)
 			end := rec.Offset + rec.Length
 			switch last := len(w.Extents) - 1; {
 			case last >= 0 && end <= w.Extents[last].To:
-			case last >= 0 && rec.Header <= roundUp(w.Extents[last].To, smallAlign):
+			case last >= 0 && rec.Header <= roundUp(w.Extents[last].To, smallAlign) && end-w.Extents[last].From <= most:
 				w.Extents[last].To = end
 			default:
 				w.Extents = append(w.Extents, Extent{rec.Header, end})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestWhole(t *testing.T) {
 		for _, a := range need {
 			list = append(list, extentOf(a))
 		}
-		w := must.Get(from.Whole(ctx, all[0].Pack, list))(t)
+		w := must.Get(from.Whole(ctx, all[0].Pack, list, 1<<40))(t)
 		bytes := make(pieces)
 		for _, e := range w.Extents {
 			b := make([]byte, e.To-e.From)
@@ -34,7 +35,7 @@ func TestWhole(t *testing.T) {
 		must.Do(t, w.Close())
 		to := must.Get(Open("to", &Options{FS: vfs.NewMem(), Incarnation: [8]byte{2}}))(t)
 		last := need[len(need)-1]
-		_, n, err := to.ImportFrom(ctx, bytes, last.Offset+last.Length, all[0].Pack, list, nil)
+		_, n, err := to.ImportFrom(ctx, opened(bytes, last.Offset+last.Length), all[0].Pack, list, nil)
 		if err != nil || n.Equal != 0 {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -50,7 +51,7 @@ func TestWhole(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 	}
-	if _, err := from.Whole(ctx, ID{9}, nil); !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := from.Whole(ctx, ID{9}, nil, 0); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a pack that is not there: %v", err)
 	}
 }
@@ -90,7 +91,7 @@ func TestHoleIsNoPayload(t *testing.T) {
 			o.Incarnation = [8]byte{2}
 			s := must.Get(Open(t.TempDir(), o))(t)
 			end := h.payload + 10
-			_, _, err := s.ImportFrom(ctx, pieces{{at, end}: record}, end, id, []Extent{{h.payload, end}}, nil)
+			_, _, err := s.ImportFrom(ctx, opened(pieces{{at, end}: record}, end), id, []Extent{{h.payload, end}}, nil)
 			must.Do(t, err)
 			must.Do(t, s.Verify(ctx, Address{id, h.payload, 10}, nothing))
 			if err = s.View(ctx, Address{id, hole, n}, 0, n, nothing); !errors.Is(err, kv.ErrCorrupt) {
@@ -116,25 +117,25 @@ func TestForeignRecords(t *testing.T) {
 	s := must.Get(Open(t.TempDir(), &Options{Incarnation: [8]byte{2}}))(t)
 	defer s.Close()
 	first, need := record(4096, 1000)
-	_, n, err := s.ImportFrom(ctx, first, need.To, id, []Extent{{need.From, need.To - 1}}, nil)
+	_, n, err := s.ImportFrom(ctx, opened(first, need.To), id, []Extent{{need.From, need.To - 1}}, nil)
 	if err != nil || n.Written != 0 {
 		t.Errorf("a record that is longer than its payload: %+v, %v", n, err)
 	}
-	_, _, err = s.ImportFrom(ctx, first, need.To, id, []Extent{need}, nil)
+	_, _, err = s.ImportFrom(ctx, opened(first, need.To), id, []Extent{need}, nil)
 	must.Do(t, err)
 	for _, at := range []uint64{4096 - 256, 4096 + 512} { // over the header, and in the payload
 		other, into := record(at, 300)
-		if _, _, err := s.ImportFrom(ctx, other, need.To, id, []Extent{into}, nil); !errors.Is(err, kv.ErrCorrupt) {
+		if _, _, err := s.ImportFrom(ctx, opened(other, need.To), id, []Extent{into}, nil); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("a record at %d over another: %v", at, err)
 		}
 	}
 	must.Do(t, s.Verify(ctx, Address{id, need.From, 1000}, nothing))
 	after, into := record(8192, 300)
-	_, n, err = s.ImportFrom(ctx, after, into.To, id, []Extent{into}, nil)
+	_, n, err = s.ImportFrom(ctx, opened(after, into.To), id, []Extent{into}, nil)
 	if err != nil || n.Written == 0 {
 		t.Errorf("a record behind: %+v, %v", n, err)
 	}
-	if _, _, err := s.ImportFrom(ctx, first, maxImport, id, []Extent{need}, nil); !errors.Is(err, kv.ErrTooLarge) {
+	if _, _, err := s.ImportFrom(ctx, opened(first, maxImport), id, []Extent{{need.To + 1<<20, need.To + 2<<20}}, nil); !errors.Is(err, kv.ErrTooLarge) {
 		t.Errorf("a pack of an exabyte: %v", err)
 	}
 }
@@ -152,4 +153,9 @@ func idWithSalt(sum uint32) (id ID) {
 	}
 	binary.LittleEndian.PutUint32(id[12:], x^^crc(id[:12]))
 	return id
+}
+
+// opened opens a pack for ImportFrom.
+func opened(from io.ReaderAt, size uint64) func([]Extent) (io.ReaderAt, uint64, error) {
+	return func([]Extent) (io.ReaderAt, uint64, error) { return from, size, nil }
 }

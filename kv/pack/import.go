@@ -37,19 +37,20 @@ type Imported struct {
 // progress, if not nil, is called from time to time with the counts so far.
 // Packs may be imported side by side.
 func (s *Store) Import(ctx context.Context, from *Store, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
-	return s.importFrom(ctx, id, need, progress, false, func() (reclaimer, error) { return from.source(ctx, id) })
+	return s.importFrom(ctx, id, need, progress, nil, func() (reclaimer, error) { return from.source(ctx, id) })
 }
 
-// ImportFrom is [Store.Import] from a pack that is in no other store, such as one in pieces: from has
-// size bytes at logical offsets, and zeros where it has nothing. The bytes need not be trusted: a record whose
+// ImportFrom is [Store.Import] from a pack that is in no other store, such as one in pieces: open gets the part of need that is
+// not here, and returns a reader that has size bytes at logical offsets, and zeros where it has nothing. The bytes need not be trusted: a record whose
 // payload reaches outside of need is left out, and one that would lie over another record of this store is an error.
-func (s *Store) ImportFrom(ctx context.Context, from io.ReaderAt, size uint64, id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
-	return s.importFrom(ctx, id, need, progress, true, func() (reclaimer, error) {
-		if size >= maxImport {
-			return reclaimer{}, fmt.Errorf("%w: a pack of %d bytes", kv.ErrTooLarge, size)
+func (s *Store) ImportFrom(ctx context.Context, open func(need []Extent) (from io.ReaderAt, size uint64, err error), id ID, need []Extent, progress func(Imported)) (Info, Imported, error) {
+	return s.importFrom(ctx, id, need, progress, func(need []Extent) (reclaimer, error) {
+		from, size, err := open(need)
+		if err == nil && size >= maxImport {
+			err = fmt.Errorf("%w: a pack of %d bytes", kv.ErrTooLarge, size)
 		}
-		return reclaimer{ctx: ctx, s: s, p: newPack(s, id, size), f: originFile{from: from, size: int64(size)}}, nil
-	})
+		return reclaimer{ctx: ctx, s: s, p: newPack(s, id, size), f: originFile{from: from, size: int64(size)}}, err
+	}, nil)
 }
 
 // maxImport bounds the size of a pack, so that sums of offsets do not overflow.
@@ -72,8 +73,8 @@ func (f originFile) Stat() (vfs.FileInfo, error)             { return originInfo
 func (f originFile) Close() error                            { return nil }
 func (i originInfo) Size() int64                             { return i.size }
 
-// importFrom is Import from what open opens.
-func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress func(Imported), foreign bool, open func() (reclaimer, error)) (Info, Imported, error) {
+// importFrom is Import from what open opens, or foreign, which is not trusted, for what is not here.
+func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress func(Imported), foreign func([]Extent) (reclaimer, error), open func() (reclaimer, error)) (Info, Imported, error) {
 	if s.o.ReadOnly {
 		return Info{}, Imported{}, kv.ErrReadOnly
 	}
@@ -83,12 +84,12 @@ func (s *Store) importFrom(ctx context.Context, id ID, need []Extent, progress f
 	s.reclaim.RLock()
 	defer s.reclaim.RUnlock()
 	defer s.lockImport(id)()
-	m := importer{ctx: ctx, s: s, id: id, progress: progress, foreign: foreign, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
-	src, err := open()
-	info := Info{}
-	if err == nil {
-		m.src = src
-		info, err = m.run(need)
+	m := importer{ctx: ctx, s: s, id: id, progress: progress, foreign: foreign != nil, buf: make([]byte, importBytes), old: make([]byte, importBytes), head: make([]byte, scanBytes)}
+	info, err := Info{}, error(nil)
+	if foreign != nil {
+		info, err = m.run(need, foreign)
+	} else if m.src, err = open(); err == nil {
+		info, err = m.run(need, nil)
 	}
 	if err != nil {
 		return info, m.out, fmt.Errorf("pack: import %v: %w", id, err)
@@ -153,16 +154,27 @@ func (s *Store) source(ctx context.Context, id ID) (src reclaimer, err error) {
 	return src, err
 }
 
-func (m *importer) run(need []Extent) (info Info, err error) {
-	defer func() { err = errors.Join(err, m.src.f.Close()) }()
+func (m *importer) run(need []Extent, foreign func([]Extent) (reclaimer, error)) (info Info, err error) {
+	if foreign == nil {
+		defer func() { err = errors.Join(err, m.src.f.Close()) }()
+	}
+	if foreign != nil {
+		m.src.p = newPack(m.s, m.id, 0) // its checksums
+	}
 	if err := m.open(); err != nil {
 		return info, err
 	}
 	m.had = m.size
+	if foreign != nil {
+		if need, err = m.absent(need); err == nil && len(need) > 0 {
+			m.src, err = foreign(need)
+		}
+	}
 	for _, e := range need {
-		if err = m.extent(e); err != nil {
+		if err != nil {
 			break
 		}
+		err = m.extent(e)
 	}
 	if err == nil && !m.grows {
 		err = m.f.Sync()
@@ -292,6 +304,42 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 	return nil
 }
 
+// absent returns the ranges without the records that are here and sound, such as those of an import that was
+// interrupted: the source is not asked for them.
+func (m *importer) absent(need []Extent) ([]Extent, error) {
+	var here []Extent
+	local := reclaimer{ctx: m.ctx, s: m.s, p: newPack(m.s, m.id, m.size), f: m.f}
+	for _, e := range need {
+		if e.From == e.To || e.From >= m.had {
+			continue
+		}
+		if err := local.eachRecord(e, m.head, func(rec Record, _ uint64) error {
+			end := rec.Offset + rec.Length
+			has, err := m.has(rec)
+			if !has || err != nil || rec.Offset < e.From || end > e.To {
+				return err
+			}
+			m.runs = append(m.runs, Extent{rec.Header, end})
+			m.out.Equal += end - rec.Header
+			if last := len(here) - 1; last >= 0 && rec.Header == roundUp(here[last].To, smallAlign) {
+				here[last].To = end
+			} else {
+				here = append(here, Extent{rec.Header, end})
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if len(here) == 0 {
+		return need, nil
+	}
+	return Subtract(need, here), nil
+}
+
+// foreignRun bounds how much is looked at before it is copied, where looking and copying are requests.
+const foreignRun = 4 << 20
+
 // extent copies the records of one range. It copies only whole records: bytes
 // between them may be dead in the source and alive here.
 func (m *importer) extent(e Extent) error {
@@ -311,7 +359,7 @@ func (m *importer) extent(e Extent) error {
 		if err == nil && !has && m.foreign && !m.grows {
 			err = m.free(rec)
 		}
-		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign)) {
+		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign) || m.foreign && run.To-run.From >= foreignRun) {
 			err = flush()
 		}
 		if shift = at; has {

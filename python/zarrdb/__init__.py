@@ -39,7 +39,7 @@ from ._errors import (
     ZarrdbError,
 )
 from ._guard import install as _protect
-from ._repository import Repository, open
+from ._repository import Repository, clone, open
 from ._session import Choice, Ours, Session, Theirs
 from ._snapshot import Snapshot
 
@@ -51,7 +51,7 @@ __all__ = [
     "ConnectionLostError", "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError",
     "NotFoundError", "Ours", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
     "UnsupportedError", "Values", "VersionError", "ZarrdbError",
-    "array", "open",
+    "array", "clone", "open",
 ]  # fmt: skip
 
 _protect()

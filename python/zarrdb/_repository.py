@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from . import _wire as w
 from ._changes import Changes, Commit, Values, all_pages, parse_time
-from ._client import Client, create, exit_error
+from ._client import Client, binary, create, exit_error
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
 from ._session import Session
 from ._snapshot import Snapshot, ancestry
@@ -53,6 +53,23 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     ['main']
     """
     return Repository(path, create, wait)
+
+
+def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0) -> Repository:
+    """Make a new database of another one, or of a remote such as `s3://bucket/weather`, with its history: all branches and
+    tags, or one branch, and `depth` versions of each. Requests have the credentials of this process.
+
+    >>> zarrdb.clone(repo, "again.zdb").list_branches()
+    ['main']
+    """
+    import subprocess
+
+    options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else [])
+    line = [binary(), "clone", _place(source), os.fspath(path), *options]
+    p = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True)
+    if p.returncode != 0:
+        raise exit_error(p.returncode, p.stderr.decode(errors="replace"))
+    return Repository(path)
 
 
 def _one(**revs: Any) -> tuple[str, Any]:
@@ -594,10 +611,19 @@ class Repository:
         return self._json("backup", self.path, _place(dest))
 
     def push(
-        self, other: Place, *refs: str, all: bool = False, tags: bool = False, prune: bool = False, dry_run: bool = False
+        self,
+        other: Place,
+        *refs: str,
+        all: bool = False,
+        tags: bool = False,
+        prune: bool = False,
+        dry_run: bool = False,
+        merge: bool = False,
     ) -> Any:
-        """Bring branches and tags of another database, a backup or clone of this one, up to date. `prune` deletes
-        branches there, with `all`, and tags, with `tags`, that this one does not have.
+        """Bring branches and tags of another database, a backup or clone of this one, up to date, or of a remote such as
+        `s3://bucket/weather`, which is made if nothing is there. `prune` deletes
+        branches there, with `all`, and tags, with `tags`, that this one does not have. With `merge`, a branch that has
+        gone on there is fetched, merged and pushed again.
 
         >>> out = repo.backup("copy.zdb")
         >>> repo.create_tag("v1")
@@ -605,6 +631,7 @@ class Repository:
         ['tags/v1']
         """
         options = ["--all"] * all + ["--tags"] * tags + ["--prune"] * prune + ["--dry-run"] * dry_run
+        options += ["--merge"] * merge
         return self._json("push", self.path, _place(other), *refs, *options)
 
     def pull(
@@ -617,7 +644,7 @@ class Repository:
         deepen: int = 0,
         unshallow: bool = False,
     ) -> Any:
-        """Bring branches and tags up to date from another database, a backup or clone of this one. A shallow clone
+        """Bring branches and tags up to date from another database, a backup or clone of this one, or a remote. A shallow clone
         gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
         options = ["--all"] * all + ["--tags"] * tags + ["--merge"] * merge + ["--unshallow"] * unshallow
         return self._json("pull", self.path, _place(other), *refs, *options, *(["--deepen", str(deepen)] if deepen else []))

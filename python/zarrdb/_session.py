@@ -346,19 +346,33 @@ class Session(Contents, WritableView):
             except ConflictError:
                 self._committing = False
                 raise
-            except ZarrdbError:
+            except ZarrdbError as again:
                 if dry_run:
                     raise
-                self._lost = SessionLostError(
-                    f"session {self.id}: the connection ended during a commit; see the log of {self.branch} whether it took place: {e}",
-                    self.id, self.saved, True,
-                )  # fmt: skip
-                raise self._lost from e
+                out = self._committed(again)
         if not dry_run:
             self._ended, self._handle = True, 0  # the server has closed it
         for text in out.get("warnings", ()):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         return Commit._of(out)
+
+    def _committed(self, e: ZarrdbError) -> dict[str, Any]:
+        """The commit that the session has made, of which no answer came; e is why it cannot be made again."""
+        known = False
+        try:
+            ask = {"Session": self.id, "Branch": self.branch, "Base": self.base}
+            found = self._client.query(w.ASK, {"name": "committed", "in": ask})
+            return dict(self._client.query(w.RESOLVE, {"rev": found["ID"]}))
+        except NotFoundError:
+            known = True
+        except ZarrdbError:
+            pass
+        self._committing = False
+        if known and not isinstance(e, (NotFoundError, SessionClosedError, SessionLostError)):
+            raise e  # the session is there
+        result = "it did not take place" if known else f"see the log of {self.branch} whether it took place"
+        self._lost = SessionLostError(f"session {self.id}: the connection ended during a commit; {result}: {e}", self.id, self.saved, not known)
+        raise self._lost from e
 
     def discard_changes(self) -> None:
         """Take everything back that was written; the session goes on from its base, without savepoint.

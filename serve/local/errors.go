@@ -229,8 +229,8 @@ type SessionLostError struct {
 	// Saved is the time of the last savepoint, from which [txn.Remote.Resume] takes it
 	// up again; zero if there was none.
 	Saved time.Time
-	// Committing means that a commit was running, with an unknown result: look
-	// for it in the log of the branch.
+	// Committing means that a commit was running, and that no other process has answered since, or
+	// one of an earlier version, whether it took place: look for it in the log of the branch.
 	Committing bool
 	Err        error
 }

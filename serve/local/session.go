@@ -454,9 +454,9 @@ func (s *Session) Join(ctx context.Context, fork txn.SessionID, choices []txn.Pa
 }
 
 // Commit implements [txn.Tx]. If the server ends meanwhile, the next one makes the commit if
-// the session is still there. If it is not, the commit may have taken place: the error is a
-// *[SessionLostError] with Committing. After a dry run that was not answered, the session
-// goes on.
+// the session is still there. If it is not, the next one tells which commit the session has made, or
+// that it made none. The error is a *[SessionLostError] with Committing if no server answers before
+// ctx ends. After a dry run that was not answered, the session goes on.
 func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
 	in := wire.Publish{
 		Message: o.Message, Author: o.Author, Time: o.Time, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun,
@@ -475,7 +475,7 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 	case err != nil && o.DryRun:
 		return nil, err
 	case err != nil:
-		return nil, s.unlessCommitting(err)
+		return s.committed(ctx, err)
 	case !o.DryRun:
 		s.end()
 	}
@@ -501,17 +501,29 @@ func (s *Session) answered(err error) {
 	}
 }
 
-// unlessCommitting returns the error of a commit, or if that was sent before and not
-// answered, the error that says so. A conflict answers for both.
-func (s *Session) unlessCommitting(err error) error {
+// committed returns the error of a commit. If that was sent before and not answered, it returns the
+// commit that was made then. A conflict answers for both.
+func (s *Session) committed(ctx context.Context, err error) (*txn.Commit, error) {
+	s.mu.Lock()
+	info, committing := s.info, s.committing && !errors.Is(err, txn.ErrConflict)
+	s.committing = false
+	s.mu.Unlock()
+	if !committing {
+		return nil, err
+	}
+	c, unknown := txn.CommitOf(ctx, source{s.c, s.db}, info)
+	if unknown == nil {
+		s.end()
+		return c, nil
+	}
+	none := errors.Is(unknown, txn.ErrNoRef)
+	if none && !errors.Is(err, txn.ErrNoRef) && !errors.Is(err, txn.ErrSessionClosed) {
+		return nil, err // the session is there
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.committing || errors.Is(err, txn.ErrConflict) {
-		s.committing = false
-		return err
-	}
-	s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Committing: true, Err: err}
-	return s.lost
+	s.lost = &SessionLostError{ID: s.id, Saved: info.Saved, Committing: !none, Err: err}
+	return nil, s.lost
 }
 
 // takes are the names of choices.
@@ -542,7 +554,9 @@ func (s *Session) Close() error {
 	if was || l.over() {
 		return nil
 	}
-	return s.closeView(context.Background(), l, handle)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return s.closeView(ctx, l, handle)
 }
 
 func (s *Session) closeView(ctx context.Context, l *link, handle uint32) error {

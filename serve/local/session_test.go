@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -266,5 +267,49 @@ func TestUnansweredDryRun(t *testing.T) {
 	wantValue(t, s, "k", []byte("1"))
 	if _, err := s.Commit(bg, txn.CommitOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A commit whose answer was lost takes place once, and the client knows it: the connection ends before,
+// beside and after the commit.
+func TestUnansweredCommit(t *testing.T) {
+	was := handlers[wire.OpCommit]
+	t.Cleanup(func() { handlers[wire.OpCommit] = was })
+	var next atomic.Pointer[func(c *conn, ctx context.Context, f *wire.Frame) error]
+	handlers[wire.OpCommit] = func(c *conn, ctx context.Context, f *wire.Frame) error {
+		if lose := next.Swap(nil); lose != nil {
+			return (*lose)(c, ctx, f)
+		}
+		return was(c, ctx, f)
+	}
+	h, c := served(t, nil, nil)
+	for i, lose := range []func(c *conn, ctx context.Context, f *wire.Frame, s *session) error{
+		func(c *conn, _ context.Context, _ *wire.Frame, _ *session) error { return c.u.Close() },
+		func(c *conn, ctx context.Context, f *wire.Frame, _ *session) error {
+			_ = c.u.Close()
+			return was(c, context.WithoutCancel(ctx), f)
+		},
+		func(c *conn, ctx context.Context, _ *wire.Frame, s *session) error {
+			joined, err := h.db.Resume(ctx, s.ID())
+			if err == nil {
+				_, err = joined.Commit(ctx, txn.CommitOptions{Message: fmt.Sprint(2)})
+			}
+			return errors.Join(err, c.u.Close())
+		},
+	} {
+		s := begin(t, c)
+		must.Do(t, s.Set(bg, "k", []byte(fmt.Sprint(i))))
+		next.Store(new(func(c *conn, ctx context.Context, f *wire.Frame) error { return lose(c, ctx, f, s) }))
+		at := must.Get(s.Commit(bg, txn.CommitOptions{Message: fmt.Sprint(i)}))(t)
+		if head := must.Get(h.db.Head(bg, ""))(t); head != at.ID || at.Message != fmt.Sprint(i) || !s.Ended() {
+			t.Errorf("commit %d: the head is %v, want %v %q", i, head, at.ID, at.Message)
+		}
+	}
+	n := 0
+	for range h.db.Reflog(bg, "") {
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d moves of main", n)
 	}
 }

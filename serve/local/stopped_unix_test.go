@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ import (
 )
 
 // While the process that has the database open is stopped, reads end with their contexts,
-// and versions, databases and clients are closed.
+// and versions, databases and clients are closed. No call waits longer because another call of the
+// session waits for the holder.
 func TestStoppedHolder(t *testing.T) {
 	runtimeDir(t)
 	dir := filepath.Join(shortDir(t), "t.zdb")
@@ -31,7 +33,15 @@ func TestStoppedHolder(t *testing.T) {
 	c := joinDir(t, dir)
 	p := must.Get(c.Peer("", nil))(t)
 	v := must.Get(p.At(bg, ""))(t)
+	s := must.Get(p.Begin(bg, ""))(t)
 	stop(t, child)
+	slow, end := context.WithCancel(bg)
+	var hang sync.WaitGroup
+	defer hang.Wait()
+	defer end()
+	hang.Go(func() { _ = s.Set(slow, "k", []byte("1")) })
+	hang.Go(func() { _ = s.Move(slow, "a", "b") })
+	hang.Go(func() { _ = s.Savepoint(slow) })
 	for what, do := range map[string]func(context.Context) error{
 		"read":    func(ctx context.Context) error { _, err := v.Get(ctx, "k", kv.All()); return err },
 		"open":    func(ctx context.Context) error { _, err := p.At(ctx, ""); return err },
@@ -48,7 +58,15 @@ func TestStoppedHolder(t *testing.T) {
 			}
 			return nil
 		},
-		"stats": func(ctx context.Context) error { _, err := p.Stats(ctx, ""); return err },
+		"stats":     func(ctx context.Context) error { _, err := p.Stats(ctx, ""); return err },
+		"get":       func(ctx context.Context) error { _, err := s.Get(ctx, "k", kv.All()); return err },
+		"set":       func(ctx context.Context) error { return s.Set(ctx, "k", []byte("2")) },
+		"remove":    func(ctx context.Context) error { return s.DeletePrefix(ctx, "a/") },
+		"copy":      func(ctx context.Context) error { return s.Copy(ctx, nil, "k", "l") },
+		"savepoint": s.Savepoint,
+		"refresh":   func(ctx context.Context) error { return s.Refresh(ctx, nil) },
+		"fork":      func(ctx context.Context) error { _, err := s.Fork(ctx); return err },
+		"commit":    func(ctx context.Context) error { _, err := s.Commit(ctx, txn.CommitOptions{}); return err },
 	} {
 		ctx, cancel := context.WithTimeout(bg, 20*time.Millisecond)
 		if err := do(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -56,7 +74,10 @@ func TestStoppedHolder(t *testing.T) {
 		}
 		cancel()
 	}
-	if err := errors.Join(v.Close(), p.Close(), c.Close()); err != nil {
+	if s.Ended() || s.Info().ID != s.ID() {
+		t.Error("the session has ended")
+	}
+	if err := errors.Join(s.Close(), v.Close(), p.Close(), c.Close()); err != nil {
 		t.Error(err)
 	}
 }

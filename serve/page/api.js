@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** @typedef {Record<string, string | number | undefined | null | false>} Params */
+/** @typedef {Record<string, string | number | undefined | null | false | string[]>} Params */
 
 /**
  * The address of a report or of decoded elements.
@@ -22,7 +22,7 @@ export class ApiError extends Error {
 export function url(kind, params) {
   const u = new URL('api/' + kind, base);
   for (const [key, value] of Object.entries(params)) {
-    if (value !== undefined && value !== null && value !== false) u.searchParams.set(key, String(value));
+    for (const v of Array.isArray(value) ? value : [value]) if (v !== undefined && v !== null && v !== false) u.searchParams.append(key, String(v));
   }
   return u;
 }

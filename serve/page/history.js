@@ -7,7 +7,7 @@ import { Copy, Failure, Loading } from './parts.js';
 import { Blame } from './blame.js';
 import { Changes } from './compare.js';
 
-const row = 44, gap = 16;
+const row = 44, mostGap = 16;
 
 /**
  * Places commits, newest first, in columns: a commit stays in the column of its first child.
@@ -63,7 +63,7 @@ export function History({ shown, path, info }) {
   const graph = useMemo(() => (log && !only ? layout(log) : null), [log, only]);
   if (error) return html`<${Failure} error=${error} />`;
   if (!log) return html`<${Loading} />`;
-  const lanes = Math.min(graph ? graph.width : 0, 8);
+  const lanes = graph ? graph.width : 0;
   return html`<div class="history"><section aria-label="Commits">
     <div class="controls">
       <label>Branch or tag <select value=${shown.rev || 'main'} onChange=${(/** @type {any} */ e) => go({ rev: e.target.value === 'main' ? '' : e.target.value, commit: '' })}>
@@ -83,7 +83,7 @@ export function History({ shown, path, info }) {
 
 /** The part of the graph beside one commit. @param {{ at: any, lanes: number, last: boolean }} p */
 function Lines({ at, lanes, last }) {
-  const x = (/** @type {number} */ lane) => 8 + Math.min(lane, lanes) * gap, mid = row / 2;
+  const gap = Math.max(3, Math.min(mostGap, 240 / lanes)), x = (/** @type {number} */ lane) => 8 + lane * gap, mid = row / 2; // each lane has a place of its own
   const colour = (/** @type {number} */ lane) => `var(--lane${lane % 6})`;
   const curve = (/** @type {number} */ a, /** @type {number} */ y0, /** @type {number} */ b, /** @type {number} */ y1) => `M${a} ${y0}C${a} ${(y0 + y1) / 2} ${b} ${(y0 + y1) / 2} ${b} ${y1}`;
   return html`<svg width=${16 + lanes * gap} height=${row} aria-hidden="true">
@@ -108,8 +108,8 @@ function Commit({ shown, id }) {
       ${c.parents.length > 0 && html`<a class="button" href=${link({ view: 'compare', from: c.parents[0], to: c.id })}>Compare with the version before</a>`}</p>
     ${c.parents.length > 0 ? html`<h3>What changed</h3><${Changes} shown=${shown} from=${c.parents[0]} to=${id} path=${state.only === '1' ? state.path : ''} />` : html`<p class="dim">The first commit.</p>`}
     <details class="commands"><summary>Commands</summary>
-      <${Copy} label="Name this version" text=${`zarrdb tag ${text.shell(db)} NAME ${id.slice(0, 10)}`} />
-      <${Copy} label="Take this commit back, with a new commit" text=${`zarrdb revert ${text.shell(db)} ${id.slice(0, 10)}`} />
-      <${Copy} label="Move the branch here" text=${`zarrdb reset ${text.shell(db)} ${id.slice(0, 10)}`} /></details>
+      <${Copy} label="Name this version" text=${`zarrdb tag ${text.shell(shown.target)} NAME ${id.slice(0, 10)}`} />
+      <${Copy} label="Take this commit back, with a new commit" text=${`zarrdb revert ${text.shell(shown.target)} ${id.slice(0, 10)}`} />
+      <${Copy} label="Move the branch here" text=${`zarrdb reset ${text.shell(shown.target)} ${id.slice(0, 10)}`} /></details>
   </section>`;
 }

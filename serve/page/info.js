@@ -5,6 +5,8 @@ import { link, useLoad } from './state.js';
 import * as text from './text.js';
 import { Failure } from './parts.js';
 
+const order = new Intl.Collator('en', { numeric: true });
+
 /**
  * The number that xarray stores as base64 in the _FillValue of floats, else null.
  * @param {string} s
@@ -70,7 +72,7 @@ export function Info({ shown, info, path }) {
     <h2>Attributes</h2>
     ${attributes.length ? html`<table class="attributes"><tbody>${attributes.map(([k, v]) => html`<tr><th scope="row">${k}</th><td><${Value} name=${k} value=${v} info=${info} /></td></tr>`)}</tbody></table>` : html`<p class="dim">None</p>`}
     ${!isArray && html`<h2>Members</h2>${members.error ? html`<${Failure} error=${members.error} />` : members.value && html`
-      <table class="members"><thead><tr><th>Name</th><th>Shape</th><th>Type</th><th class="wide">Description</th></tr></thead><tbody>${members.value.slice(0, 500).map((/** @type {any} */ m) => html`
+      <table class="members"><thead><tr><th>Name</th><th>Shape</th><th>Type</th><th class="wide">Description</th></tr></thead><tbody>${[...members.value].sort((a, b) => order.compare(a.path, b.path)).slice(0, 500).map((/** @type {any} */ m) => html`
       <tr><td><a href=${link({ path: m.path })}>${m.path.split('/').pop()}${m.node_type === 'group' ? '/' : ''}</a></td><td>${(m.shape || []).join(' × ')}</td>
       <td>${m.error ? html`<span class="bad">${m.error}</span>` : text.dtype(m.data_type)}</td>
       <td class="wide">${['long_name', 'title', 'description'].map((k) => m.attributes?.[k]).find((v) => typeof v === 'string') || ''}${typeof m.attributes?.units === 'string' ? html` <span class="dim">${m.attributes.units}</span>` : ''}</td></tr>`)}</tbody></table>

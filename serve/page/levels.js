@@ -42,6 +42,7 @@ export async function readLevel(shown, all, plane, view, o, signal) {
   if (i <= 0) return readWindow(shown, shown.commit, all[0].path, plane, view, o, signal);
   const ry = all[i].shape[y] / shape[y], rx = all[i].shape[x] / shape[x];
   const at = plane.at.map((/** @type {number} */ k, /** @type {number} */ d) => Math.floor(k * all[i].shape[d] / shape[d]));
-  const w = await readWindow(shown, shown.commit, all[i].path, { ...plane, at }, { y0: view.y0 * ry, y1: view.y1 * ry, x0: view.x0 * rx, x1: view.x1 * rx }, o, signal);
+  const see = { of: all[0].path, ysee: [view.y0, view.y1], xsee: [view.x0, view.x1] };
+  const w = await readWindow(shown, shown.commit, all[i].path, { ...plane, at }, { y0: view.y0 * ry, y1: view.y1 * ry, x0: view.x0 * rx, x1: view.x1 * rx }, { ...o, see }, signal);
   return { ...w, level: i, y: { ...w.y, start: w.y.start / ry, step: w.y.step / ry }, x: { ...w.x, start: w.x.start / rx, step: w.x.step / rx } };
 }

@@ -19,6 +19,7 @@ import { Failure, Loading } from './parts.js';
  * @property {string} commit the full id, "" for what has no versions
  * @property {any} [head] the commit
  * @property {boolean} versions whether it is a database
+ * @property {string} target what commands on this machine call it
  * @property {{name: string, commit: string}[]} branches
  * @property {{name: string, commit: string}[]} tags
  * @property {import('./state.js').State} state
@@ -30,13 +31,14 @@ import { Failure, Loading } from './parts.js';
  */
 async function open(db, rev, signal) {
   let branches, tags, head;
+  const named = getOnce('target', { db }).catch(() => '');
   try {
     [branches, tags, head] = await Promise.all([get('branch', { db }, signal), get('tag', { db }, signal), get('show', { db, rev }, signal)]);
   } catch (err) {
     if (/** @type {any} */ (err).status !== 501) throw err; // 501: no database, so it has no versions
-    return { db, rev: '', commit: '', versions: false, branches: [], tags: [] };
+    return { db, rev: '', commit: '', versions: false, target: (await named) || db, branches: [], tags: [] };
   }
-  return { db, rev, commit: head.id, head, versions: true, branches, tags };
+  return { db, rev, commit: head.id, head, versions: true, target: (await named) || db, branches, tags };
 }
 
 /** How often the page looks whether a branch has moved. */
@@ -108,9 +110,10 @@ function Node({ shown }) {
     <nav class="path" aria-label="Path"><a href=${link({ path: '' })}>${db}</a>${names.map((name, i) => html`<span aria-hidden="true"> / </span><a
       href=${link({ path: names.slice(0, i + 1).join('/') })}>${name}</a>`)}</nav>
     <div class="tabs" role="tablist" onKeyDown=${(/** @type {KeyboardEvent} */ e) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
-      if (!step) return;
-      const next = tabs[(tabs.indexOf(view) + step + tabs.length) % tabs.length];
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key], focus = /** @type {HTMLElement} */ (e.target).id.replace('tab-', '');
+      const next = step ? tabs[(tabs.indexOf(view) + step + tabs.length) % tabs.length] : { Home: tabs[0], End: tabs[tabs.length - 1], ' ': focus }[e.key];
+      if (!next) return;
+      e.preventDefault();
       go({ view: next });
       requestAnimationFrame(() => document.getElementById('tab-' + next)?.focus());
     }}>${tabs.map((v) => html`<a role="tab" id=${'tab-' + v} href=${link({ view: v })} aria-selected=${v === view}

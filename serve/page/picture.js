@@ -1,13 +1,13 @@
 // An array as a picture: two axes of it on a canvas, sliders for the others, series and
 // histogram of what one sees, and the commands that make the same.
-import { html, useEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
-import { cancelled, get, url, valueURL } from './api.js';
+import { html, useEffect, useRef, useState } from './lib/preact-htm.js';
+import { cancelled, get, getBytes, url, valueURL } from './api.js';
 import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
-import { histogram, maps, percentiles, symmetric } from './colour.js';
-import { axes as readAxes, further } from './coords.js';
+import { maps } from './colour.js';
+import { axes as readAxes } from './coords.js';
 import { levels, readLevel } from './levels.js';
-import { Plane, isUp, useWindow, valueAt } from './plane.js';
+import { Plane, useWindow } from './plane.js';
 import { Copy, Failure, Loading } from './parts.js';
 import { Series, seriesColour } from './series.js';
 
@@ -15,11 +15,10 @@ import { Series, seriesColour } from './series.js';
 
 /**
  * The plane that the state of the page chooses.
- * @param {any} info @param {import('./state.js').State} state
+ * @param {any} info @param {import('./state.js').State} state @param {boolean} [colour] whether the last axis is the colours of pixels
  */
-export function planeOf(info, state) {
+export function planeOf(info, state, colour) {
   const n = info.shape.length;
-  const colour = isRGB(info);
   const axis = (/** @type {string} */ s, /** @type {number} */ normal) => (/^\d+$/.test(s || '') && Number(s) < n ? Number(s) : normal);
   const x = axis(state.x, colour ? n - 2 : n - 1);
   let y = axis(state.y, colour ? n - 3 : n - 2);
@@ -29,8 +28,8 @@ export function planeOf(info, state) {
   return { y, x, at, raw: state.raw === '1' };
 }
 
-/** Whether the last axis of an array is the colours of pixels. @param {any} info */
-function isRGB(info) {
+/** Whether the last axis of an array can be the colours of pixels. @param {any} info */
+function canRGB(info) {
   const n = info.shape.length;
   return n >= 3 && (info.shape[n - 1] === 3 || info.shape[n - 1] === 4) && /^(uint8|\|u1)$/.test(text.dtype(info.data_type));
 }
@@ -48,41 +47,34 @@ export function viewText(v, rows, cols) {
   return v.y0 <= 0 && v.x0 <= 0 && v.y1 >= rows && v.x1 >= cols ? '' : `${short(v.y0)}:${short(v.y1)},${short(v.x0)}:${short(v.x1)}`;
 }
 
-/** A slider for an axis that is not shown. @param {{ axis: Axis, at: number, set: (i: number) => void }} p */
-export function Slider({ axis, at, set }) {
-  const [play, setPlay] = useState(false);
-  useEffect(() => {
-    if (!play) return;
-    const timer = setTimeout(() => set((at + 1) % axis.length), 400);
-    return () => clearTimeout(timer);
-  }, [play, at]);
-  return html`<div class="slider"><label><span class="axis">${axis.name}</span>
-    <input type="range" min="0" max=${axis.length - 1} value=${at} aria-valuetext=${axis.full(at)} onInput=${(/** @type {any} */ e) => set(Number(e.target.value))} /></label>
-    <output>${axis.values ? axis.full(at).slice(axis.name.length + 1) : at} <span class="dim">${axis.values ? `· index ${at}` : `of ${axis.length}`}</span></output>
-    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => setPlay(!play)} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button></div>`;
-}
-
 /**
- * Texts of values of an array: dates of times, numbers of others. Dates come from the server,
- * which knows all calendars.
- * @param {{ db: string }} shown @param {string} rev @param {string} path @param {boolean} raw
- * @param {import('./plane.js').Win | null} win @param {(number | undefined)[]} values
- * @returns {string[]}
+ * A slider for an axis that is not shown. The label is that of the picture: drawn is the index that it is of, and label its text.
+ * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string }} p
  */
-export function useTexts({ db }, rev, path, raw, win, values) {
-  const times = !!win && win.times;
-  const known = times ? values.filter((v) => Number.isFinite(v)) : [];
-  const { value } = useLoad((signal) => (known.length ? new Promise((done) => setTimeout(done, 60)).then(() => signal.aborted || get('times', { db, rev, path, decode: raw ? false : 'cf', values: known.join() }, signal)) : Promise.resolve([])), [db, rev, path, raw, ...known]);
-  return values.map((v) => (v === undefined ? '' : !times || !Number.isFinite(v) ? text.number(v) : value ? text.label(value[known.indexOf(v)]) : '…'));
+export function Slider({ axis, at, set, drawn, label }) {
+  const [play, setPlay] = useState(false);
+  const last = useRef(0);
+  const shown = drawn ?? at, said = axis.labels ? axis.label(shown) : label ?? String(shown);
+  useEffect(() => { // the next step waits for the picture of this one
+    if (!play || shown !== at) return;
+    const timer = setTimeout(() => {
+      last.current = performance.now();
+      set((at + 1) % axis.length);
+    }, Math.max(0, last.current + 400 - performance.now()));
+    return () => clearTimeout(timer);
+  }, [play, at, shown]);
+  return html`<div class="slider"><label><span class="axis">${axis.name}</span>
+    <input type="range" min="0" max=${axis.length - 1} value=${at} aria-valuetext=${`${axis.name} ${said}`} onInput=${(/** @type {any} */ e) => set(Number(e.target.value))} /></label>
+    <output>${said === String(shown) ? html`${shown} <span class="dim">of ${axis.length}</span>` : html`${said} <span class="dim">· index ${shown}</span>`}</output>
+    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button></div>`;
 }
 
-/** The colour bar, with the histogram of what is seen. ends are texts of both limits. @param {{ map: any, limits: any, values: ArrayLike<number> | null, units: string, ends?: string[] }} p */
-export function Bar({ map, limits, values, units, ends }) {
+/** The colour bar, with the histogram of what is seen. @param {{ map: any, win: import('./plane.js').Win | null, units: string }} p */
+export function Bar({ map, win, units }) {
   const ref = useRef(/** @type {HTMLCanvasElement | null} */ (null));
-  const bins = useMemo(() => (values && limits ? histogram(values, limits, 64) : []), [values, limits && limits.lo, limits && limits.hi]);
   useEffect(() => {
     const c = ref.current;
-    if (!c || !map) return;
+    if (!c || !map || !win) return;
     c.width = 256;
     c.height = 52;
     const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
@@ -91,46 +83,46 @@ export function Bar({ map, limits, values, units, ends }) {
       g.fillStyle = rgb(i);
       g.fillRect(i, 40, 1, 12);
     }
-    const most = Math.max(1, ...bins);
+    const bins = win.bins || [], most = Math.max(1, ...bins);
     g.fillStyle = getComputedStyle(c).getPropertyValue('--dim');
     bins.forEach((n, i) => n && g.fillRect(i * 4, 38 - Math.max(1, (n / most) * 38), 3.4, Math.max(1, (n / most) * 38)));
   });
-  if (!limits) return null;
-  const [low, high] = ends || [text.number(limits.lo), text.number(limits.hi)];
-  let missing = 0;
-  for (let i = 0; values && i < values.length; i++) if (Number.isNaN(values[i])) missing++;
+  if (!win || win.pixels) return null;
+  const [low, high] = win.ends, n = win.shades.length;
   return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${low} to ${high} ${units}, with a histogram of what is seen`} />
     <figcaption><span>${low}</span><span class="dim">${units}</span><span>${high}</span></figcaption>
-    ${missing > 0 && values && html`<p class="dim small">${(100 * missing / values.length).toFixed(missing < values.length / 1000 ? 3 : 1)} % missing</p>`}</figure>`;
+    ${win.missing > 0 && html`<p class="dim small"><span class="swatch missing" />${(100 * win.missing / n).toFixed(win.missing < n / 1000 ? 3 : 1)} % missing</p>`}</figure>`;
 }
 
 /**
- * Map and range. @param {{ all: any[], state: any, limits: any, values: any, diverging?: boolean }} p
+ * Map and range. @param {{ all: any[], state: any, win: import('./plane.js').Win | null }} p
  */
-export function Colours({ all, state, limits, values, diverging }) {
+export function Colours({ all, state, win }) {
   const type = (/** @type {string} */ key, /** @type {string} */ s) => (s === '' || Number.isFinite(Number(s))) && go({ [key]: s }, true);
-  const range = (/** @type {number} */ p) => {
-    let l = values && percentiles(values, p, 100 - p);
-    if (diverging) l = symmetric(l);
-    if (l) go({ lo: text.number(l.lo), hi: text.number(l.hi) }, true);
-  };
+  const range = (/** @type {'most' | 'all'} */ which) => win && win[which] && go({ lo: String(win[which].lo), hi: String(win[which].hi) }, true);
   return html`<fieldset class="controls"><legend class="hidden">Colours</legend>
-    <label>Colours <select value=${state.map || (diverging ? 'balance' : all[0]?.name)} onChange=${(/** @type {any} */ e) => go({ map: e.target.value }, true)}>
-      ${all.map((m) => html`<option value=${m.name} selected=${m.name === (state.map || (diverging ? 'balance' : all[0]?.name))}>${m.name}</option>`)}</select></label>
-    <label>from <input size="8" inputmode="decimal" value=${state.lo || ''} placeholder=${limits ? text.number(limits.lo) : ''} onChange=${(/** @type {any} */ e) => type('lo', e.target.value.trim())} /></label>
-    <label>to <input size="8" inputmode="decimal" value=${state.hi || ''} placeholder=${limits ? text.number(limits.hi) : ''} onChange=${(/** @type {any} */ e) => type('hi', e.target.value.trim())} /></label>
-    <span class="buttons"><button onClick=${() => range(2)} title="From the 2nd to the 98th percentile of what is seen">2–98 %</button><button onClick=${() => range(0)} title="All values that are seen">all</button><button
-      onClick=${() => go({ lo: '', hi: '' }, true)} disabled=${!state.lo && !state.hi}>auto</button></span>
+    <label>Colours <select value=${state.map || all[0]?.name} onChange=${(/** @type {any} */ e) => go({ map: e.target.value }, true)}>
+      ${all.map((m) => html`<option value=${m.name} selected=${m.name === (state.map || all[0]?.name)}>${m.name}</option>`)}</select></label>
+    <label>from <input size="8" inputmode="decimal" value=${state.lo || ''} placeholder=${win && !win.times ? win.ends[0] : ''} onChange=${(/** @type {any} */ e) => type('lo', e.target.value.trim())} /></label>
+    <label>to <input size="8" inputmode="decimal" value=${state.hi || ''} placeholder=${win && !win.times ? win.ends[1] : ''} onChange=${(/** @type {any} */ e) => type('hi', e.target.value.trim())} /></label>
+    <span class="buttons"><button onClick=${() => range('most')} title="From the 2nd to the 98th percentile of what is seen">2–98 %</button><button onClick=${() => range('all')} title="All values that are seen">all</button><button
+      onClick=${() => go({ lo: '', hi: '' }, true)} disabled=${!state.lo && !state.hi} title="From the 2nd to the 98th percentile of the whole array">auto</button></span>
   </fieldset>`;
 }
 
-/** The limits that were typed, and others by percentiles. @param {any} state @param {any} auto */
-export function limitsOf(state, auto) {
+/**
+ * The limits of colours for a request: those that were typed, and else those that the server chose for the first one.
+ * @param {any} state @param {string} key of the array
+ * @returns {{ limits: { lo?: number, hi?: number }, learn: (win: import('./plane.js').Win) => void }}
+ */
+export function useLimits(state, key) {
+  const auto = useRef(/** @type {any} */ ({ key: '' }));
   const typed = (/** @type {string} */ s) => (s !== undefined && s !== '' && Number.isFinite(Number(s)) ? Number(s) : undefined);
-  const lo = typed(state.lo), hi = typed(state.hi);
-  if (!auto && (lo === undefined || hi === undefined)) return null;
-  const l = { lo: lo ?? auto.lo, hi: hi ?? auto.hi };
-  return l.lo <= l.hi ? l : { lo: l.hi, hi: l.lo };
+  const lo = typed(state.lo), hi = typed(state.hi), known = auto.current.key === key ? auto.current.limits : null;
+  return {
+    limits: { lo: lo ?? known?.lo, hi: hi ?? known?.hi },
+    learn: (win) => { if (lo === undefined && hi === undefined && !win.pixels) auto.current = { key, limits: win.limits }; },
+  };
 }
 
 /** A selection of the command line for what is seen. @param {any} plane @param {import('./plane.js').View} view @param {number[]} shape */
@@ -139,17 +131,28 @@ function selection(plane, view, shape) {
   return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : String(plane.at[d]))).join(',');
 }
 
-/** The commands that read what is seen. @param {{ shown: import('./main.js').Shown, path: string, select: string, raw: boolean }} p */
-export function Commands({ shown, path, select, raw }) {
-  const rev = shown.rev || '';
-  const target = shown.versions ? `${shown.db}${rev && rev !== 'main' ? '@' + rev : ''}:${path}` : `${shown.db}/${path}`;
-  const at = select ? `[${select}]` : '[...]';
-  const py = shown.versions
-    ? `import zarrdb\na = zarrdb.open(${JSON.stringify(shown.db)}).at(${JSON.stringify(rev || 'main')}).array(${JSON.stringify(path)})\nvalues = a${at}`
-    : `import zarr\na = zarr.open_array(${JSON.stringify(valueURL(shown.db, '', path).href)}, mode="r")\nvalues = a${at}`;
+/** Python that makes the values of stored ones, by the CF attributes. @param {any} a attributes */
+function decoding(a) {
+  const one = (/** @type {any} */ v) => (typeof v === 'number' ? v : Array.isArray(v) && v.length === 1 && typeof v[0] === 'number' ? v[0] : undefined);
+  const missing = ['_FillValue', 'missing_value'].map((k) => one(a[k])).filter((v) => v !== undefined), scale = one(a.scale_factor), offset = one(a.add_offset);
+  return (missing.length ? `import numpy\nvalues = numpy.where(numpy.isin(values, ${JSON.stringify(missing)}), numpy.nan, values)\n` : '')
+    + (scale !== undefined || offset !== undefined ? `values = values * ${scale ?? 1} + ${offset ?? 0}\n` : '');
+}
+
+/** The commands that read what is seen. @param {{ shown: import('./main.js').Shown, path: string, select: string, raw: boolean, attributes?: any }} p */
+export function Commands({ shown, path, select, raw, attributes }) {
+  const rev = shown.rev || '', own = shown.versions ? `${shown.target}${rev && rev !== 'main' ? '@' + rev : ''}` : shown.target;
+  const target = shown.versions ? `${own}:${path}` : `${shown.target}/${path}`;
+  const at = select ? `[${select}]` : '[...]', decode = raw ? '' : decoding(attributes || {});
+  const names = path.split('/'), name = names.pop(), group = names.length ? `, group=${JSON.stringify(names.join('/'))}` : '';
+  const py = (shown.versions
+    ? `import zarrdb\na = zarrdb.open(${JSON.stringify(shown.target)}).at(${JSON.stringify(rev || 'main')}).array(${JSON.stringify(path)})\nvalues = a${at}\n`
+    : `import zarr\na = zarr.open_array(${JSON.stringify(target)}, mode="r")\nvalues = a${at}\n`) + decode;
+  const xr = `import xarray\na = xarray.${shown.versions ? `open_dataset(${JSON.stringify(own)}, engine="zarrdb"${group})` : `open_zarr(${JSON.stringify(shown.target)}${group}, consolidated=False)`}[${JSON.stringify(name)}]${select ? at : ''}`;
   return html`<details class="commands"><summary>Commands for what is shown</summary>
     <${Copy} label="Shell" text=${`zarrdb read ${text.shell(target)}${select ? ` -s ${text.shell(select)}` : ''}${raw ? '' : ' --decode-cf'}`} />
-    <${Copy} label="Python" text=${py} />
+    <${Copy} label="Python" text=${py.trimEnd()} />
+    <${Copy} label="xarray" text=${xr} />
     <${Copy} label="Table (Parquet)" text=${url('read', { db: shown.db, rev: shown.rev, path, select, decode: raw ? false : 'cf', format: 'parquet' }).href} />
     <${Copy} label="Web viewers" text=${'zarr://' + valueURL(shown.db, shown.rev, path).href} />
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
@@ -178,14 +181,16 @@ function Pyramid(p) {
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[] }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
-  const { value: axes } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
+  const { value } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
   if (info.error) return html`<${Failure} error=${{ message: info.error }} what="Values cannot be read" />`;
   if (info.shape.some((/** @type {number} */ n) => n === 0)) return html`<p>The array has no elements: its shape is ${info.shape.join(' × ')}.</p>`;
-  if (!axes) return html`<${Loading} />`;
   if (info.shape.length === 0) return html`<${Scalar} ...${p} />`;
+  if (!value) return html`<${Loading} />`;
+  const { axes, parts, colours } = value, raw = shown.state.raw === '1';
+  const lines = info.shape.length === 1 && (isNumeric(info) || parts.length > 0);
+  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
   if (!isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
-  if (info.shape.length === 1) return html`<${Series} shown=${shown} info=${info} axes=${axes} along=${0} points=${[[0]]} raw=${shown.state.raw === '1'} alone=${true} /><${Commands} shown=${shown} path=${info.path} select="" raw=${shown.state.raw === '1'} />`;
-  return html`<${Flat} ...${p} axes=${axes} />`;
+  return html`<${Flat} ...${p} axes=${axes} parts=${parts} colours=${colours} />`;
 }
 
 /** The heading of an array. @param {{ info: any, units?: string }} p */
@@ -193,9 +198,9 @@ export const Title = ({ info, units }) => html`<div class="title"><h1>${typeof i
 
 /** One value. @param {{ shown: import('./main.js').Shown, info: any }} p */
 function Scalar({ shown, info }) {
-  const { value, error } = useLoad((signal) => get('read', { db: shown.db, rev: shown.commit, path: info.path, decode: 'cf', times: 'text', format: 'json' }, signal), [shown.commit, info.path]);
+  const { value, error } = useLoad((signal) => get('point', { db: shown.db, rev: shown.commit, path: info.path, decode: 'cf' }, signal), [shown.commit, info.path]);
   if (error) return html`<${Failure} error=${error} />`;
-  return html`<${Title} info=${info} />${value ? html`<p class="scalar">${text.value(value.data[0])} ${String(info.attributes.units ?? '')}</p>` : html`<${Loading} />`}`;
+  return html`<${Title} info=${info} />${value ? html`<p class="scalar">${value.value} ${value.units}</p>` : html`<${Loading} />`}`;
 }
 
 /** Elements that are no numbers, the first ones. @param {{ shown: import('./main.js').Shown, info: any, axes: Axis[] }} p */
@@ -213,56 +218,53 @@ function Texts({ shown, info, axes }) {
     <${Commands} shown=${shown} path=${info.path} select=${select} raw=${true} />`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], all: any[] }} p */
-function Flat({ shown, info, path, axes, all: resolutions }) {
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[] }} p */
+function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const { db, commit, state } = shown;
-  const plane = planeOf(info, state);
+  const last = info.shape.length - 1;
+  const wantsColour = canRGB(info) && (state.rgb ? state.rgb === '1' : colours);
+  const plane = planeOf(info, state, wantsColour);
+  const colour = wantsColour && plane.y !== last && plane.x !== last;
   const rows = info.shape[plane.y], cols = info.shape[plane.x];
   const view = viewOf(state.win, rows, cols);
   const [size, setSize] = useState([0, 0]);
   const [pointer, setPointer] = useState(/** @type {{ y: number, x: number } | null} */ (null));
-  const [exact, setExact] = useState(/** @type {{ key: string, text: string } | null} */ (null));
-  const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const [exact, setExact] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
-  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x);
-  const colour = isRGB(info) && plane.y === info.shape.length - 3 && plane.x === info.shape.length - 2 && state.rgb !== '0';
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw]);
-  const seen = useWindow((v, o, signal) => readLevel(shown, resolutions, plane, v, o, signal), key, colour ? null : view, size[0], size[1]);
-  const natural = useLoad((signal) => isUp(shown, commit, path, plane, signal).catch(() => false), [db, commit, path, plane.y, plane.x]);
-  const up = state.flip === '1' ? !natural.value : !!natural.value;
-  const rgb = useLoad((signal) => (colour ? readRGB(shown, path, plane, info, signal) : Promise.resolve(null)), [key, colour]);
-  const auto = useMemo(() => seen.base && (percentiles(seen.base.values, 2, 98) || { lo: 0, hi: 1 }), [seen.base]);
-  const limits = limitsOf(state, auto);
+  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last));
+  const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw]));
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi]);
+  const seen = useWindow(async (v, o, signal) => {
+    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits }, signal);
+    learn(win);
+    return { ...win, index: plane.at };
+  }, key, view, size[0], size[1]);
+  const drawn = /** @type {any} */ (seen.win);
+  const up = axes[plane.y].up !== (state.flip === '1');
   const map = all && (all.find((m) => m.name === state.map) || all[0]);
-  const a = info.attributes, units = plane.raw || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
+  const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : i));
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : i));
   const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
-  useEffect(() => { // the window has float32; the value itself comes a moment later
-    if (!where || colour) return;
+  useEffect(() => {
+    if (!where) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const [r, more] = await Promise.all([
-          get('read', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf', times: 'text', format: 'json' }, stop.signal),
-          further(shown, info, where, stop.signal),
-        ]);
-        const said = text.value(r.data[0]);
-        setExact({ key: whereKey, text: [(seen.win?.times ? text.label(said) : said) + (units && r.data[0] !== 'NaN' ? ' ' + units : ''), ...more].join(' · ') });
+        setExact({ key: whereKey, ...await get('point', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf' }, stop.signal) });
       } catch (err) {
-        if (!cancelled(err)) setExact({ key: whereKey, text: String(/** @type {any} */ (err).message) });
+        if (!cancelled(err)) setExact({ key: whereKey, value: String(/** @type {any} */ (err).message), more: [] });
       }
-    }, 120);
+    }, 60);
     return () => {
       clearTimeout(timer);
       stop.abort();
     };
   }, [whereKey]);
-  const near = pointer && seen.win && !seen.win.times ? valueAt(seen.win, pointer.y, pointer.x) : null;
-  const ends = useTexts(shown, commit, path, plane.raw, seen.win, limits ? [limits.lo, limits.hi] : []);
+  const at = exact && exact.key === whereKey ? exact : null;
 
   const points = (state.pts || '').split(';').map((s) => s.split(',').map(Number)).filter((q) => q.length === info.shape.length && q.every((i, d) => Number.isInteger(i) && i >= 0 && i < info.shape[d])).slice(0, 8);
-  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === info.shape.length - 1));
+  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last));
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
     const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
@@ -274,44 +276,37 @@ function Flat({ shown, info, path, axes, all: resolutions }) {
     const d = e.target.value, o = which === 'y' ? 'x' : 'y';
     go({ [which]: d, [o]: Number(d) === plane[o] ? String(plane[which]) : String(plane[o]), win: '', at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === plane.y || k === plane.x ? 0 : v)).join(',') });
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
-  const save = () => canvas.current && canvas.current.toBlob((b) => b && text.save(`${path.replaceAll('/', '_') || 'array'}.png`, b));
+  const save = async () => {
+    const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
+    const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
+      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, numbers: colour ? false : '1', guess: colour ? '1' : false });
+    text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
+  };
   return html`
     <${Title} info=${info} units=${units} />
     <fieldset class="controls"><legend class="hidden">Axes</legend>${axisChoice('y')}${axisChoice('x')}
       <button onClick=${() => go({ y: String(plane.x), x: String(plane.y), win: '' })} title="Exchange the axes">⇄<span class="hidden"> Exchange the axes</span></button>
       <label><input type="checkbox" checked=${up} onChange=${() => go({ flip: state.flip === '1' ? '' : '1' }, true)} /> rows go up</label>
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
-      ${isRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked ? '' : '0' })} /> colours of pixels</label>`}
+      ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       <button onClick=${save}>Save PNG</button></fieldset>
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} />`)}
-    ${seen.error || rgb.error ? html`<${Failure} error=${seen.error || rgb.error} />` : ''}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} />`)}
+    ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
     <div class="picture">
-      <${Plane} shown=${seen} map=${map} limits=${limits} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} canvas=${canvas} name=${`Picture of ${path}`}
+      <${Plane} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
-        onPoint=${setPointer} onPick=${pick} image=${rgb.value || null}
+        onPoint=${setPointer} onPick=${pick}
         marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
       <div class="beside">
-        <p class="readout" aria-live="polite">${where ? html`<strong>${exact && exact.key === whereKey ? exact.text : near === undefined || near === null ? '…' : text.number(near) + (units ? ' ' + units : '')}</strong><br />
-          ${axes[plane.y].full(pointer?.y ?? 0)} · ${axes[plane.x].full(pointer?.x ?? 0)}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; click and turn the wheel, or press + and −, to zoom.</span>`}</p>
-        ${!colour && html`<${Bar} map=${map} limits=${limits} values=${seen.win && seen.win.values} units=${units} ends=${ends} />
-        <${Colours} all=${all || []} state=${state} limits=${limits} values=${seen.win && seen.win.values} />`}
-        <p class="dim small" role="status">${seen.win && !colour && (seen.win.full
-          ? /** @type {any} */ (seen.win).level ? `Resolution ${/** @type {any} */ (seen.win).level + 1} of ${resolutions.length} is drawn; zoom in for finer ones.` : seen.win.y.skip * seen.win.x.skip > 1 ? `One of ${seen.win.y.skip} × ${seen.win.x.skip} elements is drawn; zoom in for all.` : 'Every element is drawn.'
-          : `A first look from ${text.count(seen.win.chunks, 'chunk')}; more is being read.`)}</p>
+        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong><br />
+          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; click and turn the wheel, or press + and −, to zoom.</span>`}</p>
+        ${!colour && html`<${Bar} map=${map} win=${drawn} units=${units} />
+        <${Colours} all=${all || []} state=${state} win=${drawn} />`}
+        <p class="dim small" role="status">${drawn && (drawn.full
+          ? drawn.level ? `Resolution ${drawn.level + 1} of ${resolutions.length} is drawn; zoom in for finer ones.` : drawn.y.skip * drawn.x.skip > 1 ? `One of ${drawn.y.skip} × ${drawn.x.skip} elements is drawn; zoom in for all.` : 'Every element is drawn.'
+          : `A first look from ${text.count(drawn.chunks, 'chunk')}; more is being read.`)}</p>
       </div>
     </div>
-    ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape)} raw=${plane.raw} />`;
-}
-
-/**
- * Pixels with colours of their own, at most 1024 in each direction.
- * @param {import('./main.js').Shown} shown @param {string} path @param {any} plane @param {any} info @param {AbortSignal} signal
- */
-async function readRGB(shown, path, plane, info, signal) {
-  const every = (/** @type {number} */ n) => `::${Math.max(1, Math.ceil(n / 1024))}`;
-  const select = info.shape.map((/** @type {number} */ n, /** @type {number} */ d) => (d === plane.y || d === plane.x ? every(n) : d === info.shape.length - 1 ? ':' : String(plane.at[d])));
-  const r = await fetch(url('read', { db: shown.db, rev: shown.commit, path, select: select.join(','), format: 'png' }), { signal });
-  if (!r.ok) throw new Error((await r.json()).error);
-  return createImageBitmap(await r.blob());
+    ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

@@ -2,94 +2,107 @@
 // lets one zoom, pan and point.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
 import { cancelled, getBytes } from './api.js';
-import { paint, ticks } from './colour.js';
+import { hatch, paint } from './colour.js';
 import { useWidth } from './parts.js';
 import * as text from './text.js';
 
 /** @typedef {{ dim: number, start: number, step: number, len: number, skip: number }} Line */
-/** @typedef {{ values: Float32Array | Float64Array, y: Line, x: Line, chunks: number, up?: boolean, type: string, times: boolean, full: boolean }} Win */
+/** @typedef {{ at: number, value: number, text: string }} Tick */
+/** @typedef {import('./colour.js').Limits} Limits */
+/**
+ * A window of an array, as the server describes it: each element is a shade, 0 if it is missing, or red, green, blue and opacity.
+ * @typedef {{ shades: Uint8Array, pixels: boolean, y: Line, x: Line, chunks: number, type: string, times: boolean, full: boolean,
+ *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
+ */
 /** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
 
 /**
  * Reads a window of an array.
  * @param {import('./main.js').Shown} shown @param {string} rev @param {string} path
  * @param {{ at: number[], y: number, x: number, raw: boolean }} plane the two axes, and the indices of the others
- * @param {View} view @param {{ width: number, height: number, chunks: number, up?: boolean, from?: string }} o from asks for the difference from that version
- * @param {AbortSignal} signal
+ * @param {View} view @param {any} o the most rows, columns and chunks; from asks for the difference from that version, limits gives the ends of the colours
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Win>}
  */
 export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const range = (/** @type {number} */ a, /** @type {number} */ b) => `${Math.max(0, Math.floor(a))}:${Math.ceil(b)}`;
   const select = plane.at.map((i, d) => (d === plane.y ? range(view.y0, view.y1) : d === plane.x ? range(view.x0, view.x1) : String(i)));
+  if (o.colour) select[select.length - 1] = ':';
+  const see = o.see || {}, pair = (/** @type {number[] | undefined} */ v) => v && `${Math.max(0, Math.floor(v[0]))},${Math.ceil(v[1])}`;
   const { head, bytes } = await getBytes('window', {
-    db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks,
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', up: o.up ? '1' : false, from: o.from || false,
+    db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi,
+    numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
-  let values = /** @type {Float32Array | Float64Array} */ (about.wide ? new Float64Array(bytes) : new Float32Array(bytes));
-  if (about.offset) values = Float64Array.from(values, (v) => v + about.offset);
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
   const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
-  return { values, y: about.y, x: about.x, chunks: about.chunks, up: about.up, type: about.data_type, times: !!about.times, full };
-}
-
-/**
- * Whether the first row of a plane belongs to the bottom.
- * @param {import('./main.js').Shown} shown @param {string} rev @param {string} path @param {any} plane @param {AbortSignal} signal
- */
-export async function isUp(shown, rev, path, plane, signal) {
-  return !!(await readWindow(shown, rev, path, plane, { y0: 0, y1: 1, x0: 0, x1: 1 }, { width: 1, height: 1, chunks: 1, up: true }, signal)).up;
-}
-
-/** The value of a window at an element, undefined outside. @param {Win | null} w @param {number} y @param {number} x */
-export function valueAt(w, y, x) {
-  if (!w) return undefined;
-  const row = Math.floor((y - w.y.start) / w.y.step), col = Math.floor((x - w.x.start) / w.x.step);
-  if (row < 0 || row >= w.y.len || col < 0 || col >= w.x.len) return undefined;
-  return w.values[row * w.x.len + col];
+  return { ...about, type: about.data_type, pixels: !!about.pixels, times: !!about.times, shades: new Uint8Array(bytes), full };
 }
 
 /** The first requests read few chunks, so that something shows at once. */
 const firstChunks = 32, mostChunks = 1 << 18;
 
 /**
- * The windows of a view, better ones as they come. The requests end when the view changes.
- * @param {(view: View, o: { width: number, height: number, chunks: number }, signal: AbortSignal) => Promise<Win>} load
- * @param {string} key of what load loads @param {View | null} view @param {number} width @param {number} height
- * @returns {{ win: Win | null, base: Win | null, error: any, busy: boolean }}
+ * The windows of a view, better ones as they come. The requests end when the view changes; while it
+ * changes, the picture before stays until the next one has come, so that each that was asked for in
+ * turn is shown on a slow link too.
+ * @param {(view: View, o: any, signal: AbortSignal) => Promise<Win>} load
+ * @param {string} key of what load loads @param {View | null} view @param {number} width @param {number} height @param {any} [more] of the request
+ * @returns {{ win: Win | null, base: Win | null, error: any, busy: boolean, key: string }} the picture, and the key that it is of
  */
-export function useWindow(load, key, view, width, height) {
+export function useWindow(load, key, view, width, height, more) {
   const [state, set] = useState(/** @type {any} */ ({ win: null, base: null, error: null, busy: false, key: '' }));
   const area = view && JSON.stringify([view.y0, view.y1, view.x0, view.x1].map((n) => Math.round(n * 100)));
+  const wanted = useRef(/** @type {any} */ (null)), running = useRef(/** @type {any} */ (null)), stopped = useRef(new AbortController());
+  useEffect(() => () => {
+    stopped.current.abort();
+    if (running.current) running.current.stop.abort();
+  }, []);
   useEffect(() => {
     if (!view || !width || !height) return;
-    const stop = new AbortController();
-    const w = Math.min(1024, width), h = Math.min(1024, height);
-    const run = async () => {
-      for (let chunks = firstChunks; ; chunks *= 8) {
-        const win = await load(view, { width: w, height: h, chunks }, stop.signal);
-        if (stop.signal.aborted) return;
-        const done = win.full || chunks >= mostChunks;
-        set((/** @type {any} */ s) => ({ win, base: s.key === key && s.base ? s.base : win, error: null, busy: !done, key }));
-        if (done) return;
-      }
-    };
+    const want = { load, key, view, area, stop: new AbortController(), o: { width: Math.min(1024, width), height: Math.min(1024, height), yticks: Math.max(2, Math.floor(height / 44)), xticks: Math.max(2, Math.floor(width / 72)), ...more } };
+    const before = running.current;
+    if (before && (before.area !== area || before.got)) before.stop.abort(); // the first picture of a step is still wanted
+    wanted.current = want;
     set((/** @type {any} */ s) => ({ ...s, busy: true }));
-    const timer = setTimeout(() => run().catch((error) => {
-      if (!cancelled(error)) set((/** @type {any} */ s) => ({ ...s, error, busy: false, win: null, base: null, key }));
-    }), state.key === key ? 60 : 0);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
+    const run = async () => {
+      for (let w = wanted.current, chunks = firstChunks; ;) {
+        running.current = w;
+        try {
+          const win = await w.load(w.view, { ...w.o, chunks }, w.stop.signal);
+          if (stopped.current.signal.aborted) return;
+          const done = win.full || chunks >= mostChunks;
+          const now = w;
+          w.got = true;
+          if (!w.stop.signal.aborted) set((/** @type {any} */ s) => ({ win, base: s.key === now.key && s.base ? s.base : win, error: null, busy: !done || wanted.current !== now, key: now.key }));
+          chunks *= 8;
+          if (done && wanted.current === w) break;
+        } catch (error) {
+          if (stopped.current.signal.aborted) return;
+          const now = w;
+          if (!cancelled(error) && wanted.current === w) {
+            set((/** @type {any} */ s) => ({ ...s, error, busy: false, win: null, base: null, key: now.key }));
+            break;
+          }
+        }
+        if (wanted.current !== w) {
+          w = wanted.current;
+          chunks = firstChunks;
+        }
+      }
+      running.current = null;
     };
+    if (!running.current) run();
   }, [key, area, width, height]);
   return state;
 }
 
 /** The size of the text of the page, and the margins for labels. */
-function margins() {
+function margins(/** @type {Tick[]} */ labels) {
   const font = parseFloat(getComputedStyle(document.body).fontSize) || 15, k = font / 15;
-  return { font: Math.round(12 * k), left: 62 * k, right: 10 * k, top: 8, bottom: 34 * k };
+  const wide = Math.max(0, ...labels.map((t) => t.text.length)); // labels are never cut
+  return { font: Math.round(12 * k), wide: wide > 5, left: Math.max(62, wide * 7.7 + 8) * k, right: 10 * k, top: 8, bottom: 34 * k };
 }
 
 /** The colours of the theme. @param {Element} el */
@@ -102,7 +115,6 @@ function theme(el) {
  * @param {object} p
  * @param {{ win: Win | null, base: Win | null, busy: boolean }} p.shown
  * @param {import('./colour.js').Map | undefined} p.map
- * @param {import('./colour.js').Limits | null} p.limits
  * @param {import('./coords.js').Axis} p.yAxis
  * @param {import('./coords.js').Axis} p.xAxis
  * @param {boolean} p.up whether the first row is at the bottom
@@ -113,19 +125,18 @@ function theme(el) {
  * @param {(at: { y: number, x: number }) => void} [p.onPick] clicked
  * @param {{ y: number, x: number, colour: string }[]} [p.marks]
  * @param {{ y: number, x: number, height: number, width: number, fill?: string }[]} [p.boxes] in elements
- * @param {CanvasImageSource | null} [p.image] instead of colours, for the whole plane
  * @param {number} [p.most] of the height
  * @param {string} p.name
  * @param {any} [p.canvas] a ref
  */
-export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], image, most = 0.62, name, canvas }) {
+export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], most = 0.62, name, canvas }) {
   const [box, width] = useWidth();
   const own = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const ref = canvas || own;
   const [cursor, setCursor] = useState(/** @type {{ y: number, x: number } | null} */ (null));
   const [dark, setDark] = useState(0);
   const rows = yAxis.length, cols = xAxis.length;
-  const pad = margins();
+  const pad = margins((shown.win && shown.win.ticks.y) || []);
   const inner = Math.max(40, width - pad.left - pad.right);
   const ratio = rows / cols;
   const tall = Math.max(160, innerHeight * most);
@@ -147,20 +158,23 @@ export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onS
     };
   }, []);
 
-  const toX = (/** @type {number} */ x) => pad.left + ((x - view.x0) / (view.x1 - view.x0)) * plotW;
+  // Uneven elements are drawn with sizes of their own.
+  const part = (/** @type {import('./coords.js').Axis} */ axis, /** @type {number} */ p, /** @type {number} */ a, /** @type {number} */ b) => (axis.place(p) - axis.place(a)) / (axis.place(b) - axis.place(a));
+  const whole = (/** @type {import('./coords.js').Axis} */ axis, /** @type {number} */ f, /** @type {number} */ a, /** @type {number} */ b) => axis.element(axis.place(a) + f * (axis.place(b) - axis.place(a)));
+  const toX = (/** @type {number} */ x) => pad.left + part(xAxis, x, view.x0, view.x1) * plotW;
   const toY = (/** @type {number} */ y) => {
-    const f = (y - view.y0) / (view.y1 - view.y0);
+    const f = part(yAxis, y, view.y0, view.y1);
     return pad.top + (up ? 1 - f : f) * plotH;
   };
   const fromPlace = (/** @type {number} */ px, /** @type {number} */ py) => {
     const fx = (px - pad.left) / plotW, fy = (py - pad.top) / plotH;
-    return { x: view.x0 + fx * (view.x1 - view.x0), y: view.y0 + (up ? 1 - fy : fy) * (view.y1 - view.y0), inside: fx >= 0 && fx <= 1 && fy >= 0 && fy <= 1 };
+    return { x: whole(xAxis, fx, view.x0, view.x1), y: whole(yAxis, up ? 1 - fy : fy, view.y0, view.y1), inside: fx >= 0 && fx <= 1 && fy >= 0 && fy <= 1 };
   };
 
   const layers = useMemo(() => {
-    if (!map || !limits) return [];
-    return [...new Set([shown.base, shown.win])].filter((w) => !!w).map((w) => ({ w: /** @type {Win} */ (w), img: paint(/** @type {Win} */ (w).values, /** @type {Win} */ (w).x.len, /** @type {Win} */ (w).y.len, map, limits) }));
-  }, [shown.base, shown.win, map, limits && limits.lo, limits && limits.hi]);
+    if (!map) return [];
+    return [...new Set([shown.base, shown.win])].filter((w) => !!w).map((w) => ({ w: /** @type {Win} */ (w), img: paint(/** @type {Win} */ (w), map) }));
+  }, [shown.base, shown.win, map]);
 
   useLayoutEffect(() => {
     const c = ref.current;
@@ -186,8 +200,29 @@ export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onS
       g.drawImage(img, 0, 0, w, h);
       g.restore();
     };
-    if (image) draw(image, 0, rows, 0, cols);
-    else for (const { w, img } of layers) draw(img, w.y.start, w.y.start + w.y.step * w.y.len, w.x.start, w.x.start + w.x.step * w.x.len);
+    if (layers.length) {
+      g.fillStyle = hatch(g);
+      const l = Math.max(pad.left, toX(0)), t = Math.max(pad.top, Math.min(toY(0), toY(rows)));
+      g.fillRect(l, t, toX(cols) - l, Math.max(toY(0), toY(rows)) - t);
+    }
+    for (const { w, img } of layers) {
+      let from = /** @type {HTMLCanvasElement} */ (img);
+      if (xAxis.edges) { // columns of their sizes, then rows
+        from = document.createElement('canvas');
+        from.width = Math.max(1, Math.round(plotW * scale));
+        from.height = w.y.len;
+        const f = /** @type {CanvasRenderingContext2D} */ (from.getContext('2d'));
+        f.imageSmoothingEnabled = false;
+        const end = w.x.start + w.x.step * w.x.len, at = (/** @type {number} */ k) => Math.round(part(xAxis, Math.min(cols, w.x.start + k * w.x.step), w.x.start, Math.min(cols, end)) * from.width);
+        for (let k = 0; k < w.x.len; k++) f.drawImage(img, k, 0, 1, w.y.len, at(k), 0, at(k + 1) - at(k), w.y.len);
+      }
+      const x1 = Math.min(xAxis.edges ? cols : Infinity, w.x.start + w.x.step * w.x.len);
+      if (!yAxis.edges) draw(from, w.y.start, w.y.start + w.y.step * w.y.len, w.x.start, x1);
+      else {
+        const l = toX(w.x.start), width = toX(x1) - l, at = (/** @type {number} */ k) => Math.round(toY(Math.min(rows, w.y.start + k * w.y.step)) * scale) / scale;
+        for (let k = 0; k < w.y.len; k++) g.drawImage(from, 0, k, from.width, 1, l, Math.min(at(k), at(k + 1)), width, Math.abs(at(k + 1) - at(k)));
+      }
+    }
     for (const b of boxes) {
       let l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));
       if (!b.fill) { // an outline does not cover what is in it
@@ -229,32 +264,40 @@ export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onS
     g.fillStyle = colours.ink;
     g.font = `${pad.font}px system-ui, sans-serif`;
     g.textBaseline = 'middle';
-    for (const { at, label } of axisTicks(yAxis, view.y0, view.y1, plotH / (3.3 * pad.font))) {
+    const ticks = shown.win ? shown.win.ticks : { y: [], x: [] };
+    let free = Infinity, rise = up ? 1 : -1;
+    for (const { at, text } of [...(ticks.y || [])].sort((a, b) => rise * (a.at - b.at))) {
       const y = toY(at);
-      if (y < pad.top + 4 || y > pad.top + plotH - 2) continue;
+      if (y < pad.top - 1 || y > pad.top + plotH + 1 || y > free) continue;
       g.textAlign = 'right';
-      g.fillText(clip(g, label, pad.left - 10), pad.left - 8, y);
+      g.fillText(text, pad.left - 8, y);
       line(g, pad.left - 5, y, pad.left, y);
+      free = y - 1.2 * pad.font;
     }
     g.textBaseline = 'top';
-    let free = -Infinity;
-    for (const { at, label } of axisTicks(xAxis, view.x0, view.x1, plotW / (4.6 * pad.font))) {
-      const x = toX(at), half = g.measureText(label).width / 2;
-      if (x < pad.left - 1 || x > pad.left + plotW + 1 || x - half < free) continue;
+    free = -Infinity;
+    for (const { at, text } of ticks.x || []) {
+      const x = toX(at), half = g.measureText(text).width / 2, mid = Math.min(x, W - half - 1);
+      if (x < pad.left - 1 || x > pad.left + plotW + 1 || mid - half < free) continue;
       g.textAlign = 'center';
-      g.fillText(label, Math.min(x, W - half - 1), pad.top + plotH + 6);
+      g.fillText(text, mid, pad.top + plotH + 6);
       line(g, x, pad.top + plotH, x, pad.top + plotH + 5);
-      free = x + half + 8;
+      free = mid + half + 8;
     }
     g.fillStyle = colours.dim;
     g.textAlign = 'right';
-    g.fillText(title(xAxis), W - pad.right, pad.top + plotH + 8 + pad.font);
-    g.save();
-    g.translate(1, pad.top + plotH / 2);
-    g.rotate(-Math.PI / 2);
-    g.textAlign = 'center';
-    g.fillText(clip(g, title(yAxis), plotH), 0, 0);
-    g.restore();
+    g.fillText(xAxis.title, W - pad.right, pad.top + plotH + 8 + pad.font);
+    if (pad.wide) { // no room beside the labels
+      g.textAlign = 'left';
+      g.fillText(clip(g, `${yAxis.title} ↕`, plotW / 2), 1, pad.top + plotH + 8 + pad.font);
+    } else {
+      g.save();
+      g.translate(1, pad.top + plotH / 2);
+      g.rotate(-Math.PI / 2);
+      g.textAlign = 'center';
+      g.fillText(clip(g, yAxis.title, plotH), 0, 0);
+      g.restore();
+    }
   });
 
   const clamp = (/** @type {View} */ v) => {
@@ -333,40 +376,15 @@ export function Plane({ shown, map, limits, yAxis, xAxis, up, view, setView, onS
     else return;
     e.preventDefault();
   };
-  const whole = view.y0 <= 0 && view.x0 <= 0 && view.y1 >= rows && view.x1 >= cols;
+  const isWhole = view.y0 <= 0 && view.x0 <= 0 && view.y1 >= rows && view.x1 >= cols;
   return html`<div class="plane" ref=${box}>
     <canvas ref=${ref} tabindex="0" role="application" aria-label=${`${name}. Arrows move the pointer, Enter picks, plus and minus zoom, Shift and arrows pan, 0 shows all.`}
       onPointerDown=${down} onPointerMove=${move} onPointerUp=${release} onPointerCancel=${release} onPointerLeave=${() => onPoint && onPoint(null)}
       onKeyDown=${key} onFocus=${() => setDark((n) => n + 1)} onBlur=${() => setDark((n) => n + 1)} onDblClick=${(/** @type {any} */ e) => zoom(0.5, place(e))} />
-    <div class="zoom"><button aria-label="Zoom in" title="Zoom in (+)" onClick=${() => zoom(0.6, undefined)}>+</button><button aria-label="Zoom out" title="Zoom out (-)" disabled=${whole} onClick=${() => zoom(1 / 0.6, undefined)}>−</button><button
-      aria-label="Show all" title="Show all (0)" disabled=${whole} onClick=${() => clamp({ y0: 0, y1: rows, x0: 0, x1: cols })}>⤢</button>
+    <div class="zoom"><button aria-label="Zoom in" title="Zoom in (+)" onClick=${() => zoom(0.6, undefined)}>+</button><button aria-label="Zoom out" title="Zoom out (-)" disabled=${isWhole} onClick=${() => zoom(1 / 0.6, undefined)}>−</button><button
+      aria-label="Show all" title="Show all (0)" disabled=${isWhole} onClick=${() => clamp({ y0: 0, y1: rows, x0: 0, x1: cols })}>⤢</button>
       ${shown.busy && html`<span class="busy" role="status">reading…</span>`}</div>
   </div>`;
-}
-
-/** @param {import('./coords.js').Axis} axis */
-const title = (axis) => axis.name + (axis.values && axis.units && !/^degrees_|^1$/.test(axis.units) ? ` (${axis.units})` : '');
-
-/**
- * Ticks of an axis: at round values where its labels are numbers in order, else at some
- * indices. They are in elements, at the middle of one.
- * @param {import('./coords.js').Axis} axis @param {number} from @param {number} to @param {number} n
- */
-export function axisTicks(axis, from, to, n) {
-  const first = Math.max(0, Math.floor(from)), last = Math.min(axis.length - 1, Math.ceil(to) - 1);
-  n = Math.max(2, Math.floor(n));
-  const v = axis.values;
-  if (v && axis.numeric && last > first && v[first] !== v[last]) {
-    const rise = v[last] > v[first] ? 1 : -1, out = [];
-    let i = first;
-    for (const t of rise > 0 ? ticks(v[first], v[last], n) : ticks(v[last], v[first], n).reverse()) {
-      while (i < last && (v[i + 1] - t) * rise <= 0) i++;
-      const step = i < last ? (t - v[i]) / (v[i + 1] - v[i]) : 0;
-      if (step >= -0.5 && step <= 1.5) out.push({ at: i + 0.5 + step, label: text.number(t) + (/^degrees_/.test(axis.units) ? '°' : '') });
-    }
-    if (out.length) return out;
-  }
-  return ticks(first, last, n).filter(Number.isInteger).map((i) => ({ at: i + 0.5, label: axis.label(i) }));
 }
 
 /** @param {CanvasRenderingContext2D} g @param {string} s @param {number} width */

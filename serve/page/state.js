@@ -62,7 +62,8 @@ export function go(changes, quiet) {
   }
   now = to;
   listeners.forEach((f) => f());
-  timer = setTimeout(() => history.replaceState(null, '', now), 200); // browsers refuse many in a short time
+  const was = location.hash; // unless the address was changed since
+  timer = setTimeout(() => location.hash === was && history.replaceState(null, '', now), 200); // browsers refuse many in a short time
 }
 
 /** The state, for a component that shows it. */

@@ -10,11 +10,10 @@ export function size(n) {
 /** @param {number} n @param {string} word @param {string} [plural] */
 export const count = (n, word, plural) => `${n.toLocaleString('en')} ${n === 1 ? word : plural || word + 's'}`;
 
-/** @param {number} v a value, with six digits */
+/** @param {number} v a value, with all its digits */
 export function number(v) {
   if (v === null || v === undefined || Number.isNaN(v)) return 'missing';
-  if (Number.isInteger(v) && Math.abs(v) < 1e15) return String(v);
-  return String(Number(v.toPrecision(6)));
+  return String(v).replace('Infinity', '∞');
 }
 
 /** @param {any} v a value of decoded JSON */

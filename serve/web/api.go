@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -30,9 +31,16 @@ func (h *handler) routes() {
 		}
 		return writeJSON(w, r, names)
 	})
+	h.handle("GET /-/api/target", func(w http.ResponseWriter, r *http.Request) error {
+		return writeJSON(w, r, h.o.Targets[r.URL.Query().Get("db")])
+	})
+	h.report("find", h.find)
 	h.reportRoutes()
 	h.handle("GET /-/api/read", h.read)
-	h.handle("GET /-/api/times", h.times)
+	h.handle("GET /-/api/axes", h.axes)
+	h.handle("GET /-/api/point", h.point)
+	h.handle("GET /-/api/series", h.series)
+	h.handle("GET /-/api/figure", h.figure)
 	h.handle("GET /-/api/window", h.window)
 	h.handle("GET /-/api/colours", h.colours)
 	h.handle("GET /-/api/garbage", h.garbage)
@@ -45,13 +53,16 @@ func (h *handler) routes() {
 	})
 }
 
+// readers are the paths of requests that read elements.
+var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/figure"}
+
 // routeOf is the kind of a request, for metrics.
 func routeOf(r *http.Request) string {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, sessionPath):
 		return "sessions"
-	case path == "/-/api/read" || path == "/-/api/window" || path == "/-/api/times":
+	case slices.Contains(readers, path):
 		return "read"
 	case strings.HasPrefix(path, "/-/api/"):
 		return "report"

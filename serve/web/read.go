@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"image/png"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -224,48 +223,6 @@ func (p *part) json(w http.ResponseWriter, r *http.Request) error {
 }
 
 func isTime(t dtype.Type) bool { return t.Kind() == dtype.Datetime || t.Kind() == dtype.Timedelta }
-
-// maxTimes bounds the counts in a request.
-const maxTimes = 100
-
-// times answers with the texts of counts of an array of times or spans, such as the
-// values of windows, as a list:
-//
-//	/-/api/times?db=w&rev=main&path=time&values=0,86400&decode=cf
-func (h *handler) times(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
-	if err != nil {
-		return err
-	}
-	defer v.Release()
-	p := &part{}
-	path := strings.Trim(q.Get("path"), "/")
-	if p.a, p.dec, err = decodable(r, v, path); err != nil {
-		return err
-	}
-	values := strings.Split(q.Get("values"), ",")
-	switch {
-	case !isTime(p.typ()):
-		return httpError{http.StatusNotAcceptable, fmt.Errorf("/%s: elements of %v are no times", path, p.typ())}
-	case len(values) > maxTimes:
-		return httpError{http.StatusBadRequest, fmt.Errorf("values: want at most %d", maxTimes)}
-	}
-	texts := []string{}
-	for _, text := range values {
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.Abs(n) >= 1<<63 || math.IsNaN(n) {
-			return httpError{http.StatusBadRequest, fmt.Errorf("values: %s is not a count", serve.Clip(text))}
-		}
-		b, err := p.appendTime(nil, binary.LittleEndian.AppendUint64(nil, uint64(int64(math.Round(n)))))
-		if err != nil {
-			return httpError{http.StatusUnprocessableEntity, err}
-		}
-		texts = append(texts, string(b))
-	}
-	describe(w, v, q.Get("rev"))
-	return writeJSON(w, r, texts)
-}
 
 // appendTime appends a time or a span of time for people.
 func (p *part) appendTime(b, elem []byte) ([]byte, error) {

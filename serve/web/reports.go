@@ -71,6 +71,51 @@ func (h *handler) reportRoutes() {
 	})
 }
 
+// mostFound is the most arrays that find answers with.
+const mostFound = 2000
+
+// find answers with the arrays whose paths have a word, the first ones, and how many there are:
+//
+//	/-/api/find?db=w&rev=main&word=temp
+func (h *handler) find(r *http.Request) ([]byte, error) {
+	v, err := h.t.View(r.Context(), principal(r), r.FormValue("db"), r.FormValue("rev"))
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	s, err := engine.OpenViewSource(v.ReadLister, r.FormValue("db"), "", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	word, count := strings.ToLower(r.FormValue("word")), 0
+	out := struct {
+		Count int   `json:"count"`
+		Nodes []any `json:"nodes"`
+	}{Nodes: []any{}}
+	only := func(yield func(report.Member, error) bool) {
+		for m, err := range report.Members(r.Context(), s, true) {
+			if err == nil && (!m.IsArray() || !strings.Contains(strings.ToLower(m.Node.Path()), word)) {
+				continue
+			}
+			if count++; count > mostFound && err == nil {
+				continue
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+	for n, err := range report.Nodes(only) {
+		if err != nil {
+			return nil, err
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	out.Count = count
+	return one(out, nil)
+}
+
 // ofNode adds the route of a report about a node of a version, a session or a target.
 func (h *handler) ofNode(name string, answer func(context.Context, *engine.Source) ([]byte, error)) {
 	h.report(name, func(r *http.Request) ([]byte, error) {

@@ -59,6 +59,8 @@ type Options struct {
 	BodyBytes int64
 	// ReadBytes bounds the elements of a decoded read; default 64 MiB.
 	ReadBytes int64
+	// Targets are what commands of this machine call what is served, by its name. Clients see them.
+	Targets map[string]string
 	// Tables are the forms of decoded reads as tables, by the name of the format, such as
 	// "parquet".
 	Tables map[string]Table

@@ -9,10 +9,12 @@ import (
 	"iter"
 	"math"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/picture"
@@ -49,8 +51,8 @@ type windowJSON struct {
 	// Offset is to be added to the sent values: a float32 has few digits for values
 	// that are large and differ little.
 	Offset float64 `json:"offset"`
-	// Wide says that the values are float64, because a float32 has too few digits for them: times, spans
-	// and large integers. Times says that they are times or spans.
+	// Wide says that the values are float64, because a float32 has no place for them: times, spans,
+	// large integers, and floats beyond its range. Times says that they are times or spans.
 	Wide  bool   `json:"wide,omitempty"`
 	Times bool   `json:"times,omitempty"`
 	Type  string `json:"data_type"`
@@ -58,91 +60,125 @@ type windowJSON struct {
 	Up *bool `json:"up,omitempty"`
 	// More says that chunks which differ were left out of a difference.
 	More bool `json:"more,omitempty"`
+	*coloursJSON
+}
+
+// coloursJSON describes a window of colours.
+type coloursJSON struct {
+	// Pixels says that the elements are red, green, blue and opacity of their own.
+	Pixels bool `json:"pixels,omitempty"`
+	// Limits are the values of the first and the last colour, and Ends their texts.
+	Limits picture.Limits `json:"limits"`
+	Ends   [2]string      `json:"ends"`
+	// All and Most are the limits of all values in sight, and of those from the 2nd to the 98th
+	// percentile; null without any.
+	All  *picture.Limits `json:"all"`
+	Most *picture.Limits `json:"most"`
+	// Bins count values in sight between the limits, and Missing those that are none.
+	Bins    []int64 `json:"bins"`
+	Missing int     `json:"missing"`
+	// At are the labels of all axes at the first element.
+	At []string `json:"at"`
+	// Ticks are labels along rows and columns.
+	Ticks struct {
+		Y []picture.Tick `json:"y"`
+		X []picture.Tick `json:"x"`
+	} `json:"ticks"`
 }
 
 // window answers with a part of an array for a screen: float32 or float64, little-endian, in
 // rows, NaN for missing values. The header Zarrdb-Window describes it as a windowJSON.
 //
 //	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
+//	             [&as=colours&lo=0&hi=1&of=temp&yticks=9&xticks=9&ysee=0,90&xsee=0,360&numbers]
+//
+// With as=colours an element is a byte, 0 where a value is missing and else 1 to 255 from the limit
+// lo to hi, or the range of the array of, the finest of a pyramid; see [picture.Range]. Elements that
+// are colours are sent as they are, unless numbers is set. ysee and xsee are the parts of the axes
+// that ticks are for.
 //
 // The parameters are as in [picture.Request]; up asks whether rows go up. With from, a
 // revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
 // from at most chunks chunks that differ.
 func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	req := picture.Request{Transposed: q.Has("transposed")}
-	for _, p := range []struct {
-		name string
-		to   *int
-		most int
-	}{{"width", &req.Width, maxWindow}, {"height", &req.Height, maxWindow}} {
-		n, err := number(q.Get(p.name), p.name, int64(p.most), 1024)
-		if err != nil {
-			return err
-		}
-		*p.to = int(n)
-	}
-	var err error
-	if req.Chunks, err = number(q.Get("chunks"), "chunks", maxWindowChunks, 1024); err != nil {
-		return err
-	}
-	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
+	o, err := h.open(r, "path")
 	if err != nil {
 		return err
 	}
-	defer v.Release()
-	path := strings.Trim(q.Get("path"), "/")
-	a, dec, err := decodable(r, v, path)
-	if err != nil {
+	defer o.v.Release()
+	q, req := o.q, picture.Request{Transposed: o.q.Has("transposed"), Decoder: o.dec, Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess")}
+	if req.Width, req.Height, req.Chunks, err = sizes(q); err != nil {
 		return err
 	}
-	req.Decoder = dec
-	if err := picture.Numeric(a.Type()); err != nil {
+	if err := picture.Numeric(o.a.Type()); err != nil {
 		return httpError{http.StatusNotAcceptable, err}
 	}
-	beside := engine.Beside(v, path)
-	if req.Select, err = selectionOf(r.Context(), q.Get("select"), a, beside); err != nil {
+	if req.Select, err = selectionOf(r.Context(), q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
 	size := int64(req.Width) * int64(req.Height) * windowBytes
 	if q.Get("from") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
-	if !h.memory.reserve(size) {
-		return errMemory
+	end, err := h.slot(r, size)
+	if err != nil {
+		return err
 	}
-	defer h.memory.left.Add(size)
-	select {
-	case h.windows <- struct{}{}:
-		defer func() { <-h.windows }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
+	defer end()
 	var win *picture.Window
 	more := false
 	if q.Get("from") != "" {
-		win, more, err = h.difference(r, v, path, req)
+		win, more, err = h.difference(r, o.v, o.path, req)
 	} else {
-		win, err = picture.Read(r.Context(), a, req)
+		win, err = picture.Read(r.Context(), o.a, req)
 	}
 	if err != nil {
 		return err
 	}
-	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), More: more}
-	about.Times = isTime(win.Type)
-	if about.Wide = about.Times || manyDigits(win); !about.Wide {
-		about.Offset = offsetOf(win.Values)
-	}
+	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), More: more, Times: isTime(win.Type)}
 	if q.Has("up") {
-		up, err := picture.Up(r.Context(), a, win.Y.Dim, beside)
-		if err != nil {
-			return err
-		}
+		up := picture.NewAxis(r.Context(), o.a, win.Y.Dim, o.beside).Up
 		about.Up = &up
+	}
+	var body []byte
+	if q.Get("as") == "colours" {
+		body, err = h.coloured(r, o, req, win, &about)
+	} else {
+		body = numbered(win, &about)
+	}
+	if err != nil {
+		return err
 	}
 	text, err := json.Marshal(about)
 	if err != nil {
 		return err
+	}
+	describe(w, o.v, q.Get("rev"))
+	w.Header().Set("Zarrdb-Window", ascii(text))
+	return writeReport(w, r, "application/octet-stream", body)
+}
+
+// ascii escapes what a header has no form for.
+func ascii(text []byte) string {
+	var b strings.Builder
+	for _, c := range string(text) {
+		switch {
+		case c < 0x7f:
+			b.WriteRune(c)
+		case c < 0x10000:
+			fmt.Fprintf(&b, "\\u%04x", c)
+		default:
+			hi, lo := utf16.EncodeRune(c)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", hi, lo)
+		}
+	}
+	return b.String()
+}
+
+// numbered are the values of a window.
+func numbered(win *picture.Window, about *windowJSON) []byte {
+	if about.Wide = about.Times || wide(win); !about.Wide {
+		about.Offset = offsetOf(win.Values)
 	}
 	body := make([]byte, 0, 8*len(win.Values))
 	for _, value := range win.Values {
@@ -152,9 +188,159 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		}
 		body = binary.LittleEndian.AppendUint32(body, math.Float32bits(float32(value-about.Offset)))
 	}
-	describe(w, v, q.Get("rev"))
-	w.Header().Set("Zarrdb-Window", string(text))
-	return sendParts(w, r, "application/octet-stream", body)
+	return body
+}
+
+// coloured are the colours of a window.
+func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
+	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
+	about.coloursJSON = c
+	of := o
+	if path := o.q.Get("of"); path != "" && path != o.path {
+		var err error
+		if of, err = h.openIn(r, o.v, path); err != nil {
+			return nil, err
+		}
+	}
+	axes := axesOf(ctx, of)
+	for d, i := range win.At {
+		c.At = append(c.At, axes[d].Label(i))
+	}
+	ticks := func(l picture.Line, name string) []picture.Tick {
+		n, err := strconv.Atoi(o.q.Get(name + "ticks"))
+		if err != nil || l.Dim < 0 {
+			return nil
+		}
+		lo, hi := min(l.Index(0), l.Index(l.Len-1)), max(l.Index(0), l.Index(l.Len-1))+1
+		_, _ = fmt.Sscanf(o.q.Get(name+"see"), "%d,%d", &lo, &hi) // of a finer level
+		return axes[l.Dim].Ticks(lo, hi, min(n, 100))
+	}
+	c.Ticks.Y, c.Ticks.X = ticks(win.Y, "y"), ticks(win.X, "x")
+	if c.Pixels {
+		return win.Pixels, nil
+	}
+	limits := func(low, high float64) *picture.Limits {
+		if l, ok := picture.Percentiles(win.Values, low, high); ok {
+			return &l
+		}
+		return nil
+	}
+	c.All, c.Most = limits(0, 100), limits(2, 98)
+	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
+	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
+	if errLo != nil || errHi != nil {
+		auto, ok := picture.Limits{}, false
+		var err error
+		switch {
+		case o.q.Get("from") != "":
+			if c.All != nil {
+				auto, ok = c.All.Symmetric(), true
+			}
+		default:
+			req.Decoder, req.Select = of.dec, zarr.Selection{}
+			if auto, ok, err = picture.Range(ctx, of.a, req); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case ok:
+		case c.Most != nil:
+			auto = *c.Most
+		default:
+			auto = picture.Limits{Lo: 0, Hi: 1}
+		}
+		if errLo != nil {
+			lo = auto.Lo
+		}
+		if errHi != nil {
+			hi = auto.Hi
+		}
+	}
+	c.Limits = picture.Limits{Lo: min(lo, hi), Hi: max(lo, hi)}
+	f := picture.Figure{Window: win, Limits: c.Limits, Text: picture.TextOf(win.Type, o.dec)}
+	if o.q.Get("from") != "" {
+		f.Text = picture.TextOf(spanOf(win.Type), nil)
+	}
+	c.Ends[0], c.Ends[1] = f.Ends(c.Limits)
+	c.Bins = picture.Histogram(win.Values, c.Limits, 64)
+	body := make([]byte, len(win.Values))
+	for i, v := range win.Values {
+		if body[i] = c.Limits.Shade(v); body[i] == 0 {
+			c.Missing++
+		}
+	}
+	return body, nil
+}
+
+// spanOf is the type of differences of values.
+func spanOf(t dtype.Type) dtype.Type {
+	if t.Kind() == dtype.Datetime {
+		unit, scale := t.Unit()
+		t, _ = dtype.NewTimedelta(unit, scale) // the type has them
+	}
+	return t
+}
+
+// opened is an array that a request names.
+type opened struct {
+	v      *serve.View
+	path   string
+	a      *zarr.Array
+	dec    *cf.Decoder
+	beside cf.Opener
+	q      url.Values
+}
+
+// open opens the version and the array that parameters name; release the view of it.
+func (h *handler) open(r *http.Request, name string) (*opened, error) {
+	q := r.URL.Query()
+	v, err := h.t.View(r.Context(), principal(r), q.Get("db"), q.Get("rev"))
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.openIn(r, v, q.Get(name))
+	if err != nil {
+		v.Release()
+	}
+	return o, err
+}
+
+func (h *handler) openIn(r *http.Request, v *serve.View, path string) (*opened, error) {
+	o := &opened{v: v, path: strings.Trim(path, "/"), q: r.URL.Query()}
+	var err error
+	o.a, o.dec, err = decodable(r, v, o.path)
+	o.beside = engine.Beside(v, o.path)
+	return o, err
+}
+
+// sizes are the parameters width, height and chunks.
+func sizes(q url.Values) (width, height int, chunks int64, err error) {
+	for _, p := range []struct {
+		name string
+		to   *int
+	}{{"width", &width}, {"height", &height}} {
+		n, err := number(q.Get(p.name), p.name, maxWindow, 1024)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		*p.to = int(n)
+	}
+	chunks, err = number(q.Get("chunks"), "chunks", maxWindowChunks, 1024)
+	return width, height, chunks, err
+}
+
+// slot reserves memory and waits for a slot to read. Call end when done.
+func (h *handler) slot(r *http.Request, size int64) (end func(), err error) {
+	if !h.memory.reserve(size) {
+		return nil, errMemory
+	}
+	select {
+	case h.windows <- struct{}{}:
+		return func() { <-h.windows; h.memory.left.Add(size) }, nil
+	case <-r.Context().Done():
+		h.memory.left.Add(size)
+		return nil, r.Context().Err()
+	}
 }
 
 // difference reads the difference of an array from the version of the request's from.
@@ -251,10 +437,15 @@ func offsetOf(values []float64) float64 {
 	return 0
 }
 
-// manyDigits reports whether a window has integers that a float32 cannot represent.
-func manyDigits(w *picture.Window) bool {
+// wide reports whether a window has values that a float32 cannot represent: integers with many
+// digits, and floats that are too large or too small.
+func wide(w *picture.Window) bool {
 	k := w.Type.Kind()
-	return (k == dtype.Int || k == dtype.Uint) && slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) > 1<<24 })
+	whole := k == dtype.Int || k == dtype.Uint
+	return slices.ContainsFunc(w.Values, func(v float64) bool {
+		size := math.Abs(v)
+		return whole && size > 1<<24 || !math.IsInf(v, 0) && size > math.MaxFloat32 || v != 0 && size < 0x1p-126
+	})
 }
 
 // colours answers with the colour maps of pictures: 256 colours each, in hexadecimal digits.

@@ -266,3 +266,84 @@ func TestWindowOfIdentifiers(t *testing.T) {
 		t.Errorf("%+v %v %v", about, values, err)
 	}
 }
+
+// The page gets colours, limits, labels and ticks, exact texts of points, lines with their least
+// and greatest values, whole tables, and figures.
+func TestPictures(t *testing.T) {
+	s := newSite(t, Options{})
+	must.Get(s.db.Update(bg, "main", "pictures", func(e *engine.Session) error {
+		for _, a := range []struct {
+			path, attrs string
+			names       []string
+			values      any
+			spec        zarr.Spec
+		}{
+			{"depth", `{"positive":"down","units":"m"}`, []string{"depth"}, []float64{0, 10, 1000}, zarr.Spec{Shape: []int64{3}, Type: dtype.NewFloat(64)}},
+			{"in/sea", `{"units":"K","long_name":"\u6d77"}`, []string{"depth", "x"}, []float64{1e-50, 2e-50, math.NaN(), 4e-50, 5e-50, 6e-50}, zarr.Spec{Shape: []int64{3, 2}, Type: dtype.NewFloat(64)}},
+			{"rgb", `{}`, []string{"y", "x", "c"}, []uint8{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{1, 2, 3}, Type: dtype.NewUint(8)}},
+			{"not", `{}`, []string{"a", "b", "d"}, []uint8{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{1, 2, 3}, Type: dtype.NewUint(8)}},
+		} {
+			at, err := zarr.ParseAttributes([]byte(a.attrs))
+			if err != nil {
+				return err
+			}
+			a.spec.Chunks, a.spec.DimensionNames, a.spec.Attributes = a.spec.Shape, a.names, at
+			array, err := e.CreateArray(bg, a.path, a.spec)
+			if err == nil {
+				switch v := a.values.(type) {
+				case []float64:
+					err = zarr.Write(bg, array, zarr.Sel(), v)
+				case []uint8:
+					err = zarr.Write(bg, array, zarr.Sel(), v)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		long, err := e.CreateArray(bg, "long", zarr.Spec{Shape: []int64{50_000}, Chunks: []int64{10_000}, Type: dtype.NewInt(16)})
+		if err != nil {
+			return err
+		}
+		return zarr.Write(bg, long, zarr.Sel(zarr.At(31_234)), []int16{-9})
+	}))(t)
+	for query, wants := range map[string][]string{
+		"axes?path=in/sea":                            {`"title":"depth (m)","length":3,"up":false,"labels":["0 m","10 m","1000 m"],"edges":[0,`, `"parts":null`},
+		"axes?path=rgb":                               {`"colours":true`},
+		"axes?path=not":                               {`"colours":false`},
+		"point?path=in/sea&select=1,1&decode=cf":      {`"value":"4e-50","units":"K","at":["depth 10 m","x 1"]`},
+		"point?path=in/sea&select=1,0&decode=cf":      {`"value":"missing","units":""`},
+		"point?path=rgb&select=0,1,:":                 {`"value":"4, 5, 6"`},
+		"series?path=long&width=100":                  {`"run":500,"every":1`, `-9`, `"limits":{"lo":-9,"hi":0}`},
+		"series?path=long&select=31000:31100":         {`"run":1,`, `"labels":["31000",`},
+		"series?path=in/sea&select=:,0&select=:,1":    {`"x":[0,10,1000]`, `[1e-50,null,5e-50]`, `[2e-50,4e-50,6e-50]`},
+		"series?path=in/sea&select=:,0&format=csv":    {"depth,value\n0,1e-50\n10,\n1000,5e-50\n"},
+		"find?word=SEA":                               {`"count": 1`, `"path": "in/sea"`},
+		"figure?path=in/sea&width=100&decode=cf":      {"PNG"},
+		"target?":                                     {`""`},
+		"window?path=not&as=colours&numbers":          {"\x01"},
+		"window?path=rgb&as=colours":                  {"\x01\x02\x03\xff\x04\x05\x06\xff"},
+		"window?path=in/sea&as=colours&lo=0&hi=4e-50": {"\x41\x80\x00\xff\xff\xff"},
+	} {
+		name, q, _ := strings.Cut(query, "?")
+		resp := s.do(http.MethodGet, "/-/api/"+name+"?db=w&"+q)
+		b, err := io.ReadAll(resp.Body)
+		for _, want := range wants {
+			if text := strings.ReplaceAll(string(b), ": ", ": "); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(text, want) {
+				t.Errorf("%s: %d %.300s, want %s", query, resp.StatusCode, b, want)
+			}
+		}
+		if head := resp.Header.Get("Zarrdb-Window"); name == "window" && strings.Contains(q, "sea") && (!strings.Contains(head, `"ends":["0","4e-50"]`) || !strings.Contains(head, `"at":["0","0"]`)) {
+			t.Error(head)
+		}
+	}
+	for query, status := range map[string]int{
+		"series?path=nowhere": http.StatusNotFound, "series?path=long&width=x": http.StatusBadRequest, "point?path=long": http.StatusBadRequest, "figure?path=t&map=x": http.StatusBadRequest,
+		"figure?path=t&select=0,0": http.StatusNotAcceptable, "axes?path=": http.StatusBadRequest,
+	} {
+		name, q, _ := strings.Cut(query, "?")
+		if resp := s.do(http.MethodGet, "/-/api/"+name+"?db=w&"+q); resp.StatusCode != status {
+			t.Errorf("%s: %d", query, resp.StatusCode)
+		}
+	}
+}

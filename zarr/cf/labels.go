@@ -176,13 +176,34 @@ func (l *Labels) Order() int { return l.order }
 // Len is the number of labels.
 func (l *Labels) Len() int64 { return int64(l.n) }
 
+// Times reports whether labels are times.
+func (l *Labels) Times() bool { return l.dec != nil && l.dec.Type().Kind() == dtype.Datetime }
+
+// Number is the i-th label as a number, the count of a time or span; NaN for texts and for
+// missing labels.
+func (l *Labels) Number(i int64) float64 {
+	switch {
+	case l.dec == nil || l.floats == nil && l.isNaT(int(i)):
+		return math.NaN()
+	case l.floats != nil:
+		return l.floats[i]
+	case l.dec.Type().Kind() == dtype.Uint:
+		return float64(uint64(l.ints[i]))
+	}
+	return float64(l.ints[i])
+}
+
 // Text is the i-th label for people.
 func (l *Labels) Text(i int64) string {
 	switch {
 	case l.dec == nil:
 		return l.texts[i]
 	case l.floats != nil:
-		return strconv.FormatFloat(l.floats[i], 'g', -1, max(l.dec.Type().Bits(), 32))
+		form := byte('f')
+		if size := math.Abs(l.floats[i]); size != 0 && size < 1e-6 || size >= 1e21 {
+			form = 'e'
+		}
+		return strconv.FormatFloat(l.floats[i], form, -1, max(l.dec.Type().Bits(), 32))
 	case l.dec.HasText():
 		text, _ := l.dec.AppendText(nil, binary.LittleEndian.AppendUint64(nil, uint64(l.ints[i])))
 		return string(text) // times and spans have a text

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -25,7 +25,7 @@ type Parts struct {
 	Index        *index.Index
 	Packs        *pack.Store
 	// Ends is held from the sync of packs to the batch that records it.
-	Ends *sync.Mutex
+	Ends *ctxlock.Lock
 	// Expired reports whether a commit was let go.
 	Expired func(ctx context.Context, id catalog.CommitID) (bool, time.Time, error)
 }
@@ -104,7 +104,7 @@ func (p *Parts) Heal(ctx context.Context, right func(ctx context.Context, a pack
 	if healed == 0 {
 		return 0, nil
 	}
-	p.Ends.Lock()
+	p.Ends.WaitLock() // the packs are changed
 	defer p.Ends.Unlock()
 	return healed, batch.Commit(true)
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/binary"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
@@ -18,6 +19,8 @@ type RefMove struct {
 	Author   string
 	// Op is the operation: "commit", "reset", "branch", "tag", "revert" ….
 	Op string
+	// Session made the move by its commit; zero for other moves, and for those of earlier versions.
+	Session SessionID
 }
 
 // Moves is the table of reflog entries.
@@ -34,7 +37,11 @@ func encodeMove(m RefMove) (key, value []byte) {
 	b = append(b, m.New[:]...)
 	b = binary.AppendVarint(b, m.Time.UnixNano())
 	b = appendString(b, m.Author)
-	return MoveKey{m.Ref, m.Seq}.Bytes(), appendString(b, m.Op)
+	op := m.Op
+	if m.Session != (SessionID{}) {
+		op += " " + m.Session.String()
+	}
+	return MoveKey{m.Ref, m.Seq}.Bytes(), appendString(b, op)
 }
 
 func decodeMove(key, b []byte) (RefMove, error) {
@@ -50,6 +57,10 @@ func decodeMove(key, b []byte) (RefMove, error) {
 	m.Time = r.time()
 	m.Author = r.str()
 	m.Op = r.str()
+	at := max(strings.LastIndexByte(m.Op, ' '), 0)
+	if id, err := ParseSessionID(m.Op[min(at+1, len(m.Op)):]); err == nil && id != (SessionID{}) && m.Op[at:] == " "+id.String() {
+		m.Op, m.Session = m.Op[:at], id
+	}
 	if err := r.end(); err != nil {
 		return m, Corrupt("reflog of %s: %v", m.Ref, err)
 	}

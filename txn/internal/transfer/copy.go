@@ -80,6 +80,9 @@ func (t *Transfer) damagedPack(ctx context.Context, id pack.ID, err error) error
 
 // importPack copies what is needed of one pack.
 func (t *Transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	if b := t.From.bucket; b != nil {
+		return b.importPack(ctx, t.to.Packs, id, t.Found.Need[id], progress)
+	}
 	info, n, err := t.to.Packs.Import(ctx, t.From.Packs, id, t.Found.Need[id], progress)
 	if errors.As(err, new(*pack.CorruptError)) {
 		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.From.Dir)

@@ -20,6 +20,8 @@ type From struct {
 	Tree  *tree.Tree
 	SourceDB
 	Fault func(*Transfer) // tests break what was found to copy; else nil
+
+	bucket *bucketSource // see FromBucket
 }
 
 // SourceDB is what a transfer asks of the database.
@@ -45,6 +47,13 @@ type To struct {
 	Stored      tree.Pages // that are in the index
 	Committed   tree.Pages // some of which may wait to be written
 	DestinationDB
+
+	bucket *Bucket // see Send
+}
+
+// knower is an optional interface of a [DestinationDB] whose versions are not in To.Index. Known is as Transfer.known.
+type knower interface {
+	Known(ctx context.Context, id catalog.CommitID) (has, gone bool, err error)
 }
 
 // DestinationDB is what a transfer asks of the database.
@@ -71,6 +80,9 @@ type Kept struct {
 	Records
 	Ctx     context.Context // ends when the versions are not kept any more
 	Release func()
+	// Heads and Expired are refs and expired versions if there are no Records.
+	Heads   map[string]catalog.CommitID
+	Expired map[catalog.CommitID]bool
 	// Ask, if not nil, asks the process that keeps the versions. The error is ErrNotKept if it does not keep them.
 	Ask func(ctx context.Context) error
 }

@@ -176,7 +176,7 @@ func (p *pushing) may(ctx context.Context, name string, old catalog.CommitID) (b
 			return false, err
 		}
 	}
-	behind, err := related(ctx, p.t.From.Lookup, old, ref.id)
+	behind, err := related(ctx, p.either, old, ref.id)
 	if err == nil && !behind {
 		// The empty first commit of a new database is no version to lose.
 		var c *catalog.Commit
@@ -186,6 +186,15 @@ func (p *pushing) may(ctx context.Context, name string, old catalog.CommitID) (b
 		err = fmt.Errorf("%s: %w", refText(name), ErrDiverged)
 	}
 	return behind, err
+}
+
+// either looks a commit up in the source, or in the destination: a source may have only what the destination lacks.
+func (p *pushing) either(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
+	c, err := p.t.From.Lookup(ctx, id)
+	if errors.Is(err, catalog.ErrNoRef) && p.t.to.bucket == nil {
+		return p.t.to.Lookup(ctx, id)
+	}
+	return c, err
 }
 
 // related reports whether old is an ancestor of a version. A commit that is not

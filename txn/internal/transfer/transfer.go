@@ -98,6 +98,9 @@ type Report struct {
 	Skipped       []care.Problem
 	// Moves are the refs that moved.
 	Moves []catalog.RefMove
+	// Requests were sent to a bucket, with Sent and Received bytes of objects. Note is something to know about it.
+	Requests, Sent, Received int64
+	Note                     string
 	// Refs are what a push, pull or fetch was about: stored names in the
 	// destination, such as "heads/main", and the versions of the source.
 	Refs []catalog.Ref
@@ -115,7 +118,8 @@ type Transfer struct {
 	expired map[catalog.CommitID]time.Time // versions of the source, and when
 
 	Records []transferRecord
-	bases   []tree.Root // of what refs of the destination point at
+	bases   []tree.Root                          // of what refs of the destination point at
+	edges   map[catalog.CommitID]*catalog.Commit // that were met and are not carried; nil if nobody asks
 
 	Found *Walk // what is to be copied
 	packs []pack.Info
@@ -159,10 +163,15 @@ func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, 
 	if t.Kept, err = t.From.Keep(ctx); err != nil {
 		return ctx.Err() == nil && errors.Is(err, ErrNotKept), err
 	}
-	err = care.InTurn(t.Kept.Ctx,
-		func(ctx context.Context) error { return t.begin(ctx, plan) },
-		t.fill, t.walk, t.copyPacks, t.copyPages, t.verify,
-		func(ctx context.Context) error { return publish(ctx, t) })
+	steps := []func(context.Context) error{t.fill, t.walk, t.copyPacks, t.copyPages, t.verify}
+	switch {
+	case t.to.bucket != nil:
+		steps = []func(context.Context) error{t.walk, t.verifySource}
+	case t.From.bucket != nil:
+		steps = []func(context.Context) error{t.walk, t.copyPacks, t.fetchPages, t.verify}
+	}
+	steps = slices.Insert(steps, 0, func(ctx context.Context) error { return t.begin(ctx, plan) })
+	err = care.InTurn(t.Kept.Ctx, append(steps, func(ctx context.Context) error { return publish(ctx, t) })...)
 	if err != nil && ctx.Err() == nil {
 		again = t.Kept.lost(ctx)
 	}
@@ -172,24 +181,33 @@ func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, 
 // begin takes the state of the source, which is kept, and plans.
 func (t *Transfer) begin(ctx context.Context, plan func(context.Context, *Transfer) error) error {
 	t.heads, t.expired = map[string]catalog.CommitID{}, map[catalog.CommitID]time.Time{}
-	for r, err := range catalog.Refs.All(t.Kept) {
-		if err != nil {
-			return err
+	if t.Kept.Records == nil {
+		t.heads = t.Kept.Heads
+		for id := range t.Kept.Expired {
+			t.expired[id] = catalog.NotCopied
 		}
-		t.heads[r.Name] = r.Commit
-	}
-	for e, err := range catalog.Expired.All(t.Kept) {
-		if err != nil {
-			return err
+	} else {
+		for r, err := range catalog.Refs.All(t.Kept) {
+			if err != nil {
+				return err
+			}
+			t.heads[r.Name] = r.Commit
 		}
-		t.expired[e.Commit] = e.Time
+		for e, err := range catalog.Expired.All(t.Kept) {
+			if err != nil {
+				return err
+			}
+			t.expired[e.Commit] = e.Time
+		}
 	}
 	for _, r := range t.to.Heads() {
-		c, err := t.to.Lookup(ctx, r.Commit)
+		c, err := t.base(ctx, r.Commit)
 		if err != nil {
 			return err
 		}
-		t.bases = append(t.bases, c.Root)
+		if c != nil {
+			t.bases = append(t.bases, c.Root)
+		}
 	}
 	return plan(ctx, t)
 }
@@ -200,10 +218,26 @@ func (t *Transfer) close() {
 	}
 }
 
+// base looks up a version that the destination has, to compare others with. It is nil if To.Tree cannot read its pages: those
+// of a bucket are read in the source.
+func (t *Transfer) base(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
+	if t.to.bucket == nil {
+		return t.to.Lookup(ctx, id)
+	}
+	c, err := t.From.Version(ctx, id)
+	if errors.Is(err, catalog.ErrNoRef) {
+		return nil, nil
+	}
+	return c, err
+}
+
 // known reports whether the destination has a commit, and whether it has
 // expired there. With a commit that has not expired, the destination has everything
 // that the commit names.
 func (t *Transfer) known(ctx context.Context, id catalog.CommitID) (has, gone bool, err error) {
+	if k, ok := t.to.DestinationDB.(knower); ok {
+		return k.Known(ctx, id)
+	}
 	if _, err = catalog.Commits.Record(t.to.Index, id); errors.Is(err, index.ErrNotFound) {
 		return false, false, nil
 	}
@@ -262,6 +296,9 @@ func (t *Transfer) commits(ctx context.Context, tips []catalog.CommitID) error {
 			if content := !expired && n > 0; content || !has {
 				t.add(c, content, has, at)
 			}
+		}
+		if planned := len(t.Records); t.edges != nil && (planned == 0 || t.Records[planned-1].Commit != c) {
+			t.edges[c.ID] = c
 		}
 		for _, id := range c.Parents {
 			left[id] = max(left[id], n-1)

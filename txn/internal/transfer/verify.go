@@ -79,6 +79,9 @@ var errDamaged = errors.New("txn: damaged in the source")
 // verifyPayload verifies a payload of the copy. With SkipDamaged, one that did not arrive
 // because something near it cannot be read in the source is written now.
 func (t *Transfer) verifyPayload(ctx context.Context, v tree.Value) error {
+	if t.to.bucket != nil {
+		return t.verifyHere(ctx, v)
+	}
 	a := catalog.AddressOf(v)
 	err := t.to.VerifyPayload(ctx, a, v.Sum)
 	if !errors.Is(err, kv.ErrCorrupt) {
@@ -87,7 +90,7 @@ func (t *Transfer) verifyPayload(ctx context.Context, v tree.Value) error {
 	right, source := t.From.RightPayload(ctx, a, v.Sum)
 	var damage *pack.CorruptError
 	switch {
-	case source == nil && t.o.SkipDamaged && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.Incarnation:
+	case source == nil && (t.o.SkipDamaged || t.From.bucket != nil) && errors.As(err, &damage) && a.Pack.Incarnation() != t.to.Incarnation:
 		info, _, err := t.to.Packs.Heal(ctx, a.Pack, []pack.Address{a}, true, func(int) ([]byte, error) { return right, nil })
 		if err != nil {
 			return err

@@ -54,6 +54,7 @@ type Walk struct {
 	report   func() // called after each page
 
 	Pages     []tree.Name
+	starts    []int // of the versions in Pages
 	pageBytes int64
 	Leaves    []tree.Root // of the pages, those that name payloads
 	Need      map[pack.ID][]pack.Extent
@@ -80,6 +81,7 @@ func (w *Walk) run(ctx context.Context) error {
 		if !r.content {
 			continue
 		}
+		w.starts = append(w.starts, len(w.Pages))
 		if err := w.version(ctx, r.Commit.Root, r.bases); err != nil {
 			return err
 		}
@@ -129,7 +131,17 @@ func (t *Transfer) basesOf(ctx context.Context, c *catalog.Commit, planned map[c
 		case err != nil:
 			return nil, err
 		case has && !gone:
-			out = append(out, transferBase{p.Root, false})
+			base := p
+			if t.to.bucket != nil {
+				if base, err = t.base(ctx, id); err != nil {
+					return nil, err
+				}
+			}
+			if base != nil {
+				out = append(out, transferBase{base.Root, false})
+			} else {
+				next = append(next, p.Parents...)
+			}
 		default:
 			next = append(next, p.Parents...)
 		}

@@ -1,0 +1,125 @@
+package picture
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+// What is read of an array for its range at most.
+const (
+	sampleElements = 1 << 18
+	sampleChunks   = 32
+	sampleBytes    = 16 << 20 // of chunks, if they are more than 4
+)
+
+// Range is where most values of a selection lie, all of it and not only the part that a picture
+// shows: from the 2nd to the 98th percentile of every n-th element along each axis, within the
+// range that attributes call valid. ok is false if none of them is a number.
+func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, err error) {
+	axes, at, err := a.Axes(r.Select)
+	if err != nil {
+		return l, false, err
+	}
+	var lines []*line
+	size := int64(max(a.Type().Size(), 1)) // of a chunk
+	for d := range a.Shape() {
+		size *= chunkLength(a, d)
+	}
+	chunks := float64(min(max(sampleBytes/max(size, 1), 4), sampleChunks))
+	for _, x := range axes {
+		if x.Dim >= 0 && x.Len > 0 {
+			n := &line{Axis: x}
+			n.limit(chunkLength(a, x.Dim), math.MaxInt32)
+			lines = append(lines, n)
+		}
+	}
+	total := func(of func(*line) int64) float64 {
+		n := 1.0
+		for _, l := range lines {
+			n *= float64(of(l))
+		}
+		return n
+	}
+	largest := func(of func(*line) int64) *line {
+		return slices.MaxFunc(lines, func(a, b *line) int { return int(of(a) - of(b)) })
+	}
+	for total((*line).chunks) > chunks {
+		most := largest((*line).chunks)
+		if most.chunks() == 1 { // rounding can keep one more
+			break
+		}
+		most.coarser()
+	}
+	for total((*line).count) > sampleElements {
+		l := largest((*line).count)
+		l.skip = l.skip*5/4 + 1
+	}
+	for _, l := range lines {
+		l.line(at)
+	}
+	s := sideOf(a, r.Decoder)
+	b, err := s.read(ctx, zarr.Orthogonal(at...))
+	if err != nil {
+		return l, false, err
+	}
+	t, b, err := partOf(s.t, b, r.Part)
+	if err != nil {
+		return l, false, err
+	}
+	values := AppendFloats(nil, t, b)
+	lo, hi := validRange(a, r.Decoder)
+	values = slices.DeleteFunc(values, func(v float64) bool { return v < lo || v > hi })
+	l, ok = Percentiles(values, 2, 98)
+	return l, ok, nil
+}
+
+// validRange is the range of valid values, decoded if dec is not nil: it is -∞ to ∞ without the
+// attributes valid_range, valid_min and valid_max, which are in units of stored values.
+func validRange(a *zarr.Array, dec *cf.Decoder) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	attrs := a.Meta().Attributes
+	var both []float64
+	if raw, ok := attrs.Get("valid_range"); ok && json.Unmarshal(raw, &both) == nil && len(both) == 2 {
+		lo, hi = both[0], both[1]
+	}
+	for name, to := range map[string]*float64{"valid_min": &lo, "valid_max": &hi} {
+		var v float64
+		if raw, ok := attrs.Get(name); ok && json.Unmarshal(raw, &v) == nil {
+			*to = v
+		}
+	}
+	if dec == nil || dec.Type().Equal(a.Type()) {
+		return lo, hi
+	}
+	return decodedLimit(a.Type(), dec, lo), decodedLimit(a.Type(), dec, hi)
+}
+
+// decodedLimit decodes a stored value, and returns it as it is if its type has none such.
+func decodedLimit(t dtype.Type, dec *cf.Decoder, v float64) float64 {
+	var bits uint64
+	switch k := t.Kind(); {
+	case math.IsInf(v, 0):
+		return v
+	case k == dtype.Float:
+		bits = t.FloatBits(v)
+	case k == dtype.Int || k == dtype.Uint:
+		bits = uint64(int64(v))
+	default:
+		return v
+	}
+	b, err := dec.Append(nil, binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()])
+	if err != nil || isTime(dec.Type()) {
+		return v
+	}
+	if out := AppendFloats(nil, dec.Type(), b); len(out) == 1 && out[0] == out[0] {
+		return out[0]
+	}
+	return v
+}

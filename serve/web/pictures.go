@@ -1,0 +1,546 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/serve/pace"
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+)
+
+func axesOf(ctx context.Context, o *opened) (axes []*picture.Axis) {
+	for d := range o.a.Shape() {
+		axes = append(axes, picture.NewAxis(ctx, o.a, d, o.beside))
+	}
+	return axes
+}
+
+// mostLabels is the length of axes whose labels are sent whole.
+const mostLabels = 4096
+
+// axes answers with the axes of an array:
+//
+//	/-/api/axes?db=w&rev=main&path=temp
+func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	type axis struct {
+		Name   string    `json:"name"`
+		Title  string    `json:"title"`
+		Length int64     `json:"length"`
+		Up     bool      `json:"up"`
+		Labels []string  `json:"labels,omitempty"` // with units
+		Edges  []float64 `json:"edges,omitempty"`
+	}
+	answer := struct {
+		Axes    []axis   `json:"axes"`
+		Parts   []string `json:"parts"` // of elements
+		Colours bool     `json:"colours"`
+	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
+	for _, x := range axesOf(r.Context(), o) {
+		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
+		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
+			a.Labels = append(a.Labels, strings.TrimPrefix(x.Full(i), x.Name+" "))
+		}
+		answer.Axes = append(answer.Axes, a)
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, answer)
+}
+
+// point answers with the exact text of one element, of its labels, and of further coordinates
+// there, such as latitudes of a curvilinear grid:
+//
+//	/-/api/point?db=w&rev=main&path=temp&select=3,45,120&decode=cf
+func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	sel, err := selectionOf(ctx, o.q.Get("select"), o.a, o.beside)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Value string   `json:"value"`
+		Units string   `json:"units"`
+		At    []string `json:"at"`
+		More  []string `json:"more"`
+	}{At: []string{}, More: []string{}}
+	if answer.Value, err = elementText(ctx, o, sel); err != nil {
+		return err
+	}
+	t := o.a.Type()
+	if o.dec != nil {
+		t = o.dec.Type()
+	}
+	if !isTime(t) && answer.Value != "missing" {
+		answer.Units = picture.Attribute(o.a, "units")
+	}
+	_, at, err := o.a.Axes(sel)
+	if err != nil {
+		return err
+	}
+	names, index := o.a.DimensionNames(), make([]int64, len(at))
+	for d, x := range at {
+		index[d], _ = strconv.ParseInt(zarr.Sel(x).String(), 10, 64)
+		answer.At = append(answer.At, picture.NewAxis(ctx, o.a, d, o.beside).Full(index[d]))
+	}
+	further := strings.Fields(picture.Attribute(o.a, "coordinates"))
+	for _, name := range further[:min(len(further), 6)] {
+		n, err := o.beside(ctx, name)
+		if err != nil || slices.Contains(names, name) {
+			continue
+		}
+		c, ok := n.Array()
+		if !ok {
+			continue
+		}
+		var where []zarr.Index
+		for _, dim := range c.DimensionNames() {
+			if d := slices.Index(names, dim); d >= 0 && dim != "" {
+				where = append(where, zarr.At(index[d]))
+			}
+		}
+		of, err := h.openIn(r, o.v, n.Path())
+		if err != nil || len(where) != len(c.Shape()) {
+			continue
+		}
+		if text, err := elementText(ctx, of, zarr.Sel(where...)); err == nil {
+			answer.More = append(answer.More, name+" "+text)
+		}
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, answer)
+}
+
+// elementText prints selected elements, exactly as they are.
+func elementText(ctx context.Context, o *opened, sel zarr.Selection) (string, error) {
+	var texts []string
+	p := &part{a: o.a, dec: o.dec, sel: sel, count: 1, limit: 1 << 20}
+	shape, err := o.a.Resolve(sel)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range shape {
+		p.count *= n
+	}
+	if p.count > 16 {
+		return "", httpError{http.StatusBadRequest, errors.New("select: want one element")}
+	}
+	t := p.typ()
+	add := func(elem []byte) error {
+		var b []byte
+		var err error
+		if isTime(t) {
+			b, err = p.appendTime(b, elem)
+			b = []byte(picture.TimeText(string(b)))
+		} else {
+			b, err = t.AppendJSON(b, elem)
+		}
+		text := strings.Trim(string(b), `"`)
+		if v, err := strconv.ParseFloat(text, 64); err == nil && t.Kind() == dtype.Float && !math.IsNaN(v) {
+			text = picture.Number(v, 0, 64)
+		}
+		if text == "NaN" || text == "NaT" || text == "null" {
+			text = "missing"
+		}
+		texts = append(texts, text)
+		return err
+	}
+	if t.Variable() {
+		v, err := p.a.ReadVarAtMost(ctx, p.sel, p.limit)
+		for i := 0; err == nil && i < v.Len(); i++ {
+			err = add(v.At(i))
+		}
+		return strings.Join(texts, ", "), err
+	}
+	b, err := p.bytes(ctx)
+	for size := t.Size(); err == nil && len(b) >= size && size > 0; b = b[size:] {
+		err = add(b[:size])
+	}
+	return strings.Join(texts, ", "), err
+}
+
+// seriesJSON are lines along an axis.
+type seriesJSON struct {
+	Title string `json:"title"` // of the axis
+	N     int64  `json:"n"`     // elements that the lines stand for
+	// Run is how many elements the least and the greatest are drawn of, 1 if all are, and Every
+	// is more than 1 if only every n-th is read.
+	Run   int64 `json:"run"`
+	Every int64 `json:"every"`
+	// X are places, which ascend, with the label and the index of each.
+	X      []float64 `json:"x"`
+	Labels []string  `json:"labels"`
+	Index  []int64   `json:"index"`
+	// Lines are values at the places: null is missing, and "" lies between two others.
+	Lines  []jsonFloats   `json:"lines"`
+	Texts  [][]string     `json:"texts,omitempty"` // of times and spans
+	XTicks []picture.Tick `json:"xticks"`
+	YTicks []picture.Tick `json:"yticks"`
+	Limits picture.Limits `json:"limits"`
+}
+
+// between marks a place where a line has no value of its own. Float64 has many NaN.
+var between = math.Float64frombits(0x7ff8_0000_0000_0b37)
+
+type jsonFloats []float64
+
+func (v jsonFloats) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, f := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		switch {
+		case math.Float64bits(f) == math.Float64bits(between):
+			b = append(b, `""`...)
+		case math.IsNaN(f) || math.IsInf(f, 0):
+			b = append(b, "null"...)
+		default:
+			b = strconv.AppendFloat(b, f, 'g', -1, 64)
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// maxSeries is the most lines of a request.
+const maxSeries = 16
+
+// series answers with lines through selections that have one axis, the same of all:
+//
+//	/-/api/series?db=w&rev=main&path=temp&select=:,3,5&select=:,4,5&width=800[&part=real][&decode=cf][&xticks=8][&yticks=6][&from=v1.0[&difference]][&format=csv]
+//
+// Where elements share a column of the width, the least and the greatest of them are in the line.
+// With from there is a line of that version too, or only the difference. format=csv has every element.
+func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	req := picture.Request{Decoder: o.dec, Part: strings.TrimPrefix(o.q.Get("part"), "magnitude"), Numbers: true, Height: 1}
+	if req.Width, _, req.Chunks, err = sizes(o.q); err != nil {
+		return err
+	}
+	selects := o.q["select"]
+	if len(selects) == 0 {
+		selects = []string{""}
+	}
+	if len(selects) > maxSeries {
+		return httpError{http.StatusBadRequest, fmt.Errorf("select: want at most %d", maxSeries)}
+	}
+	end, err := h.slot(r, 3*picture.PieceElements*windowBytes)
+	if err != nil {
+		return err
+	}
+	defer end()
+	var requests []picture.Request
+	for _, text := range selects {
+		if req.Select, err = selectionOf(ctx, text, o.a, o.beside); err != nil {
+			return err
+		}
+		requests = append(requests, req)
+	}
+	if o.q.Get("format") == "csv" {
+		return h.csv(w, r, o, requests)
+	}
+	var windows []*picture.Window
+	text := picture.TextOf
+	for _, req := range requests {
+		win := (*picture.Window)(nil)
+		if from := o.q.Get("from"); from != "" && o.q.Has("difference") {
+			req.Width *= 2
+			win, _, err = h.difference(r, o.v, o.path, req)
+		} else if win, err = picture.ReadRow(ctx, o.a, req); err == nil && from != "" {
+			windows = append(windows, win)
+			win, err = h.rowOf(r, o, req)
+		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = httpError{http.StatusNotAcceptable, err}
+		}
+		if err != nil {
+			return err
+		}
+		windows = append(windows, win)
+	}
+	typ, dec := windows[0].Type, o.dec
+	if o.q.Has("difference") {
+		typ, dec = spanOf(typ), nil
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, lines(ctx, o, windows, text(typ, dec)))
+}
+
+// rowOf reads the row of the version of from, as far as that version has it.
+func (h *handler) rowOf(r *http.Request, o *opened, req picture.Request) (*picture.Window, error) {
+	v, err := h.t.View(r.Context(), principal(r), o.q.Get("db"), o.q.Get("from"))
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	path := o.q.Get("was")
+	if path == "" {
+		path = o.path
+	}
+	old, err := h.openIn(r, v, path)
+	if err != nil {
+		return nil, err
+	}
+	req.Decoder = old.dec
+	if req.Select, err = selectionOf(r.Context(), o.q.Get("fromselect"), old.a, old.beside); err != nil {
+		return nil, err
+	}
+	return picture.ReadRow(r.Context(), old.a, req)
+}
+
+// lines puts the values of windows at common places.
+func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(float64) string) *seriesJSON {
+	dim := windows[0].X.Dim
+	x := picture.NewAxis(ctx, o.a, dim, o.beside)
+	s := &seriesJSON{Title: x.Title(), Run: 1, Every: 1, X: []float64{}, Labels: []string{}, Index: []int64{}, Lines: []jsonFloats{}}
+	all := map[int64]bool{}
+	for _, win := range windows {
+		for k := range win.X.Len {
+			all[win.X.Index(k)] = true
+		}
+		s.Every = max(s.Every, win.X.Every)
+		s.N = max(s.N, int64(win.X.Len)*win.X.Skip)
+		if win.X.Skip > 1 {
+			s.Run = max(s.Run, 2*win.X.Skip)
+		}
+	}
+	for i := range all {
+		s.Index = append(s.Index, i)
+	}
+	slices.Sort(s.Index)
+	place := func(i int64) float64 { return float64(i) }
+	if x.Labels != nil && x.Labels.Order() != 0 && len(s.Index) > 0 {
+		number := x.Labels.Number
+		first := number(s.Index[0])
+		rise := float64(x.Labels.Order())
+		place = func(i int64) float64 { return (number(i) - first) * rise }
+		for k := 1; k < len(s.Index); k++ {
+			if !(place(s.Index[k]) > place(s.Index[k-1])) { // texts, or equal neighbours
+				place = func(i int64) float64 { return float64(i) }
+				break
+			}
+		}
+		if rise < 0 {
+			slices.Reverse(s.Index)
+			last := place(s.Index[0])
+			up := place
+			place = func(i int64) float64 { return last - up(i) }
+		}
+	}
+	at := map[int64]int{}
+	for k, i := range s.Index {
+		at[i] = k
+		s.X, s.Labels = append(s.X, place(i)), append(s.Labels, x.Label(i))
+	}
+	limits := picture.Limits{Lo: math.Inf(1), Hi: math.Inf(-1)}
+	for _, win := range windows {
+		line := make(jsonFloats, len(s.Index))
+		for k := range line {
+			line[k] = between
+		}
+		for k, v := range win.Values {
+			line[at[win.X.Index(k)]] = v
+			if !math.IsInf(v, 0) && v == v {
+				limits.Lo, limits.Hi = min(limits.Lo, v), max(limits.Hi, v)
+			}
+		}
+		s.Lines = append(s.Lines, line)
+		if text != nil {
+			var texts []string
+			for _, v := range line {
+				t := ""
+				if v == v && !math.IsInf(v, 0) {
+					t = text(v)
+				}
+				texts = append(texts, t)
+			}
+			s.Texts = append(s.Texts, texts)
+		}
+	}
+	if limits.Lo > limits.Hi {
+		limits = picture.Limits{Lo: 0, Hi: 1}
+	}
+	s.Limits = limits
+	wanted := func(name string) int {
+		n, _ := strconv.Atoi(o.q.Get(name))
+		return min(max(n, 2), 100)
+	}
+	if len(s.Index) > 0 {
+		lo, hi := min(s.Index[0], s.Index[len(s.Index)-1]), max(s.Index[0], s.Index[len(s.Index)-1])
+		for _, t := range x.Ticks(lo, hi+1, wanted("xticks")) {
+			t.At = placeOf(t.At, place, lo, hi)
+			s.XTicks = append(s.XTicks, t)
+		}
+		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return int(math.Copysign(1, a.At-b.At)) })
+	}
+	s.YTicks = limits.Ticks(wanted("yticks"), windows[0].Type, text)
+	return s
+}
+
+// placeOf is where a place in elements, 0.5 in the middle of the first, lies between places of
+// elements.
+func placeOf(at float64, place func(int64) float64, lo, hi int64) float64 {
+	i := min(max(int64(math.Floor(at-0.5)), lo), max(hi-1, lo))
+	f := at - 0.5 - float64(i)
+	if hi == lo || f == 0 {
+		return place(i)
+	}
+	return place(i)*(1-f) + place(i+1)*f
+}
+
+// csv answers with every element of rows, a column for each, behind labels.
+func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, requests []picture.Request) error {
+	ctx := r.Context()
+	var rows []*picture.Row
+	for _, req := range requests {
+		req.Chunks = -1
+		row, err := picture.NewRow(o.a, req)
+		if err == nil && len(rows) > 0 && (row.Dim() != rows[0].Dim() || row.Len() != rows[0].Len()) {
+			err = httpError{http.StatusBadRequest, errors.New("select: want the same axis in all")}
+		}
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	axes := axesOf(ctx, o)
+	describe(w, o.v, o.q.Get("rev"))
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := bufio.NewWriterSize(w, tableBegin)
+	err := writeRows(ctx, out, rows, axes, o.q["name"])
+	if err == nil {
+		err = out.Flush()
+	}
+	if sent, ok := w.(*pace.Writer); err != nil && ok && sent.Status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*picture.Axis, names []string) error {
+	safe := func(text string) string { // a spreadsheet must not take a text for a formula
+		if text != "" && strings.ContainsRune("=+@\t\r", rune(text[0])) {
+			return "'" + text
+		}
+		return text
+	}
+	label, head := func(i int64) string { return strconv.FormatInt(i, 10) }, "index"
+	if d := rows[0].Dim(); d >= 0 {
+		head = axes[d].Name
+		if l := axes[d].Labels; l != nil {
+			label = l.Text
+		}
+	}
+	line := []string{safe(head)}
+	for i := range rows {
+		name := "value"
+		if i < len(names) {
+			name = names[i]
+		}
+		line = append(line, safe(name))
+	}
+	c := csv.NewWriter(w)
+	if err := c.Write(line); err != nil {
+		return err
+	}
+	const piece = 1 << 16
+	for lo := int64(0); lo < rows[0].Len(); lo += piece {
+		hi := min(lo+piece, rows[0].Len())
+		cells := make([][]string, hi-lo)
+		for i := range cells {
+			cells[i] = []string{safe(label(rows[0].Index(lo + int64(i))))}
+		}
+		for _, row := range rows {
+			err := row.Texts(ctx, lo, hi, func(i int64, text []byte) {
+				t := strings.TrimSuffix(string(bytes.Trim(text, `"`)), ".0")
+				if t == "NaN" || t == "NaT" {
+					t = ""
+				}
+				cells[i-lo] = append(cells[i-lo], safe(t))
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := c.WriteAll(cells); err != nil {
+			return err
+		}
+	}
+	return c.Error()
+}
+
+// figure answers with a picture of a selection as "zarrdb plot" draws it:
+//
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&part=real][&numbers]
+func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Request: picture.Request{
+		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess")}}
+	if p.Width, _, p.Chunks, err = sizes(o.q); err != nil {
+		return err
+	}
+	p.Height = 2 * p.Width
+	ok := false
+	if p.Map, ok = picture.MapByName(o.q.Get("map")); !ok {
+		return httpError{http.StatusBadRequest, errors.New("map: no such map of colours")}
+	}
+	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
+	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
+	if errLo == nil && errHi == nil && lo <= hi {
+		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
+	}
+	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
+		return err
+	}
+	end, err := h.slot(r, int64(p.Width)*int64(p.Height)*windowBytes)
+	if err != nil {
+		return err
+	}
+	defer end()
+	width := p.Width
+	f, err := p.Figure(r.Context())
+	switch {
+	case errors.Is(err, picture.ErrOneElement), errors.Is(err, errors.ErrUnsupported):
+		return httpError{http.StatusNotAcceptable, err}
+	case err != nil:
+		return err
+	}
+	var b bytes.Buffer
+	if err := f.PNG(&b, width); err != nil {
+		return err
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return sendParts(w, r, "image/png", b.Bytes())
+}

@@ -1,0 +1,453 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
+)
+
+// A database in a bucket is written and read by the process that is asked to, a peer too, with its own
+// credentials; package depot has the format.
+//
+//	push          walk here ─▶ segments, a bundle, the manifest
+//	clone         bundles and segments ─▶ a new database
+//	pull, fetch   what is missing here ─▶ a database in DB/remotes/…/incoming ─▶ pull from that
+//
+// So no request is sent while a lock of the database is held, and the process that has the database open
+// needs neither the network nor credentials.
+
+var (
+	// ErrOtherBytes means that a bucket has other bytes at the place of a payload: two copies of one
+	// directory were written to, and both are pushed.
+	ErrOtherBytes = transfer.ErrOtherBytes
+	// ErrBucketChanged means that a bucket is not what this database knows of it: it went back, is another one, or
+	// lost a push. BucketOptions.Accept goes on with what is there.
+	ErrBucketChanged = errors.New("txn: the remote is not the one that is known")
+	// ErrRefMoved means that somebody deleted a branch or tag in the bucket while it was pushed.
+	ErrRefMoved = fmt.Errorf("%w: it was deleted meanwhile", ErrConflict)
+)
+
+// BucketOptions say which bucket is opened.
+type BucketOptions struct {
+	// Store has the database alone, at its beginning. Name is a URL for people, without secrets.
+	Store kv.Store
+	Name  string
+	// Write opens a bucket to be pushed to: it is made if nothing is there, and the store is tried once.
+	Write bool
+	// Accept goes on with what is in a bucket that went back, or is another one.
+	Accept bool
+
+	// Tests do not sleep, and have smaller segments.
+	sleep   func(ctx context.Context, d time.Duration) error
+	segment int64
+}
+
+// Bucket is a database in a bucket, as a database of this machine uses it. Safe for concurrent use; one transfer runs
+// at a time. It needs no Close. One that is kept open knows the manifest.
+type Bucket struct {
+	name  string
+	store *countedStore
+	d     *depot.Depot
+	state *bucketState
+	note  string // for the report
+
+	segment int64
+
+	one   ctxlock.Lock
+	fresh bool   // the manifest was read for this call
+	told  counts // in earlier reports
+}
+
+// Bucket opens a bucket for transfers with this database. Errors: ErrNotFound if nothing is there and Write is not set,
+// [ErrBucketChanged], depot.ErrUnfit if the store is not to be written to.
+func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
+	if err := db.check(); err != nil {
+		return nil, err
+	}
+	return openBucket(ctx, db.fs, db.dir, o)
+}
+
+func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
+	defer wrap(&err, "%s", o.Name)
+	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment}
+	if b.state, err = loadBucketState(fs, dir, o.Name); err != nil {
+		return nil, err
+	}
+	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
+	b.d, err = depot.Open(ctx, b.store, &opts)
+	back := (*depot.BackError)(nil)
+	changed := errors.As(err, &back) || errors.Is(err, depot.ErrLost) || errors.Is(err, depot.ErrOther)
+	switch {
+	case changed && (o.Accept || !o.Write && !errors.Is(err, depot.ErrOther)):
+		if !o.Accept {
+			b.note = err.Error()
+		}
+		opts.Known = nil
+		b.d, err = depot.Open(ctx, b.store, &opts)
+	case errors.Is(err, depot.ErrGone) && o.Accept, errors.Is(err, depot.ErrNone) && o.Write:
+		if b.d, err = depot.Create(ctx, b.store, &opts); errors.Is(err, depot.ErrExists) {
+			b.d, err = depot.Open(ctx, b.store, &opts)
+		} else if err == nil {
+			b.state.Probed = true
+		}
+	}
+	switch {
+	case changed && err != nil || errors.Is(err, depot.ErrGone):
+		return nil, fmt.Errorf("%w: %w (\"zarrdb push --accept\" goes on with what is there)", ErrBucketChanged, err)
+	case err != nil:
+		return nil, err
+	}
+	if o.Write && !b.state.Probed {
+		if err := depot.Probe(ctx, b.store, nil); err != nil {
+			return nil, err
+		}
+		b.state.Probed = true
+	}
+	b.save()
+	return b, nil
+}
+
+// save remembers the state. What is lost is found out anew.
+func (b *Bucket) save() {
+	known := b.d.State()
+	b.state.Known = &known
+	b.state.save()
+	b.state.tidy(b.d.Manifest())
+}
+
+// begin begins a transfer. end adds the requests to its report, and remembers what is known.
+func (b *Bucket) begin(ctx context.Context) (end func(*TransferReport), err error) {
+	if err := b.one.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return func(r *TransferReport) {
+		if now := b.store.count(); r != nil {
+			r.Requests, r.Sent, r.Received = now.Requests-b.told.Requests, now.Sent-b.told.Sent, now.Received-b.told.Received
+			r.Note, b.told = b.note, now
+		}
+		b.fresh = false
+		b.save()
+		b.one.Unlock()
+	}, nil
+}
+
+// refresh reads the manifest, unless it was read for this call.
+func (b *Bucket) refresh(ctx context.Context) error {
+	if b.fresh {
+		return nil
+	}
+	b.fresh = true
+	return b.d.Refresh(ctx)
+}
+
+// pushTries bounds how often a push is planned anew because others publish.
+const pushTries = 64
+
+// PushTo is [DB.Push] to a bucket. Errors are those of Push, and: kv.ErrUnknown if an answer was lost and the outcome could not be
+// found out: the same push settles it. [ErrOtherBytes], [ErrRefMoved].
+func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *TransferReport, err error) {
+	defer wrap(&err, "push to %s", b.name)
+	if err := db.check(); err != nil {
+		return &TransferReport{}, err
+	}
+	end, err := b.begin(ctx)
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	defer func() { end(r) }()
+	from := db.carried()
+	b.state.begin(FileOf(db.dir), b.d.Manifest())
+	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded, Segment: b.segment}
+	var sent, packs int64
+	for range pushTries {
+		r, err = transfer.Send(ctx, from, to, db.opts.Author, db.opts.Now, o)
+		sent, packs = sent+r.PayloadBytes, packs+r.Packs
+		r.PayloadBytes, r.Packs = sent, packs
+		moved := (*depot.MovedError)(nil)
+		switch {
+		case errors.As(err, &moved):
+			if moved.Have.IsZero() && b.fresh {
+				return r, fmt.Errorf("%s: %w", moved.Ref, ErrRefMoved)
+			}
+			b.fresh = true
+			err = to.Push.Replan(ctx)
+		case errors.Is(err, depot.ErrReplan):
+			err = to.Push.Replan(ctx)
+		case errors.Is(err, depot.ErrVoid):
+			if err = b.d.Refresh(ctx); err == nil {
+				b.state.begin("", b.d.Manifest())
+				to.Push = b.d.Begin()
+			}
+		case !b.fresh && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
+			// It was planned by a manifest that may be old.
+			if err = b.refresh(ctx); err == nil {
+				to.Push = b.d.Begin()
+			}
+		case err == nil:
+			if o.DryRun {
+				return r, nil
+			}
+			b.state.end()
+			if len(r.Moves) > 0 {
+				_, _ = b.d.Merge(ctx) // the push is done
+			}
+			return r, nil
+		default:
+			return r, err
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, errors.New("others push all the time; try again")
+}
+
+// PullFrom is [DB.Pull] from a bucket.
+func (db *DB) PullFrom(ctx context.Context, b *Bucket, o TransferOptions) (*TransferReport, error) {
+	return db.takeFrom(ctx, b, transfer.OpPull, o)
+}
+
+// FetchFrom is [DB.Fetch] from a bucket.
+func (db *DB) FetchFrom(ctx context.Context, b *Bucket, o TransferOptions) (*TransferReport, error) {
+	return db.takeFrom(ctx, b, transfer.OpFetch, o)
+}
+
+func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOptions) (r *TransferReport, err error) {
+	defer wrap(&err, "%s from %s", op, b.name)
+	if err := db.check(); err != nil {
+		return &TransferReport{}, err
+	}
+	end, err := b.begin(ctx)
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	defer func() { end(r) }()
+	if err := b.refresh(ctx); err != nil {
+		return &TransferReport{}, err
+	}
+	fs, dir := db.fs, b.state.incoming
+	if exists(fs, fs.PathJoin(dir, FormatFile)) { // the pull from it failed
+		if err := fs.RemoveAll(dir); err != nil {
+			return &TransferReport{}, err
+		}
+	}
+	opts := db.copyOptions()
+	opts.FS = fs
+	done := false
+	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
+		t := to.carriedHere()
+		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), stagedTo{carriedTo{to}, db, ctx}
+		r, done, err = transfer.Stage(ctx, transfer.FromBucket(b.d, b.name, to.idx, false), t, op, o)
+		return r, err
+	})
+	if err != nil || done {
+		if done {
+			err = errors.Join(err, fs.RemoveAll(dir))
+		}
+		return r, err
+	}
+	if !db.IsPeer() { // otherwise the other process opens it
+		opts.ReadOnly = true
+		if in, err = Open(dir, &opts); err != nil {
+			return r, err
+		}
+	}
+	r, err = db.home.transfer(ctx, in, op, o)
+	if !db.IsPeer() {
+		err = errors.Join(err, in.Close())
+	}
+	return r, errors.Join(err, fs.RemoveAll(dir))
+}
+
+// stagedTo is a destination whose plan is that of another database.
+type stagedTo struct {
+	carriedTo
+	db  *DB
+	ctx context.Context
+}
+
+func (s stagedTo) Heads() []Ref {
+	branches, tags, err := s.db.Refs(s.ctx)
+	if err != nil {
+		return nil // what depends on them says so
+	}
+	var out []Ref
+	for _, r := range branches {
+		out = append(out, Ref{Name: catalog.HeadRef(r.Name), Commit: r.Commit})
+	}
+	for _, r := range tags {
+		out = append(out, Ref{Name: catalog.TagRef(r.Name), Commit: r.Commit})
+	}
+	return out
+}
+
+func (s stagedTo) Head(ref string) (CommitID, bool) {
+	for _, r := range s.Heads() {
+		if r.Name == ref {
+			return r.Commit, true
+		}
+	}
+	return CommitID{}, false
+}
+
+func (s stagedTo) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
+	return s.db.Lookup(ctx, id)
+}
+
+// Known is whether the other database has a version.
+func (s stagedTo) Known(ctx context.Context, id CommitID) (has, gone bool, err error) {
+	if _, err := s.db.Lookup(ctx, id); errors.Is(err, ErrNoRef) {
+		return false, false, nil
+	} else if err != nil {
+		return false, false, err
+	}
+	gone, _, err = s.db.home.expired(ctx, id)
+	return err == nil, gone, err
+}
+
+// CloneBucket is [DB.Clone] of a database in a bucket.
+func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Options, o TransferOptions) (r *TransferReport, err error) {
+	defer wrap(&err, "clone %s", from.Name)
+	to := opts.withDefaults()
+	to.ReadOnly, to.Durability, to.CheckpointCommits = false, DurabilitySync, -1
+	fs := to.FS
+	if exists(fs, fs.PathJoin(dir, FormatFile)) {
+		return &TransferReport{}, fmt.Errorf("create %s: %w", dir, ErrExists)
+	}
+	b, err := openBucket(ctx, fs, "", from)
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	end, err := b.begin(ctx)
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	defer func() { end(r) }()
+	_, r, err = makeCopy(ctx, dir, to, func(to *DB) (*TransferReport, error) {
+		if err := b.begunBy(ctx, to); err != nil {
+			return &TransferReport{}, err
+		}
+		r, err := transfer.Clone(ctx, transfer.FromBucket(b.d, b.name, to.idx, o.Branch == "" && o.Depth == 0), to.carriedHere(), o)
+		if err == nil {
+			err = to.copied(ctx, true)
+		}
+		return r, err
+	})
+	if err == nil {
+		b.state.movedTo(fs, dir)
+		b.d.SaveTo(ctx, b.state.cache())
+	}
+	return r, err
+}
+
+// begunBy is [DB.begunBy] of a clone of a bucket.
+func (b *Bucket) begunBy(ctx context.Context, to *DB) error {
+	if blank, err := to.blank(); blank || err != nil {
+		return err
+	}
+	for _, r := range to.heads.list("") {
+		has, err := b.d.HasCommits(ctx, []depot.ID{depot.ID(r.Commit)})
+		if err == nil && !has[0] {
+			err = fmt.Errorf("create %s: %w", to.dir, errIsLeft(to.dir, "there is another database without "+FormatFile))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckBucket verifies a database in a bucket: see [depot.Depot.Check].
+func CheckBucket(ctx context.Context, o BucketOptions, full bool) (r *depot.CheckReport, err error) {
+	defer wrap(&err, "%s", o.Name)
+	d, err := depot.Open(ctx, o.Store, nil)
+	if err != nil {
+		return nil, err
+	}
+	return d.Check(ctx, full)
+}
+
+// countedStore counts requests.
+type countedStore struct {
+	kv.Store
+	requests, sent, received atomic.Int64
+}
+
+// counts are requests and their bytes.
+type counts struct{ Requests, Sent, Received int64 }
+
+func (s *countedStore) count() counts {
+	return counts{s.requests.Load(), s.sent.Load(), s.received.Load()}
+}
+
+func (s *countedStore) add(sent int, received int) {
+	s.requests.Add(1)
+	s.sent.Add(int64(sent))
+	s.received.Add(int64(received))
+}
+
+var (
+	_ kv.Conditional = (*countedStore)(nil)
+	_ kv.ValueWriter = (*countedStore)(nil)
+	_ kv.Locator     = (*countedStore)(nil)
+)
+
+func (s *countedStore) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	b, err := s.Store.Get(ctx, key, rng)
+	s.add(0, len(b))
+	return b, err
+}
+
+func (s *countedStore) Locate(ctx context.Context, key string) (kv.Value, error) {
+	s.add(0, 0)
+	return kv.Locate(ctx, s.Store, key)
+}
+
+func (s *countedStore) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	s.add(0, 0)
+	return s.Store.List(ctx, o)
+}
+
+func (s *countedStore) Set(ctx context.Context, key string, value []byte) error {
+	s.add(len(value), 0)
+	return s.Store.Set(ctx, key, value)
+}
+
+func (s *countedStore) SetValue(ctx context.Context, key string, v kv.Value) error {
+	s.add(int(v.Size()), 0)
+	return kv.SetValue(ctx, s.Store, key, v)
+}
+
+func (s *countedStore) Delete(ctx context.Context, key string) error {
+	s.add(0, 0)
+	return s.Store.Delete(ctx, key)
+}
+
+func (s *countedStore) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	c, ok := s.Store.(kv.Conditional)
+	if !ok {
+		return kv.Tagged{}, errors.ErrUnsupported
+	}
+	got, err := c.GetTagged(ctx, key, known, limit)
+	s.add(0, len(got.Value))
+	return got, err
+}
+
+func (s *countedStore) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+	c, ok := s.Store.(kv.Conditional)
+	if !ok {
+		return kv.NoValue, errors.ErrUnsupported
+	}
+	s.add(len(value), 0)
+	return c.SetTagged(ctx, key, value, want)
+}

@@ -1,0 +1,213 @@
+package txn
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+)
+
+// remotesDir has a directory for each bucket that a database has been pushed to, or pulled from:
+//
+//	state       what is known of the bucket; no credentials
+//	cache/      indexes of bundles
+//	uploaded    what a push has uploaded, until it is published
+//	incoming/   what a pull has fetched, until it is in the database
+//
+// All of it may be removed: then it is found out anew.
+const remotesDir = "remotes"
+
+// bucketState is what a database remembers of a bucket. Errors of its files are ignored: they cost requests.
+type bucketState struct {
+	URL    string       `json:"url"`
+	Cloned bool         `json:"cloned,omitempty"` // the database came from there
+	Probed bool         `json:"probed,omitempty"` // the store keeps its promises
+	Known  *depot.State `json:"known,omitempty"`
+
+	dir      string // "" without files
+	incoming string
+
+	mu      sync.Mutex
+	journal *os.File
+	extents map[pack.ID][]depot.Extent
+}
+
+// bucketDir is where the state of a bucket is.
+func bucketDir(fs index.FS, dir, name string) string {
+	sum := digest.Of([]byte(name))
+	return fs.PathJoin(dir, remotesDir, sum.String()[:16])
+}
+
+// loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet.
+func loadBucketState(fs index.FS, dir, name string) (*bucketState, error) {
+	s := &bucketState{URL: name}
+	if dir == "" {
+		return s, nil
+	}
+	s.incoming = fs.PathJoin(bucketDir(fs, dir, name), "incoming")
+	if fs != index.DefaultFS {
+		return s, fs.MkdirAll(bucketDir(fs, dir, name), 0o777)
+	}
+	s.dir = bucketDir(fs, dir, name)
+	_ = os.MkdirAll(s.dir, 0o777)
+	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
+		if json.Unmarshal(b, s) != nil || s.URL != name {
+			s.Cloned, s.Probed, s.Known, s.URL = false, false, nil, name
+		}
+	}
+	return s, nil
+}
+
+// movedTo makes the state that of a new database, which was cloned.
+func (s *bucketState) movedTo(fs index.FS, dir string) {
+	if fs == index.DefaultFS {
+		s.dir, s.Cloned = bucketDir(fs, dir, s.URL), true
+		_ = os.MkdirAll(s.dir, 0o777)
+	}
+}
+
+func (s *bucketState) save() {
+	if s.dir == "" {
+		return
+	}
+	if b, err := json.Marshal(s); err == nil {
+		_ = index.ReplaceSmall(index.DefaultFS, s.dir, "state", append(b, '\n'))
+	}
+}
+
+// cache is where indexes are kept, nil for memory alone.
+func (s *bucketState) cache() kv.Store {
+	if s.dir == "" {
+		return nil
+	}
+	dir := filepath.Join(s.dir, "cache")
+	_ = os.MkdirAll(dir, 0o777)
+	return fileCache{dir: dir}
+}
+
+// fileCache is a [depot.Options] Cache of files. A file that was cut off by a crash counts as missing there.
+type fileCache struct {
+	kv.Store // nil
+	dir      string
+}
+
+func (c fileCache) Get(_ context.Context, key string, _ kv.Range) ([]byte, error) {
+	return os.ReadFile(filepath.Join(c.dir, key))
+}
+
+func (c fileCache) Set(_ context.Context, key string, value []byte) error {
+	tmp := filepath.Join(c.dir, key+".tmp")
+	if err := os.WriteFile(tmp, value, 0o666); err != nil {
+		return err
+	}
+	return os.Rename(tmp, filepath.Join(c.dir, key))
+}
+
+// tidy removes cached indexes that the manifest does not list.
+func (s *bucketState) tidy(m *depot.Manifest) {
+	if s.dir == "" {
+		return
+	}
+	list, _ := os.ReadDir(filepath.Join(s.dir, "cache"))
+	for _, e := range list {
+		name, ok := depot.ParseName(e.Name())
+		if ok && !slices.ContainsFunc(m.Bundles, func(b depot.BundleInfo) bool { return b.Name == name }) {
+			_ = os.Remove(filepath.Join(s.dir, "cache", e.Name()))
+		}
+	}
+}
+
+// journalHead says which directory uploaded what, and to which bucket: a copy of the directory may have other
+// bytes at the same places.
+type journalHead struct {
+	Database string `json:"database"`
+	ID       string `json:"id"`
+}
+
+func (s *bucketState) journalFile() string { return filepath.Join(s.dir, "uploaded") }
+
+// begin reads what an earlier push of a database uploaded to a bucket and did not publish. "" forgets it.
+func (s *bucketState) begin(database string, m *depot.Manifest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extents = map[pack.ID][]depot.Extent{}
+	if s.dir == "" {
+		return
+	}
+	if s.journal != nil {
+		_ = s.journal.Close()
+	}
+	head := journalHead{database, m.ID}
+	if f, err := os.Open(s.journalFile()); err == nil && database != "" {
+		var old journalHead
+		d := json.NewDecoder(f)
+		for err = d.Decode(&old); err == nil && old == head; {
+			var list []depot.Extent
+			if err = d.Decode(&list); err == nil {
+				s.note(slices.DeleteFunc(list, func(e depot.Extent) bool { return uint64(e.Segment.Generation) < m.Floor }))
+			}
+		}
+		_ = f.Close()
+	}
+	s.journal = nil
+	if len(s.extents) == 0 {
+		if b, err := json.Marshal(head); err == nil {
+			_ = os.WriteFile(s.journalFile(), append(b, '\n'), 0o666)
+		}
+	}
+	s.journal, _ = os.OpenFile(s.journalFile(), os.O_APPEND|os.O_WRONLY, 0o666)
+}
+
+func (s *bucketState) note(list []depot.Extent) {
+	for _, e := range list {
+		s.extents[e.Pack] = append(s.extents[e.Pack], e)
+	}
+}
+
+func (s *bucketState) stored(id pack.ID) []depot.Extent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.extents[id])
+}
+
+func (s *bucketState) uploaded(list []depot.Extent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(list)
+	if b, err := json.Marshal(list); err == nil && s.journal != nil {
+		_, _ = s.journal.Write(append(b, '\n'))
+	}
+}
+
+// end forgets what was uploaded: it was published.
+func (s *bucketState) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.extents)
+	if s.journal != nil {
+		_ = s.journal.Close()
+		s.journal = nil
+		_ = os.Remove(s.journalFile())
+	}
+}
+
+// ClonedFrom returns the URL of the bucket that the database in a directory was cloned from, "" if there is none.
+func ClonedFrom(dir string) string {
+	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
+	for _, e := range list {
+		name := filepath.Join(dir, remotesDir, e.Name(), "state")
+		var s bucketState
+		if b, err := os.ReadFile(name); err == nil && json.Unmarshal(b, &s) == nil && s.Cloned {
+			return s.URL
+		}
+	}
+	return ""
+}

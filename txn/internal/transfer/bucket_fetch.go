@@ -1,0 +1,383 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
+)
+
+// FromBucket is the source of a transfer from a bucket. Pages go to the index of the destination as whole bundles, where
+// nothing leads to them yet, because a request for each page takes too long. all says that most pages will be needed.
+func FromBucket(d *depot.Depot, name string, idx *index.Index, all bool) *From {
+	b := &bucketSource{d: d, idx: idx, all: all, records: map[catalog.CommitID][]byte{}, single: map[depot.Name]int{}}
+	return &From{Dir: name, Tree: tree.New(b, reach.Uncached), SourceDB: b, bucket: b}
+}
+
+// bucketSource implements [SourceDB] and [tree.Pages].
+type bucketSource struct {
+	d   *depot.Depot
+	idx *index.Index
+	all bool
+
+	busy    ctxlock.Lock // for the maps below, and so that what is missing is fetched once
+	records map[catalog.CommitID][]byte
+	bare    map[catalog.CommitID]bool
+	single  map[depot.Name]int // pages that were fetched one by one
+}
+
+func (b *bucketSource) Keep(ctx context.Context) (*Kept, error) {
+	k := &Kept{Ctx: ctx, Release: func() {}, Heads: map[string]catalog.CommitID{}, Expired: map[catalog.CommitID]bool{}}
+	for name, id := range b.d.Manifest().Refs {
+		k.Heads[name] = catalog.CommitID(id)
+	}
+	err := b.d.Bare(ctx, func(id depot.ID) { k.Expired[catalog.CommitID(id)] = true })
+	b.bare = k.Expired
+	return k, err
+}
+
+func (b *bucketSource) Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
+	if err := b.busy.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.busy.Unlock()
+	if b.records[id] == nil {
+		list, err := b.d.CommitsBeside(ctx, depot.ID(id))
+		if errors.Is(err, depot.ErrLeft) {
+			err = fmt.Errorf("commit %v: %w", id, catalog.ErrNoRef)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range list {
+			b.records[catalog.CommitID(depot.NameOf(rec))] = rec
+		}
+	}
+	return catalog.DecodeCommit(id, b.records[id])
+}
+
+func (b *bucketSource) Version(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
+	c, err := b.Lookup(ctx, id)
+	if err == nil && b.bare[id] {
+		return nil, fmt.Errorf("commit %v: %w", id, catalog.ErrExpired)
+	}
+	return c, err
+}
+
+// Pages are those that the transfer has put into the index already.
+func (b *bucketSource) Pages(ctx context.Context, names []tree.Name) iter.Seq2[index.Page, error] {
+	return func(yield func(index.Page, error) bool) {
+		for _, name := range names {
+			p, err := b.GetPage(ctx, name)
+			if !yield(index.Page{Name: name, Bytes: p}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (b *bucketSource) PutPage(context.Context, tree.Name, []byte) error {
+	return errors.New("txn: bug: page written to a bucket by name")
+}
+
+const (
+	// smallBundle is the size up to which a bundle is fetched whole at once, and singlePages how many pages of
+	// a larger one are fetched one by one before that.
+	smallBundle = 1 << 20
+	singlePages = 8
+)
+
+func (b *bucketSource) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	page, err := b.idx.GetPage(ctx, name)
+	if !errors.Is(err, index.ErrNotFound) {
+		return page, err
+	}
+	if err := b.busy.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.busy.Unlock()
+	info, err := b.d.PageBundle(ctx, depot.ID(name))
+	if err != nil {
+		return nil, err
+	}
+	if b.single[info.Name]++; b.all || info.Size <= smallBundle || b.single[info.Name] > singlePages {
+		err := b.bundle(ctx, &info)
+		if err == nil {
+			page, err = b.idx.GetPage(ctx, name)
+		}
+		if err == nil || ctx.Err() != nil {
+			return page, err
+		}
+		// The bundle is damaged, or was merged into another.
+	}
+	list, err := b.d.Pages(ctx, []depot.ID{depot.ID(name)})
+	if err != nil {
+		return nil, err
+	}
+	batch := b.idx.NewBatch()
+	defer batch.Close()
+	batch.PutPage(name, list[0])
+	return list[0], batch.Commit(false)
+}
+
+// fetchPages puts the pages into the index that the walk had no reason to read.
+func (t *Transfer) fetchPages(ctx context.Context) error {
+	for _, err := range t.From.Pages(ctx, t.Found.Pages) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bundle puts the sound pages of a bundle into the index.
+func (b *bucketSource) bundle(ctx context.Context, info *depot.BundleInfo) error {
+	w, err := b.d.Bundle(ctx, info)
+	if err != nil {
+		return err
+	}
+	var pages []index.Page
+	for p, err := range w.Pages() {
+		if err == nil {
+			pages = append(pages, index.Page{Name: digest.Of(p.Data), Bytes: p.Data})
+		}
+	}
+	if info.Size > smallBundle {
+		slices.SortFunc(pages, func(a, b index.Page) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+		return b.idx.Ingest(func(yield func(index.Page, error) bool) {
+			for _, p := range pages {
+				if !yield(p, nil) {
+					return
+				}
+			}
+		})
+	}
+	batch := b.idx.NewBatch()
+	defer batch.Close()
+	for _, p := range pages {
+		batch.PutPage(p.Name, p.Bytes)
+	}
+	return batch.Commit(false)
+}
+
+func (b *bucketSource) RightPayload(ctx context.Context, a pack.Address, sum digest.Sum) ([]byte, error) {
+	if err := kv.CheckHeld(int64(a.Length)); err != nil {
+		return nil, err
+	}
+	out := make([]byte, a.Length)
+	p, err := newPackReader(ctx, b.d, a.Pack, []pack.Extent{{From: a.Offset, To: a.Offset + a.Length}})
+	if err == nil {
+		_, err = p.ReadAt(out, int64(a.Offset))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, care.CompareSum(a, out, sum)
+}
+
+// Problems finds none: the versions that have a damaged payload are not looked for over the network.
+func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, error) {
+	return nil, nil
+}
+
+// importPack copies what is needed of a pack.
+func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	return to.ImportFrom(ctx, func(need []pack.Extent) (io.ReaderAt, uint64, error) {
+		p, err := newPackReader(ctx, b.d, id, need)
+		if err != nil {
+			return nil, 0, err
+		}
+		return p, p.size, nil
+	}, id, need, progress)
+}
+
+const (
+	// readBytes is how much of a pack is read at a time, and readAhead how many such pieces are on the way.
+	readBytes = 8 << 20
+	readAhead = 4
+	// frontBytes is more than the header of a record takes before its payload, but for its checksums.
+	frontBytes = 80 << 10
+)
+
+// packReader reads the records of a pack that are needed, from front to back and with requests ahead. Where
+// nothing is needed, or the bucket has nothing, it reads zeros.
+type packReader struct {
+	ctx  context.Context
+	d    *depot.Depot
+	id   pack.ID
+	have []depot.Extent // of what is needed, with the fronts of records; ascending, apart
+	size uint64
+
+	mu     sync.Mutex
+	pieces map[uint64]*packPiece // by offset / readBytes
+}
+
+type packPiece struct {
+	came  chan struct{}
+	parts []depot.Part
+	data  [][]byte
+	err   error
+}
+
+func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) (*packReader, error) {
+	p := &packReader{ctx: ctx, d: d, id: id, pieces: map[uint64]*packPiece{}}
+	for _, e := range need {
+		front := min(e.From-p.size, frontBytes+(e.To-e.From)>>14) // checksums are a 16,384th
+		list, err := d.Extents(ctx, id, e.From-front, e.To)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range list {
+			if x.To > e.From { // a record lies in one extent, with its front
+				p.have = append(p.have, x)
+			}
+		}
+		p.size = max(p.size, e.To)
+	}
+	return p, nil
+}
+
+// ReadAt implements [io.ReaderAt].
+func (p *packReader) ReadAt(b []byte, off int64) (n int, err error) {
+	if uint64(off) >= p.size {
+		return 0, io.EOF
+	}
+	if end := uint64(off) + uint64(len(b)); end > p.size {
+		b, err = b[:p.size-uint64(off)], io.EOF
+	}
+	clear(b)
+	for n < len(b) {
+		at := uint64(off) + uint64(n)
+		k := min(uint64(len(b)-n), readBytes-at%readBytes)
+		if err := p.copy(b[n:n+int(k)], at); err != nil {
+			return n, err
+		}
+		n += int(k)
+	}
+	return n, err
+}
+
+// copy copies bytes that lie in one piece.
+func (p *packReader) copy(b []byte, at uint64) error {
+	piece := p.piece(at / readBytes)
+	select {
+	case <-piece.came:
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+	if piece.err != nil {
+		return piece.err
+	}
+	for i, e := range piece.parts {
+		from, to := max(e.From, at), min(e.To, at+uint64(len(b)))
+		if from < to {
+			copy(b[from-at:to-at], piece.data[i][from-e.From:])
+		}
+	}
+	return nil
+}
+
+// piece returns a piece, and has the next ones fetched. It forgets those before.
+func (p *packReader) piece(i uint64) *packPiece {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pieces[i] == nil {
+		for old := range p.pieces {
+			if old+1 < i {
+				delete(p.pieces, old)
+			}
+		}
+	}
+	got := p.start(i)
+	for range readAhead - 1 {
+		i++
+		k := p.after(i * readBytes)
+		if k == len(p.have) {
+			break
+		}
+		i = max(i, p.have[k].From/readBytes)
+		p.start(i)
+	}
+	return got
+}
+
+// after is the number of the first extent that ends behind an offset.
+func (p *packReader) after(off uint64) int {
+	return sort.Search(len(p.have), func(i int) bool { return p.have[i].To > off })
+}
+
+// start has a piece fetched. The caller holds mu.
+func (p *packReader) start(i uint64) *packPiece {
+	if piece := p.pieces[i]; piece != nil {
+		return piece
+	}
+	piece := &packPiece{came: make(chan struct{})}
+	p.pieces[i] = piece
+	for k := p.after(i * readBytes); k < len(p.have) && p.have[k].From < (i+1)*readBytes; k++ {
+		e := &p.have[k]
+		piece.parts = append(piece.parts, depot.Part{Pack: p.id, From: max(e.From, i*readBytes), To: min(e.To, (i+1)*readBytes)})
+	}
+	if len(piece.parts) == 0 {
+		close(piece.came)
+		return piece
+	}
+	go func() {
+		defer close(piece.came)
+		piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
+	}()
+	return piece
+}
+
+// Stage carries what a pull or fetch needs of a bucket into a new database, whose To.Publish and To.Write are. Plan, bases and
+// versions that are known are those of the database that pulls from it afterwards: the new one has the rest alone.
+func Stage(ctx context.Context, from *From, to *To, op string, o Options) (*Report, bool, error) {
+	p := &pushing{op: op}
+	empty := false
+	r, err := run(ctx, from, to, o, func(ctx context.Context, t *Transfer) error {
+		t.edges = map[catalog.CommitID]*catalog.Commit{}
+		err := p.plan(ctx, t)
+		if err == nil && len(t.Records)+len(p.move) == 0 {
+			empty, err = true, errPlanned
+		}
+		return err
+	}, p.stage)
+	if err == errPlanned {
+		return r, empty || o.DryRun, nil
+	}
+	return r, false, err
+}
+
+// stage publishes the refs of the bucket, and the commits at which the history of the other database begins.
+func (p *pushing) stage(ctx context.Context, t *Transfer) error {
+	return t.publish(ctx, func(c *LastBatch) error {
+		for id, commit := range t.edges {
+			catalog.Commits.Put(c.Batch, commit)
+			catalog.Expired.Put(c.Batch, catalog.Expiry{Commit: id, Time: catalog.NotCopied})
+		}
+		for _, r := range t.Records {
+			if r.old { // in the other database
+				catalog.Commits.Put(c.Batch, r.Commit)
+			}
+		}
+		for ref, id := range t.heads {
+			c.Moves = append(c.Moves, catalog.RefMove{Ref: ref, New: id, Time: t.to.Now().UTC(), Author: t.to.Author, Op: p.op})
+		}
+		return nil
+	})
+}
