@@ -112,7 +112,7 @@ func openView(ctx context.Context, r *request) ([]byte, error) {
 	if !ok {
 		v.snapshot, err = db.At(ctx, r.text)
 	} else if v.id, err = txn.ParseSessionID(id); err == nil {
-		v.session, err = db.Join(ctx, v.id)
+		v.session, err = db.Resume(ctx, v.id)
 	}
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func (v *view) reopen(ctx context.Context) error {
 	if err := v.session.Close(); err != nil {
 		return err
 	}
-	s, err := v.db.Join(ctx, v.id)
+	s, err := v.db.Resume(ctx, v.id)
 	if err == nil {
 		v.session = s
 	}
