@@ -31,7 +31,7 @@ import (
 var (
 	ErrNotFound = engine.ErrNotFound // a node, key, branch, tag, commit, session or database that is not there
 	ErrExists   = engine.ErrExists   // a name or path that is taken
-	ErrConflict = engine.ErrConflict // another commit changed the same; *[txn.ConflictError] lists it
+	ErrConflict = engine.ErrConflict // another commit changed the same; *[engine.ConflictError] lists it
 	ErrCorrupt  = engine.ErrCorrupt  // stored bytes that fail their checks
 	ErrLocked   = engine.ErrLocked   // another process has the database open, and does not serve it
 	ErrReadOnly = engine.ErrReadOnly // a write to a database or version that was opened to read

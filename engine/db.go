@@ -20,8 +20,7 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// DB is an open database: the versions of a [txn.DB] with all its methods, and arrays. Safe for
-// concurrent use.
+// DB is an open database: its versions, and arrays in them. Safe for concurrent use.
 type DB struct {
 	store *txn.DB
 	opts  Options

@@ -18,9 +18,9 @@ import (
 // opened the database, and by clients that the process serves. Each has a Session
 // of its own for the same transaction:
 //
-//	Begin, Resume ──▶ Session ─┐
-//	Join ───────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it
-//	Join of a handle ▶ Session ─┘
+//	Begin ───────────▶ Session ─┐
+//	Resume ──────────▶ Session ─┼─▶ sharedSession: the transaction, and how many use it
+//	Resume of a handle ▶ Session ┘
 //
 // Commit and Abort end it for all; Detach and Close leave it, and the last one
 // to leave closes it.

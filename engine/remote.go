@@ -41,6 +41,8 @@ type RemoteOptions struct {
 	// Push opens a remote to be pushed to: it is made if nothing is there, and the store is tried once whether it
 	// keeps its promises.
 	Push bool
+	// DryRun opens a remote for pushes that are dry runs: nothing is written, there and here.
+	DryRun bool
 	// Accept goes on with what is in a remote that is not what this database knows of it, such as a bucket that was
 	// restored from a copy.
 	Accept bool
@@ -52,9 +54,12 @@ func (db *DB) Remote(ctx context.Context, url string, o *RemoteOptions) (*Remote
 		o = &RemoteOptions{}
 	}
 	env := db.opts.env()
-	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push)
+	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push && !o.DryRun)
+	if o.DryRun && errors.Is(err, depot.ErrNone) {
+		at.Store, err = kv.NewMem(), nil // as if it were made
+	}
 	if err == nil {
-		at.Write, at.Accept = o.Push, o.Accept
+		at.Write, at.Accept, at.DryRun = o.Push, o.Accept, o.DryRun
 		var b *txn.Bucket
 		if b, err = db.store.Bucket(ctx, at); err == nil {
 			return &Remote{db, b, at.Name, env}, nil
@@ -135,12 +140,28 @@ func (r *Remote) Fetch(ctx context.Context, o txn.TransferOptions) (*txn.Transfe
 	return r.db.store.FetchFrom(ctx, r.b, o)
 }
 
-// mergeTries bounds how often [PushMerging] merges because others push.
+// PushMerging is [DB.PushMerging] to the remote.
+func (r *Remote) PushMerging(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+	return r.db.pushMerging(ctx, r.url, o, r.Push, r.Fetch)
+}
+
+// PushMerging pushes one branch to another database. If the branch has gone on there, it fetches and merges that, and
+// pushes again, until no other push comes between. o has at most one ref, and conflicts are those of [DB.Merge].
+func (db *DB) PushMerging(ctx context.Context, to *DB, o txn.TransferOptions) (*txn.TransferReport, error) {
+	push := func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+		return db.Push(ctx, to, o)
+	}
+	fetch := func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+		return db.Fetch(ctx, to, o)
+	}
+	return db.pushMerging(ctx, to.Dir(), o, push, fetch)
+}
+
+// mergeTries bounds how often a push merges because others push.
 const mergeTries = 64
 
-// PushMerging pushes one branch. If the destination has gone on, it fetches and merges that, and pushes again, until
-// nobody else was faster. o has at most one ref, and conflicts are those of [DB.Merge].
-func (db *DB) PushMerging(ctx context.Context, name string, o txn.TransferOptions, push, fetch func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
+// pushMerging is PushMerging to what has a name, by push and fetch.
+func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOptions, push, fetch func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)) (*txn.TransferReport, error) {
 	spec := txn.RefSpec{From: txn.MainBranch}
 	if len(o.Refs) > 1 || o.AllBranches || o.AllTags || o.Force || o.DryRun {
 		return &txn.TransferReport{}, fmt.Errorf("push and merge: %w of more than one branch", errors.ErrUnsupported)
@@ -174,11 +195,6 @@ func (db *DB) PushMerging(ctx context.Context, name string, o txn.TransferOption
 			return r, ctx.Err()
 		}
 	}
-}
-
-// PushMerging is [DB.PushMerging] to the remote.
-func (r *Remote) PushMerging(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-	return r.db.PushMerging(ctx, r.url, o, r.Push, r.Fetch)
 }
 
 // CloneRemote makes a new database in dir of the remote at a URL; see [DB.Clone]. Options may be nil.

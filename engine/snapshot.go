@@ -89,7 +89,7 @@ func (s *Snapshot) PackFile(ctx context.Context, key string) (path string, offse
 // Written returns since when a key has the value that it has in this version: the time of
 // a commit on the branch's own history that gave the key this value. exact is false if
 // the commit before has the same second. The error is kv.ErrNotFound if the key has no
-// value. See [history.Writes.Since].
+// value.
 func (s *Snapshot) Written(ctx context.Context, key string) (at time.Time, exact bool, err error) {
 	return s.at.Written(ctx, key)
 }

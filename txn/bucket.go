@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,8 +46,10 @@ type BucketOptions struct {
 	Name  string
 	// Write opens a bucket to be pushed to: it is made if nothing is there, and the store is tried once.
 	Write bool
-	// Accept goes on with what is in a bucket that went back, or is another one.
+	// Accept goes on with what is in a bucket that went back, or is another one. With Write, that is known from then on.
 	Accept bool
+	// DryRun opens a bucket for a push that is planned alone: nothing is written, there and here.
+	DryRun bool
 
 	// Tests do not sleep, and have smaller segments.
 	sleep   func(ctx context.Context, d time.Duration) error
@@ -60,12 +64,16 @@ type Bucket struct {
 	d     *depot.Depot
 	state *bucketState
 	note  string // for the report
+	write bool
+	// back says that the state stays what was known before the bucket went back: a push is refused.
+	back bool
 
 	segment int64
 
-	one   ctxlock.Lock
-	fresh bool   // the manifest was read for this call
-	told  counts // in earlier reports
+	one    ctxlock.Lock
+	fresh  bool   // the manifest was read for this call, or when the bucket was opened
+	opened bool   // it was read when the bucket was opened, which may be long ago
+	told   counts // in earlier reports
 }
 
 // Bucket opens a bucket for transfers with this database. Errors: ErrNotFound if nothing is there and Write is not set,
@@ -79,8 +87,8 @@ func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 
 func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
 	defer wrap(&err, "%s", o.Name)
-	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, segment: o.segment}
-	if b.state, err = loadBucketState(fs, dir, o.Name); err != nil {
+	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, opened: true, segment: o.segment, write: o.Write && !o.DryRun}
+	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
 	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
@@ -92,9 +100,12 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 		if !o.Accept {
 			b.note = err.Error()
 		}
+		b.back = !o.Accept || !b.write
 		opts.Known = nil
 		b.d, err = depot.Open(ctx, b.store, &opts)
-	case errors.Is(err, depot.ErrGone) && o.Accept, errors.Is(err, depot.ErrNone) && o.Write:
+	case o.DryRun && (errors.Is(err, depot.ErrGone) && o.Accept || errors.Is(err, depot.ErrNone)):
+		b.d, err = depot.Create(ctx, kv.NewMem(), &opts) // what would be made
+	case b.write && (errors.Is(err, depot.ErrGone) && o.Accept || errors.Is(err, depot.ErrNone)):
 		if b.d, err = depot.Create(ctx, b.store, &opts); errors.Is(err, depot.ErrExists) {
 			b.d, err = depot.Open(ctx, b.store, &opts)
 		} else if err == nil {
@@ -102,12 +113,14 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 		}
 	}
 	switch {
-	case changed && err != nil || errors.Is(err, depot.ErrGone):
+	case errors.Is(err, depot.ErrGone):
+		return nil, fmt.Errorf("%w: %w (put the manifest back, or push to another URL; where nothing else is left, \"zarrdb push --accept\" begins anew)", ErrBucketChanged, err)
+	case changed && err != nil:
 		return nil, fmt.Errorf("%w: %w (\"zarrdb push --accept\" goes on with what is there)", ErrBucketChanged, err)
 	case err != nil:
 		return nil, err
 	}
-	if o.Write && !b.state.Probed {
+	if b.write && !b.state.Probed {
 		if err := depot.Probe(ctx, b.store, nil); err != nil {
 			return nil, err
 		}
@@ -119,8 +132,9 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 
 // save remembers the state. What is lost is found out anew.
 func (b *Bucket) save() {
-	known := b.d.State()
-	b.state.Known = &known
+	if known := b.d.State(); !b.back {
+		b.state.Known = &known
+	}
 	b.state.save()
 	b.state.tidy(b.d.Manifest())
 }
@@ -135,18 +149,19 @@ func (b *Bucket) begin(ctx context.Context) (end func(*TransferReport), err erro
 			r.Requests, r.Sent, r.Received = now.Requests-b.told.Requests, now.Sent-b.told.Sent, now.Received-b.told.Received
 			r.Note, b.told = b.note, now
 		}
-		b.fresh = false
+		b.fresh, b.opened = false, false
+		b.state.close()
 		b.save()
 		b.one.Unlock()
 	}, nil
 }
 
-// refresh reads the manifest, unless it was read for this call.
+// refresh reads the manifest, unless it was read in this call.
 func (b *Bucket) refresh(ctx context.Context) error {
-	if b.fresh {
+	if b.fresh && !b.opened {
 		return nil
 	}
-	b.fresh = true
+	b.fresh, b.opened = true, false
 	return b.d.Refresh(ctx)
 }
 
@@ -165,8 +180,13 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 		return &TransferReport{}, err
 	}
 	defer func() { end(r) }()
+	if !o.DryRun {
+		if !b.write {
+			return &TransferReport{}, fmt.Errorf("%w: it was opened to pull from", kv.ErrReadOnly)
+		}
+		b.state.begin(FileOf(db.dir), b.d.Manifest())
+	}
 	from := db.carried()
-	b.state.begin(FileOf(db.dir), b.d.Manifest())
 	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded, Segment: b.segment}
 	var sent, packs int64
 	for range pushTries {
@@ -188,7 +208,7 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 				b.state.begin("", b.d.Manifest())
 				to.Push = b.d.Begin()
 			}
-		case !b.fresh && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
+		case (b.opened || !b.fresh) && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
 			// It was planned by a manifest that may be old.
 			if err = b.refresh(ctx); err == nil {
 				to.Push = b.d.Begin()
@@ -227,15 +247,26 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	if err := db.check(); err != nil {
 		return &TransferReport{}, err
 	}
+	if db.opts.ReadOnly {
+		return &TransferReport{}, db.opts.readOnly()
+	}
 	end, err := b.begin(ctx)
 	if err != nil {
 		return &TransferReport{}, err
 	}
 	defer func() { end(r) }()
+	fs, dir := db.fs, b.state.incoming
+	if err := fs.MkdirAll(fs.PathDir(dir), 0o777); err != nil {
+		return &TransferReport{}, err
+	}
+	alone, err := index.LockFileOf(ctx, fs, dir+".lock") // against another pull from there, of any process
+	if err != nil {
+		return &TransferReport{}, fmt.Errorf("another pull is running: %w", err)
+	}
+	defer func() { err = errors.Join(err, alone.Close()) }()
 	if err := b.refresh(ctx); err != nil {
 		return &TransferReport{}, err
 	}
-	fs, dir := db.fs, b.state.incoming
 	if exists(fs, fs.PathJoin(dir, FormatFile)) { // the pull from it failed
 		if err := fs.RemoveAll(dir); err != nil {
 			return &TransferReport{}, err
@@ -246,14 +277,18 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	done := false
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		t := to.carriedHere()
-		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), stagedTo{carriedTo{to}, db, ctx}
+		staged := stagedTo{carriedTo: carriedTo{to}, db: db, heads: map[string]CommitID{}}
+		if err := staged.readHeads(ctx); err != nil {
+			return &TransferReport{}, err
+		}
+		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), staged
 		r, done, err = transfer.Stage(ctx, transfer.FromBucket(b.d, b.name, to.idx, false), t, op, o)
 		return r, err
 	})
+	if done || errors.Is(err, ErrExists) || errors.Is(err, kv.ErrCorrupt) { // what is there is no use to the next pull
+		err = errors.Join(err, fs.RemoveAll(dir))
+	}
 	if err != nil || done {
-		if done {
-			err = errors.Join(err, fs.RemoveAll(dir))
-		}
 		return r, err
 	}
 	if !db.IsPeer() { // otherwise the other process opens it
@@ -262,7 +297,16 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 			return r, err
 		}
 	}
-	r, err = db.home.transfer(ctx, in, op, o)
+	for {
+		r, err = db.home.transfer(ctx, in, op, o)
+		if !errors.Is(err, ErrCollecting) || ctx.Err() != nil {
+			break
+		}
+		select { // what was fetched waits for the end of the collection
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 	if !db.IsPeer() {
 		err = errors.Join(err, in.Close())
 	}
@@ -272,32 +316,31 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 // stagedTo is a destination whose plan is that of another database.
 type stagedTo struct {
 	carriedTo
-	db  *DB
-	ctx context.Context
+	db    *DB
+	heads map[string]CommitID // its refs when the transfer began
 }
 
-func (s stagedTo) Heads() []Ref {
-	branches, tags, err := s.db.Refs(s.ctx)
-	if err != nil {
-		return nil // what depends on them says so
-	}
-	var out []Ref
+func (s stagedTo) readHeads(ctx context.Context) error {
+	branches, tags, err := s.db.Refs(ctx)
 	for _, r := range branches {
-		out = append(out, Ref{Name: catalog.HeadRef(r.Name), Commit: r.Commit})
+		s.heads[catalog.HeadRef(r.Name)] = r.Commit
 	}
 	for _, r := range tags {
-		out = append(out, Ref{Name: catalog.TagRef(r.Name), Commit: r.Commit})
+		s.heads[catalog.TagRef(r.Name)] = r.Commit
+	}
+	return err
+}
+
+func (s stagedTo) Heads() (out []Ref) {
+	for _, name := range slices.Sorted(maps.Keys(s.heads)) {
+		out = append(out, Ref{Name: name, Commit: s.heads[name]})
 	}
 	return out
 }
 
 func (s stagedTo) Head(ref string) (CommitID, bool) {
-	for _, r := range s.Heads() {
-		if r.Name == ref {
-			return r.Commit, true
-		}
-	}
-	return CommitID{}, false
+	id, ok := s.heads[ref]
+	return id, ok
 }
 
 func (s stagedTo) Lookup(ctx context.Context, id CommitID) (*Commit, error) {

@@ -20,7 +20,7 @@ import (
 //	state       what is known of the bucket; no credentials
 //	cache/      indexes of bundles
 //	uploaded    what a push has uploaded, until it is published
-//	incoming/   what a pull has fetched, until it is in the database
+//	incoming/   what a pull has fetched, until it is in the database; incoming.lock is locked meanwhile
 //
 // All of it may be removed: then it is found out anew.
 const remotesDir = "remotes"
@@ -46,22 +46,27 @@ func bucketDir(fs index.FS, dir, name string) string {
 	return fs.PathJoin(dir, remotesDir, sum.String()[:16])
 }
 
-// loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet.
-func loadBucketState(fs index.FS, dir, name string) (*bucketState, error) {
+// loadBucketState reads the state of a bucket. dir is the database, "" if there is none yet. dry says that nothing is to be written.
+func loadBucketState(fs index.FS, dir, name string, dry bool) (*bucketState, error) {
 	s := &bucketState{URL: name}
 	if dir == "" {
 		return s, nil
 	}
 	s.incoming = fs.PathJoin(bucketDir(fs, dir, name), "incoming")
 	if fs != index.DefaultFS {
-		return s, fs.MkdirAll(bucketDir(fs, dir, name), 0o777)
+		return s, nil
 	}
 	s.dir = bucketDir(fs, dir, name)
-	_ = os.MkdirAll(s.dir, 0o777)
+	if !dry {
+		_ = os.MkdirAll(s.dir, 0o777)
+	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "state")); err == nil {
 		if json.Unmarshal(b, s) != nil || s.URL != name {
 			s.Cloned, s.Probed, s.Known, s.URL = false, false, nil, name
 		}
+	}
+	if dry {
+		s.dir = ""
 	}
 	return s, nil
 }
@@ -93,7 +98,7 @@ func (s *bucketState) cache() kv.Store {
 	return fileCache{dir: dir}
 }
 
-// fileCache is a [depot.Options] Cache of files. A file that was cut off by a crash counts as missing there.
+// fileCache is a [depot.Options] Cache of files.
 type fileCache struct {
 	kv.Store // nil
 	dir      string
@@ -104,11 +109,7 @@ func (c fileCache) Get(_ context.Context, key string, _ kv.Range) ([]byte, error
 }
 
 func (c fileCache) Set(_ context.Context, key string, value []byte) error {
-	tmp := filepath.Join(c.dir, key+".tmp")
-	if err := os.WriteFile(tmp, value, 0o666); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(c.dir, key))
+	return index.ReplaceSmall(index.DefaultFS, c.dir, key, value)
 }
 
 // tidy removes cached indexes that the manifest does not list.
@@ -189,13 +190,22 @@ func (s *bucketState) uploaded(list []depot.Extent) {
 
 // end forgets what was uploaded: it was published.
 func (s *bucketState) end() {
+	s.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.extents)
+	if s.dir != "" {
+		_ = os.Remove(s.journalFile())
+	}
+}
+
+// close ends the journal of a push, which stays for the next one.
+func (s *bucketState) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.journal != nil {
 		_ = s.journal.Close()
 		s.journal = nil
-		_ = os.Remove(s.journalFile())
 	}
 }
 

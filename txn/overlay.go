@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
@@ -20,12 +22,15 @@ type overlay struct {
 	below tree.Pages
 	bound int64
 
-	mu    sync.RWMutex
+	// spilling is held while pages go below, which may be a request to another process.
+	spilling ctxlock.Lock
+
+	mu    sync.RWMutex // memory alone
 	pages map[tree.Name][]byte
 	bytes int64
 	names []tree.Name // of pages in the order in which they came, if they are logged
 	logs  bool
-	// spilled are the pages that went to the index before anything names them.
+	// spilled are the pages that went, or go, to the index before anything names them.
 	// The collector spares them while the session is open.
 	spilled map[tree.Name]struct{}
 	// uncounted is the size of those that countSpilled has not seen.
@@ -36,10 +41,10 @@ var _ tree.Pages = (*overlay)(nil)
 
 // spiller is a page store below an overlay, which takes the pages beyond the bound of the overlay.
 type spiller interface {
-	spill(pages map[tree.Name][]byte) error
+	spill(ctx context.Context, pages map[tree.Name][]byte) error
 }
 
-func (p indexPages) spill(pages map[tree.Name][]byte) error {
+func (p indexPages) spill(_ context.Context, pages map[tree.Name][]byte) error {
 	batch := p.idx.NewBatch()
 	defer batch.Close()
 	for name, page := range pages {
@@ -65,18 +70,17 @@ func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 	return o.below.GetPage(ctx, name)
 }
 
-func (o *overlay) PutPage(_ context.Context, name tree.Name, page []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (o *overlay) PutPage(ctx context.Context, name tree.Name, page []byte) error {
 	if !o.put(name, page) {
 		return nil
 	}
-	return o.spill()
+	return o.spill(ctx)
 }
 
-// put keeps a page in memory, and reports whether they outgrow the bound. The
-// caller holds mu.
+// put keeps a page in memory, and reports whether they outgrow the bound.
 func (o *overlay) put(name tree.Name, page []byte) (full bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if _, ok := o.pages[name]; !ok {
 		o.pages[name] = page
 		o.bytes += int64(len(page))
@@ -104,25 +108,48 @@ func (o *overlay) logged(after int) []tree.Name {
 }
 
 // spill moves every page to the index without waiting for the disk: the synced
-// batch of the savepoint or commit comes later in the same log. The caller
-// holds mu.
-func (o *overlay) spill() error {
-	if len(o.pages) == 0 {
+// batch of the savepoint or commit comes later in the same log. Pages are read from
+// memory until they are there.
+func (o *overlay) spill(ctx context.Context) error {
+	if err := o.spilling.Lock(ctx); err != nil {
+		return err
+	}
+	defer o.spilling.Unlock()
+	pages := o.toSpill()
+	if len(pages) == 0 {
 		return nil
 	}
-	if err := o.below.(spiller).spill(o.pages); err != nil {
+	if err := o.below.(spiller).spill(ctx, pages); err != nil {
 		return fmt.Errorf("txn: spill pages of a session: %w", err)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, page := range pages {
+		o.uncounted += int64(len(page))
+		o.remove(name)
+	}
+	return nil
+}
+
+// toSpill returns the pages that are in memory. From now on the collector spares them.
+func (o *overlay) toSpill() map[tree.Name][]byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.spilled == nil {
 		o.spilled = map[tree.Name]struct{}{}
 	}
 	for name := range o.pages {
 		o.spilled[name] = struct{}{}
 	}
-	clear(o.pages)
-	o.uncounted += o.bytes
-	o.bytes = 0
-	return nil
+	return maps.Clone(o.pages)
+}
+
+// remove forgets a page, if it is still there. The caller holds mu.
+func (o *overlay) remove(name tree.Name) {
+	if b, ok := o.pages[name]; ok {
+		delete(o.pages, name)
+		o.bytes -= int64(len(b))
+	}
 }
 
 // countSpilled returns how many bytes went to the index since the last call.
@@ -148,10 +175,7 @@ func (o *overlay) drop(names map[tree.Name]struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name := range names {
-		if b, ok := o.pages[name]; ok {
-			delete(o.pages, name)
-			o.bytes -= int64(len(b))
-		}
+		o.remove(name)
 	}
 }
 
@@ -194,22 +218,17 @@ func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 
 // PutPage implements [tree.Pages]. A page of the group may name pages of any
 // session in it, so those are spilled before it is.
-func (g overlays) PutPage(_ context.Context, name tree.Name, page []byte) error {
+func (g overlays) PutPage(ctx context.Context, name tree.Name, page []byte) error {
 	first := g[0]
-	first.mu.Lock()
-	defer first.mu.Unlock()
 	if !first.put(name, page) {
 		return nil
 	}
 	for _, o := range g[1:] {
-		o.mu.Lock()
-		err := o.spill()
-		o.mu.Unlock()
-		if err != nil {
+		if err := o.spill(ctx); err != nil {
 			return err
 		}
 	}
-	return first.spill()
+	return first.spill(ctx)
 }
 
 // private yields the pages below root that are in memory only. seen collects

@@ -541,12 +541,12 @@ func (b batched) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]b
 }
 
 // spill sends pages that outgrow the memory of a session.
-func (p txPages) spill(pages map[tree.Name][]byte) error {
+func (p txPages) spill(ctx context.Context, pages map[tree.Name][]byte) error {
 	list := make([][]byte, 0, len(pages))
 	for _, page := range pages {
 		list = append(list, page)
 	}
-	return stageAll(context.Background(), p.tx, list)
+	return stageAll(ctx, p.tx, list)
 }
 
 // onePage returns the page of an answer that has one.

@@ -188,11 +188,17 @@ func (s *Session) hold(roots ...tree.Root) (release func()) {
 	return release
 }
 
-// holds has release called when the session ends.
+// holds has release called when the session ends: at once if it has ended.
 func (s *Session) holds(release func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = append(s.held, release)
+	ended := s.state == sessionClosed
+	if !ended {
+		s.held = append(s.held, release)
+	}
+	s.mu.Unlock()
+	if ended {
+		release()
+	}
 }
 
 // moveTo writes new commits and moves the session's branch from its base to

@@ -174,8 +174,8 @@ func (db *DB) commitOf(ctx context.Context, of commitOf) (commitAnswer, error) {
 		}
 		if m.Session == of.Session {
 			c, err := db.Lookup(ctx, m.New)
-			if err != nil {
-				return commitAnswer{}, err
+			if err != nil { // not ErrNoRef: there is a commit
+				return commitAnswer{}, fmt.Errorf("commit %v of session %v: %v", m.New, of.Session, err)
 			}
 			return commitAnswer{ID: c.ID, Record: EncodeCommit(c)}, nil
 		}

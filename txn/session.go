@@ -44,8 +44,8 @@ type Session struct {
 	live atomic.Pointer[liveState]
 
 	// changing is held while the session changes, also over requests and reads of pages; writes of
-	// keys of a session of a peer share it. The fields below change under mu too, which is held for
-	// memory alone. The code that has either reads them.
+	// keys of a session of a peer share it. The fields below that it changes change under mu too,
+	// which is held for memory alone.
 	changing ctxlock.Lock
 
 	mu       sync.RWMutex

@@ -47,8 +47,9 @@ in place or with --to as a new one. The newest sound checkpoint of the index is
 restored; payloads that are newer go to the branch lost+found. What was damaged
 is kept in DB/quarantine.
 
-At the URL of a remote, fsck looks for all objects that the manifest lists, and with
---full compares pages and commits with their names. "zarrdb clone" compares payloads.`,
+At the URL of a remote, fsck looks for all objects that the manifest lists, and for
+the versions of branches and tags. With --full it compares pages and commits with
+their names. "zarrdb clone" compares payloads.`,
 		Example: `  zarrdb fsck weather.zdb
   zarrdb fsck weather.zdb --full
   zarrdb fsck weather.zdb --full --repair
@@ -58,8 +59,8 @@ At the URL of a remote, fsck looks for all objects that the manifest lists, and 
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if engine.IsRemote(args[0]) {
-				if salvage || repair {
-					return usagef("%s: a remote is not repaired; a push brings back what is missing", cmd.CommandPath())
+				if salvage || repair || from != "" || to != "" {
+					return usagef("%s: a remote is not repaired; push to a new URL from a database that has its versions", cmd.CommandPath())
 				}
 				return fsckRemote(cmd, args[0], o.Payloads, asJSON)
 			}

@@ -39,29 +39,26 @@ func parseRefs(args []string) ([]txn.RefSpec, error) {
 
 // carries are transfers between a database and another one, or a remote.
 type carries struct {
-	push, pull, fetch func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)
+	push, pushMerging, pull, fetch func(context.Context, txn.TransferOptions) (*txn.TransferReport, error)
 }
 
 // withOther opens a database and the other side of a transfer, which is a directory or the URL of a remote. changes says that the
 // database is written.
 func withOther(cmd *cobra.Command, db, other string, changes bool, o engine.RemoteOptions, fn func(*engine.DB, carries) error) error {
 	if !engine.IsRemote(other) {
-		open := func(from, to string, fn func(src, dst *engine.DB) error) error {
-			return both(cmd, from, to, changes && o.Push, fn)
-		}
 		if o.Push {
-			return open(db, other, func(db, other *engine.DB) error {
+			return both(cmd, db, other, changes, func(db, other *engine.DB) error {
 				return fn(db, carries{
 					push: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 						return db.Push(ctx, other, o)
 					},
-					fetch: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-						return db.Fetch(ctx, other, o)
+					pushMerging: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
+						return db.PushMerging(ctx, other, o)
 					},
 				})
 			})
 		}
-		return open(other, db, func(other, db *engine.DB) error {
+		return both(cmd, other, db, false, func(other, db *engine.DB) error {
 			return fn(db, carries{
 				pull: func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					return db.Pull(ctx, other, o)
@@ -82,7 +79,7 @@ func withOther(cmd *cobra.Command, db, other string, changes bool, o engine.Remo
 			return err
 		}
 		defer r.Close()
-		return fn(db, carries{r.Push, r.Pull, r.Fetch})
+		return fn(db, carries{r.Push, r.PushMerging, r.Pull, r.Fetch})
 	})
 }
 
@@ -118,7 +115,7 @@ bucket. Others clone it and pull from it. The same command takes an interrupted 
 up again, and settles one whose outcome is unknown.
 
 With --merge, a branch that has gone on in OTHER is fetched and merged here, and
-pushed again, until nobody else was faster.
+pushed again, until no other push comes between.
 
 If a branch of OTHER has versions that DB does not have, or a tag is another one,
 nothing is moved and the exit code is 3: pull and merge first, or drop them with
@@ -143,13 +140,12 @@ points at, and never deletes main.`,
 			if merge && (f.o.AllBranches || f.o.AllTags || f.o.Force || f.o.DryRun || len(args) > 3) {
 				return usagef("%s: --merge is for one branch, without --force and --dry-run", cmd.CommandPath())
 			}
-			return withOther(cmd, args[0], args[1], merge, engine.RemoteOptions{Push: true, Accept: accept}, func(db *engine.DB, other carries) error {
-				r, err := f.carry(cmd, func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-					if merge {
-						return db.PushMerging(ctx, args[1], o, other.push, other.fetch)
-					}
-					return other.push(ctx, o)
-				})
+			return withOther(cmd, args[0], args[1], merge, engine.RemoteOptions{Push: true, Accept: accept, DryRun: f.o.DryRun}, func(_ *engine.DB, other carries) error {
+				push := other.push
+				if merge {
+					push = other.pushMerging
+				}
+				r, err := f.carry(cmd, push)
 				return f.done(cmd, "pushed", r, err)
 			})
 		},
@@ -250,6 +246,9 @@ func isBranch(r txn.Ref) bool { return strings.HasPrefix(r.Name, "heads/") }
 // done prints the counts of a transfer and the moved refs.
 func (f *transferFlags) done(cmd *cobra.Command, did string, r *txn.TransferReport, err error) error {
 	if err != nil {
+		if r != nil && r.Note != "" {
+			err = fmt.Errorf("%w (warning: %s)", err, r.Note)
+		}
 		return err
 	}
 	if f.json {

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -56,6 +57,7 @@ func attribute(m *zarr.Meta, name string) string {
 
 // NewAxis describes a dimension of an array by its coordinate, which beside opens. A missing or
 // damaged coordinate is no reason not to show the values. An array is not its own coordinate.
+// Up is that of the coordinate; see [NewRows].
 func NewAxis(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axis {
 	x := &Axis{Name: DimensionName(a, dim), Len: 1}
 	if dim < 0 {
@@ -68,7 +70,13 @@ func NewAxis(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axi
 	if name := a.Path()[strings.LastIndexByte(a.Path(), '/')+1:]; x.Name != name {
 		x.setLabels(ctx, beside)
 	}
-	if x.Labels == nil {
+	return x
+}
+
+// NewRows is [NewAxis] of rows: without a coordinate, latitudes of two axes say whether they go up.
+func NewRows(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) *Axis {
+	x := NewAxis(ctx, a, dim, beside)
+	if x.Labels == nil && beside != nil {
 		x.Up = latitudesAscend(ctx, a, dim, beside)
 	}
 	return x
@@ -79,13 +87,16 @@ func (x *Axis) setLabels(ctx context.Context, beside cf.Opener) {
 	if err != nil {
 		return
 	}
+	if a, ok := n.Array(); !ok || len(a.Shape()) != 1 || a.Shape()[0] != x.Len {
+		return
+	}
 	l, err := cf.ReadLabels(ctx, n)
-	if err != nil || l.Len() != x.Len {
+	if err != nil {
 		return
 	}
 	x.Labels = l
-	if x.Units = attribute(n.Meta(), "units"); l.Times() || strings.Contains(x.Units, " since ") {
-		x.Units = ""
+	if units := attribute(n.Meta(), "units"); !l.Times() && !strings.Contains(units, " since ") {
+		x.Units = clip(units, mostText)
 	}
 	x.Up = x.Len > 1 && l.Order() != 0 && (l.Order() > 0) != downward(n.Meta())
 }
@@ -107,78 +118,27 @@ func downward(m *zarr.Meta) bool {
 	return name == "depth" || strings.HasPrefix(name, "depth_below") || name == "air_pressure"
 }
 
-// latitudeNames are the names that models give to latitudes of their grids, which arrays use
-// without an attribute that names them.
-var latitudeNames = []string{"lat", "latitude", "nav_lat", "XLAT", "XLAT_M", "XLAT_U", "XLAT_V", "lat_rho", "lat_u", "lat_v", "lat_psi", "TLAT", "ULAT", "gphit", "geolat"}
-
-// latitudesAscend reports whether latitudes of two or more axes ascend along a dimension.
-func latitudesAscend(ctx context.Context, a *zarr.Array, dim int, beside cf.Opener) bool {
-	names := a.DimensionNames()
-	if dim >= len(names) || names[dim] == "" || len(names) < 2 || a.Shape()[dim] < 2 {
-		return false
-	}
-	for _, name := range append(strings.Fields(attribute(a.Meta(), "coordinates")), latitudeNames...) {
-		known := slices.Contains(latitudeNames, name)
-		n, err := beside(ctx, name)
-		if err != nil {
-			continue
-		}
-		lat, ok := n.Array()
-		if !ok || !isLatitude(lat.Meta(), known) || Numeric(lat.Type()) != nil {
-			continue
-		}
-		d := slices.Index(lat.DimensionNames(), names[dim])
-		if d < 0 || len(lat.Shape()) < 2 || lat.Shape()[d] != a.Shape()[dim] {
-			continue
-		}
-		rise, err := riseAlong(ctx, lat, d)
-		return err == nil && rise > 0
-	}
-	return false
+// Coordinates are the names that the attribute coordinates of an array has, the first few.
+func Coordinates(a *zarr.Array) []string {
+	names := strings.Fields(attribute(a.Meta(), "coordinates"))
+	return slices.Clip(names[:min(len(names), 6)])
 }
 
-// isLatitude reports whether a node holds latitudes; known is whether its name says so.
-func isLatitude(m *zarr.Meta, known bool) bool {
-	if name := attribute(m, "standard_name"); name != "" {
-		return name == "latitude"
-	}
-	units := strings.ToLower(strings.NewReplacer(" ", "", "_", "").Replace(attribute(m, "units")))
-	if north, ok := strings.CutPrefix(strings.Replace(units, "degrees", "degree", 1), "degree"); ok && north != "" {
-		return strings.HasPrefix(north, "n")
-	}
-	return known && (units == "" || strings.HasPrefix(units, "degree"))
-}
+// Texts of a store may have any length. Those of a picture have at most so many characters.
+const (
+	mostText  = 40
+	mostTitle = 200
+)
 
-// riseAlong is the sum of differences between the last and the first row along a dimension.
-func riseAlong(ctx context.Context, a *zarr.Array, d int) (float64, error) {
-	dec, err := cf.NewDecoder(a.Meta())
-	if err != nil {
-		return 0, err
-	}
-	at := make([]zarr.Index, len(a.Shape()))
-	for k, n := range a.Shape() {
-		at[k] = zarr.At(0)
-		if k >= len(at)-2 && k != d {
-			at[k] = zarr.Slice(0, n, max(n/64, 1))
+// clip shortens a text to so many characters.
+func clip(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
 		}
 	}
-	var rows [2][]float64
-	for i, k := range []int64{0, a.Shape()[d] - 1} {
-		at[d] = zarr.At(k)
-		s := side{a, dec, dec.Type()}
-		b, err := s.read(ctx, zarr.Orthogonal(at...))
-		if err != nil {
-			return 0, err
-		}
-		rows[i] = AppendFloats(nil, s.t, b)
-	}
-	sum := 0.0
-	for i, v := range rows[1] {
-		if by := v - rows[0][i]; by == by {
-			sum += by
-		}
-	}
-	return sum, nil
+	return text
 }
 
 // Label is the text of an element: its label, or its index.
@@ -186,7 +146,7 @@ func (x *Axis) Label(i int64) string {
 	if x.Labels == nil || i < 0 || i >= x.Len {
 		return strconv.FormatInt(i, 10)
 	}
-	return TimeText(x.Labels.Text(i))
+	return clip(TimeText(x.Labels.Text(i)), mostText)
 }
 
 // TimeText shortens the text of a time: without midnight, and with a space before hours.
@@ -199,8 +159,11 @@ func TimeText(text string) string {
 }
 
 // Full is the name with the label and its units.
-func (x *Axis) Full(i int64) string {
-	text := x.Name + " " + x.Label(i)
+func (x *Axis) Full(i int64) string { return clip(x.Name, mostText) + " " + x.Measure(i) }
+
+// Measure is the label with its units.
+func (x *Axis) Measure(i int64) string {
+	text := x.Label(i)
 	switch {
 	case x.Labels == nil || x.Units == "" || x.Units == "1":
 		return text
@@ -215,64 +178,9 @@ func (x *Axis) degrees() bool { return strings.HasPrefix(x.Units, "degree") }
 // Title is the name with the units of its labels.
 func (x *Axis) Title() string {
 	if x.Labels == nil || x.Units == "" || x.Units == "1" || x.degrees() {
-		return x.Name
+		return clip(x.Name, mostText)
 	}
-	return x.Name + " (" + x.Units + ")"
-}
-
-// Tick is a label at a place along an axis.
-type Tick struct {
-	// At is the place in elements, from the edge of the first: 0.5 is the middle of it.
-	At float64 `json:"at"`
-	// Value is the number of the label there, the index without numbers.
-	Value float64 `json:"value"`
-	Text  string  `json:"text"`
-}
-
-// numbers reports whether labels are numbers that only ascend or descend.
-func (x *Axis) numbers() bool {
-	if x.Labels == nil || x.Labels.Order() == 0 || x.Len < 1 {
-		return false
-	}
-	a, b := x.Labels.Number(0), x.Labels.Number(x.Len-1)
-	return a == a && b == b
-}
-
-// Ticks are at most so many labels of the elements first to last, less one: at round values of
-// numbers, at the beginnings of years, months, days or hours of times, and else at round indices.
-func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
-	first, last = max(first, 0), min(last, x.Len)-1
-	if most < 1 || last < first {
-		return nil
-	}
-	switch {
-	case last == first:
-	case x.Labels != nil && x.Labels.Times() && x.Labels.Order() != 0:
-		out = x.timeTicks(first, last, most)
-	case x.numbers():
-		a, b := x.Labels.Number(first), x.Labels.Number(last)
-		values := rounds(min(a, b), max(a, b), 0, most)
-		for i, text := range tickTexts(values) {
-			if x.degrees() {
-				text += "°"
-			}
-			out = append(out, Tick{x.place(values[i]), values[i], text})
-		}
-	}
-	if len(out) > 1 || len(out) == 1 && most < 3 {
-		return out
-	}
-	out = nil
-	for _, v := range append(rounds(float64(first), float64(last), 1, most), float64(first)) {
-		if i := int64(v); len(out) == 0 || i > int64(out[len(out)-1].At) {
-			value := float64(i)
-			if x.numbers() {
-				value = x.Labels.Number(i)
-			}
-			out = append(out, Tick{float64(i) + 0.5, value, x.Label(i)})
-		}
-	}
-	return out
+	return clip(x.Name, mostText) + " (" + x.Units + ")"
 }
 
 // edge is the value between the elements i-1 and i, and beyond the first and the last one.
@@ -307,7 +215,7 @@ const mostEdges = 4096
 // mean elements from 0 to Len; nil where they are about equal. No element is narrower than a
 // quarter, so that each can be seen and pointed at.
 func (x *Axis) Edges() []float64 {
-	if !x.numbers() || x.Len < 3 || x.Len > mostEdges {
+	if !x.Numbers() || x.Len < 3 || x.Len > mostEdges {
 		return nil
 	}
 	n, least, most := float64(x.Len), math.Inf(1), 0.0
@@ -316,7 +224,7 @@ func (x *Axis) Edges() []float64 {
 		least, most = min(least, by), max(most, by)
 	}
 	total := math.Abs(x.edge(x.Len) - x.edge(0))
-	if !(least > 0) || most <= 1.25*least || math.IsInf(total, 0) {
+	if !(least > 0) || most <= 1.25*least || !(total < math.Inf(1)) {
 		return nil
 	}
 	out := []float64{0}
@@ -329,126 +237,6 @@ func (x *Axis) Edges() []float64 {
 		out[i] *= scale
 	}
 	return out
-}
-
-// timeParts are the ends of the parts of a time in its text, behind the year: 01-31T23:59:59.
-var timeParts = []struct {
-	end   int // of the part, from the end of the year
-	every []int
-}{
-	{0, []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000}},
-	{3, []int{1, 2, 3, 6}},
-	{6, []int{1, 2, 5, 10, 15}},
-	{9, []int{1, 2, 3, 6, 12}},
-	{12, []int{1, 2, 5, 10, 30}},
-	{15, []int{1, 2, 5, 10, 30}},
-}
-
-var months = [...]string{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"}
-
-// timeTicks are at the first elements of years, months, days or parts of days. They read the
-// texts of labels, which are right in every calendar, and only some of them.
-func (x *Axis) timeTicks(first, last int64, most int) []Tick {
-	text := func(i int64) (year, whole string) {
-		t := x.Labels.Text(i)
-		end := strings.IndexByte(t[min(1, len(t)):], '-') + 1
-		if end == 0 || len(t) < end+6 {
-			return "", "" // missing, or beyond what the calendar counts
-		}
-		return t[:end], t
-	}
-	if a, _ := text(first); a == "" {
-		return nil
-	}
-	if b, _ := text(last); b == "" {
-		return nil
-	}
-	var few []Tick
-	for level, part := range timeParts {
-		prefix := func(i int64) string {
-			year, whole := text(i)
-			return whole[:min(len(year)+part.end, len(whole))]
-		}
-		bound := 60 * most
-		if level == 0 {
-			bound = 100_000
-		}
-		var at []int64 // the first element of each part
-		var split func(lo, hi int64, a, b string) bool
-		split = func(lo, hi int64, a, b string) bool {
-			switch {
-			case a == b:
-				return true
-			case hi-lo == 1:
-				at = append(at, hi)
-				return len(at) <= bound
-			}
-			mid := lo + (hi-lo)/2
-			m := prefix(mid)
-			return split(lo, mid, a, m) && split(mid, hi, m, b)
-		}
-		if first == 0 || prefix(first-1) != prefix(first) {
-			at = append(at, first)
-		}
-		if !split(first, last, prefix(first), prefix(last)) {
-			continue
-		}
-		for _, every := range part.every {
-			var out []Tick
-			for _, i := range at {
-				p := prefix(i)
-				n, _ := strconv.Atoi(strings.TrimPrefix(p[max(len(p)-2, 0):], "-"))
-				if level == 0 {
-					n, _ = strconv.Atoi(p)
-				}
-				if level == 1 || level == 2 { // they count from 1; the last days of a month are near the next
-					n--
-				}
-				if n%every != 0 || level == 2 && every > 1 && n > 30-every {
-					continue
-				}
-				out = append(out, Tick{float64(i) + 0.5, x.Labels.Number(i), timeTick(p, level)})
-			}
-			if len(out) > most {
-				continue
-			}
-			if len(out) > 2 {
-				return out
-			}
-			if len(out) > len(few) {
-				few = out
-			}
-			break
-		}
-	}
-	return few
-}
-
-// timeTick is the text of a tick at a part of a time.
-func timeTick(prefix string, level int) string {
-	switch level {
-	case 0:
-		return trimYear(prefix)
-	case 1:
-		i := strings.LastIndexByte(prefix, '-')
-		if m, _ := strconv.Atoi(prefix[i+1:]); m >= 1 && m <= 12 {
-			return months[m-1] + " " + trimYear(prefix[:i])
-		}
-		return prefix
-	case 2:
-		return prefix
-	case 3:
-		prefix += ":00"
-	}
-	return TimeText(strings.TrimSuffix(prefix, "T00:00"))
-}
-
-// trimYear is a year without zeros before it.
-func trimYear(text string) string {
-	if n, err := strconv.Atoi(text); err == nil {
-		return strconv.Itoa(n)
-	}
-	return text
 }
 
 // Scale names the rows or columns of a window along the axis.
@@ -488,7 +276,7 @@ func (x *Axis) Scale(l Line) Scale {
 			}
 			out = append(out, tick{s.part(at, l.Len), t.Text})
 		}
-		slices.SortFunc(out, func(a, b tick) int { return int(math.Copysign(1, a.at-b.at)) })
+		slices.SortFunc(out, func(a, b tick) int { return cmp.Compare(a.at, b.at) })
 		return out
 	}
 	return s

@@ -109,6 +109,7 @@ const bins = 32
 
 // PNG writes the figure as an image whose drawing is that many pixels wide.
 func (f *Figure) PNG(w io.Writer, width int) error {
+	f = f.clipped()
 	l := f.layout(width)
 	r, err := newRaster(l.width(), l.height())
 	if err != nil {
@@ -120,6 +121,7 @@ func (f *Figure) PNG(w io.Writer, width int) error {
 
 // SVG is PNG in the form of SVG. A plane is an image in it, lines and texts are drawn.
 func (f *Figure) SVG(w io.Writer, width int) error {
+	f = f.clipped()
 	l := f.layout(width)
 	s := newSVG(l.width(), l.height())
 	f.draw(s, l)

@@ -56,6 +56,29 @@ func TestPNG(t *testing.T) {
 	}
 }
 
+// Texts of a store that are very long take no more room than others.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	x := &Axis{Name: long, Len: 2, Units: clip(long, mostText), Labels: labels{numbers: []float64{1, 2}, texts: []string{long, long}}}
+	for _, text := range []string{x.Label(0), x.Full(0), x.Title()} {
+		if n := utf8.RuneCountInString(text); n > 4*mostText {
+			t.Errorf("%d characters", n)
+		}
+	}
+	for _, kind := range []Kind{Plane, Series, Bars} {
+		f := figure()
+		f.Kind, f.Title, f.X.Name, f.X.Label, f.Y.Label = kind, long, long, func(int) string { return long }, func(int) string { return long }
+		if l := f.clipped().layout(60); l.width() > 4000 {
+			t.Errorf("%d: %d pixels", kind, l.width())
+		}
+		must.Do(t, f.PNG(io.Discard, 60))
+		must.Do(t, f.SVG(io.Discard, 60))
+		if n := len(f.Terminal(20, 5, NoColours)); n > 4000 {
+			t.Errorf("%d: %d bytes", kind, n)
+		}
+	}
+}
+
 // SVG is well formed whatever texts say, and has the values of a series as one line for
 // each run.
 func TestSVG(t *testing.T) {
@@ -199,6 +222,8 @@ func TestTicks(t *testing.T) {
 		{labels{numbers: []float64{7, 7, 7}}, 5, "0.5 7|1.5 7|2.5 7"},
 		{labels{numbers: []float64{math.NaN(), 1, 2}}, 5, "0.5 missing|1.5 1|2.5 2"},
 		{labels{numbers: []float64{3}}, 5, "0.5 3"},
+		{labels{numbers: []float64{1, 2, math.Inf(1)}}, 5, "0.5 1|1.5 2|2.5 ∞"}, {labels{numbers: []float64{-1.5e308, 0, 1.5e308}}, 5, "0.5 -1.5e+308|1.5 0|2.5 1.5e+308"},
+		{labels{numbers: []float64{271.34, 271.36}}, 2, "0.5 271.34|1.5 271.36"},
 		{dates(24, 50, 0, 1, "%04d-%02d-01T00:00:00"), 8, "0.5 Jan 50|3.5 Apr 50|6.5 Jul 50|9.5 Oct 50|12.5 Jan 51|15.5 Apr 51|18.5 Jul 51|21.5 Oct 51"},
 		{dates(480, 1980, 0, 1, "%04d-%02d-15T12:00:00"), 6, "0.5 1980|120.5 1990|240.5 2000|360.5 2010"},
 		{days, 8, "0.5 2000-02-21|5.5 2000-02-26|10.5 2000-03-01|15.5 2000-03-06|20.5 2000-03-11|25.5 2000-03-16"},
@@ -210,6 +235,14 @@ func TestTicks(t *testing.T) {
 		}
 		if text := strings.Join(got, "|"); text != c.want {
 			t.Errorf("%v: %s, want %s", c.l.numbers[:min(3, len(c.l.numbers))], text, c.want)
+		}
+	}
+	if got := tickTexts([]float64{271.35}); got[0] != "271.35" {
+		t.Error(got)
+	}
+	for _, last := range []int64{math.MinInt64, 0, math.MaxInt64} {
+		if n := len((&Axis{Len: 3}).Ticks(math.MinInt64, last, 5)); n > 0 != (last > 0) {
+			t.Errorf("%d ticks up to %d", n, last)
 		}
 	}
 	f := figure()
@@ -231,6 +264,7 @@ func TestEdges(t *testing.T) {
 		{[]float64{10, 2, 1, 0}, "[0 2.21 3.45 3.72 4]"},
 		{[]float64{1000, 1, 0.5, 0}, "[0 2.37 3.56 3.78 4]"},
 		{[]float64{1, 1, 2, 7}, "[]"},
+		{[]float64{1, 2, 4, math.Inf(1)}, "[]"}, {[]float64{-1.7e308, 0, 1e308}, "[]"},
 	} {
 		x := &Axis{Len: int64(len(c.v)), Labels: labels{numbers: c.v}}
 		text := []string{}

@@ -82,6 +82,9 @@ func tickTexts(values []float64) (out []string) {
 		return nil
 	}
 	first, last := values[0], values[len(values)-1]
+	if first == last {
+		return []string{Number(first, 0, 64)}
+	}
 	n := digits(max(math.Abs(first), math.Abs(last)), math.Abs(last-first)/float64(max(len(values)-1, 1)))
 	for _, v := range values {
 		out = append(out, Number(v, min(n+2, 17), 64))

@@ -84,7 +84,7 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 
 // Of makes a figure of a window, whose rows it turns into their order.
 func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
-	y, x := NewAxis(ctx, p.Array, w.Y.Dim, p.Beside), NewAxis(ctx, p.Array, w.X.Dim, p.Beside)
+	y, x := NewRows(ctx, p.Array, w.Y.Dim, p.Beside), NewAxis(ctx, p.Array, w.X.Dim, p.Beside)
 	if kind == Plane && w.Y.Dim >= 0 && y.Up != p.Flip {
 		w.TurnUp()
 	}
@@ -111,7 +111,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	if kind == Bars {
 		f.X = Scale{Name: units}
 	}
-	if f.Title = p.title(ctx, w, units); w.Pixels == nil {
+	if f.Title = clip(p.title(ctx, w, clip(units, mostText)), mostTitle); w.Pixels == nil {
 		lo, hi := f.Ends(all)
 		f.Title += fmt.Sprintf("  %s to %s", lo, hi)
 	}
@@ -129,13 +129,13 @@ func (p *Plot) title(ctx context.Context, w *Window, units string) string {
 			continue
 		}
 		x := NewAxis(ctx, p.Array, d, p.Beside)
-		title += "  " + x.Name + " " + x.Label(i)
+		title += "  " + clip(x.Name, mostText) + " " + x.Label(i)
 	}
 	if units != "" {
 		title += "  " + units
 	}
 	for _, l := range []Line{w.Y, w.X} {
-		name := DimensionName(p.Array, l.Dim)
+		name := clip(DimensionName(p.Array, l.Dim), mostText)
 		switch {
 		case l.Every > 1:
 			title += fmt.Sprintf("  1 of %d along %s", l.Every, name)
@@ -166,8 +166,21 @@ func TextOf(t dtype.Type, dec *cf.Decoder) func(float64) string {
 
 // Escaped returns the figure with texts of a store that escape has made harmless.
 func (f *Figure) Escaped(escape func(string) string) *Figure {
-	g := *f
+	g := f.with(escape)
 	g.Title = escape(g.Title)
+	return g
+}
+
+// clipped returns the figure with texts that have room.
+func (f *Figure) clipped() *Figure {
+	g := f.with(func(text string) string { return clip(text, 2*mostText) })
+	g.Title = clip(g.Title, 2*mostTitle)
+	return g
+}
+
+// with returns the figure with other texts of axes.
+func (f *Figure) with(escape func(string) string) *Figure {
+	g := *f
 	for _, s := range []*Scale{&g.X, &g.Y} {
 		s.Name = escape(s.Name)
 		if label := s.Label; label != nil {

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -48,7 +49,7 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 		return n
 	}
 	largest := func(of func(*line) int64) *line {
-		return slices.MaxFunc(lines, func(a, b *line) int { return int(of(a) - of(b)) })
+		return slices.MaxFunc(lines, func(a, b *line) int { return cmp.Compare(of(a), of(b)) })
 	}
 	for total((*line).chunks) > chunks {
 		most := largest((*line).chunks)
@@ -57,9 +58,8 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 		}
 		most.coarser()
 	}
-	for total((*line).count) > sampleElements {
-		l := largest((*line).count)
-		l.skip = l.skip*5/4 + 1
+	for most := float64(max(min(sampleElements, sampleBytes/max(a.Type().Size(), 1)), 1)); total((*line).count) > most; {
+		largest((*line).count).fewer()
 	}
 	for _, l := range lines {
 		l.line(at)
@@ -95,31 +95,59 @@ func validRange(a *zarr.Array, dec *cf.Decoder) (lo, hi float64) {
 			*to = v
 		}
 	}
-	if dec == nil || dec.Type().Equal(a.Type()) {
+	if dec == nil || dec.Plain() {
 		return lo, hi
 	}
-	return decodedLimit(a.Type(), dec, lo), decodedLimit(a.Type(), dec, hi)
+	none := math.Inf(1)
+	if dec.Falls() {
+		none = -none
+	}
+	lo, hi = limitAs(a, dec, lo, -none), limitAs(a, dec, hi, none)
+	if dec.Falls() {
+		lo, hi = hi, lo
+	}
+	return lo, hi
 }
 
-// decodedLimit decodes a stored value, and returns it as it is if its type has none such.
-func decodedLimit(t dtype.Type, dec *cf.Decoder, v float64) float64 {
+// limitAs decodes a stored value. It is none where there is no limit, or one that decodes to
+// a missing value, and v as it is where elements are no plain numbers.
+func limitAs(a *zarr.Array, dec *cf.Decoder, v, none float64) float64 {
+	t := a.Type()
 	var bits uint64
 	switch k := t.Kind(); {
 	case math.IsInf(v, 0):
-		return v
+		return none
 	case k == dtype.Float:
 		bits = t.FloatBits(v)
 	case k == dtype.Int || k == dtype.Uint:
-		bits = uint64(int64(v))
+		bits = integerBits(t, v, attribute(a.Meta(), "_Unsigned") != "")
 	default:
 		return v
 	}
 	b, err := dec.Append(nil, binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()])
-	if err != nil || isTime(dec.Type()) {
-		return v
+	if err != nil {
+		return none
 	}
 	if out := AppendFloats(nil, dec.Type(), b); len(out) == 1 && out[0] == out[0] {
 		return out[0]
 	}
-	return v
+	return none
+}
+
+// integerBits are those of the value of a type that is next to v. With either they may be read as
+// signed or not, and v is in one of both ranges.
+func integerBits(t dtype.Type, v float64, either bool) uint64 {
+	n := t.Bits()
+	if t.Kind() == dtype.Int && !either {
+		n--
+	}
+	switch {
+	case v >= math.Ldexp(1, n):
+		return math.MaxUint64 >> (64 - n)
+	case v >= 0:
+		return uint64(v)
+	case t.Kind() == dtype.Uint && !either:
+		return 0
+	}
+	return uint64(int64(max(v, -math.Ldexp(1, t.Bits()-1))))
 }

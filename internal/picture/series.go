@@ -1,11 +1,14 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Row is a row of elements that is read in pieces.
@@ -18,7 +21,8 @@ type Row struct {
 }
 
 // NewRow describes the longest axis of a selection. Other axes are taken at their first index.
-// A row in more chunks than allowed is read at every n-th element.
+// A row of more elements, or in more chunks, than allowed is read at every n-th element; with
+// Chunks less than 0 it is read whole.
 func NewRow(a *zarr.Array, r Request) (*Row, error) {
 	axes, at, err := a.Axes(r.Select)
 	if err != nil {
@@ -39,7 +43,14 @@ func NewRow(a *zarr.Array, r Request) (*Row, error) {
 		}
 		at[x.Dim] = zarr.At(x.Index(0))
 	}
-	row.x.limit(chunkLength(a, row.x.Dim), math.MaxInt32)
+	elements := cmp.Or(r.Elements, 1<<28)
+	if r.Chunks < 0 {
+		elements = math.MaxInt64
+	}
+	row.x.chunk, row.x.skip = chunkLength(a, row.x.Dim), 1
+	if row.x.Len > elements { // each of some elements costs more time than each of all
+		row.x.skip = (row.x.Len-1)/max(elements/8, 1) + 1
+	}
 	for most := r.Chunks; most > 0 && row.x.chunks() > most; {
 		row.x.coarser()
 	}
@@ -50,6 +61,9 @@ func NewRow(a *zarr.Array, r Request) (*Row, error) {
 func (row *Row) Len() int64  { return row.x.count() }
 func (row *Row) Skip() int64 { return row.x.skip }
 
+// Piece is how many elements take the memory of n numbers.
+func (row *Row) Piece(n int64) int64 { return pieceOf(n, row.a.Type().Size()) }
+
 // Dim is the dimension of the row, -1 of one element.
 func (row *Row) Dim() int { return row.x.Dim }
 
@@ -59,7 +73,12 @@ func (row *Row) Index(i int64) int64 { return row.x.Index(i * row.x.skip) }
 // bytes reads elements, decoded and in memory layout.
 func (row *Row) bytes(ctx context.Context, lo, hi int64) ([]byte, error) {
 	if row.x.Dim >= 0 {
-		if row.at[row.x.Dim] = row.x.Part(lo, hi); row.x.skip > 1 {
+		switch {
+		case row.x.Step() != 0:
+			row.at[row.x.Dim] = row.x.part(lo, hi)
+		case row.x.skip == 1:
+			row.at[row.x.Dim] = row.x.Part(lo, hi)
+		default:
 			var list []int64
 			for i := lo; i < hi; i++ {
 				list = append(list, row.Index(i))
@@ -70,7 +89,8 @@ func (row *Row) bytes(ctx context.Context, lo, hi int64) ([]byte, error) {
 	return row.side.read(ctx, zarr.Orthogonal(row.at...))
 }
 
-// Texts calls yield with the JSON of each of the elements lo to hi, less one.
+// Texts calls yield with the JSON of each of the elements lo to hi, less one. Complex numbers are
+// their magnitude.
 func (row *Row) Texts(ctx context.Context, lo, hi int64, yield func(i int64, text []byte)) error {
 	b, err := row.bytes(ctx, lo, hi)
 	if err != nil {
@@ -79,9 +99,12 @@ func (row *Row) Texts(ctx context.Context, lo, hi int64, yield func(i int64, tex
 	t, b, err := partOf(row.side.t, b, row.r.Part)
 	for i := lo; err == nil && i < hi; i++ {
 		var text []byte
-		if isTime(t) && row.side.dec != nil {
+		switch {
+		case isTime(t) && row.side.dec != nil:
 			text, err = row.side.dec.AppendText(nil, b[:t.Size()])
-		} else {
+		case t.Kind() == dtype.Complex:
+			text = strconv.AppendFloat(nil, AppendFloats(nil, t, b[:t.Size()])[0], 'g', -1, min(max(t.Bits()/2, 32), 64))
+		default:
 			text, err = t.AppendJSON(nil, b[:t.Size()])
 		}
 		yield(i, text)
@@ -106,29 +129,41 @@ func ReadRow(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	runs := max(n/(2*half), 1)
 	w := &Window{Y: Line{Dim: -1, Len: 1, Skip: 1}, X: Line{Dim: row.x.Dim, Start: row.Index(0), Step: row.x.Step() * row.x.skip * half, Skip: half, Every: row.x.skip}, Chunks: row.x.chunks()}
 	w.Type, _, _ = partOf(row.side.t, nil, r.Part)
-	extremes := [2]float64{math.NaN(), math.NaN()}
-	for lo := int64(0); lo < n; lo += PieceElements {
-		hi := min(lo+PieceElements, n)
+	none := extreme{v: math.NaN()}
+	extremes, sign := [2]extreme{none, none}, uint64(0)
+	if w.Type.Kind() == dtype.Int {
+		sign = 1 << 63
+	}
+	var all []uint64
+	piece := row.Piece(PieceElements)
+	for lo := int64(0); lo < n; lo += piece {
+		hi := min(lo+piece, n)
 		b, err := row.bytes(ctx, lo, hi)
 		if err != nil {
 			return nil, err
 		}
 		_, b, _ = partOf(row.side.t, b, r.Part)
-		values := AppendFloats(nil, w.Type, b)
+		values, words := AppendFloats(nil, w.Type, b), integerWords(w.Type, b)
 		if half == 1 {
-			w.Values = append(w.Values, values...)
-			w.keepWords(b)
+			w.Values, all = append(w.Values, values...), append(all, words...)
 			continue
 		}
 		for i, v := range values {
-			at := lo + int64(i)
-			add(&extremes, v)
+			at, e := lo+int64(i), extreme{v: v}
+			if words != nil {
+				e.order = words[i] ^ sign
+			}
+			add(&extremes, e)
 			if run := at / (2 * half); at == n-1 || at%(2*half) == 2*half-1 && run < runs-1 {
-				w.Values = append(w.Values, extremes[0], extremes[1])
-				extremes = [2]float64{math.NaN(), math.NaN()}
+				w.Values = append(w.Values, extremes[0].v, extremes[1].v)
+				if words != nil {
+					all = append(all, extremes[0].order^sign, extremes[1].order^sign)
+				}
+				extremes = [2]extreme{none, none}
 			}
 		}
 	}
+	w.keepWords(all)
 	w.X.Len = len(w.Values)
 	if row.x.Dim >= 0 && row.x.Step() == 0 {
 		w.X.Step = 0
@@ -143,15 +178,28 @@ func ReadRow(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	return w, w.setAt(row.at)
 }
 
+// extreme is the least or the greatest value of a run. Of 64-bit integers, of which several are one
+// float64, order is the word, so that greater ones have a greater one.
+type extreme struct {
+	v     float64
+	order uint64
+}
+
+func (e extreme) less(f extreme) bool { return e.v < f.v || e.v == f.v && e.order < f.order }
+
 // add puts a value into the least and the greatest of a run, which stand in their order.
-func add(e *[2]float64, v float64) {
+func add(e *[2]extreme, x extreme) {
+	least, most := e[0], e[1]
+	if most.less(least) {
+		least, most = most, least
+	}
 	switch {
-	case v != v:
-	case e[0] != e[0]:
-		e[0], e[1] = v, v
-	case v >= max(e[0], e[1]):
-		*e = [2]float64{min(e[0], e[1]), v}
-	case v <= min(e[0], e[1]):
-		*e = [2]float64{max(e[0], e[1]), v}
+	case x.v != x.v:
+	case least.v != least.v:
+		e[0], e[1] = x, x
+	case !x.less(most):
+		e[0], e[1] = least, x
+	case !least.less(x):
+		e[0], e[1] = most, x
 	}
 }

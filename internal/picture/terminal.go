@@ -25,6 +25,7 @@ const (
 // that hold the title and the scale, which may be longer.
 func (f *Figure) Terminal(width, height int, colours Colours) string {
 	width, height = max(width, 8), max(height, 2)
+	f = f.clipped()
 	var b strings.Builder
 	b.WriteString(f.Title + "\n")
 	switch f.Kind {

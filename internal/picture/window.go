@@ -34,6 +34,9 @@ type Request struct {
 	Numbers, Colours bool
 	// Width and Height are the most columns and rows of the result; 0 is 1024.
 	Width, Height int
+	// Elements is the most elements of a row that are read, 0 is 1<<28; of a longer row it is an
+	// eighth of them. A row of any number of chunks has any number of elements.
+	Elements int64
 	// Chunks is the most chunks (inner chunks of shards) that are read; 0 is 1024, and a
 	// negative number is no limit. Chunks that the other axes of the array cut through count
 	// once. To refine a picture, ask again with more.
@@ -72,8 +75,8 @@ type Window struct {
 	// Missing elements are NaN, complex numbers their magnitude, bool 0 and 1, times and
 	// spans their count, colours their brightness. The caller owns the slice.
 	Values []float64
-	// words are the elements of an integer type with values that a float64 may not have, in any
-	// order; nil for other types.
+	// words are the elements of an integer type with values that a float64 may not have, in the
+	// order of Values; nil for other types.
 	words []uint64
 	// Pixels are red, green, blue and opacity of each element of an array of colours; nil
 	// for other arrays.
@@ -153,6 +156,13 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 			y.coarser()
 		}
 	}
+	for size := int64(a.Type().Size()); size > wideElement && y.count()*x.count() > max(WideBytes/size, 1); {
+		if x.count() > y.count() {
+			x.fewer()
+		} else {
+			y.fewer()
+		}
+	}
 	w := &Window{Type: shownType, Y: y.line(at), X: x.line(at), Select: zarr.Orthogonal(at...), Chunks: y.chunks() * x.chunks()}
 	n := w.Y.Len * w.X.Len * depth
 	b := make([]byte, n*a.Type().Size())
@@ -169,7 +179,7 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	} else {
 		_, b, _ = partOf(t, b, r.Part)
 		w.Values = AppendFloats(make([]float64, 0, n), shownType, b)
-		w.keepWords(b)
+		w.keepWords(integerWords(shownType, b))
 	}
 	if r.Transposed {
 		w.transpose()
@@ -183,16 +193,43 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 // exactInts is where integers begin that a float64 may not have.
 const exactInts = 1 << 53
 
-// keepWords keeps the elements of 64-bit integers, if one needs it.
-func (w *Window) keepWords(b []byte) {
-	if k := w.Type.Kind(); k != dtype.Int && k != dtype.Uint || w.Type.Bits() != 64 ||
-		!slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) >= exactInts }) {
-		return
+// Elements of more bytes than a number are read in smaller parts.
+const (
+	wideElement = 16
+	WideBytes   = 64 << 20 // of a window of such elements, which may be in memory twice
+)
+
+// pieceOf is how many elements of a size take the memory of n numbers.
+func pieceOf(n int64, size int) int64 { return max(n*8/max(int64(size), 8), 1) }
+
+// integerWords are elements of a 64-bit integer type, nil of other types.
+func integerWords(t dtype.Type, b []byte) (words []uint64) {
+	if k := t.Kind(); k != dtype.Int && k != dtype.Uint || t.Bits() != 64 {
+		return nil
 	}
-	w.words = make([]uint64, 0, len(w.Values))
+	words = make([]uint64, 0, len(b)/8)
 	for ; len(b) >= 8; b = b[8:] {
-		w.words = append(w.words, binary.LittleEndian.Uint64(b))
+		words = append(words, binary.LittleEndian.Uint64(b))
 	}
+	return words
+}
+
+// keepWords keeps the words of all values, if one needs it.
+func (w *Window) keepWords(words []uint64) {
+	if slices.ContainsFunc(w.Values, func(v float64) bool { return math.Abs(v) >= exactInts }) {
+		w.words = words
+	}
+}
+
+// IntegerAt returns all digits of the k-th value; ok is false if the float64 has them.
+func (w *Window) IntegerAt(k int) (text string, ok bool) {
+	switch {
+	case w.words == nil:
+		return "", false
+	case w.Type.Kind() == dtype.Int:
+		return strconv.FormatInt(int64(w.words[k]), 10), true
+	}
+	return strconv.FormatUint(w.words[k], 10), true
 }
 
 // Integer returns all digits of an element of an integer type whose value is v in Values; ok is
@@ -361,14 +398,21 @@ func (w *Window) TurnUp() {
 // arrange takes the element for each row and column from another place.
 func (w *Window) arrange(from func(y, x int) int) {
 	values, pixels := make([]float64, 0, len(w.Values)), make([]uint8, 0, len(w.Pixels))
+	words := make([]uint64, 0, len(w.words))
 	for y := range w.Y.Len {
 		for x := range w.X.Len {
 			i := from(y, x)
 			values = append(values, w.Values[i])
+			if w.words != nil {
+				words = append(words, w.words[i])
+			}
 			if w.Pixels != nil {
 				pixels = append(pixels, w.Pixels[4*i:4*i+4]...)
 			}
 		}
+	}
+	if w.words != nil {
+		w.words = words
 	}
 	if w.Values = values; w.Pixels != nil {
 		w.Pixels = pixels
@@ -423,6 +467,20 @@ func (l *line) coarser() {
 	l.skip = max(l.skip+1, (l.Len-1)/max(n-1-n/16, 1)+1)
 }
 
+// fewer takes fewer elements.
+func (l *line) fewer() { l.skip = l.skip*5/4 + 1 }
+
+// part is the index of the elements lo to hi, less one, of those that are read of an axis of a step.
+func (l *line) part(lo, hi int64) zarr.Index {
+	end := l.Index((hi-1)*l.skip) + 1
+	if l.Step() < 0 {
+		if end -= 2; end < 0 {
+			end = zarr.None
+		}
+	}
+	return zarr.Slice(l.Index(lo*l.skip), end, l.Step()*l.skip)
+}
+
 // line sets the index of the axis, and describes it.
 func (l *line) line(at []zarr.Index) Line {
 	n := l.count()
@@ -431,13 +489,7 @@ func (l *line) line(at []zarr.Index) Line {
 	case l.Dim < 0:
 		out.Step = 0
 	case l.Step() != 0:
-		last, end := l.Index((n-1)*l.skip), int64(0)
-		if end = last + 1; l.Step() < 0 {
-			if end = last - 1; end < 0 {
-				end = zarr.None
-			}
-		}
-		at[l.Dim] = zarr.Slice(out.Start, end, out.Step)
+		at[l.Dim] = l.part(0, n)
 	default:
 		for k := range n {
 			out.list = append(out.list, l.Index(k*l.skip))

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // array makes an array of int32 in memory whose elements are their place in C order.
@@ -246,7 +247,7 @@ func TestUp(t *testing.T) {
 		lat := must.Get(zarr.Create(t.Context(), store, "XLAT", zarr.Spec{Shape: []int64{1, 3, 2}, DataType: "float32", DimensionNames: []string{"Time", "y", "x"}, Attributes: attrs}, &zarr.OpenOptions{Overwrite: true}))(t)
 		must.Do(t, zarr.Write(t.Context(), lat, zarr.Sel(), []float32{40, 41, 45, float32(math.NaN()), 50, 51}))
 		v := must.Get(zarr.Create(t.Context(), store, "v", zarr.Spec{Shape: []int64{3, 2}, DataType: "int8", DimensionNames: []string{"y", "x"}}, &zarr.OpenOptions{Overwrite: true}))(t)
-		if up := NewAxis(t.Context(), v, 0, beside).Up; up != want {
+		if up := NewRows(t.Context(), v, 0, beside).Up; up != want {
 			t.Errorf("latitudes in %s: %v", units, up)
 		}
 	}
@@ -276,18 +277,90 @@ func TestReadRow(t *testing.T) {
 	if w.X.Every < 2 || w.Chunks > 11 {
 		t.Errorf("%+v", w.X)
 	}
+	for _, sel := range []string{"", "::-1", "99::-1"} {
+		w := must.Get(ReadRow(t.Context(), a, Request{Width: 800, Elements: 32, Select: selection(t, a, sel)}))(t)
+		if n := int64(w.X.Len); n < 3 || n > 4 || w.Values[n-2] != float64(w.X.Index(int(n)-2)) {
+			t.Errorf("%s: %v of %+v", sel, w.Values, w.X)
+		}
+	}
+}
+
+// Rows that are longer than any memory, and elements that are wide, are read in parts.
+func TestReadWide(t *testing.T) {
+	far := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1 << 40}, Chunks: []int64{1 << 30}, DataType: "uint8"}, nil))(t)
+	r := Request{Width: 10, Elements: 100}
+	if w := must.Get(ReadRow(t.Context(), far, r))(t); w.X.Every < 1<<36 || w.X.Len > 20 {
+		t.Errorf("%+v", w.X)
+	}
+	r.Chunks = -1
+	if row := must.Get(NewRow(far, r))(t); row.Len() != 1<<40 {
+		t.Error(row.Len())
+	}
+	wide := must.Get(dtype.NewStruct([]dtype.Field{{Name: "n", Type: dtype.NewInt(64)}, {Name: "s", Type: must.Get(dtype.NewFixedBytes(1 << 20))(t)}}))(t)
+	a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1000, 1000}, Chunks: []int64{1, 1}, Type: wide}, nil))(t)
+	if w := must.Get(Read(t.Context(), a, Request{}))(t); w.Y.Len*w.X.Len*wide.Size() > WideBytes {
+		t.Errorf("%d of %d rows, columns", w.Y.Len, w.X.Len)
+	}
+	if row := must.Get(NewRow(a, r))(t); row.Piece(PieceElements) != 7 {
+		t.Error(row.Piece(PieceElements))
+	}
+}
+
+// Integers keep all digits, where some share a column too.
+func TestRowOfIntegers(t *testing.T) {
+	for _, typ := range []string{"int64", "uint64"} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{8}, DataType: typ}, nil))(t)
+		const n = 1<<60 + 1
+		values := []int64{n, n + 1, n - 1, n, n + 9, n + 8, n + 5, n + 7}
+		if typ == "int64" {
+			must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), values))
+		} else {
+			must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(), []uint64{n, n + 1, n - 1, n, n + 9, n + 8, n + 5, n + 7}))
+		}
+		w := must.Get(ReadRow(t.Context(), a, Request{Width: 1}))(t)
+		var got []string
+		for k := range w.Values {
+			text, _ := w.IntegerAt(k)
+			got = append(got, text)
+		}
+		lo, _ := w.Integer(w.Values[0], false)
+		if want := "[1152921504606846976 1152921504606846986]"; fmt.Sprint(got) != want || lo != "1152921504606846976" {
+			t.Errorf("%s: %v %s, want %s", typ, got, lo, want)
+		}
+	}
 }
 
 // Limits are those of the whole array, within the range that it calls valid.
 func TestRange(t *testing.T) {
 	for attrs, want := range map[string]Limits{
 		`{}`: {1, 58}, `{"valid_range":[10,20]}`: {10, 20}, `{"valid_min":30}`: {31, 58}, `{"valid_max":40,"scale_factor":0.5}`: {0.5, 19.5},
+		`{"valid_range":[10,20],"scale_factor":-0.5}`: {-10, -5}, `{"valid_max":20,"scale_factor":-1}`: {-20, 0}, `{"valid_max":1e12,"scale_factor":0.5}`: {0.5, 29},
+		`{"valid_min":-1e12,"_FillValue":-5}`: {1, 58}, `{"valid_max":40,"_FillValue":40,"scale_factor":100}`: {100, 5800}, `{"valid_range":[10,20],"_Unsigned":"true"}`: {10, 20},
 	} {
 		a := array(t, []int64{3, 4, 5}, []int64{1, 2, 2}, attrs)
 		dec := must.Get(cf.NewDecoder(a.Meta()))(t)
 		l, ok, err := Range(t.Context(), a, Request{Decoder: dec})
 		if err != nil || !ok || l != want {
 			t.Errorf("%s: %v %v %v, want %v", attrs, l, ok, err, want)
+		}
+	}
+}
+
+// Valid values are in units of stored ones, also where decoding does not change the type.
+func TestValidRange(t *testing.T) {
+	for _, c := range []struct {
+		typ, attrs string
+		want       Limits
+	}{
+		{"float64", `{"valid_range":[10,20],"scale_factor":0.5,"_FillValue":-1}`, Limits{5, 10}},
+		{"int8", `{"valid_range":[0,255],"_Unsigned":"true"}`, Limits{0, 255}}, {"int8", `{"valid_range":[0,-1],"_Unsigned":"true"}`, Limits{0, 255}},
+		{"int16", `{"valid_range":[-1e9,1e9],"scale_factor":2}`, Limits{-65536, 65534}}, {"uint64", `{"valid_range":[-1,1e300],"scale_factor":1}`, Limits{0, math.Ldexp(1, 64)}},
+		{"int64", `{"valid_range":[-1e300,1e300],"scale_factor":1}`, Limits{-math.Ldexp(1, 63), math.Ldexp(1, 63)}},
+		{"int32", `{"valid_range":[1,2],"units":"seconds since 2000-01-01"}`, Limits{946684801e6, 946684802e6}},
+	} {
+		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1}, DataType: c.typ, Attributes: must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)}, nil))(t)
+		if lo, hi := validRange(a, must.Get(cf.NewDecoder(a.Meta()))(t)); (Limits{lo, hi}) != c.want {
+			t.Errorf("%s %s: %v to %v, want %v", c.typ, c.attrs, lo, hi, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package depot
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,9 +53,18 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 		}
 		r.Unlisted = len(there)
 		ends := map[string]uint64{} // of segments: where the last extent ends
+		tips := map[ID]bool{}       // versions that refs point at, and whether a bundle has them whole
+		for _, id := range s.Refs {
+			tips[id] = false
+		}
 		for i := range s.Bundles {
-			if err := d.checkBundle(ctx, r, &s.Bundles[i], there, ends, full); err != nil {
+			if err := d.checkBundle(ctx, r, &s.Bundles[i], there, ends, tips, full); err != nil {
 				return nil, err
+			}
+		}
+		for _, ref := range slices.Sorted(maps.Keys(s.Refs)) {
+			if id := s.Refs[ref]; !tips[id] {
+				r.add(corrupt("%s: no sound bundle has version %v, at which it points", ref, id))
 			}
 		}
 		keys := slices.Sorted(maps.Keys(ends))
@@ -63,7 +73,7 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 			v, err := kv.Locate(ctx, d.store, keys[i])
 			switch {
 			case errors.Is(err, kv.ErrNotFound):
-				errs[i] = corrupt("%s is missing", keys[i])
+				errs[i] = corrupt("%s is missing: a push to a new URL, from a database that has it all, brings it back", keys[i])
 			case err != nil:
 				return fmt.Errorf("depot: check %s: %w", keys[i], err)
 			case uint64(v.Size()) < ends[keys[i]]:
@@ -92,8 +102,8 @@ func (d *Depot) Check(ctx context.Context, full bool) (*CheckReport, error) {
 	return nil, errBusy
 }
 
-// checkBundle checks one bundle, and notes where its extents end.
-func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInfo, there map[string]bool, ends map[string]uint64, full bool) error {
+// checkBundle checks one bundle, and notes where its extents end and which tips it has.
+func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInfo, there map[string]bool, ends map[string]uint64, tips map[ID]bool, full bool) error {
 	r.Bundles++
 	key := info.Name.Bundle()
 	if there[key] {
@@ -109,9 +119,12 @@ func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInf
 		r.add(fmt.Errorf("%s: %w", strings.TrimPrefix(key, "b/"), err))
 		return nil
 	}
-	var extents []Extent
+	var x *index
 	if full {
 		b, err := d.Bundle(ctx, info)
+		if err == nil {
+			x, err = b.index(d.o.small)
+		}
 		if err != nil {
 			return note(err)
 		}
@@ -125,15 +138,18 @@ func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInf
 				_ = note(err)
 			}
 		}
-		extents = b.Extents()
 	} else {
-		x, err := d.fetchRemote(ctx, info)
-		if err != nil {
+		var err error
+		if x, err = d.fetchRemote(ctx, info); err != nil {
 			return note(err)
 		}
-		extents = x.allExtents()
 	}
-	for _, e := range extents {
+	for id := range tips {
+		if e, ok := find(x.commits, commitSize, &id); ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0 {
+			tips[id] = true
+		}
+	}
+	for _, e := range x.allExtents() {
 		s := e.Segment.Segment()
 		ends[s] = max(ends[s], e.Offset+e.To-e.From)
 	}

@@ -647,6 +647,18 @@ func (d *Depot) Extents(ctx context.Context, pack [16]byte, from, to uint64) ([]
 	return out, nil
 }
 
+// SegmentSize asks for the size of a segment, 0 if it is not there.
+func (d *Depot) SegmentSize(ctx context.Context, name Name) (uint64, error) {
+	v, err := kv.Locate(ctx, d.store, name.Segment())
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("depot: look for %s: %w", name.Segment(), err)
+	}
+	return uint64(v.Size()), nil
+}
+
 // Bundle reads a whole bundle of a manifest, with one request unless it is small and known. The error is kv.ErrNotFound if it is no longer
 // there: read the manifest again.
 func (d *Depot) Bundle(ctx context.Context, info *BundleInfo) (*Bundle, error) {

@@ -653,6 +653,18 @@ func TestCheck(t *testing.T) {
 	check("a short segment", false, segment+" has")
 	must.Do(t, store.Delete(bg, segment))
 	check("no segment", false, segment+" is missing")
+
+	// Refs without whole versions.
+	store = kv.NewMem()
+	bare := Commit{[]byte("bare"), true}
+	must.Do(t, must.Get(Create(bg, store, nil))(t).Begin().Publish(bg, Change{
+		Commits: func(yield func(Commit, error) bool) { yield(bare, nil) },
+		Refs:    []RefChange{{Ref: "heads/bare", New: NameOf(bare.Record)}, {Ref: "heads/none", New: ID{1}}},
+	}))
+	for _, full := range []bool{false, true} {
+		check("a bare tip", full, "heads/bare: ")
+		check("no tip", full, "heads/none: ")
+	}
 }
 
 // TestOverlapping refuses an index whose entries share bytes, so that a small bundle cannot unfold into terabytes.

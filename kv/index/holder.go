@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -226,6 +227,26 @@ func (l *dirLock) Close() error {
 	defer shared.Unlock()
 	delete(shared.own, l.file)
 	return err
+}
+
+// LockFileOf makes a file, if need be, and locks it for this process alone until Close. It waits for who has it, until ctx ends. On file
+// systems without locks it locks nothing.
+func LockFileOf(ctx context.Context, fs FS, path string) (io.Closer, error) {
+	for {
+		l, err := fs.Lock(path)
+		var pe *os.PathError
+		switch {
+		case noLocks(err):
+			return io.NopCloser(nil), nil
+		case err == nil, errors.As(err, &pe): // a lock that is held gives a bare error
+			return l, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("index: %s: %w", path, ctx.Err())
+		}
+	}
 }
 
 // canonical names dir in one way, because the lock against a second Open in

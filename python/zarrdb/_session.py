@@ -6,6 +6,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -338,7 +339,7 @@ class Session(Contents, WritableView):
         }  # fmt: skip
         try:
             out = link.ask(w.COMMIT, ask | {"view": handle})
-        except ConnectionLostError as e:
+        except ConnectionLostError:
             try:  # a session that is still there was not committed
                 self._committing = not dry_run
                 link, handle = self._at()
@@ -362,11 +363,11 @@ class Session(Contents, WritableView):
         try:
             ask = {"Session": self.id, "Branch": self.branch, "Base": self.base}
             found = self._client.query(w.ASK, {"name": "committed", "in": ask})
-            return dict(self._client.query(w.RESOLVE, {"rev": found["ID"]}))
-        except NotFoundError:
-            known = True
-        except ZarrdbError:
-            pass
+        except ZarrdbError as unknown:
+            known = unknown.code == "no_ref"
+        else:
+            with suppress(ZarrdbError):
+                return dict(self._client.query(w.RESOLVE, {"rev": found["ID"]}))
         self._committing = False
         if known and not isinstance(e, (NotFoundError, SessionClosedError, SessionLostError)):
             raise e  # the session is there

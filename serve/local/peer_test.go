@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -22,7 +23,11 @@ func TestPeerTellsVersions(t *testing.T) {
 	var h *holder
 	h, _ = served(t, nil, nil)
 	dir := h.db.Dir()
-	c := must.Get(Dial(bg, h.l.Path(), &DialOptions{Dir: dir, Redial: func(ctx context.Context) (net.Conn, error) { return Connect(ctx, h.l.Path()) }}))(t)
+	var path atomic.Value // the client dials by itself too
+	path.Store(h.l.Path())
+	c := must.Get(Dial(bg, h.l.Path(), &DialOptions{Dir: dir, Redial: func(ctx context.Context) (net.Conn, error) {
+		return Connect(ctx, path.Load().(string))
+	}}))(t)
 	defer c.Close()
 	p := must.Get(c.Peer("", nil))(t)
 	defer p.Close()
@@ -59,6 +64,7 @@ func TestPeerTellsVersions(t *testing.T) {
 		case n == 9:
 			if err = h.end(); err == nil {
 				h = hold(t, dir, nil)
+				path.Store(h.l.Path())
 			}
 		default:
 			err = h.db.Versions().CreateTag(bg, fmt.Sprint("t", round), to)

@@ -6,7 +6,7 @@ import * as text from './text.js';
 import { maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { Plane, readWindow, useWindow } from './plane.js';
-import { Bar, Colours, Slider, isNumeric, planeOf, useLimits, viewOf, viewText } from './picture.js';
+import { Bar, Colours, Slider, fitting, isNumeric, planeOf, useLimits, viewOf, viewText } from './picture.js';
 import { Chart } from './series.js';
 import { Copy, Failure, Loading } from './parts.js';
 
@@ -178,7 +178,8 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
   const key = JSON.stringify([of, a, plane.y, plane.x, others, state.lo, state.hi]);
   const older0 = older.shape[plane.y], older1 = older.shape[plane.x];
   const had = plane.at.every((/** @type {number} */ i, /** @type {number} */ d) => d === plane.y || d === plane.x || i < older.shape[d]);
-  const two = useWindow(async (v, o, signal) => { // all in one, so that they are always of one view
+  const axesKey = JSON.stringify([of, a, plane.y, plane.x]);
+  const two = fitting(useWindow(async (v, o, signal) => { // all in one, so that they are always of one view
     const window = (/** @type {string} */ rev, /** @type {any} */ i, /** @type {any} */ view, /** @type {any} */ more) => readWindow(shown, rev, i.path, plane, view, { ...o, ...more }, signal);
     const common = { y0: v.y0, y1: Math.min(v.y1, older0), x0: v.x0, x1: Math.min(v.x1, older1) };
     const some = had && common.y0 < common.y1 && common.x0 < common.x1;
@@ -186,8 +187,8 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
     const l = y ? y.limits : limits;
     const [x, z, d] = await Promise.all([some ? window(a, older, common, { limits: l }) : null, y || window(b, newer, v, { limits: l }), some ? window(b, newer, common, { from: a, limits: undefined }) : null]);
     learn(z);
-    return /** @type {any} */ ({ ...z, full: z.full && (!x || x.full) && (!d || d.full), older: x, diff: d, index: plane.at });
-  }, key, view, size[0], size[1]);
+    return /** @type {any} */ ({ ...z, full: z.full && (!x || x.full) && (!d || d.full), older: x, diff: d, index: plane.at, axesKey });
+  }, key, view, size[0], size[1]), axesKey);
   const pick = (/** @type {'older' | 'newer' | 'diff' | 'swipe'} */ which) => {
     const of = (/** @type {any} */ w) => {
       if (!w || which === 'newer') return w;

@@ -218,6 +218,12 @@ function Texts({ shown, info, axes }) {
     <${Commands} shown=${shown} path=${info.path} select=${select} raw=${true} />`;
 }
 
+/**
+ * What was read, without a picture that is of other axes or another array: it would be drawn on the axes of this one.
+ * @template {{ win: any, base: any }} S @param {S} got @param {string} axesKey @returns {S}
+ */
+export const fitting = (got, axesKey) => (got.win && got.win.axesKey !== axesKey ? { ...got, win: null, base: null } : got);
+
 /** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[] }} p */
 function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const { db, commit, state } = shown;
@@ -230,15 +236,18 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
   const [size, setSize] = useState([0, 0]);
   const [pointer, setPointer] = useState(/** @type {{ y: number, x: number } | null} */ (null));
   const [exact, setExact] = useState(/** @type {any} */ (null));
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last));
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw]));
   const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi]);
-  const seen = useWindow(async (v, o, signal) => {
+  const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
+  const got = useWindow(async (v, o, signal) => {
     const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits }, signal);
     learn(win);
-    return { ...win, index: plane.at };
+    return { ...win, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
+  const seen = fitting(got, axesKey);
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
   const map = all && (all.find((m) => m.name === state.map) || all[0]);
@@ -276,7 +285,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
     const d = e.target.value, o = which === 'y' ? 'x' : 'y';
     go({ [which]: d, [o]: Number(d) === plane[o] ? String(plane[which]) : String(plane[o]), win: '', at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === plane.y || k === plane.x ? 0 : v)).join(',') });
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
-  const save = async () => {
+  const save = () => saved().then(() => setFailed(null), setFailed);
+  const saved = async () => {
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
       flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, numbers: colour ? false : '1', guess: colour ? '1' : false });
@@ -291,6 +301,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       <button onClick=${save}>Save PNG</button></fieldset>
     ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} />`)}
+    ${failed && html`<${Failure} error=${failed} what="The picture is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
     <div class="picture">
       <${Plane} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}

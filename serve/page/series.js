@@ -89,7 +89,9 @@ export function Series({ shown, info, axes, parts, along, points, raw, alone }) 
   const params = { db, rev: commit, path: info.path, decode: raw ? false : 'cf', part: part || false };
   const { value, error } = useLoad((signal) => get('series', { ...params, select: selects(range), width: wide, xticks: Math.floor(wide / 90), yticks: 6 }, signal), [db, commit, info.path, along, selects(range), raw, part, wide]);
   const name = (/** @type {number[]} */ q) => q.map((i, d) => (d === along ? '' : axes[d].full(i))).filter(Boolean).join(', ') || info.path;
-  const csv = async () => {
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const csv = () => saved().then(() => setFailed(null), setFailed);
+  const saved = async () => {
     const { bytes } = await getBytes('series', { ...params, select: selects(range), name: points.map(name), format: 'csv' });
     text.save(`${info.path.replaceAll('/', '_')}_${axis.name}.csv`, new Blob([bytes], { type: 'text/csv' }));
   };
@@ -104,6 +106,7 @@ export function Series({ shown, info, axes, parts, along, points, raw, alone }) 
       ${value && value.run > 1 && html`<span class="dim small">The least and the greatest of each ${value.run} elements are drawn; drag over a part to see all of it.</span>`}
       ${value && value.every > 1 && html`<span class="dim small">One of ${value.every} elements is read; drag over a part to see all of it.</span>`}
     </div>
+    ${failed && html`<${Failure} error=${failed} what="The table is not saved" />`}
     ${error ? html`<${Failure} error=${error} />` : !value ? html`<${Loading} />` : html`<${Chart} value=${value} names=${points.map(name)} pick=${(/** @type {number} */ a, /** @type {number} */ b) => setRange([a, Math.min(axis.length, Math.ceil(b))])} all=${() => setRange(null)} />`}
   </section>`;
 }

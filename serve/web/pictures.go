@@ -3,11 +3,13 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -19,13 +21,6 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
-
-func axesOf(ctx context.Context, o *opened) (axes []*picture.Axis) {
-	for d := range o.a.Shape() {
-		axes = append(axes, picture.NewAxis(ctx, o.a, d, o.beside))
-	}
-	return axes
-}
 
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
@@ -52,10 +47,11 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 		Parts   []string `json:"parts"` // of elements
 		Colours bool     `json:"colours"`
 	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
-	for _, x := range axesOf(r.Context(), o) {
+	for d := range o.a.Shape() {
+		x := picture.NewRows(r.Context(), o.a, d, o.beside)
 		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
-			a.Labels = append(a.Labels, strings.TrimPrefix(x.Full(i), x.Name+" "))
+			a.Labels = append(a.Labels, x.Measure(i))
 		}
 		answer.Axes = append(answer.Axes, a)
 	}
@@ -103,8 +99,7 @@ func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
 		index[d], _ = strconv.ParseInt(zarr.Sel(x).String(), 10, 64)
 		answer.At = append(answer.At, picture.NewAxis(ctx, o.a, d, o.beside).Full(index[d]))
 	}
-	further := strings.Fields(picture.Attribute(o.a, "coordinates"))
-	for _, name := range further[:min(len(further), 6)] {
+	for _, name := range picture.Coordinates(o.a) {
 		n, err := o.beside(ctx, name)
 		if err != nil || slices.Contains(names, name) {
 			continue
@@ -193,7 +188,7 @@ type seriesJSON struct {
 	Index  []int64   `json:"index"`
 	// Lines are values at the places: null is missing, and "" lies between two others.
 	Lines  []jsonFloats   `json:"lines"`
-	Texts  [][]string     `json:"texts,omitempty"` // of times and spans
+	Texts  [][]string     `json:"texts,omitempty"` // of times, spans and large integers
 	XTicks []picture.Tick `json:"xticks"`
 	YTicks []picture.Tick `json:"yticks"`
 	Limits picture.Limits `json:"limits"`
@@ -222,8 +217,13 @@ func (v jsonFloats) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// maxSeries is the most lines of a request.
-const maxSeries = 16
+// maxSeries is the most lines of a request, maxElements the most elements that are read for one,
+// and seriesBytes the memory for them.
+const (
+	maxSeries   = 16
+	maxElements = 1 << 26
+	seriesBytes = 3 * picture.PieceElements * windowBytes
+)
 
 // series answers with lines through selections that have one axis, the same of all:
 //
@@ -238,7 +238,7 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	req := picture.Request{Decoder: o.dec, Part: strings.TrimPrefix(o.q.Get("part"), "magnitude"), Numbers: true, Height: 1}
+	req := picture.Request{Decoder: o.dec, Part: o.q.Get("part"), Numbers: true, Height: 1, Elements: maxElements}
 	if req.Width, _, req.Chunks, err = sizes(o.q); err != nil {
 		return err
 	}
@@ -249,11 +249,6 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	if len(selects) > maxSeries {
 		return httpError{http.StatusBadRequest, fmt.Errorf("select: want at most %d", maxSeries)}
 	}
-	end, err := h.slot(r, 3*picture.PieceElements*windowBytes)
-	if err != nil {
-		return err
-	}
-	defer end()
 	var requests []picture.Request
 	for _, text := range selects {
 		if req.Select, err = selectionOf(ctx, text, o.a, o.beside); err != nil {
@@ -264,8 +259,12 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	if o.q.Get("format") == "csv" {
 		return h.csv(w, r, o, requests)
 	}
+	end, err := h.slot(r, seriesBytes)
+	if err != nil {
+		return err
+	}
+	defer end()
 	var windows []*picture.Window
-	text := picture.TextOf
 	for _, req := range requests {
 		win := (*picture.Window)(nil)
 		if from := o.q.Get("from"); from != "" && o.q.Has("difference") {
@@ -286,9 +285,11 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	typ, dec := windows[0].Type, o.dec
 	if o.q.Has("difference") {
 		typ, dec = spanOf(typ), nil
+	} else {
+		shorten(windows)
 	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, lines(ctx, o, windows, text(typ, dec)))
+	return writeJSON(w, r, lines(ctx, o, windows, picture.TextOf(typ, dec)))
 }
 
 // rowOf reads the row of the version of from, as far as that version has it.
@@ -313,6 +314,20 @@ func (h *handler) rowOf(r *http.Request, o *opened, req picture.Request) (*pictu
 	return picture.ReadRow(r.Context(), old.a, req)
 }
 
+// shorten makes values of small floats those with the fewest digits, 271.35 and not 271.3500061035156.
+func shorten(windows []*picture.Window) {
+	for _, win := range windows {
+		if win.Type.Kind() != dtype.Float || win.Type.Bits() > 32 {
+			continue
+		}
+		for k, v := range win.Values {
+			if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', -1, 32), 64); err == nil {
+				win.Values[k] = short
+			}
+		}
+	}
+}
+
 // lines puts the values of windows at common places.
 func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(float64) string) *seriesJSON {
 	dim := windows[0].X.Dim
@@ -329,35 +344,15 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			s.Run = max(s.Run, 2*win.X.Skip)
 		}
 	}
-	for i := range all {
-		s.Index = append(s.Index, i)
-	}
-	slices.Sort(s.Index)
-	place := func(i int64) float64 { return float64(i) }
-	if x.Labels != nil && x.Labels.Order() != 0 && len(s.Index) > 0 {
-		number := x.Labels.Number
-		first := number(s.Index[0])
-		rise := float64(x.Labels.Order())
-		place = func(i int64) float64 { return (number(i) - first) * rise }
-		for k := 1; k < len(s.Index); k++ {
-			if !(place(s.Index[k]) > place(s.Index[k-1])) { // texts, or equal neighbours
-				place = func(i int64) float64 { return float64(i) }
-				break
-			}
-		}
-		if rise < 0 {
-			slices.Reverse(s.Index)
-			last := place(s.Index[0])
-			up := place
-			place = func(i int64) float64 { return last - up(i) }
-		}
-	}
+	s.Index = slices.Sorted(maps.Keys(all))
+	place := ascending(x, s.Index)
 	at := map[int64]int{}
 	for k, i := range s.Index {
 		at[i] = k
 		s.X, s.Labels = append(s.X, place(i)), append(s.Labels, x.Label(i))
 	}
 	limits := picture.Limits{Lo: math.Inf(1), Hi: math.Inf(-1)}
+	integers := slices.ContainsFunc(windows, func(win *picture.Window) bool { _, ok := win.IntegerAt(0); return ok })
 	for _, win := range windows {
 		line := make(jsonFloats, len(s.Index))
 		for k := range line {
@@ -370,7 +365,8 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			}
 		}
 		s.Lines = append(s.Lines, line)
-		if text != nil {
+		switch {
+		case text != nil:
 			var texts []string
 			for _, v := range line {
 				t := ""
@@ -378,6 +374,16 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 					t = text(v)
 				}
 				texts = append(texts, t)
+			}
+			s.Texts = append(s.Texts, texts)
+		case integers:
+			texts := make([]string, len(line))
+			for k, v := range win.Values {
+				t, ok := win.IntegerAt(k)
+				if !ok && v == v {
+					t = picture.Number(v, 0, 64)
+				}
+				texts[at[win.X.Index(k)]] = t
 			}
 			s.Texts = append(s.Texts, texts)
 		}
@@ -396,10 +402,36 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 			t.At = placeOf(t.At, place, lo, hi)
 			s.XTicks = append(s.XTicks, t)
 		}
-		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return int(math.Copysign(1, a.At-b.At)) })
+		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return cmp.Compare(a.At, b.At) })
 	}
 	s.YTicks = limits.Ticks(wanted("yticks"), windows[0].Type, text)
 	return s
+}
+
+// ascending returns the places of elements of an axis, in the units of its labels if these only ascend or
+// descend, and brings indices, which ascend, into the order of the places.
+func ascending(x *picture.Axis, index []int64) (place func(i int64) float64) {
+	place = func(i int64) float64 { return float64(i) }
+	// Another version may have more elements than there are labels.
+	if len(index) == 0 || index[len(index)-1] >= x.Len || !x.Numbers() {
+		return place
+	}
+	number, rise := x.Labels.Number, float64(x.Labels.Order())
+	first := number(index[0])
+	labelled := func(i int64) float64 { return (number(i) - first) * rise }
+	same := false // neighbours, or texts
+	for k := 1; k < len(index); k++ {
+		same = same || !(labelled(index[k]) > labelled(index[k-1]))
+	}
+	if !same {
+		place = labelled
+	}
+	if rise > 0 {
+		return place
+	}
+	slices.Reverse(index)
+	last := place(index[0])
+	return func(i int64) float64 { return last - place(i) }
 }
 
 // placeOf is where a place in elements, 0.5 in the middle of the first, lies between places of
@@ -428,14 +460,24 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 		}
 		rows = append(rows, row)
 	}
-	axes := axesOf(ctx, o)
+	if !h.memory.reserve(seriesBytes) {
+		return errMemory
+	}
+	defer h.memory.left.Add(seriesBytes)
+	if err := h.turn(ctx); err != nil {
+		return err
+	}
+	axis := func() *picture.Axis {
+		defer func() { <-h.windows }()
+		return picture.NewAxis(ctx, o.a, rows[0].Dim(), o.beside)
+	}()
 	describe(w, o.v, o.q.Get("rev"))
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	out := bufio.NewWriterSize(w, tableBegin)
-	err := writeRows(ctx, out, rows, axes, o.q["name"])
+	err := h.writeRows(ctx, out, rows, axis, o.q["name"])
 	if err == nil {
 		err = out.Flush()
 	}
@@ -445,7 +487,9 @@ func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, request
 	return err
 }
 
-func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*picture.Axis, names []string) error {
+// writeRows waits for its turn to read each piece, so that a client that takes long to receive one
+// keeps no other waiting.
+func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axis *picture.Axis, names []string) error {
 	safe := func(text string) string { // a spreadsheet must not take a text for a formula
 		if text != "" && strings.ContainsRune("=+@\t\r", rune(text[0])) {
 			return "'" + text
@@ -453,10 +497,10 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 		return text
 	}
 	label, head := func(i int64) string { return strconv.FormatInt(i, 10) }, "index"
-	if d := rows[0].Dim(); d >= 0 {
-		head = axes[d].Name
-		if l := axes[d].Labels; l != nil {
-			label = l.Text
+	if rows[0].Dim() >= 0 {
+		head = axis.Name
+		if axis.Labels != nil {
+			label = axis.Labels.Text
 		}
 	}
 	line := []string{safe(head)}
@@ -471,9 +515,11 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 	if err := c.Write(line); err != nil {
 		return err
 	}
-	const piece = 1 << 16
-	for lo := int64(0); lo < rows[0].Len(); lo += piece {
-		hi := min(lo+piece, rows[0].Len())
+	read := func(lo, hi int64) ([][]string, error) {
+		if err := h.turn(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-h.windows }()
 		cells := make([][]string, hi-lo)
 		for i := range cells {
 			cells[i] = []string{safe(label(rows[0].Index(lo + int64(i))))}
@@ -487,8 +533,16 @@ func writeRows(ctx context.Context, w io.Writer, rows []*picture.Row, axes []*pi
 				cells[i-lo] = append(cells[i-lo], safe(t))
 			})
 			if err != nil {
-				return err
+				return nil, err
 			}
+		}
+		return cells, nil
+	}
+	piece := rows[0].Piece(1 << 16)
+	for lo := int64(0); lo < rows[0].Len(); lo += piece {
+		cells, err := read(lo, min(lo+piece, rows[0].Len()))
+		if err != nil {
+			return err
 		}
 		if err := c.WriteAll(cells); err != nil {
 			return err
@@ -516,15 +570,18 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	if p.Map, ok = picture.MapByName(o.q.Get("map")); !ok {
 		return httpError{http.StatusBadRequest, errors.New("map: no such map of colours")}
 	}
-	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
-	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
-	if errLo == nil && errHi == nil && lo <= hi {
+	lo, hasLo, errLo := limit(o.q, "lo")
+	hi, hasHi, errHi := limit(o.q, "hi")
+	if err := cmp.Or(errLo, errHi); err != nil {
+		return err
+	}
+	if hasLo && hasHi && lo <= hi {
 		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
-	end, err := h.slot(r, int64(p.Width)*int64(p.Height)*windowBytes)
+	end, err := h.slot(r, windowSize(o.a, p.Request))
 	if err != nil {
 		return err
 	}

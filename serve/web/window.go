@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -116,7 +117,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	if req.Select, err = selectionOf(r.Context(), q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
-	size := int64(req.Width) * int64(req.Height) * windowBytes
+	size := windowSize(o.a, req)
 	if q.Get("from") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
@@ -137,7 +138,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	}
 	about := windowJSON{Y: lineOf(win.Y), X: lineOf(win.X), Chunks: win.Chunks, Type: win.Type.String(), More: more, Times: isTime(win.Type)}
 	if q.Has("up") {
-		up := picture.NewAxis(r.Context(), o.a, win.Y.Dim, o.beside).Up
+		up := picture.NewRows(r.Context(), o.a, win.Y.Dim, o.beside).Up
 		about.Up = &up
 	}
 	var body []byte
@@ -202,8 +203,12 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 			return nil, err
 		}
 	}
-	axes := axesOf(ctx, of)
+	if len(of.a.Shape()) != len(win.At) {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("of=%s: want an array of %d axes", serve.Clip(of.path), len(win.At))}
+	}
+	var axes []*picture.Axis
 	for d, i := range win.At {
+		axes = append(axes, picture.NewAxis(ctx, of.a, d, of.beside))
 		c.At = append(c.At, axes[d].Label(i))
 	}
 	ticks := func(l picture.Line, name string) []picture.Tick {
@@ -226,9 +231,12 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 		return nil
 	}
 	c.All, c.Most = limits(0, 100), limits(2, 98)
-	lo, errLo := strconv.ParseFloat(o.q.Get("lo"), 64)
-	hi, errHi := strconv.ParseFloat(o.q.Get("hi"), 64)
-	if errLo != nil || errHi != nil {
+	lo, hasLo, errLo := limit(o.q, "lo")
+	hi, hasHi, errHi := limit(o.q, "hi")
+	if err := cmp.Or(errLo, errHi); err != nil {
+		return nil, err
+	}
+	if !hasLo || !hasHi {
 		auto, ok := picture.Limits{}, false
 		var err error
 		switch {
@@ -249,10 +257,10 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 		default:
 			auto = picture.Limits{Lo: 0, Hi: 1}
 		}
-		if errLo != nil {
+		if !hasLo {
 			lo = auto.Lo
 		}
-		if errHi != nil {
+		if !hasHi {
 			hi = auto.Hi
 		}
 	}
@@ -329,17 +337,35 @@ func sizes(q url.Values) (width, height int, chunks int64, err error) {
 	return width, height, chunks, err
 }
 
+// windowSize is the memory that a window takes.
+func windowSize(a *zarr.Array, req picture.Request) int64 {
+	n := int64(req.Width) * int64(req.Height)
+	size := n * windowBytes
+	if wide := int64(a.Type().Size()); wide > windowBytes {
+		size += 2 * min(n*wide, picture.WideBytes)
+	}
+	return size
+}
+
 // slot reserves memory and waits for a slot to read. Call end when done.
 func (h *handler) slot(r *http.Request, size int64) (end func(), err error) {
 	if !h.memory.reserve(size) {
 		return nil, errMemory
 	}
+	if err := h.turn(r.Context()); err != nil {
+		h.memory.left.Add(size)
+		return nil, err
+	}
+	return func() { <-h.windows; h.memory.left.Add(size) }, nil
+}
+
+// turn waits for a slot to read, which receiving from windows gives back.
+func (h *handler) turn(ctx context.Context) error {
 	select {
 	case h.windows <- struct{}{}:
-		return func() { <-h.windows; h.memory.left.Add(size) }, nil
-	case <-r.Context().Done():
-		h.memory.left.Add(size)
-		return nil, r.Context().Err()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -392,6 +418,19 @@ func number(text, name string, most, normal int64) (int64, error) {
 		return 0, httpError{http.StatusBadRequest, fmt.Errorf("%s=%s: want a number from 1 to %d", name, serve.Clip(text), most)}
 	}
 	return n, nil
+}
+
+// limit reads a parameter that is an end of the colours, and may be left out.
+func limit(q url.Values, name string) (v float64, ok bool, err error) {
+	text := q.Get(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	v, err = strconv.ParseFloat(text, 64)
+	if err != nil || v-v != 0 {
+		return 0, false, httpError{http.StatusBadRequest, fmt.Errorf("%s=%s: want a finite number", name, serve.Clip(text))}
+	}
+	return v, true, nil
 }
 
 // decodable opens an array, with its decoder if the request has decode=cf.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -345,5 +347,90 @@ func TestPictures(t *testing.T) {
 		if resp := s.do(http.MethodGet, "/-/api/"+name+"?db=w&"+q); resp.StatusCode != status {
 			t.Errorf("%s: %d", query, resp.StatusCode)
 		}
+	}
+}
+
+// Pictures of odd arrays: infinite coordinates, arrays that shrank, names that are also parts, and
+// values with more digits than a float has.
+func TestPicturesOfOddArrays(t *testing.T) {
+	s := newSite(t, Options{})
+	create := func(e *engine.Session, path, attrs string, typ dtype.Type, shape ...int64) (*zarr.Array, error) {
+		spec := zarr.Spec{Shape: shape, Chunks: shape, Type: typ, DimensionNames: []string{"x", "y"}[:len(shape)], Attributes: must.Get(zarr.ParseAttributes([]byte(attrs)))(t)}
+		return e.CreateArray(bg, path, spec)
+	}
+	numbers := func(e *engine.Session, path, attrs string, values ...float64) error {
+		a, err := create(e, path, attrs, dtype.NewFloat(64), int64(len(values)))
+		if err == nil {
+			err = zarr.Write(bg, a, zarr.Sel(), values)
+		}
+		return err
+	}
+	must.Get(s.db.Update(bg, "main", "odd", func(e *engine.Session) error {
+		wide := must.Get(dtype.NewStruct([]dtype.Field{{Name: "other", Type: dtype.NewInt(8)}, {Name: "magnitude", Type: dtype.NewInt(8)}}))(t)
+		small, err := create(e, "small", `{}`, dtype.NewFloat(32), 2)
+		if err == nil {
+			err = zarr.Write(bg, small, zarr.Sel(), []float32{271.35, 271.4})
+		}
+		large, err2 := create(e, "large", `{}`, dtype.NewInt(64), 3)
+		if err2 == nil {
+			err2 = zarr.Write(bg, large, zarr.Sel(), []int64{1<<53 + 1, 1<<53 + 3, 7})
+		}
+		pair, err3 := create(e, "complex", `{}`, dtype.NewComplex(64), 1)
+		if err3 == nil {
+			err3 = zarr.Write(bg, pair, zarr.Sel(), []complex64{3 - 4i})
+		}
+		_, err4 := e.CreateArray(bg, "struct", zarr.Spec{Shape: []int64{1}, Chunks: []int64{1}, Type: wide, FillValue: json.RawMessage(`"AQI="`)})
+		_, err5 := create(e, "one", `{}`, dtype.NewInt(8))
+		return errors.Join(err, err2, err3, err4, err5, numbers(e, "inf/x", `{"units":"`+strings.Repeat("m", 1<<16)+`"}`, 1, math.Inf(1)), numbers(e, "inf/v", `{}`, 1, 2),
+			numbers(e, "short/x", `{}`, 10, 20, 30, 40), numbers(e, "short/v", `{}`, 1, 2, 3, 4))
+	}))(t)
+	must.Do(t, s.db.CreateTag(bg, "long", "main"))
+	must.Get(s.db.Update(bg, "main", "shrink", func(e *engine.Session) error {
+		return errors.Join(e.Remove(bg, "short"), numbers(e, "short/x", `{}`, 10, 20), numbers(e, "short/v", `{}`, 1, 2))
+	}))(t)
+	for query, want := range map[string]string{
+		"series?path=small":                                                 `[271.35,271.4]`,
+		"series?path=large":                                                 `"texts":[["9007199254740993","9007199254740995","7"]]`,
+		"series?path=inf/v":                                                 `"x":[0,1],"labels":["1","+Inf"]`,
+		"series?path=short/v&from=long":                                     `"x":[0,1,2,3],"labels":["10","20","2","3"]`,
+		"series?path=complex&part=magnitude&format=csv":                     "x,value\n0,5\n",
+		"series?path=complex&part=imag&format=csv":                          "x,value\n0,-4\n",
+		"series?path=struct&part=magnitude":                                 `"lines":[[2]]`,
+		"axes?path=inf/v":                                                   `"axes":[{"name":"x"`,
+		"window?path=inf/v&as=colours&xticks=9":                             "\x01\xff",
+		"window?path=inf/v&as=colours&of=one":                               "400",
+		"window?path=inf/v&as=colours&lo=NaN":                               "400",
+		"window?path=inf/v&as=colours&hi=Inf":                               "400",
+		"window?path=inf/v&as=colours&xticks=9&xsee=0,-9223372036854775808": "\x01\xff",
+		"figure?path=inf/v&lo=0&hi=Inf":                                     "400",
+	} {
+		name, q, _ := strings.Cut(query, "?")
+		resp := s.do(http.MethodGet, "/-/api/"+name+"?db=w&"+q)
+		b, err := io.ReadAll(resp.Body)
+		if got := fmt.Sprint(resp.StatusCode, " ", string(b)); err != nil || !strings.Contains(got, want) || want != "400" && resp.StatusCode != http.StatusOK || len(b)+len(resp.Header.Get("Zarrdb-Window")) > 4000 {
+			t.Errorf("%s: %.400s, want %s", query, got, want)
+		}
+	}
+}
+
+// slots counts the slots that are taken while a client receives.
+type slots struct {
+	*httptest.ResponseRecorder
+	h     *handler
+	taken int
+}
+
+func (s *slots) Write(b []byte) (int, error) {
+	s.taken = max(s.taken, len(s.h.windows))
+	return s.ResponseRecorder.Write(b)
+}
+
+// A client that takes long to receive a table keeps no slot.
+func TestTablesKeepNoPictureWaiting(t *testing.T) {
+	s := newSite(t, Options{})
+	w := &slots{httptest.NewRecorder(), s.h.(*handler), 0}
+	w.h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/-/api/series?db=w&path=t&select=0&format=csv", nil))
+	if w.Code != http.StatusOK || w.taken > 0 || len(w.h.windows) > 0 {
+		t.Error(w.Code, w.taken, w.Body)
 	}
 }

@@ -534,6 +534,12 @@ func (d *Decoder) raw(elem []byte) uint64 {
 // Type is the data type of decoded elements, see [NewDecoder].
 func (d *Decoder) Type() dtype.Type { return d.out }
 
+// Plain reports whether decoded elements are the stored ones.
+func (d *Decoder) Plain() bool { return d.plain }
+
+// Falls reports whether greater stored elements decode to lesser values.
+func (d *Decoder) Falls() bool { return d.scale < 0 }
+
 // HasText reports whether [Decoder.AppendText] is more than JSON: for times and spans.
 func (d *Decoder) HasText() bool { return d.time != nil || d.span > 0 }
 

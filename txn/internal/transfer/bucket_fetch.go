@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
@@ -26,18 +27,20 @@ import (
 // FromBucket is the source of a transfer from a bucket. Pages go to the index of the destination as whole bundles, where
 // nothing leads to them yet, because a request for each page takes too long. all says that most pages will be needed.
 func FromBucket(d *depot.Depot, name string, idx *index.Index, all bool) *From {
-	b := &bucketSource{d: d, idx: idx, all: all, records: map[catalog.CommitID][]byte{}, single: map[depot.Name]int{}}
+	b := &bucketSource{d: d, name: name, idx: idx, all: all, records: map[catalog.CommitID][]byte{}, single: map[depot.Name]int{}}
 	return &From{Dir: name, Tree: tree.New(b, reach.Uncached), SourceDB: b, bucket: b}
 }
 
 // bucketSource implements [SourceDB] and [tree.Pages].
 type bucketSource struct {
-	d   *depot.Depot
-	idx *index.Index
-	all bool
+	d    *depot.Depot
+	name string
+	idx  *index.Index
+	all  bool
 
 	busy    ctxlock.Lock // for the maps below, and so that what is missing is fetched once
 	records map[catalog.CommitID][]byte
+	held    int // bytes of records
 	bare    map[catalog.CommitID]bool
 	single  map[depot.Name]int // pages that were fetched one by one
 }
@@ -45,6 +48,14 @@ type bucketSource struct {
 func (b *bucketSource) Keep(ctx context.Context) (*Kept, error) {
 	k := &Kept{Ctx: ctx, Release: func() {}, Heads: map[string]catalog.CommitID{}, Expired: map[catalog.CommitID]bool{}}
 	for name, id := range b.d.Manifest().Refs {
+		short, head := strings.CutPrefix(name, catalog.HeadPrefix)
+		tag := false
+		if !head {
+			short, tag = strings.CutPrefix(name, catalog.TagPrefix)
+		}
+		if !head && !tag || catalog.CheckRefName(short) != nil {
+			return nil, catalog.Corrupt("%s: the manifest has the ref %q, which no branch or tag can have", b.name, name)
+		}
 		k.Heads[name] = catalog.CommitID(id)
 	}
 	err := b.d.Bare(ctx, func(id depot.ID) { k.Expired[catalog.CommitID(id)] = true })
@@ -65,8 +76,13 @@ func (b *bucketSource) Lookup(ctx context.Context, id catalog.CommitID) (*catalo
 		if err != nil {
 			return nil, err
 		}
+		if b.held > maxRecords {
+			clear(b.records)
+			b.held = 0
+		}
 		for _, rec := range list {
 			b.records[catalog.CommitID(depot.NameOf(rec))] = rec
+			b.held += len(rec)
 		}
 	}
 	return catalog.DecodeCommit(id, b.records[id])
@@ -101,6 +117,8 @@ const (
 	// a larger one are fetched one by one before that.
 	smallBundle = 1 << 20
 	singlePages = 8
+	// maxRecords bounds the bytes of commits that are held, but for those of the last bundle.
+	maxRecords = 256 << 20
 )
 
 func (b *bucketSource) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
@@ -184,6 +202,7 @@ func (b *bucketSource) RightPayload(ctx context.Context, a pack.Address, sum dig
 	p, err := newPackReader(ctx, b.d, a.Pack, []pack.Extent{{From: a.Offset, To: a.Offset + a.Length}})
 	if err == nil {
 		_, err = p.ReadAt(out, int64(a.Offset))
+		p.close()
 	}
 	if err != nil {
 		return nil, err
@@ -198,11 +217,18 @@ func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, 
 
 // importPack copies what is needed of a pack.
 func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+	var open []*packReader
+	defer func() {
+		for _, p := range open {
+			p.close()
+		}
+	}()
 	return to.ImportFrom(ctx, func(need []pack.Extent) (io.ReaderAt, uint64, error) {
 		p, err := newPackReader(ctx, b.d, id, need)
 		if err != nil {
 			return nil, 0, err
 		}
+		open = append(open, p)
 		return p, p.size, nil
 	}, id, need, progress)
 }
@@ -216,9 +242,11 @@ const (
 )
 
 // packReader reads the records of a pack that are needed, from front to back and with requests ahead. Where
-// nothing is needed, or the bucket has nothing, it reads zeros.
+// nothing is needed, or the bucket has nothing, it reads zeros. Close it when done.
 type packReader struct {
 	ctx  context.Context
+	stop context.CancelFunc
+	sent sync.WaitGroup // requests
 	d    *depot.Depot
 	id   pack.ID
 	have []depot.Extent // of what is needed, with the fronts of records; ascending, apart
@@ -236,7 +264,7 @@ type packPiece struct {
 }
 
 func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) (*packReader, error) {
-	p := &packReader{ctx: ctx, d: d, id: id, pieces: map[uint64]*packPiece{}}
+	p := &packReader{d: d, id: id, pieces: map[uint64]*packPiece{}}
 	for _, e := range need {
 		front := min(e.From-p.size, frontBytes+(e.To-e.From)>>14) // checksums are a 16,384th
 		list, err := d.Extents(ctx, id, e.From-front, e.To)
@@ -250,7 +278,14 @@ func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.
 		}
 		p.size = max(p.size, e.To)
 	}
+	p.ctx, p.stop = context.WithCancel(ctx)
 	return p, nil
+}
+
+// close ends the requests that are on the way.
+func (p *packReader) close() {
+	p.stop()
+	p.sent.Wait()
 }
 
 // ReadAt implements [io.ReaderAt].
@@ -337,10 +372,10 @@ func (p *packReader) start(i uint64) *packPiece {
 		close(piece.came)
 		return piece
 	}
-	go func() {
+	p.sent.Go(func() {
 		defer close(piece.came)
 		piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
-	}()
+	})
 	return piece
 }
 

@@ -108,7 +108,7 @@ func (p *pushing) send(ctx context.Context, t *Transfer) (err error) {
 		return nil
 	}
 	b := t.to.bucket
-	u := upload{t: t}
+	u := upload{t: t, sizes: map[depot.Name]uint64{}}
 	defer func() { err = errors.Join(err, u.close()) }()
 	if err := u.segments(ctx); err != nil {
 		return err
@@ -149,6 +149,7 @@ type upload struct {
 	open   []*pack.Whole
 	list   []*depot.Segment
 	stored []depot.Extent
+	sizes  map[depot.Name]uint64 // of segments that an earlier push uploaded
 
 	mu   sync.Mutex
 	done int64
@@ -187,11 +188,20 @@ func (u *upload) segments(ctx context.Context) error {
 		}
 		left := w.Extents
 		for _, e := range b.Stored(id) {
-			rest := pack.Subtract(left, []pack.Extent{{From: e.From, To: e.To}})
-			if n := length(left) - length(rest); n > 0 {
-				u.stored, left = append(u.stored, e), rest
-				t.r.PresentBytes += n
+			adds := pack.Subtract(left, pack.Subtract(left, []pack.Extent{{From: e.From, To: e.To}})) // of left, what e has
+			if len(adds) == 0 {
+				continue
 			}
+			if ok, err := u.there(ctx, &e); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+			for _, x := range adds { // entries of a bundle may not overlap
+				u.stored = append(u.stored, depot.Extent{Pack: e.Pack, From: x.From, To: x.To, Segment: e.Segment, Offset: e.Offset + x.From - e.From})
+			}
+			left = pack.Subtract(left, adds)
+			t.r.PresentBytes += length(adds)
 		}
 		if left, err = u.absent(ctx, id, w, left); err != nil {
 			return err
@@ -207,6 +217,20 @@ func (u *upload) segments(ctx context.Context) error {
 		}
 	}
 	return cut()
+}
+
+// there reports whether the bucket has the segment of an extent that was uploaded earlier, up to the end of the extent: the bucket
+// may have been restored or cleaned since. It asks once for each segment.
+func (u *upload) there(ctx context.Context, e *depot.Extent) (bool, error) {
+	size, known := u.sizes[e.Segment]
+	if !known {
+		var err error
+		if size, err = u.t.to.bucket.Depot.SegmentSize(ctx, e.Segment); err != nil {
+			return false, err
+		}
+		u.sizes[e.Segment] = size
+	}
+	return e.Offset+e.To-e.From <= size, nil
 }
 
 func length(list []pack.Extent) (n int64) {

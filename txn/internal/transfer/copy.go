@@ -146,7 +146,7 @@ func (t *Transfer) write(ctx context.Context, moves func(c *LastBatch) error) er
 	}
 	for _, r := range t.Records {
 		id := r.Commit.ID
-		if r.old && r.content {
+		if r.content { // a transfer that was interrupted may have marked one that is not old
 			catalog.Expired.Delete(c.Batch, id)
 		}
 		if !r.old {

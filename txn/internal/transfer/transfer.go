@@ -290,6 +290,9 @@ func (t *Transfer) commits(ctx context.Context, tips []catalog.CommitID) error {
 			more = false // it was let go there, or was below the depth
 		default:
 			more = true
+			if expired && t.From.bucket != nil && slices.Contains(tips, c.ID) {
+				return catalog.Corrupt("version %v, which a branch or tag of %s points at: the remote has only its record", c.ID.Short(), t.From.Dir)
+			}
 			if !expired {
 				at = catalog.NotCopied
 			}
