@@ -15,6 +15,7 @@ import zarr
 from conftest import end
 
 import zarrdb
+import zarrdb.codecs
 
 x = np.arange(100 * 70 * 30, dtype="<i4").reshape(100, 70, 30)
 x[32:64, :32] = 5  # the fill value: that chunk is not stored
