@@ -187,8 +187,8 @@ class Array:
 
     def __getitem__(self, key: Any) -> Any:
         sel = Selection(key, self.shape)
-        got = self._read(sel).reshape(sel.final)
-        return got if sel.final else got[()]
+        got = self._read(sel)
+        return got.reshape(sel.final) if sel.final else got[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
         if copy is False:
@@ -216,8 +216,8 @@ class Array:
         s = Selection(sel, self.shape)
         if out is None:
             return self._read(s).reshape(s.final)
-        if out.shape != tuple(s.final):
-            raise InvalidError(f"/{self.path}: the selection has shape {tuple(s.final)}, out has {out.shape}")
+        if out.shape != s.final:
+            raise InvalidError(f"/{self.path}: the selection has shape {s.final}, out has {out.shape}")
         if not self._fixed or out.shape != s.shape:
             out[...] = self._read(s).reshape(s.final)
         else:
@@ -232,10 +232,10 @@ class Array:
         (2, 3)
         """
         found = [Selection(sel, self.shape) for sel in sels]
-        final = tuple(found[0].final) if found else ()
+        final = found[0].final if found else ()
         for s in found:
-            if tuple(s.final) != final:
-                raise InvalidError(f"/{self.path}: selections of shapes {final} and {tuple(s.final)} do not go into one array; read them one by one")
+            if s.final != final:
+                raise InvalidError(f"/{self.path}: selections of shapes {final} and {s.final} do not go into one array; read them one by one")
         shape = (len(found), *final)
         if out is not None and out.shape != shape:
             raise InvalidError(f"/{self.path}: the selections have shape {shape}, out has {out.shape}")

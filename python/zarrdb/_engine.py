@@ -110,13 +110,6 @@ def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any =
     library = _library or _load()
     if threading.get_ident() != _main:
         return _result(library, library.zdb_call(op, handle, ints, len(ints) // 8, text, len(text), address, size, 0))
-    if op == READ and size <= SHORT:
-        got = library.zdb_try(op, handle, ints, len(ints) // 8, address, size)
-        if not got:
-            return b""
-        if _status(got)[0] != RUNNING:
-            return _result(library, got)
-        library.zdb_free(got)
     id = next(_ids)
     _held[id] = body
     try:
@@ -131,6 +124,20 @@ def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any =
         raise
     del _held[id]
     return out
+
+
+def read(handle: int, ints: bytes, body: Any, address: int, size: int) -> None:
+    """Run the operation READ. Few bytes are tried first without a call that can be interrupted."""
+    if size <= SHORT and threading.get_ident() == _main:
+        library = _library or _load()
+        got = library.zdb_try(READ, handle, ints, len(ints) // 8, address, size)
+        if not got:
+            return
+        if _status(got)[0] != RUNNING:
+            _result(library, got)
+            return
+        library.zdb_free(got)
+    call(READ, handle, ints, b"", body, address, size)
 
 
 def _status(got: int) -> tuple[int, int]:

@@ -14,13 +14,17 @@ from ._errors import InvalidError
 class Selection:
     """The selection of numpy's basic indexing in a shape."""
 
+    __slots__ = ("final", "items", "shape")
+
     items: list[int | range]  # one for each dimension
-    final: list[int]  # the shape with new dimensions
+    shape: tuple[int, ...]
+    final: tuple[int, ...]  # the shape with new dimensions
 
     def __init__(self, key: Any, shape: tuple[int, ...]) -> None:
-        if type(key) is tuple and len(key) == len(shape):  # most often; the same as below in less time
+        items = list(key) if isinstance(key, tuple) else [key]
+        if len(items) <= len(shape):  # most often; the same as below in less time
             simple: list[int | range] = []
-            for k, n in zip(key, shape, strict=True):
+            for k, n in zip(items, shape, strict=False):
                 if type(k) is slice:
                     simple.append(range(*k.indices(n)))
                 elif type(k) is int and 0 <= k < n:
@@ -28,25 +32,26 @@ class Selection:
                 else:
                     break
             else:
-                self.items, self.final = simple, [len(r) for r in simple if isinstance(r, range)]
+                simple += map(range, shape[len(items) :])
+                self.items = simple
+                self.final = self.shape = _shape(simple)
                 return
-        items = list(key) if isinstance(key, tuple) else [key]
         dots = [i for i, k in enumerate(items) if k is Ellipsis]
         whole = len(shape) - sum(k is not None and k is not Ellipsis for k in items)
         if len(dots) > 1 or whole < 0:
             raise IndexError(f"{key!r} has too many items for an array of {len(shape)} dimensions")
         at = dots[0] if dots else len(items)
         items[at : at + len(dots)] = [slice(None)] * whole
-        self.items, self.final = [], []
+        self.items, final = [], list[int]()
         for k in items:
             if k is None:
-                self.final.append(1)
+                final.append(1)
                 continue
             n = shape[len(self.items)]
             if isinstance(k, slice):
                 r = range(*k.indices(n))
                 self.items.append(r)
-                self.final.append(len(r))
+                final.append(len(r))
                 continue
             try:
                 if isinstance(k, bool | np.bool_):
@@ -57,23 +62,21 @@ class Selection:
             if not -n <= i < n:
                 raise IndexError(f"index {i} lies outside dimension {len(self.items)}, which has length {n}")
             self.items.append(i + n if i < 0 else i)
+        self.shape, self.final = _shape(self.items), tuple(final)
 
     @classmethod
     def of(cls, items: list[int | range]) -> Selection:
         """The selection of an item for each dimension, all inside the array."""
         s = object.__new__(cls)
-        s.items, s.final = items, [len(r) for r in items if isinstance(r, range)]
+        s.items = items
+        s.shape = s.final = _shape(items)
         return s
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple([len(r) for r in self.items if isinstance(r, range)])
 
     def ints(self) -> list[int]:
         """The selection as the library takes it."""
         out = [len(self.items)]
         for k in self.items:
-            if isinstance(k, range):
+            if type(k) is range:
                 out += (k.start, len(k), k.step)
             else:
                 out += (k, -1, 1)
@@ -90,3 +93,7 @@ class Selection:
             items = list(self.items)
             items[axis] = whole[part]
             yield Selection.of(items), tuple([part if i == axis else slice(None) for i in axes])
+
+
+def _shape(items: list[int | range]) -> tuple[int, ...]:
+    return tuple([len(r) for r in items if type(r) is range])

@@ -101,6 +101,12 @@ class View:
 
     def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
+        within = self._within
+        if within is not None and within[0] is self._client._engine and within[0].number and self._link.over is None:
+            try:  # most often; the same as below in less time
+                return fn(within[1])
+            except ConnectionLostError:
+                pass
         for n in range(RECONNECTS + 1):
             try:
                 self._at()
