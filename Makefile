@@ -4,9 +4,10 @@ FUZZTIME ?= 5s
 # How long the tests of a package may take. The usual ten minutes are no limit for
 # a test that hangs, but for a machine that is slow or busy.
 TIMEOUT  ?= -timeout 40m
+LIBRARY  = libzarrdb.$(if $(filter Darwin,$(shell uname)),dylib,so)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -16,6 +17,11 @@ modules:          ## fetch what the other targets need from elsewhere
 build:            ## build the program into ./zarrdb
 	@echo "compiling ./zarrdb: some minutes the first time, when every package is new to the build cache"
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
+
+library:          ## the library of the Python package, in its folder; needs a C compiler
+	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { echo "make library: the Python package needs a C compiler, and $$cc was not found: install it (Debian: apt install gcc libc6-dev; macOS: xcode-select --install), or name another one in CC" >&2; exit 1; }
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags=-s -o python/zarrdb/$(LIBRARY) ./python/lib
+	@rm -f python/zarrdb/libzarrdb.h
 
 test:             ## run the tests
 	$(GO) test $(TIMEOUT) ./...

@@ -72,7 +72,7 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["tag"] = f"py3-none-{platform}"
             build_data["shared_scripts"] = {program: "zarrdb"}
         if library:
-            build_data["force_include"][library] = f"zarrdb/{LIBRARY}"
+            build_data["force_include"][library] = f"zarrdb/libzarrdb{Path(library).suffix or Path(LIBRARY).suffix}"
 
     def _compile(self) -> str:
         source, go = self._source(), shutil.which("go")
@@ -93,16 +93,17 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def _compile_library(self, library: Path) -> str:
         source, go = self._source(), shutil.which("go")
-        compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        cc = subprocess.run([go, "env", "CC"], capture_output=True, text=True, check=True).stdout.split() if go else []
+        compiler = shutil.which(cc[0]) if cc else None
         if source is None or go is None or compiler is None:
-            missing = "a C compiler" if source is not None and go is not None else "Go" if source is not None else "the source of zarrdb"
+            missing = f"a C compiler ({' '.join(cc)})" if source is not None and go is not None else "Go" if source is not None else "the source of zarrdb"
             raise RuntimeError(
-                f"the library of the package is built with Go and a C compiler, and {missing} was not found: install it (Debian: apt install gcc; "
+                f"the library of the package is built with Go and a C compiler, and {missing} was not found: install it (Debian: apt install gcc libc6-dev; "
                 "macOS: xcode-select --install), or put the path of a library into ZARRDB_WHEEL_LIBRARY, for an editable installation into ZARRDB_LIBRARY"
             )
         subprocess.run(
             [go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s", "-o", str(library), "./python/lib"],
-            cwd=source, env={**os.environ, "CGO_ENABLED": "1", "GOWORK": "off", "CC": compiler}, check=True,
+            cwd=source, env={**os.environ, "CGO_ENABLED": "1", "GOWORK": "off"}, check=True,
         )  # fmt: skip
         library.with_suffix(".h").unlink(missing_ok=True)
         return str(library)

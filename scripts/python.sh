@@ -66,8 +66,8 @@ if [ "${1:-}" = --fast ] || [ "${1:-}" = --env ]; then
 	[ "$1" = --env ] || set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py tests/test_forks.py
 fi
 if [ -z "${ZARRDB_LIBRARY:-}" ]; then
-	ZARRDB_LIBRARY=$env-libzarrdb.so
-	CGO_ENABLED=1 go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags=-s -o "$ZARRDB_LIBRARY" ./python/lib
+	command make --no-print-directory library >&2
+	ZARRDB_LIBRARY=$(echo "$PWD"/python/zarrdb/libzarrdb.*)
 fi
 export ZARRDB_LIBRARY ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt

@@ -76,7 +76,9 @@ def _load() -> Any:
                     fd, file = _copy(file)
                 library = ctypes.CDLL(file)
             except OSError as e:
-                raise UnsupportedError(f"the library {file} cannot be loaded: {e}") from e
+                raise UnsupportedError(
+                    f"the library {file} cannot be loaded: {e}. It needs glibc or macOS; with musl, such as on Alpine, the program zarrdb serves databases by HTTP and S3: zarrdb serve"
+                ) from e
             finally:
                 if fd >= 0:
                     os.close(fd)
