@@ -56,7 +56,7 @@ for target in "$@"; do
 	export GOOS=$os GOARCH=$arch
 	library=$work/$os-$arch/libzarrdb.$([ "$os" = darwin ] && echo dylib || echo so)
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags=-s -o "$work/$os-$arch/zarrdb" ./cmd/zarrdb
-	CGO_ENABLED=1 CC=$cc go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags=-s -o "$library" ./python/lib
+	CC=$cc make --no-print-directory library LIBRARY="$library"
 	case $target in
 	# The library needs the glibc that this one was linked with, or a later one.
 	linux/*) platform=manylinux_$(grep -aoE 'GLIBC_2\.[0-9]+' "$library" | sort -V | tail -1 | sed 's/GLIBC_//; s/\./_/')_$([ "$arch" = amd64 ] && echo x86_64 || echo aarch64) ;;

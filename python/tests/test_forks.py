@@ -21,6 +21,7 @@ import pytest
 import zarr
 
 import zarrdb
+from zarrdb import _engine
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 ROWS = 64
@@ -136,6 +137,29 @@ def test_ends(snap: zarrdb.Snapshot) -> None:
             q.stdout.readline()
             q.terminate()
             assert q.wait(30) == -signal.SIGTERM
+
+
+def test_signals_reach_the_main_thread(snap: zarrdb.Snapshot) -> None:
+    """A thread to which Go sends a signal could take one that was meant for the main thread, which would sleep on."""
+    assert b"asyncpreemptoff=1" in Path(_engine.path()).read_bytes()
+
+    class Sent(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Sent
+
+    was = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with readers(snap, 2):
+            for _ in range(10 * ROUNDS):
+                timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
+                with pytest.raises(Sent):
+                    timer.start()
+                    time.sleep(60)
+                timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, was)
 
 
 def test_ctrl_c(repo: zarrdb.Repository) -> None:
