@@ -91,8 +91,10 @@ var layers = map[string][]string{
 	"txn/internal/catalog": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
 	// What versions reach: pages and payloads, wherever they are kept.
 	"txn/internal/reach": {"kv", "kv/pack", "kv/tree"},
-	// Damage, found and healed. The package gets the parts of an open database and does not know which process has it open.
+	// Damage, found and healed, and copies of the index. The package gets the parts of an open database and does not know which process has it open.
 	"txn/internal/care": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree", "txn/internal/catalog", "txn/internal/namespace", "txn/internal/reach"},
+	// What goes: versions, and what nothing reaches any more. What is open in the process is behind an interface.
+	"txn/internal/collect": {"kv/digest", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
 	// Versions from one database into another, of which it knows the parts.
 	"txn/internal/transfer": {"kv", "kv/depot", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/history", "txn/internal/care", "txn/internal/catalog", "txn/internal/reach"},
 	// The namespace knows trees; not packs, records or sessions.
@@ -175,6 +177,7 @@ var layers = map[string][]string{
 	"python/lib":         {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"}, // a library of C
 	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":     {"kv/dirkv", "refs"},
+	"scripts/typecheck":  {},
 
 	"examples/share/record": {"", "engine", "zarr"},
 	"examples/share/follow": {"", "engine", "zarr"},

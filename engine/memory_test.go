@@ -23,6 +23,10 @@ func TestDatabasesShareMemory(t *testing.T) {
 		}
 		return u
 	}
+	n := 100
+	if testing.Short() {
+		n = 40
+	}
 	var dbs []*DB
 	read := func(db *DB) {
 		t.Helper()
@@ -35,7 +39,7 @@ func TestDatabasesShareMemory(t *testing.T) {
 			db.cache.Wait()
 		}
 	}
-	for range 100 {
+	for range n {
 		db := openDB(t, options())
 		dbs = append(dbs, db)
 		commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(300_000, 3000)) })
@@ -45,7 +49,7 @@ func TestDatabasesShareMemory(t *testing.T) {
 	if u := within("all are open"); u.Chunks < limit/4 || u.Pages == 0 || u.Index == 0 {
 		t.Errorf("the budget is not used: %+v", u)
 	}
-	if s := dbs[99].CacheStats(); s.Bytes == 0 || s.Hits == 0 {
+	if s := dbs[n-1].CacheStats(); s.Bytes == 0 || s.Hits == 0 {
 		t.Errorf("the last database has no memory: %+v", s)
 	}
 	var sum int64
@@ -55,8 +59,8 @@ func TestDatabasesShareMemory(t *testing.T) {
 	if u := within("summed up"); sum != u.Chunks {
 		t.Errorf("the databases count %d bytes of chunks, the cache %d", sum, u.Chunks)
 	}
-	last, index := dbs[99], UsedMemory().Index
-	for _, db := range dbs[:99] {
+	last, index := dbs[n-1], UsedMemory().Index
+	for _, db := range dbs[:n-1] {
 		closeChecked(t, db)
 	}
 	if u := within("one is left"); u.Chunks != last.CacheStats().Bytes || u.Index > index/10 {

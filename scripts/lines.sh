@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Prints the lines of Go by package: those of the product, and those of tests. Helpers of
-# tests count as tests; benchmarks, examples and the programs of interop count as neither.
+# tests count as tests; benchmarks, examples, scripts and the programs of interop count as neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-git ls-files '*.go' | grep -vE '^(bench|interop|examples)/' | xargs wc -l | awk '
+git ls-files '*.go' | grep -vE '^(bench|interop|examples|scripts)/' | xargs wc -l | awk '
 	$2 == "total" { next }
 	{
 		dir = $2

@@ -64,7 +64,7 @@ func init() {
 			return db.problemsOf(ctx, d)
 		}),
 		"payloads": reading(func(db *DB, ctx context.Context, sums []digest.Sum, _ func(any)) ([]catalog.Hole, error) {
-			return db.payloadsOf(ctx, sums)
+			return donor{db}.Payloads(ctx, sums)
 		}),
 	}
 }

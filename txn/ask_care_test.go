@@ -58,13 +58,13 @@ var careSteps = []struct {
 		return len(list), err
 	}},
 	{"care errors", func(c *careOf, db, _ *DB) (any, error) {
-		c.db.note("checkpoint", kv.ErrCorrupt)
-		defer c.db.note("checkpoint", nil)
+		c.db.care.Failures.Note("checkpoint", kv.ErrCorrupt)
+		defer c.db.care.Failures.Note("checkpoint", nil)
 		return fmt.Sprint(db.CareErrors(), errors.Is(db.CareErrors()[0], kv.ErrCorrupt)), nil
 	}},
 	{"failed checkpoint", func(c *careOf, db, _ *DB) (any, error) {
-		c.db.note("checkpoint", errors.New("no room"))
-		defer c.db.note("checkpoint", nil)
+		c.db.care.Failures.Note("checkpoint", errors.New("no room"))
+		defer c.db.care.Failures.Note("checkpoint", nil)
 		list, err := db.Checkpoints()
 		return len(list), err
 	}},

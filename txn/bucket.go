@@ -277,7 +277,7 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	done := false
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		t := to.carriedHere()
-		staged := stagedTo{carriedTo: carriedTo{to}, db: db, heads: map[string]CommitID{}}
+		staged := stagedTo{core: core{to}, db: db, heads: map[string]CommitID{}}
 		if err := staged.readHeads(ctx); err != nil {
 			return &TransferReport{}, err
 		}
@@ -315,7 +315,7 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 
 // stagedTo is a destination whose plan is that of another database.
 type stagedTo struct {
-	carriedTo
+	core
 	db    *DB
 	heads map[string]CommitID // its refs when the transfer began
 }

@@ -308,37 +308,3 @@ func TestBulkErrors(t *testing.T) {
 		t.Errorf("on a closed session: %v", err)
 	}
 }
-
-func BenchmarkBulk(b *testing.B) {
-	for _, order := range []string{"sorted", "text", "random"} {
-		b.Run(order, func(b *testing.B) {
-			db := bulkDB(b)
-			const n = 1 << 20
-			keys := make([]string, n)
-			for i := range keys {
-				keys[i] = fmt.Sprintf("t/%d.%d", i/1024, i%1024)
-			}
-			switch order {
-			case "text":
-				slices.Sort(keys)
-			case "random":
-				rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				s, err := db.Begin(bg, "")
-				must.Do(b, err)
-				w, err := s.Bulk(bg, "", false)
-				must.Do(b, err)
-				must.Do(b, w.Set(bg, "t/.zarray", []byte("f=:.:2 array")))
-				src := tree.Source{URL: "s3://bucket/file.nc"}
-				for i, key := range keys {
-					must.Do(b, w.SetVirtual(bg, key, src, uint64(i)*1000, 1000))
-				}
-				must.Do(b, w.Finish(bg))
-				s.Abort()
-			}
-			b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
-		})
-	}
-}

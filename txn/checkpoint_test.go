@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 func checkpointNames(t *testing.T, db *DB) []string {
@@ -52,7 +53,7 @@ func TestCheckpointSchedule(t *testing.T) {
 	for i := range 16 {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 		names := checkpointNames(t, db)
-		if len(names) > keptCheckpoints {
+		if len(names) > care.KeptCheckpoints {
 			t.Fatalf("%d checkpoints are kept", len(names))
 		}
 		for _, n := range names {
@@ -68,7 +69,7 @@ func TestCheckpointSchedule(t *testing.T) {
 	closeChecked(t, db)
 	var got []uint64
 	for n := range made {
-		moves, _ := parseCheckpoint(n)
+		moves, _ := care.ParseCheckpoint(n)
 		got = append(got, moves)
 	}
 	slices.Sort(got)
@@ -120,10 +121,7 @@ func TestCheckpointRests(t *testing.T) {
 	o.CheckpointCommits = 2
 	db, err := Create("db", o)
 	must.Do(t, err)
-	c := &db.checkpoints
-	c.behind.Lock()
-	c.rests, c.rest = true, time.Now().Add(time.Hour)
-	c.behind.Unlock()
+	db.care.Checkpoints.RestUntil(time.Now().Add(time.Hour))
 	for i := range 8 {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 	}
@@ -136,7 +134,7 @@ func TestCheckpointRests(t *testing.T) {
 	}
 	defer closeChecked(t, db)
 	names := checkpointNames(t, db)
-	if len(names) != 2 || db.checkpoints.due() {
+	if len(names) != 2 || db.care.Checkpoints.Due() {
 		t.Errorf("%v after Close", names)
 	}
 }
@@ -167,7 +165,7 @@ func TestCheckpointBehindCommits(t *testing.T) {
 	}
 	wg.Wait()
 	closeChecked(t, db)
-	list, err := listCheckpoints(fs, "db")
+	list, err := care.ListCheckpoints(fs, "db")
 	if err != nil || len(list) == 0 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -193,7 +191,7 @@ func TestCheckpointForReclaim(t *testing.T) {
 	if now := checkpointNames(t, db); !slices.Equal(now, before) {
 		t.Errorf("half a checkpoint is listed: %v, before %v", now, before)
 	}
-	must.Do(t, db.checkpointForReclaim())
+	must.Do(t, db.care.Checkpoints.ForReclaim())
 	after := checkpointNames(t, db)
 	if len(after) != 2 || after[0] <= before[1] {
 		t.Errorf("%v, before %v", after, before)
@@ -252,7 +250,7 @@ func TestCheckpointIsVerified(t *testing.T) {
 		t.Errorf("checkpoint: %v", err)
 	}
 	f.Off.Store(true)
-	list, err := listCheckpoints(fs, "db")
+	list, err := care.ListCheckpoints(fs, "db")
 	if err != nil || len(list) != 2 || len(before) != 2 || list[0].Name != before[0] || list[1].Name != before[1] {
 		t.Errorf("%v, %v, before %v", list, err, before)
 	}
@@ -278,7 +276,7 @@ func TestCheckpointWithoutLinks(t *testing.T) {
 	}
 	closeChecked(t, db)
 	checkpointsAreSound(t, o)
-	if list, err := listCheckpoints(fs, "db"); err != nil || len(list) != keptCheckpoints {
+	if list, err := care.ListCheckpoints(fs, "db"); err != nil || len(list) != care.KeptCheckpoints {
 		t.Fatalf("%v, %v", list, err)
 	}
 	must.Do(t, fs.RemoveAll("db/"+indexDir))
@@ -391,12 +389,12 @@ func TestGCIndexSpace(t *testing.T) {
 		if total := use.Total(); total != n {
 			t.Errorf("%+v: %d bytes, %d on disk", use, total, n)
 		}
-		if list := checkpointNames(t, db); len(list) != keptCheckpoints {
+		if list := checkpointNames(t, db); len(list) != care.KeptCheckpoints {
 			t.Errorf("checkpoints %q", list)
 		}
 	}
 	for _, name := range checkpointNames(t, db) {
-		if err := verifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
+		if err := care.VerifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -422,7 +420,7 @@ func TestFailedRenewalKeepsCheckpoints(t *testing.T) {
 		t.Errorf("%v: no renewal was tried", errs)
 	}
 	f.Off.Store(true)
-	if list, err := listCheckpoints(db.opts.FS, "db"); err != nil || len(list) != 2 || list[1].Name != before[1] {
+	if list, err := care.ListCheckpoints(db.opts.FS, "db"); err != nil || len(list) != 2 || list[1].Name != before[1] {
 		t.Errorf("%v, %v, before %q", list, err, before)
 	}
 	mustGC(t, db)
@@ -439,7 +437,7 @@ func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 		db := openTest(t, testOptions(f.Wrap(vfs.NewMem())))
 		update(t, db, "main", map[string]string{"large": strings.Repeat("large", 50_000)})
 		for _, info := range db.packs.Infos() {
-			must.Do(t, db.sealPack(info.ID))
+			must.Do(t, core{db}.SealPack(info.ID))
 		}
 		must.Do(t, db.Checkpoint(bg))
 		update(t, db, "main", map[string]string{"large": ""})
@@ -447,7 +445,7 @@ func TestFailedCheckpointBeforeReclaim(t *testing.T) {
 		f.Off.Store(false)
 		r, err := db.GC(bg, GCOptions{})
 		f.Off.Store(true)
-		list := must.Get(listCheckpoints(db.opts.FS, "db"))(t)
+		list := must.Get(care.ListCheckpoints(db.opts.FS, "db"))(t)
 		if fault == syscall.ENOSPC {
 			if err != nil || r.FreedBytes == 0 || len(list) > 0 {
 				t.Errorf("full disk: %+v, %v, checkpoints %v", r, err, list)
@@ -471,9 +469,11 @@ func TestNoCheckpointBehindRemoval(t *testing.T) {
 	db := must.Get(Create("db", o))(t)
 	update(t, db, "main", map[string]string{"k": "1"})
 	must.Do(t, errors.Join(mem.Remove("db/"+FormatFile), mem.RemoveAll("db/"+checkpointDir)))
-	db.checkpoints.bytes.Store(checkpointBytes)
-	db.checkpointBehind()
-	db.noteCheckpoint(errors.New("tables are missing"))
+	db.care.Checkpoints.Counted(0, 1<<30)
+	db.care.Checkpoints.Stop()
+	if err := db.Checkpoint(bg); err == nil {
+		t.Error("a checkpoint of a database that was removed")
+	}
 	if names, err := mem.List("db/" + checkpointDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, %v", names, err)
 	}

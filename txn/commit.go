@@ -110,7 +110,7 @@ func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 		return nil, err
 	}
 	s.db.commit.submit(req)
-	defer s.db.checkpointIfDue()
+	defer s.db.care.Checkpoints.MakeIfDue()
 	s.changing.WaitLock()
 	defer s.changing.Unlock()
 	if req.err != nil || o.DryRun {
@@ -417,8 +417,8 @@ func (p *plan) write() error {
 		o.drop(written)
 		spilled += o.countSpilled()
 	}
-	p.db.checkpoints.counted(0, spilled)
-	if spilled >= flushSpilled && !p.db.checkpoints.due() { // else that flushes
+	p.db.care.Checkpoints.Counted(0, spilled)
+	if spilled >= flushSpilled && !p.db.care.Checkpoints.Due() { // else that flushes
 		p.db.idx.FlushSoon()
 	}
 	for id, record := range change.commits {

@@ -7,9 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
@@ -185,27 +183,22 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 
 // carried is the database as a source, and carriedHere as a destination.
 func (db *DB) carried() *transfer.From {
-	return &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{db}, Fault: db.opts.transferFault}
+	return &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{donor{db}}, Fault: db.opts.transferFault}
 }
 
 func (db *DB) carriedHere() *transfer.To {
 	return &transfer.To{
-		Parts: *db.parts(), Author: db.opts.Author, Incarnation: db.incarnation, Tree: db.space.Tree,
-		Stored: indexPages{db.idx, nil}, Committed: db.committed(), DestinationDB: carriedTo{db},
+		Parts: &db.care, Incarnation: db.incarnation, Tree: db.space.Tree, Stored: indexPages{db.idx, nil}, Committed: db.committed(), DestinationDB: core{db},
 	}
 }
 
 // carriedFrom is the source of a transfer.
-type carriedFrom struct{ *DB }
+type carriedFrom struct{ donor }
 
 func (f carriedFrom) Keep(ctx context.Context) (*transfer.Kept, error) { return f.home.keep(ctx) }
 
 func (f carriedFrom) Version(ctx context.Context, id CommitID) (*Commit, error) {
 	return f.version(ctx, id)
-}
-
-func (f carriedFrom) RightPayload(ctx context.Context, a pack.Address, sum digest.Sum) ([]byte, error) {
-	return f.rightPayload(ctx, a, sum)
 }
 
 func (f carriedFrom) Problems(ctx context.Context, d care.Damages) ([]Problem, error) {
@@ -240,28 +233,6 @@ func (f carriedFrom) Pages(ctx context.Context, list []PageName) iter.Seq2[index
 
 // pagesAtOnce bounds the pages in one request of a transfer.
 const pagesAtOnce = 64
-
-// carriedTo is the destination of a transfer.
-type carriedTo struct{ *DB }
-
-func (t carriedTo) Heads() []Ref                     { return t.heads.list("") }
-func (t carriedTo) Head(ref string) (CommitID, bool) { return t.heads.get(ref) }
-
-func (t carriedTo) Publish(ctx context.Context, fn func() error) error {
-	defer t.checkpointIfDue()
-	t.commit.lock()
-	defer t.commit.unlock()
-	if err := t.writePending(ctx); err != nil {
-		return err
-	}
-	return fn()
-}
-
-func (t carriedTo) Write(ctx context.Context, c *transfer.LastBatch) error {
-	w := newChange(0)
-	w.noPayloads, w.extra, w.moves, w.mirrored = true, c.Batch, c.Moves, c.Mirrored
-	return t.write(ctx, w)
-}
 
 // copyTo makes a new database by a transfer. The FORMAT file comes last: without it the
 // directory is no database.
@@ -302,7 +273,7 @@ func makeCopy(ctx context.Context, dir string, opts Options, fill func(to *DB) (
 func (db *DB) copied(ctx context.Context, checkpoint bool) error {
 	err := db.sound(ctx)
 	if err == nil && checkpoint {
-		_ = db.Checkpoint(ctx) // the copy is whole without one; see noteCheckpoint
+		_ = db.Checkpoint(ctx) // the copy is whole without one; see care.Failures
 	}
 	return err
 }

@@ -20,14 +20,16 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 )
 
 // Directories of a database.
 const (
-	indexDir = "index"
-	packDir  = "packs"
+	indexDir      = care.IndexDir
+	packDir       = care.PackDir
+	checkpointDir = care.CheckpointDir
 )
 
 // MainBranch is the branch that a new database begins with.
@@ -47,13 +49,11 @@ type DB struct {
 
 	incarnation [8]byte
 
-	heads       refTable
-	writes      history.Writes
-	commits     atomic.Pointer[lru.Cache[CommitID, *Commit]]
-	commit      committer
-	pending     pending
-	checkpoints checkpointer
-	ends        ctxlock.Lock // held from the sync of packs to the batch that records it
+	heads   refTable
+	writes  history.Writes
+	commits atomic.Pointer[lru.Cache[CommitID, *Commit]]
+	commit  committer
+	pending pending
 
 	packFailures atomic.Uint64 // see lost.go
 
@@ -62,10 +62,7 @@ type DB struct {
 	keeping    ctxlock.Lock
 	current    currentVersions
 	collecting sync.Mutex // one collection at a time
-	// care is held shared by code that relies on payloads that only old versions
-	// may name, such as a check, and exclusively while payloads are reclaimed.
-	care       ctxlock.Lock
-	careErrors careErrors
+	care       care.Parts
 
 	visits visits // of peers; see visit.go
 
@@ -141,7 +138,7 @@ func Create(dir string, o *Options) (*DB, error) {
 		return db, nil
 	}
 	db.closed.Store(true)
-	db.checkpoints.every = 0 // a checkpoint would remove older ones, which may be of another database
+	db.care.Checkpoints.Every = 0 // a checkpoint would remove older ones, which may be of another database
 	return nil, errors.Join(err, db.shut())
 }
 
@@ -152,9 +149,9 @@ func (db *DB) make() error {
 	if err == nil {
 		err = db.writeFirstCommit()
 	}
-	if err == nil && db.checkpoints.every > 0 {
+	if err == nil && db.care.Checkpoints.Every > 0 {
 		// Other errors are noted, as those of later checkpoints are.
-		if failed := db.Checkpoint(context.Background()); diskFull(failed) || db.idx.Failed() != nil {
+		if failed := db.Checkpoint(context.Background()); care.DiskFull(failed) || db.idx.Failed() != nil {
 			err = failed
 		}
 	}
@@ -200,6 +197,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	fs := opts.FS
 	db := &DB{opts: opts, dir: dir, fs: fs, sessions: map[SessionID]*Session{}, open: map[*Session]struct{}{}, roots: map[tree.Root]int{}}
 	db.home = holder{db}
+	db.care.Failures.Noted = opts.CareFailed
 	db.joinMemory()
 	defer func() {
 		if err != nil {
@@ -210,7 +208,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		opts.MemTableBytes = int(budget.Index.Allowance(1, 128<<10, 32<<20))
 	}
 	idx, err := openIndex(path, &index.Options{
-		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket, Note: func(work string, err error) { db.note(work, err) },
+		FS: fs, ReadOnly: opts.ReadOnly, Create: create, MemTableBytes: opts.MemTableBytes, Socket: opts.Socket, Note: func(work string, err error) { db.care.Failures.Note(work, err) },
 	}, opts.Locked)
 	if err != nil {
 		return nil, err
@@ -237,7 +235,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	}
 	db.packs, err = pack.Open(fs.PathJoin(dir, packDir), &pack.Options{
 		FS: db.opts.FS, ReadOnly: opts.ReadOnly, Incarnation: incarnation, Table: table, MaxPackBytes: opts.PackBytes, VerifyReads: opts.VerifyReads,
-		NotRemoved: func(err error) { db.note(careFiles, err) },
+		NotRemoved: func(err error) { db.care.Failures.Note(index.WorkFiles, err) },
 	})
 	if err != nil {
 		return nil, err
@@ -253,7 +251,13 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err := db.heads.load(idx); err != nil {
 		return nil, errors.Join(err, db.packs.Close())
 	}
-	err = db.checkpoints.load(db)
+	p := &db.care
+	p.FS, p.Dir, p.Author, p.Now, p.Index, p.Packs, p.Pages, p.DB = db.opts.FS, dir, opts.Author, opts.Now, idx, db.packs, db.committed(), core{db}
+	every := uint64(max(opts.CheckpointCommits, 0))
+	if opts.ReadOnly {
+		every = 0
+	}
+	err = p.Checkpoints.Load(p, every, every > 0 && opts.checkpointsRest)
 	if copies := fs.PathJoin(dir, "readers"); err == nil && !opts.ReadOnly && exists(fs, copies) {
 		err = fs.RemoveAll(copies) // of the index; a killed process of an earlier version left them
 	}
@@ -365,8 +369,7 @@ func (db *DB) Close() error {
 
 func (db *DB) shut() error {
 	err := db.stopPending()
-	db.stopCheckpoints()
-	db.checkpointBehind()
+	db.care.Checkpoints.Stop()
 	err = errors.Join(err, db.packs.Close(), db.idx.Close())
 	db.memory.end()
 	return err

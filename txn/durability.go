@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // Durability says when a commit, or a move of a ref, is on disk.
@@ -218,7 +219,7 @@ func (db *DB) startPending(after func(time.Duration) <-chan time.Time) {
 				return
 			}
 			err := db.writePending(context.Background())
-			db.note(careDelayed, err)
+			db.care.Failures.Note(care.WorkDelayed, err)
 			if err != nil {
 				select {
 				case p.wake <- struct{}{}: // again after the interval

@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 func delayedOptions(fs vfs.FS, d Durability) *Options {
@@ -188,7 +189,7 @@ func TestDelayedDiskFullIsReported(t *testing.T) {
 	db := openTest(t, o)
 	free.Store(1 << 10)
 	update(t, db, "main", map[string]string{"a": "1"})
-	if e := <-told; e.Work != careDelayed || !errors.Is(e, index.ErrFull) || len(db.CareErrors()) != 1 {
+	if e := <-told; e.Work != care.WorkDelayed || !errors.Is(e, index.ErrFull) || len(db.CareErrors()) != 1 {
 		t.Errorf("%v, %v", e, db.CareErrors())
 	}
 	free.Store(1 << 40)
@@ -209,23 +210,3 @@ func (f freeFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 
 // Unwrap implements vfs.FS.
 func (f freeFS) Unwrap() vfs.FS { return f.FS }
-
-func BenchmarkCommitDurability(b *testing.B) {
-	for _, d := range []Durability{DurabilitySync, DurabilityAsync, DurabilityNone} {
-		b.Run([]string{"sync", "async", "none"}[d], func(b *testing.B) {
-			db, err := Create(b.TempDir()+"/db", &Options{Durability: d})
-			must.Do(b, err)
-			chunk := make([]byte, 4096)
-			for i := 0; b.Loop(); i++ {
-				s, err := db.Begin(bg, "main")
-				must.Do(b, err)
-				chunk[0], chunk[1], chunk[2] = byte(i), byte(i>>8), byte(i>>16)
-				must.Do(b, s.Set(bg, "a/chunk", chunk))
-				if _, err := s.Commit(bg, CommitOptions{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			must.Do(b, db.Close())
-		})
-	}
-}

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/collect"
 )
 
 // A disk that is full of old versions can be cleared: letting go is admitted
@@ -84,22 +86,19 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 		}
 		must.Do(t, db.CreateBranch(bg, "other", ids[11]))
 		must.Do(t, db.DeleteBranch(bg, "other"))
-		e := newExpiry(db, ExpireOptions{Keep: 2, Branches: branches})
-		must.Do(t, e.look(bg))
-		for _, id := range ids[:9] {
-			if !slices.Contains(e.mark, id) {
-				t.Fatalf("branches %v: %v is not chosen: %v", branches, id, e.mark)
-			}
+		o := ExpireOptions{Keep: 2, Branches: branches, DryRun: true}
+		if r := mustExpire(t, db, o); r.Expired < 9 {
+			t.Fatalf("branches %v: %+v", branches, r)
 		}
-		must.Do(t, db.CreateTag(bg, "t", ids[1]))
-		must.Do(t, db.CreateBranch(bg, "b", ids[5]))
-		s := must.Get(db.Begin(bg, "b"))(t)
-		defer s.Abort()
-		if err := db.DeleteBranch(bg, "b"); err != nil { // its reflog still names it
-			t.Fatal(err)
-		}
-		must.Do(t, db.CreateBranch(bg, "c", ids[7]))
-		must.Do(t, e.expire(bg))
+		o.DryRun = false
+		expireBeside(t, db, o, func() {
+			must.Do(t, db.CreateTag(bg, "t", ids[1]))
+			must.Do(t, db.CreateBranch(bg, "b", ids[5]))
+			s := must.Get(db.Begin(bg, "b"))(t)
+			t.Cleanup(func() { s.Abort() })
+			must.Do(t, db.DeleteBranch(bg, "b")) // its reflog still names it
+			must.Do(t, db.CreateBranch(bg, "c", ids[7]))
+		})
 		kept := map[int]bool{1: true, 5: true, 7: true, 10: true, 11: true}
 		if branches == nil {
 			kept[6] = true // one below the head of c
@@ -117,6 +116,34 @@ func TestExpireKeepsWhatCameMeanwhile(t *testing.T) {
 	}
 }
 
+// besides is a database where something happens after an expiry has looked at it, and before
+// versions are marked. It counts the commits that are read.
+type besides struct {
+	core
+	do   func()
+	read *atomic.Int64
+}
+
+func (b besides) Publish(ctx context.Context, fn func() error) error {
+	b.do()
+	return b.core.Publish(ctx, fn)
+}
+
+func (b besides) Lookup(ctx context.Context, id CommitID) (*Commit, error) {
+	b.read.Add(1)
+	return b.core.Lookup(ctx, id)
+}
+
+// expireBeside lets versions expire while do happens, and returns how many commits were read.
+func expireBeside(t *testing.T, db *DB, o ExpireOptions, do func()) (read int64) {
+	t.Helper()
+	var n atomic.Int64
+	db.care.DB = besides{core{db}, do, &n}
+	defer func() { db.care.DB = core{db} }()
+	must.Get(collect.Expire(bg, &db.care, core{db}, o))(t)
+	return n.Load()
+}
+
 // The history that many refs share is read once.
 func TestExpireReadsSharedHistoryOnce(t *testing.T) {
 	o := testOptions(vfs.NewMem())
@@ -127,17 +154,11 @@ func TestExpireReadsSharedHistoryOnce(t *testing.T) {
 		update(t, db, "main", map[string]string{"k": fmt.Sprint(i)})
 	}
 	head := must.Get(db.Head(bg, "main"))(t)
-	e := newExpiry(db, ExpireOptions{Keep: 1, Branches: []string{"main"}})
-	read := 0
 	for i := range tags {
-		id := must.Get(db.Resolve(bg, fmt.Sprintf("%v~%d", head, i)))(t)
-		must.Do(t, e.reach(bg, id, e.stays, func(*Commit) bool { read++; return false }))
+		must.Do(t, db.CreateTag(bg, fmt.Sprint("t", i), must.Get(db.Resolve(bg, fmt.Sprintf("%v~%d", head, i)))(t)))
 	}
-	if read > commits+1+tags {
+	if read := expireBeside(t, db, ExpireOptions{Keep: 1, Branches: []string{"main"}, DropBases: true}, func() {}); read > 2*(commits+1+tags) {
 		t.Errorf("%d commits were read for %d tags on a history of %d", read, tags, commits+1)
-	}
-	if len(e.stays) != commits+1 {
-		t.Errorf("%d commits are reached, want %d", len(e.stays), commits+1)
 	}
 }
 
@@ -230,7 +251,7 @@ func TestExpireKeepsMergeBases(t *testing.T) {
 		o := ExpireOptions{Keep: 1, DropBases: drop, DryRun: true}
 		r, err := db.Expire(bg, o)
 		must.Do(t, err)
-		named := slices.ContainsFunc(r.Holders, func(h Holder) bool { return h.Kind == HolderBase && h.Versions == 1 })
+		named := slices.ContainsFunc(r.Holders, func(h Holder) bool { return h.Kind == collect.HolderBase && h.Versions == 1 })
 		if named == drop {
 			t.Errorf("drop %v: holders %v", drop, r.Holders)
 		}
@@ -264,13 +285,10 @@ func TestExpireKeepsBasesThatCameMeanwhile(t *testing.T) {
 	for i := range 4 {
 		update(t, db, "main", map[string]string{"a": fmt.Sprint(i + 3)})
 	}
-	e := newExpiry(db, ExpireOptions{Keep: 1})
-	must.Do(t, e.look(bg))
-	if !slices.Contains(e.mark, fork.ID) || !slices.Contains(e.mark, side.ID) {
-		t.Fatalf("%v are not chosen: %v", fork.ID, e.mark)
+	if r := mustExpire(t, db, ExpireOptions{Keep: 1, DryRun: true}); r.Kept != 1 {
+		t.Fatalf("%+v", r)
 	}
-	must.Do(t, db.CreateBranch(bg, "side", side.ID))
-	must.Do(t, e.expire(bg))
+	expireBeside(t, db, ExpireOptions{Keep: 1}, func() { must.Do(t, db.CreateBranch(bg, "side", side.ID)) })
 	for id, want := range map[CommitID]bool{base.ID: true, fork.ID: false} {
 		if gone, err := db.Expired(bg, id); err != nil || gone != want {
 			t.Errorf("%v has expired: %v, %v", id, gone, err)

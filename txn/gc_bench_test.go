@@ -87,7 +87,7 @@ func BenchmarkGC(b *testing.B) {
 				runtime.GC()
 				cpu := cpuTime()
 				b.StartTimer()
-				peak := collect(b, db, c.dead)
+				peak := runGC(b, db, c.dead)
 				b.StopTimer()
 				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
 				b.ReportMetric(float64(peak)/float64(c.live+c.dead), "B/chunk")
@@ -97,9 +97,9 @@ func BenchmarkGC(b *testing.B) {
 	}
 }
 
-// collect collects once and returns how much memory it took, as far as that is
+// runGC collects once and returns how much memory it took, as far as that is
 // seen from time to time.
-func collect(b *testing.B, db *DB, dead int) (peak uint64) {
+func runGC(b *testing.B, db *DB, dead int) (peak uint64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	before := m.HeapAlloc

@@ -178,7 +178,7 @@ func TestGCPowerCut(t *testing.T) {
 // checkpointsAreSound expects that every checkpoint has all its payloads.
 func checkpointsAreSound(t *testing.T, o *Options) {
 	t.Helper()
-	list := must.Get(listCheckpoints(o.FS, "db"))(t)
+	list := must.Get(care.ListCheckpoints(o.FS, "db"))(t)
 	ro := o.withDefaults()
 	ro.ReadOnly = true
 	for _, c := range list {
@@ -186,8 +186,8 @@ func checkpointsAreSound(t *testing.T, o *Options) {
 		if err != nil {
 			t.Fatalf("checkpoint %s: %v", c.Name, err)
 		}
-		look := &care.Checker{Options: CheckOptions{Payloads: true}, Gone: true}
-		r, err := &look.Report, db.look(bg, look)
+		look := &care.Checker{Parts: &db.care, Options: CheckOptions{Payloads: true}, Gone: true}
+		r, err := &look.Report, look.Run(bg)
 		if err = errors.Join(err, db.Close()); err != nil || r.Found > 0 {
 			t.Errorf("checkpoint %s: %v, %v", c.Name, r.Problems, err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
-	"github.com/zarrdb/zarrdb/txn/internal/reach"
+	"github.com/zarrdb/zarrdb/txn/internal/collect"
 )
 
 func mustGC(t *testing.T, db *DB) *GCReport {
@@ -171,7 +171,7 @@ func TestExpire(t *testing.T) {
 			for _, h := range dry.Holders {
 				held += h.Versions
 			}
-			if held != dry.Kept || !slices.ContainsFunc(dry.Holders, func(h Holder) bool { return h.Kind == HolderTag && h.Name == "v1" }) {
+			if held != dry.Kept || !slices.ContainsFunc(dry.Holders, func(h Holder) bool { return h.Kind == collect.HolderTag && h.Name == "v1" }) {
 				t.Errorf("%d versions stay, held by %+v", dry.Kept, dry.Holders)
 			}
 			if again := mustExpire(t, db, o); again.Expired != 0 || again.Reflog != 0 || again.Earlier != dry.Expired {
@@ -391,47 +391,6 @@ func TestGCExplain(t *testing.T) {
 		// Headers between payloads may count.
 		if got[name] < n || got[name] > n+500 || len(got) != len(want) {
 			t.Errorf("held only by: %v, want %v", got, want)
-		}
-	}
-}
-
-// What is found out about holders is exact where memory allows it, and takes no more
-// memory than it may.
-func TestGCExplainIsBounded(t *testing.T) {
-	db := openTest(t, nil)
-	base := update(t, db, "main", map[string]string{"x": "1"})
-	const n, size = 400, 5000
-	var sessions []*Session
-	for _, branch := range []string{"a", "b"} {
-		must.Do(t, db.CreateBranch(bg, branch, base.ID))
-		s := must.Get(db.Begin(bg, branch))(t)
-		sessions = append(sessions, s)
-	}
-	for i := range n { // in turn, so that none follows another of its branch
-		for _, s := range sessions {
-			set(t, s, map[string]string{fmt.Sprint("key", i): strings.Repeat(s.Branch()+fmt.Sprint(i), size)[:size]})
-		}
-	}
-	for _, s := range sessions {
-		must.Get(s.Commit(bg, CommitOptions{}))(t)
-	}
-	for _, limit := range []int{reach.MaxRangeBytes, 256} {
-		e := newExplainer(limit)
-		for i, branch := range []string{"a", "b"} {
-			id := must.Get(db.Head(bg, branch))(t)
-			c := must.Get(db.Lookup(bg, id))(t)
-			e.holders = append(e.holders, Holder{Name: branch})
-			must.Do(t, e.visit(bg, gcRoot{Root: reach.Root{Root: c.Root, Tree: db.space.Tree}}, int32(i)))
-			e.local.Flush()
-		}
-		if e.ranges.Bytes() > limit {
-			t.Errorf("%d bytes are held, at most %d", e.ranges.Bytes(), limit)
-		}
-		e.sum()
-		for _, h := range e.holders {
-			if h.OnlyBytes != n*size && limit == reach.MaxRangeBytes {
-				t.Errorf("%s holds %d bytes alone, want %d", h.Name, h.OnlyBytes, n*size)
-			}
 		}
 	}
 }

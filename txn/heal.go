@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
-	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -67,34 +64,3 @@ func (s *Session) repeated(ctx context.Context, v tree.Value, value []byte) (sam
 // Healed is how many damaged payloads the session has met where a write had the right
 // bytes, which were written anew.
 func (s *Session) Healed() int64 { return s.healed.Load() }
-
-// rightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
-func (db *DB) rightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	err = db.view(ctx, a, 0, a.Length, true, func(b []byte) error {
-		out = append([]byte{}, b...)
-		return care.CompareSum(a, b, sum)
-	})
-	return out, err
-}
-
-// problemsOf finds the keys and versions of payloads that are damaged.
-func (db *DB) problemsOf(ctx context.Context, d care.Damages) ([]Problem, error) {
-	return asked(ctx, db, "damage", d, db.findDamage)
-}
-
-func (db *DB) findDamage(ctx context.Context, d care.Damages) ([]Problem, error) {
-	bad := map[pack.Address]error{}
-	for _, p := range d.Payloads {
-		bad[p.Address] = p.Damage.Err
-	}
-	c := &care.Checker{Look: func(_ context.Context, v tree.Value) error {
-		if p := d.Packs[catalog.AddressOf(v).Pack]; p != nil {
-			return p.Err
-		}
-		return bad[catalog.AddressOf(v)]
-	}}
-	if err := db.look(ctx, c); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(c.Report.Problems, func(p Problem) bool { return p.Kind != ProblemPayload }), nil
-}

@@ -336,7 +336,7 @@ func TestTransferDoesNotSpreadDamage(t *testing.T) {
 	if _, err := db.Push(bg, to, TransferOptions{}); err != nil {
 		t.Errorf("push of what the destination has: %v", err)
 	}
-	if err := to.parts().VerifyPayload(bg, pack.Address(catalog.AddressOf(v)), v.Sum); err != nil {
+	if err := to.care.VerifyPayload(bg, pack.Address(catalog.AddressOf(v)), v.Sum); err != nil {
 		t.Error(err)
 	}
 	if got := at(t, to, "v1"); !maps.Equal(got, want["v1"]) {

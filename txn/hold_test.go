@@ -2,6 +2,7 @@ package txn
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -14,9 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
-	"github.com/zarrdb/zarrdb/txn/internal/reach"
+	"github.com/zarrdb/zarrdb/txn/internal/collect"
 )
 
 // A rebase repeats versions that nothing else keeps once they expire. It takes
@@ -147,18 +147,22 @@ func TestGCBesideTheEndOfATwin(t *testing.T) {
 		}
 		must.Do(t, view.Close())
 		mustExpire(t, db, ExpireOptions{Keep: 1})
-		sweep := must.Get(db.idx.Sweep())(t)
-		g := &collector{
-			db: db, o: GCOptions{deadNames: maxDead}, r: &GCReport{}, sweep: sweep, stored: tree.New(db.committed(), reach.Uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
-			spare: map[tree.Name]struct{}{},
-		}
-		must.Do(t, g.findRoots(bg))
-		must.Do(t, ends.Abort())
-		must.Do(t, errors.Join(g.mark(bg), g.deletePages(bg)))
-		sweep.Close()
+		must.Get(collect.GC(bg, &db.care, momentOf{core{db}, func() { must.Do(t, ends.Abort()) }}, GCOptions{}))(t)
 		must.Get(stays.Commit(bg, CommitOptions{}))(t)
 		mustBeSound(t, db)
 	}
+}
+
+// momentOf is a database where something happens after a collection has taken its roots.
+type momentOf struct {
+	core
+	then func()
+}
+
+func (m momentOf) Moment(ctx context.Context) (*collect.Moment, error) {
+	at, err := m.core.Moment(ctx)
+	m.then()
+	return at, err
 }
 
 // waitIn returns when a goroutine is in a function and waits for a lock.

@@ -34,8 +34,8 @@ func (db *DB) resumePacks() {
 
 // afterPackFailure is resumePacks for those that do not hold ends.
 func (db *DB) afterPackFailure() {
-	db.ends.WaitLock()
-	defer db.ends.Unlock()
+	db.care.Ends.WaitLock()
+	defer db.care.Ends.Unlock()
 	db.resumePacks()
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // FuzzNames reads any text as what names things in a database.
@@ -21,7 +23,7 @@ func FuzzNames(f *testing.F) {
 				t.Fatalf("%q is session %v, then %v: %v", s, id, again, err)
 			}
 		}
-		if _, ok := parseCheckpoint(s); ok && len(s) != len("0000000000000000-00000000") {
+		if _, ok := care.ParseCheckpoint(s); ok && len(s) != len("0000000000000000-00000000") {
 			t.Fatalf("%q is taken for a checkpoint", s)
 		}
 		if age, err := ParseAge(s); err == nil && (age < 0 || len(s) < 2) {

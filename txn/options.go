@@ -50,7 +50,7 @@ var (
 	ErrNoVirtual = errors.New("txn: no resolver for virtual values")
 
 	// ErrNotDatabase means that a directory holds no database.
-	ErrNotDatabase = fault.New("txn: not a zarrdb database", fault.ErrNotFound)
+	ErrNotDatabase = catalog.ErrNotDatabase
 
 	// ErrExists means that a path of a move, copy or new database is taken.
 	ErrExists = namespace.ErrExists
@@ -197,7 +197,7 @@ func (o *Options) withDefaults() Options {
 		c.SyncInterval = time.Second
 	}
 	if c.CheckpointCommits == 0 {
-		c.CheckpointCommits, c.checkpointsRest = defaultCheckpointCommits, true
+		c.CheckpointCommits, c.checkpointsRest = 1024, true
 	}
 	if c.aheadPages == 0 {
 		c.aheadPages = defaultAheadPages

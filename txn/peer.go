@@ -34,6 +34,14 @@ type peer struct {
 	mu      sync.Mutex
 	answers [answersAhead + 2]ancestry // of Ancestors, the last answer first
 	age     uint64                     // counts recalls
+	open    map[CommitID]*openVersion
+	unused  *time.Timer // gives the files back
+}
+
+// openVersion is a version that snapshots share.
+type openVersion struct {
+	Lease
+	snapshots int
 }
 
 // ancestry is an answer of Ancestors.
@@ -61,6 +69,12 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db := &DB{opts: opts, dir: dir, fs: opts.FS, open: map[*Session]struct{}{}, roots: map[tree.Root]int{}, packs: packs}
 	p := &peer{Source: src, db: db, id: id}
 	p.answerer, _ = src.(Remote)
+	p.open, p.unused = map[CommitID]*openVersion{}, time.AfterFunc(time.Hour, func() {
+		if p.idle() && p.db.check() == nil {
+			p.release(0)
+		}
+	})
+	p.unused.Stop()
 	db.home = p
 	if name, err := hex.DecodeString(id.Name); err == nil && len(name) == len(db.incarnation) {
 		db.incarnation = [8]byte(name)
@@ -111,6 +125,7 @@ func (p *peer) here() error {
 
 func (p *peer) close() error {
 	p.stop()
+	p.unused.Stop()
 	p.db.memory.end()
 	return p.db.packs.Close()
 }
@@ -140,28 +155,71 @@ func (p *peer) head(ctx context.Context, branch string) (CommitID, error) {
 }
 
 func (p *peer) resolve(ctx context.Context, rev string) (CommitID, error) {
+	if s := p.opened(rev); s != nil {
+		return s.commit.ID, s.Close()
+	}
 	return p.Resolve(ctx, absolute(rev, p.db.opts.Now()))
 }
 
-// at opens a version, which the source keeps until the snapshot is closed. The peer then
-// gives all files back if no other version is open.
+// unusedTime is how long a peer without an open version keeps the files of packs.
+var unusedTime = time.Second // tests change it
+
+// at opens a version, which the source keeps until the snapshot is closed. The peer gives all
+// files back after a while without an open version.
 func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	if err := p.db.check(); err != nil {
 		return nil, err
+	}
+	if s := p.opened(rev); s != nil {
+		return s, nil
 	}
 	l, err := p.Lease(ctx, absolute(rev, p.db.opts.Now()))
 	if err != nil {
 		return nil, err
 	}
-	c := l.Commit()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := &openVersion{Lease: l}
+	p.open[l.Commit().ID] = v
+	return p.share(v), nil
+}
+
+// opened returns a version that is open already, if rev is its full id, else nil. It sends no request.
+func (p *peer) opened(rev string) *Snapshot {
+	var id CommitID
+	if id.UnmarshalText([]byte(rev)) != nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.open[id]
+	if v == nil || v.Check() != nil {
+		return nil
+	}
+	return p.share(v)
+}
+
+// share makes a snapshot of an open version. The caller holds mu.
+func (p *peer) share(v *openVersion) *Snapshot {
+	v.snapshots++
+	c := v.Commit()
 	unhold := p.db.hold(c.Root)
-	return &Snapshot{db: p.db, commit: c, kept: l.Check, close: func() {
+	return &Snapshot{db: p.db, commit: c, kept: v.Check, close: func() {
 		unhold()
-		l.Release()
-		if p.idle() {
-			p.release(0)
+		p.mu.Lock()
+		v.snapshots--
+		last := v.snapshots == 0
+		if last && p.open[c.ID] == v {
+			delete(p.open, c.ID)
 		}
-	}}, nil
+		p.mu.Unlock()
+		if last {
+			v.Release()
+		}
+		if p.idle() {
+			p.unused.Reset(unusedTime)
+		}
+	}}
 }
 
 func (p *peer) snapshot(ctx context.Context, id CommitID) (*Snapshot, error) {

@@ -76,6 +76,54 @@ func TestPeerSeesWhatAPullBrings(t *testing.T) {
 	}
 }
 
+func (s *countingSource) Lease(ctx context.Context, rev string) (Lease, error) {
+	s.versions.Add(1)
+	return s.Source.Lease(ctx, rev)
+}
+
+func (s *countingSource) Resolve(ctx context.Context, rev string) (CommitID, error) {
+	s.versions.Add(1)
+	return s.Source.Resolve(ctx, rev)
+}
+
+func (s *countingSource) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
+	s.packs.Add(1)
+	return s.Source.Pack(ctx, a)
+}
+
+// A commit that is open is opened again by its id without a request. Packs stay mapped between two
+// versions, until a recall.
+func TestPeerKeepsWhatIsOpen(t *testing.T) {
+	must.Set(t, &unusedTime, time.Hour)
+	db := openOnDisk(t, testOptions(nil))
+	values := large(3, "a")
+	id := update(t, db, "main", values).ID
+	src := &countingSource{Source: db.Source()}
+	p := NewPeer(db.Dir(), db.Identity(), src, testOptions(nil))
+	defer p.Close()
+	for round, want := range []struct{ versions, packs int64 }{{1, 1}, {2, 1}, {3, 2}} {
+		if round == 2 {
+			db.letGo()
+		}
+		first := must.Get(p.At(bg, "main"))(t)
+		second := must.Get(p.At(bg, id.String()))(t)
+		if got := must.Get(p.Resolve(bg, id.String()))(t); got != id {
+			t.Errorf("%v, want %v", got, id)
+		}
+		must.Do(t, first.Close())
+		if got := contents(t, second); !maps.Equal(got, values) {
+			t.Errorf("%d values", len(got))
+		}
+		must.Do(t, second.Close())
+		if v, n := src.versions.Load(), src.packs.Load(); v != want.versions || n != want.packs {
+			t.Errorf("round %d: %d requests for versions and %d for packs, want %+v", round, v, n, want)
+		}
+	}
+	if _, err := p.Snapshot(bg, id); err != nil || src.versions.Load() != 4 {
+		t.Errorf("after the last close: %v, %d requests", err, src.versions.Load())
+	}
+}
+
 // A peer counts the packs of the database, whether it has read them or not.
 func TestPeerDiskUse(t *testing.T) {
 	db := openOnDisk(t, testOptions(nil))
@@ -191,7 +239,7 @@ func TestAbsolute(t *testing.T) {
 // countingSource counts requests.
 type countingSource struct {
 	Source
-	pages, commits atomic.Int64
+	pages, commits, versions, packs atomic.Int64
 }
 
 func (s *countingSource) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {

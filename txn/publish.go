@@ -93,7 +93,7 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 		if err := c.putAhead(ctx, db.idx, db.opts.aheadPages); err != nil {
 			return err
 		}
-		db.checkpoints.counted(0, c.bytes)
+		db.care.Checkpoints.Counted(0, c.bytes)
 	}
 	return db.write(ctx, c)
 }
@@ -104,10 +104,10 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 // later end from being overwritten by an earlier one. Only then readers see refs
 // where they moved to, but for those of changes that were acknowledged.
 func (db *DB) write(ctx context.Context, c *change) error {
-	if err := db.ends.Lock(ctx); err != nil {
+	if err := db.care.Ends.Lock(ctx); err != nil {
 		return err
 	}
-	defer db.ends.Unlock()
+	defer db.care.Ends.Unlock()
 	if now := db.packFailures.Load(); now != c.failures && !c.noPayloads {
 		return errLost(now)
 	}
@@ -177,13 +177,13 @@ func (db *DB) commitBatch(batch *index.Batch, earlier, c *change) error {
 		m.Seq, next[m.Ref] = seq, seq+1
 		catalog.Moves.Put(batch, *m)
 	}
-	db.checkpoints.count(batch, len(moves))
+	db.care.Checkpoints.Count(batch, len(moves))
 	bytes := batch.Len()
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
 	written()
-	db.checkpoints.counted(len(moves), bytes)
+	db.care.Checkpoints.Counted(len(moves), bytes)
 	db.heads.publish(c.moves)
 	return nil
 }

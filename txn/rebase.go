@@ -214,7 +214,7 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 		}
 		change.commits[c.ID] = catalog.SealCommit(c)
 	}
-	defer db.checkpointIfDue()
+	defer db.care.Checkpoints.MakeIfDue()
 	db.commit.lock()
 	defer db.commit.unlock()
 	ref := catalog.HeadRef(s.branch)

@@ -71,7 +71,7 @@ func (db *DB) moveRef(ref, op string, decide func(old CommitID) (CommitID, error
 	if err := db.writable(); err != nil {
 		return RefMove{}, err
 	}
-	defer db.checkpointIfDue()
+	defer db.care.Checkpoints.MakeIfDue()
 	db.commit.lock()
 	defer db.commit.unlock()
 	old, _ := db.heads.get(ref)

@@ -27,7 +27,7 @@ const minPrefix = 4
 //
 // "~N" is the N-th first parent, "^N" the N-th parent of a merge. Times are as
 // for [ParseTime], ages as for [ParseAge]. A name that is both is a branch before
-// a tag before a commit. An expired version that a snapshot or a peer has open is found by its
+// a tag before a commit, but in a peer the full id of a commit that is open is that commit. An expired version that a snapshot or a peer has open is found by its
 // full id.
 func (db *DB) Resolve(ctx context.Context, rev string) (CommitID, error) {
 	if err := db.check(); err != nil {

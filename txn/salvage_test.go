@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -455,7 +456,7 @@ func TestSalvagePowerCut(t *testing.T) {
 	n := 0
 	o := testOptions(crashtest.NewDisk(mem, func(d *crashtest.Disk, op errorfs.Op) error {
 		// All that is done where everybody looks, and some of what is done in an index.
-		inIndex := slices.ContainsFunc([]string{stagedIndex, indexDir, checkpointDir}, func(dir string) bool {
+		inIndex := slices.ContainsFunc([]string{"index.salvage", indexDir, checkpointDir}, func(dir string) bool {
 			return strings.HasPrefix(op.Path, "db/"+dir+"/")
 		})
 		if n++; inIndex && n%12 != 0 {
@@ -497,7 +498,7 @@ func TestSalvagePowerCut(t *testing.T) {
 				t.Errorf("the quarantine holds %v, %v", kept, err)
 			}
 		}
-		if list, err := listCheckpoints(images[i], "db"); err != nil || len(list) == 0 || list[len(list)-1].Name >= newer {
+		if list, err := care.ListCheckpoints(images[i], "db"); err != nil || len(list) == 0 || list[len(list)-1].Name >= newer {
 			t.Errorf("checkpoints %v, %v", list, err)
 		}
 		checkSalvaged(t, images[i], "db", o, old, last)

@@ -106,7 +106,7 @@ func (s *Session) note(e *catalog.Entry) error {
 	}
 	b = catalog.AppendEntry(b, e)
 	if err := s.db.writeLog(s.id, b, s.logged.size); err != nil {
-		if diskFull(err) {
+		if care.DiskFull(err) {
 			err = fmt.Errorf("%w: %w", pack.ErrFull, err)
 		}
 		return fmt.Errorf("log of session %v: %w", s.id, err)
@@ -135,7 +135,7 @@ func (s *Session) renewLog(stored digest.Sum, saved tree.Root, guards int) {
 		s.logged.size = int64(len(start))
 		return
 	}
-	s.db.note(careLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
+	s.db.care.Failures.Note(care.WorkLog, fmt.Errorf("session %v: remove the log of an earlier state: %w", s.id, err))
 }
 
 // noteEdit adds an edit to the log. The caller holds changing.
@@ -326,7 +326,7 @@ func (db *DB) unappliedLog(ctx context.Context) error {
 	}
 	defer db.applying.Unlock()
 	for id, err := range db.unapplied {
-		if diskFull(err) {
+		if care.DiskFull(err) {
 			return fmt.Errorf("%w; free space and open the session again, or abort session %v", err, id)
 		}
 		return fmt.Errorf("%w; abort session %v to go on without its changes", err, id)
@@ -359,7 +359,7 @@ func (db *DB) recoverLog(ctx context.Context, id SessionID) (err error) {
 	if more := len(lost) - named; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
-	db.note(careLog, fmt.Errorf("session %v lacks changes, of which the first is damaged: %s; write them again before its commit, or abort it; its log is now %s", id, what, kept))
+	db.care.Failures.Note(care.WorkLog, fmt.Errorf("session %v lacks changes, of which the first is damaged: %s; write them again before its commit, or abort it; its log is now %s", id, what, kept))
 	return nil
 }
 

@@ -284,6 +284,10 @@ func TestChangedInPlace(t *testing.T) {
 	v := must.Get(s.Locate(ctx, "k"))(t)
 	view := func() error { return v.View(ctx, kv.Last(10), func([]byte) error { return nil }) }
 	must.Do(t, view())
+	must.Do(t, os.Link(path, path+"2"))
+	if err := view(); err != nil {
+		t.Errorf("after a second hard link: %v", err)
+	}
 	must.Do(t, os.Truncate(path, 5000))
 	if err := view(); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("after truncation: %v", err)

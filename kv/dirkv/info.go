@@ -14,12 +14,18 @@ type info struct {
 	size     int64
 	modified int64 // nanoseconds
 	changed  int64 // of the inode, if the system provides it
+	links    uint64
 	dev, ino uint64
 	fi       fs.FileInfo // if dev and ino are unknown
 }
 
+// same compares what changes with the bytes of a file. A hard link that was made or removed
+// changes the inode and no byte.
 func (a info) same(b info) bool {
-	if a.size != b.size || a.modified != b.modified || a.changed != b.changed || a.dev != b.dev || a.ino != b.ino {
+	if a.size != b.size || a.modified != b.modified || a.dev != b.dev || a.ino != b.ino {
+		return false
+	}
+	if a.changed != b.changed && a.links == b.links {
 		return false
 	}
 	return a.fi == nil || b.fi == nil || os.SameFile(a.fi, b.fi)

@@ -150,7 +150,7 @@ func statFD(fd int, kind uint32) (info, error) {
 	if st.Mode&unix.S_IFMT != kind {
 		return info{}, errNotAFile
 	}
-	return info{size: st.Size, modified: st.Mtim.Nano(), changed: st.Ctim.Nano(), dev: uint64(st.Dev), ino: st.Ino}, nil
+	return info{size: st.Size, modified: st.Mtim.Nano(), changed: st.Ctim.Nano(), links: uint64(st.Nlink), dev: uint64(st.Dev), ino: st.Ino}, nil
 }
 
 // rawFile is a descriptor without the bookkeeping of os.File, which costs more

@@ -52,6 +52,15 @@ const MaxProblems = 1000
 // errNoted ends a step of a check early, after a problem that hides the rest of the step.
 var errNoted = errors.New("txn: the problem is noted")
 
+// Check looks at the database as it is now.
+func (p *Parts) Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
+	c := &Checker{Parts: p, Options: o}
+	if err := c.RunAll(ctx); err != nil {
+		return nil, err
+	}
+	return &c.Report, nil
+}
+
 // InTurn takes steps up to the first error.
 func InTurn(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
@@ -195,7 +204,7 @@ func (c *Checker) history(ctx context.Context) error {
 			continue
 		}
 		c.generations[next.id] = commit.Generation
-		expired, _, err := c.Expired(ctx, next.id)
+		expired, _, err := c.DB.Expired(ctx, next.id)
 		if err != nil {
 			return err
 		}

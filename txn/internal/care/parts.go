@@ -14,20 +14,55 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
-// Parts are the parts of an open database that a check and the healing of payloads need.
+// Directories of a database.
+const (
+	IndexDir      = "index"
+	PackDir       = "packs"
+	CheckpointDir = "checkpoints"
+)
+
+// Parts are the parts of an open database that care needs.
 type Parts struct {
-	FS           index.FS
-	Dir, PackDir string
-	Now          func() time.Time
-	Index        *index.Index
-	Packs        *pack.Store
+	FS     index.FS
+	Dir    string
+	Author string
+	Now    func() time.Time
+	Index  *index.Index
+	Packs  *pack.Store
+	Pages  tree.Pages // that are committed, some of which may wait to be written
+	DB     DB
+
 	// Ends is held from the sync of packs to the batch that records it.
-	Ends *ctxlock.Lock
-	// Expired reports whether a commit was let go.
-	Expired func(ctx context.Context, id catalog.CommitID) (bool, time.Time, error)
+	Ends ctxlock.Lock
+	// Relied is held shared by code that relies on payloads that only old versions may
+	// name, such as a check, and exclusively while payloads are reclaimed.
+	Relied ctxlock.Lock
+
+	Failures    Failures
+	Checkpoints Checkpoints
+}
+
+// DB is what care asks of an open database.
+type DB interface {
+	// Here is nil while the directory is where it was opened, Usable while the database is open.
+	Here() error
+	Usable() error
+	// WritePending puts into the index what was committed and waits for the disk.
+	WritePending(ctx context.Context) error
+	Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error)
+	// Expired reports whether a commit was let go, and when.
+	Expired(ctx context.Context, id catalog.CommitID) (bool, time.Time, error)
+	// Heads are all refs under their stored names, Head one of them.
+	Heads() []catalog.Ref
+	Head(ref string) (catalog.CommitID, bool)
+	// Publish calls fn while no ref moves. What was committed before is in the index.
+	Publish(ctx context.Context, fn func() error) error
+	// Move points a ref at a commit.
+	Move(ref, op string, to catalog.CommitID) error
 }
 
 // VerifyPayload reads a payload with its header, and compares it with its hash.
@@ -80,7 +115,7 @@ func (p *Parts) Heal(ctx context.Context, right func(ctx context.Context, a pack
 		info, _, err := p.Packs.Heal(ctx, id, list, true, read)
 		if pack.Unreadable(err) {
 			fs := p.FS
-			if _, err = SetAside(fs, p.Dir, fs.PathJoin(p.Dir, p.PackDir, pack.FileName(id)), p.Now()); err == nil {
+			if _, err = SetAside(fs, p.Dir, fs.PathJoin(p.Dir, PackDir, pack.FileName(id)), p.Now()); err == nil {
 				info, _, err = p.Packs.Heal(ctx, id, list, true, read)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // read once. Only if something is damaged, they are read again: for the versions
 // that it belongs to.
 type Checker struct {
-	Parts
+	*Parts
 	Options CheckOptions
 	// Gone says that packs may have been removed since, because the index is a
 	// checkpoint: that one is missing matters where a payload lies in it.
@@ -67,14 +67,29 @@ type checkRoot struct {
 	commit *catalog.CommitID // nil for a session
 }
 
-// Run looks at the database as it is now. It may be called once.
+// RunAll is Run with the commits that are not in the index yet.
+func (c *Checker) RunAll(ctx context.Context) error {
+	if err := c.DB.Usable(); err != nil {
+		return err
+	}
+	if err := c.DB.WritePending(ctx); err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}
+
+// Run looks at the database as its index is now. Nothing is reclaimed meanwhile. It may be called once.
 func (c *Checker) Run(ctx context.Context) error {
+	if err := c.Relied.RLock(ctx); err != nil {
+		return err
+	}
+	defer c.Relied.RUnlock()
 	c.snap = c.Index.Snapshot()
 	defer c.snap.Close()
 	c.heads, c.targets = map[catalog.CommitID][]string{}, map[string]catalog.CommitID{}
 	c.seen, c.generations = map[catalog.CommitID]struct{}{}, map[catalog.CommitID]uint64{}
 	c.pages, c.damaged, c.bad = map[tree.Name]struct{}{}, map[string]error{}, map[pack.Address]error{}
-	c.tree = tree.New(snapshotPages{c.snap}, reach.Uncached)
+	c.tree = tree.New(storedPages{c.snap}, reach.Uncached)
 	c.progress.TotalBytes = int64(c.Index.Metrics().DiskBytes)
 	if c.Options.Payloads {
 		for _, i := range c.Packs.Infos() {
@@ -86,18 +101,22 @@ func (c *Checker) Run(ctx context.Context) error {
 	return err
 }
 
-// snapshotPages is the page store of one state of the index.
-type snapshotPages struct{ s *index.Snapshot }
+// storedPages is the page store of an index, or of one state of it.
+type storedPages struct {
+	in interface {
+		GetPage(ctx context.Context, name tree.Name) ([]byte, error)
+	}
+}
 
-func (p snapshotPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	b, err := p.s.GetPage(ctx, name)
+func (p storedPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	b, err := p.in.GetPage(ctx, name)
 	if errors.Is(err, index.ErrNotFound) {
 		return nil, fmt.Errorf("page %v: %w", name, tree.ErrMissing)
 	}
 	return b, err
 }
 
-func (p snapshotPages) PutPage(context.Context, tree.Name, []byte) error {
+func (p storedPages) PutPage(context.Context, tree.Name, []byte) error {
 	return errors.New("txn: bug: page written by a check")
 }
 

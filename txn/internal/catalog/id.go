@@ -17,6 +17,9 @@ var ErrConflict = fault.New("txn: conflict", fault.ErrConflict)
 // ErrClosed is returned by every operation on a closed database.
 var ErrClosed = fault.New("txn: database is closed", fault.ErrClosed)
 
+// ErrNotDatabase means that a directory holds no database.
+var ErrNotDatabase = fault.New("txn: not a zarrdb database", fault.ErrNotFound)
+
 // CommitID names a commit by the hash of its record, which holds the root, the
 // parents and the message: equal ids mean equal history.
 type CommitID digest.Sum

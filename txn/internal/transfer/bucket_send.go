@@ -45,8 +45,7 @@ func Send(ctx context.Context, from *From, b *Bucket, author string, now func() 
 		return &Report{}, fmt.Errorf("push without damaged chunks: %w: a bucket holds whole versions", errors.ErrUnsupported)
 	}
 	p := &pushing{op: OpPush}
-	to := &To{Author: author, Tree: from.Tree, DestinationDB: sentTo{from: from, b: b}, bucket: b}
-	to.Now = now
+	to := &To{Parts: &care.Parts{Author: author, Now: now}, Tree: from.Tree, DestinationDB: sentTo{from: from, b: b}, bucket: b}
 	r, err := run(ctx, from, to, o, p.plan, p.send)
 	if err == errPlanned {
 		err = nil

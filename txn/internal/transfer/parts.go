@@ -40,8 +40,7 @@ type SourceDB interface {
 // To is the database that versions are carried to, which this process has open. It is not
 // collected meanwhile.
 type To struct {
-	care.Parts
-	Author      string
+	*care.Parts
 	Incarnation [8]byte
 	Tree        *tree.Tree
 	Stored      tree.Pages // that are in the index

@@ -242,7 +242,7 @@ func (t *Transfer) known(ctx context.Context, id catalog.CommitID) (has, gone bo
 		return false, false, nil
 	}
 	if err == nil {
-		gone, _, err = t.to.Expired(ctx, id)
+		gone, _, err = t.to.DB.Expired(ctx, id)
 	}
 	return err == nil, gone, err
 }

@@ -1,4 +1,4 @@
-package txn
+package care
 
 import (
 	"context"
@@ -10,11 +10,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/index"
-	"github.com/zarrdb/zarrdb/txn/internal/care"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // Checkpoints of the index are copies of it that share its tables (hard
@@ -24,10 +27,8 @@ import (
 //	checkpoints/0000000000000400-00000000/    after 0x400 moves of refs
 //	checkpoints/0000000000000800-00000000/
 const (
-	checkpointDir   = "checkpoints"
-	keptCheckpoints = 2
-	// defaultCheckpointCommits is how many moves of refs make a checkpoint due.
-	defaultCheckpointCommits = 1024
+	// KeptCheckpoints is how many are kept.
+	KeptCheckpoints = 2
 	// checkpointBytes of new index batches make a checkpoint due as well.
 	checkpointBytes = 256 << 20
 	// checkpointRefs bounds how many heads the verification looks at.
@@ -48,10 +49,13 @@ type Checkpoint struct {
 // by itself, so that many small commits do not spend their time on copies.
 const checkpointRest = 9
 
-// checkpointer decides when the index is copied, and does it.
-type checkpointer struct {
-	every uint64 // moves of refs; 0 is never
-	rests bool   // after each copy
+// Checkpoints decides when the index is copied, and does it.
+type Checkpoints struct {
+	// Every is how many moves of refs make a copy due; 0 is never.
+	Every uint64
+
+	p     *Parts
+	rests bool // after each copy
 	moves atomic.Uint64
 	bytes atomic.Int64 // of batches since the last checkpoint
 	last  atomic.Uint64
@@ -61,51 +65,50 @@ type checkpointer struct {
 	behind  sync.Mutex    // never held for long
 	running chan struct{} // closed when the copy behind commits is done; or nil
 	rest    time.Time     // until when none is begun
-	stopped bool          // by Close
+	stopped bool          // by Stop
 	calming bool          // one is due, and waits until the commits pause
 	asked   time.Time     // when a commit last found one due
 }
 
-func (c *checkpointer) load(db *DB) error {
-	if n := db.opts.CheckpointCommits; n > 0 && !db.opts.ReadOnly {
-		c.every, c.rests = uint64(n), db.opts.checkpointsRest
-	}
-	moves, err := catalog.MoveCount(db.idx)
+// Load begins with the copies that are there, and notes the error that an earlier process stored.
+func (c *Checkpoints) Load(p *Parts, every uint64, rests bool) error {
+	c.p, c.Every, c.rests = p, every, rests
+	moves, err := catalog.MoveCount(p.Index)
 	if err != nil {
 		return err
 	}
 	c.moves.Store(moves)
-	list, err := listCheckpoints(db.opts.FS, db.dir)
+	list, err := ListCheckpoints(p.FS, p.Dir)
 	if err == nil && len(list) > 0 {
 		c.last.Store(list[len(list)-1].Moves)
 	}
 	if err == nil {
-		err = db.loadCareErrors()
+		err = c.loadError()
 	}
 	return err
 }
 
-// count adds moves to a batch.
-func (c *checkpointer) count(batch *index.Batch, moves int) {
+// Count adds moves to a batch.
+func (c *Checkpoints) Count(batch *index.Batch, moves int) {
 	if moves > 0 {
 		catalog.PutMoveCount(batch, c.moves.Load()+uint64(moves))
 	}
 }
 
-// counted says that such a batch was committed.
-func (c *checkpointer) counted(moves int, bytes int64) {
+// Counted says that such a batch was committed.
+func (c *Checkpoints) Counted(moves int, bytes int64) {
 	c.moves.Add(uint64(moves))
 	c.bytes.Add(bytes)
 }
 
-// due reports whether it is time. A young database is copied when it grew by a
+// Due reports whether it is time. A young database is copied when it grew by a
 // quarter, so that the first commits are not without one.
-func (c *checkpointer) due() bool {
-	if c.every == 0 {
+func (c *Checkpoints) Due() bool {
+	if c.Every == 0 {
 		return false
 	}
 	moves, last := c.moves.Load(), c.last.Load()
-	return moves >= last+min(c.every, 1+last/4) || c.bytes.Load() >= checkpointBytes
+	return moves >= last+min(c.Every, 1+last/4) || c.bytes.Load() >= checkpointBytes
 }
 
 // Copies behind commits begin when no commit came for checkpointCalm, or the commits went on for
@@ -116,12 +119,11 @@ const (
 	longestCalm    = 30 * time.Second
 )
 
-// checkpointIfDue is called after commits and begins a copy if it is time. The
-// commit does not wait for it, and does not fail with it: a failed copy is tried
-// again when it is due the next time, and [DB.CareErrors] has the error.
-func (db *DB) checkpointIfDue() {
-	c := &db.checkpoints
-	if !c.due() {
+// MakeIfDue is called after commits and begins a copy if it is time. The commit does not wait
+// for it, and does not fail with it: a failed copy is tried again when it is due the next time,
+// and Failures has the error.
+func (c *Checkpoints) MakeIfDue() {
+	if !c.Due() {
 		return
 	}
 	c.behind.Lock()
@@ -132,38 +134,43 @@ func (db *DB) checkpointIfDue() {
 		return
 	}
 	if !c.rests {
-		db.beginCheckpoint()
+		c.begin()
 		return
 	}
 	c.calming = true
-	db.checkpointWhenCalm(now, checkpointCalm)
+	c.beginWhenCalm(now, checkpointCalm)
 }
 
-// checkpointWhenCalm begins a copy that is due since a time when the commits pause.
-func (db *DB) checkpointWhenCalm(since time.Time, wait time.Duration) {
+// RestUntil lets no copy begin by itself before a time, as after a long copy.
+func (c *Checkpoints) RestUntil(t time.Time) {
+	c.behind.Lock()
+	defer c.behind.Unlock()
+	c.rests, c.rest = true, t
+}
+
+// beginWhenCalm begins a copy that is due since a time when the commits pause.
+func (c *Checkpoints) beginWhenCalm(since time.Time, wait time.Duration) {
 	time.AfterFunc(wait, func() {
-		c := &db.checkpoints
 		c.behind.Lock()
 		defer c.behind.Unlock()
 		if rest := checkpointCalm - time.Since(c.asked); rest > 0 && time.Since(since) < longestCalm && !c.stopped {
-			db.checkpointWhenCalm(since, rest)
+			c.beginWhenCalm(since, rest)
 			return
 		}
 		c.calming = false
-		if !c.stopped && c.running == nil && db.check() == nil {
-			db.beginCheckpoint()
+		if !c.stopped && c.running == nil && c.p.DB.Usable() == nil {
+			c.begin()
 		}
 	})
 }
 
-// beginCheckpoint makes a copy in the background. c.behind is held.
-func (db *DB) beginCheckpoint() {
-	c := &db.checkpoints
+// begin makes a copy in the background. c.behind is held.
+func (c *Checkpoints) begin() {
 	done := make(chan struct{})
 	c.running = done
 	go func() {
 		start := time.Now()
-		db.checkpointBehind()
+		c.makeDue()
 		end := time.Now()
 		c.behind.Lock()
 		c.running, c.rest = nil, end.Add(checkpointRest*end.Sub(start))
@@ -172,18 +179,17 @@ func (db *DB) beginCheckpoint() {
 	}()
 }
 
-// checkpointBehind makes a copy unless somebody just did.
-func (db *DB) checkpointBehind() {
-	c := &db.checkpoints
+// makeDue makes a copy unless somebody just did.
+func (c *Checkpoints) makeDue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due() && db.Here() == nil {
-		db.noteCheckpoint(db.checkpoint())
+	if c.Due() && c.p.DB.Here() == nil {
+		c.note(c.make())
 	}
 }
 
 // wait returns when no copy is being made behind commits.
-func (c *checkpointer) wait() {
+func (c *Checkpoints) wait() {
 	c.behind.Lock()
 	done := c.running
 	c.behind.Unlock()
@@ -192,128 +198,103 @@ func (c *checkpointer) wait() {
 	}
 }
 
-// stopCheckpoints ends the copies behind commits. Close makes one that is due
-// then, so that a database at rest has one as young as the schedule promises.
-func (db *DB) stopCheckpoints() {
-	c := &db.checkpoints
+// Stop ends the copies behind commits. It makes one that is due, so that a database at rest has
+// one as young as the schedule promises.
+func (c *Checkpoints) Stop() {
 	c.behind.Lock()
 	c.stopped = true
 	c.behind.Unlock()
 	c.wait()
+	c.makeDue()
 }
 
-// Checkpoint copies the index now, so that [Salvage] can restore everything up
-// to here, and removes all but the two newest copies. The copies share tables
-// with the index: one takes milliseconds, and space only as the index changes.
-func (db *DB) Checkpoint(ctx context.Context) error {
-	_, err := asked(ctx, db, "checkpoint", none{}, db.checkpointNow)
+// Make makes a copy now.
+func (c *Checkpoints) Make() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.p.DB.Usable(); err != nil {
+		return err
+	}
+	err := c.make()
+	c.note(err)
 	return err
 }
 
-func (db *DB) checkpointNow(ctx context.Context, _ none) (none, error) {
-	if err := errors.Join(db.writable(), ctx.Err()); err != nil {
-		return none{}, err
-	}
-	c := &db.checkpoints
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := db.check(); err != nil {
-		return none{}, err
-	}
-	err := db.checkpoint()
-	db.noteCheckpoint(err)
-	return none{}, err
-}
-
-// Checkpoints lists the copies of the index, oldest first, after the one that
-// is being made if there is one. The error may also be that of the last attempt.
-func (db *DB) Checkpoints() ([]Checkpoint, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	a, err := asked(ctx, db, "checkpoints", none{}, db.listCheckpoints)
-	return a.List, errors.Join(err, a.Err.Err)
-}
-
-// checkpointsAnswer is the result of [DB.Checkpoints].
-type checkpointsAnswer struct {
-	List []Checkpoint
-	Err  care.Damage
-}
-
-func (db *DB) listCheckpoints(context.Context, none) (checkpointsAnswer, error) {
-	if err := db.check(); err != nil {
-		return checkpointsAnswer{}, err
-	}
-	c := &db.checkpoints
+// List lists the copies, oldest first, after the one that is being made if there is one. The error
+// may also be that of the last attempt.
+func (c *Checkpoints) List() ([]Checkpoint, error) {
 	c.wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list, err := listCheckpoints(db.opts.FS, db.dir)
-	for _, e := range db.CareErrors() {
-		if e.Work == careCheckpoint {
+	list, err := ListCheckpoints(c.p.FS, c.p.Dir)
+	for _, e := range c.p.Failures.List() {
+		if e.Work == workCheckpoint {
 			err = errors.Join(err, e.Err)
 		}
 	}
-	return checkpointsAnswer{list, care.Damage{Err: err}}, nil
+	return list, err
 }
 
-// checkpointForReclaim is what has to happen between the synced delete of
+// ForReclaim is what has to happen between the synced delete of
 // pages and the reclaim of the payloads that only they named: afterwards no
 // checkpoint reaches such a payload. If the disk is too full for a new one, the old
 // ones go all the same. After another error they stay, and nothing is reclaimed.
-func (db *DB) checkpointForReclaim() error {
-	made, err := db.renewCheckpoints()
-	if err != nil && !diskFull(err) {
+func (c *Checkpoints) ForReclaim() error {
+	made, err := c.Renew()
+	if err != nil && !DiskFull(err) {
 		return fmt.Errorf("checkpoint before reclaim: %w", err)
 	}
-	db.checkpoints.mu.Lock()
-	defer db.checkpoints.mu.Unlock()
-	if derr := db.dropCheckpoints(made); derr != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if derr := c.drop(made); derr != nil {
 		return fmt.Errorf("checkpoint before reclaim: %w", errors.Join(derr, err))
 	}
 	return nil
 }
 
-// renewCheckpoints replaces the checkpoints, by as many as are kept, and returns how many
+// Renew replaces the checkpoints, by as many as are kept, and returns how many
 // it made. After an error the old ones stay.
-func (db *DB) renewCheckpoints() (made int, err error) {
-	db.checkpoints.mu.Lock()
-	defer db.checkpoints.mu.Unlock()
-	for err == nil && made < keptCheckpoints {
-		if err = db.checkpoint(); err == nil {
+func (c *Checkpoints) Renew() (made int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for err == nil && made < KeptCheckpoints {
+		if err = c.make(); err == nil {
 			made++
 		}
 	}
-	db.noteCheckpoint(err)
+	c.note(err)
 	return made, err
 }
 
-// staleCheckpoints returns the bytes of the checkpoints that new ones would share with
+// Stale returns the bytes of the checkpoints that new ones would share with
 // the index, or not have.
-func (db *DB) staleCheckpoints() (n int64, err error) {
-	c := &db.checkpoints
+func (c *Checkpoints) Stale() (n int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list, err := listCheckpoints(db.opts.FS, db.dir)
+	list, err := ListCheckpoints(c.p.FS, c.p.Dir)
 	for _, p := range list {
-		stale, serr := db.idx.Stale(db.opts.FS.PathJoin(db.dir, checkpointDir, p.Name))
+		stale, serr := c.p.Index.Stale(c.p.FS.PathJoin(c.p.Dir, CheckpointDir, p.Name))
 		n, err = n+stale, errors.Join(err, serr)
 	}
 	return n, err
 }
 
-// checkpoint makes and verifies a copy and removes old ones. c.mu is held.
-func (db *DB) checkpoint() (err error) {
-	defer wrap(&err, "checkpoint")
-	fs, c := db.opts.FS, &db.checkpoints
-	if err := db.writePending(context.Background()); err != nil {
+// make makes and verifies a copy and removes old ones. c.mu is held.
+func (c *Checkpoints) make() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checkpoint: %w", err)
+		}
+	}()
+	fs, idx := c.p.FS, c.p.Index
+	if err := c.p.DB.WritePending(context.Background()); err != nil {
 		return err
 	}
 	moves := c.moves.Load()
 	// Also if it fails: another attempt is made when there is more to lose.
 	c.last.Store(moves)
 	c.bytes.Store(0)
-	parent := fs.PathJoin(db.dir, checkpointDir)
+	parent := fs.PathJoin(c.p.Dir, CheckpointDir)
 	if err := index.MakeDir(fs, parent); err != nil {
 		return err
 	}
@@ -323,37 +304,37 @@ func (db *DB) checkpoint() (err error) {
 	}
 	path := fs.PathJoin(parent, name)
 	// Tables are linked, logs are copied: what is in tables costs nothing.
-	if err = db.idx.Flush(); err == nil {
-		err = db.idx.Checkpoint(path)
+	if err = idx.Flush(); err == nil {
+		err = idx.Checkpoint(path)
 	}
 	if err != nil {
 		return err
 	}
-	if err := verifyCheckpoint(fs, path); err != nil {
+	if err := VerifyCheckpoint(fs, path); err != nil {
 		return fmt.Errorf("%s: %w", name, errors.Join(err, fs.RemoveAll(path)))
 	}
-	return db.dropCheckpoints(keptCheckpoints)
+	return c.drop(KeptCheckpoints)
 }
 
-// dropCheckpoints removes all but the newest, and what interrupted ones left.
-func (db *DB) dropCheckpoints(keep int) error {
-	fs := db.opts.FS
-	list, err := listCheckpoints(fs, db.dir)
+// drop removes all but the newest, and what interrupted ones left.
+func (c *Checkpoints) drop(keep int) error {
+	fs := c.p.FS
+	list, err := ListCheckpoints(fs, c.p.Dir)
 	if err != nil {
 		return err
 	}
 	kept := map[string]bool{}
-	for _, c := range list[max(len(list)-keep, 0):] {
-		kept[c.Name] = true
+	for _, p := range list[max(len(list)-keep, 0):] {
+		kept[p.Name] = true
 	}
-	parent := fs.PathJoin(db.dir, checkpointDir)
+	parent := fs.PathJoin(c.p.Dir, CheckpointDir)
 	names, err := fs.List(parent)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	removed := false
 	for _, name := range names {
-		if _, ok := parseCheckpoint(name); ok && !kept[name] {
+		if _, ok := ParseCheckpoint(name); ok && !kept[name] {
 			removed = true
 			err = errors.Join(err, fs.RemoveAll(fs.PathJoin(parent, name)))
 		}
@@ -364,22 +345,24 @@ func (db *DB) dropCheckpoints(keep int) error {
 	return err
 }
 
-// verifyCheckpoint opens a copy and reads what its first refs point at.
-func verifyCheckpoint(fs index.FS, path string) (err error) {
+// VerifyCheckpoint opens a copy and reads what its first refs point at.
+func VerifyCheckpoint(fs index.FS, path string) (err error) {
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, idx.Close()) }()
-	var refs refTable
-	if err := refs.load(idx); err != nil {
-		return err
-	}
-	list := refs.list("")
-	for _, r := range list[:min(len(list), checkpointRefs)] {
+	n := 0
+	for r, err := range catalog.Refs.All(idx) {
+		if err != nil {
+			return err
+		}
+		if n++; n > checkpointRefs {
+			continue
+		}
 		c, err := catalog.Commits.Get(idx, r.Commit)
 		if err == nil {
-			err = opens(context.Background(), indexPages{idx, nil}, c.Root)
+			err = opens(context.Background(), storedPages{idx}, c.Root)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)
@@ -388,9 +371,17 @@ func verifyCheckpoint(fs index.FS, path string) (err error) {
 	return nil
 }
 
-// listCheckpoints lists complete copies, oldest first.
-func listCheckpoints(fs index.FS, dir string) ([]Checkpoint, error) {
-	parent := fs.PathJoin(dir, checkpointDir)
+// opens returns why the first pages of a version cannot be read.
+func opens(ctx context.Context, pages tree.Pages, root tree.Root) error {
+	for _, err := range tree.New(pages, reach.Uncached).Scan(ctx, root, tree.Span{}) {
+		return err
+	}
+	return nil
+}
+
+// ListCheckpoints lists complete copies, oldest first.
+func ListCheckpoints(fs index.FS, dir string) ([]Checkpoint, error) {
+	parent := fs.PathJoin(dir, CheckpointDir)
 	names, err := fs.List(parent)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -401,7 +392,7 @@ func listCheckpoints(fs index.FS, dir string) ([]Checkpoint, error) {
 	slices.Sort(names)
 	var list []Checkpoint
 	for _, name := range names {
-		moves, ok := parseCheckpoint(name)
+		moves, ok := ParseCheckpoint(name)
 		if !ok || !index.Complete(fs, fs.PathJoin(parent, name)) {
 			continue
 		}
@@ -428,7 +419,8 @@ func nextCheckpoint(fs index.FS, parent string, moves uint64) (string, error) {
 	}
 }
 
-func parseCheckpoint(name string) (moves uint64, ok bool) {
+// ParseCheckpoint reads the name of a copy.
+func ParseCheckpoint(name string) (moves uint64, ok bool) {
 	head, tail, found := strings.Cut(name, "-")
 	if !found || len(head) != 16 || len(tail) != 8 {
 		return 0, false
@@ -439,4 +431,9 @@ func parseCheckpoint(name string) (moves uint64, ok bool) {
 	}
 	_, err = strconv.ParseUint(tail, 16, 32)
 	return moves, err == nil
+}
+
+// DiskFull reports whether an error is that of a full disk.
+func DiskFull(err error) bool {
+	return errors.Is(err, index.ErrFull) || errors.Is(err, pack.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -1,4 +1,4 @@
-package txn
+package collect
 
 import (
 	"cmp"
@@ -32,14 +32,14 @@ func (g *collector) explain(ctx context.Context) error {
 	if !g.o.Explain {
 		return nil
 	}
-	e := newExplainer(g.o.rangeBytes)
-	ids := map[holderID]int32{}
+	e := newExplainer()
+	ids := map[HolderID]int32{}
 	for _, r := range g.roots {
-		i, ok := ids[r.by]
+		i, ok := ids[r.By]
 		if !ok {
 			i = int32(len(e.holders))
-			ids[r.by] = i
-			e.holders = append(e.holders, Holder{Kind: r.by.kind, Name: r.by.name})
+			ids[r.By] = i
+			e.holders = append(e.holders, Holder{Kind: r.By.Kind, Name: r.By.Name})
 		}
 		e.holders[i].Versions++
 		if err := e.visit(ctx, r, i); err != nil {
@@ -48,7 +48,7 @@ func (g *collector) explain(ctx context.Context) error {
 	}
 	e.sum()
 	slices.SortStableFunc(e.holders, func(a, b Holder) int { return cmp.Compare(b.OnlyBytes, a.OnlyBytes) })
-	g.r.Holders, g.r.Disk = e.holders, g.db.DiskUse()
+	g.r.Holders = e.holders
 	return nil
 }
 
@@ -62,14 +62,14 @@ type explainer struct {
 	local   *reach.Local
 }
 
-func newExplainer(rangeBytes int) *explainer {
-	e := &explainer{pages: map[tree.Name]int32{}, ranges: reach.NewRanges(rangeBytes)}
+func newExplainer() *explainer {
+	e := &explainer{pages: map[tree.Name]int32{}, ranges: reach.NewRanges(reach.MaxRangeBytes)}
 	e.local = e.ranges.Local()
 	return e
 }
 
 // visit walks below a root for a holder.
-func (e *explainer) visit(ctx context.Context, from gcRoot, holder int32) error {
+func (e *explainer) visit(ctx context.Context, from Root, holder int32) error {
 	var l tree.Links
 	stack := []tree.Root{from.Root.Root}
 	for len(stack) > 0 {

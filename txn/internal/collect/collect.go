@@ -1,8 +1,13 @@
-package txn
+// Package collect lets versions go, and removes what nothing reaches any more.
+//
+//	Expire   marks the commits whose content may go
+//	GC       removes pages and payloads that no version, session or snapshot reaches
+//
+// It gets the parts of an open database ([care.Parts]). What is open in the process is behind [Core].
+package collect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
@@ -22,9 +29,32 @@ import (
 //	  spared)         a lock)   pages      batches)       logs)     index)      removal)
 //	                            only)
 
-// ErrCollecting means that another collection, or a transfer into the database,
-// is running.
-var ErrCollecting = errors.New("txn: another collection or transfer is running")
+// Core is what a collection and an expiry ask of an open database beside its parts.
+type Core interface {
+	// Moment is what is open in this process, as of one moment in which no ref moves.
+	Moment(ctx context.Context) (*Moment, error)
+	// StillKept leaves in expired what no running transfer keeps.
+	StillKept(expired map[catalog.CommitID]struct{}) error
+	// OpenBases are the bases of open sessions.
+	OpenBases() map[catalog.SessionID]catalog.CommitID
+	// LetGo commits a batch that marks versions while no version is being opened.
+	LetGo(ctx context.Context, batch *index.Batch) error
+	// SealPack ends the growth of a pack, and records it.
+	SealPack(id pack.ID) error
+}
+
+// Moment is the state of a database that is open. Whoever takes it closes Index.
+type Moment struct {
+	Index *index.Snapshot
+	Heads []catalog.Ref
+	// Open are the roots of sessions and snapshots, and Spilled are pages that sessions have in
+	// the index though nothing may name them yet.
+	Open    []Root
+	Spilled map[tree.Name]struct{}
+	// Floors are where packs were when the moment was taken, and when sessions began: what lies
+	// behind may be named by something that the collector does not see.
+	Floors []pack.Position
+}
 
 // GCOptions say how to collect.
 type GCOptions struct {
@@ -35,9 +65,6 @@ type GCOptions struct {
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(GCProgress) `json:"-"`
-
-	// Bounds of memory: names of dead pages, bytes of ranges. Tests use less.
-	deadNames, rangeBytes int
 }
 
 // GCProgress says how far a collection is.
@@ -68,48 +95,14 @@ type GCReport struct {
 	Disk    DiskUse
 }
 
-// GC removes pages and payloads that nothing reaches: no commit that has not
-// expired, no session or open snapshot. It reads pages of the index, not
-// payloads. Readers and writers go on meanwhile. It can be interrupted at any
-// moment, by ctx or a crash, and then be run again. Damage ends the collection
-// before anything is removed. It waits some seconds for processes that have versions open
-// through a process which was killed, and then is [ErrPeersAway].
-func (db *DB) GC(ctx context.Context, o GCOptions) (*GCReport, error) {
-	db.letGo()
-	return cared(ctx, db, "gc", o, o.Progress, nil, db.gc)
-}
-
-func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
-	check := db.writable
-	if o.DryRun {
-		check = db.check
-	}
-	if err := check(); err != nil {
-		return nil, err
-	}
-	if err := db.unappliedLog(ctx); err != nil {
-		return nil, fmt.Errorf("gc: %w", err)
-	}
-	if !o.DryRun {
-		if err := db.awaitPeers(ctx); err != nil {
-			return nil, fmt.Errorf("gc: %w", err)
-		}
-	}
-	if !db.collecting.TryLock() {
-		return nil, ErrCollecting
-	}
-	defer db.collecting.Unlock()
-	if o.deadNames == 0 {
-		o.deadNames = maxDead
-	}
-	if o.rangeBytes == 0 {
-		o.rangeBytes = reach.MaxRangeBytes
-	}
+// GC collects. It can be interrupted at any moment, by ctx or a crash, and then be run again.
+// Only one runs at a time.
+func GC(ctx context.Context, p *care.Parts, core Core, o GCOptions) (*GCReport, error) {
 	g := &collector{
-		db: db, o: o, r: &GCReport{}, stored: tree.New(db.committed(), reach.Uncached), marks: reach.NewMarks(o.rangeBytes), spare: map[tree.Name]struct{}{},
+		Parts: p, core: core, o: o, r: &GCReport{}, stored: tree.New(p.Pages, reach.Uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
 	}
 	if !o.DryRun {
-		sweep, err := db.idx.Sweep()
+		sweep, err := p.Index.Sweep()
 		if err != nil {
 			return nil, fmt.Errorf("gc: %w", err)
 		}
@@ -130,16 +123,17 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 }
 
 type collector struct {
-	db    *DB
+	*care.Parts
+	core  Core
 	o     GCOptions
 	r     *GCReport
 	sweep *index.Sweep
 
 	stored *tree.Tree      // reads pages as they are stored, with no cache before them
 	snap   *index.Snapshot // of the moment of the roots
-	kept   []gcRoot        // commits that have not expired, stored sessions
-	open   []gcRoot        // sessions and snapshots of this process
-	roots  []gcRoot        // those that were marked, in this order
+	kept   []Root          // commits that have not expired, stored sessions
+	open   []Root          // sessions and snapshots of this process
+	roots  []Root          // those that were marked, in this order
 	floors []pack.Position
 
 	marks *reach.Marks
@@ -152,13 +146,14 @@ type collector struct {
 	renewed bool // the checkpoints, since the pages were deleted
 }
 
-// gcRoot is a place to mark from.
-type gcRoot struct {
+// Root is a place to mark from.
+type Root struct {
 	reach.Root
-	by holderID
+	By HolderID
 }
 
-type holderID struct{ kind, name string }
+// HolderID is what keeps versions; see [Holder].
+type HolderID struct{ Kind, Name string }
 
 // Kinds of holders.
 const (
@@ -174,58 +169,31 @@ const (
 )
 
 // holderOf is a branch or tag.
-func holderOf(ref string) holderID {
+func holderOf(ref string) HolderID {
 	if catalog.IsHead(ref) {
-		return holderID{HolderBranch, ref[len(catalog.HeadPrefix):]}
+		return HolderID{HolderBranch, ref[len(catalog.HeadPrefix):]}
 	}
-	return holderID{HolderTag, ref[len(catalog.TagPrefix):]}
+	return HolderID{HolderTag, ref[len(catalog.TagPrefix):]}
 }
 
 // findRoots collects everything that must stay, as of one moment. Commits wait
 // only while the state is taken, not while it is read.
 func (g *collector) findRoots(ctx context.Context) error {
-	db := g.db
-	db.commit.lock()
-	if err := db.writePending(ctx); err != nil {
-		db.commit.unlock()
+	m, err := g.core.Moment(ctx)
+	if err != nil {
 		return err
 	}
-	snap := db.idx.Snapshot()
-	g.snap = snap
-	g.floors = append(g.floors, db.packs.Position())
-	heads := db.heads.list("")
-	db.mu.Lock()
-	// Sessions may hold roots with pages that only they have. A page is read once,
-	// whichever session it was found from: if that one has ended, another may have
-	// made the same.
-	pages := overlays{newOverlay(db.committed(), 0)}
-	for _, s := range db.sessions {
-		pages = append(pages, s.pages)
-	}
-	t := g.stored.With(pages)
-	for _, s := range db.sessions {
-		g.addSession(t, s)
-	}
-	for root := range db.roots {
-		released := func() bool {
-			db.mu.Lock()
-			defer db.mu.Unlock()
-			return db.roots[root] == 0
-		}
-		g.open = append(g.open, gcRoot{reach.Root{Root: root, Tree: t, Ended: released}, holderID{HolderSnapshot, ""}})
-	}
-	db.mu.Unlock()
-	db.commit.unlock()
-
+	snap, heads := m.Index, m.Heads
+	g.snap, g.open, g.spare, g.floors = snap, m.Open, m.Spilled, m.Floors
 	expired, err := catalog.ExpiredIDs(snap)
 	if err == nil {
-		err = db.keptExpired(expired)
+		err = g.core.StillKept(expired)
 	}
 	if err != nil {
 		return err
 	}
-	commits := map[CommitID]tree.Root{} // of refs and sessions
-	want := func(id CommitID) { commits[id] = tree.Root{} }
+	commits := map[catalog.CommitID]tree.Root{} // of refs and sessions
+	want := func(id catalog.CommitID) { commits[id] = tree.Root{} }
 	sessions, err := sessionsIn(snap, want)
 	if err != nil {
 		return err
@@ -241,9 +209,9 @@ func (g *collector) findRoots(ctx context.Context) error {
 		want(p.Commit)
 		pins = append(pins, p)
 	}
-	bases := map[CommitID]struct{}{}
+	bases := map[catalog.CommitID]struct{}{}
 	if g.o.Explain {
-		list, err := db.mergeBases(ctx, heads)
+		list, err := mergeBases(ctx, g.Parts, heads)
 		if err != nil {
 			return err
 		}
@@ -275,7 +243,7 @@ func (g *collector) findRoots(ctx context.Context) error {
 	}
 	for _, h := range heads {
 		by := holderOf(h.Name)
-		g.add(commits[h.Commit], by.kind, by.name)
+		g.add(commits[h.Commit], by.Kind, by.Name)
 	}
 	for _, p := range pins {
 		g.add(commits[p.Commit], HolderKept, p.Name)
@@ -291,27 +259,11 @@ func (g *collector) findRoots(ctx context.Context) error {
 }
 
 func (g *collector) add(root tree.Root, kind, name string) {
-	g.kept = append(g.kept, gcRoot{reach.Root{Root: root, Tree: g.stored}, holderID{kind, name}})
-}
-
-// addSession takes the state of an open session. Pages that it has spilled stay
-// though nothing may name them yet, and so does everything that was appended
-// to packs since it was opened.
-func (g *collector) addSession(t *tree.Tree, s *Session) {
-	live := s.live.Load()
-	ended := func() bool { return s.live.Load() == nil }
-	if live == nil {
-		return
-	}
-	for _, root := range []tree.Root{live.start, live.work} {
-		g.open = append(g.open, gcRoot{reach.Root{Root: root, Tree: t, Ended: ended}, holderID{HolderSession, s.id.String()}})
-	}
-	s.pages.eachSpilled(func(name tree.Name) { g.spare[name] = struct{}{} })
-	g.floors = append(g.floors, s.floor)
+	g.kept = append(g.kept, Root{reach.Root{Root: root, Tree: g.stored}, HolderID{kind, name}})
 }
 
 // sessionsIn reads the stored sessions, and calls want with the base of each.
-func sessionsIn(snap *index.Snapshot, want func(CommitID)) (sessions []*catalog.Session, err error) {
+func sessionsIn(snap *index.Snapshot, want func(catalog.CommitID)) (sessions []*catalog.Session, err error) {
 	for s, err := range catalog.Sessions.All(snap) {
 		if err != nil {
 			return nil, err
@@ -326,7 +278,7 @@ func sessionsIn(snap *index.Snapshot, want func(CommitID)) (sessions []*catalog.
 // that only an open session may have come last.
 func (g *collector) mark(ctx context.Context) error {
 	p := progress{g: g, phase: "mark"}
-	for _, stage := range [][]gcRoot{g.kept, g.open} {
+	for _, stage := range [][]Root{g.kept, g.open} {
 		g.roots = append(g.roots, stage...)
 		roots := make([]reach.Root, len(stage))
 		for i := range stage {
@@ -361,9 +313,11 @@ func (p *progress) step(n int64) {
 	}
 }
 
-// liveState is what the collector needs of an open session.
-type liveState struct{ start, work tree.Root }
-
-// publish shows the collector the present state. mu is held, or the
-// session is not shared yet.
-func (s *Session) publish() { s.live.Store(&liveState{s.start, s.work}) }
+// mergeBases returns the best common ancestors of all pairs of refs.
+func mergeBases(ctx context.Context, p *care.Parts, refs []catalog.Ref) ([]catalog.CommitID, error) {
+	tips := make([]catalog.CommitID, len(refs))
+	for i, r := range refs {
+		tips[i] = r.Commit
+	}
+	return history.MergeBases(ctx, p.DB.Lookup, tips)
+}

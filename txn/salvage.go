@@ -21,22 +21,89 @@ import (
 // known any more.
 const LostAndFound = "lost+found"
 
-// lostAndFound walks through the packs behind what the restored index knows and
+// SalvageOptions of [Salvage].
+type SalvageOptions struct {
+	// Options are those of the database. ReadOnly and Durability do not matter.
+	Options
+	// To is a directory for the restored database; it must not exist. "" is in
+	// place: the damaged index is kept in "quarantine".
+	To string
+	// Progress is called from time to time with how many bytes of packs were walked
+	// through. Calls do not overlap.
+	Progress func(CheckProgress)
+}
+
+// Salvage makes a database with a lost or damaged index one that can be opened.
+// The newest checkpoint of the index that is sound, else the one with the
+// fewest problems, becomes the index. Payloads in packs that it does not know
+// are verified and put on the branch [LostAndFound], under
+//
+//	arrays/IDENTITY/c/0/1       a chunk, in an array if the metadata is known
+//	documents/a/b/doc           a document
+//	older/PACK-OFFSET/…         what a later payload of the same name replaced
+//
+// Nothing is deleted, but for a To that could not be completed. No process may have the database open. Errors: ErrSound if
+// the index is fine, ErrNotDatabase, index.ErrLocked.
+func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
+	opts := o.Options.withDefaults()
+	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
+	v := &care.Salvager{FS: opts.FS, From: dir, To: o.To, Now: opts.Now, MemTable: opts.MemTableBytes}
+	v.Opener = opener{opts, &v.Report, o.Progress}
+	err := v.Run(ctx)
+	if err != nil && !errors.Is(err, ErrSound) {
+		err = fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	return &v.Report, err
+}
+
+// opener opens databases for a salvage.
+type opener struct {
+	opts     Options
+	r        *SalvageReport
+	progress func(CheckProgress)
+}
+
+var _ care.Opener = opener{}
+
+func (o opener) IsDatabase(dir string) error   { return readFormat(o.opts.FS, dir) }
+func (o opener) MakeDatabase(dir string) error { return writeFormat(o.opts.FS, dir) }
+
+func (o opener) Check(ctx context.Context, dir, path string, c *care.Checker) (_ []pack.Info, err error) {
+	o.opts.ReadOnly = true
+	db, err := open(dir, path, o.opts, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c.Parts = &db.care
+	return db.packs.Infos(), c.Run(ctx)
+}
+
+func (o opener) Create(dir, path string) ([]pack.Info, error) {
+	o.opts.Durability = DurabilitySync
+	db, err := open(dir, path, o.opts, true)
+	if err != nil {
+		return nil, err
+	}
+	return db.packs.Infos(), errors.Join(db.writeFirstCommit(), db.Close())
+}
+
+// Find walks through the packs behind what the restored index knows and
 // puts what it finds on a branch of the staged index. Then that is complete, and has
 // a checkpoint: with it the next salvage has nothing to look for.
-func (v *salvager) lostAndFound(ctx context.Context, staged string, best *candidate) (err error) {
-	db, err := open(v.dir, staged, v.opts, false)
+func (o opener) Find(ctx context.Context, dir, staged string, best *care.Candidate) (err error) {
+	db, err := open(dir, staged, o.opts, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	f := finder{db: db, r: v.r, ends: map[pack.ID]uint64{}, arrays: map[[16]byte]string{}, progress: v.o.Progress}
+	f := finder{db: db, r: o.r, ends: map[pack.ID]uint64{}, arrays: map[[16]byte]string{}, progress: o.progress}
 	damaged := best.Report.Found > 0
 	if damaged {
 		f.known = &best.Payloads
 	} else {
 		// The index is exact: whatever it does not name before its ends is dead.
-		for _, i := range best.packs {
+		for _, i := range best.Table {
 			f.ends[i.ID] = i.End
 		}
 	}

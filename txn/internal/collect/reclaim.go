@@ -1,4 +1,4 @@
-package txn
+package collect
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 
 // dropHoles forgets known holes that nothing names any more.
 func (g *collector) dropHoles(context.Context) error {
-	known, err := catalog.KnownHoles(g.db.idx)
+	known, err := catalog.KnownHoles(g.Index)
 	if err != nil || len(known) == 0 || g.o.DryRun {
 		return err
 	}
@@ -34,16 +34,15 @@ func (g *collector) dropHoles(context.Context) error {
 		i := sort.Search(len(list), func(i int) bool { return list[i].To > a.Offset })
 		return i == len(list) || list[i].From > a.Offset
 	})
-	return g.db.parts().PutHoles(known)
+	return g.PutHoles(known)
 }
 
 // reclaim gives the space of payloads back that nothing names any more. The
 // deletes are durable by now, and the checkpoint that is made before the first
 // change does not reach them either.
 func (g *collector) reclaim(ctx context.Context) error {
-	db := g.db
 	p := progress{g: g, phase: "reclaim"}
-	for _, info := range db.packs.Infos() {
+	for _, info := range g.Packs.Infos() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 		if !info.Sealed && !g.seal(info, alive) {
 			continue
 		}
-		out, err := db.packs.Reclaimable(ctx, work.id, work.live, work.tail)
+		out, err := g.Packs.Reclaimable(ctx, work.id, work.live, work.tail)
 		if err != nil {
 			return err
 		}
@@ -69,7 +68,7 @@ func (g *collector) reclaim(ctx context.Context) error {
 			continue
 		}
 		if !g.renewed {
-			if err := db.checkpointForReclaim(); err != nil {
+			if err := g.Checkpoints.ForReclaim(); err != nil {
 				return err
 			}
 			g.renewed = true
@@ -111,7 +110,7 @@ func (g *collector) seal(info pack.Info, alive uint64) bool {
 	case g.o.DryRun:
 		g.r.FreedBytes += int64(dead)
 	default:
-		if g.db.sealPack(info.ID) == nil {
+		if g.core.SealPack(info.ID) == nil {
 			return true
 		}
 		g.r.HeldBytes += int64(dead)
@@ -119,43 +118,34 @@ func (g *collector) seal(info pack.Info, alive uint64) bool {
 	return false
 }
 
-// sealPack seals a pack and records it.
-func (db *DB) sealPack(id pack.ID) error {
-	db.packs.Seal(id)
-	c := newChange(db.packFailures.Load())
-	c.makesRoom = true
-	return db.write(context.Background(), c)
-}
-
 // reclaimPack gives the space of one pack back.
 func (g *collector) reclaimPack(ctx context.Context, w reclaimWork) error {
-	db := g.db
-	if err := db.care.Lock(ctx); err != nil {
+	if err := g.Relied.Lock(ctx); err != nil {
 		return err
 	}
-	defer db.care.Unlock()
+	defer g.Relied.Unlock()
 	if len(w.live) > 0 {
-		out, err := db.packs.Reclaim(ctx, w.id, w.live, w.tail)
+		out, err := g.Packs.Reclaim(ctx, w.id, w.live, w.tail)
 		g.count(out)
 		return err
 	}
 	// The entry in the table goes before the file: a file without an entry is
 	// found by the next collection, while an entry without a file would be
 	// damage. No commit records the pack in between.
-	if err := db.ends.Lock(ctx); err != nil {
+	if err := g.Ends.Lock(ctx); err != nil {
 		return err
 	}
-	defer db.ends.Unlock()
-	if out, err := db.packs.Reclaimable(ctx, w.id, nil, w.tail); err != nil || !out.Removed {
+	defer g.Ends.Unlock()
+	if out, err := g.Packs.Reclaimable(ctx, w.id, nil, w.tail); err != nil || !out.Removed {
 		return err
 	}
-	batch := db.idx.NewBatch()
+	batch := g.Index.NewBatch()
 	defer batch.Close()
 	catalog.Packs.Delete(batch, w.id)
 	if err := batch.Commit(true); err != nil {
 		return err
 	}
-	out, err := db.packs.Reclaim(ctx, w.id, nil, w.tail)
+	out, err := g.Packs.Reclaim(ctx, w.id, nil, w.tail)
 	g.count(out)
 	return err
 }

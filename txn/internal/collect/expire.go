@@ -1,4 +1,4 @@
-package txn
+package collect
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/txn/history"
@@ -16,15 +15,8 @@ import (
 )
 
 // Expiry lets old versions go. It only marks commits, in one synced batch; the
-// collector (gc.go) removes what then is reachable from no version. Records of
+// collector removes what then is reachable from no version. Records of
 // commits stay, so that the log and the chain of hashes hold.
-
-// ErrExpired means that a version was removed by [DB.Expire]. It is ErrNoRef too.
-var ErrExpired = catalog.ErrExpired
-
-// ErrShallow means that a shallow copy has no content of a version; a pull with
-// [TransferOptions] Deepen or Unshallow fetches it. It is ErrExpired too.
-var ErrShallow error = catalog.ErrShallow
 
 // ExpireOptions say which versions may go. At least one of Before and Keep must
 // be set.
@@ -60,29 +52,22 @@ type ExpireReport struct {
 	Holders []Holder
 }
 
-// Expire marks the versions that the options let go. Heads, tags, kept versions, bases
-// of sessions and what their reflogs still name always stay, and so do the merge bases
-// of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
-func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	defer db.letGo() // also after a lost answer
-	return asked(ctx, db, "expire", o, db.expire)
-}
-
-func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
-	check := db.writable
-	if o.DryRun {
-		check = db.check
-	}
-	if err := check(); err != nil {
-		return nil, err
-	}
+// Expire marks the versions that the options let go.
+func Expire(ctx context.Context, p *care.Parts, core Core, o ExpireOptions) (*ExpireReport, error) {
 	if o.Before.IsZero() && o.Keep <= 0 {
 		return nil, errors.New("expire: neither an age nor a number is given")
 	}
-	e := newExpiry(db, o)
+	e := &expiry{
+		Parts: p, core: core, o: o, r: &ExpireReport{},
+		keep: map[catalog.CommitID]HolderID{}, held: map[HolderID]int64{},
+		tips: map[string]catalog.CommitID{}, stays: map[catalog.CommitID]struct{}{}, seqs: map[string]uint64{},
+	}
+	if o.Branches != nil {
+		e.only = map[catalog.CommitID]struct{}{}
+	}
 	err := e.look(ctx)
 	if err == nil {
-		err = e.expire(ctx)
+		err = p.DB.Publish(ctx, func() error { return e.expire(ctx) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
@@ -99,44 +84,33 @@ func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error
 // What came since can only keep more: nothing is added to mark, and commits that
 // were made meanwhile are not in it.
 type expiry struct {
-	db   *DB
+	*care.Parts
+	core Core
 	o    ExpireOptions
 	r    *ExpireReport
-	keep map[CommitID]holderID // and the first reason
-	held map[holderID]int64
+	keep map[catalog.CommitID]HolderID // and the first reason
+	held map[HolderID]int64
 	// only are the commits that may go; nil is all.
-	only map[CommitID]struct{}
+	only map[catalog.CommitID]struct{}
 	// stays are commits that refs reach whose versions may not go. With a commit
 	// all its ancestors are in it, so each is read once for all refs; as in only,
 	// after refs.
-	stays map[CommitID]struct{}
-	tips  map[string]CommitID // refs that were looked at, and where they pointed
-	moved bool                // some are new or moved since bases looked at them
-	seqs  map[string]uint64   // of reflogs: number after the newest that was looked at
-	drop  []catalog.MoveKey   // of the reflog
-	mark  []CommitID
-}
-
-func newExpiry(db *DB, o ExpireOptions) *expiry {
-	e := &expiry{
-		db: db, o: o, r: &ExpireReport{},
-		keep: map[CommitID]holderID{}, held: map[holderID]int64{},
-		tips: map[string]CommitID{}, stays: map[CommitID]struct{}{}, seqs: map[string]uint64{},
-	}
-	if o.Branches != nil {
-		e.only = map[CommitID]struct{}{}
-	}
-	return e
+	stays map[catalog.CommitID]struct{}
+	tips  map[string]catalog.CommitID // refs that were looked at, and where they pointed
+	moved bool                        // some are new or moved since bases looked at them
+	seqs  map[string]uint64           // of reflogs: number after the newest that was looked at
+	drop  []catalog.MoveKey           // of the reflog
+	mark  []catalog.CommitID
 }
 
 // look decides which commits may go, beside others that commit.
 func (e *expiry) look(ctx context.Context) error {
-	if err := e.db.writePending(ctx); err != nil {
+	if err := e.DB.WritePending(ctx); err != nil {
 		return err
 	}
 	for _, b := range e.o.Branches {
-		if _, ok := e.db.heads.get(catalog.HeadRef(orMain(b))); !ok {
-			return fmt.Errorf("branch %q: %w", orMain(b), ErrNoRef)
+		if _, ok := e.DB.Head(branchRef(b)); !ok {
+			return fmt.Errorf("branch %q: %w", cmp.Or(b, catalog.MainBranch), catalog.ErrNoRef)
 		}
 	}
 	return care.InTurn(ctx, e.refs, e.bases, e.reflogs, e.openAndStored, e.commits)
@@ -145,18 +119,13 @@ func (e *expiry) look(ctx context.Context) error {
 // expire lets go what nothing came to hold since look. Refs stand still, so that
 // nothing comes to point at what is marked.
 func (e *expiry) expire(ctx context.Context) error {
-	e.db.commit.lock()
-	defer e.db.commit.unlock()
-	if err := e.db.writePending(ctx); err != nil {
-		return err
-	}
 	if err := care.InTurn(ctx, e.refs, e.bases, e.moves, e.openAndStored); err != nil {
 		return err
 	}
 	e.recheck()
 	e.r.Expired, e.r.Reflog = int64(len(e.mark)), int64(len(e.drop))
 	for by, n := range e.held {
-		e.r.Holders = append(e.r.Holders, Holder{Kind: by.kind, Name: by.name, Versions: n})
+		e.r.Holders = append(e.r.Holders, Holder{Kind: by.Kind, Name: by.Name, Versions: n})
 	}
 	slices.SortFunc(e.r.Holders, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Versions, a.Versions), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
@@ -164,34 +133,31 @@ func (e *expiry) expire(ctx context.Context) error {
 	if e.o.DryRun || len(e.mark)+len(e.drop) == 0 {
 		return nil
 	}
-	batch := e.db.idx.NewBatch()
+	batch := e.Index.NewBatch()
 	defer batch.Close()
 	batch.MakesRoom()
-	now := e.db.opts.Now()
+	now := e.Now()
 	for _, id := range e.mark {
 		catalog.Expired.Put(batch, catalog.Expiry{Commit: id, Time: now})
 	}
 	for _, k := range e.drop {
 		catalog.Moves.Delete(batch, k)
 	}
-	// Code that opens a version reads its mark and registers under this lock.
-	if err := e.db.keeping.Lock(ctx); err != nil {
-		return err
-	}
-	defer e.db.keeping.Unlock()
-	defer e.db.current.clear() // the batch may be stored although Commit fails
-	return batch.Commit(true)
+	return e.core.LetGo(ctx, batch)
 }
+
+// branchRef is the ref of a branch, "" for main.
+func branchRef(branch string) string { return catalog.HeadRef(cmp.Or(branch, catalog.MainBranch)) }
 
 // selected reports whether versions of a ref may go.
 func (e *expiry) selected(ref string) bool {
-	return e.o.Branches == nil || slices.ContainsFunc(e.o.Branches, func(b string) bool { return catalog.HeadRef(orMain(b)) == ref })
+	return e.o.Branches == nil || slices.ContainsFunc(e.o.Branches, func(b string) bool { return branchRef(b) == ref })
 }
 
 // refs decides about the versions that refs reach, of those that are new or moved
 // since it was called last.
 func (e *expiry) refs(ctx context.Context) error {
-	for _, ref := range e.db.heads.list("") {
+	for _, ref := range e.DB.Heads() {
 		if was, ok := e.tips[ref.Name]; ok && was == ref.Commit {
 			continue
 		}
@@ -205,9 +171,9 @@ func (e *expiry) refs(ctx context.Context) error {
 		var err error
 		switch {
 		case !e.selected(ref.Name):
-			err = e.reach(ctx, ref.Commit, e.stays, func(c *Commit) bool { e.hold(c.ID, by); return false })
+			err = e.reach(ctx, ref.Commit, e.stays, func(c *catalog.Commit) bool { e.hold(c.ID, by); return false })
 		case e.only != nil || keep > 1:
-			err = e.reach(ctx, ref.Commit, e.only, func(c *Commit) bool {
+			err = e.reach(ctx, ref.Commit, e.only, func(c *catalog.Commit) bool {
 				if keep > 0 {
 					e.hold(c.ID, by)
 				}
@@ -229,28 +195,19 @@ func (e *expiry) bases(ctx context.Context) error {
 		return nil
 	}
 	e.moved = false
-	bases, err := e.db.mergeBases(ctx, e.db.heads.list(""))
+	bases, err := mergeBases(ctx, e.Parts, e.DB.Heads())
 	for _, id := range bases {
-		e.hold(id, holderID{HolderBase, id.Short()})
+		e.hold(id, HolderID{HolderBase, id.Short()})
 	}
 	return err
-}
-
-// mergeBases returns the best common ancestors of all pairs of refs.
-func (db *DB) mergeBases(ctx context.Context, refs []Ref) ([]CommitID, error) {
-	tips := make([]CommitID, len(refs))
-	for i, r := range refs {
-		tips[i] = r.Commit
-	}
-	return history.MergeBases(ctx, db.Lookup, tips)
 }
 
 // reach calls fn with a commit and its ancestors, newest first, and puts them into
 // seen. It leaves out what is below a commit in seen, unless fn wants more. With
 // seen nil it goes on only as long as fn does.
-func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]struct{}, fn func(*Commit) bool) error {
+func (e *expiry) reach(ctx context.Context, from catalog.CommitID, seen map[catalog.CommitID]struct{}, fn func(*catalog.Commit) bool) error {
 	follow := true
-	for c, err := range history.Ancestors(ctx, e.db.Lookup, []CommitID{from}, func(*Commit) bool { return follow }) {
+	for c, err := range history.Ancestors(ctx, e.DB.Lookup, []catalog.CommitID{from}, func(*catalog.Commit) bool { return follow }) {
 		if err != nil {
 			return err
 		}
@@ -271,14 +228,14 @@ func (e *expiry) reach(ctx context.Context, from CommitID, seen map[CommitID]str
 // a reflog are dropped, up to the first one that stays.
 func (e *expiry) reflogs(ctx context.Context) error {
 	last, n := "", 0
-	var old []RefMove // those that are dropped unless an older one stays
+	var old []catalog.RefMove // those that are dropped unless an older one stays
 	drop := func() {
 		for _, m := range old {
 			e.drop = append(e.drop, catalog.MoveKey{Ref: m.Ref, Seq: m.Seq})
 		}
 		old = old[:0]
 	}
-	for m, err := range catalog.MovesBackwards(e.db.idx) {
+	for m, err := range catalog.MovesBackwards(e.Index) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -290,9 +247,9 @@ func (e *expiry) reflogs(ctx context.Context) error {
 			last, n = m.Ref, 0
 			e.seqs[m.Ref] = m.Seq + 1
 		}
-		_, exists := e.db.heads.get(m.Ref)
+		_, exists := e.DB.Head(m.Ref)
 		selected := e.selected(m.Ref)
-		by := holderID{HolderReflog, holderOf(m.Ref).name}
+		by := HolderID{HolderReflog, holderOf(m.Ref).Name}
 		switch {
 		case !selected || !e.o.Before.IsZero() && !m.Time.Before(e.o.Before):
 			for _, m := range append(old, m) {
@@ -316,15 +273,15 @@ func (e *expiry) reflogs(ctx context.Context) error {
 
 // moves keeps what reflogs name since reflogs looked at them.
 func (e *expiry) moves(ctx context.Context) error {
-	for ref, err := range catalog.LoggedRefs(e.db.idx) {
+	for ref, err := range catalog.LoggedRefs(e.Index) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
-		by := holderID{HolderReflog, holderOf(ref).name}
-		for m, err := range catalog.MovesOf(e.db.idx, ref, e.seqs[ref], false) {
+		by := HolderID{HolderReflog, holderOf(ref).Name}
+		for m, err := range catalog.MovesOf(e.Index, ref, e.seqs[ref], false) {
 			if err != nil {
 				return err
 			}
@@ -336,32 +293,34 @@ func (e *expiry) moves(ctx context.Context) error {
 }
 
 func (e *expiry) openAndStored(ctx context.Context) error {
-	for _, s := range e.db.openSessions() {
-		e.hold(s.Info().Base, holderID{HolderSession, s.id.String()})
+	for id, base := range e.core.OpenBases() {
+		e.hold(base, HolderID{HolderSession, id.String()})
 	}
-	for p, err := range catalog.Pins.All(e.db.idx) {
+	for p, err := range catalog.Pins.All(e.Index) {
 		if err != nil {
 			return err
 		}
-		e.hold(p.Commit, holderID{HolderKept, p.Name})
+		e.hold(p.Commit, HolderID{HolderKept, p.Name})
 	}
 	// One that is open and has moved on may be closed, and resumed as it was stored.
-	stored, err := e.db.storedSessions(ctx)
-	if err != nil {
-		return err
-	}
-	for id, s := range stored {
-		e.hold(s.Base, holderID{HolderSession, id.String()})
+	for s, err := range catalog.Sessions.All(e.Index) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		e.hold(s.Base, HolderID{HolderSession, s.ID.String()})
 	}
 	return nil
 }
 
 func (e *expiry) commits(ctx context.Context) error {
-	for rec, err := range catalog.StoredCommits(ctx, e.db.idx, nil) {
+	for rec, err := range catalog.StoredCommits(ctx, e.Index, nil) {
 		if err != nil {
 			return err
 		}
-		marked, _, err := e.db.home.expired(ctx, rec.ID)
+		marked, _, err := e.DB.Expired(ctx, rec.ID)
 		if err != nil {
 			return err
 		}
@@ -382,7 +341,7 @@ func (e *expiry) commits(ctx context.Context) error {
 
 // recheck takes out of mark what is held by now.
 func (e *expiry) recheck() {
-	e.mark = slices.DeleteFunc(e.mark, func(id CommitID) bool {
+	e.mark = slices.DeleteFunc(e.mark, func(id catalog.CommitID) bool {
 		by, ok := e.keep[id]
 		if ok {
 			e.held[by]++
@@ -392,14 +351,14 @@ func (e *expiry) recheck() {
 	})
 }
 
-func (e *expiry) kept(id CommitID, rec []byte) (bool, error) {
+func (e *expiry) kept(id catalog.CommitID, rec []byte) (bool, error) {
 	if by, ok := e.keep[id]; ok {
 		e.held[by]++
 		return true, nil
 	}
 	if e.only != nil {
 		if _, ok := e.only[id]; !ok {
-			e.held[holderID{HolderHistory, ""}]++
+			e.held[HolderID{HolderHistory, ""}]++
 			return true, nil
 		}
 	}
@@ -413,85 +372,13 @@ func (e *expiry) kept(id CommitID, rec []byte) (bool, error) {
 	if c.Time.Before(e.o.Before) {
 		return false, nil
 	}
-	e.held[holderID{HolderAge, ""}]++
+	e.held[HolderID{HolderAge, ""}]++
 	return true, nil
 }
 
 // hold notes that a commit stays, and why, unless something else keeps it.
-func (e *expiry) hold(id CommitID, by holderID) {
+func (e *expiry) hold(id catalog.CommitID, by HolderID) {
 	if _, ok := e.keep[id]; !ok {
 		e.keep[id] = by
 	}
-}
-
-// version reads a commit whose content is wanted: one that has expired is an
-// ErrExpired.
-func (db *DB) version(ctx context.Context, id CommitID) (*Commit, error) {
-	c, err := db.Lookup(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	gone, at, err := db.home.gone(ctx, id)
-	switch {
-	case err != nil || !gone:
-	case at.Equal(catalog.NotCopied):
-		err = fmt.Errorf("commit %s: %w", id.Short(), ErrShallow)
-	default:
-		err = fmt.Errorf("commit %s: %w on %s", id.Short(), ErrExpired, at.Format(time.DateOnly))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// currentVersions remembers versions that were looked up and had not expired, so that
-// opening one again does not read the index. The zero value is ready.
-type currentVersions struct {
-	mu  sync.Mutex
-	age uint64 // counts calls of clear
-	ids map[CommitID]struct{}
-}
-
-// maxCurrent bounds the versions that are remembered.
-const maxCurrent = 4096
-
-// has reports whether a version is remembered, and the age for add.
-func (c *currentVersions) has(id CommitID) (ok bool, age uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok = c.ids[id]
-	return ok, c.age
-}
-
-// add remembers a version that was looked up at an age, unless versions have expired
-// since.
-func (c *currentVersions) add(id CommitID, age uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.age != age {
-		return
-	}
-	if c.ids == nil || len(c.ids) >= maxCurrent {
-		c.ids = map[CommitID]struct{}{}
-	}
-	c.ids[id] = struct{}{}
-}
-
-// clear forgets all versions: some have expired.
-func (c *currentVersions) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.age++
-	c.ids = nil
-}
-
-// Expired reports whether a version was let go by [DB.Expire]: its record is
-// there, its content is not.
-func (db *DB) Expired(ctx context.Context, id CommitID) (bool, error) {
-	if err := db.check(); err != nil {
-		return false, err
-	}
-	gone, _, err := db.home.expired(ctx, id)
-	return gone, err
 }

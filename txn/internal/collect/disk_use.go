@@ -1,9 +1,10 @@
-package txn
+package collect
 
 import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
 // DiskUse says how much room the directory of a database takes: blocks on disk where the
@@ -29,35 +30,30 @@ func (u *DiskUse) Total() int64 {
 	return u.IndexBytes + u.PackBytes + u.CheckpointBytes + u.OtherBytes
 }
 
-// DiskUse returns the present sizes. It looks at each file; files that are removed
-// meanwhile do not count.
-func (db *DB) DiskUse() DiskUse {
-	var use DiskUse
-	use.Packs, use.IndexWritten = db.home.usage()
-	parts := map[string]*int64{indexDir: &use.IndexBytes, packDir: &use.PackBytes, checkpointDir: &use.CheckpointBytes}
-	names, _ := db.opts.FS.List(db.dir)
-	if i := slices.Index(names, indexDir); i > 0 { // what others share with it counts as its own
+// Measure adds the sizes of the files of a database. Files that are removed meanwhile do not count.
+func (u *DiskUse) Measure(fs index.FS, dir string) {
+	parts := map[string]*int64{care.IndexDir: &u.IndexBytes, care.PackDir: &u.PackBytes, care.CheckpointDir: &u.CheckpointBytes}
+	names, _ := fs.List(dir)
+	if i := slices.Index(names, care.IndexDir); i > 0 { // what others share with it counts as its own
 		names[0], names[i] = names[i], names[0]
 	}
 	seen := map[index.FileKey]bool{}
 	for _, name := range names {
 		to := parts[name]
 		if to == nil {
-			to = &use.OtherBytes
+			to = &u.OtherBytes
 		}
-		db.diskUse(db.opts.FS.PathJoin(db.dir, name), to, &use.OtherBytes, seen)
+		measure(fs, fs.PathJoin(dir, name), to, &u.OtherBytes, seen)
 	}
-	if fi, err := db.opts.FS.Stat(db.dir); err == nil {
+	if fi, err := fs.Stat(dir); err == nil {
 		_, n := index.OnDisk(fi)
-		use.OtherBytes += n
+		u.OtherBytes += n
 	}
-	return use
 }
 
-// diskUse adds a file to files, or all files below a directory, but those that were seen.
+// measure adds a file to files, or all files below a directory, but those that were seen.
 // Directories are added to dirs.
-func (db *DB) diskUse(path string, files, dirs *int64, seen map[index.FileKey]bool) {
-	fs := db.opts.FS
+func measure(fs index.FS, path string, files, dirs *int64, seen map[index.FileKey]bool) {
 	fi, err := fs.Stat(path)
 	if err != nil {
 		return
@@ -68,7 +64,7 @@ func (db *DB) diskUse(path string, files, dirs *int64, seen map[index.FileKey]bo
 		*dirs += n
 		names, _ := fs.List(path)
 		for _, name := range names {
-			db.diskUse(fs.PathJoin(path, name), files, dirs, seen)
+			measure(fs, fs.PathJoin(path, name), files, dirs, seen)
 		}
 	case !seen[key]:
 		*files += n

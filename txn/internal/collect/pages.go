@@ -1,4 +1,4 @@
-package txn
+package collect
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, 
 	r.PageBytes += s.bytes
 	r.DeletedPages += int64(len(s.dead))
 	r.DeletedPageBytes += s.deadBytes
-	room := min(s.g.o.deadNames-len(s.g.dead), len(s.dead))
+	room := min(maxDead-len(s.g.dead), len(s.dead))
 	s.g.dead = append(s.g.dead, s.dead[:room]...)
 	s.g.more = s.g.more || room < len(s.dead)
 	return nil
@@ -149,23 +149,23 @@ func (g *collector) tidy(ctx context.Context) error {
 		return nil
 	}
 	want := g.r.PageBytes + pageOverhead*g.r.Pages
-	err := g.db.idx.Tidy(ctx, want)
+	err := g.Index.Tidy(ctx, want)
 	if ctx.Err() != nil || errors.Is(err, index.ErrFailed) {
 		return err
 	}
 	// A disk may be too full to compact the index: then the space of payloads helps.
-	g.db.note(careTables, err)
-	if stale, err := g.db.staleCheckpoints(); err != nil || stale <= max(want/4, 1<<20) {
+	g.Failures.Note(index.WorkTables, err)
+	if stale, err := g.Checkpoints.Stale(); err != nil || stale <= max(want/4, 1<<20) {
 		return err
 	}
-	_, err = g.db.renewCheckpoints()
+	_, err = g.Checkpoints.Renew()
 	g.renewed = err == nil
 	return nil // after an error, which is noted, the old ones stay
 }
 
 // findMore finds dead pages that the scan before had no room for.
 func (g *collector) findMore(ctx context.Context) error {
-	snap := g.db.idx.Snapshot()
+	snap := g.Index.Snapshot()
 	defer snap.Close()
 	before := *g.r // has counted them
 	g.dead, g.more = g.dead[:0], false
@@ -176,7 +176,7 @@ func (g *collector) findMore(ctx context.Context) error {
 
 // sync makes everything before it durable.
 func (g *collector) sync() error {
-	batch := g.db.idx.NewBatch()
+	batch := g.Index.NewBatch()
 	defer batch.Close()
 	return batch.Commit(true)
 }
