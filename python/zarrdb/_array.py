@@ -31,7 +31,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 def variable(body: Any, n: int, kind: str, parts: np.dtype[Any] | None) -> Numbers:
-    """n elements of variable length from the layout of the server: n + 1 offsets, then bytes."""
+    """n elements of variable length from the layout of the library: n + 1 offsets, then bytes."""
     ends = np.frombuffer(body, "<u4", n + 1).tolist()
     data = bytes(memoryview(body)[4 * (n + 1) :])
     pieces = [data[a:b] for a, b in zip(ends, ends[1:], strict=False)]
@@ -48,7 +48,7 @@ def variable(body: Any, n: int, kind: str, parts: np.dtype[Any] | None) -> Numbe
 
 
 def packed(values: Numbers, kind: str, parts: np.dtype[Any] | None) -> bytes:
-    """The layout of the server for elements of variable length."""
+    """The layout of the library for elements of variable length."""
     as_bytes: Callable[[Any], bytes]
     if kind == "string":
         as_bytes = lambda v: str(v).encode()
@@ -72,7 +72,7 @@ def text_type() -> Any:
 
 @functools.lru_cache
 def element_type(numpy: str) -> np.dtype[Any]:
-    """The type that the server names."""
+    """The type that the library names."""
     named: np.dtype[Any] = np.dtype(ast.literal_eval(numpy))
     return named
 

@@ -24,7 +24,7 @@ class Contents(View):
     """The forms in which a version or a session gives its contents."""
 
     def array(self, path: str) -> Array:
-        """The array at a path, decoded by the server; see `Array`.
+        """The array at a path, decoded in this process; see `Array`.
 
         >>> repo.at("main").array("t2m")[1, ::3].tolist()
         [280.0, 280.0]
