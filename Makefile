@@ -4,7 +4,7 @@ FUZZTIME ?= 5s
 # How long the tests of a package may take. The usual ten minutes are no limit for
 # a test that hangs, but for a machine that is slow or busy.
 TIMEOUT  ?= -timeout 40m
-LIBRARY  = python/zarrdb/libzarrdb.$(if $(filter Darwin,$(shell uname)),dylib,so)
+LIBRARY  = python/zarrdb/libzarrdb.shared
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 .PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean

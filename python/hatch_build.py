@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARY = "libzarrdb.dylib" if sys.platform == "darwin" else "libzarrdb.so"
+LIBRARY = "libzarrdb.shared"  # with the name of an extension module, Python would try to import it
 LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # see the Makefile
 MODULE = "module github.com/zarrdb/zarrdb\n"
 # Folders of the repository that the program is not built from.
@@ -73,7 +72,7 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["tag"] = f"py3-none-{platform}"
             build_data["shared_scripts"] = {program: "zarrdb"}
         if library:
-            build_data["force_include"][library] = f"zarrdb/libzarrdb{Path(library).suffix or Path(LIBRARY).suffix}"
+            build_data["force_include"][library] = f"zarrdb/{LIBRARY}"
 
     def _compile(self) -> str:
         source, go = self._source(), shutil.which("go")

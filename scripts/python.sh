@@ -67,7 +67,7 @@ if [ "${1:-}" = --fast ] || [ "${1:-}" = --env ]; then
 fi
 if [ -z "${ZARRDB_LIBRARY:-}" ]; then
 	command make --no-print-directory library >&2
-	ZARRDB_LIBRARY=$(echo "$PWD"/python/zarrdb/libzarrdb.*)
+	ZARRDB_LIBRARY=$PWD/python/zarrdb/libzarrdb.shared
 fi
 export ZARRDB_LIBRARY ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt

@@ -54,7 +54,7 @@ for target in "$@"; do
 	cc=$(compiler "$target")
 	mkdir -p "$work/$os-$arch"
 	export GOOS=$os GOARCH=$arch
-	library=$work/$os-$arch/libzarrdb.$([ "$os" = darwin ] && echo dylib || echo so)
+	library=$work/$os-$arch/libzarrdb.shared
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags=-s -o "$work/$os-$arch/zarrdb" ./cmd/zarrdb
 	CC=$cc make --no-print-directory library LIBRARY="$library"
 	case $target in

@@ -109,8 +109,9 @@ class Elements:
 
 def _address(a: Numbers) -> int:
     """The address of the memory of an array in C order that can be written and is not empty."""
+    memory: Any = a
     try:
-        return addressof(c_char.from_buffer(a))  # a.ctypes takes several times as long
+        return addressof(c_char.from_buffer(memory))  # a.ctypes takes several times as long
     except ValueError:  # a type that the buffer protocol does not have
         return a.ctypes.data
 

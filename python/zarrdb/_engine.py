@@ -56,7 +56,7 @@ def path() -> str:
     """The file of the library: $ZARRDB_LIBRARY, or beside this module."""
     if given := os.environ.get("ZARRDB_LIBRARY"):
         return given
-    found = os.path.join(os.path.dirname(__file__), "libzarrdb.dylib" if sys.platform == "darwin" else "libzarrdb.so")
+    found = os.path.join(os.path.dirname(__file__), "libzarrdb.shared")
     if not os.path.isfile(found):
         raise UnsupportedError(
             f"the package was made without its library {found}; `pip install` of the source makes it, with Go and a C compiler. "
