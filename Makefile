@@ -83,7 +83,7 @@ s3:               ## buckets against a real server on the loopback device that c
 remote:           ## three machines that share a bucket of a real server, for SOAK seconds; SEED says which run
 	./scripts/remote.sh
 
-ui-test: build    ## the page in a real browser (needs chromium); ARGS are those of go test
+ui-test: build    ## the page in real browsers (needs chromium; Firefox where there is one); ARGS are those of go test
 	cd serve/page/uitest && GOFLAGS= $(GO) test -count=1 $(TIMEOUT) $(ARGS) .
 
 docs-test:        ## the commands and programs of README.md and docs/ print what the pages show; links lead somewhere

@@ -28,7 +28,7 @@ type Bound struct {
 	// partial is the array-to-bytes stage if it decodes boxes and is the first
 	// stage; identity if it does nothing else than locate elements, and so is
 	// not among stages.
-	partial  PartialStage
+	partial  partialStage
 	identity bool
 	// shard is partial if that is a shard.
 	shard *shardStage
@@ -110,7 +110,7 @@ func (b *Bound) add(l *link, cur Rep, v2 bool) (Rep, error) {
 	s := newStage(l.name, st, cur, next)
 	if kind == ArrayToBytes {
 		if len(b.stages) == 0 {
-			b.partial, _ = st.(PartialStage)
+			b.partial, _ = st.(partialStage)
 			b.shard, _ = st.(*shardStage)
 		}
 		if raw, ok := st.(*bytesStage); ok && raw.identity() {

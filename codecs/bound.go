@@ -39,7 +39,7 @@ func (b *Bound) EncodeFrom(dst []byte, src Src) ([]byte, error) {
 		}
 		return dst, nil
 	}
-	if b.Indexed() {
+	if b.indexed() {
 		// Inner chunks are read in place: a copy of all of them can be large.
 		c := getCall()
 		defer c.put()
@@ -198,9 +198,9 @@ func (b *Bound) Partial() bool {
 func (b *Bound) Ahead(box Box, gap int64) (off, n int64) {
 	raw, _ := b.partial.(*bytesStage)
 	switch {
-	case b.Indexed() && b.shard.atStart:
+	case b.indexed() && b.shard.atStart:
 		return 0, b.shard.indexSize
-	case b.Indexed():
+	case b.indexed():
 		return -1, b.shard.indexSize
 	case !b.Partial() || b.MaxEncodedSize() <= 4*gap:
 		return 0, -1

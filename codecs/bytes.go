@@ -75,7 +75,7 @@ type bytesStage struct {
 
 var (
 	_ InPlaceStage = (*bytesStage)(nil)
-	_ PartialStage = (*bytesStage)(nil)
+	_ partialStage = (*bytesStage)(nil)
 )
 
 // identity reports whether stored and decoded bytes are the same.

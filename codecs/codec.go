@@ -99,9 +99,9 @@ type RangeStage interface {
 	Open(ctx context.Context, src Source) (Source, error)
 }
 
-// PartialStage is an optional interface of an array-to-bytes stage that can
+// partialStage is an optional interface of an array-to-bytes stage that can
 // decode a part of a chunk from a part of its bytes.
-type PartialStage interface {
+type partialStage interface {
 	Stage
 	// DecodeBox writes the elements of box into dst.
 	DecodeBox(ctx context.Context, src Source, box Box, dst Dst) error

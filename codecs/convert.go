@@ -18,8 +18,8 @@ type V3Printer interface {
 	ConfigV3(in Rep) (json.RawMessage, error)
 }
 
-// V2Printer is the same for v2 metadata, without the id.
-type V2Printer interface {
+// v2Printer is the same for v2 metadata, without the id.
+type v2Printer interface {
 	ConfigV2(in Rep) json.RawMessage
 }
 
@@ -183,7 +183,7 @@ func (c Chain) V2() (V2, error) {
 // printV2 prints the codec as an object with an id.
 func (l *link) printV2() (json.RawMessage, error) {
 	config := l.codec.Config()
-	if p, ok := l.codec.(V2Printer); ok {
+	if p, ok := l.codec.(v2Printer); ok {
 		config = p.ConfigV2(Rep{})
 	}
 	item := Object("id", l.entry.V2)

@@ -122,7 +122,7 @@ type shardStage struct {
 	fill         []byte
 }
 
-var _ PartialStage = (*shardStage)(nil)
+var _ partialStage = (*shardStage)(nil)
 
 func (s *shardStage) variable() bool { return s.inner.in.Type.Variable() }
 

@@ -77,15 +77,15 @@ func (s *shardStage) readIndex(ctx context.Context, src Source, x *Index) error 
 	})
 }
 
-// Indexed reports whether the chunks are shards whose index can be read: then
+// indexed reports whether the chunks are shards whose index can be read: then
 // ReadIndex and DecodeBoxAt work, and EncodePartial copies the encoded bytes of
 // inner chunks outside the box.
-func (b *Bound) Indexed() bool { return b.shard != nil && len(b.tail) == 0 }
+func (b *Bound) indexed() bool { return b.shard != nil && len(b.tail) == 0 }
 
 // ReadIndex reads the index of an encoded shard, so that several calls of
 // DecodeBoxAt share it. It fails with errors.ErrUnsupported if b is not Indexed.
 func (b *Bound) ReadIndex(ctx context.Context, src Source) (*Index, error) {
-	if !b.Indexed() {
+	if !b.indexed() {
 		return nil, errors.ErrUnsupported
 	}
 	s := b.shard
@@ -95,7 +95,7 @@ func (b *Bound) ReadIndex(ctx context.Context, src Source) (*Index, error) {
 
 // DecodeBoxAt is DecodeBox with an index that was read from src before.
 func (b *Bound) DecodeBoxAt(ctx context.Context, src Source, x *Index, box Box, dst Dst) error {
-	if !b.Indexed() {
+	if !b.indexed() {
 		return errors.ErrUnsupported
 	}
 	if err := b.checkBox(box, dst); err != nil {

@@ -118,37 +118,3 @@ func TestCopyStridedOutside(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCopyStrided(b *testing.B) {
-	const n = 512 // a 1 MiB chunk of 4 byte elements
-	for _, c := range []struct {
-		name     string
-		dst, src []int
-		size     int
-	}{
-		{"rows", []int{8 * n, 4}, []int{4 * n, 4}, 4},
-		{"transpose", []int{4 * n, 4}, []int{4, 4 * n}, 4},
-		{"transpose_rows", []int{8 * n, 4}, []int{4, 4 * n}, 4},
-		{"transpose_8", []int{8 * n, 8}, []int{8, 8 * n}, 8},
-		{"transpose_1", []int{n, 1}, []int{1, n}, 1},
-		{"every_second", []int{4 * n, 4}, []int{8 * n, 8}, 4},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			dst := Dst{Data: make([]byte, 16*n*n), Strides: c.dst}
-			src := Src{Data: make([]byte, 16*n*n), Strides: c.src}
-			b.SetBytes(int64(n * n * c.size))
-			b.ReportAllocs()
-			for b.Loop() {
-				CopyStrided(dst, src, []int{n, n}, c.size)
-			}
-		})
-	}
-	b.Run("small", func(b *testing.B) {
-		dst := Dst{Data: make([]byte, 4096), Strides: []int{256, 64, 4}}
-		src := Src{Data: make([]byte, 4096), Strides: []int{64, 16, 4}}
-		b.ReportAllocs()
-		for b.Loop() {
-			CopyStrided(dst, src, []int{4, 4, 4}, 4)
-		}
-	})
-}

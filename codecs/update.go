@@ -28,7 +28,7 @@ func (b *Bound) merge(ctx context.Context, dst []byte, old Source, box Box, src 
 			return dst, err
 		}
 	}
-	if b.Indexed() {
+	if b.indexed() {
 		c := getCall()
 		defer c.put()
 		return b.shard.update(ctx, dst, old, c.storedBox(b.perm, box), c.stored(b.perm, src))
@@ -80,7 +80,7 @@ func (b *Bound) AppendBox(ctx context.Context, dst []byte, src Source, box Box) 
 }
 
 func (b *Bound) appendVariable(ctx context.Context, dst []byte, src Source, box Box) ([]byte, error) {
-	if b.Indexed() {
+	if b.indexed() {
 		return b.shard.appendVariable(ctx, dst, src, box)
 	}
 	err := src.ReadRange(ctx, 0, src.Size(), func(data []byte) error {

@@ -34,7 +34,7 @@ func (z *zstdCodec) Config() json.RawMessage {
 	return Object("level", z.level, "checksum", z.checksum)
 }
 
-// ConfigV2 implements [V2Printer]. The member checksum is left out: tensorstore and
+// ConfigV2 implements v2Printer. The member checksum is left out: tensorstore and
 // numcodecs before 0.13 refuse it, and chunks decode without it.
 func (z *zstdCodec) ConfigV2(Rep) json.RawMessage { return Object("level", z.level) }
 

@@ -80,7 +80,7 @@ func (l *labels) element(text string) ([]byte, error) {
 			return nil, errors.ErrUnsupported // such as 12Z or 1-2
 		}
 		var n int64
-		n, err = cf.CountOf(l.units, text)
+		n, err = cf.CountOf(l.units, "proleptic_gregorian", text)
 		bits = uint64(n)
 	case l.t.Kind() == dtype.Int:
 		bits, err = uint64(whole), notWhole

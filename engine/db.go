@@ -78,6 +78,7 @@ func open(ctx context.Context, dir string, o *Options, open func(*txn.Options, O
 	env := opts.env()
 	files := env.Resolver("", nil)
 	to := opts.txn(ctx, files)
+	to.Bucket = openBucket(env, dir)
 	var serving *Serving
 	var err error
 	if opts.Serve != nil {

@@ -30,6 +30,8 @@ var (
 	// ErrFailed means that a write failed, and that nothing is written until the database is opened
 	// again: see [txn.ErrFailed].
 	ErrFailed = txn.ErrFailed
+	// ErrAway means that something is in the remote that a lazy clone was made of, and could not be fetched: see [txn.AwayError].
+	ErrAway = txn.ErrAway
 	// ErrReadOnly means a write to a database or view opened for reading.
 	ErrReadOnly = fault.ErrReadOnly
 	// ErrClosed means the use of a database after Close, or of a session after

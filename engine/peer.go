@@ -59,6 +59,7 @@ func OpenPeer(dir string, id txn.Identity, src txn.Source, o *Options) (*DB, err
 	env := opts.env()
 	files := env.Resolver("", nil)
 	to := opts.txn(context.Background(), files)
+	to.Bucket = openBucket(env, dir)
 	store := txn.NewPeer(dir, id, src, &to)
 	// One more worker prepares a value while the other process serves the rest.
 	db := &DB{store: store, opts: opts, cache: cache.New(opts.CacheBytes), pool: transfer.NewPool(opts.Workers + 1), docs: zarr.NewDocuments(documentBytes), env: env, files: files, shared: &sharedSessions{}}

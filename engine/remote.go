@@ -197,7 +197,8 @@ func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOption
 	}
 }
 
-// CloneRemote makes a new database in dir of the remote at a URL; see [DB.Clone]. Options may be nil.
+// CloneRemote makes a new database in dir of the remote at a URL; see [DB.Clone]. Options may be nil. With Lazy the clone has the
+// history alone, and fetches what is read. The error is [ErrAway] for what it does not have and cannot fetch.
 func CloneRemote(ctx context.Context, url, dir string, o *Options, t txn.TransferOptions) (*txn.TransferReport, error) {
 	opts := o.withDefaults()
 	if opts.FS == nil {
@@ -211,8 +212,17 @@ func CloneRemote(ctx context.Context, url, dir string, o *Options, t txn.Transfe
 		return nil, errors.Join(err, env.Close())
 	}
 	to := opts.txn(ctx, env.Resolver("", nil))
+	to.Bucket = openBucket(env, dir)
 	r, err := txn.CloneBucket(ctx, at, dir, &to, t)
 	return r, errors.Join(err, env.Close())
+}
+
+// openBucket is [txn.Options].Bucket for a database in dir.
+func openBucket(env *source.Env, dir string) func(context.Context, string) (kv.Store, error) {
+	return func(ctx context.Context, url string) (kv.Store, error) {
+		at, err := bucketAt(ctx, env, url, dir, false)
+		return at.Store, err
+	}
 }
 
 // CheckRemote looks for the objects of a remote, and with full compares all that is not payload with its names.

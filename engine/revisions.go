@@ -137,6 +137,23 @@ func (db *DB) TagReflog(ctx context.Context, tag string) iter.Seq2[RefMove, erro
 	return db.store.TagReflog(ctx, tag)
 }
 
+// Amend makes the head of a branch ("" is main) again with another message, author, time or properties: those
+// that the options have.
+func (db *DB) Amend(ctx context.Context, branch string, o CommitOptions) (*Commit, error) {
+	return db.store.Amend(ctx, branch, o)
+}
+
+// Protect protects a branch ("" is main) or tag from moves, by all processes and pushes: see [txn.Protected] and
+// [txn.Frozen]. [txn.Unprotected] ends it. A refused move is [txn.ErrProtected].
+func (db *DB) Protect(ctx context.Context, name string, tag bool, p txn.Protection) error {
+	return db.store.Protect(ctx, name, tag, p)
+}
+
+// Protections returns the branches and tags that are protected.
+func (db *DB) Protections(ctx context.Context) (branches, tags map[string]txn.Protection, err error) {
+	return db.store.Protections(ctx)
+}
+
 // UndoBranch takes the last move of a branch ("" is main) back: a commit, merge,
 // rebase or reset is left behind, a branch that was deleted is there again, one
 // that was made goes. That is a move too, so that a second undo undoes the first.

@@ -23,6 +23,8 @@ func Salvage(ctx context.Context, dir, to string, o *Options, progress func(txn.
 		}
 	}
 	env := opts.env()
-	r, err := txn.Salvage(ctx, dir, txn.SalvageOptions{Options: opts.txn(ctx, env.Resolver("", nil)), To: to, Progress: progress})
+	so := txn.SalvageOptions{Options: opts.txn(ctx, env.Resolver("", nil)), To: to, Progress: progress}
+	so.Bucket = openBucket(env, dir)
+	r, err := txn.Salvage(ctx, dir, so)
 	return r, errors.Join(err, env.Close())
 }

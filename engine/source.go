@@ -370,6 +370,22 @@ func (s *Source) hierarchy(ctx context.Context) (kv.ReadLister, source.Place, er
 	return kv.SubLister(store, names.Dir(at.Path)), at, nil
 }
 
+// Values yields the keys with a prefix in the version of a database that holds the node of the source, with where
+// their bytes are. ok is false if no version of a database holds it.
+func (s *Source) Values(ctx context.Context, prefix string) (values iter.Seq2[txn.KeyValue, error], ok bool) {
+	at, err := s.dataset(ctx)
+	if err != nil || !at.Database {
+		return nil, false
+	}
+	view, ok := at.View.(interface {
+		Values(ctx context.Context, prefix string) iter.Seq2[txn.KeyValue, error]
+	})
+	if !ok {
+		return nil, false
+	}
+	return view.Values(ctx, prefix), true
+}
+
 // File returns the file that the URL names.
 func (s *Source) File(ctx context.Context) (kv.Value, error) {
 	v, err := s.at.File(ctx)

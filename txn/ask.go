@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -32,6 +33,9 @@ func init() {
 		"ref": changing(func(db *DB, ctx context.Context, in refRequest, _ func(any)) (RefMove, error) { return db.ref(ctx, in) }),
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
+		}),
+		"protect": unless(func(r protectRequest) bool { return r.Name == "" }, func(db *DB, ctx context.Context, r protectRequest, _ func(any)) (protections, error) {
+			return db.protect(ctx, r)
 		}),
 		AskAbortSession: changing(func(db *DB, ctx context.Context, id SessionID, _ func(any)) (none, error) {
 			return none{}, db.AbortSession(ctx, id)
@@ -67,6 +71,7 @@ func init() {
 			return donor{db}.Payloads(ctx, sums)
 		}),
 	}
+	answers["expire policy"] = answers["expire"] // an earlier program refuses it, and would not see the policy
 }
 
 // AskAbortSession is the name of the request that ends a session. Repeating it does no harm: the
@@ -193,7 +198,7 @@ func asked[In, Out any](ctx context.Context, db *DB, name string, in In, here fu
 
 // combineRequest makes a commit of versions that are there.
 type combineRequest struct {
-	Do      string // merge, revert, revert to, cherry-pick or rebase
+	Do      string // merge, revert, revert to, cherry-pick, rebase, rebase squash or amend
 	Branch  string
 	Version CommitID
 	Parent  int
@@ -242,8 +247,10 @@ func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
 		return db.revertTo(ctx, r.Branch, r.Version, r.Commit)
 	case "cherry-pick":
 		return db.cherryPick(ctx, r.Branch, r.Version, r.Parent, r.Commit)
-	case "rebase":
+	case "rebase", "rebase squash":
 		return db.rebase(ctx, r.Branch, r.Version, r.Rebase)
+	case "amend":
+		return db.amend(ctx, r.Branch, r.Commit)
 	}
 	return nil, fmt.Errorf("%w: %q combines no versions", ErrRequest, r.Do)
 }
@@ -251,10 +258,10 @@ func (r *combineRequest) do(ctx context.Context, db *DB) (*Commit, error) {
 // combine has the other process make a commit of versions that are there.
 func (p *peer) combine(ctx context.Context, r combineRequest) (*Commit, error) {
 	decided := r.Commit.Decided
-	if r.Do == "rebase" {
+	if strings.HasPrefix(r.Do, "rebase") {
 		decided = r.Rebase.Decided
 	}
-	if r.Commit.Author == "" {
+	if r.Commit.Author == "" && r.Do != "amend" {
 		r.Commit.Author = p.db.opts.Author
 	}
 	a, err := ask[commitAnswer, none](ctx, p, "combine", r, nil)

@@ -118,6 +118,14 @@ var careSteps = []struct {
 		return db.Clone(bg, "none", TransferOptions{Branch: "none"})
 	}},
 	{"backup", func(c *careOf, db, _ *DB) (any, error) { return db.Backup(bg, "backup", TransferOptions{}) }},
+	{"squash dry", func(c *careOf, db, _ *DB) (any, error) {
+		above := must.Get(db.Lookup(bg, must.Get(db.Lookup(bg, mustHead(c.t, c.db)))(c.t).Parents[0]))(c.t)
+		squashed, err := db.Rebase(bg, "main", above.Parents[0], RebaseOptions{Squash: true, Message: "one", DryRun: true})
+		return squashed.Message, err
+	}},
+	{"expire by policy dry", func(c *careOf, db, _ *DB) (any, error) {
+		return db.Expire(bg, ExpireOptions{Policy: KeepPolicy{Daily: 1}, DryRun: true})
+	}},
 	{"expire dry", func(c *careOf, db, _ *DB) (any, error) { return db.Expire(bg, ExpireOptions{Keep: 4, DryRun: true}) }},
 	{"expire", func(c *careOf, db, _ *DB) (any, error) { return db.Expire(bg, ExpireOptions{Keep: 4}) }},
 	{"expire nothing", func(c *careOf, db, _ *DB) (any, error) { return db.Expire(bg, ExpireOptions{}) }},
@@ -508,7 +516,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	slices.Sort(reads)
-	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, committed, damage, keep, payloads, pin, sessions, sync" {
+	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, committed, damage, keep, payloads, pin, protect, sessions, sync" {
 		t.Errorf("these change nothing: %s", got)
 	}
 }

@@ -275,10 +275,16 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	opts := db.copyOptions()
 	opts.FS = fs
 	done := false
+	o.Lazy = db.away != nil && db.away.at.ID == b.d.Manifest().ID
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
+		if o.Lazy {
+			if err := to.begunAway(b.d, b.name, true); err != nil {
+				return &TransferReport{}, err
+			}
+		}
 		t := to.carriedHere()
-		staged := stagedTo{core: core{to}, db: db, heads: map[string]CommitID{}}
-		if err := staged.readHeads(ctx); err != nil {
+		staged := stagedTo{core: core{to}, db: db, heads: map[string]CommitID{}, protected: map[string]Protection{}}
+		if err := staged.readRefs(ctx); err != nil {
 			return &TransferReport{}, err
 		}
 		t.Tree, t.Committed, t.DestinationDB = db.space.Tree, db.space.Tree.Pages(), staged
@@ -318,18 +324,32 @@ type stagedTo struct {
 	core
 	db    *DB
 	heads map[string]CommitID // its refs when the transfer began
+
+	protected map[string]Protection // of its refs
 }
 
-func (s stagedTo) readHeads(ctx context.Context) error {
+func (s stagedTo) readRefs(ctx context.Context) error {
 	branches, tags, err := s.db.Refs(ctx)
+	if err != nil {
+		return err
+	}
 	for _, r := range branches {
 		s.heads[catalog.HeadRef(r.Name)] = r.Commit
 	}
 	for _, r := range tags {
 		s.heads[catalog.TagRef(r.Name)] = r.Commit
 	}
+	ofBranches, ofTags, err := s.db.Protections(ctx)
+	for name, p := range ofBranches {
+		s.protected[catalog.HeadRef(name)] = p
+	}
+	for name, p := range ofTags {
+		s.protected[catalog.TagRef(name)] = p
+	}
 	return err
 }
+
+func (s stagedTo) Protection(ref string) Protection { return s.protected[ref] }
 
 func (s stagedTo) Heads() (out []Ref) {
 	for _, name := range slices.Sorted(maps.Keys(s.heads)) {
@@ -378,6 +398,13 @@ func CloneBucket(ctx context.Context, from BucketOptions, dir string, opts *Opti
 	defer func() { end(r) }()
 	_, r, err = makeCopy(ctx, dir, to, func(to *DB) (*TransferReport, error) {
 		if err := b.begunBy(ctx, to); err != nil {
+			return &TransferReport{}, err
+		}
+		if o.Lazy {
+			if err := to.begunAway(b.d, b.name, false); err != nil {
+				return &TransferReport{}, err
+			}
+		} else if err := to.errBegunLazy(); err != nil {
 			return &TransferReport{}, err
 		}
 		r, err := transfer.Clone(ctx, transfer.FromBucket(b.d, b.name, to.idx, o.Branch == "" && o.Depth == 0), to.carriedHere(), o)

@@ -3,11 +3,13 @@ package txn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
@@ -111,6 +113,11 @@ func (c fileCache) Get(_ context.Context, key string, _ kv.Range) ([]byte, error
 func (c fileCache) Set(_ context.Context, key string, value []byte) error {
 	return index.ReplaceSmall(index.DefaultFS, c.dir, key, value)
 }
+
+// savedCache is a fileCache that nothing is put into.
+type savedCache struct{ fileCache }
+
+func (savedCache) Set(context.Context, string, []byte) error { return kv.ErrReadOnly }
 
 // tidy removes cached indexes that the manifest does not list.
 func (s *bucketState) tidy(m *depot.Manifest) {
@@ -220,4 +227,52 @@ func ClonedFrom(dir string) string {
 		}
 	}
 	return ""
+}
+
+// bucketStore opens a store when the first request is sent.
+type bucketStore struct {
+	kv.Store // nil until it is open
+	open     func(ctx context.Context) (kv.Store, error)
+	opening  ctxlock.Lock
+}
+
+var _ kv.Conditional = (*bucketStore)(nil)
+
+func (s *bucketStore) store(ctx context.Context) (kv.Store, error) {
+	if err := s.opening.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.opening.Unlock()
+	if s.Store == nil {
+		store, err := s.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Store = store
+	}
+	return s.Store, nil
+}
+
+func (s *bucketStore) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	store, err := s.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return store.Get(ctx, key, rng)
+}
+
+func (s *bucketStore) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	store, err := s.store(ctx)
+	if err != nil {
+		return kv.Tagged{}, err
+	}
+	c, ok := store.(kv.Conditional)
+	if !ok {
+		return kv.Tagged{}, errors.ErrUnsupported
+	}
+	return c.GetTagged(ctx, key, known, limit)
+}
+
+func (s *bucketStore) SetTagged(context.Context, string, []byte, kv.Tag) (kv.Tag, error) {
+	return kv.NoValue, kv.ErrReadOnly
 }

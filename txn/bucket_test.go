@@ -631,6 +631,12 @@ func TestBucketPull(t *testing.T) {
 	}
 	must.Get(copied.PullFrom(bg, in, TransferOptions{}))(t)
 	sameVersions(t, db, copied)
+
+	news()
+	must.Do(t, copied.Protect(bg, "", false, Frozen))
+	if _, err := copied.PullFrom(bg, in, TransferOptions{DryRun: true}); !errors.Is(err, ErrProtected) {
+		t.Errorf("into a frozen branch: %v", err)
+	}
 }
 
 // TestBucketDepth carries parts of histories: shallow clones, pulls that deepen them, one branch, and pruning.

@@ -98,30 +98,23 @@ type (
 	DiskUse = collect.DiskUse
 	// ExpireOptions say which versions may go.
 	ExpireOptions = collect.ExpireOptions
+	// KeepPolicy says which versions of a branch stay.
+	KeepPolicy = collect.KeepPolicy
 	// ExpireReport says what expiry did, or would do.
 	ExpireReport = collect.ExpireReport
 )
 
+// ParseKeepPolicy reads a policy such as "keep 7 daily 4 weekly 12 monthly, tags".
+func ParseKeepPolicy(s string) (KeepPolicy, error) { return collect.ParseKeepPolicy(s) }
+
 // HolderSnapshot is the kind of a [Holder] that is an open snapshot.
 const HolderSnapshot = collect.HolderSnapshot
 
-// RepairBranches is the prefix of branches that [DB.Repair] makes for branches
-// that cannot be opened.
-const RepairBranches = care.RepairBranches
-
 // Kinds of problems.
 const (
-	ProblemPage    = care.ProblemPage    // of the index
 	ProblemPayload = care.ProblemPayload // of a chunk or a large document
-	ProblemCommit  = care.ProblemCommit
-	ProblemRef     = care.ProblemRef
-	ProblemReflog  = care.ProblemReflog
-	ProblemSession = care.ProblemSession
 	ProblemPack    = care.ProblemPack
 )
-
-// MaxProblemCommits bounds Problem.Commits.
-const MaxProblemCommits = care.MaxProblemCommits
 
 // Check verifies that everything that refs, reflogs and stored sessions reach
 // is there and fits its name: commits hash to their ids, their parents
@@ -186,7 +179,13 @@ func (d donor) Payloads(ctx context.Context, sums []digest.Sum) ([]catalog.Hole,
 
 // RightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
 func (d donor) RightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	err = d.view(ctx, a, 0, a.Length, true, func(b []byte) error {
+	view := d.view
+	if d.away != nil {
+		view = func(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
+			return d.viewRight(ctx, a, off, n, all, sum, fn)
+		}
+	}
+	err = view(ctx, a, 0, a.Length, true, func(b []byte) error {
 		out = append([]byte{}, b...)
 		return care.CompareSum(a, b, sum)
 	})
@@ -260,6 +259,11 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	if err := db.changes(o.DryRun); err != nil {
 		return nil, err
 	}
+	if !o.DryRun {
+		if err := db.retryAway(ctx); err != nil {
+			return nil, fmt.Errorf("gc: %w", err)
+		}
+	}
 	if err := db.unappliedLog(ctx); err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
@@ -273,6 +277,9 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	}
 	defer db.collecting.Unlock()
 	r, err := collect.GC(ctx, &db.care, core{db}, o)
+	if err == nil && o.Away && db.away != nil {
+		r.AwayBytes, err = db.away.empty(ctx, o.DryRun)
+	}
 	if err == nil && o.Explain {
 		r.Disk = db.DiskUse()
 	}
@@ -293,7 +300,11 @@ func (db *DB) DiskUse() DiskUse {
 // of branches and tags unless DropBases is set; a snapshot that is open reads on. With both limits, what either keeps stays.
 func (db *DB) Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 	defer db.letGo() // also after a lost answer
-	return asked(ctx, db, "expire", o, db.expire)
+	name := "expire"
+	if o.Policy != (KeepPolicy{}) {
+		name = "expire policy"
+	}
+	return asked(ctx, db, name, o, db.expire)
 }
 
 func (db *DB) expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {

@@ -21,10 +21,10 @@ type (
 // ParseSessionID reads what [SessionID.String] prints.
 func ParseSessionID(s string) (SessionID, error) { return catalog.ParseSessionID(s) }
 
-// CheckRefName returns an ErrRefName if s cannot name a branch or tag. Names are
+// checkRefName returns an ErrRefName if s cannot name a branch or tag. Names are
 // UTF-8 without spaces, control characters and the characters that revisions use
 // (~ ^ : @ and \); their parts between slashes are not empty, "." or "..".
-func CheckRefName(s string) error { return catalog.CheckRefName(s) }
+func checkRefName(s string) error { return catalog.CheckRefName(s) }
 
 // ToRefName returns a name like s that can name a branch or tag: "_" stands for what
 // cannot be in one. A name that can be stays; one that is too long does, too.

@@ -18,6 +18,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
@@ -265,51 +266,51 @@ func TestCheckIndexDamage(t *testing.T) {
 		damage     func(t *testing.T, db *DB)
 		versions   int64
 	}{
-		{"page changed", ProblemPage, func(t *testing.T, db *DB) {
+		{"page changed", care.ProblemPage, func(t *testing.T, db *DB) {
 			name := chunkPage(t, db, "a/b/")
 			b := must.Get(db.idx.GetPage(bg, name))(t)
 			b[len(b)/2] ^= 1
 			setRecord(t, db, index.SpacePage, name[:], b)
 		}, 1},
-		{"page gone", ProblemPage, func(t *testing.T, db *DB) {
+		{"page gone", care.ProblemPage, func(t *testing.T, db *DB) {
 			name := chunkPage(t, db, "a/b/")
 			setRecord(t, db, index.SpacePage, name[:], nil)
 		}, 1},
-		{"commit gone", ProblemCommit, func(t *testing.T, db *DB) {
+		{"commit gone", care.ProblemCommit, func(t *testing.T, db *DB) {
 			id := must.Get(db.Resolve(bg, "main~1"))(t)
 			setRecord(t, db, index.SpaceCommit, id[:], nil)
 		}, 1},
-		{"commit altered", ProblemCommit, func(t *testing.T, db *DB) {
+		{"commit altered", care.ProblemCommit, func(t *testing.T, db *DB) {
 			id := must.Get(db.Resolve(bg, "main~1"))(t)
 			c := must.Get(db.Lookup(bg, id))(t)
 			c.Message = "it was somebody else"
 			setRecord(t, db, index.SpaceCommit, id[:], catalog.EncodeCommit(c))
 		}, 1},
-		{"ref elsewhere", ProblemRef, func(t *testing.T, db *DB) {
+		{"ref elsewhere", care.ProblemRef, func(t *testing.T, db *DB) {
 			id := must.Get(db.Resolve(bg, "main~1"))(t)
 			setRecord(t, db, index.SpaceRef, []byte("heads/main"), id[:])
 		}, 0},
-		{"reflog altered", ProblemReflog, func(t *testing.T, db *DB) {
+		{"reflog altered", care.ProblemReflog, func(t *testing.T, db *DB) {
 			id := must.Get(db.Resolve(bg, "main~3"))(t)
 			b := db.idx.NewBatch()
 			defer b.Close()
 			catalog.Moves.Put(b, RefMove{Ref: "heads/main", Seq: 1, Old: id, New: id, Op: "commit"})
 			must.Do(t, b.Commit(true))
 		}, 0},
-		{"generation", ProblemCommit, func(t *testing.T, db *DB) {
+		{"generation", care.ProblemCommit, func(t *testing.T, db *DB) {
 			id := must.Get(db.Head(bg, "main"))(t)
 			c := &Commit{Parents: []CommitID{id}, Generation: 1}
 			rec := catalog.SealCommit(c)
 			setRecord(t, db, index.SpaceCommit, c.ID[:], rec)
 			must.Get(db.Reset(bg, "main", c.ID))(t)
 		}, 1},
-		{"reflog entry", ProblemReflog, func(t *testing.T, db *DB) {
+		{"reflog entry", care.ProblemReflog, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceReflog, catalog.MoveKey{Ref: "heads/main", Seq: 1}.Bytes(), []byte{1, 7})
 		}, 0},
-		{"session", ProblemSession, func(t *testing.T, db *DB) {
+		{"session", care.ProblemSession, func(t *testing.T, db *DB) {
 			setRecord(t, db, index.SpaceSession, make([]byte, 8), []byte{9})
 		}, 0},
-		{"page of a session", ProblemPage, func(t *testing.T, db *DB) {
+		{"page of a session", care.ProblemPage, func(t *testing.T, db *DB) {
 			s := mustBegin(t, db)
 			set(t, s, map[string]string{"session": "1"})
 			must.Do(t, s.Detach(bg))

@@ -394,7 +394,7 @@ func TestGCIndexSpace(t *testing.T) {
 		}
 	}
 	for _, name := range checkpointNames(t, db) {
-		if err := care.VerifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name); err != nil {
+		if err := care.VerifyCheckpoint(index.DefaultFS, dir+"/"+checkpointDir+"/"+name, false); err != nil {
 			t.Error(err)
 		}
 	}

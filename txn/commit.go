@@ -109,7 +109,11 @@ func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := req.freeze(ctx); err != nil {
 		return nil, err
 	}
-	s.db.commit.submit(req)
+	if s.db.away == nil {
+		s.db.commit.submit(req)
+	} else {
+		s.db.away.submit(ctx, req)
+	}
 	defer s.db.care.Checkpoints.MakeIfDue()
 	s.changing.WaitLock()
 	defer s.changing.Unlock()
@@ -234,6 +238,11 @@ func (p *plan) add(r *commitRequest) error {
 	// REV@{time of a commit} is that commit.
 	now := p.db.opts.Now().UTC()
 	r.commit = p.newCommit(r, head, root, now)
+	// Others of the group go on.
+	forward := func() (bool, error) { return true, nil }
+	if err := p.db.heads.protection(ref).Allow(RefMove{Ref: ref, Old: head.ID, New: r.commit.ID}, forward); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
 	if r.o.DryRun {
 		return nil
 	}
@@ -264,7 +273,7 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 			return root, err
 		}
 		if !on {
-			return root, p.conflict(r, head, []Conflict{{Kind: ConflictBranchRewound}})
+			return root, p.conflict(r, head, []Conflict{{Kind: conflictBranchRewound}})
 		}
 	}
 	if r.edits == nil {

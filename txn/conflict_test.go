@@ -95,7 +95,7 @@ func conflictHistories() []conflictHistory {
 // coordinates of its chunk, whoever comes first. The session and the branch
 // stay as they were.
 func TestEveryConflictHasAHistory(t *testing.T) {
-	seen := map[ConflictKind]bool{ConflictBranchRewound: false}
+	seen := map[ConflictKind]bool{conflictBranchRewound: false}
 	for _, h := range conflictHistories() {
 		seen[h.want.Kind] = true
 		t.Run(h.name, func(t *testing.T) {
@@ -109,14 +109,14 @@ func TestEveryConflictHasAHistory(t *testing.T) {
 		})
 	}
 	t.Run("branch rewound", func(t *testing.T) {
-		seen[ConflictBranchRewound] = true
+		seen[conflictBranchRewound] = true
 		db := openTest(t, nil)
 		first, _ := db.Head(bg, "")
 		say(t, db, "", "base", setAll("k", "1"))
 		s := must.Get(db.Begin(bg, ""))(t)
 		must.Do(t, setAll("l", "1")(s))
 		must.Get(db.Reset(bg, "", first))(t)
-		mustConflict(t, s, Conflict{Kind: ConflictBranchRewound})
+		mustConflict(t, s, Conflict{Kind: conflictBranchRewound})
 	})
 	t.Run("made by both, at two places", func(t *testing.T) {
 		db := openTest(t, nil)
@@ -333,7 +333,7 @@ func TestMergeOfAnAncestorDoesNothing(t *testing.T) {
 }
 
 func always(choice Choice) []PathChoice {
-	if choice == Refuse {
+	if choice == refuse {
 		return nil
 	}
 	return []PathChoice{{Choice: choice}}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -178,17 +179,32 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 		return &TransferReport{}, ErrCollecting
 	}
 	defer to.collecting.Unlock()
-	return carry(from.carried(), to.carriedHere())
+	source, err := from.carried(), error(nil)
+	if source.HistoryAlone, err = to.lazyFrom(from); err != nil {
+		return &TransferReport{}, err
+	}
+	return carry(source, to.carriedHere())
 }
 
 // carried is the database as a source, and carriedHere as a destination.
 func (db *DB) carried() *transfer.From {
-	return &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{donor{db}}, Fault: db.opts.transferFault}
+	from := &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{donor{db}}, Fault: db.opts.transferFault}
+	if db.away != nil {
+		from.AwayFailed = func(ctx context.Context, err error) error { return db.away.failed(ctx, "a part of the payloads", err) }
+		from.Away = func(ctx context.Context) (*depot.Depot, error) {
+			d, err := db.away.depot(ctx)
+			if err != nil {
+				err = from.AwayFailed(ctx, err)
+			}
+			return d, err
+		}
+	}
+	return from
 }
 
 func (db *DB) carriedHere() *transfer.To {
 	return &transfer.To{
-		Parts: &db.care, Incarnation: db.incarnation, Tree: db.space.Tree, Stored: indexPages{db.idx, nil}, Committed: db.committed(), DestinationDB: core{db},
+		Parts: &db.care, Incarnation: db.incarnation, Tree: db.space.Tree, Stored: db.withAway(indexPages{db.idx, nil}), Committed: db.pages(), DestinationDB: core{db},
 	}
 }
 
@@ -241,7 +257,7 @@ func (db *DB) copyTo(ctx context.Context, dir string, opts Options, carry carry)
 		return nil, err
 	}
 	_, r, err = makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
-		if err = db.begunBy(ctx, to); err == nil {
+		if err = errors.Join(to.errBegunLazy(), db.begunBy(ctx, to)); err == nil {
 			r, err = transferred(db, to, carry)
 		}
 		if err == nil {

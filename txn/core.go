@@ -27,6 +27,8 @@ func (c core) WritePending(ctx context.Context) error { return c.writePending(ct
 func (c core) Heads() []Ref                           { return c.heads.list("") }
 func (c core) Head(ref string) (CommitID, bool)       { return c.heads.get(ref) }
 
+func (c core) Protection(ref string) Protection { return c.heads.protection(ref) }
+
 func (c core) Expired(ctx context.Context, id CommitID) (bool, time.Time, error) {
 	return c.home.expired(ctx, id)
 }

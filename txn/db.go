@@ -42,6 +42,7 @@ type DB struct {
 	idx   *index.Index
 	fs    index.FS // that of the options; opts.FS is it while the directory is in its place
 	packs *pack.Store
+	away  *awayPart        // nil if everything is here
 	space *namespace.Space // over committed pages only
 
 	memory memory
@@ -100,7 +101,7 @@ func Open(dir string, o *Options) (*DB, error) {
 		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
 	}
 	if err == nil && !opts.ReadOnly {
-		db.recoverLogs(context.Background())
+		db.recoverLogs(underLock(context.Background()))
 		db.ended.load(db)
 	}
 	return db, err
@@ -164,6 +165,9 @@ func (db *DB) make() error {
 // takenUp refuses an index that Create found, without the format file of a
 // database, unless there is nothing in it: it is no interrupted creation.
 func (db *DB) takenUp() error {
+	if err := db.errBegunLazy(); err != nil {
+		return err
+	}
 	blank, err := db.blank()
 	if err == nil && !blank {
 		err = fmt.Errorf("create %s: %w", db.dir, errIsLeft(db.dir, "there is a copy that was interrupted, or a database without "+FormatFile))
@@ -240,7 +244,14 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tree.New(db.committed(), &db.memory.pages)
+	at, err := readAwayPlace(db.opts.FS, dir)
+	if err == nil && at != nil {
+		err = db.openAway(at)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
+	}
+	t := tree.New(db.pages(), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	db.space.Store = func(ctx context.Context, key string, doc []byte) (tree.Value, error) {
 		if v, ok := inlineValue(key, doc); ok {
@@ -249,7 +260,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return db.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 	}
 	if err := db.heads.load(idx); err != nil {
-		return nil, errors.Join(err, db.packs.Close())
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
 	}
 	p := &db.care
 	p.FS, p.Dir, p.Author, p.Now, p.Index, p.Packs, p.Pages, p.DB = db.opts.FS, dir, opts.Author, opts.Now, idx, db.packs, db.committed(), core{db}
@@ -262,7 +273,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		err = fs.RemoveAll(copies) // of the index; a killed process of an earlier version left them
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.packs.Close())
+		return nil, errors.Join(err, db.away.close(), db.packs.Close())
 	}
 	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)
 	db.startPending(time.After)
@@ -370,7 +381,7 @@ func (db *DB) Close() error {
 func (db *DB) shut() error {
 	err := db.stopPending()
 	db.care.Checkpoints.Stop()
-	err = errors.Join(err, db.packs.Close(), db.idx.Close())
+	err = errors.Join(err, db.away.close(), db.packs.Close(), db.idx.Close())
 	db.memory.end()
 	return err
 }

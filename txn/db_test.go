@@ -201,7 +201,7 @@ func TestRewoundBranchIsAConflict(t *testing.T) {
 	must.Get(db.Reset(bg, "main", first.ID))(t)
 	_, err := s.Commit(bg, CommitOptions{})
 	var ce *ConflictError
-	if !errors.As(err, &ce) || ce.Conflicts[0].Kind != ConflictBranchRewound {
+	if !errors.As(err, &ce) || ce.Conflicts[0].Kind != conflictBranchRewound {
 		t.Errorf("got %v", err)
 	}
 	must.Do(t, db.DeleteBranch(bg, "main"))
@@ -252,7 +252,7 @@ func TestRefNames(t *testing.T) {
 		if err := db.CreateBranch(bg, name, head); !errors.Is(err, ErrRefName) {
 			t.Errorf("%q: %v", name, err)
 		}
-		if like := ToRefName(name); len(name) < 256 && CheckRefName(like) != nil {
+		if like := ToRefName(name); len(name) < 256 && checkRefName(like) != nil {
 			t.Errorf("%q becomes %q", name, like)
 		}
 	}

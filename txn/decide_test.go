@@ -115,7 +115,7 @@ func TestEveryConflictIsDecided(t *testing.T) {
 				if swapped && c.sessionOnly {
 					continue
 				}
-				c.run(t, "", Refuse, swapped)
+				c.run(t, "", refuse, swapped)
 				for _, path := range c.paths {
 					c.run(t, path, Ours, swapped)
 					c.run(t, path, Theirs, swapped)
@@ -142,7 +142,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 		ours, theirs = theirs, ours
 	}
 	choose := []PathChoice{{Path: strings.Trim(path, "/"), Choice: choice}}
-	if choice == Refuse {
+	if choice == refuse {
 		choose = nil
 	}
 	db := openTest(t, nil)
@@ -172,7 +172,7 @@ func (c decidedConflict) run(t *testing.T, path string, choice Choice, swapped b
 		t.Helper()
 		var conflict *ConflictError
 		switch {
-		case choice == Refuse:
+		case choice == refuse:
 			if !errors.As(err, &conflict) || !slices.ContainsFunc(conflict.Conflicts, func(k Conflict) bool {
 				return k.Kind == c.kind && slices.ContainsFunc(c.paths, func(p string) bool { return p == k.Path })
 			}) {

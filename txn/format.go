@@ -27,9 +27,9 @@ const FormatWord = "zarrdb "
 
 var formatText = fmt.Sprintf("%s%d\n", FormatWord, Format)
 
-// ParseFormat reads the contents of a FormatFile. A newer format is an
+// parseFormat reads the contents of a FormatFile. A newer format is an
 // *index.FormatError.
-func ParseFormat(b []byte) (int, error) {
+func parseFormat(b []byte) (int, error) {
 	word, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), FormatWord)
 	n, err := strconv.Atoi(word)
 	if !ok || err != nil || n < 1 {
@@ -48,7 +48,7 @@ func readFormat(fs index.FS, dir string) (err error) {
 		return ErrNotDatabase
 	}
 	if err == nil {
-		_, err = ParseFormat(b)
+		_, err = parseFormat(b)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func prepareDir(fs index.FS, dir string) (err error) {
 		return err
 	}
 	for _, n := range names {
-		if n != indexDir && n != packDir && n != checkpointDir && n != FormatFile+".tmp" {
+		if n != indexDir && n != packDir && n != checkpointDir && n != awayFile && n != awayFile+".tmp" && n != awayDir && n != FormatFile+".tmp" {
 			return fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}

@@ -166,7 +166,7 @@ func (c *committer) gather() *plan {
 func (c *committer) plan(before *flight) *plan {
 	db := c.db
 	p := &plan{
-		db: db, pages: &groupPages{overlays: overlays{newOverlay(db.committed(), db.sessionBytes())}},
+		db: db, pages: &groupPages{overlays: overlays{newOverlay(db.pages(), db.sessionBytes())}},
 		failures: db.packFailures.Load(),
 		local:    map[CommitID]*Commit{}, heads: map[string]CommitID{}, lines: map[string]*lineage{},
 	}

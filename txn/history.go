@@ -18,6 +18,10 @@ type (
 	Bisection = history.Bisection
 	// Verdict is the result of a test of a version.
 	Verdict = history.Verdict
+	// EarlierKeys are keys of a node that [DB.Earlier] compares.
+	EarlierKeys = history.Keys
+	// Earlier is a version before a commit, seen from a node of the commit.
+	Earlier = history.Earlier
 )
 
 // Verdicts for [Bisection.Mark].
@@ -38,6 +42,11 @@ func (db *DB) versions() *history.Versions {
 // among those that are not related.
 func (db *DB) Log(ctx context.Context, from CommitID) iter.Seq2[*Commit, error] {
 	return history.Ancestors(ctx, db.Lookup, []CommitID{from}, history.All)
+}
+
+// Ancestors yields commits, which get reads, and their ancestors, in the order of [DB.Log].
+func Ancestors(ctx context.Context, get func(context.Context, CommitID) (*Commit, error), from []CommitID) iter.Seq2[*Commit, error] {
+	return history.Ancestors(ctx, get, from, history.All)
 }
 
 // MergeBase returns the best common ancestor of two commits. If there are
@@ -65,6 +74,15 @@ func (db *DB) Blame(ctx context.Context, at CommitID, path string, keys []string
 func (db *DB) BlameRuns(ctx context.Context, at CommitID, path string, n int64, place func(key string) (int64, bool), fn func(ChunkRun) bool) error {
 	return db.versions().BlameRuns(ctx, at, path, n, place, fn)
 }
+
+// Earlier returns the versions before a commit that have a node of it, and which of some keys
+// differ from them. See [history.Versions.Earlier].
+func (db *DB) Earlier(ctx context.Context, c *Commit, path string, keys *EarlierKeys) (list []Earlier, expired bool, err error) {
+	return db.versions().Earlier(ctx, c, path, keys)
+}
+
+// NewEarlierKeys returns keys for [DB.Earlier], relative to the node. Each must be in the list once.
+func NewEarlierKeys(list []string) *EarlierKeys { return history.NewKeys(list) }
 
 // Written returns since when a key has the value that it has in this version: the time of
 // a commit on the branch's own history that gave the key this value. exact is false if

@@ -11,11 +11,11 @@ import (
 // FuzzNames reads any text as what names things in a database.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"zarrdb 1\n", "zarrdb 99", "00000000000000ff-00000001", "0123456789abcdef", "2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31 12:00", "1026-01-31", "",
-		"Sat, 31 Jan 2026 12:00:00 +0100", "30d", "2 days ago", "now", "main~2^2@{", "a^2~~"} {
+		"Sat, 31 Jan 2026 12:00:00 +0100", "30d", "2 days ago", "now", "main~2^2@{", "a^2~~", "keep 7 daily 4 weekly 12 monthly, tags"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := ParseFormat([]byte(s)); err == nil && (n < 1 || n > Format) {
+		if n, err := parseFormat([]byte(s)); err == nil && (n < 1 || n > Format) {
 			t.Fatalf("%q is format %d", s, n)
 		}
 		if id, err := ParseSessionID(s); err == nil {
@@ -38,6 +38,9 @@ func FuzzNames(f *testing.F) {
 		}
 		if (err == nil) != (noTime == nil) || err == nil && !when.Equal(at) {
 			t.Fatalf("%q is %v (%v), not %v", s, when, err, at)
+		}
+		if p, err := ParseKeepPolicy(s); err == nil && (p == KeepPolicy{} || min(p.Last, p.Hourly, p.Daily, p.Weekly, p.Monthly, p.Yearly) < 0) {
+			t.Fatalf("%q is %+v", s, p)
 		}
 		if base, steps, err := parseSteps(s); err == nil && (!strings.HasPrefix(s, base) || len(steps) > len(s)) {
 			t.Fatalf("%q is %q and %v", s, base, steps)

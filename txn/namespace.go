@@ -58,15 +58,15 @@ const (
 	ConflictAncestor = namespace.ConflictAncestor
 	// ConflictGuard: something changed that a session had read and guarded.
 	ConflictGuard = namespace.ConflictGuard
-	// ConflictBranchRewound: the base of the session is no longer part of its
+	// conflictBranchRewound: the base of the session is no longer part of its
 	// branch; or of a rebase, no longer its head.
-	ConflictBranchRewound = namespace.ConflictBranchRewound
+	conflictBranchRewound = namespace.ConflictBranchRewound
 )
 
 // The sides of a conflict.
 const (
-	// Refuse takes neither: the merge fails.
-	Refuse = namespace.Refuse
+	// refuse takes neither: the merge fails.
+	refuse = namespace.Refuse
 	// Ours takes what the first side has.
 	Ours = namespace.Ours
 	// Theirs takes what the second side has.
@@ -81,7 +81,7 @@ func chooser(choices []PathChoice, decided func(Conflict, Choice)) func(Conflict
 	choose := namespace.ChooseByPath(choices...)
 	return func(c Conflict) Choice {
 		choice := choose(c)
-		if decided != nil && choice != Refuse {
+		if decided != nil && choice != refuse {
 			decided(c, choice)
 		}
 		return choice

@@ -125,6 +125,8 @@ type Options struct {
 	// Socket is where this process serves the database. Processes that find the database
 	// locked read it from the lock file; see [index.Holder].
 	Socket string
+	// Bucket opens the store at the URL of a remote, for lazy clones of it; nil refuses them. The store stays open with the database.
+	Bucket func(ctx context.Context, url string) (kv.Store, error)
 	// Other opens another database of this machine for reading, through the process that
 	// has it open if there is one, and returns what closes it. It is for transfers and
 	// repairs that another process asks for; see [DB.Answer]. nil refuses them.

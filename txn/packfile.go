@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -19,6 +20,9 @@ func (s *Snapshot) PackFile(ctx context.Context, key string) (path string, offse
 	}
 	if v.Kind != tree.KindNative {
 		return "", 0, fmt.Errorf("txn: %s: it is %v, not in a pack", key, v.Kind)
+	}
+	if s.db.away != nil {
+		return "", 0, fmt.Errorf("%s: %w in a lazy clone: the bytes may be in %s, and what was fetched may be removed", key, errors.ErrUnsupported, s.db.away.at.URL)
 	}
 	return s.db.packs.Locate(catalog.AddressOf(v))
 }

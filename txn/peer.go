@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -81,6 +82,9 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	}
 	db.joinMemory()
 	db.forgetCommits()
+	if at, err := readAwayPlace(db.fs, dir); err == nil && at != nil {
+		_ = db.openAway(at) // it opens no files
+	}
 	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	p.stop = src.Recalled(p.recalled)
@@ -127,7 +131,7 @@ func (p *peer) close() error {
 	p.stop()
 	p.unused.Stop()
 	p.db.memory.end()
-	return p.db.packs.Close()
+	return errors.Join(p.db.away.close(), p.db.packs.Close())
 }
 
 func (p *peer) usage() (packs int, written int64) {
@@ -440,6 +444,9 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 // view reads a payload with pack.Store.View, or with Reread if all is set. A peer has the source send
 // payloads whose files cannot be lent.
 func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
+	if db.away != nil && !db.IsPeer() {
+		return db.viewOrFetch(ctx, a, off, n, all, digest.Sum{}, fn)
+	}
 	view := db.packs.View
 	if all {
 		view = db.packs.Reread
@@ -463,6 +470,27 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 		b = append(b, part...)
 	}
 	return fn(b)
+}
+
+// viewRight is view in a database with an away part, of the payload that has the hash sum. A peer has no other place to look at.
+func (db *DB) viewRight(ctx context.Context, a pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	if !db.IsPeer() {
+		return db.viewOrFetch(ctx, a, off, n, all, sum, fn)
+	}
+	compare := func(b []byte) error { return db.away.right(false, a, b, sum) }
+	if n < a.Length && !db.away.known(false, a, sum) {
+		if err := db.view(ctx, a, 0, a.Length, all, compare); err != nil {
+			return err
+		}
+	}
+	return db.view(ctx, a, off, n, all, func(b []byte) error {
+		if uint64(len(b)) == a.Length {
+			if err := compare(b); err != nil {
+				return err
+			}
+		}
+		return fn(b)
+	})
 }
 
 // sourcePages are the committed pages of a source, or those of a session in another process.

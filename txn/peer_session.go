@@ -566,6 +566,9 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 	if into == nil {
 		left = maxPageBytes
 	}
+	if p, ok := from.(awayPages); ok && len(q.Key) == 0 && len(names) > 1 {
+		from = p.batch(ctx, names[:min(len(names), max(tree.MaxFetch, pagesAtOnce))])
+	}
 	full := false
 	for len(pages) < len(names) && !full {
 		if err := ctx.Err(); err != nil {

@@ -65,7 +65,7 @@ func (db *DB) doPin(ctx context.Context, r pinRequest) (list []*KeptVersion, err
 	defer batch.Close()
 	switch r.Do {
 	case "keep":
-		if err := CheckRefName(r.Name); err != nil {
+		if err := checkRefName(r.Name); err != nil {
 			return nil, err
 		}
 		if err := db.writePending(ctx); err != nil {

@@ -82,6 +82,9 @@ func (db *DB) publish(ctx context.Context, c *change) error {
 		if err := catalog.CheckTime(c.moves[i].Time); err != nil {
 			return fmt.Errorf("the clock of the machine: %w", err)
 		}
+		if err := db.mayMove(ctx, c.moves[i], c.commits); err != nil {
+			return err
+		}
 	}
 	if db.delayed() && c.extra == nil && c.bytes < pendingBytes/2 {
 		if err := db.Here(); err != nil {

@@ -254,6 +254,28 @@ func TestPushMeetsACommit(t *testing.T) {
 	}
 }
 
+// A branch that was protected while versions were carried stays where it is.
+func TestPushMeetsAProtection(t *testing.T) {
+	for _, op := range []string{"push", "pull"} {
+		db, to := pairOf(t)
+		update(t, db, "main", map[string]string{"new": big("n", 3000)})
+		was, late := mustHead(t, to), false
+		o := TransferOptions{Progress: func(TransferProgress) {
+			if !late {
+				late = true
+				must.Do(t, to.Protect(bg, "", false, Frozen))
+			}
+		}}
+		run := map[string]func() (*TransferReport, error){
+			"push": func() (*TransferReport, error) { return db.Push(bg, to, o) },
+			"pull": func() (*TransferReport, error) { return to.Pull(bg, db, o) },
+		}[op]
+		if _, err := run(); !late || !errors.Is(err, ErrProtected) || mustHead(t, to) != was {
+			t.Errorf("%s: %v, protected %t, moved %t", op, err, late, mustHead(t, to) != was)
+		}
+	}
+}
+
 func TestPullLeavesAloneWhatIsAhead(t *testing.T) {
 	db, to := pairOf(t)
 	if r, err := to.Pull(bg, db, TransferOptions{AllBranches: true, AllTags: true}); err != nil || len(r.Moves) != 4 || r.Moves[0].Op != "pull" {

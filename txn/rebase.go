@@ -1,11 +1,14 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
@@ -22,6 +25,10 @@ type RebaseOptions struct {
 	Choices []PathChoice
 	// Decided, if not nil, is called for conflicts that Choices decided.
 	Decided func(Conflict, Choice) `json:"-"`
+	// Squash makes one commit of all, of the author and time of the last. Its message is Message or, without one,
+	// all of theirs, oldest first.
+	Squash  bool
+	Message string
 	// DryRun repeats everything but leaves the branch where it is.
 	DryRun bool
 
@@ -48,7 +55,11 @@ func (o *RebaseOptions) chooser() func(Conflict) Choice {
 //	         \
 //	          a──b   branch
 func (db *DB) Rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
-	return db.home.combine(ctx, combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o})
+	r := combineRequest{Do: "rebase", Branch: branch, Version: upstream, Rebase: o}
+	if o.Squash {
+		r.Do = "rebase squash" // an earlier program that has the database open refuses it
+	}
+	return db.home.combine(ctx, r)
 }
 
 func (db *DB) rebase(ctx context.Context, branch string, upstream CommitID, o RebaseOptions) (*Commit, error) {
@@ -80,7 +91,7 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if err := db.keeping.RLock(ctx); err != nil {
 		return nil, err
 	}
-	commits, base, err := db.since(ctx, s.base, upstream)
+	commits, n, base, err := db.since(ctx, s.base, upstream)
 	if err == nil {
 		s.hold(base.Root)
 		for _, c := range commits {
@@ -91,7 +102,9 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if err != nil {
 		return nil, err
 	}
-	if base.ID == o.Onto {
+	if o.Squash && len(commits) > 0 && (o.Message != "" || n > 1) {
+		commits = []*Commit{squashed(commits, o.Message)}
+	} else if base.ID == o.Onto {
 		return db.Lookup(ctx, s.base) // it is there already
 	}
 	made, err := s.repeat(ctx, onto.commit, base, commits, o.chooser())
@@ -102,15 +115,65 @@ func (s *Session) rebase(ctx context.Context, upstream CommitID, o RebaseOptions
 	if len(made) > 0 {
 		head = made[len(made)-1]
 	}
-	if o.DryRun {
-		return head, nil
-	}
-	return head, s.moveTo(ctx, made, head, failures)
+	return head, s.moveTo(ctx, made, head, failures, "rebase", o.DryRun)
 }
 
-// since returns the line of first parents from head down to what upstream has,
-// oldest first, and the commit below them.
-func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, base *Commit, err error) {
+// squashed is one commit in the place of several.
+func squashed(commits []*Commit, message string) *Commit {
+	one := *commits[len(commits)-1]
+	one.Properties = map[string]string{}
+	var messages []string
+	for _, c := range commits {
+		messages = append(messages, c.Message)
+		maps.Copy(one.Properties, c.Properties)
+	}
+	if one.Message = message; message == "" {
+		one.Message = strings.Join(messages, "\n\n")
+	}
+	return &one
+}
+
+// Amend makes the head of a branch again with another message, author, time or properties: those that the
+// options have. Its contents stay. A tag or branch that names the old commit still does.
+func (db *DB) Amend(ctx context.Context, branch string, o CommitOptions) (*Commit, error) {
+	return db.home.combine(ctx, combineRequest{Do: "amend", Branch: branch, Commit: o})
+}
+
+func (db *DB) amend(ctx context.Context, branch string, o CommitOptions) (*Commit, error) {
+	if err := catalog.CheckTime(o.Time); !o.Time.IsZero() && err != nil {
+		return nil, fmt.Errorf("amend: %w", err)
+	}
+	s, err := db.Begin(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Abort()
+	failures := db.packFailures.Load()
+	head, err := db.Lookup(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	if len(head.Parents) == 0 {
+		return nil, fmt.Errorf("amend %s: the first commit stays as it is: copies of the database know one another by it", head.ID.Short())
+	}
+	again := *head
+	again.Message, again.Author = cmp.Or(o.Message, head.Message), cmp.Or(o.Author, head.Author)
+	if !o.Time.IsZero() {
+		again.Time = o.Time.UTC()
+	}
+	if o.Properties != nil {
+		again.Properties = maps.Clone(o.Properties)
+	}
+	catalog.SealCommit(&again)
+	if err := s.moveTo(ctx, []*Commit{&again}, &again, failures, "amend", o.DryRun); err != nil {
+		return nil, fmt.Errorf("amend: %w", err)
+	}
+	return &again, nil
+}
+
+// since returns the line of first parents from head down to what upstream has, oldest first and
+// without those that have expired, how many they are with those, and the commit below them.
+func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commit, n int, base *Commit, err error) {
 	next, stop := iter.Pull2(history.Ancestors(ctx, db.Lookup, []CommitID{upstream}, history.All))
 	defer stop()
 	has := map[CommitID]struct{}{}
@@ -123,7 +186,7 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 				break
 			}
 			if err != nil {
-				return nil, nil, err
+				return nil, 0, nil, err
 			}
 			has[u.ID], oldest = struct{}{}, u.Generation
 		}
@@ -132,19 +195,20 @@ func (db *DB) since(ctx context.Context, head, upstream CommitID) (line []*Commi
 			if base, err = db.version(ctx, c.ID); err != nil {
 				err = fmt.Errorf("the version that both sides come from is not there, but they can be merged: %w", err)
 			}
-			return line, base, err
+			return line, n, base, err
 		}
 		if len(c.Parents) == 0 {
-			return nil, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
+			return nil, 0, nil, fmt.Errorf("%s and %s can only be merged: %w", head.Short(), upstream.Short(), history.ErrNoBase)
 		}
+		n++
 		if gone, _, err := db.home.expired(ctx, c.ID); err != nil {
-			return nil, nil, err
+			return nil, 0, nil, err
 		} else if !gone {
 			line = append(line, c)
 		}
 		c, err = db.Lookup(ctx, c.Parents[0])
 	}
-	return nil, nil, err
+	return nil, 0, nil, err
 }
 
 // repeat makes new commits of old ones on top of another. Nothing names them
@@ -203,27 +267,35 @@ func (s *Session) holds(release func()) {
 
 // moveTo writes new commits and moves the session's branch from its base to
 // head, at once. failures is the count under which documents that
-// were merged have been stored.
-func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64) error {
+// were merged have been stored. dry only says whether the move is refused.
+func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, failures uint64, op string, dry bool) error {
+	if head.ID == s.base {
+		return nil
+	}
 	db := s.db
+	ref := catalog.HeadRef(s.branch)
 	change := newChange(failures)
+	for _, c := range made {
+		change.commits[c.ID] = catalog.SealCommit(c)
+	}
+	if dry {
+		return db.mayMove(ctx, RefMove{Ref: ref, Old: s.base, New: head.ID}, change.commits)
+	}
 	written := map[tree.Name]struct{}{}
 	for _, c := range made {
 		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, change.putPage); err != nil {
 			return err
 		}
-		change.commits[c.ID] = catalog.SealCommit(c)
 	}
 	defer db.care.Checkpoints.MakeIfDue()
 	db.commit.lock()
 	defer db.commit.unlock()
-	ref := catalog.HeadRef(s.branch)
 	switch is, ok := db.heads.get(ref); {
 	case !ok:
 		return fmt.Errorf("branch %q: %w", s.branch, ErrNoRef)
 	case is != s.base:
-		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: ConflictBranchRewound}}}
+		return &ConflictError{Branch: s.branch, Base: s.base, Head: is, Conflicts: []Conflict{{Kind: conflictBranchRewound}}}
 	}
-	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: "rebase"}}
+	change.moves = []RefMove{{Ref: ref, Old: s.base, New: head.ID, Time: db.opts.Now().UTC(), Author: db.opts.Author, Op: op}}
 	return db.publish(ctx, change)
 }

@@ -21,9 +21,14 @@ import (
 type refTable struct {
 	mu sync.RWMutex
 	m  map[string]CommitID
+	// protected are refs that do not move freely; the map is replaced, not changed.
+	protected map[string]Protection
 }
 
-func (t *refTable) load(idx catalog.Scanner) error {
+func (t *refTable) load(idx *index.Index) (err error) {
+	if t.protected, err = catalog.Protections(idx); err != nil {
+		return err
+	}
 	t.m = map[string]CommitID{}
 	for r, err := range catalog.Refs.All(idx) {
 		if err != nil {
@@ -109,7 +114,7 @@ func (db *DB) doRef(ctx context.Context, r refRequest) (m RefMove, err error) {
 	what, op := fmt.Sprintf("%s %q", kind, r.Name), r.Do
 	switch r.Do {
 	case "create":
-		op, err = kind, CheckRefName(r.Name)
+		op, err = kind, checkRefName(r.Name)
 	case "delete", "undo":
 	case "reset":
 		if r.Tag {

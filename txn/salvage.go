@@ -47,6 +47,9 @@ type SalvageOptions struct {
 func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
 	opts := o.Options.withDefaults()
 	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
+	if at, err := readAwayPlace(opts.FS, dir); err != nil || at != nil && o.To != "" {
+		return &SalvageReport{}, errors.Join(err, fmt.Errorf("salvage %s: %w of a lazy clone to another directory: restore it in place, or clone %s again", dir, errors.ErrUnsupported, at.url()))
+	}
 	v := &care.Salvager{FS: opts.FS, From: dir, To: o.To, Now: opts.Now, MemTable: opts.MemTableBytes}
 	v.Opener = opener{opts, &v.Report, o.Progress}
 	err := v.Run(ctx)
@@ -76,7 +79,11 @@ func (o opener) Check(ctx context.Context, dir, path string, c *care.Checker) (_
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c.Parts = &db.care
-	return db.packs.Infos(), c.Run(ctx)
+	err = c.Run(ctx)
+	if errors.Is(err, ErrAway) {
+		err = fmt.Errorf("%w: %w", care.ErrUndecided, err)
+	}
+	return db.packs.Infos(), err
 }
 
 func (o opener) Create(dir, path string) ([]pack.Info, error) {

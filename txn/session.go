@@ -214,7 +214,7 @@ func (db *DB) storedSession(id SessionID) ([]byte, error) {
 }
 
 func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
-	pages := newOverlay(db.committed(), db.sessionBytes())
+	pages := newOverlay(db.pages(), db.sessionBytes())
 	s := &Session{
 		db: db, life: mathrand.Uint64(), id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),

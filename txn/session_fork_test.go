@@ -165,7 +165,7 @@ func TestRefresh(t *testing.T) {
 	for _, c := range []struct {
 		choice Choice
 		want   string
-	}{{Refuse, ""}, {Ours, "branch"}, {Theirs, "session"}} {
+	}{{refuse, ""}, {Ours, "branch"}, {Theirs, "session"}} {
 		db := openTest(t, nil)
 		s, err := db.Begin(bg, "")
 		must.Do(t, err)
@@ -173,7 +173,7 @@ func TestRefresh(t *testing.T) {
 		head := say(t, db, "", "branch", setAll("k", "branch"))
 		err = s.Refresh(bg, []PathChoice{{Choice: c.choice}})
 		switch {
-		case c.choice == Refuse:
+		case c.choice == refuse:
 			if !errors.Is(err, ErrConflict) || s.Base() == head {
 				t.Errorf("%v, base %v", err, s.Base())
 			}

@@ -319,6 +319,26 @@ func (db *DB) retryLog(ctx context.Context, id SessionID) error {
 	return err
 }
 
+// retryAway applies the logs that need what is away, which is not fetched while the database is opened.
+func (db *DB) retryAway(ctx context.Context) error {
+	if err := db.applying.Lock(ctx); err != nil {
+		return err
+	}
+	var again []SessionID
+	for id, err := range db.unapplied {
+		if errors.Is(err, errLocked) {
+			again = append(again, id)
+		}
+	}
+	db.applying.Unlock()
+	for _, id := range again {
+		if err := db.retryLog(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // unappliedLog returns the error of a log that waits to be applied.
 func (db *DB) unappliedLog(ctx context.Context) error {
 	if err := db.applying.Lock(ctx); err != nil {

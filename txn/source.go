@@ -152,14 +152,14 @@ func (s source) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
 	if err := s.db.check(); err != nil {
 		return nil, err
 	}
-	return somePages(ctx, s.db.committed(), q)
+	return somePages(ctx, s.db.pages(), q)
 }
 
 func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
 	if err := errors.Join(s.db.check(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	f, err := s.db.packs.File(a)
+	f, err := s.db.lend(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
 }
 
 func (s source) Payload(ctx context.Context, a PackAddress, off, n uint64) (out []byte, err error) {
-	err = s.db.packs.View(ctx, a, off, min(n, maxPayload), func(b []byte) error {
+	err = s.db.view(ctx, a, off, min(n, maxPayload), false, func(b []byte) error {
 		out = slices.Clone(b)
 		return nil
 	})

@@ -70,12 +70,17 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	}
 	a := catalog.AddressOf(l.v)
 	// What a session reads may be part of what it writes, where damage would get new checksums.
-	err = l.db.view(ctx, a, uint64(off), uint64(n), l.by.at == nil, fn)
+	all := l.by.at == nil
+	if l.db.away != nil {
+		err = l.db.viewRight(ctx, a, uint64(off), uint64(n), all, l.v.Sum, fn)
+	} else {
+		err = l.db.view(ctx, a, uint64(off), uint64(n), all, fn)
+	}
 	var damage *pack.CorruptError
 	if errors.As(err, &damage) {
 		err = l.by.at.failed(err)
 	}
-	if l.by.key != "" && errors.As(err, &damage) && damage.Pack == a.Pack {
+	if l.by.key != "" && (errors.As(err, &damage) && damage.Pack == a.Pack || errors.Is(err, ErrAway)) {
 		err = &ReadError{Key: l.by.key, Version: l.by.version, Err: err}
 	}
 	return err
@@ -94,11 +99,14 @@ func (l located) Place() (kv.Place, error) {
 	if l.v.Kind != tree.KindNative {
 		return kv.Place{}, errors.ErrUnsupported
 	}
+	if l.db.away != nil {
+		return kv.Place{}, errors.ErrUnsupported // it may be away
+	}
 	return l.db.packs.Place(catalog.AddressOf(l.v))
 }
 
 func (l located) Lease() (kv.Lease, error) {
-	if l.v.Kind != tree.KindNative {
+	if l.v.Kind != tree.KindNative || l.db.away != nil {
 		return nil, errors.ErrUnsupported
 	}
 	f, err := l.db.packs.File(catalog.AddressOf(l.v))

@@ -259,6 +259,10 @@ func (a *Array) ChunkKey(coords []int64) string {
 	return string(m.Keys.Append([]byte(a.loc.chunks), coords))
 }
 
+// ChunkPrefix is what the key of every chunk begins with, in the view that the array was opened in. Meta().Keys spells
+// the rest.
+func (a *Array) ChunkPrefix() string { return a.loc.chunks }
+
 // Chunk is a chunk of the grid.
 type Chunk struct {
 	// Coords is its place in the grid.

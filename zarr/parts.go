@@ -94,6 +94,24 @@ func (a *Array) axes(sel Selection) (axes []Axis, at []Index, err error) {
 	return axes, at, nil
 }
 
+// Spans returns what a selection names along each dimension of the array, also along those that
+// the result does not have. Errors are ErrSelection; Points have no spans.
+func (a *Array) Spans(sel Selection) ([]Axis, error) {
+	var r region
+	err := r.resolve(sel, a.Meta().Shape)
+	if err == nil && r.points != nil {
+		err = fmt.Errorf("%w: %v is not a box", ErrSelection, sel)
+	}
+	spans := make([]Axis, len(r.dims))
+	for d, s := range r.dims {
+		spans[d] = Axis{Dim: d, Len: s.n, span: s}
+		if s.axis < 0 {
+			spans[d].Len = 1
+		}
+	}
+	return spans, a.fail("select", err)
+}
+
 // Part is a part of a selection.
 type Part struct {
 	Selection Selection

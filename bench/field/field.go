@@ -38,8 +38,8 @@ func noise(t, y, x int) int {
 	return int((h ^ h>>31) & 1)
 }
 
-// At returns one element.
-func At(t, y, x int) float32 {
+// at returns one element.
+func at(t, y, x int) float32 {
 	m := 12000 + (wave(64*t+60*y+18*x)*2000)>>12 + (wave(200*t-31*y+25*x)*600)>>12
 	return float32(float64(m+noise(t, y, x)) / 1000)
 }
@@ -52,7 +52,7 @@ func Fill(dst []byte, t int) {
 			row := dst[:4*Shape[2]]
 			dst = dst[len(row):]
 			for x := range Shape[2] {
-				binary.LittleEndian.PutUint32(row[4*x:], math.Float32bits(At(t, y, x)))
+				binary.LittleEndian.PutUint32(row[4*x:], math.Float32bits(at(t, y, x)))
 			}
 		}
 	}

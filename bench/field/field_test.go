@@ -13,7 +13,7 @@ func TestField(t *testing.T) {
 		t, y, x int
 		want    float32
 	}{{0, 0, 0, 12.001}, {255, 1023, 1023, 11.939}} {
-		if got := At(c.t, c.y, c.x); got != c.want {
+		if got := at(c.t, c.y, c.x); got != c.want {
 			t.Errorf("value at %d, %d, %d is %v, want %v", c.t, c.y, c.x, got, c.want)
 		}
 	}

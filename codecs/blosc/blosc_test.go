@@ -57,7 +57,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, p, err)
 			}
-			if frame = frame[1:]; len(frame) > len(data)+HeaderSize {
+			if frame = frame[1:]; len(frame) > len(data)+headerSize {
 				t.Fatalf("%s, %+v: %d bytes for %d", name, p, len(frame), len(data))
 			}
 			// Bytes behind what the result takes must stay.
@@ -71,11 +71,11 @@ func TestRoundTrip(t *testing.T) {
 			if len(data) == 0 {
 				return
 			}
-			if _, err := Decode(nil, frame, int64(len(data)-1)); !errors.Is(err, ErrTooLarge) {
+			if _, err := Decode(nil, frame, int64(len(data)-1)); !errors.Is(err, errTooLarge) {
 				t.Fatalf("%s, %+v, one byte too little: %v", name, p, err)
 			}
 			for _, bad := range [][]byte{frame[:len(frame)-1], append(bytes.Clone(frame), 0)} {
-				if _, err := Decode(nil, bad, 1<<20); !errors.Is(err, ErrCorrupt) {
+				if _, err := Decode(nil, bad, 1<<20); !errors.Is(err, errCorrupt) {
 					t.Fatalf("%s, %+v, %d of %d bytes: %v", name, p, len(bad), len(frame), err)
 				}
 			}
@@ -103,7 +103,7 @@ func checkRanges(t *testing.T, name string, frame, data []byte) {
 		}
 	}
 	for _, bad := range [][2]int64{{-1, 1}, {0, -1}, {0, x.Size + 1}, {x.Size, 1}, {1, math.MaxInt64}, {math.MaxInt64, 1}} {
-		if _, err := x.DecodeRange(nil, frame, 0, bad[0], bad[1]); !errors.Is(err, ErrCorrupt) {
+		if _, err := x.DecodeRange(nil, frame, 0, bad[0], bad[1]); !errors.Is(err, errCorrupt) {
 			t.Errorf("%s, %d bytes from %d: %v", name, bad[1], bad[0], err)
 		}
 	}
@@ -120,8 +120,8 @@ func TestRanges(t *testing.T) {
 	n, head := len(x.ends), int(x.IndexSize())
 	swapped := bytes.Clone(frame[:head])
 	for i := n - 1; i >= 0; i-- {
-		start := binary.LittleEndian.Uint32(frame[HeaderSize+4*i:])
-		binary.LittleEndian.PutUint32(swapped[HeaderSize+4*i:], uint32(len(swapped)))
+		start := binary.LittleEndian.Uint32(frame[headerSize+4*i:])
+		binary.LittleEndian.PutUint32(swapped[headerSize+4*i:], uint32(len(swapped)))
 		swapped = append(swapped, frame[start:x.ends[i]]...)
 	}
 	checkRanges(t, "backwards", swapped, data)
@@ -144,7 +144,7 @@ func TestHostile(t *testing.T) {
 		return func(b []byte) { binary.LittleEndian.PutUint32(b[at:], v) }
 	}
 	set := func(at int, v byte) func([]byte) { return func(b []byte) { b[at] = v } }
-	start := binary.LittleEndian.Uint32(good[HeaderSize:])
+	start := binary.LittleEndian.Uint32(good[headerSize:])
 	for name, damage := range map[string]func(b []byte){
 		"format version":         set(0, 3),
 		"stream version":         set(1, 2),
@@ -159,9 +159,9 @@ func TestHostile(t *testing.T) {
 		"block size 1":           put(8, 1),
 		"frame size small":       put(12, 15),
 		"frame size wrong":       put(12, uint32(len(good)+1)),
-		"block start 0":          put(HeaderSize+4, 0),
-		"block start negative":   put(HeaderSize+4, 0xfffffff0),
-		"block start at the end": put(HeaderSize+4, uint32(len(good)-3)),
+		"block start 0":          put(headerSize+4, 0),
+		"block start negative":   put(headerSize+4, 0xfffffff0),
+		"block start at the end": put(headerSize+4, uint32(len(good)-3)),
 		"stream size huge":       put(int(start), 0x7fffffff),
 		"stream size negative":   put(int(start), 0xffffffff),
 		"stream size 0":          put(int(start), 0),
@@ -170,7 +170,7 @@ func TestHostile(t *testing.T) {
 		damage(bad)
 		dst := []byte("x")
 		out, err := Decode(dst, bad, 1<<31)
-		if !errors.Is(err, ErrCorrupt) || !bytes.Equal(out, dst) {
+		if !errors.Is(err, errCorrupt) || !bytes.Equal(out, dst) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestParams(t *testing.T) {
 	} {
 		p := good
 		change(&p)
-		if _, err := Encode(nil, ramp(1000), p); !errors.Is(err, ErrParams) {
+		if _, err := Encode(nil, ramp(1000), p); !errors.Is(err, errParams) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -212,7 +212,7 @@ func FuzzDecode(f *testing.F) {
 		out, err := Decode(nil, frame, 1<<16)
 		if err == nil {
 			checkRanges(t, "fuzz", frame, out)
-		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) {
+		} else if !errors.Is(err, errCorrupt) && !errors.Is(err, errTooLarge) {
 			t.Fatal(err)
 		}
 	})
@@ -286,7 +286,7 @@ func BenchmarkBlosc(b *testing.B) {
 		must.Do(b, err)
 		name := fmt.Sprintf("%s/level=%d/shuffle=%d", p.Compressor, p.Level, p.Shuffle)
 		b.Run("Encode/"+name, func(b *testing.B) {
-			dst := make([]byte, 0, len(data)+HeaderSize)
+			dst := make([]byte, 0, len(data)+headerSize)
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {

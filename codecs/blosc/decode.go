@@ -18,7 +18,7 @@ func Decode(dst, src []byte, max int64) ([]byte, error) {
 		return dst, err
 	}
 	if i.Size > max {
-		return dst, fmt.Errorf("%w: %d, not %d", ErrTooLarge, i.Size, max)
+		return dst, fmt.Errorf("%w: %d, not %d", errTooLarge, i.Size, max)
 	}
 	return i.decode(dst, table, src, 0, 0, i.Size)
 }
@@ -33,7 +33,7 @@ func whole(src []byte) (Info, []byte, error) {
 	if i.FrameSize != int64(len(src)) {
 		return Info{}, nil, corrupt("%d bytes, the header has %d", len(src), i.FrameSize)
 	}
-	return i, src[HeaderSize:i.IndexSize()], nil
+	return i, src[headerSize:i.IndexSize()], nil
 }
 
 // decode appends n bytes of the data, from off on, to dst. enc is the part of
@@ -46,7 +46,7 @@ func (i Info) decode(dst, table, enc []byte, lo, off, n int64) ([]byte, error) {
 		return dst, nil
 	}
 	if i.Stored {
-		at := HeaderSize + off - lo
+		at := headerSize + off - lo
 		if at < 0 || n > int64(len(enc))-at {
 			return dst, corrupt("%d bytes from %d on are not all there", n, off)
 		}

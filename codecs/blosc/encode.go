@@ -31,15 +31,15 @@ func (p Params) check() (int, error) {
 	}
 	switch {
 	case code < 0:
-		return 0, fmt.Errorf("%w: compressor %q", ErrParams, p.Compressor)
+		return 0, fmt.Errorf("%w: compressor %q", errParams, p.Compressor)
 	case p.Level < 0 || p.Level > 9:
-		return 0, fmt.Errorf("%w: level %d is not in 0 to 9", ErrParams, p.Level)
+		return 0, fmt.Errorf("%w: level %d is not in 0 to 9", errParams, p.Level)
 	case p.Shuffle < NoShuffle || p.Shuffle > BitShuffle:
-		return 0, fmt.Errorf("%w: shuffle %d is not in 0 to 2", ErrParams, p.Shuffle)
+		return 0, fmt.Errorf("%w: shuffle %d is not in 0 to 2", errParams, p.Shuffle)
 	case p.TypeSize < 1:
-		return 0, fmt.Errorf("%w: type size %d", ErrParams, p.TypeSize)
+		return 0, fmt.Errorf("%w: type size %d", errParams, p.TypeSize)
 	case p.BlockSize < 0:
-		return 0, fmt.Errorf("%w: block size %d", ErrParams, p.BlockSize)
+		return 0, fmt.Errorf("%w: block size %d", errParams, p.BlockSize)
 	}
 	return code, nil
 }
@@ -53,9 +53,9 @@ func Encode(dst, src []byte, p Params) ([]byte, error) {
 		return dst, err
 	}
 	if len(src) > MaxSize {
-		return dst, fmt.Errorf("%w: %d bytes are more than %d", ErrParams, len(src), MaxSize)
+		return dst, fmt.Errorf("%w: %d bytes are more than %d", errParams, len(src), MaxSize)
 	}
-	if p.TypeSize > MaxTypeSize {
+	if p.TypeSize > maxTypeSize {
 		p.TypeSize = 1
 	}
 	i := Info{
@@ -64,7 +64,7 @@ func Encode(dst, src []byte, p Params) ([]byte, error) {
 	}
 	i.Split = p.split(int(i.BlockSize))
 	start := len(dst)
-	dst = slices.Grow(dst, HeaderSize+len(src))
+	dst = slices.Grow(dst, headerSize+len(src))
 	if p.Level > 0 && len(src) >= minStream {
 		var ok bool
 		if dst, ok = i.encode(dst, src, p); ok {
@@ -74,8 +74,8 @@ func Encode(dst, src []byte, p Params) ([]byte, error) {
 		}
 	}
 	i.Stored = true
-	i.FrameSize = HeaderSize + i.Size
-	dst = append(dst[:start], make([]byte, HeaderSize)...)
+	i.FrameSize = headerSize + i.Size
+	dst = append(dst[:start], make([]byte, headerSize)...)
 	i.putHeader(dst[start:])
 	return append(dst, src...), nil
 }
@@ -103,8 +103,8 @@ func (i Info) putHeader(h []byte) {
 // encode appends the blocks of src, with room for the header. It reports false
 // if that would not be smaller than storing src.
 func (i Info) encode(dst, src []byte, p Params) ([]byte, bool) {
-	start, limit := len(dst), len(dst)+HeaderSize+len(src)
-	table := start + HeaderSize
+	start, limit := len(dst), len(dst)+headerSize+len(src)
+	table := start + headerSize
 	if limit-start < int(i.IndexSize()) {
 		return dst, false
 	}
@@ -160,7 +160,7 @@ func (p Params) blockSize(n int) int {
 	}
 	size := n
 	if p.BlockSize > 0 {
-		const most = (1<<31 - 1 - MaxTypeSize*4) / 3
+		const most = (1<<31 - 1 - maxTypeSize*4) / 3
 		size = min(max(p.BlockSize, minStream), most)
 	} else if n >= 32<<10 {
 		// The size of the first-level cache, times more at higher levels.

@@ -8,26 +8,26 @@ import (
 )
 
 var (
-	// ErrCorrupt marks a frame that breaks the format.
-	ErrCorrupt = errors.New("blosc: corrupt frame")
+	// errCorrupt marks a frame that breaks the format.
+	errCorrupt = errors.New("blosc: corrupt frame")
 
-	// ErrTooLarge means that a frame holds more bytes than it may.
-	ErrTooLarge = errors.New("blosc: more bytes than allowed")
+	// errTooLarge means that a frame holds more bytes than it may.
+	errTooLarge = errors.New("blosc: more bytes than allowed")
 
-	// ErrParams means that data cannot be encoded with the given parameters.
-	ErrParams = errors.New("blosc: bad parameters")
+	// errParams means that data cannot be encoded with the given parameters.
+	errParams = errors.New("blosc: bad parameters")
 )
 
 const (
-	// HeaderSize is the length of the header in bytes.
-	HeaderSize = 16
+	// headerSize is the length of the header in bytes.
+	headerSize = 16
 
 	// MaxSize is the most bytes that a frame can hold.
-	MaxSize = math.MaxInt32 - HeaderSize
+	MaxSize = math.MaxInt32 - headerSize
 
-	// MaxTypeSize is the size of the largest element that can be shuffled, in
+	// maxTypeSize is the size of the largest element that can be shuffled, in
 	// bytes.
-	MaxTypeSize = 255
+	maxTypeSize = 255
 
 	formatVersion = 2
 	streamVersion = 1
@@ -90,7 +90,7 @@ type Info struct {
 // It checks the values for contradictions, so that they are safe to compute
 // with, but not against the length of src.
 func Header(src []byte) (Info, error) {
-	if len(src) < HeaderSize {
+	if len(src) < headerSize {
 		return Info{}, corrupt("%d bytes are no header", len(src))
 	}
 	flags := src[2]
@@ -109,13 +109,13 @@ func Header(src []byte) (Info, error) {
 		return Info{}, corrupt("reserved flags %#02x", flags)
 	case i.Size > MaxSize:
 		return Info{}, corrupt("a data size of %d", i.Size)
-	case i.FrameSize < HeaderSize:
+	case i.FrameSize < headerSize:
 		return Info{}, corrupt("a frame size of %d", i.FrameSize)
 	case i.TypeSize == 0:
 		return Info{}, corrupt("a type size of 0")
 	case i.Size > 0 && (i.BlockSize == 0 || i.BlockSize > i.Size):
 		return Info{}, corrupt("blocks of %d bytes of %d", i.BlockSize, i.Size)
-	case i.Stored && i.FrameSize != i.Size+HeaderSize:
+	case i.Stored && i.FrameSize != i.Size+headerSize:
 		return Info{}, corrupt("a stored frame of %d bytes for %d", i.FrameSize, i.Size)
 	case !i.Stored && i.code >= len(compressorNames):
 		return Info{}, corrupt("compressor %d", i.code)
@@ -145,9 +145,9 @@ func Header(src []byte) (Info, error) {
 // the frame.
 func (i Info) IndexSize() int64 {
 	if i.Stored {
-		return HeaderSize
+		return headerSize
 	}
-	return HeaderSize + 4*i.blocks()
+	return headerSize + 4*i.blocks()
 }
 
 // blocks returns the number of blocks.
@@ -159,5 +159,5 @@ func (i Info) blocks() int64 {
 }
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errCorrupt}, args...)...)
 }

@@ -27,7 +27,7 @@ func NewIndex(head []byte, size int64) (*Index, error) {
 	if int64(len(head)) < info.IndexSize() {
 		return nil, corrupt("%d bytes of a header of %d", len(head), info.IndexSize())
 	}
-	x := &Index{Info: info, table: slices.Clone(head[HeaderSize:info.IndexSize()])}
+	x := &Index{Info: info, table: slices.Clone(head[headerSize:info.IndexSize()])}
 	starts := make([]uint32, len(x.table)/4)
 	for i := range starts {
 		starts[i] = binary.LittleEndian.Uint32(x.table[4*i:])
@@ -59,7 +59,7 @@ func (x *Index) Encoded(off, n int64) (lo, hi int64) {
 		return 0, 0
 	}
 	if x.Stored {
-		return HeaderSize + off, HeaderSize + off + n
+		return headerSize + off, headerSize + off + n
 	}
 	lo = x.FrameSize
 	for k := off / x.BlockSize; k <= (off+n-1)/x.BlockSize; k++ {

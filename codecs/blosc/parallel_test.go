@@ -34,7 +34,7 @@ func TestParallelDecode(t *testing.T) {
 		for first := range i.Size / i.BlockSize {
 			broken := bytes.Clone(frame)
 			for k := first; k < i.Size/i.BlockSize; k += 2 {
-				binary.LittleEndian.PutUint32(broken[HeaderSize+4*k:], uint32(len(frame)))
+				binary.LittleEndian.PutUint32(broken[headerSize+4*k:], uint32(len(frame)))
 			}
 			_, err := Decode(nil, broken, i.Size)
 			var want error

@@ -13,13 +13,13 @@ import (
 // is corrupt: Zarr agrees on no dictionary.
 func Zlib(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	if len(src) < 2 {
-		return dst, 0, fmt.Errorf("%w: no room for the zlib header", ErrCorrupt)
+		return dst, 0, fmt.Errorf("%w: no room for the zlib header", errCorrupt)
 	}
 	switch h := binary.BigEndian.Uint16(src); {
 	case h>>8&15 != 8 || h>>12 > 7 || h%31 != 0:
-		return dst, 0, fmt.Errorf("%w: no zlib header: %#04x", ErrCorrupt, h)
+		return dst, 0, fmt.Errorf("%w: no zlib header: %#04x", errCorrupt, h)
 	case h&0x20 != 0:
-		return dst, 0, fmt.Errorf("%w: it needs a preset dictionary", ErrCorrupt)
+		return dst, 0, fmt.Errorf("%w: it needs a preset dictionary", errCorrupt)
 	}
 	out, n, err := Inflate(dst, src[2:], max)
 	if err != nil {
@@ -27,10 +27,10 @@ func Zlib(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	}
 	rest := src[2+n:]
 	if len(rest) < 4 {
-		return dst, 0, fmt.Errorf("%w: the Adler-32 is cut off", ErrCorrupt)
+		return dst, 0, fmt.Errorf("%w: the Adler-32 is cut off", errCorrupt)
 	}
 	if got, want := kernels.Adler32(1, out[len(dst):]), binary.BigEndian.Uint32(rest); got != want {
-		return dst, 0, fmt.Errorf("%w: Adler-32 is %08x, should be %08x", ErrCorrupt, got, want)
+		return dst, 0, fmt.Errorf("%w: Adler-32 is %08x, should be %08x", errCorrupt, got, want)
 	}
 	return out, 2 + n + 4, nil
 }
@@ -66,13 +66,13 @@ func member(dst, src []byte, max int64) (out []byte, consumed int, err error) {
 	}
 	rest, data := src[head+n:], out[len(dst):]
 	if len(rest) < 8 {
-		return dst, 0, fmt.Errorf("%w: the gzip trailer is cut off", ErrCorrupt)
+		return dst, 0, fmt.Errorf("%w: the gzip trailer is cut off", errCorrupt)
 	}
 	if got, want := crc32.ChecksumIEEE(data), binary.LittleEndian.Uint32(rest); got != want {
-		return dst, 0, fmt.Errorf("%w: CRC-32 is %08x, should be %08x", ErrCorrupt, got, want)
+		return dst, 0, fmt.Errorf("%w: CRC-32 is %08x, should be %08x", errCorrupt, got, want)
 	}
 	if got, want := uint32(len(data)), binary.LittleEndian.Uint32(rest[4:]); got != want {
-		return dst, 0, fmt.Errorf("%w: %d bytes (modulo 2^32), should be %d", ErrCorrupt, got, want)
+		return dst, 0, fmt.Errorf("%w: %d bytes (modulo 2^32), should be %d", errCorrupt, got, want)
 	}
 	return out, head + n + 8, nil
 }
@@ -86,15 +86,15 @@ func gzipHeader(src []byte) (int, error) {
 		hasComment
 	)
 	if len(src) < 10 {
-		return 0, fmt.Errorf("%w: no room for the gzip header", ErrCorrupt)
+		return 0, fmt.Errorf("%w: no room for the gzip header", errCorrupt)
 	}
 	if src[0] != 0x1f || src[1] != 0x8b || src[2] != 8 {
-		return 0, fmt.Errorf("%w: no gzip header: % x", ErrCorrupt, src[:3])
+		return 0, fmt.Errorf("%w: no gzip header: % x", errCorrupt, src[:3])
 	}
 	flags, n := src[3], 10
-	cut := fmt.Errorf("%w: the gzip header is cut off", ErrCorrupt)
+	cut := fmt.Errorf("%w: the gzip header is cut off", errCorrupt)
 	if flags&0xe0 != 0 {
-		return 0, fmt.Errorf("%w: reserved flags in the gzip header: %#02x", ErrCorrupt, flags)
+		return 0, fmt.Errorf("%w: reserved flags in the gzip header: %#02x", errCorrupt, flags)
 	}
 	if flags&hasExtra != 0 {
 		if len(src)-n < 2 {
@@ -124,7 +124,7 @@ func gzipHeader(src []byte) (int, error) {
 			return 0, cut
 		}
 		if got, want := uint16(crc32.ChecksumIEEE(src[:n])), binary.LittleEndian.Uint16(src[n:]); got != want {
-			return 0, fmt.Errorf("%w: header CRC is %04x, should be %04x", ErrCorrupt, got, want)
+			return 0, fmt.Errorf("%w: header CRC is %04x, should be %04x", errCorrupt, got, want)
 		}
 		n += 2
 	}

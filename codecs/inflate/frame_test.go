@@ -36,18 +36,18 @@ func TestZlib(t *testing.T) {
 	if err != nil || n != len(good) || string(out[:1]) != "x" || !bytes.Equal(out[1:], data) {
 		t.Fatalf("%d bytes from %d of %d, error %v", len(out), n, len(good), err)
 	}
-	if _, _, err := Zlib(nil, good, int64(len(data)-1)); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := Zlib(nil, good, int64(len(data)-1)); !errors.Is(err, errTooLarge) {
 		t.Errorf("one byte too little: %v", err)
 	}
 	for n := range good {
-		if _, _, err := Zlib(nil, good[:n], 1<<20); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := Zlib(nil, good[:n], 1<<20); !errors.Is(err, errCorrupt) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	damage := func(name string, f func(b []byte)) {
 		bad := bytes.Clone(good)
 		f(bad)
-		if _, _, err := Zlib(nil, bad, 1<<20); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := Zlib(nil, bad, 1<<20); !errors.Is(err, errCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -80,20 +80,20 @@ func TestGzip(t *testing.T) {
 			t.Errorf("%s: %d bytes from %d of %d, error %v", c.name, len(out), n, len(c.src), err)
 		}
 		if len(c.want) > 0 {
-			if _, _, err := Gzip(nil, c.src, int64(len(c.want)-1)); !errors.Is(err, ErrTooLarge) {
+			if _, _, err := Gzip(nil, c.src, int64(len(c.want)-1)); !errors.Is(err, errTooLarge) {
 				t.Errorf("%s: one byte too little: %v", c.name, err)
 			}
 		}
 	}
 	for n := range both {
-		if _, _, err := Gzip(nil, both[:n], 1<<20); err == nil && n != len(one) && n != len(one)+1 || err != nil && !errors.Is(err, ErrCorrupt) {
+		if _, _, err := Gzip(nil, both[:n], 1<<20); err == nil && n != len(one) && n != len(one)+1 || err != nil && !errors.Is(err, errCorrupt) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	damage := func(name string, f func(b []byte)) {
 		bad := bytes.Clone(one)
 		f(bad)
-		if _, _, err := Gzip(nil, bad, 1<<20); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := Gzip(nil, bad, 1<<20); !errors.Is(err, errCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,18 +9,18 @@ import (
 )
 
 var (
-	// ErrCorrupt marks a stream that breaks the format, ends too early or has
-	// a wrong checksum. The errors of this package wrap it or [ErrTooLarge].
-	ErrCorrupt = errors.New("inflate: corrupt stream")
+	// errCorrupt marks a stream that breaks the format, ends too early or has
+	// a wrong checksum. The errors of this package wrap it or errTooLarge.
+	errCorrupt = errors.New("inflate: corrupt stream")
 
-	// ErrTooLarge means that the stream holds more bytes than it may.
-	ErrTooLarge = errors.New("inflate: more bytes than allowed")
+	// errTooLarge means that the stream holds more bytes than it may.
+	errTooLarge = errors.New("inflate: more bytes than allowed")
 )
 
 // Inflate decodes the raw deflate stream (RFC 1951) at the start of src and
 // appends its contents, at most max bytes, to dst. It returns the extended slice
 // and how many bytes of src the stream took; it ignores bytes after the stream.
-// An error wraps [ErrCorrupt] or [ErrTooLarge]; the slice is then dst as it was.
+// An error wraps errCorrupt or errTooLarge; the slice is then dst as it was.
 //
 // In any case up to max bytes of dst's capacity may be overwritten, never more,
 // so that a part of a larger buffer can be filled in place. Memory is reserved
@@ -137,7 +137,7 @@ func (d *decoder) skip(n uint64) {
 // grow makes room for n more bytes, of which there may be many more to come.
 func (d *decoder) grow(n int) error {
 	if d.limit-d.at < n {
-		return fmt.Errorf("%w: over %d", ErrTooLarge, d.limit-d.base)
+		return fmt.Errorf("%w: over %d", errTooLarge, d.limit-d.base)
 	}
 	if len(d.out)-d.at >= n {
 		return nil
@@ -157,11 +157,11 @@ func (d *decoder) grow(n int) error {
 }
 
 func (d *decoder) corrupt(what string) error {
-	return fmt.Errorf("%w: %s, before byte %d", ErrCorrupt, what, d.pos-int(d.count/8))
+	return fmt.Errorf("%w: %s, before byte %d", errCorrupt, what, d.pos-int(d.count/8))
 }
 
 func (d *decoder) truncated() error {
-	return fmt.Errorf("%w: it ends early, after %d bytes", ErrCorrupt, len(d.src))
+	return fmt.Errorf("%w: it ends early, after %d bytes", errCorrupt, len(d.src))
 }
 
 // stored copies an uncompressed block.

@@ -145,7 +145,7 @@ func checkInflate(t *testing.T, name string, data, packed []byte) {
 		return
 	}
 	dst := []byte("before")
-	if out, _, err := Inflate(dst, packed, int64(len(data)-1)); !errors.Is(err, ErrTooLarge) || !bytes.Equal(out, dst) {
+	if out, _, err := Inflate(dst, packed, int64(len(data)-1)); !errors.Is(err, errTooLarge) || !bytes.Equal(out, dst) {
 		t.Fatalf("%s, one byte too little: %v", name, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestTruncated(t *testing.T) {
 		for _, level := range levels {
 			packed := deflate(t, s.data, level)
 			for n := range packed {
-				if _, _, err := Inflate(nil, packed[:n], 1<<20); !errors.Is(err, ErrCorrupt) {
+				if _, _, err := Inflate(nil, packed[:n], 1<<20); !errors.Is(err, errCorrupt) {
 					t.Fatalf("%s, level %d, %d of %d bytes: %v", s.name, level, n, len(packed), err)
 				}
 			}

@@ -7,11 +7,11 @@ import (
 	library "github.com/pierrec/lz4/v4"
 )
 
-// ErrBlock says that a block is damaged, or decodes to more than there is room for.
-var ErrBlock = errors.New("the block is damaged or longer than it should be")
+// errBlock says that a block is damaged, or decodes to more than there is room for.
+var errBlock = errors.New("the block is damaged or longer than it should be")
 
 // Decode decodes the block src into dst and returns how many bytes it has. Bytes of dst
-// behind them may be overwritten; nothing is written behind dst. The error is [ErrBlock].
+// behind them may be overwritten; nothing is written behind dst. The error is errBlock.
 // Safe for concurrent use. See the description of the LZ4 block format, "Compressed block
 // format".
 func Decode(dst, src []byte) (n int, err error) {
@@ -19,7 +19,7 @@ func Decode(dst, src []byte) (n int, err error) {
 		return sequences(dst, src, true)
 	}
 	if n, err = library.UncompressBlock(src, dst); err != nil {
-		return 0, ErrBlock
+		return 0, errBlock
 	}
 	return n, nil
 }
@@ -35,7 +35,7 @@ func sequences(dst, src []byte, fast bool) (int, error) {
 		si++
 		n, at, ok := length(src, si, token>>4)
 		if !ok || n > len(src)-at || n > len(dst)-di {
-			return 0, ErrBlock
+			return 0, errBlock
 		}
 		di += copy(dst[di:], src[at:at+n])
 		si = at + n
@@ -43,13 +43,13 @@ func sequences(dst, src []byte, fast bool) (int, error) {
 			break // the last sequence has no match
 		}
 		if len(src)-si < 2 {
-			return 0, ErrBlock
+			return 0, errBlock
 		}
 		distance := int(binary.LittleEndian.Uint16(src[si:]))
 		n, si, ok = length(src, si+2, token&15)
 		n += minMatch
 		if !ok || distance == 0 || distance > di || n > len(dst)-di {
-			return 0, ErrBlock
+			return 0, errBlock
 		}
 		// A match may overlap its own output: the copied bytes double with each turn.
 		for from, to := di-distance, di+n; di < to; {

@@ -14,18 +14,18 @@ import (
 )
 
 var (
-	// ErrCorrupt marks data that break the format.
-	ErrCorrupt = errors.New("lzma: corrupt data")
+	// errCorrupt marks data that break the format.
+	errCorrupt = errors.New("lzma: corrupt data")
 
-	// ErrTooLarge means that the data hold more bytes than they may.
-	ErrTooLarge = errors.New("lzma: more bytes than allowed")
+	// errTooLarge means that the data hold more bytes than they may.
+	errTooLarge = errors.New("lzma: more bytes than allowed")
 
 	// ErrUnsupported means a filter that is not known here.
 	ErrUnsupported = errors.New("lzma: unsupported filter")
 )
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errCorrupt}, args...)...)
 }
 
 // Props are the properties of an LZMA stream: how many bits of the last byte
@@ -70,7 +70,7 @@ func DecodeRaw(dst, src []byte, o Options, max int64) ([]byte, error) {
 
 func decodeAlone(dst []byte, header [aloneHeader]byte, stream []byte, max int64) ([]byte, error) {
 	if size := binary.LittleEndian.Uint64(header[5:]); size != math.MaxUint64 && size > uint64(max) {
-		return dst, fmt.Errorf("%w: %d, over %d", ErrTooLarge, size, max)
+		return dst, fmt.Errorf("%w: %d, over %d", errTooLarge, size, max)
 	}
 	dict := binary.LittleEndian.Uint32(header[1:])
 	binary.LittleEndian.PutUint32(header[1:], uint32(dictFor(int64(dict), max)))
@@ -112,7 +112,7 @@ func readAll(dst []byte, r io.Reader, max int64) ([]byte, error) {
 	out, err := scratch.ReadAll(dst, r, max, 0)
 	switch {
 	case err == scratch.ErrLimit:
-		return dst, fmt.Errorf("%w: over %d", ErrTooLarge, max)
+		return dst, fmt.Errorf("%w: over %d", errTooLarge, max)
 	case err != nil:
 		return dst, wrap(err)
 	}
@@ -121,7 +121,7 @@ func readAll(dst []byte, r io.Reader, max int64) ([]byte, error) {
 
 // wrap marks an error of the library. It only reads from memory, so every error
 // is about the data.
-func wrap(err error) error { return fmt.Errorf("%w: %w", ErrCorrupt, err) }
+func wrap(err error) error { return fmt.Errorf("%w: %w", errCorrupt, err) }
 
 // joined is io.MultiReader with ReadByte, without which the library reads byte
 // by byte through Read.

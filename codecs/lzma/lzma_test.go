@@ -55,9 +55,9 @@ func samples() []sample {
 
 var options = []Options{
 	{Props: DefaultProps, Dict: 1 << 20, Check: CheckCRC64},
-	{Props: Props{LC: 0, LP: 2, PB: 0}, Dict: 4096, Check: CheckNone, Deltas: []int{4}},
-	{Props: Props{LC: 4, LP: 0, PB: 4}, Dict: 1 << 16, Check: CheckCRC32, Deltas: []int{1, 256}},
-	{Props: Props{LC: 1, LP: 3, PB: 1}, Dict: 1 << 16, Check: CheckSHA256, Deltas: []int{2, 8, 1}},
+	{Props: Props{LC: 0, LP: 2, PB: 0}, Dict: 4096, Check: checkNone, Deltas: []int{4}},
+	{Props: Props{LC: 4, LP: 0, PB: 4}, Dict: 1 << 16, Check: checkCRC32, Deltas: []int{1, 256}},
+	{Props: Props{LC: 1, LP: 3, PB: 1}, Dict: 1 << 16, Check: checkSHA256, Deltas: []int{2, 8, 1}},
 }
 
 // form is one of the forms that data can have.
@@ -99,12 +99,12 @@ func TestRoundTrip(t *testing.T) {
 				if len(s.data) == 0 {
 					continue
 				}
-				if _, err := f.decode(nil, packed, o, int64(len(s.data)-1)); !errors.Is(err, ErrTooLarge) {
+				if _, err := f.decode(nil, packed, o, int64(len(s.data)-1)); !errors.Is(err, errTooLarge) {
 					t.Errorf("%s, %s, %+v, one byte too little: %v", s.name, f.name, o, err)
 				}
 				for _, n := range []int{0, 1, 4, 5, 12, 20, len(packed) / 2, len(packed) - 2, len(packed) - 1} {
 					if n < len(packed) {
-						if _, err := f.decode(nil, packed[:n], o, 1<<20); !errors.Is(err, ErrCorrupt) {
+						if _, err := f.decode(nil, packed[:n], o, 1<<20); !errors.Is(err, errCorrupt) {
 							t.Errorf("%s, %s, %+v, %d of %d bytes: %v", s.name, f.name, o, n, len(packed), err)
 						}
 					}
@@ -146,7 +146,7 @@ func TestKnownLength(t *testing.T) {
 		for _, off := range []int{-1, 1} {
 			wrong := bytes.Clone(b.Bytes())
 			wrong[5] += byte(off)
-			if _, err := DecodeAlone(nil, wrong, 1<<20); !errors.Is(err, ErrCorrupt) {
+			if _, err := DecodeAlone(nil, wrong, 1<<20); !errors.Is(err, errCorrupt) {
 				t.Errorf("marker %v, length %+d: %v", marker, off, err)
 			}
 		}
@@ -222,7 +222,7 @@ func FuzzDecode(f *testing.F) {
 		const limit = 1 << 16
 		for _, form := range forms {
 			out, err := form.decode(nil, packed, options[0], limit)
-			if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnsupported) {
+			if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errTooLarge) && !errors.Is(err, ErrUnsupported) {
 				t.Fatal(form.name, err)
 			}
 			if len(out) > limit {

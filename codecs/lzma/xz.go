@@ -13,10 +13,10 @@ import (
 
 // Checksums of a block, by their number in the stream flags.
 const (
-	CheckNone   = 0
-	CheckCRC32  = 1
+	checkNone   = 0
+	checkCRC32  = 1
 	CheckCRC64  = 4
-	CheckSHA256 = 10
+	checkSHA256 = 10
 )
 
 const (
@@ -42,12 +42,12 @@ func checkSize(check byte) int {
 // no meaning yet.
 func appendCheck(dst []byte, check byte, p []byte) ([]byte, bool) {
 	switch check {
-	case CheckNone:
-	case CheckCRC32:
+	case checkNone:
+	case checkCRC32:
 		dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(p))
 	case CheckCRC64:
 		dst = binary.LittleEndian.AppendUint64(dst, crc64.Checksum(p, crc64Table))
-	case CheckSHA256:
+	case checkSHA256:
 		sum := sha256.Sum256(p)
 		dst = append(dst, sum[:]...)
 	default:

@@ -6,19 +6,19 @@ import (
 )
 
 var (
-	// ErrCorrupt marks data that break the format.
-	ErrCorrupt = errors.New("pco: corrupt data")
+	// errCorrupt marks data that break the format.
+	errCorrupt = errors.New("pco: corrupt data")
 
 	// ErrTooLarge means that the data hold more numbers than they may.
 	ErrTooLarge = errors.New("pco: more numbers than allowed")
 )
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errCorrupt}, args...)...)
 }
 
 // errShort means that the data end too early.
-var errShort = fmt.Errorf("%w: the data end too early", ErrCorrupt)
+var errShort = fmt.Errorf("%w: the data end too early", errCorrupt)
 
 // Type is a type of numbers, as it is stored.
 type Type uint8

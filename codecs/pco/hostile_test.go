@@ -217,7 +217,7 @@ func TestHostile(t *testing.T) {
 		{chunk(Int32, uint64(dictionary), 4, 1, 25, 0, 3, 0, 32, 0, 4, 0, 4, 1, 15, 1, 32, 0, 6), Int32, "number 1 of a dictionary of 1"},
 	} {
 		got, err := Decode([]byte("x"), c.file, c.typ, 8000)
-		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.want, err)
 		}
 		if string(got) != "x" {
@@ -228,7 +228,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("4000 bytes where 3999 may be: %v", err)
 	}
 	for n := range valid {
-		if _, err := Decode(nil, valid[:n], Int32, 4000); !errors.Is(err, ErrCorrupt) {
+		if _, err := Decode(nil, valid[:n], Int32, 4000); !errors.Is(err, errCorrupt) {
 			t.Fatalf("the first %d bytes: %v", n, err)
 		}
 	}
@@ -247,7 +247,7 @@ func FuzzDecode(f *testing.F) {
 		const limit = 1 << 18
 		out, err := Decode(nil, file, ty, limit)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) {
+			if !errors.Is(err, errCorrupt) && !errors.Is(err, ErrTooLarge) {
 				t.Fatal(err)
 			}
 			return

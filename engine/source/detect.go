@@ -27,9 +27,9 @@ type Evidence struct {
 	heads map[string][]byte
 }
 
-// Has reports whether a directory holds a file of that name, which must be one
+// has reports whether a directory holds a file of that name, which must be one
 // that an adapter asks for.
-func (e Evidence) Has(name string) bool { return e.heads[name] != nil }
+func (e Evidence) has(name string) bool { return e.heads[name] != nil }
 
 // File returns the beginning of that file, nil without it.
 func (e Evidence) File(name string) []byte { return e.heads[name] }
@@ -61,7 +61,7 @@ func (e *Env) detect(ctx context.Context, at Place) (Place, error) {
 	}
 	switch len(match) {
 	case 0:
-		if named.Kind == Either && at.Kind == Directory {
+		if named.Kind == either && at.Kind == Directory {
 			if err := absentAt(ctx, at); err != nil {
 				return named, fmt.Errorf("%s: %w (%w: no file has that name, and %s)", named.URL.Redacted(), err, ErrFormat, e.lacks(Directory))
 			}
@@ -183,7 +183,7 @@ func (e *Env) look(ctx context.Context, at Place) (Evidence, Place, error) {
 		if err == nil {
 			ev := Evidence{Head: head}
 			at.located = v
-			if at.Kind == Either && len(e.matches(ev)) == 0 {
+			if at.Kind == either && len(e.matches(ev)) == 0 {
 				// Keys may lie below a key. And web servers answer for a
 				// directory with a page about it.
 				below := at

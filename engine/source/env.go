@@ -62,7 +62,7 @@ func (e *Env) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open follows a whole pipeline. Formats that it leaves out are left to [Env.Dataset].
+// Open follows a whole pipeline. Formats that it leaves out are left to Env.dataset.
 func (e *Env) Open(ctx context.Context, u zurl.URL) (Place, error) {
 	root := e.Adapters.roots[u.Root().Scheme]
 	if root == nil {
@@ -90,7 +90,7 @@ func (e *Env) step(ctx context.Context, at Place, part zurl.Part) (Place, error)
 	if !ok {
 		return at, fmt.Errorf("%w: unknown adapter %q", ErrFormat, part.Scheme)
 	}
-	if at.Kind == Dataset && part.Scheme != ".." {
+	if at.Kind == dataset && part.Scheme != ".." {
 		return at, fmt.Errorf("%w: nothing can follow a node, but %s: does", ErrFormat, part.Scheme)
 	}
 	next, err := a.Open(ctx, e, at, part)
@@ -101,9 +101,9 @@ func (e *Env) step(ctx context.Context, at Place, part zurl.Part) (Place, error)
 // Dataset follows a place to a node of a hierarchy, by detecting the formats that its
 // URL leaves out. The error is ErrFormat if none or several fit.
 func (e *Env) Dataset(ctx context.Context, at Place) (Place, error) {
-	for at.Kind != Dataset {
+	for at.Kind != dataset {
 		if at.Database {
-			at.Kind = Dataset
+			at.Kind = dataset
 			break
 		}
 		next, err := e.detect(ctx, at)
@@ -135,7 +135,7 @@ func (e *Env) ReferenceSet(ctx context.Context, at Place) (set *Set, prefix stri
 		if err != nil {
 			return nil, "", err
 		}
-		if next.set == nil && (next.Kind == Dataset || next.Database) {
+		if next.set == nil && (next.Kind == dataset || next.Database) {
 			return nil, "", fmt.Errorf("%s: %w", from.URL.Redacted(), ErrNoReferences)
 		}
 		at = next
@@ -152,7 +152,7 @@ func (e *Env) Versioned(ctx context.Context, at Place) (formats.Versioned, error
 				return v, nil
 			}
 		}
-		if at.Kind == Dataset || at.Database {
+		if at.Kind == dataset || at.Database {
 			return nil, fmt.Errorf("%s: no format on the way has versions: %w", from.URL.Redacted(), errors.ErrUnsupported)
 		}
 		next, err := e.detect(ctx, at)

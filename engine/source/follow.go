@@ -163,7 +163,7 @@ func (e *Env) wholeURL(ctx context.Context, url string, rng kv.Range, limit int6
 	if err != nil {
 		return nil, nil, err
 	}
-	if at.Value == nil && at.Kind != Directory && at.Kind != Dataset {
+	if at.Value == nil && at.Kind != Directory && at.Kind != dataset {
 		return kv.LocateRange(ctx, at.View, at.Path, rng, limit)
 	}
 	v, err := at.File(ctx)

@@ -105,7 +105,7 @@ func (e *Env) openForeign(ctx context.Context, f *formats.Format, from Place, pa
 	at, err := placeIn(s, part)
 	at.set, at.Store = s, &from
 	if !f.Store {
-		at.Kind = Dataset
+		at.Kind = dataset
 	}
 	return at, err
 }

@@ -21,10 +21,10 @@ type Kind uint8
 
 // The kinds. Either is a path of which only the store can tell.
 const (
-	Either Kind = iota
+	either Kind = iota
 	File
 	Directory
-	Dataset
+	dataset
 )
 
 // Place is how far a URL pipeline has been followed.
@@ -96,7 +96,7 @@ func (p Place) File(ctx context.Context) (kv.Value, error) {
 	if p.located != nil {
 		return p.located, nil
 	}
-	if p.Kind == Directory || p.Kind == Dataset {
+	if p.Kind == Directory || p.Kind == dataset {
 		return nil, fmt.Errorf("%w: it is not a file", ErrFormat)
 	}
 	return kv.Locate(ctx, p.View, p.Path)
@@ -105,7 +105,7 @@ func (p Place) File(ctx context.Context) (kv.Value, error) {
 // begun is File with its first n bytes at hand, if they come in the request that finds
 // the file.
 func (p Place) begun(ctx context.Context, n int64) (kv.Value, error) {
-	if n == 0 || p.Value != nil || p.located != nil || p.Kind == Directory || p.Kind == Dataset {
+	if n == 0 || p.Value != nil || p.located != nil || p.Kind == Directory || p.Kind == dataset {
 		return p.File(ctx)
 	}
 	v, head, err := kv.LocateRange(ctx, p.View, p.Path, kv.Span(0, n), 0)

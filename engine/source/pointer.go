@@ -43,7 +43,7 @@ func openJSON(ctx context.Context, _ *Env, from Place, part zurl.Part) (Place, e
 		return from, fmt.Errorf("json:%s: %w", part.Path, err)
 	}
 	view, err := jsonArray(ctx, text)
-	return Place{View: view, Kind: Dataset, Value: kv.Bytes(text)}, err
+	return Place{View: view, Kind: dataset, Value: kv.Bytes(text)}, err
 }
 
 // pointed returns the text of the value that a pointer names in a valid

@@ -131,8 +131,8 @@ func openZip(ctx context.Context, e *Env, from Place, part zurl.Part) (Place, er
 	return placeIn(z, part)
 }
 
-func isZarr2(e Evidence) bool { return e.Has(names.V2Array) || e.Has(names.V2Group) || isCopyAlone(e) }
-func isZarr3(e Evidence) bool { return e.Has(names.V3) && !meta.IsDraft3Entry(e.File(names.V3)) }
+func isZarr2(e Evidence) bool { return e.has(names.V2Array) || e.has(names.V2Group) || isCopyAlone(e) }
+func isZarr3(e Evidence) bool { return e.has(names.V3) && !meta.IsDraft3Entry(e.File(names.V3)) }
 
 // schemeZarr opens a store of any format. Formats without an adapter of their
 // own are detected as it.
@@ -157,7 +157,7 @@ func isZarrOld(e Evidence) bool {
 	if isZarr2(e) || isZarr3(e) {
 		return false
 	}
-	return meta.IsDraft3Entry(e.File(names.V3)) || e.Has(names.V1Array) || e.Has(docDraftGroup) || e.Has(docDraftArray)
+	return meta.IsDraft3Entry(e.File(names.V3)) || e.has(names.V1Array) || e.has(docDraftGroup) || e.has(docDraftArray)
 }
 
 // isDraftWithoutRoot detects a store in the first layout of the early v3 draft
@@ -238,7 +238,7 @@ func openZarr(version zarr.Version) func(context.Context, *Env, Place, zurl.Part
 		if version != zarr.V3 {
 			view = policy.WithSeparators(view)
 		}
-		return Place{View: view, Path: path, Kind: Dataset, Version: version, Store: &from}, nil
+		return Place{View: view, Path: path, Kind: dataset, Version: version, Store: &from}, nil
 	}
 }
 

@@ -34,7 +34,7 @@ const docParquet = names.V2Metadata
 
 func isReferenceSet(e Evidence) bool {
 	if e.heads != nil {
-		return e.Has(docParquet) && !isZarr2(e) && !e.Has(names.V3)
+		return e.has(docParquet) && !isZarr2(e) && !e.has(names.V3)
 	}
 	return looksLikeReferences(e.Head)
 }

@@ -12,13 +12,13 @@ var (
 	// ErrURL is matched by every error of this package.
 	ErrURL = errors.New("zurl: malformed URL")
 
-	// ErrAboveRoot means that ".." leads above the root of a store, or "..:"
+	// errAboveRoot means that ".." leads above the root of a store, or "..:"
 	// above the first adapter.
-	ErrAboveRoot = errors.New("it leads above the root")
+	errAboveRoot = errors.New("it leads above the root")
 
-	// ErrKind means that an adapter is at a wrong position: it needs a file and
+	// errKind means that an adapter is at a wrong position: it needs a file and
 	// the URL before it is a directory, or the like.
-	ErrKind = errors.New("wrong kind of resource")
+	errKind = errors.New("wrong kind of resource")
 )
 
 // Error is the error of all functions. It is [ErrURL].

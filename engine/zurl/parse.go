@@ -14,11 +14,11 @@ const maxAdapters = 64
 
 // Parse reads an absolute pipeline. A root without a scheme is a path on this
 // machine; a relative one is relative to the working directory.
-func Parse(s string) (URL, error) { return ParseIn("", s) }
+func Parse(s string) (URL, error) { return parseIn("", s) }
 
-// ParseIn is Parse with dir, an absolute path on this machine, in place of the
+// parseIn is Parse with dir, an absolute path on this machine, in place of the
 // working directory.
-func ParseIn(dir, s string) (URL, error) {
+func parseIn(dir, s string) (URL, error) {
 	if here, ok := unchained(s); ok {
 		return URL{}, &Error{URL: s, Err: fmt.Errorf("a chain of fsspec, which is written %s here", quote(here))}
 	}
@@ -107,7 +107,7 @@ func (u URL) extend(whole, text string) (URL, error) {
 // up discards the last adapter and applies a path to the part before it.
 func (u URL) up(path string) (URL, error) {
 	if len(u.parts) < 2 {
-		return URL{}, fmt.Errorf("%w: there is no adapter left to leave", ErrAboveRoot)
+		return URL{}, fmt.Errorf("%w: there is no adapter left to leave", errAboveRoot)
 	}
 	return u.Prefix(len(u.parts) - 2).apply(path)
 }
@@ -129,10 +129,10 @@ func (u URL) with(sub string) (URL, error) {
 	next := u.Append(p)
 	before := next.parts[len(next.parts)-2]
 	switch needs, is := schemes[name].needs, before.Kind(); {
-	case is == KindDataset:
-		return URL{}, fmt.Errorf("%w: nothing can follow %s:, which is a dataset", ErrKind, before.Scheme)
-	case needs != KindUnknown && is != KindUnknown && needs != is:
-		return URL{}, fmt.Errorf("%w: %s: needs a %s, and %s is a %s", ErrKind, name, needs, quote(before.String()), is)
+	case is == kindDataset:
+		return URL{}, fmt.Errorf("%w: nothing can follow %s:, which is a dataset", errKind, before.Scheme)
+	case needs != kindUnknown && is != kindUnknown && needs != is:
+		return URL{}, fmt.Errorf("%w: %s: needs a %s, and %s is a %s", errKind, name, needs, quote(before.String()), is)
 	}
 	return next, nil
 }

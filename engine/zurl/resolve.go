@@ -171,7 +171,7 @@ func (p *Part) clean(dir, path string, stay bool) (string, error) {
 		case name == "..":
 			if len(b) == len(root) {
 				if !stay {
-					return "", ErrAboveRoot
+					return "", errAboveRoot
 				}
 				break
 			}

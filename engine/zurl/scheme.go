@@ -11,15 +11,15 @@ import (
 type Kind uint8
 
 const (
-	// KindUnknown may be a file or a directory, or anything for schemes that
+	// kindUnknown may be a file or a directory, or anything for schemes that
 	// are not known.
-	KindUnknown Kind = iota
-	// KindFile is a single value without a format.
-	KindFile
-	// KindDirectory is a set of keys without a format.
-	KindDirectory
-	// KindDataset has a format: an array, a group, an image, a JSON value.
-	KindDataset
+	kindUnknown Kind = iota
+	// kindFile is a single value without a format.
+	kindFile
+	// kindDirectory is a set of keys without a format.
+	kindDirectory
+	// kindDataset has a format: an array, a group, an image, a JSON value.
+	kindDataset
 )
 
 // String returns the name of the kind in lower case.
@@ -68,28 +68,28 @@ var schemes = map[string]scheme{
 	"s3+https": {root: true, host: true, domain: true, byPath: true},
 	"memory":   {root: true, byPath: true},
 
-	"zip":        {needs: KindFile, byPath: true},
-	"ocdbt":      {needs: KindDirectory, syntax: versioned},
-	"icechunk":   {needs: KindDirectory, syntax: versioned, byPath: true},
-	"zarrdb":     {needs: KindDirectory, syntax: versioned, byPath: true},
+	"zip":        {needs: kindFile, byPath: true},
+	"ocdbt":      {needs: kindDirectory, syntax: versioned},
+	"icechunk":   {needs: kindDirectory, syntax: versioned, byPath: true},
+	"zarrdb":     {needs: kindDirectory, syntax: versioned, byPath: true},
 	"kerchunk":   {byPath: true}, // of a file, or of a directory of parquet files
-	"zarr":       {needs: KindDirectory, kind: KindDataset},
-	"zarr2":      {needs: KindDirectory, kind: KindDataset},
-	"zarr3":      {needs: KindDirectory, kind: KindDataset},
-	"n5":         {needs: KindDirectory, kind: KindDataset},
-	"gzip":       {needs: KindFile, kind: KindFile, syntax: noPath},
-	"zstd":       {needs: KindFile, kind: KindFile, syntax: noPath},
-	"byte-range": {needs: KindFile, kind: KindFile, syntax: byteRange},
-	"json":       {needs: KindFile, kind: KindDataset, syntax: pointer},
-	"tiff":       {needs: KindFile, kind: KindDataset}, // a path names one of its arrays
-	"jpeg":       {needs: KindFile, kind: KindDataset, syntax: noPath},
-	"png":        {needs: KindFile, kind: KindDataset, syntax: noPath},
-	"bmp":        {needs: KindFile, kind: KindDataset, syntax: noPath},
-	"avif":       {needs: KindFile, kind: KindDataset, syntax: noPath},
-	"webp":       {needs: KindFile, kind: KindDataset, syntax: noPath},
+	"zarr":       {needs: kindDirectory, kind: kindDataset},
+	"zarr2":      {needs: kindDirectory, kind: kindDataset},
+	"zarr3":      {needs: kindDirectory, kind: kindDataset},
+	"n5":         {needs: kindDirectory, kind: kindDataset},
+	"gzip":       {needs: kindFile, kind: kindFile, syntax: noPath},
+	"zstd":       {needs: kindFile, kind: kindFile, syntax: noPath},
+	"byte-range": {needs: kindFile, kind: kindFile, syntax: byteRange},
+	"json":       {needs: kindFile, kind: kindDataset, syntax: pointer},
+	"tiff":       {needs: kindFile, kind: kindDataset}, // a path names one of its arrays
+	"jpeg":       {needs: kindFile, kind: kindDataset, syntax: noPath},
+	"png":        {needs: kindFile, kind: kindDataset, syntax: noPath},
+	"bmp":        {needs: kindFile, kind: kindDataset, syntax: noPath},
+	"avif":       {needs: kindFile, kind: kindDataset, syntax: noPath},
+	"webp":       {needs: kindFile, kind: kindDataset, syntax: noPath},
 
 	// The proposal allows no path; here it is the key of a scale.
-	"neuroglancer-precomputed": {needs: KindDirectory, kind: KindDataset},
+	"neuroglancer-precomputed": {needs: kindDirectory, kind: kindDataset},
 }
 
 // parent is the scheme of the adapter that takes one away.

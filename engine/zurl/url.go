@@ -107,7 +107,7 @@ func (p Part) Directory() bool { return p.Path == "" || strings.HasSuffix(p.Path
 func (p Part) Kind() Kind {
 	known := schemes[p.Scheme]
 	if known.byPath && p.Directory() {
-		return KindDirectory
+		return kindDirectory
 	}
 	return known.kind
 }
@@ -137,7 +137,7 @@ func (u URL) Prefix(n int) URL { return URL{u.parts[: n+1 : n+1]} }
 // Append returns the pipeline with one more adapter, without changes to it. Its
 // path must be escaped as in [Part].
 func (u URL) Append(p Part) URL {
-	if schemes[p.Scheme].needs == KindDirectory {
+	if schemes[p.Scheme].needs == kindDirectory {
 		u = u.AsDirectory()
 	}
 	return URL{append(slices.Clone(u.parts), p)}

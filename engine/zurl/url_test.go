@@ -53,15 +53,15 @@ func TestRealURLs(t *testing.T) {
 	var urls []struct{ Case, URL, Resolved, Error string }
 	readJSON(t, "testdata/urls.json", &urls)
 	wrong := map[string]error{
-		"arr3/|zarr3:|..:|..:":  ErrAboveRoot,
-		"arr3/|zarr3:../../x":   ErrAboveRoot,
+		"arr3/|zarr3:|..:|..:":  errAboveRoot,
+		"arr3/|zarr3:../../x":   errAboveRoot,
 		"d.gz|gzip:x":           ErrURL,
 		"d.gz|byte-range:20-10": ErrURL,
 		"d.json|json:a":         ErrURL,
 	}
 	seen := 0
 	for _, c := range urls {
-		u, err := ParseIn("/case", c.URL)
+		u, err := parseIn("/case", c.URL)
 		if want := wrong[c.URL]; want != nil {
 			seen++
 			if !errors.Is(err, want) || c.Error == "" {
@@ -80,11 +80,11 @@ func TestRealURLs(t *testing.T) {
 			continue
 		}
 		// What detection adds comes behind what is there.
-		resolved, err := ParseIn("/case", c.Resolved)
+		resolved, err := parseIn("/case", c.Resolved)
 		if want := "file:///case/" + c.Resolved; err != nil || resolved.String() != want || !strings.HasPrefix(want, u.String()) {
 			t.Errorf("%s: %s is %s, and with its formats %s, %v", c.Case, c.URL, u, resolved, err)
 		}
-		if resolved.Last().Kind() != KindDataset {
+		if resolved.Last().Kind() != kindDataset {
 			t.Errorf("%s: %s is a %s", c.Case, resolved, resolved.Last().Kind())
 		}
 	}
@@ -189,7 +189,7 @@ func TestParse(t *testing.T) {
 		"az://c/p":                      "az://c/p",
 		"new:a/b":                       "new:a/b",
 	} {
-		u, err := ParseIn("/data/dir", in)
+		u, err := parseIn("/data/dir", in)
 		if want == "" {
 			if !errors.Is(err, ErrURL) {
 				t.Errorf("%s is %v, %v; want an error", in, u, err)
@@ -222,13 +222,13 @@ func TestParseErrors(t *testing.T) {
 		"file:///a?b":                         {text: "must be written %3F"},
 		"file:///a#b|zip:":                    {part: "file:///a#b", text: "must be written %23"},
 		"file:///a%2Fb":                       {text: "escaped slash"},
-		"file:///a/../../b":                   {err: ErrAboveRoot},
+		"file:///a/../../b":                   {err: errAboveRoot},
 		"s3:/b":                               {text: "followed by //"},
 		"s3:///b":                             {text: "no host or bucket"},
 		"gs:":                                 {text: "followed by //"},
 		"gs://b/k?x":                          {text: "%3F"},
 		"gs://b k/x":                          {text: "' '"},
-		"gs://b/../x":                         {err: ErrAboveRoot},
+		"gs://b/../x":                         {err: errAboveRoot},
 		"http:///x":                           {text: "no host"},
 		"http://:80/x":                        {text: "no host"},
 		"http://h:99999/x":                    {text: "port"},
@@ -243,26 +243,26 @@ func TestParseErrors(t *testing.T) {
 		"/a|a b":                              {text: "name of an adapter"},
 		"/a|file:///x":                        {part: "file:///x", text: "file: is not an adapter"},
 		"/a|s3://x/y":                         {part: "s3://x/y", text: "can only come first"},
-		"/a|..:":                              {part: "..:", err: ErrAboveRoot},
-		"/a|zip:|..:|..:":                     {err: ErrAboveRoot},
+		"/a|..:":                              {part: "..:", err: errAboveRoot},
+		"/a|zip:|..:|..:":                     {err: errAboveRoot},
 		"/a|zip:%zz":                          {part: "zip:%zz", text: `"%zz"`},
 		"/a|zip:%4":                           {text: `"%4"`},
 		"/a|zip:a%":                           {text: `"%"`},
 		"/a|zip:%00":                          {text: "NUL"},
-		"/a|zip:../x":                         {err: ErrAboveRoot},
-		"/a|zip:%2e%2e/x":                     {err: ErrAboveRoot},
-		"/a|zip:..%2Fx":                       {err: ErrAboveRoot},
-		"/a|zip:b|..:../../../x":              {err: ErrAboveRoot},
+		"/a|zip:../x":                         {err: errAboveRoot},
+		"/a|zip:%2e%2e/x":                     {err: errAboveRoot},
+		"/a|zip:..%2Fx":                       {err: errAboveRoot},
+		"/a|zip:b|..:../../../x":              {err: errAboveRoot},
 		"/a|zip:b|..:c:d":                     {text: "colon"},
 		"/a|zip:b|..://x":                     {text: "//"},
 		"/a|gzip:|zip:|..:x":                  {text: "gzip: has no path"},
-		"/a/|zip:":                            {err: ErrKind, text: "zip: needs a file"},
-		"/a.zip|zip:|zip:":                    {err: ErrKind},
-		"/a.zip|zip:b/|gzip:":                 {err: ErrKind},
-		"/a|gzip:|zarr3:":                     {err: ErrKind, text: "zarr3: needs a directory"},
-		"/a|zarr3:b|zarr3:":                   {err: ErrKind, text: "nothing can follow"},
-		"/a|zarr3:b|newformat:":               {err: ErrKind},
-		"/a.png|png:|json:":                   {err: ErrKind},
+		"/a/|zip:":                            {err: errKind, text: "zip: needs a file"},
+		"/a.zip|zip:|zip:":                    {err: errKind},
+		"/a.zip|zip:b/|gzip:":                 {err: errKind},
+		"/a|gzip:|zarr3:":                     {err: errKind, text: "zarr3: needs a directory"},
+		"/a|zarr3:b|zarr3:":                   {err: errKind, text: "nothing can follow"},
+		"/a|zarr3:b|newformat:":               {err: errKind},
+		"/a.png|png:|json:":                   {err: errKind},
 		"/a.png|png:x":                        {text: "png: takes no path"},
 		"/v|neuroglancer-precomputed:":        {part: "-"},
 		"/r|ocdbt:@":                          {text: "not a version of ocdbt"},
@@ -312,10 +312,10 @@ func TestWorkingDirectory(t *testing.T) {
 	if u, err := File("a|b%20c"); err != nil || u.String() != want.String()+"a%7Cb%2520c" {
 		t.Errorf("the file a|b%%20c is %v, %v", u, err)
 	}
-	if u, err := ParseIn("relative", "x"); !errors.Is(err, ErrURL) {
+	if u, err := parseIn("relative", "x"); !errors.Is(err, ErrURL) {
 		t.Errorf("below a relative directory: %v, %v", u, err)
 	}
-	if u, err := ParseIn(`c:\d`, "x"); err != nil || u.String() != "file:///c:/d/x" {
+	if u, err := parseIn(`c:\d`, "x"); err != nil || u.String() != "file:///c:/d/x" {
 		t.Errorf("below a drive: %v, %v", u, err)
 	}
 	path, err := want.Root().OSPath()
@@ -428,12 +428,12 @@ func TestParts(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	for in, want := range map[string]Kind{
-		"/a": KindUnknown, "/a/": KindDirectory, "/": KindDirectory, "s3://b": KindDirectory, "s3://b/a": KindUnknown, "gs://b/a/": KindDirectory,
-		"https://h/a": KindUnknown, "https://h/a/": KindUnknown, "https://h": KindUnknown, "s3+https://h": KindDirectory,
-		"/a|zip:": KindDirectory, "/a|zip:b": KindUnknown, "/a|zip:b/": KindDirectory, "/a|ocdbt:": KindUnknown, "/a|ocdbt:b": KindUnknown,
-		"/a|icechunk:@tag.x/": KindDirectory, "/a|icechunk:b": KindUnknown, "/a|zarr3:": KindDataset, "/a|zarr2:b/": KindDataset, "/a|zarr:b": KindDataset, "/a|n5:": KindDataset,
-		"/a|gzip:": KindFile, "/a|zstd": KindFile, "/a|byte-range:1-2": KindFile, "/a|json:/x/": KindDataset, "/a|tiff:": KindDataset, "/a|neuroglancer-precomputed:": KindDataset,
-		"/a|zarrdb:": KindDirectory, "/a|kerchunk:": KindDirectory, "/a|other:x": KindUnknown,
+		"/a": kindUnknown, "/a/": kindDirectory, "/": kindDirectory, "s3://b": kindDirectory, "s3://b/a": kindUnknown, "gs://b/a/": kindDirectory,
+		"https://h/a": kindUnknown, "https://h/a/": kindUnknown, "https://h": kindUnknown, "s3+https://h": kindDirectory,
+		"/a|zip:": kindDirectory, "/a|zip:b": kindUnknown, "/a|zip:b/": kindDirectory, "/a|ocdbt:": kindUnknown, "/a|ocdbt:b": kindUnknown,
+		"/a|icechunk:@tag.x/": kindDirectory, "/a|icechunk:b": kindUnknown, "/a|zarr3:": kindDataset, "/a|zarr2:b/": kindDataset, "/a|zarr:b": kindDataset, "/a|n5:": kindDataset,
+		"/a|gzip:": kindFile, "/a|zstd": kindFile, "/a|byte-range:1-2": kindFile, "/a|json:/x/": kindDataset, "/a|tiff:": kindDataset, "/a|neuroglancer-precomputed:": kindDataset,
+		"/a|zarrdb:": kindDirectory, "/a|kerchunk:": kindDirectory, "/a|other:x": kindUnknown,
 	} {
 		u, err := Parse(in)
 		if err != nil || u.Last().Kind() != want {
@@ -445,15 +445,15 @@ func TestKind(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for in, want := range map[string]Version{
 		"/r|ocdbt:a":                              {},
-		"/r|ocdbt:@v0042/a":                       {Generation, "42"},
+		"/r|ocdbt:@v0042/a":                       {generation, "42"},
 		"/r|ocdbt:@2025-01-01T01:23:45.678Z":      {Time, "2025-01-01T01:23:45.678Z"},
 		"/r|icechunk:@branch.x%2Fy/a":             {Branch, "x/y"},
 		"/r|icechunk:@tag.branch.z/a":             {Tag, "branch.z"},
-		"/r|icechunk:@4N0217AZA4VNPYD0HR0G/":      {ID, "4N0217AZA4VNPYD0HR0G"},
+		"/r|icechunk:@4N0217AZA4VNPYD0HR0G/":      {id, "4N0217AZA4VNPYD0HR0G"},
 		"/r|icechunk:":                            {},
 		"/r|zarrdb:@branch.main":                  {Branch, "main"},
 		"/r|zarrdb:@tag.v1/t":                     {Tag, "v1"},
-		"/r|zarrdb:@1a2b3c/t":                     {ID, "1a2b3c"},
+		"/r|zarrdb:@1a2b3c/t":                     {id, "1a2b3c"},
 		"/r|zarrdb:@2025-01-01T01:23:45%2B02:00/": {Time, "2025-01-01T01:23:45+02:00"},
 		"/r|zip:@v1":                              {},
 	} {
@@ -473,7 +473,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s, "..:/%2e%2e/y?z|..:")
 	}
 	f.Fuzz(func(t *testing.T, s, rel string) {
-		u, err := ParseIn("/d", s)
+		u, err := parseIn("/d", s)
 		if err != nil {
 			if !errors.Is(err, ErrURL) {
 				t.Errorf("%q: %v is not ErrURL", s, err)

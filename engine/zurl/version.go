@@ -11,19 +11,19 @@ import (
 type VersionKind uint8
 
 const (
-	// NoVersion is the default of the database: its newest state or its main
+	// noVersion is the default of the database: its newest state or its main
 	// branch.
-	NoVersion VersionKind = iota
-	// Generation is a number, of ocdbt.
-	Generation
+	noVersion VersionKind = iota
+	// generation is a number, of ocdbt.
+	generation
 	// Time is a time, of ocdbt and zarrdb.
 	Time
 	// Branch is the head of a branch, of icechunk and zarrdb.
 	Branch
 	// Tag is a tag, of icechunk and zarrdb.
 	Tag
-	// ID is a snapshot of icechunk, or any other name of a commit of zarrdb.
-	ID
+	// id is a snapshot of icechunk, or any other name of a commit of zarrdb.
+	id
 )
 
 // Version is the meaning of the "@version" of ocdbt, icechunk and zarrdb.
@@ -43,9 +43,9 @@ func parseVersion(scheme, raw string) (string, error) {
 	}
 	v := versionOf(scheme, s)
 	switch {
-	case v.Kind == NoVersion:
+	case v.Kind == noVersion:
 		return "", fmt.Errorf("%q is not a version of %s", "@"+s, scheme)
-	case v.Kind == Generation:
+	case v.Kind == generation:
 		return "v" + v.Name, nil
 	}
 	return s, nil
@@ -56,7 +56,7 @@ func parseVersion(scheme, raw string) (string, error) {
 func versionOf(scheme, s string) Version {
 	if n, ok := strings.CutPrefix(s, "v"); ok && scheme == "ocdbt" {
 		if g, err := strconv.ParseUint(n, 10, 64); err == nil {
-			return Version{Generation, strconv.FormatUint(g, 10)}
+			return Version{generation, strconv.FormatUint(g, 10)}
 		}
 	}
 	if _, err := time.Parse(time.RFC3339Nano, s); err == nil && scheme != "icechunk" {
@@ -74,7 +74,7 @@ func versionOf(scheme, s string) Version {
 	if s == "" || scheme == "icechunk" && !isID(s) {
 		return Version{}
 	}
-	return Version{ID, s}
+	return Version{id, s}
 }
 
 func isID(s string) bool {

@@ -37,16 +37,16 @@ func Members(f *codecs.Fields, names ...string) json.RawMessage {
 	return codecs.Object(list...)
 }
 
-// Extra bounds the bytes of an image beyond its pixels: profiles, thumbnails and
+// extra bounds the bytes of an image beyond its pixels: profiles, thumbnails and
 // other data that is not decoded.
-const Extra = 64 << 20
+const extra = 64 << 20
 
 func (k Kind) bind(in codecs.Rep) (codecs.Stage, codecs.Rep, error) {
 	bits := in.Type.Bits()
 	if !in.Array || in.Type.Kind() != dtype.Uint || bits != 8 && bits != 16 {
 		return nil, codecs.Rep{}, codecs.BadField("", "an image has elements of type uint8 or uint16")
 	}
-	return &stage{k, squeeze(in.Shape), bits}, codecs.BytesRep(-1, in.Grown().Max+Extra), nil
+	return &stage{k, squeeze(in.Shape), bits}, codecs.BytesRep(-1, in.Grown().Max+extra), nil
 }
 
 // squeeze leaves out dimensions of length 1, as imagecodecs does: an image of one

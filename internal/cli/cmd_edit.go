@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,32 +102,62 @@ does not begin like JSON is a string.`,
 }
 
 func resizeCmd() *cobra.Command {
-	var shape lengths
+	var text string
 	var keep bool
 	cmd := new(writeFlags).writes(&cobra.Command{
 		Use:   "resize TARGET --shape N,…",
 		Short: "Change the shape of an array",
-		Long: `Change the shape of an array. Growing adds elements that hold the fill value.
+		Long: `Change the shape of an array: of all dimensions, or of those that are named. Growing adds elements that hold the fill value.
 Shrinking deletes what lies outside: chunks at the new edge are rewritten, and
 linked ones copied in. With --keep-chunks, chunks stay as they are, and the
 elements appear again when the array grows.`,
-		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440`,
-		Args:    argCount(1, 1),
+		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440
+  zarrdb resize weather.zdb:temp --shape time=730`,
+		Args: argCount(1, 1),
 	}, func(cmd *cobra.Command, t target, _ []string) (string, change, error) {
 		if !cmd.Flags().Changed("shape") {
 			return "", nil, usagef("resize: --shape is needed")
 		}
-		return fmt.Sprintf("resize /%s to %v", t.path, []int64(shape)), func(_ *engine.DB, s *engine.Session) error {
+		return fmt.Sprintf("resize /%s to %s", t.path, text), func(_ *engine.DB, s *engine.Session) error {
 			a, err := s.Array(cmd.Context(), t.path)
+			if err != nil {
+				return err
+			}
+			shape, err := newShape(a, text)
 			if err != nil {
 				return err
 			}
 			return a.Resize(cmd.Context(), shape, zarr.ResizeOptions{KeepChunks: keep})
 		}, nil
 	})
-	cmd.Flags().Var(&shape, "shape", "new length of each dimension, `N,...`")
+	cmd.Flags().StringVar(&text, "shape", "", "new length of each dimension, `N,...`, or of some, NAME=N,...")
 	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "change no chunks")
 	return cmd
+}
+
+// newShape reads the new lengths of an array: of all dimensions, or of those that are named.
+func newShape(a *zarr.Array, text string) ([]int64, error) {
+	var all lengths
+	if !strings.Contains(text, "=") {
+		if err := all.Set(text); err != nil {
+			return nil, usagef("resize: --shape %s: %w", text, err)
+		}
+		return all, nil
+	}
+	shape, names := slices.Clone(a.Shape()), a.DimensionNames()
+	for item := range strings.SplitSeq(text, ",") {
+		name, n, _ := strings.Cut(item, "=")
+		var one lengths
+		if err := one.Set(n); err != nil || len(one) != 1 {
+			return nil, usagef("resize: --shape %s: %q is not NAME=LENGTH", text, item)
+		}
+		d := slices.Index(names, strings.TrimSpace(name))
+		if d < 0 {
+			return nil, usagef("resize: --shape %s: /%s has no dimension %q; its dimensions are %s", text, a.Path(), name, strings.Join(names, ", "))
+		}
+		shape[d] = one[0]
+	}
+	return shape, nil
 }
 
 // pathIn reads the second argument of mv and cp, a path in the database of t, which

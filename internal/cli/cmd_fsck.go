@@ -224,6 +224,9 @@ func fsck(cmd *cobra.Command, db *engine.DB, o txn.CheckOptions, repair, asJSON 
 	}
 	say(cmd, "%s, %s, %s, %s, %s, %s of %s", count(r.Refs, "ref"), count(r.Commits, "commit"), count(r.Sessions, "session"),
 		count(r.Pages, "page"), count(r.Values, "value"), count(r.Payloads, "payload"), size(r.PayloadBytes))
+	if r.AwayPages+r.AwayPayloads > 0 {
+		say(cmd, "%s and %s are in the remote, and were not looked at", count(r.AwayPages, "page"), count(r.AwayPayloads, "payload"))
+	}
 	if r.OrphanPages > 0 {
 		say(cmd, "%s of %s for gc to collect", count(r.OrphanPages, "page"), size(r.OrphanBytes))
 	}

@@ -13,7 +13,7 @@ import (
 
 func expireCmd() *cobra.Command {
 	var o txn.ExpireOptions
-	var older string
+	var older, policy string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "expire DB",
@@ -23,13 +23,26 @@ func expireCmd() *cobra.Command {
 sessions, and the merge bases of branches and tags, which merges and rebases
 need. --drop-bases lets merge bases go: a merge then has to decide every
 difference. The log keeps its entries; a version that has expired cannot be
-opened any more. An age is a number with s, m, h, d or w, or a date.`,
+opened any more. An age is a number with s, m, h, d or w, or a date.
+
+--policy keeps the newest version of each of the last hours, days, weeks, months or
+years (UTC) that have versions, of each branch: "keep 7 daily 4 weekly 12 monthly".
+Several of the three options keep what any of them keeps. --policy alone keeps the last
+entry of each reflog only, so that "zarrdb undo" has nothing to go back to: give
+--older-than 7d too.`,
 		Example: `  zarrdb expire weather.zdb --older-than 30d
-  zarrdb expire weather.zdb --keep 10 --branch main --dry-run`,
+  zarrdb expire weather.zdb --keep 10 --branch main --dry-run
+  zarrdb expire weather.zdb --policy "keep 7 daily 4 weekly 12 monthly, tags" --older-than 7d`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if older == "" && o.Keep <= 0 {
-				return usagef("expire: --older-than or --keep (1 or more) must be given")
+			if older == "" && o.Keep <= 0 && policy == "" {
+				return usagef("expire: --older-than, --keep (1 or more) or --policy must be given")
+			}
+			if policy != "" {
+				var err error
+				if o.Policy, err = txn.ParseKeepPolicy(policy); err != nil {
+					return usageError{err}
+				}
 			}
 			if older != "" {
 				var err error
@@ -63,6 +76,7 @@ opened any more. An age is a number with s, m, h, d or w, or a date.`,
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "age, such as 30d or 12h, or a date")
 	cmd.Flags().IntVar(&o.Keep, "keep", 0, "number of the newest versions of each branch to keep")
+	cmd.Flags().StringVar(&policy, "policy", "", "which versions of each branch to keep, such as 'keep 7 daily 4 weekly 12 monthly, tags'")
 	cmd.Flags().StringSliceVar(&o.Branches, "branch", nil, "only versions of this branch; may be repeated")
 	cmd.Flags().BoolVar(&o.DropBases, "drop-bases", false, "let merge bases of branches go too")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only count")
@@ -106,6 +120,7 @@ what all files of the database take on disk.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be freed")
+	cmd.Flags().BoolVar(&o.Away, "away", false, "also remove what a lazy clone has fetched of chunks")
 	cmd.Flags().BoolVar(&o.Explain, "explain", false, "list what holds the rest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
@@ -130,6 +145,9 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 		count(r.DeletedPages, "page"), size(r.DeletedPageBytes), size(r.FreedBytes))
 	say(cmd, "packs: %d removed, %d with new holes, %d rewritten", r.Removed, r.Punched, r.Rewritten)
 	say(cmd, "in use: %s (%s) and %s of payloads", count(r.Pages, "page"), size(r.PageBytes), size(r.LiveBytes))
+	if r.AwayBytes > 0 {
+		say(cmd, "%s %s of what was fetched from the remote", would(dry, "removed", "would remove"), size(r.AwayBytes))
+	}
 	if r.HeldBytes > 0 {
 		why := ""
 		if r.Linked+r.Leased > 0 {
@@ -153,6 +171,9 @@ func gcJSON(r *txn.GCReport) map[string]any {
 		"live_bytes": r.LiveBytes, "freed_bytes": r.FreedBytes, "held_bytes": r.HeldBytes,
 		"removed": r.Removed, "punched": r.Punched, "rewritten": r.Rewritten, "linked": r.Linked, "leased": r.Leased,
 		"pinned": 0, "stopped": false, // for programs that read them; there are no pins any more
+	}
+	if r.AwayBytes > 0 {
+		out["away_bytes"] = r.AwayBytes
 	}
 	if r.Holders != nil {
 		out["holders"] = holdersJSON(r.Holders)

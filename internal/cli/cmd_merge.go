@@ -19,6 +19,7 @@ type choiceFlags struct {
 	dryRun, json bool
 
 	decided []decision
+	healed  int64
 }
 
 // decision is a conflict that the flags decided.
@@ -186,20 +187,28 @@ ancestor that is kept, every difference is a conflict.`,
 
 func rebaseCmd() *cobra.Command {
 	var flags choiceFlags
-	var onto string
+	var onto, message string
+	var squash bool
 	cmd := &cobra.Command{
 		Use:   "rebase DB[@BRANCH] UPSTREAM",
 		Short: "Repeat a branch's commits on top of another",
 		Long: `Take the commits of a branch (default main) that UPSTREAM has not, repeat them
 one by one on top of UPSTREAM, or of the version given with --onto, and move the
 branch there. All are repeated or none: a conflict names its commit and changes
-nothing (exit code 3). "zarrdb undo" goes back.`,
+nothing (exit code 3). "zarrdb undo" goes back. --squash makes one commit of them,
+also where UPSTREAM is a version of the branch itself.`,
 		Example: `  zarrdb rebase weather.zdb@experiment main
+  zarrdb rebase weather.zdb main~5 --squash -m "the five days"
   zarrdb rebase weather.zdb@experiment main~2 --onto main`,
 	}
 	cmd.Flags().StringVar(&onto, "onto", "", "where the commits go: a `REV` (default UPSTREAM)")
+	cmd.Flags().BoolVar(&squash, "squash", false, "make one commit of all")
+	cmd.Flags().StringVarP(&message, "message", "m", "", "message of the one commit (default all of theirs)")
 	return flags.merges(cmd, new(string), func(db *engine.DB, branch string, upstream txn.CommitID, choices []txn.PathChoice) (c *txn.Commit, err error) {
-		o := txn.RebaseOptions{Choices: choices, Decided: flags.note, DryRun: flags.dryRun}
+		if message != "" && !squash {
+			return nil, usagef("%s: --message needs --squash: commits keep theirs", cmd.CommandPath())
+		}
+		o := txn.RebaseOptions{Choices: choices, Decided: flags.note, DryRun: flags.dryRun, Squash: squash, Message: message}
 		if onto != "" {
 			if o.Onto, err = db.Resolve(cmd.Context(), onto); err != nil {
 				return nil, err
@@ -207,4 +216,47 @@ nothing (exit code 3). "zarrdb undo" goes back.`,
 		}
 		return db.Versions().Rebase(cmd.Context(), branch, upstream, o)
 	})
+}
+
+func commitCmd() *cobra.Command {
+	var o txn.CommitOptions
+	var flags choiceFlags
+	var amend bool
+	var at string
+	cmd := &cobra.Command{
+		Use:   "commit DB[@BRANCH] --amend",
+		Short: "Change message, author or time of the last commit",
+		Long: `Make the last commit of a branch (default main) again, with another message, author
+or time, and the same contents. What is not given stays. The old commit stays in
+the reflog: "zarrdb undo" goes back. Tags and branches that name it still do, and a
+copy that has pulled it has to be pushed to with --force. Every command that writes
+commits by itself; "zarrdb session" collects the writes of several.`,
+		Example: `  zarrdb commit weather.zdb --amend -m "first day, corrected"`,
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !amend {
+				return usagef("commit: commands that write commit by themselves; --amend changes the last commit, and \"zarrdb session commit\" publishes a session")
+			}
+			if at != "" {
+				t, err := txn.ParseTime(at)
+				if err != nil {
+					return usagef("--time: %w", err)
+				}
+				o.Time = t
+			}
+			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
+				base, err := db.Head(cmd.Context(), t.rev)
+				if err != nil {
+					return onlyBranches(db, t.rev, err)
+				}
+				c, err := db.Amend(cmd.Context(), t.rev, o)
+				return flags.told(cmd, t.rev, c, base, err)
+			})
+		},
+	}
+	commitFlags(cmd, &o.Message, &o.Author)
+	cmd.Flags().BoolVar(&amend, "amend", false, "change the last commit")
+	cmd.Flags().StringVar(&at, "time", "", "when it was made, such as '2026-01-31 12:00'")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print the result as JSON")
+	return cmd
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -94,7 +96,7 @@ func infoCmd() *cobra.Command {
 		if err != nil {
 			return rootless(parseTarget(args[0]), err)
 		}
-		if asJSON {
+		if info.Stored = report.StoredIn(cmd.Context(), s); asJSON {
 			err = printJSON(cmd, info)
 		} else {
 			printInfo(cmd, info)
@@ -118,8 +120,14 @@ func printInfo(cmd *cobra.Command, i report.Node) {
 		row("shape", fmt.Sprint(i.Shape))
 		row("data type", flatJSON(i.DataType))
 		row("chunk shape", flatJSON(i.ChunkShape))
-		row("codecs", flatJSON(i.Codecs))
+		row("codecs", codecsText(i.Codecs))
 		row("fill value", flatJSON(i.FillValue))
+		switch c := i.Stored; {
+		case c != nil && c.More:
+			row("stored", fmt.Sprintf("more than %s of %s", count(c.Chunks, "chunk"), number(c.AllChunks)))
+		case c != nil:
+			row("stored", fmt.Sprintf("%s of %s, %s for %s decoded", count(c.Chunks, "chunk"), number(c.AllChunks), size(*c.Bytes), size(c.DecodedBytes)))
+		}
 	}
 	if i.Error != "" {
 		row("not readable", i.Error)
@@ -138,4 +146,39 @@ func printInfo(cmd *cobra.Command, i report.Node) {
 	for k, v := range i.Attributes.All() {
 		row("@"+k, flatJSON(v))
 	}
+}
+
+func number(n int64) string {
+	if n == math.MaxInt64 {
+		return "2^63 or more"
+	}
+	return fmt.Sprint(n)
+}
+
+// codecsText says in words what a list of codecs does, such as "bytes (endian little), zstd (level 3)".
+func codecsText(raw json.RawMessage) string {
+	var list []struct {
+		Name          string
+		Configuration zarr.Attributes
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return flatJSON(raw) // of Zarr v2, or names alone
+	}
+	var words []string
+	for _, c := range list {
+		var details []string
+		for k, v := range c.Configuration.All() {
+			text := strings.Trim(flatJSON(v), `"`)
+			if strings.HasSuffix(k, "codecs") {
+				text = codecsText(v)
+			}
+			details = append(details, strings.ReplaceAll(k, "_", " ")+" "+text)
+		}
+		if word := c.Name; len(details) > 0 {
+			words = append(words, word+" ("+strings.Join(details, ", ")+")")
+		} else {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, ", ")
 }

@@ -100,6 +100,7 @@ type plotFlags struct {
 	limits, colours   string
 	part              string
 	width             int
+	log, coast        bool
 
 	lim *picture.Limits
 	m   picture.Map
@@ -107,7 +108,9 @@ type plotFlags struct {
 
 func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.limits, "range", "", "`LO,HI`, the values at both ends of the scale")
-	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", "))
+	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", ")+"; NAME_r turns them around")
+	cmd.Flags().BoolVar(&f.log, "log", false, "equal ratios at equal distances of the scale of colours")
+	cmd.Flags().BoolVar(&f.coast, "coast", false, "draw coasts over latitudes and longitudes, in a file")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
 
@@ -134,7 +137,9 @@ func (f *plotFlags) check(out string) error {
 	if errLo != nil || errHi != nil || !(x < y) {
 		return usagef("--range %s: want two numbers such as -5,30, the lower first", f.limits)
 	}
-	f.lim = &picture.Limits{Lo: x, Hi: y}
+	if f.lim = (&picture.Limits{Lo: x, Hi: y, Log: f.log}); f.log && x <= 0 {
+		return usagef("--range %s: with --log both numbers are more than 0", f.limits)
+	}
 	return nil
 }
 
@@ -199,8 +204,8 @@ const plotChunks = 4096
 // plot is what is drawn of an array, with the values that the decoder of it gives, or as they
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
-	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m,
-		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part}}
+	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, LongName: on.file,
+		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil
 	}

@@ -124,6 +124,7 @@ type arrayFlags struct {
 
 func (f *arrayFlags) register(cmd *cobra.Command, files string) {
 	cmd.Flags().StringVarP(&f.sel, "select", "s", "", "which elements (default all)")
+	methodFlag(cmd)
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", files)
 	f.sourceFlags.register(cmd)
 }

@@ -64,26 +64,36 @@ func onSession(cmd *cobra.Command, args []string, fn func(*engine.Session) error
 
 func sessionCommit() *cobra.Command {
 	var o txn.CommitOptions
+	var flags choiceFlags
 	cmd := &cobra.Command{
 		Use:   "commit DB ID -m MSG",
 		Short: "Publish a session as one commit",
 		Long: `Publish everything that was written into a session as one commit. If its branch
 has moved since, the changes of both are merged; where they touch each other,
-the conflicts are listed (exit code 3) and the session stays open.`,
-		Example: `  zarrdb session commit weather.zdb $id -m "first day"`,
-		Args:    argCount(2, 2),
+the conflicts are listed (exit code 3) and the session stays open, unless --ours or
+--theirs say for its path what to take: ours is what the branch has, theirs what
+the session wrote.`,
+		Example: `  zarrdb session commit weather.zdb $id -m "first day"
+  zarrdb session commit weather.zdb $id --theirs temp -m "first day"`,
+		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			choices, err := flags.choices(cmd)
+			if err != nil {
+				return err
+			}
+			o.Choices, o.Decided, o.DryRun = choices, flags.note, flags.dryRun
 			return onSession(cmd, args, func(s *engine.Session) error {
 				base := s.Base()
 				c, err := s.Commit(cmd.Context(), o)
 				if err == nil {
-					printResult(cmd, c, base, s.Versions().Healed())
+					flags.healed = s.Versions().Healed()
 				}
-				return err
+				return flags.told(cmd, s.Branch(), c, base, err)
 			})
 		},
 	}
 	commitFlags(cmd, &o.Message, &o.Author)
+	flags.register(cmd)
 	return cmd
 }
 

@@ -209,12 +209,19 @@ push" has made: s3://…, gs://… or file://….
 --branch takes one branch, with the tags among its versions. --depth N takes the
 contents of only the newest N versions of each branch or tag: older ones are in
 the log, and cannot be opened. An interrupted clone is taken up by the same
-command.`,
+command.
+
+--lazy takes the history of a remote alone, in seconds for any size. Contents are
+fetched when they are read, and stay. Without the network, what was read before works.`,
 		Example: `  zarrdb clone weather.zdb copy.zdb
   zarrdb clone weather.zdb small.zdb --branch main --depth 1
-  zarrdb clone s3://bucket/weather weather.zdb`,
+  zarrdb clone s3://bucket/weather weather.zdb
+  zarrdb clone s3://bucket/weather weather.zdb --lazy`,
 		Args: argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.o.Lazy && (!engine.IsRemote(args[0]) || f.o.Depth > 0) {
+				return usagef("%s: --lazy is for the URL of a remote, and goes without --depth", cmd.CommandPath())
+			}
 			if engine.IsRemote(args[0]) {
 				return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
 					return engine.CloneRemote(ctx, args[0], args[1], alone(cmd, nil), o)
@@ -229,5 +236,6 @@ command.`,
 	})
 	cmd.Flags().StringVar(&f.o.Branch, "branch", "", "only this branch")
 	cmd.Flags().IntVar(&f.o.Depth, "depth", 0, "how many generations of versions are copied with contents")
+	cmd.Flags().BoolVar(&f.o.Lazy, "lazy", false, "leave the contents in the remote until they are read")
 	return cmd
 }

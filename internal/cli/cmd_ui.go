@@ -5,11 +5,16 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +28,7 @@ import (
 
 func uiCmd() *cobra.Command {
 	var src sourceFlags
-	listen := "127.0.0.1:0"
+	listen, show := "127.0.0.1:0", false
 	cmd := &cobra.Command{
 		Use:   "ui TARGET",
 		Short: "Show arrays, history and differences in a browser",
@@ -35,22 +40,56 @@ page reads and changes nothing.
 The address has a secret. Other users of this machine who do not know the secret
 see nothing. "zarrdb serve" has the same page at /-/ui/, for everybody who may read.`,
 		Example: `  zarrdb ui weather.zdb
-  zarrdb ui weather.zdb@v1.0:temp
+  zarrdb ui weather.zdb@v1.0:temp --open
   zarrdb ui s3://bucket/era5.zarr`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := (auth.Listen{Address: listen}); !at.Local() || strings.HasPrefix(listen, "unix:") {
 				return usagef("ui: --listen %s: other machines could connect; \"zarrdb serve\" serves the page to them", listen)
 			}
-			return runUI(cmd, &src, args[0], listen)
+			return runUI(cmd, &src, args[0], listen, show)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", listen, "listen on `ADDR` of this machine: HOST:PORT; port 0 is any free one")
+	cmd.Flags().BoolVar(&show, "open", false, "open the page: with the program that BROWSER names, or that of the system")
 	src.followFlags.register(cmd)
 	return cmd
 }
 
-func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
+// browse opens an address in a browser. The error is about a system without a browser. All users of a machine
+// can read the arguments of its programs, and the address has a secret: so the browser gets the path of a
+// file that only this user may read, and the file leads to the address. Call end when the page is closed.
+func browse(address string) (end func(), err error) {
+	end = func() {}
+	dir, err := os.MkdirTemp("", "zarrdb-ui-") // only for this user
+	if err != nil {
+		return end, err
+	}
+	end = func() { _ = os.RemoveAll(dir) }
+	path, text := filepath.Join(dir, "zarrdb.html"), html.EscapeString(address)
+	page := fmt.Sprintf("<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer><meta http-equiv=refresh content=\"0;url=%s\"><title>zarrdb</title><a href=\"%s\">The page</a>\n", text, text)
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		return end, err
+	}
+	args := []string{"xdg-open"}
+	switch program := os.Getenv("BROWSER"); {
+	case program != "":
+		args = []string{program}
+	case runtime.GOOS == "darwin":
+		args = []string{"open"}
+	case runtime.GOOS == "windows":
+		args = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.Command(args[0], append(args[1:], path)...)
+	cmd.SysProcAttr = apart() // Ctrl-C ends the server, not the browser
+	if err := cmd.Start(); err != nil {
+		return end, err
+	}
+	go func() { _ = cmd.Wait() }() // it may live as long as the browser
+	return end, nil
+}
+
+func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string, show bool) error {
 	endsItself.Store(true)
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	table := serve.New(serve.Options{Log: log})
@@ -92,7 +131,15 @@ func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string) error {
 		return err
 	}
 	defer server.Close()
-	say(cmd, "http://%s/%s/-/ui/#%s", server.listener.Addr(), secret, state.Encode())
+	address := fmt.Sprintf("http://%s/%s/-/ui/#%s", server.listener.Addr(), secret, state.Encode())
+	say(cmd, "%s", address)
+	if show {
+		end, err := browse(address)
+		defer end()
+		if err != nil {
+			note(cmd, "no browser was started: %v", err)
+		}
+	}
 	note(cmd, "serving until interrupted (Ctrl-C)")
 	ended := make(chan error, 1)
 	go func() { ended <- server.serve() }()

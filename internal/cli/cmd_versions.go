@@ -58,13 +58,16 @@ func logCmd() *cobra.Command {
 		Short: "List commits, newest first",
 		Long: `List the commits that led to a version (default main), newest first; with a path,
 those that changed what is at or below it. With --follow, arrays are followed to
-where they were renamed from, and groups by the arrays in them.
+where they were renamed from, and groups by the arrays in them. With --values, the
+commits that changed values of an array, or of the part that --select names: values
+are compared along the history of the chunks concerned, and renames are followed.
 
 TARGET is DB[@REV][:PATH]. It may be a store in a foreign format with versions too,
 of which all versions are listed that led to the one that is named: db/|ocdbt:@v7/.`,
 		Example: `  zarrdb log weather.zdb
   zarrdb log weather.zdb@experiment -n 5 --oneline
   zarrdb log weather.zdb --follow -- temp
+  zarrdb log weather.zdb:temp --values --select 0,100,200
   zarrdb log 's3://bucket/weather.ocdbt/|ocdbt:'`,
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,8 +77,8 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			}
 			if src != nil {
 				defer src.Close()
-				if len(args) == 2 || f.followed {
-					return usagef("%s: PATH and --follow need a database", cmd.CommandPath())
+				if len(args) == 2 || f.followed || f.values {
+					return usagef("%s: PATH, --follow and --values need a database", cmd.CommandPath())
 				}
 				return f.source(cmd, src, named)
 			}
@@ -92,6 +95,9 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 			if f.followed && t.path == "" {
 				return usagef("%s: --follow needs a path", cmd.CommandPath())
 			}
+			if f.sel != "" && !f.values {
+				return usagef("%s: --select needs --values", cmd.CommandPath())
+			}
 			return t.with(cmd, readOnly, func(t target, db *engine.DB) error {
 				head, err := db.Resolve(cmd.Context(), t.rev)
 				if err != nil {
@@ -101,10 +107,15 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 				if err != nil {
 					return err
 				}
+				if f.values {
+					return f.ofValues(cmd, db, t, head, names)
+				}
 				commits := report.Log(cmd.Context(), db, head, t.path, f.followed, f.n)
-				return f.print(cmd, commits, func(c report.Commit) { printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c))) },
+				return printCommits(cmd, &f, commits, func(c report.Commit) {
+					printCommit(cmd, c, names[c.ID]+strings.TrimSpace(orExpired(c.OrExpired, false)))
+				},
 					func(c report.Commit) string {
-						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c)
+						return short(c.ID) + " " + names[c.ID] + firstLine(c.Message) + orExpired(c.OrExpired, false)
 					})
 			})
 		},
@@ -113,12 +124,32 @@ of which all versions are listed that led to the one that is named: db/|ocdbt:@v
 	cmd.Flags().Lookup("number").DefValue = "all"
 	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "one line a commit")
 	cmd.Flags().BoolVar(&f.followed, "follow", false, "follow renames to the old path")
+	cmd.Flags().BoolVar(&f.values, "values", false, "the commits that changed values of an array")
+	cmd.Flags().StringVarP(&f.sel, "select", "s", "", "which values, as for read (default all)")
+	methodFlag(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	return cmd
 }
 
-// print prints commits: as JSON, in a line, or at length.
-func (f *logFlags) print(cmd *cobra.Command, commits iter.Seq2[report.Commit, error], long func(report.Commit), line func(report.Commit) string) error {
+// ofValues prints the commits that changed values of an array.
+func (f *logFlags) ofValues(cmd *cobra.Command, db *engine.DB, t target, head txn.CommitID, names map[string]string) error {
+	sel, err := selectionOf(cmd, db, t, f.sel)
+	if err != nil {
+		return err
+	}
+	changed := func(c report.ValueCommit) string {
+		return fmt.Sprintf("[%s] %s", boxText(c.Start, c.Shape), count(c.Count, "value"))
+	}
+	return printCommits(cmd, f, report.ValueLog(cmd.Context(), db, head, t.path, sel, f.n), func(c report.ValueCommit) {
+		printCommit(cmd, c.Commit, names[c.ID]+strings.TrimSpace(orExpired(c.OrExpired, true)))
+		say(cmd, "    %s\n", changed(c))
+	}, func(c report.ValueCommit) string {
+		return short(c.ID) + " " + names[c.ID] + changed(c) + " " + firstLine(c.Message) + orExpired(c.OrExpired, true)
+	})
+}
+
+// printCommits prints commits: as JSON, in a line, or at length.
+func printCommits[C any](cmd *cobra.Command, f *logFlags, commits iter.Seq2[C, error], long func(C), line func(C) string) error {
 	if f.json {
 		return printJSONLines(cmd, commits)
 	}
@@ -135,9 +166,13 @@ func (f *logFlags) print(cmd *cobra.Command, commits iter.Seq2[report.Commit, er
 	return nil
 }
 
-// orExpired marks a commit whose change may be that of an earlier one.
-func orExpired(c report.Commit) string {
-	if c.OrExpired {
+// orExpired marks a commit whose change may be that of an earlier one. That of values may be one whose
+// chunks cannot be read, too.
+func orExpired(unsure, values bool) string {
+	switch {
+	case unsure && values:
+		return " (or one before it that has expired or cannot be read)"
+	case unsure:
 		return " (or one before it that has expired)"
 	}
 	return ""
@@ -276,7 +311,7 @@ With --json each line has both commits as "from_commit" and "to_commit".`,
 
 // refCmd is branch and tag, which differ in little.
 func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.CommitID) error, remove func(*txn.DB, context.Context, string) error) *cobra.Command {
-	var del string
+	var del, protect, freeze, unprotect string
 	var asJSON, force bool
 	list := func(cmd *cobra.Command, db *engine.DB) ([]txn.Ref, error) {
 		branches, tags, err := db.Refs(cmd.Context())
@@ -288,7 +323,7 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 	cmd := &cobra.Command{
 		Use:   kind + " DB[@REV] [NAME]",
 		Short: "List, make or delete a " + kind,
-		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.",
+		Long:  "Without NAME, list. With NAME, make a " + kind + " at REV (default main). It costs the same for a database of any size.\n\n" + protects,
 		Example: fmt.Sprintf(`  zarrdb %[1]s weather.zdb
   zarrdb %[1]s weather.zdb@main~2 NAME
   zarrdb %[1]s weather.zdb --delete NAME`, kind),
@@ -300,16 +335,34 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 			if kind == "branch" && del == txn.MainBranch && !force {
 				return usagef("%s: %s is the default branch of all commands; --force deletes it, and \"zarrdb undo\" brings it back", cmd.CommandPath(), del)
 			}
+			for name, p := range map[string]txn.Protection{protect: txn.Protected, freeze: txn.Frozen, unprotect: txn.Unprotected} {
+				if name == "" {
+					continue
+				}
+				if len(args) > 1 || del != "" || name != protect+freeze+unprotect {
+					return usagef("%s: one thing at a time", cmd.CommandPath())
+				}
+				return withDB(cmd, args[0], nil, func(_ target, db *engine.DB) error {
+					return db.Protect(cmd.Context(), name, kind == "tag", p)
+				})
+			}
 			if len(args) == 1 && del == "" {
 				return withDB(cmd, args[0], readOnly, func(_ target, db *engine.DB) error {
-					refs, err := list(cmd, db)
+					refs := report.Refs(cmd.Context(), db, kind == "tag")
 					if asJSON {
-						return printJSONLines(cmd, report.Refs(refs, err))
+						return printJSONLines(cmd, refs)
 					}
-					for _, r := range refs {
-						say(cmd, "%s %s", r.Commit.Short(), r.Name)
+					for r, err := range refs {
+						if err != nil {
+							return err
+						}
+						line := short(r.Commit) + " " + r.Name
+						if r.Protection != "" {
+							line += " (" + r.Protection + ")"
+						}
+						say(cmd, "%s", line)
 					}
-					return err
+					return nil
 				})
 			}
 			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
@@ -350,12 +403,20 @@ func refCmd(kind string, create func(*txn.DB, context.Context, string, txn.Commi
 		},
 	}
 	cmd.Flags().StringVarP(&del, "delete", "d", "", "delete the "+kind+" with this `NAME`")
+	cmd.Flags().StringVar(&protect, "protect", "", "protect `NAME` from losing versions")
+	cmd.Flags().StringVar(&freeze, "freeze", "", "let `NAME` not move at all")
+	cmd.Flags().StringVar(&unprotect, "unprotect", "", "let `NAME` move freely again")
 	if kind == "branch" {
 		cmd.Flags().BoolVar(&force, "force", false, "delete the branch main too")
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
+
+const protects = `--protect keeps a branch going forward: commits, merges and pushes that add to it are fine, and
+a reset, undo, rebase, amend, deletion or forced push is refused. A protected tag cannot be deleted. --freeze
+refuses commits too. "zarrdb expire" still applies. Programs from before 0.1 do not know it. Clones, backups and
+pushes do not copy it.`
 
 // find returns the ref of a name, or the zero Ref.
 func find(refs []txn.Ref, name string) txn.Ref {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -44,7 +45,7 @@ func FuzzInput(f *testing.F) {
 			if v.file != nil {
 				shape = v.file.Shape
 			}
-			data, err := v.elements(typ, shape)
+			data, err := v.elements(&zarr.Meta{Type: typ}, shape)
 			if err != nil {
 				continue
 			}

@@ -3,19 +3,24 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 	"github.com/zarrdb/zarrdb/zarr/npy"
 )
@@ -68,7 +73,7 @@ func (v *values) store(ctx context.Context, a *zarr.Array, sel zarr.Selection, d
 	if err != nil {
 		return err
 	}
-	data, err := v.elements(a.Type(), shape)
+	data, err := v.elements(a.Meta(), shape)
 	if err != nil {
 		return fmt.Errorf("write /%s: %w", a.Path(), err)
 	}
@@ -103,9 +108,31 @@ func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value js
 	if err != nil {
 		return err
 	}
+	if _, err := a.Type().ParseJSON(nil, value); err != nil {
+		if n, ok := countOf(a.Meta(), value); ok {
+			value = n
+		}
+	}
 	return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, _ int64) error {
 		return a.WriteValue(ctx, layer, value)
 	})
+}
+
+// countOf returns the count for a date, given as a JSON string, in an array whose units are those of times.
+func countOf(m *zarr.Meta, date json.RawMessage) (json.RawMessage, bool) {
+	var text string
+	if json.Unmarshal(date, &text) != nil || packed(m) {
+		return nil, false
+	}
+	n, err := cf.CountOf(textAttribute(m, "units"), textAttribute(m, "calendar"), text)
+	return strconv.AppendInt(nil, n, 10), err == nil
+}
+
+// packed reports whether stored numbers are not those that the units mean.
+func packed(m *zarr.Meta) bool {
+	_, scaled := m.Attributes.Get("scale_factor")
+	_, moved := m.Attributes.Get("add_offset")
+	return scaled || moved
 }
 
 // layerChunks is the least number of chunks of a layer, so that all cores have
@@ -169,9 +196,10 @@ func (v *values) scalar() bool { return v.file != nil && len(v.file.Shape) == 0 
 
 // elements returns the values as elements of a type, as many as fit a shape or a
 // scalar.
-func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
+func (v *values) elements(m *zarr.Meta, shape []int64) ([]byte, error) {
+	t := m.Type
 	if v.file == nil {
-		return v.parsed(t, product(shape))
+		return v.parsed(m, product(shape))
 	}
 	f := v.file
 	var convert func(dst, elem []byte) []byte
@@ -183,7 +211,13 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 	default:
 		have, _ := f.Type.NumPy()
 		if want, ok := t.NumPy(); !ok || have != want {
-			return nil, fmt.Errorf("the array holds %v, the file %v", t, f.Type)
+			if !convertible(f.Type, t) {
+				return nil, fmt.Errorf("the array holds %v, the file %v", t, f.Type)
+			}
+			if !v.scalar() && !slices.Equal(shape, f.Shape) {
+				return nil, fmt.Errorf("the selection has shape %v, the file %v", shape, f.Shape)
+			}
+			return v.converted(m)
 		}
 	}
 	if !v.scalar() && !slices.Equal(shape, f.Shape) {
@@ -193,6 +227,95 @@ func (v *values) elements(t dtype.Type, shape []int64) ([]byte, error) {
 		return f.Data, nil
 	}
 	return variable(f, v.count(), convert)
+}
+
+// countsOf describes the counts that elements of a date type are.
+func countsOf(t dtype.Type) (*zarr.Meta, error) {
+	unit, scale := t.Unit()
+	name := map[string]string{"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
+	if name == "" || scale != 1 {
+		return nil, fmt.Errorf("dates of type %v: %w", t, errors.ErrUnsupported)
+	}
+	m := &zarr.Meta{Version: zarr.V2, Array: true, NullFill: true, Type: dtype.NewInt(64), Fill: make([]byte, 8)}
+	err := m.Attributes.Set("units", name+" since 1970-01-01")
+	return m, cmp.Or(err, m.Attributes.Set("calendar", "proleptic_gregorian"))
+}
+
+// convertible reports whether numbers or dates of a file may be stored as numbers of another type.
+func convertible(from, to dtype.Type) bool {
+	number := func(t dtype.Type) bool {
+		return t.Kind() == dtype.Int || t.Kind() == dtype.Uint || t.Kind() == dtype.Float
+	}
+	return number(to) && (number(from) || from.Kind() == dtype.Datetime)
+}
+
+// converted makes elements of an array's type of numbers or dates that are convertible.
+func (v *values) converted(m *zarr.Meta) ([]byte, error) {
+	f, to := v.file, m.Type
+	if f.Type.Kind() == dtype.Datetime {
+		return recounted(f, m)
+	}
+	var data, text []byte
+	for p, size := f.Data, f.Type.Size(); len(p) > 0; p = p[size:] {
+		var err error
+		if data, text, err = appendNumber(data, text, to, f.Type, p[:size]); err != nil {
+			return nil, fmt.Errorf("element %d: the array holds %v, the file %v: %w", (len(f.Data)-len(p))/size, to, f.Type, err)
+		}
+	}
+	return data, nil
+}
+
+// recounted makes counts in the units of an array of the dates of a file.
+func recounted(f *npy.File, m *zarr.Meta) ([]byte, error) {
+	from, err := countsOf(f.Type)
+	if err != nil {
+		return nil, err
+	}
+	if times, _ := cf.SameTimes(from, m); !times || packed(m) {
+		return nil, fmt.Errorf("the array holds %v, the file %v: the units of the array (%q, calendar %q) do not count such dates; write numbers in these units",
+			m.Type, f.Type, textAttribute(m, "units"), cmp.Or(textAttribute(m, "calendar"), "standard"))
+	}
+	r, err := cf.NewRecoder(from, m)
+	if err != nil || r == nil {
+		return f.Data, err
+	}
+	return r.Append(nil, f.Data)
+}
+
+// appendNumber appends a number as an element of another type. Only a fraction is rounded, to the nearest float.
+// text is used again by the next call.
+func appendNumber(dst, text []byte, to, from dtype.Type, elem []byte) (data, used []byte, err error) {
+	var word [8]byte
+	if from.Kind() != dtype.Float {
+		if text, err = from.AppendJSON(text[:0], elem); err == nil {
+			data, err = to.ParseJSON(dst, text)
+		}
+		if err == nil && to.Kind() == dtype.Float {
+			copy(word[:], data[len(dst):])
+			value := to.FloatValue(binary.LittleEndian.Uint64(word[:]))
+			if want, _ := strconv.ParseFloat(string(text), 64); value != want {
+				err = fmt.Errorf("%s is not a %v, the nearest is %v", text, to, value)
+			}
+		}
+		return data, text, err
+	}
+	copy(word[:], elem)
+	v := from.FloatValue(binary.LittleEndian.Uint64(word[:]))
+	if to.Kind() == dtype.Float {
+		bits, ok := to.RoundFloat(v)
+		if !ok {
+			return dst, text, fmt.Errorf("%v is outside the range of %v", v, to)
+		}
+		binary.LittleEndian.PutUint64(word[:], bits)
+		return append(dst, word[:to.Size()]...), text, nil
+	}
+	digits := -1
+	if v == math.Trunc(v) {
+		digits = 0 // all digits of a whole number
+	}
+	text = strconv.AppendFloat(text[:0], v, 'f', digits, 64)
+	data, err = to.ParseJSON(dst, text)
+	return data, text, err
 }
 
 // variable makes elements of varying length of those of a file.
@@ -222,7 +345,8 @@ func appendText(dst, elem []byte) []byte {
 }
 
 // parsed makes n elements of the lines.
-func (v *values) parsed(t dtype.Type, n int64) ([]byte, error) {
+func (v *values) parsed(m *zarr.Meta, n int64) ([]byte, error) {
+	t := m.Type
 	if int64(len(v.lines)) != n {
 		return nil, fmt.Errorf("the selection has %d elements, the input %d lines", n, len(v.lines))
 	}
@@ -237,7 +361,13 @@ func (v *values) parsed(t dtype.Type, n int64) ([]byte, error) {
 	for i, line := range v.lines {
 		switch {
 		case !t.Variable():
-			data, err = t.ParseJSON(data, line)
+			var more []byte
+			if more, err = t.ParseJSON(data, line); err != nil {
+				if count, ok := countOf(m, line); ok {
+					more, err = t.ParseJSON(data, count)
+				}
+			}
+			data = more
 		default:
 			if elem, err = t.ParseJSON(elem[:0], line); err == nil {
 				err = build.Append(elem)

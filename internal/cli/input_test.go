@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"encoding/binary"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/dtype"
+	"github.com/zarrdb/zarrdb/zarr/npy"
 )
 
 // What is written layer by layer is what is written at once, and layers end where
@@ -54,4 +58,63 @@ func TestEachLayer(t *testing.T) {
 		}
 		return nil
 	}))(t)
+}
+
+// Numbers and dates of a .npy file keep their values, or are refused.
+func TestConverted(t *testing.T) {
+	days, f32, f64 := must.Get(dtype.ParseV2([]byte(`"<M8[D]"`), dtype.Type{}))(t), dtype.NewFloat(32), dtype.NewFloat(64)
+	narrow := must.Get(dtype.NewNarrowFloat("float8_e4m3fn"))(t)
+	const since1 = `{"units":"days since 0001-01-01"}`
+	float := func(v float64) uint64 { return math.Float64bits(v) }
+	single := func(v float32) uint64 { return uint64(math.Float32bits(v)) }
+	before := int64(-171000) // 1501-10-24
+	for _, c := range []struct {
+		from  dtype.Type
+		bits  uint64
+		to    dtype.Type
+		attrs string
+		want  string // "" is an error
+	}{
+		{days, 18293, f64, `{"units":"K"}`, ""},
+		{days, 18293, dtype.NewInt(32), ``, ""},
+		{days, 18293, dtype.NewInt(64), `{"units":"days since 1970-01-01","calendar":"360_day"}`, ""},
+		{days, 18293, dtype.NewInt(64), `{"units":"days since 1970-01-01","calendar":"noleap"}`, ""},
+		{days, 18293, dtype.NewInt(64), `{"units":"days since 1970-01-01","scale_factor":2}`, ""},
+		{days, 18293, dtype.NewInt(16), `{"units":"days since 2020-01-01"}`, "31"},
+		{days, 18293, dtype.NewInt(64), since1, "737457"},
+		{days, 18293, dtype.NewInt(64), `{"units":"days since 0001-01-01","calendar":"proleptic_gregorian"}`, "737455"},
+		{days, uint64(before), dtype.NewInt(64), since1, ""},
+		{f32, single(0.1), f64, ``, "0.10000000149011612"},
+		{f32, single(123456792), dtype.NewInt(32), ``, "123456792"},
+		{f64, float(1 << 60), dtype.NewInt(64), ``, "1152921504606846976"},
+		{f64, float(1 << 63), dtype.NewInt(64), ``, ""},
+		{f64, float(1 << 63), dtype.NewUint(64), ``, "9223372036854775808"},
+		{f64, float(-1), dtype.NewUint(64), ``, ""},
+		{f64, float(2.5), dtype.NewInt(64), ``, ""},
+		{f64, float(math.NaN()), dtype.NewInt(64), ``, ""},
+		{f64, float(math.Inf(1)), dtype.NewInt(64), ``, ""},
+		{f64, float(math.NaN()), f32, ``, `"NaN"`},
+		{f64, float(math.Inf(-1)), f32, ``, `"-Infinity"`},
+		{f64, float(0.1), f32, ``, "0.1"},
+		{f64, float(1e300), f32, ``, ""},
+		{f32, single(0.3), narrow, ``, "0.3"},
+		{dtype.NewInt(64), 1<<24 + 1, f32, ``, ""},
+		{dtype.NewInt(64), 17, narrow, ``, ""},
+		{dtype.NewInt(64), 16, narrow, ``, "16.0"},
+	} {
+		m := &zarr.Meta{Version: zarr.V3, Array: true, Type: c.to, Fill: c.to.Zero()}
+		if c.attrs != "" {
+			m.Attributes = must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)
+		}
+		elem := binary.LittleEndian.AppendUint64(nil, c.bits)[:c.from.Size()]
+		v := &values{file: &npy.File{Type: c.from, Shape: []int64{1}, Data: elem}}
+		data, err := v.elements(m, []int64{1})
+		var got []byte
+		if err == nil {
+			got = must.Get(c.to.AppendJSON(nil, data))(t)
+		}
+		if string(got) != c.want {
+			t.Errorf("%v %#x as %v %s: %s, %v, want %q", c.from, c.bits, c.to, c.attrs, got, err, c.want)
+		}
+	}
 }

@@ -15,8 +15,9 @@ import (
 
 // logFlags are those of "log".
 type logFlags struct {
-	n                       int
-	json, oneline, followed bool
+	n                               int
+	json, oneline, followed, values bool
+	sel                             string // of values
 }
 
 // source lists the versions of a store in a foreign format, and their names.
@@ -30,7 +31,7 @@ func (f *logFlags) source(cmd *cobra.Command, src *engine.Source, named []engine
 		}
 	}
 	commits := report.SourceLog(cmd.Context(), src, f.n)
-	return f.print(cmd, commits, func(v report.Commit) { printSourceVersion(cmd, v, names[v.ID]) }, func(v report.Commit) string {
+	return printCommits(cmd, f, commits, func(v report.Commit) { printSourceVersion(cmd, v, names[v.ID]) }, func(v report.Commit) string {
 		line := firstLine(v.Message)
 		if line == "" { // as in OCDBT
 			line = v.Time.In(time.Local).Format(time.RFC1123Z)

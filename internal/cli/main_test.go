@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -161,6 +162,10 @@ var numbers = map[string]struct {
 }{
 	"<i4": {4, binary.LittleEndian, putInt32, int32Text},
 	">i4": {4, binary.BigEndian, putInt32, int32Text},
+	"<f8": {8, binary.LittleEndian, func(b []byte, o binary.ByteOrder, s string) {
+		f, _ := strconv.ParseFloat(s, 64)
+		o.PutUint64(b, math.Float64bits(f))
+	}, func(b []byte, o binary.ByteOrder) string { return fmt.Sprint(math.Float64frombits(o.Uint64(b))) }},
 	"|u1": {1, nil, func(b []byte, _ binary.ByteOrder, s string) { n, _ := strconv.Atoi(s); b[0] = byte(n) },
 		func(b []byte, _ binary.ByteOrder) string { return strconv.Itoa(int(b[0])) }},
 }

@@ -17,6 +17,7 @@ type mergedJSON struct {
 	Commit    *report.Commit `json:"commit,omitempty"`  // the branch's head now
 	Conflicts []txn.Conflict `json:"conflicts"`
 	Decided   []decision     `json:"decided,omitempty"` // conflicts that --ours and --theirs decided
+	Healed    int64          `json:"healed,omitempty"`  // damaged chunks that were stored again
 }
 
 // listedError is a conflict whose parts were printed by the command.
@@ -35,7 +36,7 @@ func (f *choiceFlags) outcome(branch string, c *txn.Commit, base txn.CommitID, e
 	case err != nil:
 		return nil
 	default:
-		out.Changed, out.Decided = c.ID != base, f.decided
+		out.Changed, out.Decided, out.Healed = c.ID != base, f.decided, f.healed
 		if !f.dryRun {
 			now := report.NewCommit(c)
 			out.Commit = &now
@@ -68,7 +69,7 @@ func (f *choiceFlags) told(cmd *cobra.Command, branch string, c *txn.Commit, bas
 		if f.dryRun && out.Changed {
 			say(cmd, "no conflicts")
 		} else {
-			printResult(cmd, c, base, 0)
+			printResult(cmd, c, base, f.healed)
 		}
 	}
 	return nil

@@ -78,8 +78,8 @@ func TestProgressOfReadAndWrite(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"write", db + ":a", "--value", "1"}, "writing 30000000 / 30000000 elements"},
-		{[]string{"write", db + ":s", "--value", `"x"`}, "writing 3 / 3 elements"},
+		{[]string{"write", db + ":a", "--value", "1", "--all"}, "writing 30000000 / 30000000 elements"},
+		{[]string{"write", db + ":s", "--value", `"x"`, "--all"}, "writing 3 / 3 elements"},
 		{[]string{"read", db + ":a", "-o", file}, "reading 30000000 / 30000000 elements"},
 		{[]string{"write", db + ":a", "-i", file}, "writing 30000000 / 30000000 elements"},
 		{[]string{"read", db + ":a", "-s", "0:100", "-o", filepath.Join(dir, "a.csv")}, "reading 100000 / 100000 elements"},

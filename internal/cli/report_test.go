@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -98,11 +99,16 @@ func TestReportsOverHTTP(t *testing.T) {
 		if c.query == "info?db=out.zarr&path=heat" { // the path is below another target
 			want = strings.Replace(want, `"path": ""`, `"path": "heat"`, 1)
 		}
+		if c.args[0] == "info" { // the page does not wait for a count of the chunks
+			want = storedMember.ReplaceAllString(want, "")
+		}
 		if got != want || len(got) < 40 {
 			t.Errorf("%s:\n%s\nwant\n%s", c.query, got, want)
 		}
 	}
 }
+
+var storedMember = regexp.MustCompile(`,\n  "stored": \{[^}]*\}`)
 
 func withoutMemory(t *testing.T, text string) string {
 	t.Helper()

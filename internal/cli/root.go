@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, uiCmd(), lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd())
@@ -88,7 +88,7 @@ func newRoot() *cobra.Command {
 var otherNames = map[string][]string{
 	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
 	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},
-	"log": {"history"}, "reset": {"rollback"}, "session": {"commit", "begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"}, "pull": {"fetch"},
+	"log": {"history"}, "reset": {"rollback"}, "session": {"begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"}, "pull": {"fetch"},
 }
 
 // knownCommand is for the help command, which helps with any command there is.

@@ -15,7 +15,14 @@ import (
 // ranges of labels that select nothing to standard error. beside opens the
 // coordinates: [engine.Source.Sibling], or the result of [engine.Beside].
 func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Opener) (zarr.Selection, error) {
-	sel, empty, err := cf.ParseSelection(cmd.Context(), text, a, beside)
+	parse := cf.ParseSelection
+	if m := cmd.Flags().Lookup("method"); m != nil && m.Value.String() != "" {
+		if m.Value.String() != "nearest" {
+			return zarr.Selection{}, usagef("%s: --method is nearest or not given", cmd.CommandPath())
+		}
+		parse = cf.NearestSelection
+	}
+	sel, empty, err := parse(cmd.Context(), text, a, beside)
 	switch {
 	case errors.Is(err, zarr.ErrSelection), errors.Is(err, cf.ErrLabel):
 		if quoted, ok := cf.QuoteLabels(text); ok {
@@ -33,3 +40,8 @@ func parseSelection(cmd *cobra.Command, text string, a *zarr.Array, beside cf.Op
 
 // dimensionName returns the name of a dimension, or one made of its number.
 func dimensionName(a *zarr.Array, dim int) string { return picture.DimensionName(a, dim) }
+
+// methodFlag adds the flag that [parseSelection] reads.
+func methodFlag(cmd *cobra.Command) {
+	cmd.Flags().String("method", "", "\"nearest\": a label names the element whose label is nearest")
+}

@@ -112,7 +112,7 @@ func (r *reading) table(ctx context.Context, w io.Writer, format table.Format) e
 	}
 	variable, widest := false, 1
 	for _, a := range arrays {
-		c := table.Column{Name: arrayName(a.a), Type: a.typ(), NaN: a.dec != nil, Units: textAttribute(a.a, "units")}
+		c := table.Column{Name: arrayName(a.a), Type: a.typ(), NaN: a.dec != nil, Units: textAttribute(a.a.Meta(), "units")}
 		if k := c.Type.Kind(); k == dtype.Datetime || k == dtype.Timedelta {
 			c.Units = ""
 		}
@@ -243,7 +243,7 @@ func (l *tableLabels) read(ctx context.Context, r *reading, name string) error {
 	if c.dec, err = cf.NewDecoder(a.Meta()); err != nil {
 		return err
 	}
-	l.column.Units = textAttribute(a, "units")
+	l.column.Units = textAttribute(a.Meta(), "units")
 	if k := c.typ().Kind(); k == dtype.Datetime || k == dtype.Timedelta {
 		l.column.Units = ""
 	}
@@ -307,7 +307,7 @@ func arrayName(a *zarr.Array) string {
 }
 
 // textAttribute is an attribute of an array that is text, "" without one.
-func textAttribute(a *zarr.Array, name string) string {
-	raw, _ := a.Meta().Attributes.Get(name)
+func textAttribute(m *zarr.Meta, name string) string {
+	raw, _ := m.Attributes.Get(name)
 	return strings.TrimSpace(plainText(raw))
 }

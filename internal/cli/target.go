@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -385,7 +388,7 @@ func (f *sourceFlags) reads(cmd *cobra.Command, run func(cmd *cobra.Command, s *
 			return err
 		}
 		defer s.Close()
-		return run(cmd, s, args)
+		return f.near(cmd, args[0], run(cmd, s, args))
 	}
 	return cmd
 }
@@ -398,10 +401,87 @@ func (f *sourceFlags) node(cmd *cobra.Command, s string) (*engine.Source, *zarr.
 	}
 	n, err := src.Node(cmd.Context())
 	if err != nil {
+		err = f.near(cmd, s, err)
 		src.Close()
 		return nil, nil, rootless(parseTarget(s), err)
 	}
 	return src, n, nil
+}
+
+// near adds the paths that are like a mistyped one to the error of a node that is missing in a version.
+func (f *sourceFlags) near(cmd *cobra.Command, s string, err error) error {
+	t := parseTarget(s)
+	if t.db == "" || t.path == "" || f.session != "" || !errors.Is(err, zarr.ErrNotFound) {
+		return err
+	}
+	o, oerr := f.sourceOptions(cmd)
+	if oerr != nil {
+		return err
+	}
+	root, oerr := engine.OpenDatabaseSource(cmd.Context(), t.db, t.rev, "", "", o)
+	if oerr != nil {
+		return err
+	}
+	defer root.Close()
+	if view, oerr := root.Hierarchy(cmd.Context()); oerr == nil {
+		err = near(cmd.Context(), t, zarr.Walk(cmd.Context(), view, "", nil), err)
+	}
+	return err
+}
+
+// maxNear bounds the nodes that near looks at.
+const maxNear = 10_000
+
+// near adds the paths that are like the path of t to an error that says that there is no such node.
+func near(ctx context.Context, t target, nodes iter.Seq2[*zarr.Node, error], err error) error {
+	if t.path == "" || !errors.Is(err, zarr.ErrNotFound) {
+		return err
+	}
+	var list []string
+	n, least := 0, math.MaxInt
+	for node, werr := range nodes {
+		if n++; n > maxNear || werr != nil && ctx.Err() != nil {
+			break
+		}
+		if werr != nil || node.Path() == "" {
+			continue
+		}
+		if p := node.Path(); p == t.path {
+			return err // something else is missing
+		} else if d := distance(p, t.path); d <= least {
+			if d < least {
+				list, least = nil, d
+			}
+			list = append(list, shellWord(t.db+":"+p))
+		}
+	}
+	if least > min(2, (len(t.path)-1)/2) || len(list) > 5 {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(list, " or "))
+}
+
+// distance is the number of letters to insert, delete or change between two paths, 0 if they end with the same name.
+func distance(a, b string) int {
+	if strings.EqualFold(a, b) || path.Base(a) == path.Base(b) {
+		return 0
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := above
+			if a[i] != b[j] {
+				cost = min(above, row[j], row[j+1]) + 1
+			}
+			above, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
 }
 
 // rootless adds a hint to the error of a database without a node at its root,
@@ -419,12 +499,14 @@ type writeFlags struct {
 	message string
 	author  string
 	session string
+	json    bool
 }
 
 func (f *writeFlags) register(cmd *cobra.Command) {
 	f.followFlags.register(cmd)
 	commitFlags(cmd, &f.message, &f.author)
 	cmd.Flags().StringVar(&f.session, "session", "", "write into the open session with this `ID` instead of committing")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the commit as JSON")
 }
 
 // commitFlags adds the flags that describe a commit.
@@ -471,7 +553,11 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 	}
 	defer db.Close()
 	if f.session != "" {
-		return f.inSession(ctx, db, t, fn)
+		err := f.inSession(ctx, db, t, fn)
+		if err == nil && f.json {
+			err = printJSON(cmd, map[string]string{"session": f.session})
+		}
+		return err
 	}
 	s, err := db.Begin(ctx, t.rev)
 	if err != nil {
@@ -481,18 +567,17 @@ func (f *writeFlags) update(cmd *cobra.Command, t target, message string, fn cha
 	discarded.Add(1)
 	defer discarded.Add(-1)
 	if err := fn(db, s); err != nil {
-		return err
+		return near(ctx, t, s.Walk(ctx, ""), err)
 	}
 	if f.message != "" {
 		message = f.message
 	}
 	base := s.Base()
 	c, err := s.Commit(ctx, txn.CommitOptions{Message: message, Author: f.author})
-	if err != nil {
+	if err != nil && !f.json {
 		return err
 	}
-	printResult(cmd, c, base, s.Versions().Healed())
-	return nil
+	return (&choiceFlags{json: f.json, healed: s.Versions().Healed()}).told(cmd, s.Branch(), c, base, err)
 }
 
 // onlyBranches adds a hint to the error of a missing branch if the name is

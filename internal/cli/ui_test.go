@@ -4,15 +4,18 @@ import (
 	"bufio"
 	"context"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // showing runs the ui command, and returns its address and what ends it.
@@ -80,6 +83,33 @@ func TestUI(t *testing.T) {
 		if code := run(t.Context(), args, nil, io.Discard, io.Discard); code != exitUsage {
 			t.Errorf("%v: %d", args, code)
 		}
+	}
+}
+
+// The secret is not among the arguments of the browser, which all users may read.
+func TestUIOpen(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	program, seen := filepath.Join(dir, "browser"), filepath.Join(dir, "seen")
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\n(echo \"$*\"; ls -ld \"$1\" \"${1%/*}\"; cat \"$1\") > "+seen+".part && mv "+seen+".part "+seen+"\n"), 0o700))
+	t.Setenv("BROWSER", program)
+	must.Get(runProcess("init", filepath.Join(dir, "w.zdb")))(t)
+	address, end := showing(t, filepath.Join(dir, "w.zdb"), "--open")
+	var text []byte
+	for wait := time.Now().Add(time.Minute); text == nil && time.Now().Before(wait); time.Sleep(10 * time.Millisecond) {
+		text, _ = os.ReadFile(seen)
+	}
+	end()
+	lines := strings.SplitN(string(text), "\n", 4)
+	secret, _, _ := strings.Cut(address.Path[1:], "/")
+	if len(lines) != 4 || strings.Contains(lines[0], secret) || !strings.HasPrefix(lines[2], "-rw------- ") || !strings.HasPrefix(lines[1], "drwx------ ") || !strings.Contains(lines[3], html.EscapeString(address.String())) {
+		t.Errorf("%s: %s", address, text)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "zarrdb-ui-*")); left != nil {
+		t.Error(left)
 	}
 }
 

@@ -34,6 +34,8 @@ type Axis struct {
 	Labels Labels
 	// Up puts the last element on top.
 	Up bool
+	// Globe is "lat" or "lon" if labels are latitudes or longitudes in degrees.
+	Globe string
 }
 
 // DimensionName is the name of a dimension, dim_N without one.
@@ -98,6 +100,7 @@ func (x *Axis) setLabels(ctx context.Context, beside cf.Opener) {
 	if units := attribute(n.Meta(), "units"); !l.Times() && !strings.Contains(units, " since ") {
 		x.Units = clip(units, mostText)
 	}
+	x.Globe = globe(n.Meta(), x.Name)
 	x.Up = x.Len > 1 && l.Order() != 0 && (l.Order() > 0) != downward(n.Meta())
 }
 
@@ -181,6 +184,24 @@ func (x *Axis) Title() string {
 		return clip(x.Name, mostText)
 	}
 	return clip(x.Name, mostText) + " (" + x.Units + ")"
+}
+
+// Find is the element that a person means with a text: the first one with the label, such as 2020-02, or
+// the nearest one if labels are numbers, and without labels or behind # the one with the index.
+func (x *Axis) Find(text string) (i int64, ok bool) {
+	index, isIndex := strings.CutPrefix(text, "#")
+	if l, ok := x.Labels.(interface {
+		Find(label string) (lo, hi int64, one bool, err error)
+	}); ok && !isIndex {
+		if lo, hi, _, err := l.Find(text); err == nil && lo < hi {
+			return lo, true
+		}
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v-v == 0 && x.Numbers() && !x.Labels.Times() {
+			return min(max(int64(x.place(v)), 0), x.Len-1), true
+		}
+	}
+	i, err := strconv.ParseInt(index, 10, 64)
+	return i, err == nil && i >= 0 && i < x.Len
 }
 
 // edge is the value between the elements i-1 and i, and beyond the first and the last one.

@@ -33,6 +33,8 @@ type Figure struct {
 	Limits Limits
 	// Y and X name rows and columns.
 	Y, X Scale
+	// Coast are lines over a plane, in elements; see [Coast].
+	Coast [][]float64
 	// Text prints a value; nil prints values as numbers.
 	Text func(v float64) string
 }
@@ -156,6 +158,9 @@ func (f *Figure) layout(width int) layout {
 	if f.Kind == Plane {
 		w, h = f.fit(width, 2*width)
 		l.bottom += 2 * lineHeight
+		if n := len(f.legend()); n > 0 {
+			l.bottom += (n-1)/f.classColumns(w)*lineHeight - lineHeight
+		}
 	}
 	for _, t := range f.yTicks() {
 		l.left = max(l.left, int(textWidth(t.text))+14)
@@ -200,9 +205,13 @@ func (s Scale) ticks(n, most int) (out []tick) {
 // texts or there are no round numbers between the limits.
 func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []Tick) {
 	if text == nil {
-		values := rounds(l.Lo, l.Hi, 0, most)
-		for i, text := range tickTexts(values) {
-			out = append(out, Tick{values[i], values[i], text})
+		values := l.rounds(most)
+		texts := tickTexts(values)
+		for i, v := range values {
+			if l.Log && l.Hi >= 2*l.Lo { // else values are at equal distances
+				texts[i] = Number(v, 3, 64)
+			}
+			out = append(out, Tick{v, v, texts[i]})
 		}
 		text = func(v float64) string { return l.Number(v, t) }
 	}
@@ -281,18 +290,41 @@ func (f *Figure) draw(c canvas, l layout) {
 			c.fill(blank, x0, y0, w, h)
 		}
 		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
+		f.coast(c, x0, y0, w, h)
 		if f.Window.Pixels != nil { // colours of their own have no scale
+			return
+		}
+		y := y0 + h + 3*lineHeight
+		if classes := f.legend(); classes != nil {
+			columns := f.classColumns(l.box.Dx())
+			for i, k := range classes {
+				x, y := x0+w*float64(i%columns)/float64(columns), y+float64(i/columns*lineHeight)
+				c.fill(k.Colour, x, y-8, 12, 12)
+				c.text(x+16, y+3, -1, clip(f.className(k), classWidth/7))
+			}
 			return
 		}
 		bar := image.NewNRGBA(image.Rect(0, 0, 256, 1))
 		for i := range 256 {
 			bar.SetNRGBA(i, 0, f.Map.At(float64(i)/255))
 		}
-		y := y0 + h + 3*lineHeight
 		c.picture(bar, l.box.Min.X, int(y)-8, l.box.Dx(), 10)
-		lo, hi := f.ends()
-		c.text(x0, y+lineHeight, -1, lo)
-		c.text(x0+w, y+lineHeight, 1, hi)
+		under, over := f.Limits.Beyond(f.Window.Values)
+		for _, end := range []struct {
+			n     int
+			x, by float64
+			f     float64
+		}{{under, x0, -1, 0}, {over, x0 + w, 1, 1}} { // a point where values lie beyond
+			for i := range 9 {
+				if at := float64(i); end.n > 0 {
+					c.line(f.Map.At(end.f), [2]float64{end.x + end.by*(at+1), y - 8 + at/2}, [2]float64{end.x + end.by*(at+1), y + 1 - at/2})
+				}
+			}
+		}
+		for _, t := range f.valueTicks(false) {
+			c.line(ink, [2]float64{x0 + t.at*w, y + 2}, [2]float64{x0 + t.at*w, y + 5})
+			c.text(x0+t.at*w, y+lineHeight, 0, t.text)
+		}
 	case Series:
 		for _, run := range f.runs(w, h) {
 			for i := range run {
@@ -308,6 +340,32 @@ func (f *Figure) draw(c canvas, l layout) {
 		}
 	}
 }
+
+// legend lists the classes, and an entry for values that belong to no class.
+func (f *Figure) legend() []Class {
+	all := f.Map.Classes
+	if all == nil {
+		return nil
+	}
+	shade := ClassShades(all)
+	if slices.ContainsFunc(f.Window.Values, func(v float64) bool { return shade(v) == 255 }) {
+		all = append(slices.Clip(all), Class{Value: math.NaN(), Text: "other values", Colour: otherClass})
+	}
+	return all
+}
+
+func (f *Figure) className(c Class) string {
+	if c.Value != c.Value {
+		return c.Text
+	}
+	return Number(c.Value, 0, 64) + " " + c.Text
+}
+
+// classWidth is the room for the text of a class.
+const classWidth = 210
+
+// classColumns is how many classes stand in a line of a width.
+func (f *Figure) classColumns(width int) int { return max(width/classWidth, 1) }
 
 // image colours the window, with rows and columns of their sizes.
 func (f *Figure) image(width, height int) image.Image {

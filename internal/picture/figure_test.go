@@ -24,7 +24,7 @@ func figure() *Figure {
 	return &Figure{
 		Title:  "t & u",
 		Window: &Window{Values: []float64{0, 1, math.NaN(), 2, 3, 4}, Y: Line{Len: 2, Skip: 1}, X: Line{Dim: 1, Len: 3, Skip: 1}},
-		Map:    grey, Limits: Limits{0, 4},
+		Map:    grey, Limits: Limits{Lo: 0, Hi: 4},
 		Y: Scale{Name: "lat", Label: label}, X: Scale{Name: "lon", Label: label},
 	}
 }
@@ -129,6 +129,10 @@ func TestTerminal(t *testing.T) {
 	if text := f.Terminal(80, 20, NoColours); strings.Contains(text, "\x1b") {
 		t.Errorf("escapes in %q", text)
 	}
+	f.Map.Classes = []Class{{Text: "sea\x1b[2J"}}
+	if text := f.Escaped(func(s string) string { return strings.ReplaceAll(s, "\x1b", "?") }).Terminal(80, 20, NoColours); strings.Contains(text, "\x1b") {
+		t.Errorf("escapes of a class in %q", text)
+	}
 }
 
 // No drawing is wider or higher than asked, for any size of the terminal and of the window.
@@ -164,7 +168,7 @@ func TestTerminalShowsEachDifference(t *testing.T) {
 	for row := range 40 {
 		f := figure()
 		f.Map, _ = MapByName("balance")
-		f.Limits = Limits{-1, 1}
+		f.Limits = Limits{Lo: -1, Hi: 1}
 		f.Window = &Window{Values: make([]float64, 40*80), Y: Line{Len: 40, Skip: 1}, X: Line{Len: 80, Skip: 1}}
 		f.Window.Values[row*80+7] = math.Inf(-1)
 		if text := f.Terminal(80, 20, NoColours); strings.Count(text, ".") != 1+1 { // with that of the scale
@@ -216,7 +220,7 @@ func TestTicks(t *testing.T) {
 		want string
 	}{
 		{labels{numbers: []float64{-90, -45, 0, 45, 90}}, 5, "1.3889 -50|2.5 0|3.6111 50"},
-		{labels{numbers: []float64{49.5, 49, 48.5, 48, 47.5}}, 5, "4.5 47.5|3.5 48|2.5 48.5|1.5 49|0.5 49.5"},
+		{labels{numbers: []float64{49.5, 49, 48.5, 48, 47.5}}, 5, "0.5 49.5|1.5 49|2.5 48.5|3.5 48|4.5 47.5"},
 		{labels{numbers: step(50, 5400000.5, 1)}, 6, "10 5400010|20 5400020|30 5400030|40 5400040"},
 		{labels{numbers: []float64{0, 10, 50, 100, 500, 1000, 5000}}, 3, "0.5 0|5.5556 2000|6.25 4000"},
 		{labels{numbers: []float64{7, 7, 7}}, 5, "0.5 7|1.5 7|2.5 7"},
@@ -246,7 +250,7 @@ func TestTicks(t *testing.T) {
 		}
 	}
 	f := figure()
-	f.Limits = Limits{-0.13, 1.02}
+	f.Limits = Limits{Lo: -0.13, Hi: 1.02}
 	if got := fmt.Sprint(f.valueTicks(false)); !strings.Contains(got, " 0} ") || strings.Count(got, "{") != 6 {
 		t.Error(got)
 	}
@@ -306,9 +310,9 @@ func TestNumber(t *testing.T) {
 		bits int
 		want string
 	}{
-		{Limits{0, 1}, 0.12345, 64, "0.1235"}, {Limits{1e5, 1e5 + 1}, 1e5 + 0.5, 64, "100000.5"}, {Limits{3, 3}, 3, 64, "3"}, {Limits{math.Inf(-1), 0}, 0, 64, "0"},
-		{Limits{next, 101325}, next, 64, "101324.99999999999"}, {Limits{0, 1e5}, 12346, 64, "12350"}, {Limits{0.1, 0.1}, float64(float32(0.1)), 32, "0.1"},
-		{Limits{-math.MaxFloat64, math.MaxFloat64}, 1e308, 64, "1e+308"},
+		{Limits{Lo: 0, Hi: 1}, 0.12345, 64, "0.1235"}, {Limits{Lo: 1e5, Hi: 1e5 + 1}, 1e5 + 0.5, 64, "100000.5"}, {Limits{Lo: 3, Hi: 3}, 3, 64, "3"}, {Limits{Lo: math.Inf(-1), Hi: 0}, 0, 64, "0"},
+		{Limits{Lo: next, Hi: 101325}, next, 64, "101324.99999999999"}, {Limits{Lo: 0, Hi: 1e5}, 12346, 64, "12350"}, {Limits{Lo: 0.1, Hi: 0.1}, float64(float32(0.1)), 32, "0.1"},
+		{Limits{Lo: -math.MaxFloat64, Hi: math.MaxFloat64}, 1e308, 64, "1e+308"},
 	} {
 		if got := c.l.Number(c.v, dtype.NewFloat(c.bits)); got != c.want {
 			t.Errorf("%g within %v is %s, want %s", c.v, c.l, got, c.want)
@@ -321,7 +325,7 @@ func TestTicksOfEveryRange(t *testing.T) {
 	for _, lo := range []float64{0, 1, -1, 5e-324, 1e-310, 101325, 1 << 53, 1e20, 1e300, -math.MaxFloat64, math.Inf(-1), math.NaN()} {
 		for _, hi := range []float64{math.Nextafter(lo, math.Inf(1)), math.Nextafter(math.Nextafter(lo, 9e307), 9e307), lo + 1, 2 * lo, math.MaxFloat64, math.Inf(1), math.NaN(), lo} {
 			f := figure()
-			f.Limits, f.Window.Values = Limits{lo, hi}, []float64{lo, hi, lo, hi, lo, hi}
+			f.Limits, f.Window.Values = Limits{Lo: lo, Hi: hi}, []float64{lo, hi, lo, hi, lo, hi}
 			seen := map[string]bool{}
 			for _, tick := range f.valueTicks(false) {
 				if seen[tick.text] && lo < hi && !math.IsInf(hi, 0) {

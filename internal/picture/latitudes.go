@@ -39,7 +39,7 @@ func latitudesAscend(ctx context.Context, a *zarr.Array, dim int, beside cf.Open
 	return false
 }
 
-// isLatitude reports whether a node holds latitudes; known is whether its name says so.
+// isLatitude reports whether a node holds latitudes. known says that the name of the node is one of latitudes.
 func isLatitude(m *zarr.Meta, known bool) bool {
 	if name := attribute(m, "standard_name"); name != "" {
 		return name == "latitude"
@@ -49,6 +49,22 @@ func isLatitude(m *zarr.Meta, known bool) bool {
 		return strings.HasPrefix(north, "n")
 	}
 	return known && (units == "" || strings.HasPrefix(units, "degree"))
+}
+
+// globe is "lat" or "lon" for a coordinate of degrees of the globe, by its attributes or its name.
+func globe(m *zarr.Meta, name string) string {
+	name = strings.ToLower(name)
+	units := strings.ToLower(strings.NewReplacer(" ", "", "_", "").Replace(attribute(m, "units")))
+	side, degrees := strings.CutPrefix(strings.Replace(units, "degrees", "degree", 1), "degree")
+	switch standard := attribute(m, "standard_name"); {
+	case !degrees && units != "", standard != "" && standard != "latitude" && standard != "longitude":
+		return ""
+	case isLatitude(m, name == "lat" || name == "latitude"):
+		return "lat"
+	case standard == "longitude", degrees && strings.HasPrefix(side, "e"), side == "" && (name == "lon" || name == "longitude"):
+		return "lon"
+	}
+	return ""
 }
 
 // riseAlong is the sum of differences between the last and the first row along a dimension.

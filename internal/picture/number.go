@@ -76,6 +76,49 @@ func rounds(lo, hi, least float64, most int) []float64 {
 	return nil
 }
 
+// multiples are at most so many multiples of the first step of which there are not more.
+func multiples(lo, hi float64, most int, steps ...float64) (out []float64) {
+	for _, step := range steps {
+		out = nil
+		for v := math.Ceil(lo / step); v*step <= hi && len(out) <= most; v++ {
+			out = append(out, v*step+0)
+		}
+		if len(out) <= most {
+			break
+		}
+	}
+	return out
+}
+
+// rounds are at most so many round values between the limits: on a scale of ratios 1, 2 and 5 times
+// powers of ten, or these powers, or some of them.
+func (l Limits) rounds(most int) (out []float64) {
+	if !l.Log || l.Hi < 2*l.Lo {
+		return rounds(l.Lo, l.Hi, 0, most)
+	}
+	for _, step := range []struct {
+		of    []float64
+		every int
+	}{{[]float64{1, 2, 5}, 1}, {[]float64{1, 3}, 1}, {[]float64{1}, 1}, {[]float64{1}, 2}, {[]float64{1}, 3}, {[]float64{1}, 5}, {[]float64{1}, 10}, {[]float64{1}, 20}, {[]float64{1}, 50}, {[]float64{1}, 100}} {
+		if out = nil; len(step.of) > 1 && l.Hi >= 999*l.Lo { // powers are enough
+			continue
+		}
+		last := int(min(math.Ceil(math.Log10(l.Hi)), 309)) // powers of a float64 are from -324 to 308
+		for power := int(max(math.Floor(math.Log10(l.Lo)), -324)); power <= last; power++ {
+			for _, m := range step.of {
+				v, _ := strconv.ParseFloat(strconv.FormatFloat(m, 'f', 0, 64)+"e"+strconv.Itoa(power), 64)
+				if power%step.every == 0 && v >= l.Lo*(1-1e-12) && v <= l.Hi*(1+1e-12) {
+					out = append(out, v)
+				}
+			}
+		}
+		if len(out) <= most {
+			break
+		}
+	}
+	return out
+}
+
 // tickTexts are texts of numbers at equal distances, all different.
 func tickTexts(values []float64) (out []string) {
 	if len(values) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/cf"
@@ -23,8 +24,10 @@ type Plot struct {
 	// Limits are chosen if nil.
 	Limits *Limits
 	Map    Map
-	// Flip turns the rows around.
-	Flip bool
+	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
+	Flip, Coast bool
+	// LongName puts the attribute long_name into the title.
+	LongName bool
 }
 
 // ErrOneElement means that a selection has no picture.
@@ -79,6 +82,9 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if kind == Plane && w.Pixels == nil {
+		p.Map.Classes = Classes(p.Array, p.Decoder)
+	}
 	return p.Of(ctx, w, kind)
 }
 
@@ -97,13 +103,23 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	if !ok {
 		return nil, fmt.Errorf("/%s: every element that was read is missing, nothing can be drawn", p.Array.Path())
 	}
-	switch f.Limits, _ = Percentiles(w.Values, low, high); {
+	values := w.Values
+	if p.Log && kind == Plane {
+		values = Positive(values)
+	}
+	switch f.Limits, _ = Percentiles(values, low, high); {
 	case p.Limits != nil:
 		f.Limits = *p.Limits
 	case f.Map.Diverging:
 		f.Limits = f.Limits.Symmetric()
 	}
+	if p.Log && kind == Plane && f.Text == nil {
+		f.Limits = f.Limits.Logarithmic()
+	}
 	f.X, f.Y = x.Scale(w.X), y.Scale(w.Y)
+	if p.Coast && kind == Plane && w.Y.Step != 0 && w.X.Step != 0 {
+		f.Coast = Coast(y, x)
+	}
 	units := attribute(p.Array.Meta(), "units")
 	if f.Text != nil {
 		units = "" // the units are those of the stored counts
@@ -121,6 +137,9 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 // title is the line above a figure: the array, the indices that were taken, and the units.
 func (p *Plot) title(ctx context.Context, w *Window, units string) string {
 	title := "/" + p.Array.Path()
+	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); p.LongName && name != "" {
+		title += "  " + name
+	}
 	if p.Part != "" {
 		title += "  " + p.Part
 	}
@@ -178,9 +197,13 @@ func (f *Figure) clipped() *Figure {
 	return g
 }
 
-// with returns the figure with other texts of axes.
+// with returns the figure with other texts of axes and classes.
 func (f *Figure) with(escape func(string) string) *Figure {
 	g := *f
+	g.Map.Classes = slices.Clone(f.Map.Classes)
+	for i, c := range g.Map.Classes {
+		g.Map.Classes[i].Text = escape(c.Text)
+	}
 	for _, s := range []*Scale{&g.X, &g.Y} {
 		s.Name = escape(s.Name)
 		if label := s.Label; label != nil {

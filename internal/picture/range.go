@@ -75,7 +75,7 @@ func Range(ctx context.Context, a *zarr.Array, r Request) (l Limits, ok bool, er
 	}
 	values := AppendFloats(nil, t, b)
 	lo, hi := validRange(a, r.Decoder)
-	values = slices.DeleteFunc(values, func(v float64) bool { return v < lo || v > hi })
+	values = slices.DeleteFunc(values, func(v float64) bool { return v < lo || v > hi || r.Log && v <= 0 })
 	l, ok = Percentiles(values, 2, 98)
 	return l, ok, nil
 }
@@ -109,8 +109,8 @@ func validRange(a *zarr.Array, dec *cf.Decoder) (lo, hi float64) {
 	return lo, hi
 }
 
-// limitAs decodes a stored value. It is none where there is no limit, or one that decodes to
-// a missing value, and v as it is where elements are no plain numbers.
+// limitAs decodes a limit as it is stored. The result is none for an array without that limit, and for a limit that
+// decodes to a missing value. Where elements are not plain numbers, the result is v.
 func limitAs(a *zarr.Array, dec *cf.Decoder, v, none float64) float64 {
 	t := a.Type()
 	var bits uint64

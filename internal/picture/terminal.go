@@ -70,6 +70,20 @@ func (f *Figure) blocks(b *strings.Builder, width, height int, colours Colours) 
 		p.end()
 	}
 	const strip = 24
+	if f.Map.Classes != nil {
+		for _, c := range f.legend() {
+			p := pen{b: b, colours: colours}
+			if colours == NoColours {
+				b.WriteByte(mark(f.Limits.place(c.Value))) // a space for other values
+			} else {
+				p.cell(c.Colour, c.Colour)
+				p.reset()
+			}
+			b.WriteString(" " + f.className(c) + "   ")
+		}
+		fmt.Fprintf(b, "down: %s   across: %s\n", f.Y.Ends(f.Window.Y.Len), f.X.Ends(f.Window.X.Len))
+		return
+	}
 	lo, hi := f.ends()
 	b.WriteString(lo + " ")
 	if p := (pen{b: b, colours: colours}); colours == NoColours {

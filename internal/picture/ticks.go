@@ -2,6 +2,7 @@ package picture
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,11 +40,17 @@ func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
 	case x.Numbers():
 		a, b := x.Labels.Number(first), x.Labels.Number(last)
 		values := rounds(min(a, b), max(a, b), 0, most)
+		if x.degrees() && len(values) > 1 && values[1]-values[0] > 10 { // parts of a circle
+			values = multiples(min(a, b), max(a, b), most, 15, 30, 45, 60, 90, 180)
+		}
 		for i, text := range tickTexts(values) {
 			if x.degrees() {
 				text += "°"
 			}
 			out = append(out, Tick{x.place(values[i]), values[i], text})
+		}
+		if x.Labels.Order() < 0 { // a drawing of labels goes from the first element on
+			slices.Reverse(out)
 		}
 	}
 	if len(out) > 1 || len(out) == 1 && most < 3 {

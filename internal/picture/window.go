@@ -32,6 +32,8 @@ type Request struct {
 	Part string
 	// Numbers shows elements of colours as numbers, and Colours those that no name says to be some.
 	Numbers, Colours bool
+	// Log takes limits of positive values only, at equal distances for equal ratios.
+	Log bool
 	// Width and Height are the most columns and rows of the result; 0 is 1024.
 	Width, Height int
 	// Elements is the most elements of a row that are read, 0 is 1<<28; of a longer row it is an

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -180,7 +181,7 @@ func TestReadMissing(t *testing.T) {
 		t.Errorf("%v, %v", w.Values, err)
 	}
 	grey, _ := MapByName("grey")
-	img := w.Image(grey, Limits{1, 3.5})
+	img := w.Image(grey, Limits{Lo: 1, Hi: 3.5})
 	for i, want := range []color.NRGBA{{0, 0, 0, 255}, {51, 51, 51, 255}, {}, {153, 153, 153, 255}, {}, {255, 255, 255, 255}} {
 		if got := img.NRGBAAt(i%3, i/3); got != want {
 			t.Errorf("pixel %d is %v, want %v", i, got, want)
@@ -333,9 +334,9 @@ func TestRowOfIntegers(t *testing.T) {
 // Limits are those of the whole array, within the range that it calls valid.
 func TestRange(t *testing.T) {
 	for attrs, want := range map[string]Limits{
-		`{}`: {1, 58}, `{"valid_range":[10,20]}`: {10, 20}, `{"valid_min":30}`: {31, 58}, `{"valid_max":40,"scale_factor":0.5}`: {0.5, 19.5},
-		`{"valid_range":[10,20],"scale_factor":-0.5}`: {-10, -5}, `{"valid_max":20,"scale_factor":-1}`: {-20, 0}, `{"valid_max":1e12,"scale_factor":0.5}`: {0.5, 29},
-		`{"valid_min":-1e12,"_FillValue":-5}`: {1, 58}, `{"valid_max":40,"_FillValue":40,"scale_factor":100}`: {100, 5800}, `{"valid_range":[10,20],"_Unsigned":"true"}`: {10, 20},
+		`{}`: {Lo: 1, Hi: 58}, `{"valid_range":[10,20]}`: {Lo: 10, Hi: 20}, `{"valid_min":30}`: {Lo: 31, Hi: 58}, `{"valid_max":40,"scale_factor":0.5}`: {Lo: 0.5, Hi: 19.5},
+		`{"valid_range":[10,20],"scale_factor":-0.5}`: {Lo: -10, Hi: -5}, `{"valid_max":20,"scale_factor":-1}`: {Lo: -20, Hi: 0}, `{"valid_max":1e12,"scale_factor":0.5}`: {Lo: 0.5, Hi: 29},
+		`{"valid_min":-1e12,"_FillValue":-5}`: {Lo: 1, Hi: 58}, `{"valid_max":40,"_FillValue":40,"scale_factor":100}`: {Lo: 100, Hi: 5800}, `{"valid_range":[10,20],"_Unsigned":"true"}`: {Lo: 10, Hi: 20},
 	} {
 		a := array(t, []int64{3, 4, 5}, []int64{1, 2, 2}, attrs)
 		dec := must.Get(cf.NewDecoder(a.Meta()))(t)
@@ -352,14 +353,14 @@ func TestValidRange(t *testing.T) {
 		typ, attrs string
 		want       Limits
 	}{
-		{"float64", `{"valid_range":[10,20],"scale_factor":0.5,"_FillValue":-1}`, Limits{5, 10}},
-		{"int8", `{"valid_range":[0,255],"_Unsigned":"true"}`, Limits{0, 255}}, {"int8", `{"valid_range":[0,-1],"_Unsigned":"true"}`, Limits{0, 255}},
-		{"int16", `{"valid_range":[-1e9,1e9],"scale_factor":2}`, Limits{-65536, 65534}}, {"uint64", `{"valid_range":[-1,1e300],"scale_factor":1}`, Limits{0, math.Ldexp(1, 64)}},
-		{"int64", `{"valid_range":[-1e300,1e300],"scale_factor":1}`, Limits{-math.Ldexp(1, 63), math.Ldexp(1, 63)}},
-		{"int32", `{"valid_range":[1,2],"units":"seconds since 2000-01-01"}`, Limits{946684801e6, 946684802e6}},
+		{"float64", `{"valid_range":[10,20],"scale_factor":0.5,"_FillValue":-1}`, Limits{Lo: 5, Hi: 10}},
+		{"int8", `{"valid_range":[0,255],"_Unsigned":"true"}`, Limits{Lo: 0, Hi: 255}}, {"int8", `{"valid_range":[0,-1],"_Unsigned":"true"}`, Limits{Lo: 0, Hi: 255}},
+		{"int16", `{"valid_range":[-1e9,1e9],"scale_factor":2}`, Limits{Lo: -65536, Hi: 65534}}, {"uint64", `{"valid_range":[-1,1e300],"scale_factor":1}`, Limits{Lo: 0, Hi: math.Ldexp(1, 64)}},
+		{"int64", `{"valid_range":[-1e300,1e300],"scale_factor":1}`, Limits{Lo: -math.Ldexp(1, 63), Hi: math.Ldexp(1, 63)}},
+		{"int32", `{"valid_range":[1,2],"units":"seconds since 2000-01-01"}`, Limits{Lo: 946684801e6, Hi: 946684802e6}},
 	} {
 		a := must.Get(zarr.Create(t.Context(), kv.NewMem(), "t", zarr.Spec{Shape: []int64{1}, DataType: c.typ, Attributes: must.Get(zarr.ParseAttributes([]byte(c.attrs)))(t)}, nil))(t)
-		if lo, hi := validRange(a, must.Get(cf.NewDecoder(a.Meta()))(t)); (Limits{lo, hi}) != c.want {
+		if lo, hi := validRange(a, must.Get(cf.NewDecoder(a.Meta()))(t)); (Limits{Lo: lo, Hi: hi}) != c.want {
 			t.Errorf("%s %s: %v to %v, want %v", c.typ, c.attrs, lo, hi, c.want)
 		}
 	}
@@ -399,19 +400,19 @@ func TestLimits(t *testing.T) {
 	for i := range 101 {
 		v = append(v, float64(i))
 	}
-	if l, ok := Percentiles(v, 2, 98); !ok || l != (Limits{2, 98}) {
+	if l, ok := Percentiles(v, 2, 98); !ok || l != (Limits{Lo: 2, Hi: 98}) {
 		t.Errorf("%v, %v", l, ok)
 	}
-	if l, ok := Percentiles([]float64{1, 1, 1, 1, 7}, 2, 50); !ok || l != (Limits{1, 7}) {
+	if l, ok := Percentiles([]float64{1, 1, 1, 1, 7}, 2, 50); !ok || l != (Limits{Lo: 1, Hi: 7}) {
 		t.Errorf("mostly one value: %v, %v", l, ok)
 	}
 	if _, ok := Percentiles([]float64{nan, inf}, 2, 98); ok {
 		t.Error("limits of nothing")
 	}
-	if h := Histogram(v, Limits{0, 100}, 4); fmt.Sprint(h) != "[25 25 25 26]" {
+	if h := Histogram(v, Limits{Lo: 0, Hi: 100}, 4); fmt.Sprint(h) != "[25 25 25 26]" {
 		t.Errorf("histogram %v", h)
 	}
-	most := Limits{-math.MaxFloat64, math.MaxFloat64}
+	most := Limits{Lo: -math.MaxFloat64, Hi: math.MaxFloat64}
 	for v, want := range map[float64]float64{-inf: 0, -math.MaxFloat64: 0, 0: 0.5, math.MaxFloat64: 1, inf: 1} {
 		if got := most.place(v); got != want {
 			t.Errorf("%g lies at %g, want %g", v, got, want)
@@ -440,7 +441,7 @@ func TestMaps(t *testing.T) {
 		if !ok {
 			t.Fatal(name)
 		}
-		if m.Diverging || name == "grey" {
+		if m.Diverging || m.Cyclic || name == "grey" {
 			continue
 		}
 		const n = 10
@@ -452,8 +453,90 @@ func TestMaps(t *testing.T) {
 			}
 		}
 	}
+	sea, _ := MapByName("sea")
+	if m, ok := MapByName("sea_r"); !ok || m.At(0) != sea.At(1) || m.At(1) != sea.At(0) {
+		t.Error("sea_r is not sea turned around")
+	}
 	if _, ok := MapByName("no"); ok {
 		t.Error("a map without a name")
+	}
+}
+
+// A scale of ratios has equal distances for them, and ticks at round values.
+func TestLogarithmic(t *testing.T) {
+	l := Limits{Lo: -3, Hi: 1000}.Logarithmic()
+	for v, want := range map[float64]float64{-1: 0, 0: 0, 1: 0, 10: 1. / 3, 1000: 1, math.Inf(1): 1} {
+		if got := l.place(v); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%g lies at %g, want %g", v, got, want)
+		}
+	}
+	if got := l.at(l.place(37)); math.Abs(got-37) > 1e-9 {
+		t.Error(got)
+	}
+	for l, want := range map[Limits]string{
+		l:                                    "1 10 100 1000",
+		{Lo: 3, Hi: 70, Log: true}:           "5 10 20 50",
+		{Lo: 1e-300, Hi: 1e300, Log: true}:   "1e-300 1e-200 1e-100 1 1e+100 1e+200 1e+300",
+		{Lo: 100, Hi: 104, Log: true}:        "100 101 102 103 104",
+		{Lo: 5e-324, Hi: 1.7e308, Log: true}: "1e-300 1e-200 1e-100 1 1e+100 1e+200 1e+300",
+		{Lo: 2, Hi: 2, Log: true}:            "2",
+		{Lo: 1, Hi: math.Inf(1), Log: true}:  "",
+		Limits{Lo: -2, Hi: -1}.Logarithmic(): "0.001 0.01 0.1 1",
+		{Lo: 1.0001, Hi: 1.0003, Log: true}:  "1.0001 1.00015 1.0002 1.00025 1.0003",
+		Limits{Hi: 5e-324}.Logarithmic():     "5e-324",
+	} {
+		var texts []string
+		for _, tick := range l.Ticks(7, dtype.NewFloat(64), nil) {
+			texts = append(texts, tick.Text)
+		}
+		if got := strings.Join(texts, " "); want != "" && got != want {
+			t.Errorf("%v: %s, want %s", l, got, want)
+		}
+	}
+	if l := (Limits{Hi: 1e-322}).Logarithmic(); fmt.Sprint(Histogram([]float64{0, 5e-324, 1e-322}, l, 2)) != "[1 1]" {
+		t.Errorf("%v: %v", l, Histogram([]float64{0, 5e-324, 1e-322}, l, 2))
+	}
+}
+
+// Classes have the colours and texts of their attributes, also where a converter wrote a text.
+func TestClasses(t *testing.T) {
+	for attrs, want := range map[string]string{
+		`{"flag_values":[1,3],"flag_meanings":"open_sea land"}`:        "1 open sea, 3 land",
+		`{"flag_values":"1, 3","flag_meanings":"sea land"}`:            "1 sea, 3 land",
+		`{"flag_values":[1,3],"flag_meanings":"sea"}`:                  "",
+		`{"flag_values":[1,3],"flag_meanings":"a b","scale_factor":2}`: "",
+		`{"flag_values":[1],"flag_meanings":"a","flag_masks":[1]}`:     "",
+		`{"flag_meanings":"a b"}`:                                      "",
+	} {
+		a := array(t, []int64{1, 4, 5}, []int64{1, 2, 2}, attrs)
+		all := Classes(a, nil)
+		var texts []string
+		for _, c := range all {
+			texts = append(texts, Number(c.Value, 0, 64)+" "+c.Text)
+		}
+		if got := strings.Join(texts, ", "); got != want {
+			t.Errorf("%s: %s, want %s", attrs, got, want)
+		}
+		if all == nil {
+			continue
+		}
+		shade := ClassShades(all)
+		if got := []uint8{shade(1), shade(3), shade(2), shade(math.NaN())}; fmt.Sprint(got) != "[1 2 255 0]" {
+			t.Error(got)
+		}
+		p := Plot{Array: a}
+		f, err := p.Figure(t.Context())
+		if err != nil || len(f.Map.Classes) != 2 || f.PNG(io.Discard, 300) != nil || !strings.Contains(f.Terminal(40, 10, TrueColours), "3 land") {
+			t.Error(err)
+		}
+	}
+	a := array(t, []int64{1, 4, 5}, []int64{1, 2, 2}, `{"flag_values":[1,-1],"flag_meanings":"a b","_Unsigned":"true"}`)
+	dec, err := cf.NewDecoder(a.Meta())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, over := Classes(a, dec), math.Ldexp(1, a.Type().Bits()); all[0].Value != 1 || all[1].Value != over-1 || Classes(a, nil)[1].Value != -1 {
+		t.Error(all)
 	}
 }
 

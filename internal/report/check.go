@@ -10,6 +10,8 @@ import (
 
 // Fsck is the answer of fsck.
 type Fsck struct {
+	AwayPages     int64     `json:"away_pages,omitempty"` // of a lazy clone, in the remote
+	AwayPayloads  int64     `json:"away_payloads,omitempty"`
 	CareErrors    []string  `json:"care_errors"`
 	Commits       int64     `json:"commits"`
 	Found         int64     `json:"found"`
@@ -47,7 +49,7 @@ type Problem struct {
 // NewFsck describes the findings of a check of a database. fixed is nil without a repair.
 func NewFsck(db *engine.DB, r *txn.CheckReport, fixed *txn.RepairReport) Fsck {
 	out := Fsck{
-		CareErrors: []string{}, Commits: r.Commits, Found: r.Found,
+		AwayPages: r.AwayPages, AwayPayloads: r.AwayPayloads, CareErrors: []string{}, Commits: r.Commits, Found: r.Found,
 		OrphanBytes: r.OrphanBytes, OrphanCommits: r.OrphanCommits, OrphanPages: r.OrphanPages,
 		Pages: r.Pages, PayloadBytes: r.PayloadBytes, Payloads: r.Payloads, Problems: []Problem{},
 		Refs: r.Refs, Sessions: r.Sessions, Values: r.Values,

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/fault"
+	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 	"github.com/zarrdb/zarrdb/zarr/ome"
 )
@@ -30,7 +32,8 @@ type Node struct {
 	// Levels are the paths of the levels of a group that is one picture at several resolutions.
 	Levels     []string        `json:"levels,omitempty"`
 	Attributes zarr.Attributes `json:"attributes"`
-	Error      string          `json:"error,omitempty"` // why values or levels cannot be read
+	Error      string          `json:"error,omitempty"`  // why values or levels cannot be read
+	Stored     *Stored         `json:"stored,omitempty"` // of an array in a database
 
 	// Unread is the error behind Error.
 	Unread error `json:"-"`
@@ -55,6 +58,70 @@ type UnreadableNode struct {
 	Path       string  `json:"path"`
 	Shape      []int64 `json:"shape"`
 	Error      string  `json:"error"`
+}
+
+// Stored counts the chunks of an array that are stored.
+type Stored struct {
+	Chunks       int64  `json:"chunks"`
+	More         bool   `json:"more,omitempty"`  // more than Chunks are stored
+	AllChunks    int64  `json:"all_chunks"`      // of the grid
+	Bytes        *int64 `json:"bytes,omitempty"` // nil if there are more chunks
+	DecodedBytes int64  `json:"decoded_bytes"`   // of the whole array; 0 if lengths vary
+}
+
+// mostCounted is the number of chunks that [StoredIn] counts.
+const mostCounted = 100_000
+
+// StoredIn counts the chunks of the array that a source names in a database, up to 100,000. It is nil for another
+// store or another node, and where the chunks cannot be listed.
+func StoredIn(ctx context.Context, s *engine.Source) *Stored {
+	n, err := s.Node(ctx)
+	if err != nil {
+		return nil // Describe says why
+	}
+	a, ok := n.Array()
+	if !ok {
+		return nil
+	}
+	values, ok := s.Values(ctx, a.ChunkPrefix())
+	if !ok {
+		return nil
+	}
+	return storedIn(a, values, mostCounted)
+}
+
+// storedIn counts the chunks of an array, of which values have the keys, until there are more than most.
+func storedIn(a *zarr.Array, values iter.Seq2[txn.KeyValue, error], most int64) *Stored {
+	all, err := a.ChunkSet(zarr.Selection{})
+	if err != nil {
+		return nil
+	}
+	out, size := &Stored{AllChunks: all.Len()}, int64(0)
+	for v, err := range values {
+		if err != nil {
+			return nil
+		}
+		if _, chunk := a.Meta().Keys.Parse(strings.TrimPrefix(v.Key, a.ChunkPrefix())); !chunk {
+			continue
+		}
+		if out.More = out.Chunks == most; out.More {
+			break
+		}
+		out.Chunks++
+		size += max(v.Length, 0)
+	}
+	if !out.More {
+		out.Bytes = &size
+	}
+	out.DecodedBytes = int64(max(a.Type().Size(), 0))
+	for _, n := range a.Shape() {
+		if n > 0 && out.DecodedBytes > math.MaxInt64/n {
+			out.DecodedBytes = math.MaxInt64
+			break
+		}
+		out.DecodedBytes *= n
+	}
+	return out
 }
 
 // Describe describes the node that a source names. If nothing here decodes the values of an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -20,7 +21,7 @@ type Commit struct {
 	Message    string            `json:"message"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Path       string            `json:"path,omitempty"`       // of a history that follows renames
-	OrExpired  bool              `json:"or_expired,omitempty"` // an earlier, expired commit may have made the change
+	OrExpired  bool              `json:"or_expired,omitempty"` // an earlier commit that has expired, or whose values cannot be read, may have made the change
 }
 
 // NewCommit describes a commit.
@@ -53,6 +54,41 @@ func Log(ctx context.Context, db *engine.DB, head txn.CommitID, path string, fol
 	})
 }
 
+// ValueCommit is a line of a log of values: a commit that changed some, with the smallest box
+// around them.
+type ValueCommit struct {
+	Commit
+	Count int64   `json:"count"`
+	Start []int64 `json:"start"`
+	Shape []int64 `json:"shape"`
+}
+
+// ValueLog yields up to n commits that changed values of an array; see [engine.DB.ValueLog].
+func ValueLog(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel zarr.Selection, n int) iter.Seq2[ValueCommit, error] {
+	return first(n, db.ValueLog(ctx, at, path, sel), func(c engine.ValueCommit) ValueCommit {
+		out := ValueCommit{NewCommit(c.Commit), c.Count, c.Start, c.Shape}
+		out.Path, out.OrExpired = c.Path, c.OrExpired
+		return out
+	})
+}
+
+// LogAll yields up to n of all commits of branches and tags: children before parents, newest first among those
+// that are not related.
+func LogAll(ctx context.Context, db *engine.DB, n int) iter.Seq2[Commit, error] {
+	return func(yield func(Commit, error) bool) {
+		branches, tags, err := db.Refs(ctx)
+		if err != nil {
+			yield(Commit{}, err)
+			return
+		}
+		var heads []txn.CommitID
+		for _, r := range slices.Concat(branches, tags) {
+			heads = append(heads, r.Commit)
+		}
+		first(n, txn.Ancestors(ctx, db.Versions().Lookup, heads), NewCommit)(yield)
+	}
+}
+
 // SourceLog yields up to n versions of a store in a foreign format, newest first.
 func SourceLog(ctx context.Context, s *engine.Source, n int) iter.Seq2[Commit, error] {
 	return first(n, s.History(ctx), func(v engine.SourceVersion) Commit {
@@ -82,18 +118,32 @@ func first[T, R any](n int, seq iter.Seq2[T, error], of func(T) R) iter.Seq2[R, 
 
 // Ref is a line of branch and of tag.
 type Ref struct {
-	Commit string `json:"commit"`
-	Name   string `json:"name"`
+	Commit     string `json:"commit"`
+	Name       string `json:"name"`
+	Protection string `json:"protection,omitempty"` // protected or frozen
 }
 
-// Refs yields a line for each branch or tag, or the error.
-func Refs(refs []txn.Ref, err error) iter.Seq2[Ref, error] {
+// Refs yields a line for each branch, or for each tag.
+func Refs(ctx context.Context, db *engine.DB, tags bool) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
+		refs, tagged, err := db.Refs(ctx)
+		var protected, others map[string]txn.Protection
+		if err == nil {
+			protected, others, err = db.Protections(ctx)
+		}
 		if err != nil {
 			yield(Ref{}, err)
+			return
+		}
+		if tags {
+			refs, protected = tagged, others
 		}
 		for _, r := range refs {
-			if !yield(Ref{r.Commit.String(), r.Name}, nil) {
+			out := Ref{Commit: r.Commit.String(), Name: r.Name}
+			if p := protected[r.Name]; p != txn.Unprotected {
+				out.Protection = p.String()
+			}
+			if !yield(out, nil) {
 				return
 			}
 		}
@@ -160,5 +210,25 @@ func Blame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel
 			Author: c.Commit.Author, Chunk: c.Coords, Chunks: c.Counts, Commit: c.Commit.ID.String(), Key: c.Key,
 			Message: c.Commit.Message, Shape: c.Shape, Start: c.Start, Time: c.Commit.Time,
 		}
+	})
+}
+
+// BlamedValues is a line of blame of values: a box of values that one commit changed last.
+type BlamedValues struct {
+	Author    string    `json:"author"`
+	Commit    string    `json:"commit"`
+	Message   string    `json:"message"`
+	OrExpired bool      `json:"or_expired,omitempty"` // as in [Commit]
+	Shape     []int64   `json:"shape"`
+	Start     []int64   `json:"start"`
+	Time      time.Time `json:"time"`
+}
+
+// ValueBlame yields for the values of an array that sel names the commits that changed them last;
+// see [engine.DB.ValueBlame].
+func ValueBlame(ctx context.Context, db *engine.DB, at txn.CommitID, path string, sel zarr.Selection) iter.Seq2[BlamedValues, error] {
+	return first(math.MaxInt, db.ValueBlame(ctx, at, path, sel), func(b engine.BlamedValues) BlamedValues {
+		c := b.Commit
+		return BlamedValues{Author: c.Author, Commit: c.ID.String(), Message: c.Message, OrExpired: b.OrExpired, Shape: b.Shape, Start: b.Start, Time: c.Time}
 	})
 }

@@ -75,6 +75,8 @@ type Options struct {
 	// Cache keeps indexes of bundles and small bundles, so that they are not fetched each time. The depot checks what
 	// the cache returns, so a cache may lose or damage its contents. Default: memory alone.
 	Cache kv.Store
+	// Cached begins with the manifest that the cache has, if it has one: Open then sends no request.
+	Cached bool
 
 	// Sleep and Rand replace the clock and the random numbers in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -104,6 +106,7 @@ type snapshot struct {
 	sum  ID
 	time time.Time // of the store, when it was read
 	read time.Time // the same by the clock of this machine
+	raw  []byte    // the bytes, if it was read
 }
 
 const manifestKey = "manifest"
@@ -150,13 +153,29 @@ func sleep(ctx context.Context, d time.Duration) error {
 // promises: call [Probe] before the first push of a machine.
 func Open(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	d, err := newDepot(store, o)
-	if err == nil {
+	if err == nil && !d.recall(ctx) {
 		err = d.Refresh(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// recall begins with the manifest in the cache, and reports whether it did.
+func (d *Depot) recall(ctx context.Context) bool {
+	if !d.o.Cached || d.o.Cache == nil {
+		return false
+	}
+	b, err := kv.Get(ctx, d.o.Cache, manifestKey)
+	if err != nil {
+		return false
+	}
+	m, err := ParseManifest(b)
+	if err == nil {
+		d.set(&snapshot{Manifest: m, sum: NameOf(b)})
+	}
+	return err == nil
 }
 
 // Create makes a depot in an empty store, after [Probe]. The error is [ErrExists] if one is there, and
@@ -260,14 +279,22 @@ func (d *Depot) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &snapshot{m, got.Tag, NameOf(got.Value), got.Time, time.Now()}
+	s := &snapshot{m, got.Tag, NameOf(got.Value), got.Time, time.Now(), got.Value}
 	if state != nil {
 		if err := state.check(m, s.sum); err != nil {
 			return err
 		}
 	}
 	d.set(s)
+	d.keepManifest(ctx, s)
 	return nil
+}
+
+// keepManifest puts a manifest that was read into the cache. A cache that fails costs time alone.
+func (d *Depot) keepManifest(ctx context.Context, s *snapshot) {
+	if d.o.Cache != nil && s.raw != nil {
+		_ = d.o.Cache.Set(ctx, manifestKey, s.raw)
+	}
 }
 
 // smallWhole is the size up to which a bundle is fetched whole for its index.
@@ -409,6 +436,7 @@ func (d *Depot) SaveTo(ctx context.Context, cache kv.Store) {
 	}
 	defer d.loading.Unlock()
 	d.o.Cache = cache
+	d.keepManifest(ctx, d.snapshot())
 	for name, x := range d.indexes {
 		d.keep(ctx, name, x)
 	}
@@ -416,13 +444,27 @@ func (d *Depot) SaveTo(ctx context.Context, cache kv.Store) {
 
 // HasCommits reports which versions the depot has whole. A version that only a damaged bundle lists counts as missing, so that a push brings it again.
 func (d *Depot) HasCommits(ctx context.Context, ids []ID) ([]bool, error) {
+	return d.inIndexes(ctx, ids, func(x *index, id *ID) bool {
+		e, ok := find(x.commits, commitSize, id)
+		return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
+	})
+}
+
+// HasPages reports for each of ids whether the depot has that page, by the indexes of its bundles, which it fetches first if
+// they are not in the cache. A page that only a damaged bundle lists counts as missing. The errors are those of [Depot.Refresh].
+func (d *Depot) HasPages(ctx context.Context, ids []ID) ([]bool, error) {
+	return d.inIndexes(ctx, ids, func(x *index, id *ID) bool {
+		_, ok := find(x.pages, pageSize, id)
+		return ok
+	})
+}
+
+// inIndexes reports for each of ids whether in is true for the index of a bundle.
+func (d *Depot) inIndexes(ctx context.Context, ids []ID, in func(x *index, id *ID) bool) ([]bool, error) {
 	_, indexes, err := d.load(ctx)
 	out := make([]bool, len(ids))
 	for i := range ids {
-		out[i] = slices.ContainsFunc(indexes, func(x *index) bool {
-			e, ok := find(x.commits, commitSize, &ids[i])
-			return ok && binary.LittleEndian.Uint32(e[32:])&flagBare == 0
-		})
+		out[i] = slices.ContainsFunc(indexes, func(x *index) bool { return in(x, &ids[i]) })
 	}
 	return out, err
 }

@@ -300,7 +300,9 @@ func (p *Push) publish(ctx context.Context, u *uploads, check func(*Manifest) er
 		tag, err := d.c.SetTagged(ctx, manifestKey, b, s.tag)
 		if err == nil {
 			p.publishedAs(next.Generation)
-			d.set(&snapshot{next, tag, NameOf(b), s.time, s.read})
+			made := &snapshot{next, tag, NameOf(b), s.time, s.read, b}
+			d.set(made)
+			d.keepManifest(ctx, made)
 			p.keep(ctx, u)
 			return nil
 		}

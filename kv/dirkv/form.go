@@ -14,20 +14,20 @@ import (
 type Form byte
 
 const (
-	// Posix paths are separated by "/".
-	Posix Form = '/'
-	// Windows paths are separated by "\" and begin with a drive.
-	Windows Form = '\\'
+	// posix paths are separated by "/".
+	posix Form = '/'
+	// windows paths are separated by "\" and begin with a drive.
+	windows Form = '\\'
 )
 
-// Native is the form of the system that the program runs on.
-var Native = nativeForm()
+// native is the form of the system that the program runs on.
+var native = nativeForm()
 
 func nativeForm() Form {
 	if runtime.GOOS == "windows" {
-		return Windows
+		return windows
 	}
-	return Posix
+	return posix
 }
 
 // rel translates a key into the path of its file, relative to the base directory
@@ -40,7 +40,7 @@ func (f Form) rel(key string) (string, error) {
 	if err := f.validNames(key); err != nil {
 		return "", err
 	}
-	if f == Windows {
+	if f == windows {
 		return strings.ReplaceAll(key, "/", `\`), nil
 	}
 	return key, nil
@@ -59,7 +59,7 @@ func (f Form) validNames(key string) error {
 			reason = "the name " + name
 		case temp.Is(name):
 			reason = "a name reserved for temporary files"
-		case f == Windows:
+		case f == windows:
 			reason = notOnWindows(name)
 		}
 		if reason != "" {

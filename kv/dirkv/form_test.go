@@ -16,12 +16,12 @@ func TestKeyTranslation(t *testing.T) {
 		form      Form
 		key, path string
 	}{
-		{Posix, "foo/bar", "foo/bar"},
-		{Windows, "foo/bar", `foo\bar`},
-		{Posix, `a\b`, `a\b`},
-		{Posix, "c:/CON/x.", "c:/CON/x."},
-		{Posix, "..a/b..", "..a/b.."},
-		{Windows, "COM/LPT/CONSOLE/nul0/com10/.x", `COM\LPT\CONSOLE\nul0\com10\.x`},
+		{posix, "foo/bar", "foo/bar"},
+		{windows, "foo/bar", `foo\bar`},
+		{posix, `a\b`, `a\b`},
+		{posix, "c:/CON/x.", "c:/CON/x."},
+		{posix, "..a/b..", "..a/b.."},
+		{windows, "COM/LPT/CONSOLE/nul0/com10/.x", `COM\LPT\CONSOLE\nul0\com10\.x`},
 	} {
 		if path, err := c.form.rel(c.key); err != nil || path != c.path {
 			t.Errorf("%c: rel(%q) = %q, %v, want %q", c.form, c.key, path, err, c.path)
@@ -29,7 +29,7 @@ func TestKeyTranslation(t *testing.T) {
 	}
 	both := []string{"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a\x00b", "\xff", temp.Prefix + "1", "a/" + temp.Prefix}
 	for _, key := range both {
-		for _, form := range []Form{Posix, Windows} {
+		for _, form := range []Form{posix, windows} {
 			if path, err := form.rel(key); !errors.Is(err, kv.ErrInvalidKey) {
 				t.Errorf("%c: rel(%q) = %q, %v, want ErrInvalidKey", form, key, path, err)
 			}
@@ -38,7 +38,7 @@ func TestKeyTranslation(t *testing.T) {
 	for _, key := range []string{
 		`a\b`, `..\a`, `\a`, "c:", "a:stream", "a?", "a*", "a<", "a>", `a"`, "a|b", "a\nb", "a.", "a ", "a/b./c", "CON", "con.txt", "x/NUL", "aux.tar.gz", "COM1", "lpt9.x", "com²", "CONIN$", "nul .txt",
 	} {
-		if path, err := Windows.rel(key); !errors.Is(err, kv.ErrInvalidKey) {
+		if path, err := windows.rel(key); !errors.Is(err, kv.ErrInvalidKey) {
 			t.Errorf("Windows: rel(%q) = %q, %v, want ErrInvalidKey", key, path, err)
 		}
 	}
@@ -51,7 +51,7 @@ func FuzzRel(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		for _, form := range []Form{Posix, Windows} {
+		for _, form := range []Form{posix, windows} {
 			path, err := form.rel(key)
 			if err != nil {
 				if !errors.Is(err, kv.ErrInvalidKey) {

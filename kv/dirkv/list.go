@@ -69,7 +69,7 @@ func (s *Store) readDir(ctx context.Context, dir string, keep func(entry []byte)
 	rel := ""
 	if dir != "" {
 		var err error
-		if rel, err = Native.rel(strings.TrimSuffix(dir, "/")); err != nil {
+		if rel, err = native.rel(strings.TrimSuffix(dir, "/")); err != nil {
 			return nil, info{}, fs.ErrNotExist // no key can be below it
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Store) readDir(ctx context.Context, dir string, keep func(entry []byte)
 	defer f.Close()
 	found := &entries{}
 	err = eachEntry(ctx, f, func(e fs.DirEntry) error {
-		if Native.validNames(e.Name()) != nil || kv.ValidKey(e.Name()) != nil {
+		if native.validNames(e.Name()) != nil || kv.ValidKey(e.Name()) != nil {
 			return nil
 		}
 		mode := e.Type()

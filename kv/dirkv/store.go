@@ -157,7 +157,7 @@ func (s *Store) begin(ctx context.Context, key string) (rel string, err error) {
 	if s.closed.Load() {
 		return "", kv.ErrClosed
 	}
-	rel, err = Native.rel(key)
+	rel, err = native.rel(key)
 	if err == nil && len(s.dir)+1+len(rel) > maxPath {
 		return "", fmt.Errorf("dirkv: %w: path of %d bytes", kv.ErrInvalidKey, len(s.dir)+1+len(rel))
 	}

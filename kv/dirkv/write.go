@@ -231,7 +231,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if rel, err = Native.rel(dir + strings.TrimSuffix(found.name(i), "/")); err != nil {
+		if rel, err = native.rel(dir + strings.TrimSuffix(found.name(i), "/")); err != nil {
 			return err // readDir has checked it
 		}
 		if err := s.gone("delete prefix", rel, s.deleteEntry(rel)); err != nil {
@@ -243,7 +243,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 
 // deleteDir removes all keys below a name.
 func (s *Store) deleteDir(name string) error {
-	rel, err := Native.rel(name)
+	rel, err := native.rel(name)
 	if err != nil {
 		return nil // no key can be below it
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-// MaxBatchBytes bounds a batch. Pebble panics at four times as much; a bulk
+// maxBatchBytes bounds a batch. Pebble panics at four times as much; a bulk
 // load belongs into [Index.Ingest].
-const MaxBatchBytes = 1<<30 - 1
+const maxBatchBytes = 1<<30 - 1
 
 // entryBytes is more than a batch needs for an entry beside key and value.
 const entryBytes = 16
@@ -48,10 +48,10 @@ func (b *Batch) room(keyBytes, n int) bool {
 	case b.err != nil:
 	case b.done:
 		b.err = fmt.Errorf("index: batch is used up: %w", kv.ErrClosed)
-	case keyBytes > MaxKeyBytes:
-		b.err = fmt.Errorf("%w: key of %d bytes", ErrTooLarge, keyBytes)
-	case n > MaxBatchBytes-entryBytes || b.b.Len() > MaxBatchBytes-entryBytes-n:
-		b.err = fmt.Errorf("%w: batch of %d bytes", ErrTooLarge, int64(b.b.Len())+int64(n))
+	case keyBytes > maxKeyBytes:
+		b.err = fmt.Errorf("%w: key of %d bytes", errTooLarge, keyBytes)
+	case n > maxBatchBytes-entryBytes || b.b.Len() > maxBatchBytes-entryBytes-n:
+		b.err = fmt.Errorf("%w: batch of %d bytes", errTooLarge, int64(b.b.Len())+int64(n))
 	default:
 		return true
 	}
@@ -60,8 +60,8 @@ func (b *Batch) room(keyBytes, n int) bool {
 
 // Set stores value under key.
 func (b *Batch) Set(s Space, key, value []byte) {
-	if len(key) > MaxKeyBytes || len(value) > MaxBatchBytes {
-		b.room(len(key), MaxBatchBytes)
+	if len(key) > maxKeyBytes || len(value) > maxBatchBytes {
+		b.room(len(key), maxBatchBytes)
 		return
 	}
 	if !b.room(len(key), len(key)+len(value)) {
@@ -116,7 +116,7 @@ func (b *Batch) Len() int64 {
 // together with all later ones. Readers may see it a moment before Commit
 // returns.
 //
-// Errors: [ErrFull] and [ErrTooLarge] leave everything as it was. [ErrMoved] means that
+// Errors: [ErrFull] and errTooLarge leave everything as it was. [ErrMoved] means that
 // the directory is not at its path any more: it is looked for before and after the write.
 // After [ErrFailed] readers of this process may or may not see the batch, and it may
 // or may not be there after the next Open. A batch can be committed once.

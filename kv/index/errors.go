@@ -38,13 +38,13 @@ var (
 	// ErrNoLocks means that the file system has no locks, so that the index can be opened for reading only.
 	ErrNoLocks = errors.New("the file system has no locks")
 
-	// ErrTooLarge means that a batch is larger than [MaxBatchBytes] or a key
-	// larger than [MaxKeyBytes].
-	ErrTooLarge = errors.New("index: too large")
+	// errTooLarge means that a batch is larger than maxBatchBytes or a key
+	// larger than maxKeyBytes.
+	errTooLarge = errors.New("index: too large")
 )
 
 // FormatError means that the directory was written by a newer version. It is
-// [ErrFormat].
+// ErrFormat.
 type FormatError struct {
 	Dir string
 	// Have is the format number found, Known the newest that this version
@@ -60,7 +60,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("index: a newer zarrdb wrote %s, in format %d, and this one knows formats up to %d; use a version whose \"zarrdb version\" says format %[2]d", where, e.Have, e.Known)
 }
 
-// Is reports that a FormatError is [ErrFormat].
+// Is reports that a FormatError is ErrFormat.
 func (e *FormatError) Is(target error) bool { return target == ErrFormat }
 
 // failure is the error of the first failed write.

@@ -33,8 +33,8 @@ const (
 	SpaceHole    Space = 'h'
 )
 
-// MaxKeyBytes bounds a key without its space.
-const MaxKeyBytes = 64 << 10
+// maxKeyBytes bounds a key without its space.
+const maxKeyBytes = 64 << 10
 
 // Index is an open index. All methods are safe for concurrent use.
 type Index struct {

@@ -262,9 +262,9 @@ func TestLimits(t *testing.T) {
 	x := mustOpen(t, "d", small(vfs.NewMem()))
 	defer mustClose(t, x)
 	b := x.NewBatch()
-	b.Set(SpaceMeta, make([]byte, MaxKeyBytes+1), nil)
+	b.Set(SpaceMeta, make([]byte, maxKeyBytes+1), nil)
 	b.Set(SpaceMeta, []byte("k"), []byte("v"))
-	if err := b.Commit(true); !errors.Is(err, ErrTooLarge) {
+	if err := b.Commit(true); !errors.Is(err, errTooLarge) {
 		t.Errorf("long key: %v", err)
 	}
 	b.Close()
@@ -272,7 +272,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("half a batch: %v", err)
 	}
 	b = x.NewBatch()
-	b.Set(SpaceMeta, make([]byte, MaxKeyBytes), nil)
+	b.Set(SpaceMeta, make([]byte, maxKeyBytes), nil)
 	if err := b.Commit(true); err != nil {
 		t.Errorf("longest key: %v", err)
 	}
@@ -284,7 +284,7 @@ func TestLimits(t *testing.T) {
 	big := make([]byte, 1<<29)
 	b.Set(SpaceMeta, []byte("a"), big)
 	b.Set(SpaceMeta, []byte("b"), big)
-	if err := b.Commit(true); !errors.Is(err, ErrTooLarge) {
+	if err := b.Commit(true); !errors.Is(err, errTooLarge) {
 		t.Errorf("large batch: %v", err)
 	}
 	b.Close()

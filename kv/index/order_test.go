@@ -347,7 +347,7 @@ func TestLockCannotBeMade(t *testing.T) {
 func TestLimitsOfDeletes(t *testing.T) {
 	x := mustOpen(t, "d", small(vfs.NewMem()))
 	defer mustClose(t, x)
-	for n, want := range map[int]error{MaxKeyBytes: nil, MaxKeyBytes + 1: ErrTooLarge} {
+	for n, want := range map[int]error{maxKeyBytes: nil, maxKeyBytes + 1: errTooLarge} {
 		b := x.NewBatch()
 		b.Delete(SpaceMeta, make([]byte, n))
 		if err := b.Commit(true); !errors.Is(err, want) {

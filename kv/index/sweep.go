@@ -24,8 +24,8 @@ type Sweep struct {
 	put map[digest.Sum]struct{}
 }
 
-// ErrSweeping means that another sweep is running.
-var ErrSweeping = errors.New("index: another sweep is running")
+// errSweeping means that another sweep is running.
+var errSweeping = errors.New("index: another sweep is running")
 
 // Sweep begins a sweep. Only one runs at a time. It must be closed.
 func (x *Index) Sweep() (*Sweep, error) {
@@ -37,7 +37,7 @@ func (x *Index) Sweep() (*Sweep, error) {
 	x.sweepMu.Lock()
 	defer x.sweepMu.Unlock()
 	if x.sweep != nil {
-		return nil, ErrSweeping
+		return nil, errSweeping
 	}
 	x.sweep = &Sweep{x: x, put: map[digest.Sum]struct{}{}}
 	return x.sweep, nil

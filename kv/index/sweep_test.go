@@ -49,7 +49,7 @@ func TestSweepSparesWhatIsPut(t *testing.T) {
 	x := must.Get(Open("x", o))(t)
 	putPages(t, x, 0, 30)
 	w := must.Get(x.Sweep())(t)
-	if _, err := x.Sweep(); !errors.Is(err, ErrSweeping) {
+	if _, err := x.Sweep(); !errors.Is(err, errSweeping) {
 		t.Errorf("second sweep: %v", err)
 	}
 	putPages(t, x, 0, 10)

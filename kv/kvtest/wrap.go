@@ -22,11 +22,11 @@ const (
 	OpList         Op = "list"
 	OpListDir      Op = "list dir"
 	OpNext         Op = "next"
-	OpSet          Op = "set"
-	OpDelete       Op = "delete"
+	opSet          Op = "set"
+	opDelete       Op = "delete"
 	OpDeletePrefix Op = "delete prefix"
-	OpGetTagged    Op = "get tagged"
-	OpSetTagged    Op = "set tagged"
+	opGetTagged    Op = "get tagged"
+	opSetTagged    Op = "set tagged"
 )
 
 // Hook returns a view around base that calls before ahead of every operation; an
@@ -174,14 +174,14 @@ type hookWriter struct {
 }
 
 func (h hookWriter) Set(ctx context.Context, key string, value []byte) error {
-	if err := h.call(OpSet, key); err != nil {
+	if err := h.call(opSet, key); err != nil {
 		return err
 	}
 	return h.w.Set(ctx, key, value)
 }
 
 func (h hookWriter) Delete(ctx context.Context, key string) error {
-	if err := h.call(OpDelete, key); err != nil {
+	if err := h.call(opDelete, key); err != nil {
 		return err
 	}
 	return h.w.Delete(ctx, key)
@@ -199,7 +199,7 @@ func (h hookWriter) DeletePrefix(ctx context.Context, prefix string) error {
 }
 
 func (h hookWriter) SetValue(ctx context.Context, key string, v kv.Value) error {
-	if err := h.call(OpSet, key); err != nil {
+	if err := h.call(opSet, key); err != nil {
 		return err
 	}
 	return kv.SetValue(ctx, h.w, key, v)
@@ -210,7 +210,7 @@ func (h hookWriter) GetTagged(ctx context.Context, key string, known kv.Tag, lim
 	if !ok {
 		return kv.Tagged{}, errors.ErrUnsupported
 	}
-	if err := h.call(OpGetTagged, key); err != nil {
+	if err := h.call(opGetTagged, key); err != nil {
 		return kv.Tagged{}, err
 	}
 	return c.GetTagged(ctx, key, known, limit)
@@ -221,7 +221,7 @@ func (h hookWriter) SetTagged(ctx context.Context, key string, value []byte, wan
 	if !ok {
 		return "", errors.ErrUnsupported
 	}
-	if err := h.call(OpSetTagged, key); err != nil {
+	if err := h.call(opSetTagged, key); err != nil {
 		return "", err
 	}
 	return c.SetTagged(ctx, key, value, want)

@@ -110,7 +110,7 @@ func (p *pack) runOn(h *handle, n uint64) {
 	back := func() bool { return s.o.borrow != nil && p.handle.Load() != h }
 	for k := uint64(1); k <= aheadPacks && !back(); k++ {
 		ctx := context.Background()
-		r, err := s.locate(ctx, Address{Pack: NewID(p.id.Incarnation(), p.id.Counter()+k), Offset: firstPayload}, 0, 0)
+		r, err := s.locate(ctx, Address{Pack: newID(p.id.Incarnation(), p.id.Counter()+k), Offset: firstPayload}, 0, 0)
 		var next *handle
 		if err == nil {
 			next, err = r.acquire(ctx)

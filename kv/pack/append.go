@@ -26,10 +26,10 @@ func (s *Store) Append(ctx context.Context, owner Owner, payload []byte) (Addres
 	switch {
 	case s.o.ReadOnly:
 		return Address{}, kv.ErrReadOnly
-	case len(owner.Key) > MaxKeyBytes:
-		return Address{}, fmt.Errorf("%w: key of %d bytes", ErrTooLarge, len(owner.Key))
+	case len(owner.Key) > maxKeyBytes:
+		return Address{}, fmt.Errorf("%w: key of %d bytes", errTooLarge, len(owner.Key))
 	case uint64(len(payload)) > MaxPayloadBytes:
-		return Address{}, fmt.Errorf("%w: payload of %d bytes", ErrTooLarge, len(payload))
+		return Address{}, fmt.Errorf("%w: payload of %d bytes", errTooLarge, len(payload))
 	}
 	for {
 		p, err := s.pick(len(payload) >= largeFrom)
@@ -82,7 +82,7 @@ func (s *Store) pick(large bool) (*pack, error) {
 
 // create makes a new pack. Its file is made by its first write. s.mu is held.
 func (s *Store) create() (*pack, error) {
-	id := NewID(s.o.Incarnation, s.counter)
+	id := newID(s.o.Incarnation, s.counter)
 	if s.counter == math.MaxUint64 {
 		return nil, fmt.Errorf("%w: no pack numbers are left", ErrFull)
 	}

@@ -154,12 +154,12 @@ func TestUnknownFormat(t *testing.T) {
 		f.Close()
 		s := mustOpen(t, "packs", &Options{FS: mem})
 		for a := range payloads {
-			if _, err := readAll(s, a); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), name) {
+			if _, err := readAll(s, a); !errors.Is(err, errFormat) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		for r, err := range s.Records(bg, id, 0) {
-			if !errors.Is(err, ErrFormat) {
+			if !errors.Is(err, errFormat) {
 				t.Errorf("%s: scan: %+v %v", name, r, err)
 			}
 		}
@@ -226,7 +226,7 @@ func FuzzView(f *testing.F) {
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, kv.ErrRange) && !errors.Is(err, ErrTooLarge) {
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, kv.ErrRange) && !errors.Is(err, errTooLarge) {
 			t.Fatal(err)
 		}
 	})

@@ -62,8 +62,8 @@ const (
 	largeAlign = 4096
 	largeFrom  = 64 << 10
 
-	// MaxKeyBytes bounds Owner.Key.
-	MaxKeyBytes = 16 << 10
+	// maxKeyBytes bounds Owner.Key.
+	maxKeyBytes = 16 << 10
 	// MaxPayloadBytes bounds a payload.
 	MaxPayloadBytes = 1 << 40
 )
@@ -140,9 +140,9 @@ func checkFileHeader(b []byte, id ID) error {
 	case len(b) < fileHeaderSize || [8]byte(b[:8]) != fileMagic || crc(b[:60]) != binary.LittleEndian.Uint32(b[60:]):
 		return fmt.Errorf("not the header of a pack")
 	case binary.LittleEndian.Uint32(b[8:]) > FormatNumber:
-		return fmt.Errorf("%w, pack format %d, and this one knows pack formats up to %d; use a version whose \"zarrdb version\" says pack format %[2]d", ErrFormat, binary.LittleEndian.Uint32(b[8:]), FormatNumber)
+		return fmt.Errorf("%w, pack format %d, and this one knows pack formats up to %d; use a version whose \"zarrdb version\" says pack format %[2]d", errFormat, binary.LittleEndian.Uint32(b[8:]), FormatNumber)
 	case binary.LittleEndian.Uint32(b[12:])&^flagExtents != 0:
-		return fmt.Errorf("%w, flags %#x, which this one does not know; use the newest version", ErrFormat, binary.LittleEndian.Uint32(b[12:]))
+		return fmt.Errorf("%w, flags %#x, which this one does not know; use the newest version", errFormat, binary.LittleEndian.Uint32(b[12:]))
 	case ID(b[16:32]) != id:
 		return fmt.Errorf("the file is pack %v", ID(b[16:32]))
 	}

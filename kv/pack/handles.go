@@ -190,7 +190,7 @@ func (p *pack) checkFile(f vfs.File) (*layout, error) {
 		return nil, nil
 	}
 	lay, err := readLayout(f, p.id, p.salt)
-	if errors.Is(err, ErrFormat) {
+	if errors.Is(err, errFormat) {
 		return nil, fmt.Errorf("pack %v: %w", p.id, err)
 	}
 	if err != nil {

@@ -136,7 +136,7 @@ func (h *healer) open(at []Address) (err error) {
 		h.lay, err = readLayout(h.f, h.id, h.salt)
 	}
 	switch {
-	case errors.Is(err, ErrFormat):
+	case errors.Is(err, errFormat):
 	case h.size < fileHeaderSize && h.grow, err != nil && (h.p != nil && h.p.inUse() || slices.ContainsFunc(at, h.plain)):
 		// Only sealed packs are rewritten, so that a pack in use has the plain header.
 		h.lay = nil

@@ -176,10 +176,10 @@ func (m *importer) run(need []Extent, foreign func([]Extent) (reclaimer, error))
 		}
 		err = m.extent(e)
 	}
-	if err == nil && !m.grows {
+	if err == nil && !m.grows && !m.s.o.Scratch {
 		err = m.f.Sync()
 	}
-	if err = errors.Join(err, m.f.Close()); err == nil && m.fresh {
+	if err = errors.Join(err, m.f.Close()); err == nil && m.fresh && !m.s.o.Scratch {
 		err = syncDir(m.s.fs, m.s.dir)
 	}
 	if err != nil {
@@ -211,7 +211,7 @@ func (m *importer) open() error {
 	}
 	lay, err := readLayout(f, m.id, crc(m.id[:]))
 	switch {
-	case errors.Is(err, ErrFormat):
+	case errors.Is(err, errFormat):
 	case err != nil && (p == nil || p.info().End == 0):
 		// A crash left it before anything in it was named.
 		if err = f.Close(); err != nil {
@@ -357,7 +357,7 @@ func (m *importer) extent(e Extent) error {
 		}
 		has, err := m.has(rec)
 		if err == nil && !has && m.foreign && !m.grows {
-			err = m.free(rec)
+			err = m.free(rec, at)
 		}
 		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign) || m.foreign && run.To-run.From >= foreignRun) {
 			err = flush()
@@ -483,9 +483,12 @@ func (m *importer) has(rec Record) (bool, error) {
 type placed struct{ header, offset, end uint64 }
 
 // free checks that no other record of the file lies where rec is to be written.
-func (m *importer) free(rec Record) (err error) {
+func (m *importer) free(rec Record, shift uint64) (err error) {
 	if rec.Header >= m.had {
 		return nil
+	}
+	if m.s.o.Scratch {
+		return m.blank(rec, shift)
 	}
 	if m.here == nil {
 		m.here = []placed{}
@@ -510,6 +513,32 @@ func (m *importer) free(rec Record) (err error) {
 		if m.here[i] != own {
 			return m.src.p.corrupt(own.header, own.end-own.header, "a record of the source lies over another one that is here")
 		}
+	}
+	return nil
+}
+
+// ErrTaken means that the pack of a store has other bytes where a record is to be imported. Remove the pack.
+var ErrTaken = errors.New("pack: other bytes are in the place of a record")
+
+// blank checks that the file has zeros where rec is to be written, or parts of it, which an import that was interrupted has left.
+func (m *importer) blank(rec Record, shift uint64) error {
+	for off, end := rec.Header, min(rec.Offset+rec.Length, m.had); off < end; {
+		b := m.old[:min(uint64(len(m.old)), end-off)]
+		if _, err := readAt(m.f, b, off); err != nil {
+			return err
+		}
+		if len(bytes.TrimLeft(b, "\x00")) > 0 {
+			same := m.buf[:len(b)]
+			if _, err := readAt(m.src.f, same, off+shift); err != nil {
+				return err
+			}
+			for i := range b {
+				if b[i] != 0 && b[i] != same[i] {
+					return ErrTaken
+				}
+			}
+		}
+		off += uint64(len(b))
 	}
 	return nil
 }

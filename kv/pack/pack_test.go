@@ -241,7 +241,7 @@ func TestViewErrors(t *testing.T) {
 		if _, err := s.Append(ctx, Owner{}, nil); err != context.Canceled {
 			t.Errorf("cancelled append: %v", err)
 		}
-		if _, err := s.Append(bg, Owner{Key: make([]byte, MaxKeyBytes+1)}, nil); !errors.Is(err, ErrTooLarge) {
+		if _, err := s.Append(bg, Owner{Key: make([]byte, maxKeyBytes+1)}, nil); !errors.Is(err, errTooLarge) {
 			t.Errorf("long key: %v", err)
 		}
 		for _, o := range []Owner{{}, {Key: []byte("key6")}} {
@@ -299,7 +299,7 @@ func TestRollAndRemove(t *testing.T) {
 		}
 
 		first, last := list[0].Pack, infos[len(infos)-1].ID
-		if err := s.Remove(last); !errors.Is(err, ErrInUse) {
+		if err := s.Remove(last); !errors.Is(err, errInUse) {
 			t.Errorf("remove the growing pack: %v", err)
 		}
 		// A read that has begun ends well.
@@ -402,7 +402,7 @@ func TestOpenNeverAppendsToUnknownBytes(t *testing.T) {
 	}
 	mustClose(t, s)
 	// A pack of the table without a file.
-	o.Table = []Info{{ID: NewID(incarnation, 77), End: 5000}}
+	o.Table = []Info{{ID: newID(incarnation, 77), End: 5000}}
 	s = mustOpen(t, "packs", o)
 	missing := Address{o.Table[0].ID, 512, 10}
 	if _, err := readAll(s, missing); !errors.Is(err, kv.ErrCorrupt) {

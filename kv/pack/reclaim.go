@@ -101,7 +101,7 @@ func (s *Store) reclaimOne(ctx context.Context, id ID, live []Extent, tail uint6
 	case p == nil || p.info().Missing && (len(live) > 0 || tail < p.size.Load()):
 		return Reclaimed{}, nil
 	case p.inUse():
-		return Reclaimed{}, fmt.Errorf("pack: reclaim %v: %w", id, ErrInUse)
+		return Reclaimed{}, fmt.Errorf("pack: reclaim %v: %w", id, errInUse)
 	case len(live) == 0 && tail >= p.size.Load():
 		out := Reclaimed{Removed: true, Bytes: p.size.Load()}
 		if dry {
@@ -368,7 +368,7 @@ func (r *reclaimer) findFilled() error {
 	for _, g := range r.hollow {
 		to := g.inner.To
 		if r.dry { // where the record behind begins is an estimate
-			to -= min(to-g.inner.From, MaxKeyBytes+largeAlign)
+			to -= min(to-g.inner.From, maxKeyBytes+largeAlign)
 		}
 		if g.again = hasData(r.f, g.inner.From, to); g.again {
 			r.dead = append(r.dead, g)

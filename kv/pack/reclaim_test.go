@@ -433,7 +433,7 @@ func TestReclaimLinked(t *testing.T) {
 func TestReclaimOfGrowingPack(t *testing.T) {
 	s := mustOpen(t, "packs", options(vfs.NewMem()))
 	a := mustAppend(t, s, noise[:100])
-	if _, err := s.Reclaim(bg, a.Pack, nil, math.MaxUint64); !errors.Is(err, ErrInUse) {
+	if _, err := s.Reclaim(bg, a.Pack, nil, math.MaxUint64); !errors.Is(err, errInUse) {
 		t.Errorf("reclaim of a growing pack: %v", err)
 	}
 	if _, err := s.Reclaim(bg, ID{1}, nil, math.MaxUint64); err != nil {
@@ -444,7 +444,7 @@ func TestReclaimOfGrowingPack(t *testing.T) {
 
 // FuzzExtents reads damaged headers and extent tables.
 func FuzzExtents(f *testing.F) {
-	id := NewID(incarnation, 7)
+	id := newID(incarnation, 7)
 	salt := crc(id[:])
 	_, table, at := placeExtents([]Extent{{64, 200}, {4160, 90_000}})
 	f.Add(table, at, uint64(100_000))

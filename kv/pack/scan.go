@@ -47,7 +47,7 @@ func (s *Store) Records(ctx context.Context, id ID, from uint64) iter.Seq2[Recor
 			return
 		}
 		lay, err := p.checkFile(f)
-		if err != nil && (!yield(Record{}, err) || errors.Is(err, ErrFormat)) {
+		if err != nil && (!yield(Record{}, err) || errors.Is(err, errFormat)) {
 			return
 		}
 		for _, e := range lay.after(from, uint64(size)) {

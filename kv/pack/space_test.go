@@ -73,10 +73,10 @@ func TestPackLimit(t *testing.T) {
 	for _, c := range []struct{ bytes, want uint64 }{
 		{0, 64 << 10}, {64 * 64 << 10, 64 << 10}, {64 * 100 << 10, 100 << 10}, {1 << 40, 4 << 30},
 	} {
-		p := newPack(s, NewID(incarnation, 1), math.MaxUint64) // a size that is never asked for
+		p := newPack(s, newID(incarnation, 1), math.MaxUint64) // a size that is never asked for
 		p.onDisk.Store(c.bytes)
 		if c.bytes == 0 {
-			p = newPack(s, NewID(incarnation, 1), 1000)
+			p = newPack(s, newID(incarnation, 1), 1000)
 		}
 		s.mu.Lock()
 		s.setPack(p.id, p)
@@ -86,7 +86,7 @@ func TestPackLimit(t *testing.T) {
 		}
 	}
 	s.mu.Lock()
-	s.setPack(NewID(incarnation, 1), nil)
+	s.setPack(newID(incarnation, 1), nil)
 	s.mu.Unlock()
 	var first ID
 	for i := range 100 {

@@ -56,6 +56,9 @@ type Options struct {
 	// 32-bit machines. Beyond it, packs are read with pread. A negative value
 	// disables maps.
 	MapBytes int64
+	// Scratch is for packs that may be lost at any time, and are imported again then: nothing is synced, and an
+	// import refuses a record where other bytes are ([ErrTaken]), such as those that a crash has left.
+	Scratch bool
 
 	borrow   func(ctx context.Context, a Address) (Borrowed, error) // see Borrow
 	punch    func(f vfs.File, off, n int64) error                   // tests have file systems of their own
@@ -480,7 +483,7 @@ func (s *Store) remove(id ID) error {
 		return nil
 	}
 	if p.inUse() {
-		return ErrInUse
+		return errInUse
 	}
 	if id.Incarnation() == s.o.Incarnation {
 		if err := s.keepNumber(id); err != nil {

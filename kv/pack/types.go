@@ -15,8 +15,8 @@ import (
 // a counter in big-endian, so that packs of one incarnation sort by age.
 type ID [16]byte
 
-// NewID puts an ID together.
-func NewID(incarnation [8]byte, counter uint64) (id ID) {
+// newID puts an ID together.
+func newID(incarnation [8]byte, counter uint64) (id ID) {
 	copy(id[:], incarnation[:])
 	binary.BigEndian.PutUint64(id[8:], counter)
 	return id
@@ -104,15 +104,15 @@ var (
 	// ones are sound, and Append and Sync may be tried again.
 	ErrFull = errors.New("pack: disk full")
 
-	// ErrFormat means that a pack was written by a newer version.
-	ErrFormat = errors.New("pack: a newer zarrdb wrote it")
+	// errFormat means that a pack was written by a newer version.
+	errFormat = errors.New("pack: a newer zarrdb wrote it")
 
-	// ErrTooLarge means a key above MaxKeyBytes, or a payload above
+	// errTooLarge means a key above maxKeyBytes, or a payload above
 	// MaxPayloadBytes or the address space.
-	ErrTooLarge = errors.New("pack: too large")
+	errTooLarge = errors.New("pack: too large")
 
-	// ErrInUse is returned by Remove for a pack that may still grow.
-	ErrInUse = errors.New("pack: in use")
+	// errInUse is returned by Remove for a pack that may still grow.
+	errInUse = errors.New("pack: in use")
 )
 
 // FailedError is the failure of one pack. It is [ErrFailed].

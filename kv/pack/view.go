@@ -102,7 +102,7 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 		return part{}, fmt.Errorf("pack: %w: %d bytes from %d of %d", kv.ErrRange, n, off, a.Length)
 	}
 	if n > math.MaxInt-blockSize*2 {
-		return part{}, fmt.Errorf("%w: read of %d bytes", ErrTooLarge, n)
+		return part{}, fmt.Errorf("%w: read of %d bytes", errTooLarge, n)
 	}
 	p := s.lookup(a.Pack)
 	if s.o.borrow != nil && (p == nil || (a.Length > p.size.Load() || a.Offset > p.size.Load()-a.Length) && !p.mapped(&a)) {

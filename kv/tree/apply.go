@@ -44,7 +44,7 @@ func (t *Tree) Apply(ctx context.Context, root Root, edits []Edit) (Root, error)
 			return Root{}, err
 		}
 		if i > 0 && bytes.Compare(edits[i-1].Key, e.Key) >= 0 {
-			return Root{}, fmt.Errorf("%w: edit %s after %s", ErrOrder, quoteKey(e.Key), quoteKey(edits[i-1].Key))
+			return Root{}, fmt.Errorf("%w: edit %s after %s", errOrder, quoteKey(e.Key), quoteKey(edits[i-1].Key))
 		}
 	}
 	if root.Empty() {

@@ -75,7 +75,7 @@ func cloneEdge(e *Entry) *Entry {
 
 func (w *pageWriter) append(e *Entry) error {
 	if !w.enc.add(e) {
-		return fmt.Errorf("%w: %s after %s", ErrOrder, quoteKey(e.Key), quoteKey(w.enc.keys.last))
+		return fmt.Errorf("%w: %s after %s", errOrder, quoteKey(e.Key), quoteKey(w.enc.keys.last))
 	}
 	if w.height > 0 && w.enc.n == 1 {
 		w.only = cloneEdge(e)
@@ -104,7 +104,7 @@ func (w *pageWriter) finish() error {
 		w.held = nil
 		w.full = false
 		if !w.enc.add(held) {
-			return fmt.Errorf("%w: %s", ErrOrder, quoteKey(held.Key))
+			return fmt.Errorf("%w: %s", errOrder, quoteKey(held.Key))
 		}
 	}
 	if w.enc.n == 0 {
@@ -205,7 +205,7 @@ func (b *Builder) Finish() (Root, error) {
 	if b.err != nil {
 		return Root{}, b.err
 	}
-	b.err = fmt.Errorf("%w: builder is finished", ErrInvalid)
+	b.err = fmt.Errorf("%w: builder is finished", errInvalid)
 	for n := 0; n < len(b.levels); n++ {
 		if err := b.levels[n].w.finish(); err != nil {
 			return Root{}, err

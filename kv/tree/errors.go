@@ -16,15 +16,15 @@ var (
 	// above. The error names the page.
 	ErrCorrupt = fault.New("tree: corrupt page", fault.ErrCorrupt)
 
-	// ErrLimit marks a key or value that is larger than a page may hold.
-	ErrLimit = errors.New("tree: over the limit")
+	// errLimit marks a key or value that is larger than a page may hold.
+	errLimit = errors.New("tree: over the limit")
 
-	// ErrOrder marks keys that were not passed in strictly ascending order.
-	ErrOrder = errors.New("tree: keys are not ascending")
+	// errOrder marks keys that were not passed in strictly ascending order.
+	errOrder = errors.New("tree: keys are not ascending")
 
-	// ErrInvalid marks an argument that has no meaning, like a value of an
+	// errInvalid marks an argument that has no meaning, like a value of an
 	// unknown kind.
-	ErrInvalid = errors.New("tree: invalid argument")
+	errInvalid = errors.New("tree: invalid argument")
 )
 
 // corrupt returns an ErrCorrupt that names the page and the fault.

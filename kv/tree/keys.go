@@ -307,7 +307,7 @@ type keyMark struct{ item, pos, end int }
 
 // keys reads the keys of a page of n items into c, and begins its index.
 func (d *decoder) keys(c *keyColumn, n int) {
-	first := d.bytes(d.size(MaxKey))
+	first := d.bytes(d.size(maxKey))
 	if d.err != "" {
 		return
 	}
@@ -383,17 +383,17 @@ func (d *decoder) keyToken(e *keyChecker, limit int) int {
 	}
 	drop, add := int(t>>4), int(t&15)
 	if drop == 7 {
-		drop += d.size(MaxKey)
+		drop += d.size(maxKey)
 	}
 	if add == 15 {
-		add += d.size(MaxKey)
+		add += d.size(maxKey)
 	}
 	text := d.bytes(add)
 	keep := len(e.key) - drop
 	if d.err != "" {
 		return 0
 	}
-	if keep < 0 || keep+add > MaxKey || add == 0 || drop > 0 && text[0] <= e.key[keep] {
+	if keep < 0 || keep+add > maxKey || add == 0 || drop > 0 && text[0] <= e.key[keep] {
 		d.fail("keys are not ascending")
 		return 0
 	}

@@ -317,7 +317,7 @@ func newMixedKinds(kind Kind, first, n int) *mixedKinds {
 
 // inlines reads n inline values and returns the sum of their lengths.
 func (d *decoder) inlines(p *page, n int) int {
-	lengths := d.packed(n, MaxInline)
+	lengths := d.packed(n, maxInline)
 	if d.err != "" {
 		return 0
 	}

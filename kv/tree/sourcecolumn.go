@@ -285,18 +285,18 @@ func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above boo
 	h := int(d.byte())
 	front, back := r.front, r.back
 	if h&sourceFront == 0 {
-		front = d.size(MaxURL)
+		front = d.size(maxURL)
 	}
 	if h&sourceBack == 0 {
-		back = d.size(MaxURL)
+		back = d.size(maxURL)
 	}
 	between := h >> 4
 	if between == sourceMore {
-		between += d.size(MaxURL)
+		between += d.size(maxURL)
 	}
 	mid := d.bytes(between)
 	was, size := len(t.url), front+between+back
-	if front+back > was || size > MaxURL {
+	if front+back > was || size > maxURL {
 		d.fail("source with a bad length")
 	}
 	if d.err != "" {
@@ -327,9 +327,9 @@ func (d *decoder) source(r *sourceReader, t sourceText) (_ sourceText, above boo
 // validator reads the validator of a source, which differs from the validator
 // before, was.
 func (d *decoder) validator(was []byte) []byte {
-	front, rest := d.size(MaxValidator), d.size(MaxValidator)
+	front, rest := d.size(maxValidator), d.size(maxValidator)
 	tail := d.bytes(rest)
-	if front > len(was) || front+rest > MaxValidator {
+	if front > len(was) || front+rest > maxValidator {
 		d.fail("validator with a bad length")
 	}
 	if d.err != "" {

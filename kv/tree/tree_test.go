@@ -145,18 +145,18 @@ func TestLimits(t *testing.T) {
 		e    Entry
 		want error
 	}{
-		{"key", Entry{Key: key(MaxKey)}, nil},
-		{"long key", Entry{Key: key(MaxKey + 1)}, ErrLimit},
-		{"inline", Entry{Key: key(1), Value: Value{Inline: key(MaxInline)}}, nil},
-		{"long inline", Entry{Key: key(1), Value: Value{Inline: key(MaxInline + 1)}}, ErrLimit},
-		{"url", Entry{Value: virtual(MaxURL, MaxValidator, MaxExtent, MaxExtent)}, nil},
-		{"long url", Entry{Value: virtual(MaxURL+1, 0, 0, 0)}, ErrLimit},
-		{"long validator", Entry{Value: virtual(0, MaxValidator+1, 0, 0)}, ErrLimit},
-		{"large offset", Entry{Value: virtual(0, 0, MaxExtent+1, 0)}, ErrLimit},
-		{"large length", Entry{Value: Value{Kind: KindNative, Length: MaxExtent + 1}}, ErrLimit},
-		{"unknown kind", Entry{Value: Value{Kind: numKinds}}, ErrInvalid},
+		{"key", Entry{Key: key(maxKey)}, nil},
+		{"long key", Entry{Key: key(maxKey + 1)}, errLimit},
+		{"inline", Entry{Key: key(1), Value: Value{Inline: key(maxInline)}}, nil},
+		{"long inline", Entry{Key: key(1), Value: Value{Inline: key(maxInline + 1)}}, errLimit},
+		{"url", Entry{Value: virtual(maxURL, maxValidator, MaxExtent, MaxExtent)}, nil},
+		{"long url", Entry{Value: virtual(maxURL+1, 0, 0, 0)}, errLimit},
+		{"long validator", Entry{Value: virtual(0, maxValidator+1, 0, 0)}, errLimit},
+		{"large offset", Entry{Value: virtual(0, 0, MaxExtent+1, 0)}, errLimit},
+		{"large length", Entry{Value: Value{Kind: KindNative, Length: MaxExtent + 1}}, errLimit},
+		{"unknown kind", Entry{Value: Value{Kind: numKinds}}, errInvalid},
 		{"empty child", Entry{Value: Value{Kind: KindChild}}, nil},
-		{"no such child", Entry{Value: Value{Kind: KindChild, Child: Root{Height: 1}}}, ErrInvalid},
+		{"no such child", Entry{Value: Value{Kind: KindChild, Child: Root{Height: 1}}}, errInvalid},
 	} {
 		tr := New(NewMemPages(), nil)
 		root, err := tr.Apply(ctx, Root{}, []Edit{{Key: test.e.Key, Value: test.e.Value}})
@@ -181,7 +181,7 @@ func TestLimits(t *testing.T) {
 func TestLongKeys(t *testing.T) {
 	m := model{}
 	for i := range 40 {
-		m[strings.Repeat("k", MaxKey-2)+fmt.Sprintf("%02d", i)] = Value{Inline: []byte{byte(i)}}
+		m[strings.Repeat("k", maxKey-2)+fmt.Sprintf("%02d", i)] = Value{Inline: []byte{byte(i)}}
 	}
 	tr := New(NewMemPages(), nil)
 	w := &world{Rand: newRand(1), t: tr, keys: 9}
@@ -200,12 +200,12 @@ func TestOrder(t *testing.T) {
 	tr := New(NewMemPages(), nil)
 	for _, keys := range [][2]string{{"b", "a"}, {"a", "a"}, {"ab", "a"}, {"", ""}} {
 		edits := []Edit{{Key: []byte(keys[0])}, {Key: []byte(keys[1])}}
-		if _, err := tr.Apply(ctx, Root{}, edits); !errors.Is(err, ErrOrder) {
+		if _, err := tr.Apply(ctx, Root{}, edits); !errors.Is(err, errOrder) {
 			t.Errorf("apply %q: %v", keys, err)
 		}
 		b := tr.NewBuilder(ctx)
 		first, second := b.Add(&Entry{Key: edits[0].Key}), b.Add(&Entry{Key: edits[1].Key})
-		if _, err := b.Finish(); first != nil || !errors.Is(second, ErrOrder) || !errors.Is(err, ErrOrder) {
+		if _, err := b.Finish(); first != nil || !errors.Is(second, errOrder) || !errors.Is(err, errOrder) {
 			t.Errorf("build %q: %v, %v, %v", keys, first, second, err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestOrder(t *testing.T) {
 	if _, err := b.Finish(); err != nil {
 		t.Error(err)
 	}
-	if err := b.Add(&Entry{}); !errors.Is(err, ErrInvalid) {
+	if err := b.Add(&Entry{}); !errors.Is(err, errInvalid) {
 		t.Errorf("add after finish: %v", err)
 	}
 	broken := errors.New("broken")
@@ -238,9 +238,9 @@ func TestResolve(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = tr.Merge(ctx, one("base"), one("ours"), one("theirs"), func([]byte, *Value, *Value, *Value) (*Value, error) {
-		return &Value{Inline: make([]byte, MaxInline+1)}, nil
+		return &Value{Inline: make([]byte, maxInline+1)}, nil
 	})
-	if !errors.Is(err, ErrLimit) {
+	if !errors.Is(err, errLimit) {
 		t.Error(err)
 	}
 }

@@ -32,12 +32,12 @@ func (k Kind) String() string {
 }
 
 // Limits of a page. Apply, Build and Merge refuse more with
-// [ErrLimit].
+// errLimit.
 const (
-	MaxKey       = 4 << 10 // bytes of a key
-	MaxInline    = 1 << 10 // bytes of an inline value
-	MaxURL       = 4 << 10 // bytes of Source.URL
-	MaxValidator = 1 << 10 // bytes of Source.Validator
+	maxKey       = 4 << 10 // bytes of a key
+	maxInline    = 1 << 10 // bytes of an inline value
+	maxURL       = 4 << 10 // bytes of Source.URL
+	maxValidator = 1 << 10 // bytes of Source.Validator
 	MaxExtent    = 1 << 60 // Offset and Length, each
 )
 
@@ -138,22 +138,22 @@ func (v *Value) flags() Flags {
 func (e *Entry) check() error {
 	v := &e.Value
 	switch {
-	case len(e.Key) > MaxKey:
-		return fmt.Errorf("%w: key %s, at most %d bytes", ErrLimit, quoteKey(e.Key), MaxKey)
+	case len(e.Key) > maxKey:
+		return fmt.Errorf("%w: key %s, at most %d bytes", errLimit, quoteKey(e.Key), maxKey)
 	case v.Kind >= numKinds:
-		return fmt.Errorf("%w: key %s: value of %v", ErrInvalid, quoteKey(e.Key), v.Kind)
-	case v.Kind == KindInline && len(v.Inline) > MaxInline:
-		return fmt.Errorf("%w: key %s: inline value of %d bytes, at most %d", ErrLimit, quoteKey(e.Key), len(v.Inline), MaxInline)
+		return fmt.Errorf("%w: key %s: value of %v", errInvalid, quoteKey(e.Key), v.Kind)
+	case v.Kind == KindInline && len(v.Inline) > maxInline:
+		return fmt.Errorf("%w: key %s: inline value of %d bytes, at most %d", errLimit, quoteKey(e.Key), len(v.Inline), maxInline)
 	case v.Kind == KindChild && !v.Child.valid():
-		return fmt.Errorf("%w: key %s: child %+v is not a root", ErrInvalid, quoteKey(e.Key), v.Child)
+		return fmt.Errorf("%w: key %s: child %+v is not a root", errInvalid, quoteKey(e.Key), v.Child)
 	case v.Kind != KindNative && v.Kind != KindVirtual:
 		return nil
 	case v.Offset > MaxExtent || v.Length > MaxExtent:
-		return fmt.Errorf("%w: key %s: bytes %d+%d, each at most %d", ErrLimit, quoteKey(e.Key), v.Offset, v.Length, uint64(MaxExtent))
-	case v.Kind == KindVirtual && len(v.Source.URL) > MaxURL:
-		return fmt.Errorf("%w: key %s: URL of %d bytes, at most %d", ErrLimit, quoteKey(e.Key), len(v.Source.URL), MaxURL)
-	case v.Kind == KindVirtual && len(v.Source.Validator) > MaxValidator:
-		return fmt.Errorf("%w: key %s: validator of %d bytes, at most %d", ErrLimit, quoteKey(e.Key), len(v.Source.Validator), MaxValidator)
+		return fmt.Errorf("%w: key %s: bytes %d+%d, each at most %d", errLimit, quoteKey(e.Key), v.Offset, v.Length, uint64(MaxExtent))
+	case v.Kind == KindVirtual && len(v.Source.URL) > maxURL:
+		return fmt.Errorf("%w: key %s: URL of %d bytes, at most %d", errLimit, quoteKey(e.Key), len(v.Source.URL), maxURL)
+	case v.Kind == KindVirtual && len(v.Source.Validator) > maxValidator:
+		return fmt.Errorf("%w: key %s: validator of %d bytes, at most %d", errLimit, quoteKey(e.Key), len(v.Source.Validator), maxValidator)
 	}
 	return nil
 }

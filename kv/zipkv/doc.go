@@ -12,7 +12,7 @@
 // # Reading
 //
 // Methods: stored (0), deflate (8), bzip2 (12), lzma (14), zstd (93, and 20 as
-// it was first numbered). Other methods and encrypted members are [ErrMethod]
+// it was first numbered). Other methods and encrypted members are errMethod
 // when they are read, not when the archive is opened. Zip64, data descriptors,
 // bytes before the archive and any comments are supported; archives in several
 // parts are not.

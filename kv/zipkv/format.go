@@ -50,13 +50,13 @@ const (
 )
 
 var (
-	// ErrFormat means that the bytes are no zip archive. The error is
+	// errFormat means that the bytes are no zip archive. The error is
 	// kv.ErrCorrupt too.
-	ErrFormat = errors.New("zipkv: not a zip archive")
+	errFormat = errors.New("zipkv: not a zip archive")
 
-	// ErrMethod means that a member is encrypted or compressed in a way that
+	// errMethod means that a member is encrypted or compressed in a way that
 	// is not supported.
-	ErrMethod = errors.New("zipkv: unsupported method")
+	errMethod = errors.New("zipkv: unsupported method")
 )
 
 var le = binary.LittleEndian

@@ -180,7 +180,7 @@ func (v *packedValue) decode(ctx context.Context, fn func(io.Reader) error) erro
 		switch {
 		case in.err != nil:
 			return in.err // the archive could not be read
-		case err == nil || ctx.Err() != nil || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrMethod):
+		case err == nil || ctx.Err() != nil || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, errMethod):
 			return err
 		}
 		return corrupt("member %q: %v", v.r.name(v.m), err)

@@ -85,7 +85,7 @@ func (r *Reader) readIndex(ctx context.Context) error {
 		}
 	}
 	if first == nil {
-		first = fmt.Errorf("%w (%w: no end record in the last %d of %d bytes)", ErrFormat, kv.ErrCorrupt, tailLen, total)
+		first = fmt.Errorf("%w (%w: no end record in the last %d of %d bytes)", errFormat, kv.ErrCorrupt, tailLen, total)
 	}
 	return first
 }

@@ -52,7 +52,7 @@ func IsZip(head []byte) bool {
 // 64 KiB first, then the rest of the directory, then members on demand. If the
 // archive is a [kv.Spacer], as on a server, [kv.Gather] reads members together.
 //
-// Errors: [ErrFormat] if it is no archive, kv.ErrCorrupt if it is broken.
+// Errors: errFormat if it is no archive, kv.ErrCorrupt if it is broken.
 func Open(ctx context.Context, archive kv.Value) (*Reader, error) {
 	r := &Reader{archive: archive, maxMember: maxMemberBytes}
 	if err := r.readIndex(ctx); err != nil {
@@ -144,9 +144,9 @@ const maxInflate = 1032
 func checkMethod(m *member) error {
 	switch {
 	case m.flags&(flagEncrypted|flagMasked) != 0 || m.method == methodAES:
-		return fmt.Errorf("%w: encryption", ErrMethod)
+		return fmt.Errorf("%w: encryption", errMethod)
 	case m.method != methodStore && decoders[m.method] == nil:
-		return fmt.Errorf("%w: compression method %d", ErrMethod, m.method)
+		return fmt.Errorf("%w: compression method %d", errMethod, m.method)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (r *Reader) dataAt(ctx context.Context, archive kv.Value, m *member) (int64
 			return corrupt("local header of %q has method %d, the directory %d", name, method, m.method)
 		}
 		if le.Uint16(b[6:])&flagEncrypted != 0 {
-			return fmt.Errorf("%w: encryption of member %q", ErrMethod, name)
+			return fmt.Errorf("%w: encryption of member %q", errMethod, name)
 		}
 		n = lenLocal + int64(m.rawLen) + int64(le.Uint16(b[28:]))
 		return nil

@@ -45,7 +45,7 @@ func TestDamagedMemberIsNotCopied(t *testing.T) {
 	for name, archive := range map[string][]byte{"stored": write(t, content), "deflated": writeStd(t, content, zip.Deflate)} {
 		archive[len(archive)/2] ^= 4
 		v := must.Get(openBytes(t, archive).Locate(ctx, "big"))(t)
-		z := NewWriter(io.Discard)
+		z := newWriter(io.Discard)
 		if err := z.SetValue(ctx, "big", v); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: error %v, want one of damage", name, err)
 		}

@@ -56,8 +56,8 @@ func Named(path string) bool {
 // SetComment sets the comment of the archive, of at most 65,535 bytes. Call it before Close.
 func (z *Writer) SetComment(text string) { z.comment = text[:min(len(text), max16)] }
 
-// NewWriter writes an archive to w. Close completes it and does not close w.
-func NewWriter(w io.Writer) *Writer {
+// newWriter writes an archive to w. Close completes it and does not close w.
+func newWriter(w io.Writer) *Writer {
 	return &Writer{out: bufio.NewWriterSize(w, 1<<18), limit32: max32, limit16: max16}
 }
 
@@ -70,13 +70,13 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zipkv: create %s: %w", path, err)
 	}
-	z := NewWriter(f)
+	z := newWriter(f)
 	z.path, z.tmp, z.file = path, tmp, f
 	return z, nil
 }
 
-// ErrExists is returned by Set for a key that the archive already has.
-var ErrExists = fault.New("zipkv: member exists", fault.ErrExists)
+// errExists is returned by Set for a key that the archive already has.
+var errExists = fault.New("zipkv: member exists", fault.ErrExists)
 
 // Set implements kv.Writer.
 func (z *Writer) Set(ctx context.Context, key string, value []byte) error {
@@ -117,7 +117,7 @@ func (z *Writer) SetValue(ctx context.Context, key string, v kv.Value) error {
 // set writes a member.
 func (z *Writer) set(ctx context.Context, key string, v kv.Value) error {
 	if !z.names.add(z.dir, key) {
-		return fmt.Errorf("zipkv: set %q: %w", key, ErrExists)
+		return fmt.Errorf("zipkv: set %q: %w", key, errExists)
 	}
 	crc, err := eachPiece(ctx, v, func([]byte) error { return nil })
 	if err != nil {

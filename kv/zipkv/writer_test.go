@@ -89,7 +89,7 @@ func TestDeterministic(t *testing.T) {
 	first := write(t, sample())
 	r := openBytes(t, first)
 	var b bytes.Buffer
-	z := NewWriter(&b)
+	z := newWriter(&b)
 	for key, err := range r.List(ctx, kv.ListOptions{}) {
 		must.Do(t, err)
 		v := must.Get(r.Locate(ctx, key))(t)
@@ -107,7 +107,7 @@ func TestLargeValue(t *testing.T) {
 	big := bytes.Repeat([]byte("0123456789abcdef"), (atOnce+1<<20)/16)
 	v := &countedValue{Value: kv.Bytes(big)}
 	var b bytes.Buffer
-	z := NewWriter(&b)
+	z := newWriter(&b)
 	err := z.SetValue(ctx, "big", v)
 	if err == nil {
 		err = z.Close()
@@ -119,7 +119,7 @@ func TestLargeValue(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	// One that changes between its two readings.
-	z = NewWriter(io.Discard)
+	z = newWriter(io.Discard)
 	if err := z.SetValue(ctx, "big", &changingValue{Value: kv.Bytes(big)}); !errors.Is(err, kv.ErrChanged) {
 		t.Errorf("a value that changes: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestZip64(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
 		var b bytes.Buffer
-		z := NewWriter(&b)
+		z := newWriter(&b)
 		z.limit32, z.limit16 = uint64(rnd.IntN(500)), uint64(rnd.IntN(20))
 		want := map[string][]byte{}
 		for i := range rnd.IntN(20) {
@@ -178,7 +178,7 @@ func TestZip64(t *testing.T) {
 func TestManyMembers(t *testing.T) {
 	const n = 70_000
 	var b bytes.Buffer
-	z := NewWriter(&b)
+	z := newWriter(&b)
 	for i := range n {
 		must.Do(t, z.Set(ctx, fmt.Sprintf("c/%d", i), []byte{byte(i)}))
 	}
@@ -204,7 +204,7 @@ func TestManyMembers(t *testing.T) {
 }
 
 func TestWriterRefuses(t *testing.T) {
-	z := NewWriter(io.Discard)
+	z := newWriter(io.Discard)
 	must.Do(t, z.Set(ctx, "m", nil))
 	for _, key := range []string{"", "/a", "a/", "../a", "a/./b", `a\b`, "a\x00", "\xff", strings.Repeat("x", 65536)} {
 		if err := z.Set(ctx, key, nil); !errors.Is(err, kv.ErrInvalidKey) {
@@ -215,7 +215,7 @@ func TestWriterRefuses(t *testing.T) {
 	for _, c := range []struct {
 		key  string
 		want error
-	}{{"m", ErrExists}, {"n", nil}, {"n", ErrExists}, {"a", nil}, {"m", ErrExists}, {"a", ErrExists}, {"o", nil}, {"b", nil}, {"o", ErrExists}} {
+	}{{"m", errExists}, {"n", nil}, {"n", errExists}, {"a", nil}, {"m", errExists}, {"a", errExists}, {"o", nil}, {"b", nil}, {"o", errExists}} {
 		if err := z.Set(ctx, c.key, nil); !errors.Is(err, c.want) {
 			t.Errorf("Set(%q): %v, want %v", c.key, err, c.want)
 		}
@@ -307,7 +307,7 @@ func TestOutputFails(t *testing.T) {
 	fault := errors.New("fault")
 	whole := write(t, sample())
 	for k := 0; k <= len(whole); k += 37 {
-		z := NewWriter(&failingWriter{left: k, err: fault})
+		z := newWriter(&failingWriter{left: k, err: fault})
 		z.out.Reset(&failingWriter{left: k, err: fault})
 		var err error
 		for key, value := range sample() {
@@ -347,7 +347,7 @@ func TestMoreThan4GiB(t *testing.T) {
 	}
 	const big = 4<<30 + 5
 	s := &sparse{}
-	z := NewWriter(s)
+	z := newWriter(s)
 	for _, key := range []string{"a", "b"} {
 		must.Do(t, z.SetValue(ctx, key, kv.FromReaderAt(zeros{}, big, kv.ID{})))
 	}

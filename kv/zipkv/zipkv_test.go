@@ -47,7 +47,7 @@ func openFile(path string) (*Reader, error) {
 func write(t *testing.T, content map[string][]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	z := NewWriter(&b)
+	z := newWriter(&b)
 	for _, key := range slices.Sorted(maps.Keys(content)) {
 		must.Do(t, z.Set(ctx, key, content[key]))
 	}
@@ -137,7 +137,7 @@ func TestNested(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	other := must.Get(outer.Locate(ctx, "other.txt"))(t)
-	if _, err := Open(ctx, other); !errors.Is(err, ErrFormat) || !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := Open(ctx, other); !errors.Is(err, errFormat) || !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a text file as archive: %v", err)
 	}
 }
@@ -151,9 +151,9 @@ func TestCorrupt(t *testing.T) {
 		text      string
 	}{
 		{"bad_crc", "a", false, kv.ErrCorrupt, "checksum"},
-		{"encrypted", "a", false, ErrMethod, "encryption"},
+		{"encrypted", "a", false, errMethod, "encryption"},
 		{"entry_count_lie", "", true, kv.ErrCorrupt, "65535 members"},
-		{"not_zip", "", true, ErrFormat, "not a zip archive"},
+		{"not_zip", "", true, errFormat, "not a zip archive"},
 		{"offset_outside", "a", false, kv.ErrCorrupt, `"a" does not lie in the archive`},
 		{"size_lie", "a", false, kv.ErrCorrupt, "declares 4294967280 bytes"},
 		{"truncated", "", true, kv.ErrCorrupt, "no end record"},
@@ -265,7 +265,7 @@ func TestUnsupported(t *testing.T) {
 	if b, err := r.Get(ctx, "a", kv.All()); err != nil || string(b) != "aaa" {
 		t.Errorf("the other member: %q, %v", b, err)
 	}
-	if _, err := r.Get(ctx, "b", kv.All()); !errors.Is(err, ErrMethod) || !strings.Contains(err.Error(), `compression method 9 of member "b"`) {
+	if _, err := r.Get(ctx, "b", kv.All()); !errors.Is(err, errMethod) || !strings.Contains(err.Error(), `compression method 9 of member "b"`) {
 		t.Errorf("deflate64: %v", err)
 	}
 }

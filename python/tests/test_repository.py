@@ -239,6 +239,13 @@ def test_allow(repo: zarrdb.Repository, tmp_path: Path) -> None:
     assert repo.at("main").array("a")[:].tolist() == [7]
 
 
+def test_frozen(repo: zarrdb.Repository) -> None:
+    commit(repo, a=b"1")
+    repo.protect(freeze=True)
+    with pytest.raises(zarrdb.DeniedError, match="it is frozen"):
+        commit(repo, a=b"2")
+
+
 def test_representation(repo: zarrdb.Repository, path: Path) -> None:
     commit(repo, a=b"1")
     repo.create_tag("v1")

@@ -174,6 +174,8 @@ def exit_error(code: int, message: str) -> ZarrdbError:
     message = message.strip().removeprefix("zarrdb: ") or f"exit code {code}"
     if "is in use by" in message or "has it open" in message:
         return LockedError(message)
+    if ": it is protected: " in message:
+        return DeniedError(message)
     kinds: dict[int, type[ZarrdbError]] = {2: InvalidError, 4: NotFoundError, 5: CorruptError}
     return kinds.get(code, ZarrdbError)(message)
 

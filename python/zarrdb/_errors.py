@@ -129,7 +129,7 @@ class ChangedError(ZarrdbError):
 _kinds: dict[str, type[ZarrdbError]] = {
     **dict.fromkeys(("not_found", "no_database", "no_ref", "expired", "shallow", "no_node"), NotFoundError),
     **dict.fromkeys(("ref_exists", "node_exists"), ExistsError),
-    **dict.fromkeys(("denied", "read_only", "forbidden"), DeniedError),
+    **dict.fromkeys(("denied", "read_only", "protected", "forbidden"), DeniedError),
     **dict.fromkeys(("corrupt", "corrupt_data", "metadata"), CorruptError),
     **dict.fromkeys(
         ("ref_name", "node_kind", "range", "too_large", "zarr_too_large", "invalid_key", "path", "selection", "type", "invalid"),

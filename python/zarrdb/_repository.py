@@ -55,16 +55,17 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     return Repository(path, create, wait)
 
 
-def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0) -> Repository:
+def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0, lazy: bool = False) -> Repository:
     """Make a new database of another one, or of a remote such as `s3://bucket/weather`, with its history: all branches and
-    tags, or one branch, and `depth` versions of each. Requests have the credentials of this process.
+    tags, or one branch, and `depth` versions of each. With `lazy`, the contents of a remote are fetched when they are read.
+    Requests have the credentials of this process.
 
     >>> zarrdb.clone(repo, "again.zdb").list_branches()
     ['main']
     """
     import subprocess
 
-    options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else [])
+    options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else []) + (["--lazy"] if lazy else [])
     line = [binary(), "clone", _place(source), os.fspath(path), *options]
     p = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True)
     if p.returncode != 0:
@@ -477,14 +478,27 @@ class Repository:
             out["commit"] = Commit._of(out["commit"])
         return out
 
-    def blame(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
+    def blame(self, path: str, rev: Rev = "main", select: str = "", *, values: bool = False) -> list[dict[str, Any]]:
         """Which commit wrote the chunks of an array; `select` is as on the command line. Neighbouring chunks of
-        one commit are one item: `chunk` is the first, `chunks` counts them along each dimension.
+        one commit are one item: `chunk` is the first, `chunks` counts them along each dimension. With `values`, which
+        commit changed the values last: a commit that changed one value of a chunk wrote all of the chunk.
 
         >>> [(b["chunk"], b["message"]) for b in repo.blame("t2m", select="0,:")]
         [([0, 0], 'first')]
+        >>> [(b["start"], b["shape"]) for b in repo.blame("t2m", select="0,:", values=True)]
+        [([0, 0], [1, 6])]
         """
-        _, out = self._run("blame", f"{self.path}@{_rev(rev)}:{path}", "--json", *(["--select", select] if select else []))
+        options = (["--select", select] if select else []) + ["--values"] * values
+        _, out = self._run("blame", f"{self.path}@{_rev(rev)}:{path}", "--json", *options)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def value_log(self, path: str, rev: Rev = "main", select: str = "") -> list[dict[str, Any]]:
+        """The commits that changed values of an array, newest first, with how many (`count`) and the box around them.
+
+        >>> [(c["message"], c["count"]) for c in repo.value_log("t2m", select="0,0")]
+        [('first', 1)]
+        """
+        _, out = self._run("log", f"{self.path}@{_rev(rev)}:{path}", "--values", "--json", *(["--select", select] if select else []))
         return [json.loads(line) for line in out.splitlines()]
 
     def undo(self, name: str = "main", *, tag: bool = False) -> Any:
@@ -499,6 +513,29 @@ class Repository:
         'first'
         """
         return self._json("undo", f"{self.path}@{name}", *["--tag"] * tag)
+
+    def amend(self, message: str = "", branch: str = "main", *, author: str = "", time: str = "") -> dict[str, Any]:
+        """Make the last commit of a branch again with another message, author or time.
+
+        >>> repo.amend("the first one")["commit"]["message"]
+        'the first one'
+        """
+        options = [o for flag, value in (("-m", message), ("--author", author), ("--time", time)) if value for o in (flag, value)]
+        out: dict[str, Any] = self._json("commit", f"{self.path}@{branch}", "--amend", *options)
+        return out
+
+    def protect(self, name: str = "main", *, tag: bool = False, freeze: bool = False, end: bool = False) -> None:
+        """Let a branch go forward only, or with `freeze` not move at all; a protected tag cannot be deleted. With `end`, it
+        moves freely again.
+
+        >>> repo.protect()
+        >>> repo.undo()
+        Traceback (most recent call last):
+        ...
+        zarrdb._errors.DeniedError: branch "main": it is protected: it only goes forward; "zarrdb branch DB --unprotect main" lets it
+        >>> repo.protect(end=True)
+        """
+        self._run("tag" if tag else "branch", self.path, "--unprotect" if end else "--freeze" if freeze else "--protect", name)
 
     def revert_to(self, rev: Rev, branch: str = "main", message: str = "") -> dict[str, Any]:
         """Make a commit on a branch with the contents of an older version. The branch goes forward: copies that
@@ -520,13 +557,21 @@ class Repository:
         return self._json("gc", self.path, *["--dry-run"] * dry_run)
 
     def expire(
-        self, older_than: str | timedelta | None = None, *, keep: int | None = None, drop_bases: bool = False, dry_run: bool = False
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        keep: int | None = None,
+        policy: str = "",
+        drop_bases: bool = False,
+        dry_run: bool = False,
     ) -> Any:
         """Let old versions go, so that `gc` can free their space: versions older than an age, such as "90d",
-        or all but the newest `keep` of each branch. The versions that branches come from stay, so that the branches
+        or all but the newest `keep` of each branch, or all but what `policy` keeps of each branch, such as
+        "keep 7 daily 4 weekly 12 monthly, tags". The versions that branches come from stay, so that the branches
         can be merged; `drop_bases` lets them go too."""
         args = ["--older-than", _age(older_than)] if older_than else []
         args += ["--keep", str(keep)] if keep is not None else []
+        args += ["--policy", policy] if policy else []
         return self._json("expire", self.path, *args, *["--drop-bases"] * drop_bases, *["--dry-run"] * dry_run)
 
     def fsck(self, *, full: bool = False) -> Any:

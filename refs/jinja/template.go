@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// MaxSource is the longest source of a template, in bytes.
-	MaxSource = 1 << 16
+	// maxSource is the longest source of a template, in bytes.
+	maxSource = 1 << 16
 	// MaxOutput is the longest text that a template may make, in bytes.
 	MaxOutput = 1 << 16
 )
@@ -136,8 +136,8 @@ func constant(v Value) expr {
 // Compile parses a source. As in Jinja2, line ends become "\n" and one at the
 // end does not count.
 func (s *Scope) Compile(source string) (*Template, error) {
-	if len(source) > MaxSource {
-		return nil, fmt.Errorf("template of %d bytes: at most %d are allowed", len(source), MaxSource)
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("template of %d bytes: at most %d are allowed", len(source), maxSource)
 	}
 	src := strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
 	p := parser{scope: s, src: strings.TrimSuffix(src, "\n")}

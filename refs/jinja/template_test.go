@@ -115,7 +115,7 @@ func TestBounds(t *testing.T) {
 		"{{ i * 9223372036854775807 }}", "{{ -9223372036854775807 - i }}", "{{ 9223372036854775807 + i }}", "{{ 9223372036854775808 }}",
 		"{{ (-9223372036854775807 - 1) // -1 }}",
 		"{{ 1" + strings.Repeat("+i", 2000) + " }}", "{{ " + strings.Repeat("-", 3000) + "1 }}",
-		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", MaxSource+1), long + "{{ 'x' }}",
+		"{{ " + strings.Repeat("(", 1000) + strings.Repeat(")", 1000) + " }}", strings.Repeat("y", maxSource+1), long + "{{ 'x' }}",
 	} {
 		_, s, vars := load(t)
 		if got, err := render(s, source, vars); err == nil {
@@ -190,23 +190,4 @@ func FuzzTemplate(f *testing.F) {
 			t.Errorf("%d bytes", len(a))
 		}
 	})
-}
-
-func BenchmarkAppend(b *testing.B) {
-	var s Scope
-	must.Do(b, errors.Join(s.Const("u", Str("s3://bucket/p")), s.Var("i"), s.Var("j")))
-	for _, source := range []string{"{{u}}/f{{i}}.bin", "{{ (i * 2 + j) * 1000 }}", "{{ '%05d' % i }}"} {
-		b.Run(source, func(b *testing.B) {
-			tm, err := s.Compile(source)
-			must.Do(b, err)
-			vars := []Value{Int(12345), Int(6)}
-			var buf []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				if buf, err = tm.Append(buf[:0], vars); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -22,10 +23,12 @@ func main() {
 	for _, system := range os.Args[1:] {
 		goos, goarch, _ := strings.Cut(system, "/")
 		all, err := packages.Load(&packages.Config{
-			Mode:      packages.LoadAllSyntax,
-			Tests:     true,
-			Env:       append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
-			ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) { return parse(fset, dir, name, src) },
+			Mode:  packages.LoadAllSyntax,
+			Tests: true,
+			Env:   append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
+			ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+				return parse(fset, dir, name, src)
+			},
 		}, "./...")
 		if err != nil || len(all) == 0 {
 			fmt.Fprintf(os.Stderr, "%s: %d packages: %v\n", system, len(all), err)
@@ -50,7 +53,7 @@ func main() {
 // parse leaves out the bodies of functions of other modules.
 func parse(fset *token.FileSet, dir, name string, src []byte) (*ast.File, error) {
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
-	if f == nil || strings.HasPrefix(name, dir) {
+	if f == nil || strings.HasPrefix(name, dir+string(filepath.Separator)) {
 		return f, err
 	}
 	for _, d := range f.Decls {

@@ -90,7 +90,7 @@ func TestAnonymous(t *testing.T) {
 		t.Errorf("%v, %v", who, err)
 	}
 	r.Header.Set("Authorization", "Bearer wrong-secret-wrong")
-	if _, err := k.Authenticate(r); !errors.Is(err, ErrUnknown) {
+	if _, err := k.Authenticate(r); !errors.Is(err, errUnknown) {
 		t.Errorf("a wrong key: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestBadFiles(t *testing.T) {
 		"a read,delete " + secretA + "": "the scopes are",
 	} {
 		_, err := Load(write(t, text, 0o600), nil)
-		if !errors.Is(err, ErrKeys) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, errKeys) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 			continue
 		}
@@ -119,7 +119,7 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%q: the error quotes the secret: %v", text, err)
 		}
 	}
-	if _, err := Load(write(t, "a read "+secretA, 0o644), nil); !errors.Is(err, ErrKeys) {
+	if _, err := Load(write(t, "a read "+secretA, 0o644), nil); !errors.Is(err, errKeys) {
 		t.Errorf("a file that everybody may read: %v", err)
 	}
 	if _, err := Load(write(t, "a read "+sumOf(secretA), 0o644), nil); err != nil {
@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 		{Listen{Address: ":80", Keys: true, TLS: true}, ""},
 	} {
 		err := c.l.Check()
-		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrOpen) || !strings.Contains(err.Error(), c.want)) {
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, errOpen) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c.l, err, c.want)
 		}
 	}

@@ -38,9 +38,9 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// ErrKeys means that a key file is invalid. The error names the line, and never
+// errKeys means that a key file is invalid. The error names the line, and never
 // quotes a secret.
-var ErrKeys = errors.New("auth: bad key file")
+var errKeys = errors.New("auth: bad key file")
 
 // anonymousName is the name of the line for requests without a key.
 const anonymousName = "anonymous"
@@ -103,15 +103,15 @@ func (k *Keys) load(now time.Time) error {
 		return fmt.Errorf("read key file: %w", err)
 	}
 	if len(b) > maxFile {
-		return fmt.Errorf("%w %s: longer than %d bytes", ErrKeys, k.file, maxFile)
+		return fmt.Errorf("%w %s: longer than %d bytes", errKeys, k.file, maxFile)
 	}
 	keys, anonymous, err := parse(b)
 	if err != nil {
-		return fmt.Errorf("%w %s: %w", ErrKeys, k.file, err)
+		return fmt.Errorf("%w %s: %w", errKeys, k.file, err)
 	}
 	plain := slices.ContainsFunc(keys, func(k key) bool { return k.secret != "" })
 	if plain && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
-		return fmt.Errorf("%w %s: it has secrets and other users may read it: chmod 600, or store sha256:…", ErrKeys, k.file)
+		return fmt.Errorf("%w %s: it has secrets and other users may read it: chmod 600, or store sha256:…", errKeys, k.file)
 	}
 	k.keys, k.anonymous, k.seen, k.read = keys, anonymous, info, now
 	return nil

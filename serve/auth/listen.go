@@ -9,9 +9,9 @@ import (
 	"github.com/zarrdb/zarrdb/internal/hostname"
 )
 
-// ErrOpen means that a server would allow access without a key, or would send
+// errOpen means that a server would allow access without a key, or would send
 // keys unencrypted.
-var ErrOpen = errors.New("auth: refused")
+var errOpen = errors.New("auth: refused")
 
 // Listen describes how a server will listen.
 type Listen struct {
@@ -45,15 +45,15 @@ func (l Listen) Check() error {
 	_, _, err := net.SplitHostPort(l.Address)
 	switch {
 	case l.Address == "unix:":
-		return fmt.Errorf("listen on %s: %w: want unix:PATH, the path of a socket", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: want unix:PATH, the path of a socket", l.Address, errOpen)
 	case err != nil && !strings.HasPrefix(l.Address, "unix:"):
-		return fmt.Errorf("listen on %s: %w: want HOST:PORT, such as localhost:8080, or :PORT for every address of this machine", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: want HOST:PORT, such as localhost:8080, or :PORT for every address of this machine", l.Address, errOpen)
 	case !l.Keys && !l.Local():
-		return fmt.Errorf("listen on %s: %w: other machines can connect, which needs a key file (--keys); without one listen on localhost", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: other machines can connect, which needs a key file (--keys); without one listen on localhost", l.Address, errOpen)
 	case !l.Keys && !l.ReadOnly:
-		return fmt.Errorf("listen on %s: %w: every user of this machine could write; give a key file (--keys), or serve read-only (--read-only)", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: every user of this machine could write; give a key file (--keys), or serve read-only (--read-only)", l.Address, errOpen)
 	case l.Keys && !l.TLS && !l.Local():
-		return fmt.Errorf("listen on %s: %w: keys would be sent in the clear; give a certificate (--tls-cert, --tls-key), or, if a proxy in front encrypts, --behind-tls-proxy, or listen on localhost", l.Address, ErrOpen)
+		return fmt.Errorf("listen on %s: %w: keys would be sent in the clear; give a certificate (--tls-cert, --tls-key), or, if a proxy in front encrypts, --behind-tls-proxy, or listen on localhost", l.Address, errOpen)
 	}
 	return nil
 }

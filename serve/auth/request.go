@@ -10,9 +10,9 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 )
 
-// ErrUnknown means that a secret is not one of the keys. Its text has no
+// errUnknown means that a secret is not one of the keys. Its text has no
 // details.
-var ErrUnknown = errors.New("auth: the key is not known")
+var errUnknown = errors.New("auth: the key is not known")
 
 // Authenticate returns the sender of a request. The secret is a Bearer token, or
 // the password of Basic authentication, whose user is the name. Requests without
@@ -25,20 +25,20 @@ func (k *Keys) Authenticate(r *http.Request) (*serve.Principal, error) {
 		return anonymous, nil
 	}
 	if len(values) > 1 {
-		return nil, ErrUnknown
+		return nil, errUnknown
 	}
 	name, secret, ok := r.BasicAuth()
 	if !ok {
 		scheme, rest, _ := strings.Cut(values[0], " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return nil, ErrUnknown
+			return nil, errUnknown
 		}
 		secret = strings.TrimSpace(rest)
 	}
 	if who := find(keys, name, secret); who != nil {
 		return who, nil
 	}
-	return nil, ErrUnknown
+	return nil, errUnknown
 }
 
 // find returns the owner of a secret. It compares every key, so that its time

@@ -63,7 +63,7 @@ async function request(u, signal) {
  */
 export async function get(kind, params, signal) {
   const body = await (await request(url(kind, params), signal)).text();
-  return kind === 'read' || kind === 'info' ? JSON.parse(body, exact) : JSON.parse(body);
+  return kind === 'read' || kind === 'info' || kind === 'start' ? JSON.parse(body, exact) : JSON.parse(body);
 }
 
 /**
@@ -112,6 +112,9 @@ export function getOnce(kind, params) {
   }
   return answer;
 }
+
+/** Keeps what another answer had of an answer to getOnce. @param {string} kind @param {Params} params @param {any} answer */
+export const keep = (kind, params, answer) => void kept.set(url(kind, params).href, Promise.resolve(answer));
 
 /** @param {unknown} err whether a request was cancelled, which is no failure */
 export const cancelled = (err) => err instanceof DOMException && err.name === 'AbortError';

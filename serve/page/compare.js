@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from './lib/preact-htm.js';
 import { get, getOnce } from './api.js';
 import { go, link, useLoad } from './state.js';
 import * as text from './text.js';
-import { maps } from './colour.js';
+import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { Plane, readWindow, useWindow } from './plane.js';
 import { Bar, Colours, Slider, fitting, isNumeric, planeOf, useLimits, viewOf, viewText } from './picture.js';
@@ -94,7 +94,8 @@ function Values(p) {
   const numbers = boxes.filter((/** @type {any} */ x) => x.numbers > 0), of = numbers.reduce((/** @type {number} */ t, /** @type {any} */ x) => t + x.numbers, 0);
   const lo = Math.min(...numbers.map((/** @type {any} */ x) => x.min)), hi = Math.max(...numbers.map((/** @type {any} */ x) => x.max)), mean = numbers.reduce((/** @type {number} */ t, /** @type {any} */ x) => t + (x.mean * x.numbers) / of, 0);
   const units = String(newer.attributes.units ?? '').split(' since ')[0]; // of stored values
-  const by = !of ? '' : `, by ${lo === hi ? text.number(lo) : `${text.number(lo)} to ${text.number(hi)}`} ${units}`.trimEnd() + (lo === hi ? '' : `, ${Number(mean.toPrecision(6))} on average`);
+  const short = (/** @type {number} */ v) => text.number(/float(16|32)|f[24]$/.test(text.dtype(newer.data_type)) ? Number(v.toPrecision(7)) : v); // a float32 has no more digits
+  const by = !of ? '' : `, by ${lo === hi ? short(lo) : `${short(lo)} to ${short(hi)}`} ${units}`.trimEnd() + (lo === hi ? '' : `, ${Number(mean.toPrecision(6))} on average`);
   const grown = newer.shape.map((/** @type {number} */ m, /** @type {number} */ d) => ({ d, was: older.shape[d], is: m })).filter((/** @type {any} */ g) => g.was !== g.is);
   const part = grown.length ? ' where both versions have elements' : '';
   const empty = newer.shape.includes(0) || older.shape.includes(0);
@@ -173,7 +174,7 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
   const up = axes[plane.y].up !== (state.flip === '1');
   const [pointer, setPointer] = useState(/** @type {any} */ (null));
   const of = JSON.stringify([db, b, newer.path, plane.raw]);
-  const { limits, learn } = useLimits(state, of);
+  const { limits, learn } = useLimits(state, of + state.log);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x);
   const key = JSON.stringify([of, a, plane.y, plane.x, others, state.lo, state.hi]);
   const older0 = older.shape[plane.y], older1 = older.shape[plane.x];
@@ -215,7 +216,7 @@ function Pictures({ shown, a, b, older, newer, axes, boxes, units }) {
       diff: !was ? 'new' : line === null ? (was.value === is.value ? '' : was.value === 'missing' ? 'was missing' : 'is missing') : by.texts ? by.texts[0][0] : text.number(line) };
   }, [db, a, b, newer.path, plane.raw, where]).value;
   if (!all) return html`<${Loading} />`;
-  const map = all.find((m) => m.name === state.map) || all[0], diverging = all.find((m) => m.diverging) || all[0];
+  const map = mapOf(all, state.map), diverging = all.find((m) => m.diverging) || all[0];
   const swipe = state.mode === 'swipe';
   const win = /** @type {any} */ (two.win), d = parts.diff.win, each = d ? d.y.skip * d.x.skip : 1;
   const inSight = boxes.filter((/** @type {any} */ x) => inPlane(x, plane)).slice(0, 2000).map((/** @type {any} */ x) => ({ y: x.start[plane.y], x: x.start[plane.x], height: x.shape[plane.y], width: x.shape[plane.x] }));

@@ -3,7 +3,7 @@ import { getOnce } from './api.js';
 
 /** Labels of one axis. */
 export class Axis {
-  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], edges?: number[] }} a */
+  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, size?: number, unit?: string }} a */
   constructor(a) {
     this.name = a.name;
     this.title = a.title;
@@ -11,7 +11,14 @@ export class Axis {
     this.up = a.up;
     /** with units; null if there are none, or too many to have all at once */
     this.labels = a.labels || null;
+    /** whether there are labels, also if they are too many */
+    this.labelled = !!a.labelled;
     this.edges = a.edges || null;
+    /** lat, lon or nothing */
+    this.globe = a.globe || '';
+    /** of an element in an image, 0 if it is not known */
+    this.size = a.size || 0;
+    this.unit = a.unit || '';
   }
 
   /** The label of an index. @param {number} i */

@@ -1,5 +1,5 @@
 // Commits as a graph, with branches and tags, and what each of them changed.
-import { html, useMemo, useState } from './lib/preact-htm.js';
+import { html, useLayoutEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
 import { get, getOnce } from './api.js';
 import { go, link, useLoad } from './state.js';
 import * as text from './text.js';
@@ -46,12 +46,27 @@ export function layout(commits) {
   return { placed, width: Math.max(1, lanes.length) };
 }
 
+/** Where the list of commits was scrolled to, for the way back. @type {Map<string, number>} */
+const scrolled = new Map();
+
 /** @param {{ shown: import('./main.js').Shown, path: string, info: any }} p */
 export function History({ shown, path, info }) {
   const { db, commit, state } = shown;
   const [count, setCount] = useState(200);
-  const only = state.only === '1' && !!path;
-  const { value: log, error } = useLoad((signal) => get('log', { db, rev: commit, n: count, path: only ? path : undefined }, signal), [db, commit, count, only && path]);
+  const only = state.only === '1' && !!path, every = state.all === '1' && !only;
+  const { value, error } = useLoad((signal) => get('log', { db, rev: commit, n: count, all: every && '1', path: only ? path : undefined }, signal), [db, commit, count, only && path, every]);
+  const last = useRef(/** @type {any} */ ({})), of = JSON.stringify([db, commit, only && path, every]);
+  if (value) last.current = { of, value };
+  const log = value || (last.current.of === of ? last.current.value : null); // more of it is being read
+  const list = useRef(/** @type {HTMLElement | null} */ (null)), box = () => (list.current && list.current.scrollHeight > list.current.clientHeight + 1 ? list.current : document.getElementById('main'));
+  useLayoutEffect(() => {
+    const b = box();
+    if (!log || !b) return;
+    b.scrollTop = scrolled.get(of) || 0;
+    const keep = () => void scrolled.set(of, b.scrollTop);
+    b.addEventListener('scroll', keep);
+    return () => b.removeEventListener('scroll', keep);
+  }, [of, !!log]);
   const chosen = state.commit || (log && log[0] && log[0].id) || '';
   const refs = useMemo(() => {
     /** @type {Record<string, { name: string, tag: boolean }[]>} */
@@ -68,14 +83,15 @@ export function History({ shown, path, info }) {
     <div class="controls">
       <label>Branch or tag <select value=${shown.rev || 'main'} onChange=${(/** @type {any} */ e) => go({ rev: e.target.value === 'main' ? '' : e.target.value, commit: '' })}>
         ${[...new Set([...shown.branches, ...shown.tags].map((r) => r.name)).add(shown.rev || 'main')].map((r) => html`<option value=${r} selected=${r === (shown.rev || 'main')}>${r}</option>`)}</select></label>
+      ${shown.branches.length > 1 && html`<label><input type="checkbox" checked=${every} disabled=${only} onChange=${(/** @type {any} */ e) => go({ all: e.target.checked ? '1' : '' })} /> all branches and tags</label>`}
       ${path && html`<label><input type="checkbox" checked=${only} onChange=${(/** @type {any} */ e) => go({ only: e.target.checked ? '1' : '' })} /> only commits that changed <code>${path}</code></label>`}
     </div>
-    <ol class="log">${log.map((/** @type {any} */ c, /** @type {number} */ i) => html`<li key=${c.id} class=${c.id === chosen ? 'chosen' : ''}>
+    <ol class="log" ref=${list}>${log.map((/** @type {any} */ c, /** @type {number} */ i) => html`<li key=${c.id} class=${c.id === chosen ? 'chosen' : ''}>
       ${graph && html`<${Lines} at=${graph.placed[i]} lanes=${lanes} last=${i === log.length - 1} />`}
       <a class="entry" href=${link({ commit: c.id })} aria-current=${c.id === chosen}><span class="message">${c.message.split('\n')[0] || '(no message)'}
         ${(refs[c.id] || []).map((r) => html` <span class=${r.tag ? 'ref tag' : 'ref'}>${r.name}</span>`)}</span>
         <span class="dim small"><span class="id">${c.id.slice(0, 10)}</span> ${c.author} · <time datetime=${c.time} title=${c.time}>${text.ago(c.time)}</time>${c.parents.length > 1 ? ' · merge' : ''}</span></a></li>`)}</ol>
-    ${log.length >= count && count < 20_000 && html`<button onClick=${() => setCount(count * 5)}>Show older commits</button>`}
+    ${log.length >= count && count < 20_000 && html`<button disabled=${!value} onClick=${() => setCount(count * 5)}>Show older commits</button>`}
     ${info && info.node_type === 'array' && html`<details class="commands" open=${state.blame === '1'} onToggle=${(/** @type {any} */ e) => go({ blame: e.target.open ? '1' : '' }, true)}><summary>Which commit wrote each chunk of ${path}</summary>${state.blame === '1' && html`<${Blame} shown=${shown} info=${info} />`}</details>`}
   </section>
   ${chosen && html`<${Commit} shown=${shown} id=${chosen} key=${chosen} />`}</div>`;

@@ -1,6 +1,6 @@
 // The frame of the page: what is served, as of when, the tree, and one view.
 import { html, render, useEffect, useState, useCallback } from './lib/preact-htm.js';
-import { get, getOnce } from './api.js';
+import { get, getOnce, keep } from './api.js';
 import { go, link, useLoad, useLocation } from './state.js';
 import * as text from './text.js';
 import { Tree } from './tree.js';
@@ -26,19 +26,15 @@ import { Failure, Loading } from './parts.js';
  */
 
 /**
- * @param {string} db @param {string} rev @param {AbortSignal} signal
- * @returns {Promise<Omit<Shown, 'state'>>}
+ * What the page has to know before it draws, in one request. Answers to later requests are among it.
+ * @param {string} db "" for the first one @param {string} rev @param {string} path @param {AbortSignal} signal
+ * @returns {Promise<Omit<Shown, 'state'> & { names: string[] }>}
  */
-async function open(db, rev, signal) {
-  let branches, tags, head;
-  const named = getOnce('target', { db }).catch(() => '');
-  try {
-    [branches, tags, head] = await Promise.all([get('branch', { db }, signal), get('tag', { db }, signal), get('show', { db, rev }, signal)]);
-  } catch (err) {
-    if (/** @type {any} */ (err).status !== 501) throw err; // 501: no database, so it has no versions
-    return { db, rev: '', commit: '', versions: false, target: (await named) || db, branches: [], tags: [] };
-  }
-  return { db, rev, commit: head.id, head, versions: true, target: (await named) || db, branches, tags };
+async function open(db, rev, path, signal) {
+  const s = await get('start', { db, rev, path }, signal), commit = s.head ? s.head.id : '';
+  keep('colours', {}, s.colours);
+  for (const [kind, all] of [['info', s.info], ['axes', s.axes]]) for (const [path, answer] of Object.entries(all)) keep(kind, { db: s.db, rev: commit, path }, answer);
+  return { names: s.names, db: s.db, rev: s.versions ? rev : '', commit, head: s.head, versions: s.versions, target: s.target || s.db, branches: s.branches || [], tags: s.tags || [] };
 }
 
 /** How often the page looks whether a branch has moved. */
@@ -150,35 +146,33 @@ function App() {
   const state = useLocation();
   const [again, setAgain] = useState(0);
   const [drawer, setDrawer] = useState(false);
-  const names = useLoad((signal) => get('names', {}, signal), []);
-  const db = state.db || (names.value && names.value[0]) || '';
-  const opened = useLoad((signal) => (db ? open(db, state.rev || '', signal) : Promise.reject(new Error('Nothing is served.'))), [db, state.rev || '', again, !!db || !names.loading]);
+  const opened = useLoad((signal) => open(state.db || '', state.rev || '', state.path || '', signal), [state.db || '', state.rev || '', again]);
+  const others = useLoad((signal) => (opened.error ? get('names', {}, signal) : Promise.resolve([])), [!!opened.error]);
   const [last, setLast] = useState(/** @type {any} */ (null)); // so that the frame stays while another version opens
   useEffect(() => { if (opened.value) setLast(opened.value); }, [opened.value]);
   useEffect(() => setDrawer(false), [state.path, state.view, state.db]);
   const reload = useCallback(() => setAgain((n) => n + 1), []);
-  const ready = opened.value || (opened.loading && last && last.db === db ? last : null);
+  const ready = opened.value || (opened.loading && last && (!state.db || last.db === state.db) ? last : null);
+  const names = (ready || last)?.names || others.value || [], db = ready?.db || state.db || '';
   const shown = ready && { ...ready, state };
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the content</a>
     <header>
       <button class="menu" aria-label="Arrays and groups" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)}>☰</button>
       <span class="brand wide">zarrdb</span>
-      ${names.value && names.value.length > 1 ? html`<label><span class="hidden">Database</span><select value=${db}
+      ${names.length > 1 ? html`<label><span class="hidden">Database</span><select value=${db}
         onChange=${(/** @type {any} */ e) => go({ db: e.target.value, path: '', rev: '', view: '', commit: '', to: '' })}>
-        ${names.value.map((/** @type {string} */ n) => html`<option value=${n} selected=${n === db}>${n}</option>`)}</select></label>` : html`<strong>${db}</strong>`}
+        ${names.map((/** @type {string} */ n) => html`<option value=${n} selected=${n === db}>${n}</option>`)}</select></label>` : html`<strong>${db}</strong>`}
       ${shown && shown.versions && html`<${AsOf} shown=${shown} />`}
       <span class="grow" /><${Theme} />
     </header>
     ${shown && shown.versions && html`<${Moved} shown=${shown} reload=${reload} />`}
     <div class="body">
       ${shown && html`<aside class=${drawer ? 'open' : ''}><${Tree} shown=${shown} key=${shown.db} /></aside>`}
-      ${names.error ? html`<main><${Failure} error=${names.error} /></main>`
-      : opened.error && (db || !names.loading) ? html`<main><${Failure} error=${opened.error} what=${state.rev ? `${db}@${state.rev}` : db} />
+      ${opened.error ? html`<main><${Failure} error=${opened.error} what=${state.rev ? `${db}@${state.rev}` : db} />
         ${state.rev && html`<p><a href=${link({ rev: '' })}>Show the branch main</a></p>`}</main>`
       : shown ? html`<${Node} shown=${shown} />` : html`<main><${Loading} /></main>`}
     </div>`;
 }
 
-getOnce('colours', {}).catch(() => {}); // the first picture needs them
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

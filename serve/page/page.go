@@ -4,7 +4,8 @@
 //	browser ──GET /-/ui/──▶ files of this package   HTML, CSS and JavaScript modules
 //	        ──GET /-/api/─▶ package serve/web       reports and decoded windows
 //
-// The files are embedded as they are written; nothing compiles them. The page only reads.
+// The modules are sent as one, main.js, so that the first picture waits for few requests; see
+// [join]. Nothing else changes what is written. The page only reads.
 // Its policy allows only scripts and requests of the same server.
 package page
 
@@ -14,10 +15,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,13 +41,24 @@ type file struct {
 // loaded are the embedded files by name.
 var loaded = sync.OnceValue(func() map[string]file {
 	all := map[string]file{}
+	modules := map[string]string{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		all[name], err = load(name)
+		body, err := files.ReadFile(name)
+		switch {
+		case err != nil:
+		case path.Ext(name) == ".js" && exported.Match(body) || name == "main.js":
+			modules[name] = string(body)
+		default:
+			all[name], err = load(name, body)
+		}
 		return err
 	})
+	if err == nil {
+		all["main.js"], err = load("main.js", join(modules, "main.js"))
+	}
 	if err != nil {
 		panic(err) // the files are part of the program
 	}
@@ -65,11 +79,49 @@ func Handler(prefix string) http.Handler {
 	})
 }
 
-func load(name string) (file, error) {
-	body, err := files.ReadFile(name)
-	if err != nil {
-		return file{}, err
+// The forms of import and export that modules of the page have; a test looks for others.
+var (
+	imported = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from '\./([\w/.-]+\.js)';$`)
+	exported = regexp.MustCompile(`(?m)^export (async function|function|class|const) (\w+)|export ?\{([^}]*)\};`)
+)
+
+// join makes one module of a module and those that it imports, which may not import each other in a
+// circle. Each module is a function that returns its exports.
+func join(modules map[string]string, name string) []byte {
+	var out strings.Builder
+	done := map[string]string{} // the variable of a module
+	var add func(name string) string
+	add = func(name string) string {
+		if v := done[name]; v != "" {
+			return v
+		}
+		v := fmt.Sprintf("module%d", len(done))
+		done[name] = v
+		body := imported.ReplaceAllStringFunc(modules[name], func(line string) string {
+			m := imported.FindStringSubmatch(line)
+			return "const " + strings.TrimPrefix(strings.ReplaceAll(m[1], " as ", ": "), "*: ") + " = " + add(m[2]) + ";"
+		})
+		var names []string
+		body = exported.ReplaceAllStringFunc(body, func(text string) string {
+			m := exported.FindStringSubmatch(text)
+			if m[3] == "" {
+				names = append(names, m[2])
+				return m[1] + " " + m[2]
+			}
+			for _, pair := range strings.Split(m[3], ",") {
+				own, other, _ := strings.Cut(pair, " as ")
+				names = append(names, other+": "+own)
+			}
+			return ""
+		})
+		fmt.Fprintf(&out, "// %s\nconst %s = (() => {\n%s\nreturn { %s };\n})();\n", name, v, strings.TrimSpace(body), strings.Join(names, ", "))
+		return v
 	}
+	add(name)
+	return []byte(out.String())
+}
+
+func load(name string, body []byte) (file, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err == nil {

@@ -3,10 +3,13 @@ package page
 import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,9 +51,9 @@ func TestHandler(t *testing.T) {
 	if resp.Header.Get("Content-Encoding") != "gzip" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/javascript") {
 		t.Error(resp.Header)
 	}
-	for _, path := range []string{"/-/ui/none.js", "/-/ui/../page.go", "/-/ui/page.go", "/-/ui/lib"} {
-		if resp, _ := get(t, path); resp.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %d", path, resp.StatusCode)
+	for _, file := range []string{"/-/ui/none.js", "/-/ui/../page.go", "/-/ui/page.go", "/-/ui/lib"} {
+		if resp, _ := get(t, file); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", file, resp.StatusCode)
 		}
 	}
 }
@@ -58,26 +61,29 @@ func TestHandler(t *testing.T) {
 // Every file that a file names is served, no file names another server, and all are small.
 func TestFiles(t *testing.T) {
 	total := 0
-	names := regexp.MustCompile(`(?m)(?:^import .* from |src=|href=)["']([^"'#]+)["']`)
-	for name, f := range loaded() {
+	for _, f := range loaded() {
 		total += len(f.gzipped)
-		if strings.HasPrefix(name, "lib/") {
-			continue
-		}
-		for _, m := range names.FindAllStringSubmatch(string(f.body), -1) {
+	}
+	names := regexp.MustCompile(`(?m)(?:^import .* from |src=|href=)["']([^"'#]+)["']`)
+	for _, name := range slices.Concat(must.Get(fs.Glob(files, "*.js"))(t), must.Get(fs.Glob(files, "*.css"))(t), []string{"index.html"}) {
+		body := string(must.Get(files.ReadFile(name))(t))
+		for _, m := range names.FindAllStringSubmatch(body, -1) {
 			to := strings.TrimPrefix(m[1], "./")
 			if strings.HasPrefix(to, "data:") {
 				continue
 			}
-			if _, ok := loaded()[to]; !ok {
+			if _, ok := loaded()[to]; !ok && (path.Ext(name) != ".js" || !strings.Contains(string(loaded()["main.js"].body), "// "+to+"\n")) {
 				t.Errorf("%s names %s, which is not served", name, m[1])
 			}
 		}
 		for _, word := range []string{"innerHTML", "dangerouslySetInnerHTML", "eval(", "document.write"} {
-			if strings.Contains(string(f.body), word) {
+			if strings.Contains(body, word) {
 				t.Errorf("%s has %s: texts of stores could become code", name, word)
 			}
 		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(import|export).*`).FindAllString(string(loaded()["main.js"].body), -1) {
+		t.Errorf("main.js has %q, a form that join does not know", m)
 	}
 	if most := 150 << 10; total > most {
 		t.Errorf("%d bytes compressed, more than %d", total, most)

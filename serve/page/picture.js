@@ -1,10 +1,10 @@
 // An array as a picture: two axes of it on a canvas, sliders for the others, series and
 // histogram of what one sees, and the commands that make the same.
 import { html, useEffect, useRef, useState } from './lib/preact-htm.js';
-import { cancelled, get, getBytes, url, valueURL } from './api.js';
+import { cancelled, get, getBytes, getOnce, url, valueURL } from './api.js';
 import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
-import { maps } from './colour.js';
+import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { levels, readLevel } from './levels.js';
 import { Plane, useWindow } from './plane.js';
@@ -49,9 +49,15 @@ export function viewText(v, rows, cols) {
 
 /**
  * A slider for an axis that is not shown. The label is that of the picture: drawn is the index that it is of, and label its text.
- * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string }} p
+ * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string, find?: (text: string) => Promise<number> }} p find is the index that a text means
  */
-export function Slider({ axis, at, set, drawn, label }) {
+export function Slider({ axis, at, set, drawn, label, find }) {
+  const [typed, setTyped] = useState(''), [wrong, setWrong] = useState('');
+  const look = (/** @type {string} */ s) => {
+    setTyped(s);
+    setWrong('');
+    if (s.trim() && find) find(s).then((i) => { setTyped(''); set(i); }, (err) => setWrong(err.message));
+  };
   const [play, setPlay] = useState(false);
   const last = useRef(0);
   const shown = drawn ?? at, said = axis.labels ? axis.label(shown) : label ?? String(shown);
@@ -66,7 +72,9 @@ export function Slider({ axis, at, set, drawn, label }) {
   return html`<div class="slider"><label><span class="axis">${axis.name}</span>
     <input type="range" min="0" max=${axis.length - 1} value=${at} aria-valuetext=${`${axis.name} ${said}`} onInput=${(/** @type {any} */ e) => set(Number(e.target.value))} /></label>
     <output>${said === String(shown) ? html`${shown} <span class="dim">of ${axis.length}</span>` : html`${said} <span class="dim">· index ${shown}</span>`}</output>
-    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button></div>`;
+    ${find && html`<input class="goto" size="11" spellcheck=${false} placeholder=${axis.labelled ? 'go to' : 'index'} aria-label=${`Go to ${axis.name}: a label, or # and an index`} title="A label, such as a date or a level, or # and an index"
+      aria-invalid=${!!wrong} value=${typed} onChange=${(/** @type {any} */ e) => look(e.target.value)} />`}
+    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
 }
 
 /** The colour bar, with the histogram of what is seen. @param {{ map: any, win: import('./plane.js').Win | null, units: string }} p */
@@ -75,34 +83,56 @@ export function Bar({ map, win, units }) {
   useEffect(() => {
     const c = ref.current;
     if (!c || !map || !win) return;
-    c.width = 256;
+    c.width = 276;
     c.height = 52;
     const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
     const rgb = (/** @type {number} */ i) => `rgb(${map.rgb[3 * i]} ${map.rgb[3 * i + 1]} ${map.rgb[3 * i + 2]})`;
     for (let i = 0; i < 256; i++) {
       g.fillStyle = rgb(i);
-      g.fillRect(i, 40, 1, 12);
+      g.fillRect(10 + i, 40, 1, 12);
+    }
+    for (const [n, x, i] of [[win.under, 10, 0], [win.over, 266, 255]]) { // a point where values lie beyond
+      if (!n) continue;
+      g.fillStyle = rgb(i);
+      g.beginPath();
+      g.moveTo(x, 40);
+      g.lineTo(x + (i ? 9 : -9), 46);
+      g.lineTo(x, 52);
+      g.fill();
     }
     const bins = win.bins || [], most = Math.max(1, ...bins);
     g.fillStyle = getComputedStyle(c).getPropertyValue('--dim');
-    bins.forEach((n, i) => n && g.fillRect(i * 4, 38 - Math.max(1, (n / most) * 38), 3.4, Math.max(1, (n / most) * 38)));
+    bins.forEach((n, i) => n && g.fillRect(10 + i * 4, 38 - Math.max(1, (n / most) * 38), 3.4, Math.max(1, (n / most) * 38)));
   });
   if (!win || win.pixels) return null;
-  const [low, high] = win.ends, n = win.shades.length;
+  const n = win.shades.length, part = (/** @type {number} */ m) => (100 * m / n).toFixed(m < n / 1000 ? 3 : 1) + ' %';
+  const missing = win.missing > 0 && html`<p class="dim small"><span class="swatch missing" />${part(win.missing)} missing</p>`;
+  if (win.classes) {
+    const rest = n - win.missing - win.classes.reduce((m, c) => m + c.count, 0);
+    return html`<figure class="bar"><ul class="legend" aria-label="Classes">${win.classes.map((c) => html`<li class=${c.count ? '' : 'dim'}><span class="swatch" style=${{ background: '#' + c.colour }} />${c.value} ${c.text} <span class="dim small">${c.count ? part(c.count) : ''}</span></li>`)}
+      ${rest > 0 && html`<li><span class="swatch" style=${{ background: '#e4e4e4' }} />other values <span class="dim small">${part(rest)}</span></li>`}</ul>${missing}</figure>`;
+  }
+  const [low, high] = win.ends;
   return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${low} to ${high} ${units}, with a histogram of what is seen`} />
+    <div class="ticks" aria-hidden="true">${(win.bar || []).filter((t) => t.at > 0.1 && t.at < 0.9).map((t) => html`<span style=${{ left: `${(10 + 256 * t.at) / 2.76}%` }}>${t.text}</span>`)}</div>
     <figcaption><span>${low}</span><span class="dim">${units}</span><span>${high}</span></figcaption>
-    ${win.missing > 0 && html`<p class="dim small"><span class="swatch missing" />${(100 * win.missing / n).toFixed(win.missing < n / 1000 ? 3 : 1)} % missing</p>`}</figure>`;
+    ${win.under + win.over > 0 && html`<p class="dim small">${win.under > 0 && `◂ ${part(win.under)} less`}${win.under > 0 && win.over > 0 && ', '}${win.over > 0 && `${part(win.over)} more ▸`}</p>`}${missing}</figure>`;
 }
 
 /**
- * Map and range. @param {{ all: any[], state: any, win: import('./plane.js').Win | null }} p
+ * Map and range. ratios says whether there is a choice of a scale of ratios.
+ * @param {{ all: any[], state: any, win: import('./plane.js').Win | null, ratios?: boolean }} p
  */
-export function Colours({ all, state, win }) {
+export function Colours({ all, state, win, ratios }) {
+  if (win?.classes) return null;
+  const chosen = (state.map || all[0]?.name || '').replace(/_r$/, ''), turned = /_r$/.test(state.map || '');
   const type = (/** @type {string} */ key, /** @type {string} */ s) => (s === '' || Number.isFinite(Number(s))) && go({ [key]: s }, true);
   const range = (/** @type {'most' | 'all'} */ which) => win && win[which] && go({ lo: String(win[which].lo), hi: String(win[which].hi) }, true);
   return html`<fieldset class="controls"><legend class="hidden">Colours</legend>
-    <label>Colours <select value=${state.map || all[0]?.name} onChange=${(/** @type {any} */ e) => go({ map: e.target.value }, true)}>
-      ${all.map((m) => html`<option value=${m.name} selected=${m.name === (state.map || all[0]?.name)}>${m.name}</option>`)}</select></label>
+    <label>Colours <select value=${chosen} onChange=${(/** @type {any} */ e) => go({ map: e.target.value + (turned ? '_r' : '') }, true)}>
+      ${all.map((m) => html`<option value=${m.name} selected=${m.name === chosen}>${m.name}</option>`)}</select></label>
+    <label><input type="checkbox" checked=${turned} onChange=${(/** @type {any} */ e) => go({ map: chosen + (e.target.checked ? '_r' : '') }, true)} /> reversed</label>
+    ${ratios && !win?.times && html`<label title="Equal ratios at equal distances"><input type="checkbox" checked=${state.log === '1'} onChange=${(/** @type {any} */ e) => go({ log: e.target.checked ? '1' : '' }, true)} /> log</label>`}
     <label>from <input size="8" inputmode="decimal" value=${state.lo || ''} placeholder=${win && !win.times ? win.ends[0] : ''} onChange=${(/** @type {any} */ e) => type('lo', e.target.value.trim())} /></label>
     <label>to <input size="8" inputmode="decimal" value=${state.hi || ''} placeholder=${win && !win.times ? win.ends[1] : ''} onChange=${(/** @type {any} */ e) => type('hi', e.target.value.trim())} /></label>
     <span class="buttons"><button onClick=${() => range('most')} title="From the 2nd to the 98th percentile of what is seen">2–98 %</button><button onClick=${() => range('all')} title="All values that are seen">all</button><button
@@ -113,22 +143,22 @@ export function Colours({ all, state, win }) {
 /**
  * The limits of colours for a request: those that were typed, and else those that the server chose for the first one.
  * @param {any} state @param {string} key of the array
- * @returns {{ limits: { lo?: number, hi?: number }, learn: (win: import('./plane.js').Win) => void }}
+ * @returns {{ limits: { lo?: number, hi?: number, log: boolean }, learn: (win: import('./plane.js').Win) => void }}
  */
 export function useLimits(state, key) {
   const auto = useRef(/** @type {any} */ ({ key: '' }));
   const typed = (/** @type {string} */ s) => (s !== undefined && s !== '' && Number.isFinite(Number(s)) ? Number(s) : undefined);
-  const lo = typed(state.lo), hi = typed(state.hi), known = auto.current.key === key ? auto.current.limits : null;
+  const log = state.log === '1', lo = typed(state.lo), hi = typed(state.hi), known = auto.current.key === key ? auto.current.limits : null;
   return {
-    limits: { lo: lo ?? known?.lo, hi: hi ?? known?.hi },
-    learn: (win) => { if (lo === undefined && hi === undefined && !win.pixels) auto.current = { key, limits: win.limits }; },
+    limits: { lo: lo ?? known?.lo, hi: hi ?? known?.hi, log },
+    learn: (win) => { if (lo === undefined && hi === undefined && !win.pixels && !win.classes) auto.current = { key, limits: win.limits }; },
   };
 }
 
-/** A selection of the command line for what is seen. @param {any} plane @param {import('./plane.js').View} view @param {number[]} shape */
-function selection(plane, view, shape) {
+/** A selection of the command line for what is seen. @param {any} plane @param {import('./plane.js').View} view @param {number[]} shape @param {number} [whole] an axis that is seen whole */
+function selection(plane, view, shape, whole) {
   const range = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ n) => (a <= 0 && b >= n ? ':' : `${Math.floor(a)}:${Math.ceil(b)}`);
-  return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : String(plane.at[d]))).join(',');
+  return shape.map((n, d) => (d === plane.y ? range(view.y0, view.y1, n) : d === plane.x ? range(view.x0, view.x1, n) : d === whole ? ':' : String(plane.at[d]))).join(',');
 }
 
 /** Python that makes the values of stored ones, by the CF attributes. @param {any} a attributes */
@@ -175,10 +205,10 @@ function Pyramid(p) {
   const { all, variables, variable } = value;
   return html`${variables.length > 1 && html`<div class="controls"><label>Variable <select value=${variable} onChange=${(/** @type {any} */ e) => go({ variable: e.target.value, win: '', pts: '', at: '', lo: '', hi: '' })}>
       ${variables.map((v) => html`<option value=${v} selected=${v === variable}>${v}</option>`)}</select></label></div>`}
-    ${all.length ? html`<${Elements} key=${variable} ...${p} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
+    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[] }} p all are the levels, the finest first */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
   const { value } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
@@ -224,36 +254,60 @@ function Texts({ shown, info, axes }) {
  */
 export const fitting = (got, axesKey) => (got.win && got.win.axesKey !== axesKey ? { ...got, win: null, base: null } : got);
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[] }} p */
-function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
+/**
+ * The channels that the metadata of an OME-Zarr image names, with their colours and windows.
+ * @param {any} attributes of the group @param {Axis[]} axes
+ * @returns {{ axis: number, all: { label: string, colour: string, lo: any, hi: any, active: boolean }[] } | null}
+ */
+function channelsOf(attributes, axes) {
+  const list = (attributes?.ome?.omero || attributes?.omero)?.channels, axis = axes.findIndex((a) => a.name === 'c' || a.name === 'channel');
+  if (!Array.isArray(list) || axis < 0) return null;
+  const given = ['00ff00', 'ff0000', '4080ff', 'ff00ff', '00ffff', 'ffff00', 'ffffff'];
+  return { axis, all: list.slice(0, Math.min(16, axes[axis].length)).map((c, i) => ({
+    label: typeof c?.label === 'string' ? c.label : `channel ${i}`, colour: /^[0-9a-f]{6}$/i.test(c?.color) ? c.color : given[i % given.length],
+    lo: Number.isFinite(c?.window?.start) ? c.window.start : '', hi: Number.isFinite(c?.window?.end) ? c.window.end : '', active: c?.active !== false,
+  })) };
+}
+
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any }} p group are the attributes of a pyramid */
+function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group }) {
   const { db, commit, state } = shown;
   const last = info.shape.length - 1;
   const wantsColour = canRGB(info) && (state.rgb ? state.rgb === '1' : colours);
   const plane = planeOf(info, state, wantsColour);
   const colour = wantsColour && plane.y !== last && plane.x !== last;
   const rows = info.shape[plane.y], cols = info.shape[plane.x];
+  const named = colour ? null : channelsOf(group, axes), channels = named && named.axis !== plane.y && named.axis !== plane.x ? named : null;
+  const chosen = channels ? channels.all.map((c, i) => (state.ch ? state.ch.split(',').includes(String(i)) : c.active) ? i : -1).filter((i) => i >= 0) : [];
+  const mixed = channels ? chosen.map((i) => `${i}:${channels.all[i].colour}:${channels.all[i].lo}:${channels.all[i].hi}`).join() : ''; // added colours
+  const free = mixed && channels ? channels.axis : -1; // an axis without a slider, of which the first chosen channel stands for one
+  if (free >= 0) plane.at[free] = chosen[0];
+  const whole = colour ? last : chosen.length > 1 ? free : -1; // an axis that is seen whole
   const view = viewOf(state.win, rows, cols);
   const [size, setSize] = useState([0, 0]);
   const [pointer, setPointer] = useState(/** @type {{ y: number, x: number } | null} */ (null));
   const [exact, setExact] = useState(/** @type {any} */ (null));
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
-  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last));
-  const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw]));
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi]);
+  const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
+  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
+  const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
+  const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed]);
   const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
   const got = useWindow(async (v, o, signal) => {
-    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits }, signal);
+    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis }, signal);
     learn(win);
     return { ...win, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
   const seen = fitting(got, axesKey);
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
-  const map = all && (all.find((m) => m.name === state.map) || all[0]);
+  const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
+  const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : i));
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
   const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
@@ -271,9 +325,13 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
     };
   }, [whereKey]);
   const at = exact && exact.key === whereKey ? exact : null;
+  const said = () => { // the value under the pointer, of each chosen channel
+    const values = at.value.split(', '), named = free >= 0 && channels && values.length === chosen[chosen.length - 1] - chosen[0] + 1;
+    return [named ? chosen.map((i) => `${channels.all[i].label} ${values[i - chosen[0]]}`).join(', ') : at.value, at.units && !plane.raw ? ' ' + at.units : ''].join('');
+  };
 
   const points = (state.pts || '').split(';').map((s) => s.split(',').map(Number)).filter((q) => q.length === info.shape.length && q.every((i, d) => Number.isInteger(i) && i >= 0 && i < info.shape[d])).slice(0, 8);
-  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last));
+  const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
     const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
@@ -285,11 +343,34 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
     const d = e.target.value, o = which === 'y' ? 'x' : 'y';
     go({ [which]: d, [o]: Number(d) === plane[o] ? String(plane[which]) : String(plane[o]), win: '', at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === plane.y || k === plane.x ? 0 : v)).join(',') });
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
-  const save = () => saved().then(() => setFailed(null), setFailed);
+  const save = (/** @type {() => Promise<void>} */ f) => f().then(() => setFailed(null), setFailed);
+  const values = (/** @type {string} */ format) => async () => { // all elements in sight
+    const q = { db, rev: commit, path, select: selection(plane, view, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
+    const file = (path.replaceAll('/', '_') || 'array') + '.' + format;
+    if (format === 'parquet') return text.saveFrom(file, url('read', { ...q, format }).href);
+    if (format !== 'csv') return text.save(file, new Blob([(await getBytes('read', { ...q, format })).bytes]));
+    const { data, shape } = await get('read', { ...q, times: 'text', format: 'json' });
+    const y0 = Math.floor(view.y0), x0 = Math.floor(view.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
+    const table = Array.from({ length: m }, (_, i) => Array.from({ length: n }, (_, k) => data[i * by[0] + k * by[1]]));
+    const cell = (/** @type {any} */ v) => (v === null || v === 'NaN' || v === 'NaT' ? '' : `"${String(v).replaceAll('"', '""').replace(/^[=+@\t\r]/, "'$&")}"`.replace(/^"(-?[\d.e+-]+)"$/, '$1'));
+    const names = async (/** @type {number} */ d, /** @type {number} */ first, /** @type {number} */ count) => {
+      const a = axes[d], out = /** @type {string[]} */ ([]), most = 1 << 16;
+      if (a.labels || !a.labelled) for (let k = 0; k < count; k++) out.push(a.label(first + k));
+      else for (let k = 0; k < count; k += most) out.push(...await get('labels', { db, rev: commit, path, axis: d, first: first + k, count: Math.min(most, count - k) }));
+      return out.map((s) => cell(s.replace(/°$/, '')));
+    };
+    const down = await names(plane.y, y0, table.length), across = await names(plane.x, x0, table[0].length);
+    const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
+    text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
+  };
   const saved = async () => {
+    if (mixed) { // what is on the screen
+      const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
+      return text.save(`${path.replaceAll('/', '_')}.png`, await new Promise((f, fail) => c.toBlob((b) => (b ? f(b) : fail(new Error('The browser made no file.'))), 'image/png')));
+    }
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, numbers: colour ? false : '1', guess: colour ? '1' : false });
+      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
     text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
   };
   return html`
@@ -299,25 +380,29 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions }) {
       <label><input type="checkbox" checked=${up} onChange=${() => go({ flip: state.flip === '1' ? '' : '1' }, true)} /> rows go up</label>
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
-      <button onClick=${save}>Save PNG</button></fieldset>
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} />`)}
-    ${failed && html`<${Failure} error=${failed} what="The picture is not saved" />`}
+      ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
+      <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
+    ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
+      go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
+      find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
+    ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
-    <div class="picture">
-      <${Plane} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
+    <div class=${below ? 'picture below' : 'picture'}>
+      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
-        onPoint=${setPointer} onPick=${pick}
+        onPoint=${setPointer} onPick=${pick} coast=${coast || []}
         marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
       <div class="beside">
-        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [at.value + (at.units && !plane.raw ? ' ' + at.units : ''), ...at.more].join(' · ') : '…'}</strong><br />
-          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; click and turn the wheel, or press + and −, to zoom.</span>`}</p>
-        ${!colour && html`<${Bar} map=${map} win=${drawn} units=${units} />
-        <${Colours} all=${all || []} state=${state} win=${drawn} />`}
+        <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [said(), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
+          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
+        ${!colour && !mixed && html`<${Bar} map=${map} win=${drawn} units=${units} />
+        <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
         <p class="dim small" role="status">${drawn && (drawn.full
           ? drawn.level ? `Resolution ${drawn.level + 1} of ${resolutions.length} is drawn; zoom in for finer ones.` : drawn.y.skip * drawn.x.skip > 1 ? `One of ${drawn.y.skip} × ${drawn.x.skip} elements is drawn; zoom in for all.` : 'Every element is drawn.'
           : `A first look from ${text.count(drawn.chunks, 'chunk')}; more is being read.`)}</p>
       </div>
     </div>
     ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape)} raw=${plane.raw} attributes=${info.attributes} />`;
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

@@ -1,7 +1,7 @@
 // A plane of an array on a canvas: it asks for the window in sight, draws it with axes, and
 // lets one zoom, pan and point.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './lib/preact-htm.js';
-import { cancelled, getBytes } from './api.js';
+import { cancelled, getBytes, getOnce } from './api.js';
 import { hatch, paint } from './colour.js';
 import { useWidth } from './parts.js';
 import * as text from './text.js';
@@ -12,7 +12,7 @@ import * as text from './text.js';
 /**
  * A window of an array, as the server describes it: each element is a shade, 0 if it is missing, or red, green, blue and opacity.
  * @typedef {{ shades: Uint8Array, pixels: boolean, y: Line, x: Line, chunks: number, type: string, times: boolean, full: boolean,
- *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
+ *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, under: number, over: number, bar: { at: number, text: string }[], classes?: { value: string, text: string, colour: string, count: number }[], at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
  */
 /** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
 
@@ -31,13 +31,20 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   const see = o.see || {}, pair = (/** @type {number[] | undefined} */ v) => v && `${Math.max(0, Math.floor(v[0]))},${Math.ceil(v[1])}`;
   const { head, bytes } = await getBytes('window', {
     db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
-    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi,
+    transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1', channels: o.channels || false, caxis: o.channels ? o.caxis : false,
     numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
+  const shades = new Uint8Array(bytes);
+  if (about.classes) { // their texts come with the axes: a header has no room for many
+    const counts = new Array(256).fill(0);
+    for (const s of shades) counts[s]++;
+    const { classes } = await getOnce('axes', { db: shown.db, rev, path: see.of || path });
+    about.classes = classes.map((/** @type {any} */ c, /** @type {number} */ i) => ({ ...c, value: plane.raw ? c.stored || c.value : c.value, count: counts[i + 1] }));
+  }
   const least = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ most) => Math.floor((Math.ceil(b) - Math.floor(a) - 1) / most) + 1;
   const full = about.y.skip <= least(view.y0, view.y1, o.height) && about.x.skip <= least(view.x0, view.x1, o.width) && !about.more;
-  return { ...about, type: about.data_type, pixels: !!about.pixels, times: !!about.times, shades: new Uint8Array(bytes), full };
+  return { ...about, type: about.data_type, pixels: !!about.pixels, times: !!about.times, shades, full };
 }
 
 /** The first requests read few chunks, so that something shows at once. */
@@ -125,11 +132,12 @@ function theme(el) {
  * @param {(at: { y: number, x: number }) => void} [p.onPick] clicked
  * @param {{ y: number, x: number, colour: string }[]} [p.marks]
  * @param {{ y: number, x: number, height: number, width: number, fill?: string }[]} [p.boxes] in elements
+ * @param {number[][]} [p.coast] lines: across and down, in elements, in turn
  * @param {number} [p.most] of the height
  * @param {string} p.name
  * @param {any} [p.canvas] a ref
  */
-export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], most = 0.62, name, canvas }) {
+export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], coast = [], most = 0.62, name, canvas }) {
   const [box, width] = useWidth();
   const own = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const ref = canvas || own;
@@ -223,6 +231,13 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
         for (let k = 0; k < w.y.len; k++) g.drawImage(from, 0, k, from.width, 1, l, Math.min(at(k), at(k + 1)), width, Math.abs(at(k + 1) - at(k)));
       }
     }
+    for (const [w, style] of /** @type {[number, string][]} */ ([[2.5, '#fff9'], [1, '#000c']])) { // seen on every colour
+      g.lineWidth = w;
+      g.strokeStyle = style;
+      g.beginPath();
+      for (const l of coast) for (let i = 0; i < l.length; i += 2) g[i ? 'lineTo' : 'moveTo'](toX(l[i]), toY(l[i + 1]));
+      g.stroke();
+    }
     for (const b of boxes) {
       let l = toX(b.x), t = Math.min(toY(b.y), toY(b.y + b.height)), w = toX(b.x + b.width) - l, h = Math.abs(toY(b.y + b.height) - toY(b.y));
       if (!b.fill) { // an outline does not cover what is in it
@@ -257,6 +272,20 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
     };
     for (const m of marks) cross(m.y, m.x, m.colour);
     if (cursor && document.activeElement === c) cross(cursor.y, cursor.x, colours.ink);
+    if (xAxis.size && xAxis.unit && layers.length) { // a scale bar of a round length, at most a fifth of the width
+      const per = xAxis.size * (view.x1 - view.x0) / plotW, power = 10 ** Math.floor(Math.log10(per * plotW / 5)), n = [5, 2, 1].find((m) => m * power <= per * plotW / 5) || 1;
+      const long = n * power / per, label = `${Number((n * power).toPrecision(2))} ${/** @type {any} */ ({ micrometer: 'µm', nanometer: 'nm', millimeter: 'mm' })[xAxis.unit] || xAxis.unit}`;
+      const l = pad.left + plotW - long - 12, t = pad.top + plotH - 14;
+      g.font = `600 ${pad.font}px system-ui, sans-serif`;
+      g.textAlign = 'center';
+      g.textBaseline = 'bottom';
+      const wide = Math.max(long, g.measureText(label).width);
+      g.fillStyle = '#000a';
+      g.fillRect(l + long / 2 - wide / 2 - 6, t - pad.font - 9, wide + 12, pad.font + 18);
+      g.fillStyle = '#fff';
+      g.fillRect(l, t, long, 3);
+      g.fillText(label, l + long / 2, t - 3);
+    }
     g.restore();
     g.strokeStyle = colours.line;
     g.lineWidth = 1;
@@ -352,7 +381,7 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
     const c = ref.current;
     if (!c) return;
     const wheel = (/** @type {WheelEvent} */ e) => {
-      if (!e.ctrlKey && !e.metaKey && document.activeElement !== c) return; // the page scrolls
+      if (e.deltaY > 0 && isWhole && !e.ctrlKey && !e.metaKey) return; // the page scrolls
       e.preventDefault();
       zoom(Math.exp(Math.max(-1, Math.min(1, e.deltaY / 300))), place(e));
     };

@@ -113,9 +113,15 @@ export const shell = (s) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(s) ? s : `'${s.repl
 
 /** Text for a download. @param {string} name @param {Blob} blob */
 export function save(name, blob) {
+  const href = URL.createObjectURL(blob);
+  saveFrom(name, href);
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+}
+
+/** A download that the browser writes as it comes. @param {string} name @param {string} href */
+export function saveFrom(name, href) {
   const a = document.createElement('a');
-  a.href = URL.createObjectURL(blob);
+  a.href = href;
   a.download = name;
   a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
 }

@@ -38,11 +38,15 @@ func (h *handler) routes() {
 	h.reportRoutes()
 	h.handle("GET /-/api/read", h.read)
 	h.handle("GET /-/api/axes", h.axes)
+	h.handle("GET /-/api/coast", h.coast)
+	h.handle("GET /-/api/index", h.index)
+	h.handle("GET /-/api/labels", h.labels)
 	h.handle("GET /-/api/point", h.point)
 	h.handle("GET /-/api/series", h.series)
 	h.handle("GET /-/api/figure", h.figure)
 	h.handle("GET /-/api/window", h.window)
-	h.handle("GET /-/api/colours", h.colours)
+	h.handle("GET /-/api/colours", func(w http.ResponseWriter, r *http.Request) error { return writeJSON(w, r, scales()) })
+	h.handle("GET /-/api/start", h.start)
 	h.handle("GET /-/api/garbage", h.garbage)
 	h.server.Handle("GET /-/metrics", h.o.Metrics.Handler(h.collect))
 	h.server.Handle("GET /-/ui/", h.page)
@@ -54,7 +58,7 @@ func (h *handler) routes() {
 }
 
 // readers are the paths of requests that read elements.
-var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/figure"}
+var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/coast", "/-/api/index", "/-/api/labels", "/-/api/figure"}
 
 // routeOf is the kind of a request, for metrics.
 func routeOf(r *http.Request) string {

@@ -17,13 +17,49 @@ import (
 	"strings"
 
 	"github.com/zarrdb/zarrdb/internal/picture"
+	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/pace"
 	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // mostLabels is the length of axes whose labels are sent whole.
 const mostLabels = 4096
+
+// maxLabels is the most labels of a request for some.
+const maxLabels = 1 << 16
+
+// axesJSON are the axes of an array.
+type axesJSON struct {
+	Axes    []axisJSON `json:"axes"`
+	Parts   []string   `json:"parts"` // of elements
+	Colours bool       `json:"colours"`
+	// Classes are those of values, in the order of their bytes in a window.
+	Classes []classJSON `json:"classes,omitempty"`
+}
+
+type classJSON struct {
+	Value  string `json:"value"`
+	Stored string `json:"stored,omitempty"` // if the stored value is another one
+	Text   string `json:"text"`
+	Colour string `json:"colour"` // in hexadecimal digits
+}
+
+type axisJSON struct {
+	Name   string    `json:"name"`
+	Title  string    `json:"title"`
+	Length int64     `json:"length"`
+	Up     bool      `json:"up"`
+	Labels []string  `json:"labels,omitempty"` // with units
+	Edges  []float64 `json:"edges,omitempty"`
+	Globe  string    `json:"globe,omitempty"` // lat or lon
+	// Labelled says that there are labels, also where they are too many to be here.
+	Labelled bool `json:"labelled,omitempty"`
+	// Size of an element, and its unit, in an image of a microscope.
+	Size float64 `json:"size,omitempty"`
+	Unit string  `json:"unit,omitempty"`
+}
 
 // axes answers with the axes of an array:
 //
@@ -34,29 +70,131 @@ func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.v.Release()
-	type axis struct {
-		Name   string    `json:"name"`
-		Title  string    `json:"title"`
-		Length int64     `json:"length"`
-		Up     bool      `json:"up"`
-		Labels []string  `json:"labels,omitempty"` // with units
-		Edges  []float64 `json:"edges,omitempty"`
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, axesOf(r.Context(), o))
+}
+
+func axesOf(ctx context.Context, o *opened) axesJSON {
+	answer := axesJSON{Axes: []axisJSON{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
+	level, err := o.a.Image(ctx)
+	if err != nil {
+		level = nil // of an unknown version
 	}
-	answer := struct {
-		Axes    []axis   `json:"axes"`
-		Parts   []string `json:"parts"` // of elements
-		Colours bool     `json:"colours"`
-	}{Axes: []axis{}, Parts: picture.Parts(o.a.Type()), Colours: picture.HasColours(o.a, false)}
 	for d := range o.a.Shape() {
-		x := picture.NewRows(r.Context(), o.a, d, o.beside)
-		a := axis{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges()}
+		x := picture.NewRows(ctx, o.a, d, o.beside)
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
+		if level != nil && d < len(level.Axes) && d < len(level.Scale) && level.Axes[d].Type == "space" {
+			if size := level.Scale[d]; size-size == 0 { // JSON has no endless numbers
+				a.Size, a.Unit = size, level.Axes[d].Unit
+			}
+		}
 		answer.Axes = append(answer.Axes, a)
 	}
+	if stored := picture.Classes(o.a, nil); stored != nil {
+		all := stored
+		if dec, err := cf.NewDecoderBeside(ctx, o.a, o.beside); err == nil {
+			all = picture.Classes(o.a, dec)
+		}
+		for i, c := range all {
+			j := classJSON{picture.Number(c.Value, 0, 64), "", c.Text, fmt.Sprintf("%02x%02x%02x", c.Colour.R, c.Colour.G, c.Colour.B)}
+			if v := stored[i].Value; v != c.Value {
+				j.Stored = picture.Number(v, 0, 64)
+			}
+			answer.Classes = append(answer.Classes, j)
+		}
+	}
+	return answer
+}
+
+// coast answers with the lines of coasts on a plane of an array; see [picture.Coast]:
+//
+//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2
+func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	if len(o.a.Shape()) < 2 {
+		describe(w, o.v, o.q.Get("rev"))
+		return writeJSON(w, r, []int{})
+	}
+	var axes []*picture.Axis
+	for _, name := range []string{"y", "x"} {
+		d, err := number(o.q.Get(name), name, int64(len(o.a.Shape()))-1, 0)
+		if err != nil && o.q.Get(name) != "0" {
+			return err
+		}
+		axes = append(axes, picture.NewAxis(r.Context(), o.a, int(d), o.beside))
+	}
+	lines := picture.Coast(axes[0], axes[1])
+	if lines == nil {
+		lines = [][]float64{}
+	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, answer)
+	return writeJSON(w, r, lines)
+}
+
+// index answers with the index that a text means along an axis; see [picture.Axis.Find]:
+//
+//	/-/api/index?db=w&rev=main&path=temp&axis=0&text=2020-02
+func (h *handler) index(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	x, err := axisOf(r.Context(), o)
+	if err != nil {
+		return err
+	}
+	i, ok := x.Find(strings.TrimSpace(o.q.Get("text")))
+	if !ok {
+		return httpError{http.StatusNotFound, fmt.Errorf("%s has no element %s", serve.Clip(x.Name), serve.Clip(o.q.Get("text")))}
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, i)
+}
+
+// axisOf is the axis that a parameter names.
+func axisOf(ctx context.Context, o *opened) (*picture.Axis, error) {
+	d, err := strconv.Atoi(o.q.Get("axis"))
+	if err != nil || d < 0 || d >= len(o.a.Shape()) {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("axis=%s: want a number below %d", serve.Clip(o.q.Get("axis")), len(o.a.Shape()))}
+	}
+	return picture.NewAxis(ctx, o.a, d, o.beside), nil
+}
+
+// labels answers with the labels of elements along an axis:
+//
+//	/-/api/labels?db=w&rev=main&path=temp&axis=0&first=5000&count=100
+func (h *handler) labels(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.open(r, "path")
+	if err != nil {
+		return err
+	}
+	defer o.v.Release()
+	x, err := axisOf(r.Context(), o)
+	if err != nil {
+		return err
+	}
+	first, errFirst := strconv.ParseInt(cmp.Or(o.q.Get("first"), "0"), 10, 64)
+	count, err := number(o.q.Get("count"), "count", maxLabels, 1)
+	if err != nil {
+		return err
+	}
+	if errFirst != nil || first < 0 || first > x.Len-count {
+		return httpError{http.StatusBadRequest, fmt.Errorf("first=%s: want the first of %d elements of %d", serve.Clip(o.q.Get("first")), count, x.Len)}
+	}
+	var out []string
+	for i := range count {
+		out = append(out, x.Measure(first+i))
+	}
+	describe(w, o.v, o.q.Get("rev"))
+	return writeJSON(w, r, out)
 }
 
 // point answers with the exact text of one element, of its labels, and of further coordinates
@@ -82,6 +220,12 @@ func (h *handler) point(w http.ResponseWriter, r *http.Request) error {
 	}{At: []string{}, More: []string{}}
 	if answer.Value, err = elementText(ctx, o, sel); err != nil {
 		return err
+	}
+	for _, c := range picture.Classes(o.a, o.dec) {
+		if picture.Number(c.Value, 0, 64) == answer.Value {
+			answer.Value += " " + c.Text
+			break
+		}
 	}
 	t := o.a.Type()
 	if o.dec != nil {
@@ -430,8 +574,9 @@ func ascending(x *picture.Axis, index []int64) (place func(i int64) float64) {
 		return place
 	}
 	slices.Reverse(index)
-	last := place(index[0])
-	return func(i int64) float64 { return last - place(i) }
+	from := place // the result is assigned by the return
+	last := from(index[0])
+	return func(i int64) float64 { return last - from(i) }
 }
 
 // placeOf is where a place in elements, 0.5 in the middle of the first, lies between places of
@@ -553,15 +698,15 @@ func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Ro
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&part=real][&numbers]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers]
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
 		return err
 	}
 	defer o.v.Release()
-	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Request: picture.Request{
-		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess")}}
+	p := picture.Plot{Array: o.a, Beside: o.beside, Flip: o.q.Has("flip"), Coast: o.q.Has("coast"), LongName: true, Request: picture.Request{
+		Decoder: o.dec, Transposed: o.q.Has("transposed"), Part: o.q.Get("part"), Numbers: o.q.Has("numbers"), Colours: o.q.Has("guess"), Log: o.q.Has("log")}}
 	if p.Width, _, p.Chunks, err = sizes(o.q); err != nil {
 		return err
 	}
@@ -576,7 +721,11 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if hasLo && hasHi && lo <= hi {
-		p.Limits = &picture.Limits{Lo: lo, Hi: hi}
+		l := picture.Limits{Lo: lo, Hi: hi}
+		if p.Log {
+			l = l.Logarithmic()
+		}
+		p.Limits = &l
 	}
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
 		return err

@@ -48,6 +48,9 @@ func (h *handler) reportRoutes() {
 		if err != nil {
 			return nil, err
 		}
+		if q.Form.Has("all") {
+			return list(report.LogAll(ctx, q.db, int(n)))
+		}
 		return list(report.Log(ctx, q.db, q.id, q.path, false, int(n)))
 	})
 	h.ofVersion("diff", true, func(ctx context.Context, q question) ([]byte, error) {
@@ -62,12 +65,10 @@ func (h *handler) reportRoutes() {
 	})
 	h.ofVersion("stats", false, func(ctx context.Context, q question) ([]byte, error) { return one(q.db.Stats(ctx, q.id.String())) })
 	h.ofVersion("branch", false, func(ctx context.Context, q question) ([]byte, error) {
-		branches, _, err := q.db.Refs(ctx)
-		return list(report.Refs(branches, err))
+		return list(report.Refs(ctx, q.db, false))
 	})
 	h.ofVersion("tag", false, func(ctx context.Context, q question) ([]byte, error) {
-		_, tags, err := q.db.Refs(ctx)
-		return list(report.Refs(tags, err))
+		return list(report.Refs(ctx, q.db, true))
 	})
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -78,6 +79,12 @@ type coloursJSON struct {
 	// Bins count values in sight between the limits, and Missing those that are none.
 	Bins    []int64 `json:"bins"`
 	Missing int     `json:"missing"`
+	// Under and Over count values in sight beyond the limits. Bar are labels of the bar, at places
+	// from 0 to 1, and so many classes take its place: their elements are bytes from 1, others 255.
+	Under   int           `json:"under"`
+	Over    int           `json:"over"`
+	Bar     []barTickJSON `json:"bar"`
+	Classes int           `json:"classes,omitempty"`
 	// At are the labels of all axes at the first element.
 	At []string `json:"at"`
 	// Ticks are labels along rows and columns.
@@ -87,16 +94,25 @@ type coloursJSON struct {
 	} `json:"ticks"`
 }
 
+type barTickJSON struct {
+	At   float64 `json:"at"`
+	Text string  `json:"text"`
+}
+
 // window answers with a part of an array for a screen: float32 or float64, little-endian, in
 // rows, NaN for missing values. The header Zarrdb-Window describes it as a windowJSON.
 //
 //	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
-//	             [&as=colours&lo=0&hi=1&of=temp&yticks=9&xticks=9&ysee=0,90&xsee=0,360&numbers]
+//	             [&as=colours&lo=0&hi=1&log&of=temp&yticks=9&xticks=9&ysee=0,90&xsee=0,360&numbers]
 //
 // With as=colours an element is a byte, 0 where a value is missing and else 1 to 255 from the limit
 // lo to hi, or the range of the array of, the finest of a pyramid; see [picture.Range]. Elements that
-// are colours are sent as they are, unless numbers is set. ysee and xsee are the parts of the axes
+// are colours are sent as they are, unless numbers is set; see [picture.Classes] for those that are
+// classes. With log equal ratios are at equal distances. ysee and xsee are the parts of the axes
 // that ticks are for.
+//
+// With channels=0:00ff00:100:4000,1:ff0000:: the indices of an axis, caxis=1, are channels of colours
+// between two values, without these of most of their values; they are added.
 //
 // The parameters are as in [picture.Request]; up asks whether rows go up. With from, a
 // revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
@@ -118,7 +134,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	size := windowSize(o.a, req)
-	if q.Get("from") != "" {
+	if q.Get("from") != "" || q.Get("channels") != "" {
 		size += 2 * picture.PieceElements * windowBytes
 	}
 	end, err := h.slot(r, size)
@@ -128,9 +144,12 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	defer end()
 	var win *picture.Window
 	more := false
-	if q.Get("from") != "" {
+	switch {
+	case q.Get("from") != "":
 		win, more, err = h.difference(r, o.v, o.path, req)
-	} else {
+	case q.Get("channels") != "":
+		win, err = h.composed(r, o, req)
+	default:
 		win, err = picture.Read(r.Context(), o.a, req)
 	}
 	if err != nil {
@@ -157,6 +176,76 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	describe(w, o.v, q.Get("rev"))
 	w.Header().Set("Zarrdb-Window", ascii(text))
 	return writeReport(w, r, "application/octet-stream", body)
+}
+
+// composed reads channels, and adds their colours.
+func (h *handler) composed(r *http.Request, o *opened, req picture.Request) (win *picture.Window, err error) {
+	ctx := r.Context()
+	of, err := h.finest(r, o)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(o.q.Get("select"), ",")
+	n := len(o.a.Shape())
+	axis, err := strconv.Atoi(o.q.Get("caxis"))
+	channels := strings.Split(o.q.Get("channels"), ",")
+	if err != nil || axis < 0 || axis >= n || len(parts) != n || len(channels) > maxSeries {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels: want at most %d, their axis, and a selection of %d axes", maxSeries, n)}
+	}
+	req.Numbers = true
+	var sum []float32
+	for _, text := range channels {
+		fields := strings.Split(text, ":")
+		colour, err := strconv.ParseUint(fields[min(1, len(fields)-1)], 16, 24)
+		index, errIndex := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil || errIndex != nil || index < 0 || index >= min(o.a.Shape()[axis], of.a.Shape()[axis]) || len(fields) != 4 {
+			return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels=%s: want INDEX:RRGGBB:LOW:HIGH", serve.Clip(text))}
+		}
+		whole := slices.Repeat([]string{":"}, n)
+		parts[axis], whole[axis] = strconv.FormatInt(index, 10), strconv.FormatInt(index, 10)
+		var all zarr.Selection
+		if req.Select, err = selectionOf(ctx, strings.Join(parts, ","), o.a, o.beside); err == nil {
+			all, err = selectionOf(ctx, strings.Join(whole, ","), of.a, of.beside)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lo, errLo := strconv.ParseFloat(fields[2], 64)
+		hi, errHi := strconv.ParseFloat(fields[3], 64)
+		l := picture.Limits{Lo: lo, Hi: hi}
+		if errLo != nil || errHi != nil || !(lo < hi) {
+			if l, _, err = picture.Range(ctx, of.a, picture.Request{Decoder: of.dec, Select: all}); err != nil {
+				return nil, err
+			}
+		}
+		if win, err = picture.Read(ctx, o.a, req); err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = make([]float32, 3*len(win.Values))
+		}
+		if 3*len(win.Values) != len(sum) {
+			return nil, httpError{http.StatusBadRequest, errors.New("channels: want a selection of one size in all")}
+		}
+		for i, v := range win.Values {
+			f := float32(l.Place(v))
+			if !(v > l.Lo) { // also where all values are one, and of a background
+				f = 0
+			}
+			if f > 0 {
+				for k := range 3 {
+					sum[3*i+k] += f * float32(colour>>(16-8*k)&0xff)
+				}
+			}
+		}
+	}
+	for i := 0; i < len(sum); i += 3 {
+		for _, v := range sum[i : i+3] {
+			win.Pixels = append(win.Pixels, uint8(min(v+0.5, 255)))
+		}
+		win.Pixels = append(win.Pixels, 255)
+	}
+	return win, nil
 }
 
 // ascii escapes what a header has no form for.
@@ -192,19 +281,27 @@ func numbered(win *picture.Window, about *windowJSON) []byte {
 	return body
 }
 
-// coloured are the colours of a window.
-func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
-	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
-	about.coloursJSON = c
-	of := o
+// finest opens the array that the parameter of names, the finest of a pyramid; it is o without one.
+func (h *handler) finest(r *http.Request, o *opened) (of *opened, err error) {
+	of = o
 	if path := o.q.Get("of"); path != "" && path != o.path {
-		var err error
 		if of, err = h.openIn(r, o.v, path); err != nil {
 			return nil, err
 		}
 	}
-	if len(of.a.Shape()) != len(win.At) {
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("of=%s: want an array of %d axes", serve.Clip(of.path), len(win.At))}
+	if n := len(o.a.Shape()); len(of.a.Shape()) != n {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("of=%s: want an array of %d axes", serve.Clip(of.path), n)}
+	}
+	return of, nil
+}
+
+// coloured are the colours of a window.
+func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
+	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
+	about.coloursJSON = c
+	of, err := h.finest(r, o)
+	if err != nil {
+		return nil, err
 	}
 	var axes []*picture.Axis
 	for d, i := range win.At {
@@ -224,8 +321,23 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 	if c.Pixels {
 		return win.Pixels, nil
 	}
+	body, from := make([]byte, len(win.Values)), o.q.Get("from") != ""
+	if classes := picture.Classes(of.a, of.dec); classes != nil && !from {
+		c.Classes = len(classes)
+		shade := picture.ClassShades(classes)
+		for i, v := range win.Values {
+			body[i] = shade(v)
+		}
+		c.Missing = count(body, 0)
+		return body, nil
+	}
+	req.Log = o.q.Has("log") && !from && !about.Times
+	values := win.Values
+	if req.Log {
+		values = picture.Positive(values)
+	}
 	limits := func(low, high float64) *picture.Limits {
-		if l, ok := picture.Percentiles(win.Values, low, high); ok {
+		if l, ok := picture.Percentiles(values, low, high); ok {
 			return &l
 		}
 		return nil
@@ -240,7 +352,7 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 		auto, ok := picture.Limits{}, false
 		var err error
 		switch {
-		case o.q.Get("from") != "":
+		case from:
 			if c.All != nil {
 				auto, ok = c.All.Symmetric(), true
 			}
@@ -264,21 +376,27 @@ func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win 
 			hi = auto.Hi
 		}
 	}
-	c.Limits = picture.Limits{Lo: min(lo, hi), Hi: max(lo, hi)}
+	if c.Limits = (picture.Limits{Lo: min(lo, hi), Hi: max(lo, hi)}); req.Log {
+		c.Limits = c.Limits.Logarithmic()
+	}
 	f := picture.Figure{Window: win, Limits: c.Limits, Text: picture.TextOf(win.Type, o.dec)}
-	if o.q.Get("from") != "" {
+	if from {
 		f.Text = picture.TextOf(spanOf(win.Type), nil)
 	}
 	c.Ends[0], c.Ends[1] = f.Ends(c.Limits)
 	c.Bins = picture.Histogram(win.Values, c.Limits, 64)
-	body := make([]byte, len(win.Values))
 	for i, v := range win.Values {
-		if body[i] = c.Limits.Shade(v); body[i] == 0 {
-			c.Missing++
-		}
+		body[i] = c.Limits.Shade(v)
+	}
+	c.Missing = count(body, 0)
+	c.Under, c.Over = c.Limits.Beyond(win.Values)
+	for _, t := range c.Limits.Ticks(6, win.Type, f.Text) {
+		c.Bar = append(c.Bar, barTickJSON{c.Limits.Place(t.Value), t.Text})
 	}
 	return body, nil
 }
+
+func count(body []byte, shade byte) int { return bytes.Count(body, []byte{shade}) }
 
 // spanOf is the type of differences of values.
 func spanOf(t dtype.Type) dtype.Type {
@@ -487,14 +605,16 @@ func wide(w *picture.Window) bool {
 	})
 }
 
-// colours answers with the colour maps of pictures: 256 colours each, in hexadecimal digits.
-func (h *handler) colours(w http.ResponseWriter, r *http.Request) error {
-	type scale struct {
-		Name      string `json:"name"`
-		Diverging bool   `json:"diverging"`
-		Colours   string `json:"colours"`
-	}
-	var all []scale
+// scaleJSON is a colour map: 256 colours, in hexadecimal digits.
+type scaleJSON struct {
+	Name      string `json:"name"`
+	Diverging bool   `json:"diverging"`
+	Cyclic    bool   `json:"cyclic"`
+	Colours   string `json:"colours"`
+}
+
+// scales are the colour maps of pictures.
+func scales() (all []scaleJSON) {
 	for _, name := range picture.Maps() {
 		m, _ := picture.MapByName(name)
 		var hex strings.Builder
@@ -502,7 +622,7 @@ func (h *handler) colours(w http.ResponseWriter, r *http.Request) error {
 			c := m.At(float64(i) / 255)
 			fmt.Fprintf(&hex, "%02x%02x%02x", c.R, c.G, c.B)
 		}
-		all = append(all, scale{name, m.Diverging, hex.String()})
+		all = append(all, scaleJSON{name, m.Diverging, m.Cyclic, hex.String()})
 	}
-	return writeJSON(w, r, all)
+	return all
 }

@@ -103,14 +103,14 @@ func (c *Conn) Release() {
 // Receive returns the next frame. The error is io.EOF if the other side has ended
 // the connection between two frames.
 func (c *Conn) Receive() (*Frame, error) {
-	if err := c.need(HeaderSize); err != nil {
+	if err := c.need(headerSize); err != nil {
 		return nil, err
 	}
-	h, err := ParseHeader(c.buf[c.from:c.to], c.limits)
+	h, err := parseHeader(c.buf[c.from:c.to], c.limits)
 	if err != nil {
 		return nil, err
 	}
-	c.from += HeaderSize
+	c.from += headerSize
 	f := &Frame{ID: h.ID, Op: h.Op, Flags: h.Flags}
 	if int(h.Files) > len(c.files) {
 		return nil, fmt.Errorf("%w: %v came with %d descriptors, where %d were announced", ErrProtocol, h.Op, len(c.files), h.Files)

@@ -10,14 +10,14 @@ import (
 // same; the frame of a hello is the same in all of them.
 const Protocol = 1
 
-// HeaderSize is the length of the header of a frame.
-const HeaderSize = 16
+// headerSize is the length of the header of a frame.
+const headerSize = 16
 
 // Bounds of a frame, for a side that has no stricter bounds.
 const (
 	MaxMeta  = 4 << 20
 	MaxBody  = 512 << 20
-	MaxFiles = 4
+	maxFiles = 4
 )
 
 // SmallBody is the longest value that is always sent as bytes. Longer ones may
@@ -185,11 +185,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ParseHeader reads a header and compares it with limits, so that memory can be
+// parseHeader reads a header and compares it with limits, so that memory can be
 // reserved for the parts. The error is [ErrProtocol].
-func ParseHeader(b []byte, limits Limits) (Header, error) {
+func parseHeader(b []byte, limits Limits) (Header, error) {
 	limits = limits.withDefaults()
-	if len(b) < HeaderSize {
+	if len(b) < headerSize {
 		return Header{}, fmt.Errorf("%w: a header of %d bytes", ErrProtocol, len(b))
 	}
 	h := Header{
@@ -199,8 +199,8 @@ func ParseHeader(b []byte, limits Limits) (Header, error) {
 	switch {
 	case h.Op == 0 || h.Flags&^allFlags != 0:
 		return Header{}, fmt.Errorf("%w: operation %d with flags %#x; is that a client of zarrdb?", ErrProtocol, b[4], uint16(h.Flags))
-	case h.Files > MaxFiles:
-		return Header{}, fmt.Errorf("%w: %d descriptors with one frame, where %d are allowed", ErrProtocol, h.Files, MaxFiles)
+	case h.Files > maxFiles:
+		return Header{}, fmt.Errorf("%w: %d descriptors with one frame, where %d are allowed", ErrProtocol, h.Files, maxFiles)
 	case h.Meta > limits.Meta:
 		return Header{}, fmt.Errorf("%w: %v with a meta of %d bytes, where %d are allowed", ErrProtocol, h.Op, h.Meta, limits.Meta)
 	case h.Body > limits.Body:

@@ -73,7 +73,7 @@ func (c *Conn) Soon() bool {
 	here := c.look(patience)
 	lookers.Add(-1)
 	if here {
-		here = c.need(HeaderSize) != nil || c.Buffered() // an error comes again from Receive
+		here = c.need(headerSize) != nil || c.Buffered() // an error comes again from Receive
 	}
 	switch {
 	case here:
@@ -121,9 +121,9 @@ func (c *Conn) Waiting() bool { return c.to > c.from || c.raw != nil && c.look(0
 
 // Buffered reports whether the next frame has begun to arrive, and is short.
 func (c *Conn) Buffered() bool {
-	if c.to-c.from < HeaderSize {
+	if c.to-c.from < headerSize {
 		return false
 	}
-	h, err := ParseHeader(c.buf[c.from:c.to], c.limits)
+	h, err := parseHeader(c.buf[c.from:c.to], c.limits)
 	return err != nil || uint64(h.Meta)+uint64(h.Body) <= joined
 }

@@ -35,7 +35,7 @@ func TestSoon(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, n := range []int{0, 100, bufferSize, joined - HeaderSize} {
+	for _, n := range []int{0, 100, bufferSize, joined - headerSize} {
 		send(n)
 		if !to.Soon() {
 			t.Errorf("no frame of %d bytes", n)

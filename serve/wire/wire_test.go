@@ -39,7 +39,7 @@ func TestFrames(t *testing.T) {
 	a, b := pair(t)
 	from, to := NewConn(a, Limits{}, time.Minute), NewConn(b, Limits{}, 0)
 	pattern := func(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n] }
-	sizes := []int{0, 1, 15, 16, 1000, bufferSize - HeaderSize, bufferSize, bufferSize + 1, 3 * bufferSize, joined - HeaderSize - 300, joined, wholeBody + 5}
+	sizes := []int{0, 1, 15, 16, 1000, bufferSize - headerSize, bufferSize, bufferSize + 1, 3 * bufferSize, joined - headerSize - 300, joined, wholeBody + 5}
 	go func() {
 		for i, n := range sizes {
 			f := &Frame{ID: uint32(i), Op: OpGet, Flags: FlagReply, Meta: pattern(min(n, 300)), Body: pattern(n)}
@@ -83,7 +83,7 @@ func TestFramesRefused(t *testing.T) {
 	}{
 		"meta":      {(&Header{Op: OpGet, Meta: 101}).Append(nil), "get with a meta of 101 bytes, where 100 are allowed"},
 		"body":      {(&Header{Op: OpSet, Body: 1 << 31}).Append(nil), "set with a body of 2147483648 bytes"},
-		"no op":     {make([]byte, HeaderSize), "is that a client of zarrdb"},
+		"no op":     {make([]byte, headerSize), "is that a client of zarrdb"},
 		"http":      {[]byte("GET / HTTP/1.1\r\nHost: localhost\r\n"), "is that a client of zarrdb"},
 		"files":     {(&Header{Op: OpGet, Files: 5}).Append(nil), "5 descriptors with one frame"},
 		"absent":    {(&Header{Op: OpGet, Files: 1}).Append(nil), "came with 0 descriptors, where 1 were announced"},
@@ -153,7 +153,7 @@ var hot = []struct {
 	parse func([]byte) (interface{ Append([]byte) []byte }, error)
 }{
 	{"header", &Header{ID: 1, Op: OpGet, Files: 2, Flags: FlagBytes, Meta: 3, Body: 4}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
-		v, err := ParseHeader(b, Limits{})
+		v, err := parseHeader(b, Limits{})
 		return &v, err
 	}},
 	{"get", &Get{View: 1, Range: Range{RangeSpan, 5, 7}, Key: "a/c/0"}, func(b []byte) (interface{ Append([]byte) []byte }, error) {

@@ -232,7 +232,50 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	return int64(from), int64(to), to-from == 1 && q.span <= max(l.grain, 1), err
 }
 
-// FindRange returns the elements [lo, hi) from the label first to the label
+// Nearest returns the element whose label is nearest to a number, time or span, the greater one of two that are
+// as near, as xarray's sel(method="nearest") does. Texts have no nearest: [ErrLabel].
+func (l *Labels) Nearest(label string) (int64, error) {
+	if l.dec == nil {
+		return 0, fmt.Errorf("%w: %q: the labels of %s are texts, and none is nearest", ErrLabel, label, l.name)
+	}
+	var far func(i int) float64
+	if k := l.dec.Type().Kind(); k == dtype.Datetime || k == dtype.Timedelta {
+		parse := l.dec.parseTime
+		if k == dtype.Timedelta {
+			parse = func(text string) (first, end, span int64, err error) {
+				first, end, _, err = l.dec.parseSpan(text)
+				return first, end, 0, err
+			}
+		}
+		first, _, _, err := parse(label)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrLabel, err)
+		}
+		far = func(i int) float64 { return float64(l.ints[i] - first) }
+	} else {
+		f, err := strconv.ParseFloat(label, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f) {
+			return 0, fmt.Errorf("%w: %q is not a number, as the labels of %s are", ErrLabel, label, l.name)
+		}
+		far = func(i int) float64 { return l.Number(int64(i)) - f }
+	}
+	best, least := int64(-1), math.Inf(1)
+	for i := range l.n {
+		if math.IsNaN(l.Number(int64(i))) {
+			continue
+		}
+		d := far(i)
+		if math.Abs(d) < math.Abs(least) || d == -least && d > 0 {
+			best, least = int64(i), d
+		}
+	}
+	if best < 0 {
+		return 0, fmt.Errorf("%s has no label near %q; %s: %w", l.name, label, l.describe(), zarr.ErrNotFound)
+	}
+	return best, nil
+}
+
+// findRange returns the elements [lo, hi) from the label first to the label
 // last, both included, as xarray's sel(slice(first, last)) does: first comes
 // first in the coordinate: where labels descend, first is greater than last. In
 // the wrong order, or between two neighbours, the range is empty and lo equals
@@ -241,7 +284,7 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 //
 // Descending times are selected in the same way; pandas refuses most of these
 // ranges.
-func (l *Labels) FindRange(first, last *string) (lo, hi int64, err error) {
+func (l *Labels) findRange(first, last *string) (lo, hi int64, err error) {
 	from, to := 0, l.n
 	if first != nil {
 		if from, _, err = l.bounds(*first); err != nil {

@@ -68,7 +68,7 @@ func TestLabelsAsXarray(t *testing.T) {
 						ends[i] = &s
 					}
 				}
-				lo, hi, err = l.FindRange(ends[0], ends[1])
+				lo, hi, err = l.findRange(ends[0], ends[1])
 			}
 			got := []int64{}
 			for i := lo; i < hi; i++ {
@@ -137,7 +137,7 @@ func TestLabelsBeyondXarray(t *testing.T) {
 			}
 			return &s
 		}
-		lo, hi, err := labels(t, c.dataType, c.attrs, c.values...).FindRange(end(c.first), end(c.last))
+		lo, hi, err := labels(t, c.dataType, c.attrs, c.values...).findRange(end(c.first), end(c.last))
 		if err != nil || lo != c.lo || hi != c.hi {
 			t.Errorf("%s %s, %q to %q: %d to %d, %v", c.dataType, c.values, c.first, c.last, lo, hi, err)
 		}

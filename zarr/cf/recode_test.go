@@ -140,18 +140,28 @@ func TestCommonType(t *testing.T) {
 
 func TestCountOf(t *testing.T) {
 	for _, c := range []struct {
-		units, text string
-		want        int64
-		err         error
+		units, calendar, text string
+		want                  int64
+		err                   error
 	}{
-		{"days since 1970-01-01", "1970-02", 31, nil},
-		{"seconds since 1970-01-01", "1970-01-02T00:00:01", 86401, nil},
-		{"days since 1970-01-01", "1970-01-02T06", 0, ErrInexact},
-		{"days since 1970-01-01", "soon", 0, errTime},
-		{"days", "1970-02", 0, ErrAttribute},
+		{"days since 1970-01-01", "", "1970-02", 31, nil},
+		{"seconds since 1970-01-01", "proleptic_gregorian", "1970-01-02T00:00:01", 86401, nil},
+		{"days since 1970-01-01", "", "1970-01-02T06", 0, ErrInexact},
+		{"days since 1970-01-01", "", "soon", 0, errTime},
+		{"days", "", "1970-02", 0, ErrAttribute},
+		{"days since 0001-01-01", "", "2020-02-01", 737457, nil}, // of cftime
+		{"days since 0001-01-01", "proleptic_gregorian", "2020-02-01", 737455, nil},
+		{"weeks since 1970-01-02", "", "1969-12-26", -1, nil},
+		{"weeks since 1970-01-02", "", "1970-01-03", 0, ErrInexact},
+		{"days since 1970-01-02T12:00:00", "", "1969-12-31T12", -2, nil},
+		{"seconds since 0001-01-01", "proleptic_gregorian", "2020-02-01T00:00:01", 63716112001, nil},
+		{"nanoseconds since 0001-01-01", "", "2020-02-01", 0, errTime},
+		{"days since 1970-01-01", "360_day", "1971-02-30", 419, nil},
+		{"days since 1970-01-01", "noleap", "1972-02-29", 0, errTime},
+		{"days since 1970-01-01", "none", "1970-02", 0, ErrAttribute},
 	} {
-		if got, err := CountOf(c.units, c.text); got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %d, %v", fmt.Sprint(c.units, c.text), got, err)
+		if got, err := CountOf(c.units, c.calendar, c.text); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %d, %v", fmt.Sprint(c.units, c.calendar, c.text), got, err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*
 
 // ParseSelection is [zarr.ParseSelection] of a text in which dimensions may be
 // selected by the labels of their coordinates: time='2020-02', lat='50':'45'.
-// See [Labels.Find] and [Labels.FindRange] for their elements. beside opens the
+// See [Labels.Find] and Labels.findRange for their elements. beside opens the
 // coordinates.
 //
 // empty has a line for each range without labels: this is no error, but often a
@@ -31,6 +31,16 @@ var labelForm = regexp.MustCompile(`([^,'"=]+)=\s*('[^']*'|"[^"]*")?\s*(?:(:)\s*
 // nothing in any array, [zarr.ErrNotFound] for a label or a coordinate that is
 // missing, or errors of reading the coordinate.
 func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+	return parseSelection(ctx, text, a, beside, false)
+}
+
+// NearestSelection is [ParseSelection] in which one label names the element of the nearest label, see
+// [Labels.Nearest]. Ranges are not changed.
+func NearestSelection(ctx context.Context, text string, a *zarr.Array, beside Opener) (sel zarr.Selection, empty []string, err error) {
+	return parseSelection(ctx, text, a, beside, true)
+}
+
+func parseSelection(ctx context.Context, text string, a *zarr.Array, beside Opener, nearest bool) (sel zarr.Selection, empty []string, err error) {
 	names := a.DimensionNames()
 	var failed error
 	plain := labelForm.ReplaceAllStringFunc(text, func(item string) string {
@@ -47,10 +57,13 @@ func ParseSelection(ctx context.Context, text string, a *zarr.Array, beside Open
 		one := false
 		switch {
 		case err != nil:
+		case p[3] == "" && nearest:
+			lo, err = l.Nearest(*unquote(p[2]))
+			one = true
 		case p[3] == "":
 			lo, hi, one, err = l.Find(*unquote(p[2]))
 		default:
-			if lo, hi, err = l.FindRange(unquote(p[2]), unquote(p[4])); err == nil && lo == hi {
+			if lo, hi, err = l.findRange(unquote(p[2]), unquote(p[4])); err == nil && lo == hi {
 				empty = append(empty, fmt.Sprintf("%s selects nothing: %s", strings.TrimSpace(item), l.describe()))
 			}
 		}

@@ -20,7 +20,7 @@ const (
 	Datetime        // int64 since 1970-01-01 in Scale × Unit; NaT is the minimum
 	Timedelta       // int64 in Scale × Unit; NaT is the minimum
 	Struct          // named fields, packed in order
-	Subarray        // a fixed shape of another type, C order
+	subarray        // a fixed shape of another type, C order
 
 	String // UTF-8 text
 	Bytes  // byte strings
@@ -180,7 +180,7 @@ func (t Type) appendWords(dst []Word, off int) []Word {
 		for _, f := range t.fields {
 			dst = f.Type.appendWords(dst, off+f.Offset)
 		}
-	case Subarray:
+	case subarray:
 		if w, ok := t.elem.solid(); ok {
 			w.Offset = off
 			w.Count = t.size / w.Size
@@ -216,7 +216,7 @@ func (t Type) appendNarrow(dst []NarrowRun, off int) []NarrowRun {
 		for _, f := range t.fields {
 			dst = f.Type.appendNarrow(dst, off+f.Offset)
 		}
-	case Subarray:
+	case subarray:
 		one := t.elem.appendNarrow(nil, 0)
 		if len(one) == 1 && one[0].Count == t.elem.size {
 			one[0].Offset, one[0].Count = off, t.size
@@ -262,7 +262,7 @@ func appendWord(dst []Word, w Word) []Word {
 // solid returns the one word that an element of t consists of, if it does.
 func (t Type) solid() (Word, bool) {
 	switch t.kind {
-	case Subarray:
+	case subarray:
 		w, ok := t.elem.solid()
 		return w, ok
 	case Struct:

@@ -37,7 +37,7 @@ func (t Type) ParseFillV3(raw json.RawMessage) ([]byte, error) {
 	switch t.kind {
 	case String, Bytes:
 		return t.variableV2(raw)
-	case Invalid, Ragged, JSON, Subarray:
+	case Invalid, Ragged, JSON, subarray:
 		return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 	}
 	elem := make([]byte, t.size)
@@ -451,7 +451,7 @@ func (t Type) checkFixed(elem []byte) error {
 				return err
 			}
 		}
-	case Subarray:
+	case subarray:
 		for ; len(elem) > 0; elem = elem[t.elem.size:] {
 			if err := t.elem.checkFixed(elem[:t.elem.size]); err != nil {
 				return err

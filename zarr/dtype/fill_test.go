@@ -335,7 +335,7 @@ func randomFixed(r *rand.Rand, typ Type, e []byte) {
 			randomFixed(r, f.Type, e[f.Offset:f.Offset+f.Type.size])
 		}
 		return
-	case Subarray:
+	case subarray:
 		for ; len(e) > 0; e = e[typ.elem.size:] {
 			randomFixed(r, *typ.elem, e[:typ.elem.size])
 		}

@@ -108,7 +108,7 @@ func (t Type) fillV2(elem, raw []byte) error {
 			half := t.size / 2
 			return t.part().parseFloat(elem[:half], raw)
 		}
-	case Raw, FixedBytes, Struct, Subarray:
+	case Raw, FixedBytes, Struct, subarray:
 		s, ok := asString(raw)
 		if !ok {
 			return badValue("not base64")
@@ -186,7 +186,7 @@ func (t Type) appendFillV2(dst, elem []byte) ([]byte, error) {
 		return p, nil
 	case FixedUTF32:
 		return appendUTF32(dst, elem), nil
-	case Raw, FixedBytes, Struct, Subarray:
+	case Raw, FixedBytes, Struct, subarray:
 		p := bytes.Clone(elem)
 		t.toMemory(p) // all bytes, also zeros at the end of a text: tensorstore takes no fewer
 		return appendBase64(append(dst, '"'), p), nil
@@ -221,7 +221,7 @@ func (t Type) PrintFillV1(elem []byte) (json.RawMessage, error) {
 			return nil, fmt.Errorf("bytes that are not text: %w", ErrNoForm)
 		}
 		return AppendString(nil, string(s)), nil
-	case Raw, Struct, Subarray:
+	case Raw, Struct, subarray:
 		if len(trimZeros(elem)) > 0 {
 			return nil, fmt.Errorf("fill value of %s: %w", t, ErrNoForm)
 		}

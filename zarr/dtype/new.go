@@ -185,7 +185,7 @@ func NewSubarray(elem Type, shape []int) (Type, error) {
 	if n > maxSize/elem.size {
 		return Type{}, badType("element of %d × %d bytes is over %d", n, elem.size, maxSize)
 	}
-	t := Type{kind: Subarray, elem: &elem, shape: slices.Clone(shape), size: n * elem.size, depth: elem.depth + 1}
+	t := Type{kind: subarray, elem: &elem, shape: slices.Clone(shape), size: n * elem.size, depth: elem.depth + 1}
 	if _, ok := elem.solid(); ok {
 		t.words = 1
 	} else {

@@ -228,7 +228,7 @@ func (t Type) appendValue(dst, elem []byte) []byte {
 			dst = f.Type.appendValue(dst, elem[f.Offset:f.Offset+f.Type.size])
 		}
 		return append(dst, '}')
-	case Subarray:
+	case subarray:
 		return t.appendDims(dst, elem, t.shape)
 	}
 	return appendBase64(append(dst, `"base64:`...), elem) // Raw

@@ -76,7 +76,7 @@ func (t Type) parseValue(dst []byte, raw json.RawMessage) ([]byte, error) {
 			}
 		}
 		return out, nil
-	case Subarray:
+	case subarray:
 		return t.parseDims(dst, raw, t.shape)
 	}
 	n := len(dst)

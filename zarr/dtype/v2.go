@@ -251,7 +251,7 @@ func (t Type) appendV2(dst []byte) ([]byte, error) {
 // numpy joins to one.
 func (t Type) flat() (Type, []int) {
 	var shape []int
-	for t.kind == Subarray {
+	for t.kind == subarray {
 		shape = append(shape, t.shape...)
 		t = *t.elem
 	}

@@ -357,7 +357,7 @@ func (t Type) String() string {
 			fmt.Fprintf(&b, "%s: %s", name, f.Type)
 		}
 		return "struct{" + b.String() + "}"
-	case Subarray:
+	case subarray:
 		return fmt.Sprintf("%s%v", t.elem, t.shape)
 	case Ragged:
 		return fmt.Sprintf("ragged<%s>", t.elem)

@@ -106,6 +106,18 @@ type valueDiff struct {
 	common     []int64 // common shape of both
 	bufs       [2][]byte
 	difference Difference
+	each       func(at []int64) // called for each element that differs; may be nil
+}
+
+// Elements calls fn with the place of each element of a box that differs between two states of an
+// array, in any order. The slice is valid during the call. comparable is false, and fn is not called,
+// if values of their data types cannot be compared.
+func Elements(ctx context.Context, old, new *zarr.Array, start, shape []int64, fn func(at []int64)) (comparable bool, err error) {
+	v := valueDiff{old: old, new: new, each: fn}
+	if v.incomparable() != "" {
+		return false, nil
+	}
+	return true, v.compare(ctx, start, shape, func(ValueChange, error) bool { return true })
 }
 
 func (v *valueDiff) incomparable() string {

@@ -49,7 +49,10 @@ func (v *valueDiff) compare(ctx context.Context, start, shape []int64, yield fun
 	for d := range shape {
 		idx[d] = zarr.Slice(start[d], start[d]+shape[d], 1)
 	}
-	sum := tally{ValueChange: ValueChange{Path: v.path}, start: start, shape: shape}
+	sum := tally{ValueChange: ValueChange{Path: v.path}, start: start, shape: shape, each: v.each}
+	if v.each != nil {
+		sum.at = make([]int64, len(shape))
+	}
 	var err error
 	if v.new.Type().Variable() {
 		err = v.texts(ctx, zarr.Sel(idx...), int(n), &sum)
@@ -113,6 +116,8 @@ type tally struct {
 	ValueChange
 	start, shape []int64 // of the box
 	lo, hi       []int64 // within the box; hi is the last
+	each         func(at []int64)
+	at           []int64 // what each is called with
 }
 
 // add notes that the i-th element of the box, in C order, differs; by is the
@@ -126,6 +131,12 @@ func (t *tally) add(i int, by float64, number bool) {
 		at := rest % t.shape[d]
 		rest /= t.shape[d]
 		t.lo[d], t.hi[d] = min(t.lo[d], at), max(t.hi[d], at)
+		if t.each != nil {
+			t.at[d] = t.start[d] + at
+		}
+	}
+	if t.each != nil {
+		t.each(t.at)
 	}
 	if !number {
 		return

@@ -3,6 +3,7 @@
 //
 //	ZARRDB           the program to test; default the one in the root of the repository
 //	CHROMIUM         the browser; default chromium, chromium-browser or google-chrome
+//	FIREFOX          a second browser; default firefox or firefox-esr, if there is one
 //	ZARRDB_IMAGES    a directory; then the pictures of the documentation are written there
 package uitest
 

@@ -3,11 +3,15 @@ package uitest
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +118,76 @@ func TestPicture(t *testing.T) {
 		}
 		send('pointerup', 400);
 	})()`)
-	p.wait("((m) => m && Number(m[1]) > 50)(/win=20:60,([\\d.]+):/.exec(location.hash))")
+	p.wait("((m) => m && Number(m[1]) > 46)(/win=20:60,([\\d.]+):/.exec(location.hash))")
+}
+
+// What one can choose about colours, the element that one types, the wheel, and files of what is seen.
+func TestChoices(t *testing.T) {
+	dir := weather(t)
+	run(t, dir, "create", "weather.zdb:cover", "--shape", "4,6", "--dtype", "int8", "--dims", "y,x", "--fill", "0")
+	run(t, dir, "attrs", "weather.zdb:cover", "--set", "flag_values=[1,2,5]", "--set", "flag_meanings=open_water forest bare_rock")
+	run(t, dir, "create", "weather.zdb:long/x", "--shape", "5000", "--dtype", "int8", "--dims", "x", "--fill", "7")
+	run(t, dir, "attrs", "weather.zdb:long/x", "--set", "units=m")
+	run(t, dir, "create", "weather.zdb:long/v", "--shape", "5000,2", "--dtype", "int8", "--dims", "x,y", "--fill", "1")
+	for i, v := range []string{"1", "2", "5", "9"} {
+		run(t, dir, "write", "weather.zdb:cover", "-s", fmt.Sprint(i), "--value", v)
+	}
+	p := open(t, serve(t, dir, "ui", "weather.zdb")+"&path=cover", 1280, 800)
+	p.drawn()
+	p.wait("[...document.querySelectorAll('.bar li')].map((l) => l.innerText.trim()).join() === '1 open water 25.0 %,2 forest 25.0 %,5 bare rock 25.0 %,other values 25.0 %'")
+	p.point(0.5, 0.4, false)
+	p.wait("document.querySelector('.readout strong').innerText === '2 forest'")
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait(pixel + "(0.5, 0.1) === '230,159,0'")
+
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=1&hi=1000&log=1")
+	p.drawn()
+	p.wait("[...document.querySelectorAll('.ticks span')].map((s) => s.innerText).join() === '10,100'")
+	p.wait(pixel + "(0.25, 0.22) === '212,212,212'") // 310 K: 255 · log 310 / log 1000
+	p.do(chromedp.Click(`//label[contains(., "reversed")]/input`))
+	p.wait(pixel + "(0.25, 0.22) === '43,43,43'")
+	p.do(chromedp.SendKeys(".goto", "2024-01-21"+kb.Enter))
+	p.wait("location.hash.includes('at=20,0,0')")
+	p.do(chromedp.SendKeys(".goto", "#3"+kb.Enter))
+	p.wait("location.hash.includes('at=3,0,0')")
+	p.do(chromedp.SendKeys(".goto", "1999"+kb.Enter))
+	p.shows("time has no element 1999")
+
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&win=60:62,20:23")
+	p.drawn()
+	p.do(chromedp.Click(`//button[text()="csv"]`), chromedp.Click(`//button[text()="npy"]`))
+	if got := string(download(t, filepath.Join(downloads, "t2m.csv"))); !strings.HasPrefix(got, "\"lat/lon\",40,42,44\n30,310,310,310\n32,") {
+		t.Errorf("%q", got)
+	}
+	p.view("db=weather.zdb&path=long/v&win=4998:5000,0:2") // labels that the page does not have
+	p.drawn()
+	p.do(chromedp.Click(`//button[text()="csv"]`), chromedp.Click(`//button[text()="parquet"]`))
+	if got := string(download(t, filepath.Join(downloads, "long_v.csv"))); got != "\"x/y\",0,1\n\"7 m\",1,1\n\"7 m\",1,1\n" {
+		t.Errorf("%q", got)
+	}
+	if got := download(t, filepath.Join(downloads, "long_v.parquet")); !strings.HasPrefix(string(got), "PAR1") {
+		t.Errorf("%q", got)
+	}
+	if got := string(download(t, filepath.Join(downloads, "t2m.npy"))); !strings.Contains(got, "'shape': (2, 3)") {
+		t.Errorf("%q", got)
+	}
+
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=-1000&hi=-999&coast=1") // white, but for missing values
+	p.drawn()
+	p.wait(`((d) => { let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] < 100 && d[i + 1] < 100) n++; return n > 1000; })((() => { const c = document.querySelector('.plane canvas'); return c.getContext('2d').getImageData(70, 12, c.width - 90, c.height - 60).data; })())`)
+
+	// The wheel zooms under the pointer, and scrolls the page where all is in sight.
+	p.view("db=weather.zdb&path=t2m&at=12,0,0")
+	p.drawn()
+	wheel := func(by int) {
+		eval[any](p, fmt.Sprintf(`(() => { const c = document.querySelector('.plane canvas'), r = c.getBoundingClientRect(); c.dispatchEvent(new WheelEvent('wheel', { deltaY: %d, clientX: r.x + 62, clientY: r.y + 8, bubbles: true, cancelable: true })); })()`, by))
+	}
+	wheel(300)
+	p.wait("!/win=/.test(location.hash)")
+	wheel(-300)
+	p.wait("/win=(5[78]\\.?\\d*):91,0:66/.test(location.hash)") // the top left corner stays: latitudes go up
 }
 
 // download waits for a file.
@@ -451,6 +524,41 @@ func TestManyCommits(t *testing.T) {
 	p.shows("The first commit.")
 }
 
+// The graph of all branches has no line on another, and what was scrolled stays so.
+func TestGraph(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:base", "--shape", "3", "--dtype", "int32", "--fill", "0")
+	for i := range 9 {
+		run(t, dir, "branch", "x.zdb", fmt.Sprint("b", i))
+	}
+	for i := range 9 {
+		run(t, dir, "create", fmt.Sprintf("x.zdb@b%d:a%d", i, i), "--shape", "3", "--dtype", "int32", "--fill", "0")
+		run(t, dir, "attrs", fmt.Sprintf("x.zdb@b%d", i), "--set", fmt.Sprintf("n%d=1", i))
+	}
+	for i := range 6 {
+		run(t, dir, "merge", "x.zdb", fmt.Sprint("b", i), "-m", fmt.Sprint("merge ", i))
+	}
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&view=history&all=1", 1280, 500)
+	p.wait("document.querySelectorAll('.log li').length === 26 && [...document.querySelectorAll('.ref')].length === 10")
+	p.wait("[...document.querySelectorAll('.log svg')].every((s) => { const d = [...s.querySelectorAll('path')].map((e) => e.getAttribute('d')); return new Set(d).size === d.length; })")
+	// Lines go on where they ended in the row above.
+	p.wait(`(() => {
+		const ends = (s, top) => [...s.querySelectorAll('path')].map((e) => e.getAttribute('d')).flatMap((d) => { const n = d.match(/[\d.]+/g).map(Number), v = /V/.test(d); const a = [n[0], n[1]], b = v ? [n[0], n[2]] : n.slice(-2); return [a, b].filter((q) => q[1] === (top ? 0 : 44)).map((q) => q[0]); });
+		const all = [...document.querySelectorAll('.log svg')];
+		return all.every((s, i) => i === 0 || [...new Set(ends(all[i - 1], false))].sort().join() === [...new Set(ends(s, true))].sort().join());
+	})()`)
+	eval[any](p, "document.getElementById('main').scrollTop = 300")
+	p.do(chromedp.Sleep(100 * time.Millisecond))
+	eval[any](p, "document.querySelectorAll('.log li a')[14].click()")
+	p.wait("document.querySelectorAll('.log li')[14].classList.contains('chosen')")
+	p.wait("document.getElementById('main').scrollTop === 300")
+	p.view("db=x.zdb&view=care")
+	p.shows("On disk")
+	p.do(chromedp.NavigateBack())
+	p.wait("document.querySelectorAll('.log li').length === 26 && document.getElementById('main').scrollTop === 300")
+}
+
 // A store of 10,000 arrays: only the rows in sight are elements of the page.
 func TestManyArrays(t *testing.T) {
 	if testing.Short() {
@@ -704,4 +812,162 @@ func TestKinds(t *testing.T) {
 	p.do(chromedp.SendKeys(".filter", "deep7"))
 	p.shows("1 array found")
 	p.wait("[...document.querySelectorAll('.tree a')].some((a) => a.textContent === 'deep7')")
+}
+
+// The first picture takes few requests, of which only one comes before the window, and a step of a
+// field of 181 × 360 takes few bytes.
+func TestRequests(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:a/t", "--shape", "8,181,360", "--chunks", "1,181,360", "--dtype", "float32", "--dims", "time,lat,lon")
+	values, noise := make([]float32, 0, 8*181*360), uint32(1)
+	for i := range cap(values) {
+		noise = noise*1664525 + 1013904223
+		y, x := float64(i/360%181)*math.Pi/180, float64(i%360)*math.Pi/180
+		values = append(values, float32(280+20*math.Sin(y)+8*math.Sin(3*x+float64(i/65160))+float64(noise>>8)/(1<<24)))
+	}
+	writeNpy(t, filepath.Join(dir, "t.npy"), []int{8, 181, 360}, values)
+	run(t, dir, "write", "x.zdb:a/t", "-i", "t.npy")
+	p := open(t, serve(t, dir, "ui", "x.zdb:a/t"), 1280, 800)
+	p.drawn()
+	p.wait("document.querySelectorAll('[role=treeitem]').length === 3")
+	type entry struct {
+		Name  string
+		Size  int
+		Start float64
+		End   float64
+	}
+	entries := func() []entry {
+		return eval[[]entry](p, "performance.getEntriesByType('resource').map((e) => ({ name: new URL(e.name).pathname.split('/-/')[1], size: e.encodedBodySize, start: e.startTime, end: e.responseEnd }))")
+	}
+	first := entries()
+	if len(first)+1 > 12 { // and the page itself
+		t.Errorf("%d requests: %v", len(first)+1, first)
+	}
+	window := slices.IndexFunc(first, func(e entry) bool { return e.Name == "api/window" })
+	if window < 0 {
+		t.Fatal(first)
+	}
+	t.Logf("the first window came after %.0f ms", first[window].End)
+	before := 0
+	for _, e := range first {
+		if strings.HasPrefix(e.Name, "api/") && e.Name != "api/ls" && e.End < first[window].Start {
+			before++
+		}
+	}
+	if before != 1 { // start; the tree lists groups beside it
+		t.Errorf("%d answers before the first window: %v", before, first)
+	}
+	eval[any](p, "performance.clearResourceTimings()")
+	for i := 1; i < 8; i++ {
+		p.view(fmt.Sprintf("db=x.zdb&path=a/t&at=%d,0,0", i))
+		p.wait(fmt.Sprintf("document.querySelector('.slider output').innerText.startsWith('%d ')", i))
+	}
+	steps := 0
+	for _, e := range entries() {
+		if e.Name == "api/window" {
+			if steps++; e.Size > 60<<10 {
+				t.Errorf("a step takes %d bytes", e.Size)
+			}
+		}
+	}
+	if steps != 7 {
+		t.Errorf("%d windows for 7 steps", steps)
+	}
+}
+
+// Channels of a microscope are added in their colours, with a scale bar.
+func TestChannels(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	run(t, dir, "create", "x.zdb:image/0", "--shape", "2,40,60", "--dtype", "uint16", "--dims", "c,y,x", "--fill", "0")
+	run(t, dir, "write", "x.zdb:image/0", "-s", "0", "--value", "1000")
+	run(t, dir, "write", "x.zdb:image/0", "-s", "1,:,30:", "--value", "300")
+	run(t, dir, "attrs", "x.zdb:image", "--set", `ome={"version":"0.5","multiscales":[{"axes":[{"name":"c","type":"channel"},{"name":"y","type":"space","unit":"micrometer"},{"name":"x","type":"space","unit":"micrometer"}],"datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1,0.5,0.5]}]}]}],"omero":{"channels":[{"label":"DAPI","color":"0000ff","window":{"start":0,"end":2000}},{"label":"GFP","color":"00FF00","window":{"start":100,"end":300}}]}}`)
+	p := open(t, serve(t, dir, "ui", "x.zdb:image"), 1280, 800)
+	p.drawn()
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait(pixel + "(0.2, 0.2) === '0,0,128' && " + pixel + "(0.8, 0.2) === '0,255,128'")
+	p.point(0.8, 0.3, false)
+	p.wait("document.querySelector('.readout strong').innerText === 'DAPI 1000, GFP 300'")
+	has := func(sel, csv string) string {
+		return `document.querySelector('.commands textarea').value.includes(' -s ` + sel + ` ') && ` + csv + `[...document.querySelectorAll('button')].some((b) => b.innerText === 'csv')`
+	}
+	p.wait(has(":,:,:", "!")) // the values of both
+	p.do(chromedp.Click(`//label[contains(., "DAPI")]/input`))
+	p.wait(pixel + "(0.8, 0.2) === '0,255,0' && location.hash.includes('ch=1')")
+	p.point(0.8, 0.3, false)
+	p.wait("document.querySelector('.readout strong').innerText === 'GFP 300' && " + has("1,:,:", ""))
+	p.do(chromedp.Click(`//label[contains(., "GFP")]/input`)) // none: one channel, in a map of colours
+	p.wait("document.querySelector('.bar') && document.querySelector('.slider')")
+}
+
+// Pixels and the value under the pointer of random arrays are those that were written, whatever the
+// orientation of their axes.
+func TestRandomPictures(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	r := rand.New(rand.NewPCG(7, 8))
+	type random struct {
+		rows, cols int
+		values     []float32
+		up         bool
+	}
+	var all []random
+	for k := range 8 {
+		a := random{rows: 3 + r.IntN(30), cols: 3 + r.IntN(40), up: k%2 == 1}
+		for range a.rows * a.cols {
+			v := float32(math.Round(r.NormFloat64()*1000) / 8)
+			if r.IntN(12) == 0 {
+				v = float32(math.NaN())
+			}
+			a.values = append(a.values, v)
+		}
+		y := make([]float32, a.rows)
+		for i := range y {
+			y[i] = float32(i)
+			if a.up != (k%4 < 2) { // a depth, with the least value on top
+				y[i] = -y[i]
+			}
+		}
+		group := fmt.Sprintf("x.zdb:g%d/", k)
+		for _, of := range []struct {
+			name, dims string
+			shape      []int
+			values     []float32
+		}{{"v", "y,x", []int{a.rows, a.cols}, a.values}, {"y", "y", []int{a.rows}, y}} {
+			shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(of.shape), "[]"), " ", ",")
+			run(t, dir, "create", group+of.name, "--shape", shape, "--dtype", "float32", "--dims", of.dims, "--fill", "NaN")
+			writeNpy(t, filepath.Join(dir, "a.npy"), of.shape, of.values)
+			run(t, dir, "write", group+of.name, "-i", "a.npy")
+		}
+		if k%4 >= 2 {
+			run(t, dir, "attrs", group+"y", "--set", "positive=down")
+		}
+		all = append(all, a)
+	}
+	p := open(t, serve(t, dir, "ui", "x.zdb"), 1280, 800)
+	for k, a := range all {
+		p.view(fmt.Sprintf("db=x.zdb&path=g%d/v&map=grey&lo=-200&hi=200", k))
+		p.drawn()
+		p.wait(fmt.Sprintf("document.querySelector('main h1').innerText === 'g%d/v'", k))
+		for range 12 {
+			i, j := r.IntN(a.rows), r.IntN(a.cols)
+			fy := (float64(i) + 0.5) / float64(a.rows)
+			if a.up {
+				fy = 1 - fy
+			}
+			fx, v := (float64(j)+0.5)/float64(a.cols), float64(a.values[i*a.cols+j])
+			pixel := eval[[]int](p, fmt.Sprintf(`(() => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + %g * (c.clientWidth - 72)), k * (8 + %g * (c.clientHeight - 42)), 1, 1).data]; })()`, fx, fy))
+			if want := 255 * min(max((v+200)/400, 0), 1); v == v && math.Abs(float64(pixel[0])-want) > 1.1 || v != v && pixel[0] != 0x8c && pixel[0] != 0x7a && (pixel[0] < 0x7a || pixel[0] > 0x8c) {
+				t.Errorf("g%d: element %d, %d is %v: the pixel is %v, want %.1f", k, i, j, v, pixel, want)
+			}
+			p.point(fx, fy, false)
+			text := strconv.FormatFloat(v, 'f', -1, 32)
+			if v != v {
+				text = "missing"
+			}
+			p.wait(fmt.Sprintf("document.querySelector('.readout').innerText.includes('element %d, %d') && document.querySelector('.readout strong').innerText === '%s'", i, j, text))
+		}
+	}
 }

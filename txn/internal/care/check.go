@@ -37,6 +37,9 @@ type CheckReport struct {
 	// PayloadBytes are those of the payloads. A payload of 512 bytes or more is
 	// counted once, however many versions hold it.
 	PayloadBytes int64
+	// AwayPages and AwayPayloads are in the remote that this lazy clone was made of, and not here. What is below a page that is
+	// away is not counted.
+	AwayPages, AwayPayloads int64
 	// What nothing reaches that is kept: it waits for gc, or is written at this
 	// moment by a session. It is no problem.
 	OrphanPages, OrphanBytes, OrphanCommits int64

@@ -310,7 +310,7 @@ func (c *Checkpoints) make() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := VerifyCheckpoint(fs, path); err != nil {
+	if err := VerifyCheckpoint(fs, path, c.p.Away != nil); err != nil {
 		return fmt.Errorf("%s: %w", name, errors.Join(err, fs.RemoveAll(path)))
 	}
 	return c.drop(KeptCheckpoints)
@@ -346,7 +346,7 @@ func (c *Checkpoints) drop(keep int) error {
 }
 
 // VerifyCheckpoint opens a copy and reads what its first refs point at.
-func VerifyCheckpoint(fs index.FS, path string) (err error) {
+func VerifyCheckpoint(fs index.FS, path string, lazy bool) (err error) {
 	idx, err := index.Open(path, &index.Options{FS: fs, ReadOnly: true, CacheBytes: 1 << 20})
 	if err != nil {
 		return err
@@ -363,6 +363,9 @@ func VerifyCheckpoint(fs index.FS, path string) (err error) {
 		c, err := catalog.Commits.Get(idx, r.Commit)
 		if err == nil {
 			err = opens(context.Background(), storedPages{idx}, c.Root)
+		}
+		if lazy && errors.Is(err, tree.ErrMissing) {
+			err = nil // it is away
 		}
 		if err != nil {
 			return fmt.Errorf("%s: commit %v: %w", r.Name, r.Commit, err)

@@ -35,6 +35,10 @@ type Parts struct {
 	Packs  *pack.Store
 	Pages  tree.Pages // that are committed, some of which may wait to be written
 	DB     DB
+	// Away and AwayPayload, if not nil, return nil for a page or payload that is missing here because a remote has it, else
+	// what is wrong, which is damage if nothing else is.
+	Away        func(ctx context.Context, name tree.Name) error
+	AwayPayload func(ctx context.Context, a pack.Address, damage error) error
 
 	// Ends is held from the sync of packs to the batch that records it.
 	Ends ctxlock.Lock

@@ -24,7 +24,7 @@ import (
 // that cannot be opened.
 const RepairBranches = "repair/"
 
-// RepairReport says what a repair found and did.
+// RepairReport lists the damage that a repair found, and what was restored.
 type RepairReport struct {
 	// Before and After are the checks around the repair; they are the same if
 	// there was nothing to repair.
@@ -320,7 +320,26 @@ func (p *repairer) reflogs(ctx context.Context) error {
 // opens reports whether a version can be looked into.
 func (p *repairer) opens(ctx context.Context, id catalog.CommitID) bool {
 	c, err := p.DB.Lookup(ctx, id)
-	return err == nil && opens(ctx, p.Pages, c.Root) == nil
+	last := &lastPage{Pages: p.Pages}
+	if err == nil {
+		err = opens(ctx, last, c.Root)
+	}
+	if p.Away != nil && errors.Is(err, tree.ErrMissing) {
+		err = p.Away(ctx, last.name)
+		return !errors.Is(err, tree.ErrMissing) || errors.Is(err, ErrUndecided)
+	}
+	return err == nil
+}
+
+// lastPage notes which page was read last.
+type lastPage struct {
+	tree.Pages
+	name tree.Name
+}
+
+func (p *lastPage) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	p.name = name
+	return p.Pages.GetPage(ctx, name)
 }
 
 // newestSound goes through the reflog of a branch and through the ancestors of

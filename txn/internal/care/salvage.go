@@ -171,6 +171,9 @@ func (v *Salvager) copyPacks(ctx context.Context) error {
 	return errors.Join(index.SyncDir(fs, to), index.SyncDir(fs, v.dir), index.SyncDir(fs, fs.PathDir(v.dir)))
 }
 
+// ErrUndecided means that what is not here may be in a remote, which cannot be asked.
+var ErrUndecided = errors.New("txn: whether the index is sound cannot be told without the remote")
+
 // choose looks at the present index and at the checkpoints, newest first, and
 // returns the first one without problems, else the one with the fewest.
 func (v *Salvager) choose(ctx context.Context) (*Candidate, error) {
@@ -186,8 +189,10 @@ func (v *Salvager) choose(ctx context.Context) (*Candidate, error) {
 	for _, name := range names {
 		c, err := v.look(ctx, name)
 		switch {
-		case errors.Is(err, index.ErrLocked), Stop(err):
+		case errors.Is(err, index.ErrLocked), errors.Is(err, ErrUndecided), Stop(err):
 			return nil, err
+		case err == nil && slices.ContainsFunc(c.Report.Problems, func(p Problem) bool { return errors.Is(p.Err, ErrUndecided) }):
+			return nil, fmt.Errorf("%s: %w, such as of %v", name, ErrUndecided, c.Report.Problems[0])
 		case err != nil:
 			v.Report.Refused = append(v.Report.Refused, fmt.Sprintf("%s: %v", name, err))
 		case c.Report.Found == 0 && name == IndexDir && v.Opener.IsDatabase(v.From) == nil:

@@ -3,6 +3,7 @@ package care
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -89,7 +90,7 @@ func (t *tracer) page(ctx context.Context, p place) ([]int, error) {
 		}
 		return nil
 	})
-	if err == nil {
+	if err == nil || t.c.Away != nil && errors.Is(err, tree.ErrMissing) { // it is away
 		err = ctx.Err()
 	}
 	if err != nil && (Stop(err) || len(t.c.damaged) < MaxProblems) { // else it is damaged too

@@ -253,6 +253,15 @@ func (c *Checker) page(ctx context.Context, p place) ([]place, error) {
 			return nil
 		}, value)
 	}
+	if errors.Is(err, tree.ErrMissing) && c.Away != nil {
+		if err = c.Away(ctx, p.at.Page().Name); err == nil {
+			n.AwayPages++
+			return nil, nil
+		}
+		if !errors.Is(err, tree.ErrMissing) {
+			return nil, err // the remote could not be asked
+		}
+	}
 	if Stop(err) {
 		return nil, err
 	}
@@ -273,6 +282,8 @@ func (c *Checker) count(n *CheckReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Report.Pages += n.Pages
+	c.Report.AwayPages += n.AwayPages
+	c.Report.AwayPayloads += n.AwayPayloads
 	c.Report.Values += n.Values
 	c.Report.Payloads += n.Payloads
 	c.Report.PayloadBytes += n.PayloadBytes
@@ -305,6 +316,13 @@ func (c *Checker) value(ctx context.Context, n *CheckReport, dir string, l paylo
 	n.Payloads++
 	n.PayloadBytes += int64(l.v.Length)
 	err := c.payload(ctx, l.v)
+	if errors.As(err, new(*pack.CorruptError)) && c.AwayPayload != nil && c.Look == nil {
+		if err = c.AwayPayload(ctx, catalog.AddressOf(l.v), err); err == nil {
+			n.AwayPayloads++
+		} else if !errors.As(err, new(*pack.CorruptError)) {
+			return err // the remote could not be asked
+		}
+	}
 	if err == nil || Stop(err) {
 		return err
 	}

@@ -60,6 +60,8 @@ type Moment struct {
 type GCOptions struct {
 	// DryRun only finds out what would be removed.
 	DryRun bool
+	// Away also removes what a lazy clone has fetched of payloads.
+	Away bool
 	// Explain also finds out what holds the rest; see [GCReport.Holders].
 	Explain bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
@@ -86,6 +88,8 @@ type GCReport struct {
 	// now: in small pieces, in files with more than one link,
 	// or in files that other processes read.
 	FreedBytes, HeldBytes int64
+	// AwayBytes is the space of payloads that were fetched from the remote, with Away.
+	AwayBytes int64
 	// Packs that were removed, got holes or were rewritten, and those that
 	// were left alone because of a second link, or a process that reads them and
 	// was given the file.
@@ -101,6 +105,7 @@ func GC(ctx context.Context, p *care.Parts, core Core, o GCOptions) (*GCReport, 
 	g := &collector{
 		Parts: p, core: core, o: o, r: &GCReport{}, stored: tree.New(p.Pages, reach.Uncached), marks: reach.NewMarks(reach.MaxRangeBytes),
 	}
+	g.marks.Away = p.Away
 	if !o.DryRun {
 		sweep, err := p.Index.Sweep()
 		if err != nil {

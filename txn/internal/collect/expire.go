@@ -18,7 +18,7 @@ import (
 // collector removes what then is reachable from no version. Records of
 // commits stay, so that the log and the chain of hashes hold.
 
-// ExpireOptions say which versions may go. At least one of Before and Keep must
+// ExpireOptions say which versions may go. At least one of Before, Keep and Policy must
 // be set.
 type ExpireOptions struct {
 	// Before is the age limit: versions made since then stay, and so does what
@@ -29,6 +29,8 @@ type ExpireOptions struct {
 	// Keep is how many of the newest versions of each branch stay, and how many
 	// entries of each reflog.
 	Keep int
+	// Policy keeps further versions of each branch. It keeps no entries of reflogs but the newest.
+	Policy KeepPolicy
 	// Branches limits what may go to the versions of these branches; what other
 	// refs reach stays. nil is everything, also what no ref reaches.
 	Branches []string
@@ -54,8 +56,8 @@ type ExpireReport struct {
 
 // Expire marks the versions that the options let go.
 func Expire(ctx context.Context, p *care.Parts, core Core, o ExpireOptions) (*ExpireReport, error) {
-	if o.Before.IsZero() && o.Keep <= 0 {
-		return nil, errors.New("expire: neither an age nor a number is given")
+	if o.Before.IsZero() && o.Keep <= 0 && o.Policy == (KeepPolicy{}) {
+		return nil, errors.New("expire: neither an age nor a number nor a policy is given")
 	}
 	e := &expiry{
 		Parts: p, core: core, o: o, r: &ExpireReport{},
@@ -181,8 +183,40 @@ func (e *expiry) refs(ctx context.Context) error {
 				return keep > 0
 			})
 		}
+		if err == nil && e.o.Policy != (KeepPolicy{}) && catalog.IsHead(ref.Name) && e.selected(ref.Name) {
+			err = e.chosen(ctx, ref.Commit, by)
+		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// chosen holds the versions below a head that the policy chooses.
+func (e *expiry) chosen(ctx context.Context, head catalog.CommitID, by HolderID) error {
+	type version struct {
+		id catalog.CommitID
+		at time.Time
+	}
+	var list []version
+	var expired error
+	err := e.reach(ctx, head, nil, func(c *catalog.Commit) bool {
+		gone, _, err := e.DB.Expired(ctx, c.ID)
+		if expired = err; err == nil && !gone {
+			list = append(list, version{c.ID, c.Time})
+		}
+		return err == nil
+	})
+	if err = cmp.Or(err, expired); err != nil {
+		return err
+	}
+	// The order of history is not that of time: a branch that was merged has its own times.
+	slices.SortStableFunc(list, func(a, b version) int { return b.at.Compare(a.at) })
+	choose := e.o.Policy.chooser()
+	for _, v := range list {
+		if choose(v.at) {
+			e.hold(v.id, by)
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ func (g *collector) explain(ctx context.Context) error {
 		return nil
 	}
 	e := newExplainer()
+	e.lazy = g.Away != nil
 	ids := map[HolderID]int32{}
 	for _, r := range g.roots {
 		i, ok := ids[r.By]
@@ -60,6 +61,7 @@ type explainer struct {
 	pages   map[tree.Name]int32 // their holder, or shared
 	ranges  *reach.Ranges
 	local   *reach.Local
+	lazy    bool // pages may be away
 }
 
 func newExplainer() *explainer {
@@ -89,6 +91,9 @@ func (e *explainer) visit(ctx context.Context, from Root, holder int32) error {
 		}
 		e.pages[root.Name] = owner
 		err := from.Tree.Links(ctx, root, &l)
+		if errors.Is(err, tree.ErrMissing) && e.lazy {
+			continue // it is away, as mark has found
+		}
 		if errors.Is(err, tree.ErrMissing) && from.Ended != nil && from.Ended() {
 			return nil
 		}

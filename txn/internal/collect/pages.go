@@ -71,7 +71,7 @@ func (s *pageSweeper) part(ctx context.Context, snap *index.Snapshot, part int, 
 			return err
 		}
 	}
-	if err := s.g.marks.Missing(part); err != nil {
+	if err := s.g.marks.Missing(ctx, part); err != nil {
 		return err
 	}
 	s.g.mu.Lock()

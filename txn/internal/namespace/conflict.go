@@ -81,18 +81,24 @@ func (c Conflict) String() string {
 	}
 	switch {
 	case c.Same:
-		fmt.Fprintf(&b, " (both commits changed it, to the same value; it was %s, now %s)", orNone(c.Base), orNone(c.Ours))
-	case c.Base != "" || c.Ours != "" || c.Theirs != "":
-		fmt.Fprintf(&b, " (%s: ours %s, theirs %s)", orNone(c.Base), orNone(c.Ours), orNone(c.Theirs))
+		fmt.Fprintf(&b, " (both commits changed it, to the same value; it was %s, now %s)", cmp.Or(c.Base, "missing"), c.side(c.Ours))
+	case c.Base != "":
+		fmt.Fprintf(&b, " (was %s; ours %s, theirs %s)", c.Base, c.side(c.Ours), c.side(c.Theirs))
+	case c.Ours != "" || c.Theirs != "":
+		fmt.Fprintf(&b, " (new; ours %s, theirs %s)", c.side(c.Ours), c.side(c.Theirs))
 	}
 	return b.String()
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "nothing"
+// side is what a side made of it.
+func (c *Conflict) side(s string) string {
+	switch {
+	case s != "":
+		return s
+	case c.Base != "":
+		return "removed"
 	}
-	return s
+	return "missing"
 }
 
 func sortConflicts(cs []Conflict) {

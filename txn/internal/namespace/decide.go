@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -263,7 +264,7 @@ func (d *renameDecision) intoRemoved() error {
 					renamed = groupMoves(d.renames[x])
 				}
 				c := Conflict{Kind: ConflictRename, Path: mv.To, Also: []string{mv.From}}
-				c.set(x, "above it: "+orNone(nodeNames[kinds[x]]))
+				c.set(x, "above it: "+cmp.Or(nodeNames[kinds[x]], "nothing"))
 				c.set(y, "renamed to it")
 				group, along := renamed[NodePath(up)]
 				if along = along && kinds[x] == noNode; along {

@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -258,7 +259,7 @@ func (d *dirMerge) guardAncestor(x, y int) error {
 			continue
 		}
 		conflict := Conflict{Kind: ConflictAncestor, Path: NodePath(d.path + string(c.Key)), Base: nodeNames[was]}
-		conflict.set(x, "above it: "+orNone(nodeNames[is]))
+		conflict.set(x, "above it: "+cmp.Or(nodeNames[is], "nothing"))
 		conflict.set(y, "put")
 		choice, err := d.m.askOrAdd(conflict)
 		if err != nil {
@@ -437,7 +438,7 @@ func (d *dirMerge) guardStructure(x, y int) (undo func() error, err error) {
 		}
 		c := d.chunkConflict(kind, f, coords, old, nil, nil)
 		c.set(x, "changed metadata")
-		c.set(y, orNone(brief(new)))
+		c.set(y, brief(new))
 		if found = append(found, c); len(found) >= d.m.o.Limit {
 			return errStop
 		}

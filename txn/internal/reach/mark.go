@@ -28,6 +28,8 @@ type Root struct {
 // session may have are read at once.
 type Marks struct {
 	Live *Ranges // where the payloads are
+	// Away, if not nil, returns nil for a page that is missing here, but not elsewhere, with all that is below it.
+	Away func(ctx context.Context, name tree.Name) error
 
 	roots []Root
 	pages *Pages // the number is 1 + that of the root if the page is still to be read
@@ -102,6 +104,11 @@ func (m *Marks) work(ctx context.Context, work *WorkList[markItem], step func(in
 		if errors.Is(err, tree.ErrMissing) && from.Ended != nil && from.Ended() {
 			err = nil // an aborted session took its pages with it
 		}
+		if errors.Is(err, tree.ErrMissing) && m.Away != nil {
+			if err = m.Away(ctx, it.root.Name); err == nil {
+				found.links = tree.Links{Exact: found.links.Exact}
+			}
+		}
 		found.payloads()
 		n := int64(0)
 		below = below[:0]
@@ -162,10 +169,17 @@ func (r *LeafReader) Flush() {
 
 // Missing returns an error if a marked leaf of a part was not read. Call it when
 // all pages of the part have been read, and none is read at the same time.
-func (m *Marks) Missing(part int) error {
+func (m *Marks) Missing(ctx context.Context, part int) error {
 	for name, later := range m.pages.parts[part].m {
-		if later != 0 {
-			return fmt.Errorf("%w: %v", tree.ErrMissing, name)
+		if later == 0 {
+			continue
+		}
+		err := fmt.Errorf("%w: %v", tree.ErrMissing, name)
+		if m.Away != nil {
+			err = m.Away(ctx, name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -215,8 +215,8 @@ func (b *bucketSource) Problems(context.Context, care.Damages) ([]care.Problem, 
 	return nil, nil
 }
 
-// importPack copies what is needed of a pack.
-func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
+// ImportFrom copies the records of a pack that a depot has and that are needed.
+func ImportFrom(ctx context.Context, d *depot.Depot, to *pack.Store, id pack.ID, need []pack.Extent, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
 	var open []*packReader
 	defer func() {
 		for _, p := range open {
@@ -224,7 +224,7 @@ func (b *bucketSource) importPack(ctx context.Context, to *pack.Store, id pack.I
 		}
 	}()
 	return to.ImportFrom(ctx, func(need []pack.Extent) (io.ReaderAt, uint64, error) {
-		p, err := newPackReader(ctx, b.d, id, need)
+		p, err := newPackReader(ctx, d, id, need)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
 
 // A push to a bucket plans and walks as one to a database does. It reads what both sides have here, compares
@@ -72,6 +74,9 @@ func (s sentTo) Head(ref string) (catalog.CommitID, bool) {
 	id, ok := s.b.Push.Base().Refs[ref]
 	return catalog.CommitID(id), ok
 }
+
+// Protection is none: a bucket has refs alone.
+func (s sentTo) Protection(string) catalog.Protection { return catalog.Unprotected }
 
 func (s sentTo) Lookup(ctx context.Context, id catalog.CommitID) (*catalog.Commit, error) {
 	if c, err := s.from.Lookup(ctx, id); !errors.Is(err, catalog.ErrNoRef) {
@@ -308,6 +313,66 @@ func (u *upload) commits(yield func(depot.Commit, error) bool) {
 			return
 		}
 	}
+}
+
+// notHere returns the ranges of a pack that are not in it.
+func (f *From) notHere(ctx context.Context, id pack.ID, need []pack.Extent) ([]pack.Extent, error) {
+	w, err := f.Packs.Whole(ctx, id, need, math.MaxUint64)
+	if errors.As(err, new(*pack.CorruptError)) {
+		return need, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pack.Subtract(need, w.Extents), w.Close()
+}
+
+// leaveAway takes payloads off the list that are not here, because the bucket has them.
+func (t *Transfer) leaveAway(ctx context.Context) error {
+	if t.From.Away == nil {
+		return nil
+	}
+	d := t.to.bucket.Depot
+	for id, need := range t.Found.Need {
+		lost, err := t.From.notHere(ctx, id, need)
+		if err != nil {
+			return err
+		}
+		if len(lost) == 0 {
+			continue
+		}
+		from, err := t.From.Away(ctx)
+		if err != nil {
+			return err
+		}
+		var there []pack.Extent
+		for _, e := range lost {
+			list, err := d.Extents(ctx, id, e.From, e.To)
+			if err != nil {
+				return err
+			}
+			if e.From < e.To && d.Manifest().ID != from.Manifest().ID {
+				return fmt.Errorf("%w to another remote: the remote of this clone has payloads that are not here; push from a clone that was made without --lazy", errors.ErrUnsupported)
+			}
+			for _, x := range list {
+				there = append(there, pack.Extent{From: max(x.From, e.From), To: min(x.To, e.To)})
+			}
+		}
+		if len(there) == 0 {
+			continue
+		}
+		left := pack.Subtract(need, there)
+		for _, e := range need { // Subtract leaves those without bytes out
+			if e.From == e.To {
+				left = append(left, e)
+			}
+		}
+		slices.SortFunc(left, reach.CompareExtents)
+		if t.Found.Need[id] = left; len(left) == 0 {
+			delete(t.Found.Need, id)
+		}
+	}
+	return nil
 }
 
 // verifySource compares the payloads that are to be uploaded with their hashes.

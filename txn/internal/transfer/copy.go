@@ -81,9 +81,26 @@ func (t *Transfer) damagedPack(ctx context.Context, id pack.ID, err error) error
 // importPack copies what is needed of one pack.
 func (t *Transfer) importPack(ctx context.Context, id pack.ID, progress func(pack.Imported)) (pack.Info, pack.Imported, error) {
 	if b := t.From.bucket; b != nil {
-		return b.importPack(ctx, t.to.Packs, id, t.Found.Need[id], progress)
+		return ImportFrom(ctx, b.d, t.to.Packs, id, t.Found.Need[id], progress)
 	}
 	info, n, err := t.to.Packs.Import(ctx, t.From.Packs, id, t.Found.Need[id], progress)
+	if t.From.Away != nil && (err == nil || errors.As(err, new(*pack.CorruptError))) {
+		if lost, lerr := t.From.notHere(ctx, id, t.Found.Need[id]); lerr != nil || len(lost) == 0 {
+			return info, n, errors.Join(err, lerr)
+		}
+		d, err := t.From.Away(ctx)
+		if err != nil {
+			return info, n, err
+		}
+		before := n
+		info, n, err = ImportFrom(ctx, d, t.to.Packs, id, t.Found.Need[id], func(more pack.Imported) {
+			progress(pack.Imported{Written: before.Written + more.Written, Equal: before.Equal})
+		})
+		if err != nil {
+			err = t.From.AwayFailed(ctx, err)
+		}
+		return info, pack.Imported{Written: before.Written + n.Written, Equal: before.Equal}, err
+	}
 	if errors.As(err, new(*pack.CorruptError)) {
 		err = fmt.Errorf("%w (fsck of %s names the versions that need it)", err, t.From.Dir)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
@@ -20,6 +21,12 @@ type From struct {
 	Tree  *tree.Tree
 	SourceDB
 	Fault func(*Transfer) // tests break what was found to copy; else nil
+	// Away opens the bucket that has the payloads which are not in Packs; nil if all are there.
+	Away func(ctx context.Context) (*depot.Depot, error)
+	// AwayFailed is the error of a read from there.
+	AwayFailed func(ctx context.Context, err error) error
+	// HistoryAlone says that the destination is a lazy clone of the bucket that has the contents.
+	HistoryAlone bool
 
 	bucket *bucketSource // see FromBucket
 }
@@ -61,6 +68,7 @@ type DestinationDB interface {
 	// Heads are all refs under their stored names, Head one of them.
 	Heads() []catalog.Ref
 	Head(ref string) (catalog.CommitID, bool)
+	Protection(ref string) catalog.Protection
 	// Publish calls fn, and Write with the change in the end, while no ref moves. What was
 	// committed before is in the index.
 	Publish(ctx context.Context, fn func() error) error

@@ -156,6 +156,26 @@ func refText(name string) string {
 // may reports whether a ref of the destination is to be moved: not if it is there
 // already, or ahead in a pull. It is refused if that would drop versions.
 func (p *pushing) may(ctx context.Context, name string, old catalog.CommitID) (bool, error) {
+	ok, err := p.wants(ctx, name, old)
+	if ok && err == nil {
+		err = p.allowed(ctx, name, old)
+	}
+	return ok && err == nil, err
+}
+
+// allowed returns an error if a ref of the destination is protected from its move.
+func (p *pushing) allowed(ctx context.Context, name string, old catalog.CommitID) error {
+	if p.op == OpFetch {
+		return nil
+	}
+	id := p.refs[name].id
+	return p.t.to.Protection(name).Allow(catalog.RefMove{Ref: name, Old: old, New: id}, func() (bool, error) {
+		return related(ctx, p.either, old, id)
+	})
+}
+
+// wants is may without protections.
+func (p *pushing) wants(ctx context.Context, name string, old catalog.CommitID) (bool, error) {
 	ref := p.refs[name]
 	switch {
 	case old == ref.id:
@@ -207,14 +227,15 @@ func related(ctx context.Context, lookup history.Get, old, id catalog.CommitID) 
 	return ok, err
 }
 
-// publish moves the refs; those that moved meanwhile are looked at again.
+// publish moves the refs; those that moved, or were protected, meanwhile are looked at again.
 func (p *pushing) publish(ctx context.Context, t *Transfer) error {
 	if p.op == OpFetch {
 		p.move = nil
 	}
 	return t.move(ctx, p.op, p.move, func(name string, old catalog.CommitID) (bool, error) {
 		if old == p.refs[name].expect {
-			return true, nil
+			err := p.allowed(ctx, name, old)
+			return err == nil, err
 		}
 		return p.may(ctx, name, old)
 	})

@@ -65,6 +65,8 @@ type Options struct {
 	// known holes: reading one is kv.ErrCorrupt, DB.Check names them, and a later
 	// transfer from a source that has them fills them, as a write and DB.Repair do.
 	SkipDamaged bool
+	// Lazy makes a clone of a bucket that has the history alone: contents are fetched when they are read. Others ignore it.
+	Lazy bool
 	// Progress, if not nil, is called now and then with how far a phase is. Calls do
 	// not overlap.
 	Progress func(Progress) `json:"-"`
@@ -166,7 +168,9 @@ func (t *Transfer) run(ctx context.Context, plan, publish func(context.Context, 
 	steps := []func(context.Context) error{t.fill, t.walk, t.copyPacks, t.copyPages, t.verify}
 	switch {
 	case t.to.bucket != nil:
-		steps = []func(context.Context) error{t.walk, t.verifySource}
+		steps = []func(context.Context) error{t.walk, t.leaveAway, t.verifySource}
+	case t.From.bucket != nil && t.o.Lazy, t.From.HistoryAlone:
+		steps = nil
 	case t.From.bucket != nil:
 		steps = []func(context.Context) error{t.walk, t.copyPacks, t.fetchPages, t.verify}
 	}

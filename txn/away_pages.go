@@ -1,0 +1,233 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/tree"
+)
+
+// pageFlight is a page that is being fetched.
+type pageFlight struct {
+	done chan struct{}
+	one  bool // no other page was asked for with it
+	page []byte
+	err  error
+}
+
+// awayPages are the committed pages, of which some are away.
+type awayPages struct {
+	indexPages
+	a *awayPart
+}
+
+var (
+	_ tree.Pages       = awayPages{}
+	_ tree.PageViewer  = awayPages{}
+	_ tree.PageBatcher = awayPages{}
+)
+
+// pages are the committed pages. Those that are away are fetched.
+func (db *DB) pages() tree.Pages { return db.withAway(db.committed()) }
+
+func (db *DB) withAway(p indexPages) tree.Pages {
+	if db.away == nil {
+		return p
+	}
+	return awayPages{p, db.away}
+}
+
+func (p awayPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	b, err := p.indexPages.GetPage(ctx, name)
+	if errors.Is(err, tree.ErrMissing) {
+		return p.a.page(ctx, name)
+	}
+	return b, err
+}
+
+func (p awayPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte) error) error {
+	called := false
+	err := p.indexPages.ViewPage(ctx, name, func(b []byte) error {
+		called = true
+		return fn(b)
+	})
+	if called || !errors.Is(err, tree.ErrMissing) {
+		return err
+	}
+	b, err := p.a.page(ctx, name)
+	if err != nil {
+		return err
+	}
+	return fn(b)
+}
+
+// GetPages gets all that are away with one batch of requests: see somePages.
+func (p awayPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
+	return somePages(ctx, p, PageQuery{Names: names})
+}
+
+// flightPages are pages of which those that are away are being fetched.
+type flightPages struct {
+	awayPages
+	flights map[tree.Name]*pageFlight
+}
+
+// batch has all pages that are away fetched with one batch of requests.
+func (p awayPages) batch(ctx context.Context, names []tree.Name) tree.Pages {
+	missing := p.missing(names)
+	b := flightPages{p, make(map[tree.Name]*pageFlight, len(missing))}
+	for i, f := range p.a.fetch(ctx, missing) {
+		b.flights[missing[i]] = f
+	}
+	return b
+}
+
+func (p flightPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte) error) error {
+	if f := p.flights[name]; f != nil {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if f.err == nil { // nothing keeps it where the index is only read
+			return fn(f.page)
+		}
+	}
+	return p.awayPages.ViewPage(ctx, name, fn)
+}
+
+// GetPath gets one page: the next one is not known before.
+func (p awayPages) GetPath(ctx context.Context, name tree.Name, _ []byte) ([][]byte, error) {
+	b, err := p.GetPage(ctx, name)
+	return [][]byte{b}, err
+}
+
+// missing returns the names of pages that are not here.
+func (p awayPages) missing(names []tree.Name) (out []tree.Name) {
+	for _, name := range names {
+		if errors.Is(p.indexPages.ViewPage(context.Background(), name, func([]byte) error { return nil }), tree.ErrMissing) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// page fetches a page.
+func (a *awayPart) page(ctx context.Context, name tree.Name) ([]byte, error) {
+	if ctx.Value(lockedKey{}) != nil {
+		return nil, errLocked
+	}
+	var f *pageFlight
+	for f == nil || f.err != nil && !f.one { // the error may be that of another page
+		f = a.fetch(ctx, []tree.Name{name})[0]
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if errors.Is(f.err, depot.ErrLeft) {
+		return nil, fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
+	}
+	if f.err != nil {
+		return nil, a.failed(ctx, fmt.Sprintf("page %v", name), f.err)
+	}
+	return f.page, nil
+}
+
+// fetch has pages fetched, each once, whoever asks at the same time. It does not wait.
+func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
+	out := make([]*pageFlight, len(names))
+	if len(names) == 0 || ctx.Value(lockedKey{}) != nil {
+		return out
+	}
+	var own []tree.Name
+	var flights []*pageFlight
+	a.mu.Lock()
+	for i, name := range names {
+		f := a.pages[name]
+		if f == nil {
+			f = &pageFlight{done: make(chan struct{}), one: len(names) == 1}
+			a.pages[name] = f
+			own, flights = append(own, name), append(flights, f)
+		}
+		out[i] = f
+	}
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		a.landed(own, flights, nil, ErrClosed)
+	case len(own) > 0:
+		a.out.Go(func() { a.land(own, flights) })
+	}
+	return out
+}
+
+// land fetches pages and puts them into the index.
+func (a *awayPart) land(names []tree.Name, flights []*pageFlight) {
+	pages, err := a.get(names)
+	if err == nil && !a.db.opts.ReadOnly {
+		batch := a.db.idx.NewBatch()
+		defer batch.Close()
+		for i, name := range names {
+			batch.PutPage(name, pages[i])
+		}
+		_ = batch.Commit(false) // on a full disk, they are fetched again
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.landed(names, flights, pages, err)
+}
+
+// landed ends flights. mu is held.
+func (a *awayPart) landed(names []tree.Name, flights []*pageFlight, pages [][]byte, err error) {
+	for i, f := range flights {
+		delete(a.pages, names[i])
+		if f.err = err; err == nil {
+			f.page = pages[i]
+		}
+		close(f.done)
+	}
+}
+
+func (a *awayPart) get(names []tree.Name) ([][]byte, error) {
+	select {
+	case a.room <- struct{}{}:
+		defer func() { <-a.room }()
+	case <-a.run.Done():
+		return nil, a.run.Err()
+	}
+	ids := make([]depot.ID, len(names))
+	for i, name := range names {
+		ids[i] = depot.ID(name)
+	}
+	d, err := a.depot(a.run)
+	if err != nil {
+		return nil, err
+	}
+	return d.Pages(a.run, ids)
+}
+
+// lists returns nil if the bucket has a page, and tree.ErrMissing if not. It reads the index of the bucket, which is mostly here.
+func (a *awayPart) lists(ctx context.Context, name tree.Name) error {
+	d, err := a.depot(ctx)
+	for try := 0; err == nil; try++ {
+		var has []bool
+		if has, err = d.HasPages(ctx, []depot.ID{depot.ID(name)}); err != nil {
+			break
+		}
+		if has[0] {
+			return nil
+		}
+		missing := fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
+		if try > 0 {
+			return missing
+		}
+		if err := d.Refresh(ctx); err != nil { // another process may have pulled
+			return a.unasked(ctx, missing, err)
+		}
+	}
+	return a.failed(ctx, fmt.Sprintf("page %v", name), err)
+}

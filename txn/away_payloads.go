@@ -1,0 +1,320 @@
+package txn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/depot"
+	"github.com/zarrdb/zarrdb/kv/digest"
+	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/transfer"
+)
+
+// viewOrFetch reads a payload of packs/, and fetches it if it is not there, or not the one with the hash sum.
+func (db *DB) viewOrFetch(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	begun, err := db.away.viewIn(ctx, db.packs, at, off, n, all, sum, fn)
+	if begun || !errors.As(err, new(*pack.CorruptError)) {
+		return err
+	}
+	return db.away.view(ctx, at, off, n, all, sum, err, fn)
+}
+
+// covers returns nil if the bucket has a payload, and damage if not.
+func (a *awayPart) covers(ctx context.Context, at pack.Address, damage error) error {
+	d, err := a.depot(ctx)
+	for try := 0; err == nil; try++ {
+		var list []depot.Extent
+		if list, err = d.Extents(ctx, at.Pack, at.Offset, at.Offset+max(at.Length, 1)); err != nil {
+			break
+		}
+		need := []pack.Extent{{From: at.Offset, To: at.Offset + at.Length}}
+		for _, e := range list {
+			need = pack.Subtract(need, []pack.Extent{{From: e.From, To: e.To}})
+		}
+		if len(list) > 0 && len(need) == 0 {
+			return nil
+		}
+		if try > 0 {
+			return damage
+		}
+		if err := d.Refresh(ctx); err != nil {
+			return a.unasked(ctx, damage, err)
+		}
+	}
+	return a.failed(ctx, payloadAt(at), err)
+}
+
+// viewTries bounds how often a payload is fetched for one read: a collection may remove it before it is read.
+const viewTries = 3
+
+// view reads a payload that packs/ does not have sound, because of damage.
+func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, damage error, fn func([]byte) error) error {
+	for try := 0; ; try++ {
+		err, begun := damage, false
+		for _, s := range a.fetched() {
+			if begun, err = a.viewIn(ctx, s, at, off, n, all, sum, fn); begun || !errors.As(err, new(*pack.CorruptError)) {
+				return err
+			}
+		}
+		wrong := errors.As(err, &wrongError{})
+		if try == viewTries || try > 0 && wrong {
+			return a.failed(ctx, payloadAt(at), err)
+		}
+		if err := a.bring(ctx, at, damage, wrong); err != nil {
+			return err
+		}
+	}
+}
+
+// viewIn reads a payload of one store, whose whole bytes are compared with their hash first, once. begun says that fn was called.
+func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) (begun bool, err error) {
+	view := s.View
+	if all {
+		view = s.Reread
+	}
+	compare := func(b []byte) error { return a.right(s == a.db.packs, at, b, sum) }
+	if n < at.Length && !a.known(s == a.db.packs, at, sum) {
+		if err := view(ctx, at, 0, at.Length, compare); err != nil {
+			return false, err
+		}
+	}
+	err = view(ctx, at, off, n, func(b []byte) error {
+		if uint64(len(b)) == at.Length {
+			if err := compare(b); err != nil {
+				return err
+			}
+		}
+		begun = true
+		return fn(b)
+	})
+	return begun, err
+}
+
+func payloadAt(at pack.Address) string {
+	return fmt.Sprintf("the payload at %d of pack %v", at.Offset, at.Pack)
+}
+
+// carry copies records out of the bucket.
+func (a *awayPart) carry(id pack.ID, need []pack.Extent) error {
+	select {
+	case a.room <- struct{}{}:
+		defer func() { <-a.room }()
+	case <-a.run.Done():
+		return a.run.Err()
+	}
+	to, err := a.scratch()
+	if err != nil {
+		return err
+	}
+	d, err := a.depot(a.run)
+	if err == nil {
+		_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+	}
+	if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
+		if err = a.remove(id); err == nil {
+			_, _, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+		}
+	}
+	return err
+}
+
+// remove removes what was fetched of a pack.
+func (a *awayPart) remove(id pack.ID) error {
+	defer a.forget()
+	to, err := a.scratch()
+	if err != nil {
+		return err
+	}
+	return to.Remove(id)
+}
+
+// fetching are the payloads of a pack that are wanted, and what was read ahead.
+type fetching struct {
+	wants []*wanted
+	busy  bool
+	end   uint64 // of what was fetched last
+	ahead uint64
+}
+
+type wanted struct {
+	at    pack.Address
+	wrong bool // other bytes were fetched before
+	done  chan struct{}
+	err   error
+}
+
+func (w *wanted) extent() pack.Extent {
+	return pack.Extent{From: w.at.Offset, To: w.at.Offset + w.at.Length}
+}
+
+const (
+	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order.
+	aheadFirst, aheadMost = 1 << 20, 8 << 20
+	// aheadGap is how far the next payload may lie behind the last one.
+	aheadGap = 256 << 10
+)
+
+// bring fetches a payload into awayDir. The wants of all readers that wait are fetched together.
+func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wrong bool) error {
+	if ctx.Value(lockedKey{}) != nil {
+		return errLocked
+	}
+	if err := a.covers(ctx, at, damage); err != nil {
+		return err
+	}
+	w := &wanted{at: at, wrong: wrong, done: make(chan struct{})}
+	a.mu.Lock()
+	f := a.wants[at.Pack]
+	if f == nil {
+		f = &fetching{}
+		a.wants[at.Pack] = f
+	}
+	f.wants = append(f.wants, w)
+	closed := a.closed
+	if !f.busy && !closed {
+		f.busy = true
+		a.out.Go(func() { a.serve(at.Pack, f) })
+	}
+	a.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if w.err != nil {
+		return a.failed(ctx, payloadAt(at), w.err)
+	}
+	return nil
+}
+
+// serve fetches what is wanted of a pack, until nothing is.
+func (a *awayPart) serve(id pack.ID, f *fetching) {
+	for {
+		a.mu.Lock()
+		list := f.wants
+		f.wants = nil
+		if len(list) == 0 {
+			f.busy = false
+			a.mu.Unlock()
+			return
+		}
+		a.mu.Unlock()
+		var err error
+		if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
+			err = a.remove(id)
+		}
+		if need := f.plan(list); err == nil {
+			err = a.carry(id, need)
+		}
+		// What the remote has lost or damaged of one is no error of the others.
+		alone := (len(list) > 1 || f.ahead > 0) && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
+		for _, w := range list {
+			if w.err = err; alone {
+				w.err = a.carry(id, []pack.Extent{w.extent()})
+			}
+			close(w.done)
+		}
+	}
+}
+
+// plan returns the ranges to fetch.
+func (f *fetching) plan(list []*wanted) (need []pack.Extent) {
+	slices.SortFunc(list, func(a, b *wanted) int { return cmp.Compare(a.at.Offset, b.at.Offset) })
+	for _, w := range list {
+		e := w.extent()
+		last := len(need) - 1
+		if last >= 0 && e.From < need[last].To {
+			need[last].To = max(need[last].To, e.To)
+			continue
+		}
+		need = append(need, e)
+	}
+	first, last := need[0], &need[len(need)-1]
+	f.ahead = min(max(2*f.ahead, aheadFirst), aheadMost)
+	if first.From < f.end || first.From > f.end+aheadGap {
+		f.ahead = 0
+	}
+	last.To = max(last.To, last.From+f.ahead)
+	f.end = last.To
+	return need
+}
+
+// wrongError is the error of a payload that is sound by its checksums, and is not the one with a hash.
+type wrongError struct{ *pack.CorruptError }
+
+func (e wrongError) Unwrap() error { return e.CorruptError }
+
+// mark returns what says that a payload was compared with its hash, and where that is noted. own says that it is in packs/.
+func (a *awayPart) mark(own bool, at pack.Address, sum digest.Sum) (uint64, *atomic.Uint64) {
+	mark := maphash.Comparable(a.seed, struct {
+		own bool
+		at  pack.Address
+		sum digest.Sum
+	}{own, at, sum}) | 1
+	return mark, &a.verified[mark>>48]
+}
+
+// known reports whether a payload needs no comparison with its hash, or the hash is not known.
+func (a *awayPart) known(own bool, at pack.Address, sum digest.Sum) bool {
+	mark, slot := a.mark(own, at, sum)
+	return sum == digest.Sum{} || slot.Load() == mark
+}
+
+// right compares the whole bytes of a payload with its hash, once: two copies of one directory may have other payloads at
+// one address, and the remote may have those of the other one.
+func (a *awayPart) right(own bool, at pack.Address, b []byte, sum digest.Sum) error {
+	if a.known(own, at, sum) {
+		return nil
+	}
+	if got := digest.Of(b); got != sum {
+		return wrongError{&pack.CorruptError{Pack: at.Pack, Offset: at.Offset, Length: at.Length, Reason: fmt.Sprintf("the payload hashes to %v, not %v", got, sum)}}
+	}
+	mark, slot := a.mark(own, at, sum)
+	slot.Store(mark)
+	return nil
+}
+
+// forget says that payloads were removed: others may come to their addresses.
+func (a *awayPart) forget() {
+	for i := range a.verified {
+		a.verified[i].Store(0)
+	}
+}
+
+// lend opens the file of the pack with a payload for a peer.
+func (db *DB) lend(ctx context.Context, at pack.Address) (*pack.File, error) {
+	if db.away == nil {
+		return db.packs.File(at)
+	}
+	look := func([]byte) error { return nil }
+	err := db.packs.View(ctx, at, 0, at.Length, look)
+	if err == nil {
+		return db.packs.File(at)
+	}
+	if !errors.As(err, new(*pack.CorruptError)) {
+		return nil, err
+	}
+	if err = db.away.view(ctx, at, 0, at.Length, false, digest.Sum{}, err, look); err != nil {
+		return nil, err
+	}
+	// A peer has one file of a pack: if one is in packs/ too, it gets bytes.
+	if slices.ContainsFunc(db.packs.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
+		return nil, errors.ErrUnsupported
+	}
+	for _, s := range db.away.fetched() {
+		var f *pack.File
+		if f, err = s.File(at); err == nil {
+			return f, nil
+		}
+	}
+	return nil, err
+}
