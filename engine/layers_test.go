@@ -163,21 +163,22 @@ var layers = map[string][]string{
 	"internal/soaktest":  {"internal/must"}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.
-	"internal/report":    {"engine", "kv", "txn", "zarr", "zarr/ome"},
-	"internal/picture":   {"zarr", "zarr/cf", "zarr/dtype"},
-	"internal/table":     {"zarr/dtype"},
-	"internal/arrowfile": {"internal/table", "zarr/dtype"},
-	"internal/cli":       {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
-	"cmd/zarrdb":         {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
-	"":                   {"engine", "serve/local", "txn"},
-	"bench":              {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
-	"bench/field":        {},
-	"examples/embed":     {"", "engine", "zarr"},
-	"interop/arrays":     {"engine", "zarr", "zarr/dtype"},
-	"python/lib":         {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"}, // a library of C
-	"interop/ocdbt":      {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
-	"interop/refset":     {"kv/dirkv", "refs"},
-	"scripts/typecheck":  {},
+	"internal/report":     {"engine", "kv", "txn", "zarr", "zarr/ome"},
+	"internal/picture":    {"zarr", "zarr/cf", "zarr/dtype"},
+	"internal/table":      {"zarr/dtype"},
+	"internal/arrowfile":  {"internal/table", "zarr/dtype"},
+	"internal/cli":        {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
+	"cmd/zarrdb":          {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
+	"":                    {"engine", "serve/local", "txn"},
+	"bench":               {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
+	"bench/field":         {},
+	"examples/embed":      {"", "engine", "zarr"},
+	"interop/arrays":      {"engine", "zarr", "zarr/dtype"},
+	"python/lib":          {"python/lib/elements", "serve/local"}, // a library of C
+	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
+	"interop/refset":      {"kv/dirkv", "refs"},
+	"scripts/typecheck":   {},
 
 	"examples/share/record": {"", "engine", "zarr"},
 	"examples/share/follow": {"", "engine", "zarr"},

@@ -2,7 +2,6 @@ package gather
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -18,9 +17,9 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	var workers Workers
 	for range min(parallel, n) {
-		wg.Go(func() {
+		workers.Go(func() {
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
 				if i >= int64(n) {
@@ -32,7 +31,7 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 			}
 		})
 	}
-	wg.Wait()
+	workers.Wait()
 	return context.Cause(ctx)
 }
 

@@ -2,7 +2,6 @@ package gather
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
@@ -33,7 +32,7 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	var workers Workers
 	var work func()
 	work = func() {
 		for ctx.Err() == nil {
@@ -42,7 +41,7 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 				return
 			}
 			if i+1 < int64(n) && s.take(size) {
-				wg.Go(func() {
+				workers.Go(func() {
 					defer s.give(size)
 					work()
 				})
@@ -52,8 +51,8 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 			}
 		}
 	}
-	work()
-	wg.Wait()
+	workers.Do(work)
+	workers.Wait()
 	return context.Cause(ctx)
 }
 

@@ -1,5 +1,3 @@
-//go:build cgo
-
 // Command lib is the engine as a library for the Python package: a peer of the process that serves a
 // database, which reads and writes elements in the memory of numpy. Build it with -buildmode=c-shared.
 //
@@ -20,19 +18,23 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 	"unsafe"
 
+	"github.com/zarrdb/zarrdb/python/lib/elements"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 func main() {}
+
+func init() { elements.Dialed = note }
+
+//export zdb_version
+func zdb_version() C.int { return elements.Version }
 
 // The states of a result, as _engine.py has them.
 const (
@@ -59,18 +61,18 @@ var (
 
 // zdb_call runs an operation. With id 0 it returns when the operation has ended. With another id it returns
 // after a slice at the latest, and zdb_wait waits on; the memory at body must stay in place until the operation
-// has ended, or zdb_cancel has returned. The result is nil where there is nothing to say.
+// has ended, or zdb_cancel is 1. The result is nil where there is nothing to say.
 //
 //export zdb_call
 func zdb_call(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, text *C.char, length C.int64_t, body unsafe.Pointer, size C.int64_t, id C.int64_t) *C.zdb_result {
-	r := &request{
-		op: int(op), handle: int64(handle),
-		ints: slices.Clone(unsafe.Slice((*int64)(unsafe.Pointer(ints)), int(n))),
-		text: C.GoStringN(text, C.int(length)),
-		body: unsafe.Slice((*byte)(body), int(size)),
+	r := &elements.Request{
+		Op: int(op), Handle: int64(handle),
+		Ints: slices.Clone(unsafe.Slice((*int64)(unsafe.Pointer(ints)), int(n))),
+		Text: C.GoStringN(text, C.int(length)),
+		Body: unsafe.Slice((*byte)(body), int(size)),
 	}
 	if id == 0 {
-		return result(r.run(context.Background()))
+		return result(r.Run(context.Background()))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &job{cancel: cancel, done: make(chan struct{})}
@@ -78,29 +80,82 @@ func zdb_call(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, text *C.
 	jobs[int64(id)] = j
 	mu.Unlock()
 	go func() {
-		j.out, j.err = r.run(ctx)
+		j.out, j.err = r.Run(ctx)
 		close(j.done)
 	}()
 	return zdb_wait(id)
 }
 
-// zdb_try is zdb_call for a read that is short: it is given up after a slice. Then the result is that it runs,
-// and the caller begins it anew with zdb_call.
+// zdb_read is the operation read in the thread that asks, without an answer for errors: it is statusDone if the memory
+// holds the elements, and statusRunning if they were not there within a slice. Then the caller asks with zdb_call.
 //
-//export zdb_try
-func zdb_try(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, body unsafe.Pointer, size C.int64_t) *C.zdb_result {
-	r := &request{
-		op: int(op), handle: int64(handle),
-		ints: unsafe.Slice((*int64)(unsafe.Pointer(ints)), int(n)),
-		body: unsafe.Slice((*byte)(body), int(size)),
+//export zdb_read
+func zdb_read(handle C.int64_t, ints *C.int64_t, n C.int64_t, body unsafe.Pointer, size C.int64_t) C.int {
+	r := &elements.Request{
+		Op: elements.Read, Handle: int64(handle),
+		Ints: unsafe.Slice((*int64)(unsafe.Pointer(ints)), int(n)),
+		Body: unsafe.Slice((*byte)(body), int(size)),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), slice)
-	defer cancel()
-	out, err := r.run(ctx)
-	if err != nil && ctx.Err() != nil {
-		return pack(statusRunning, nil)
+	ctx := &deadline{at: time.Now().Add(slice)}
+	defer ctx.stop()
+	switch _, err := r.Run(ctx); {
+	case err == nil:
+		return statusDone
+	case ctx.Err() != nil:
+		return statusRunning
 	}
-	return result(out, err)
+	return statusFailed
+}
+
+// deadline is a context that ends at a time. It makes a timer only for those who wait for the end: most reads do not, and
+// a timer wakes another thread.
+type deadline struct {
+	at time.Time
+
+	mu     sync.Mutex
+	timed  context.Context
+	cancel context.CancelFunc
+}
+
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+func (d *deadline) Done() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timed == nil {
+		d.timed, d.cancel = context.WithDeadline(context.Background(), d.at)
+	}
+	return d.timed.Done()
+}
+
+func (d *deadline) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timed != nil {
+		return d.timed.Err()
+	}
+	if time.Now().Before(d.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// Value lets contexts below this one end with it.
+func (d *deadline) Value(key any) any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timed == nil {
+		return nil
+	}
+	return d.timed.Value(key)
+}
+
+func (d *deadline) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
 }
 
 // zdb_wait waits for a job, for a slice at most.
@@ -124,18 +179,28 @@ func zdb_wait(id C.int64_t) *C.zdb_result {
 	}
 }
 
-// zdb_cancel ends a job, and returns when it has ended: nothing uses its memory any more.
+// zdb_cancel has a job end. It is 1 if nothing uses the memory of the job any more; it waits for that for a slice if wait is not 0.
 //
 //export zdb_cancel
-func zdb_cancel(id C.int64_t) {
+func zdb_cancel(id C.int64_t, wait C.int) C.int {
 	mu.Lock()
 	j := jobs[int64(id)]
 	mu.Unlock()
-	if j != nil {
-		j.cancel()
-		<-j.done
-		forget(int64(id), j)
+	if j == nil {
+		return 1
 	}
+	j.cancel()
+	patience := slice
+	if wait == 0 {
+		patience = 0
+	}
+	select {
+	case <-j.done:
+	case <-time.After(patience):
+		return 0
+	}
+	forget(int64(id), j)
+	return 1
 }
 
 func forget(id int64, j *job) {
@@ -153,7 +218,7 @@ func result(out []byte, err error) *C.zdb_result {
 	if err != nil {
 		text, failed := json.Marshal(local.Failure(err))
 		if failed != nil {
-			text, _ = json.Marshal(err.Error())
+			text, _ = json.Marshal(map[string]string{"message": err.Error()})
 		}
 		return pack(statusFailed, text)
 	}
@@ -170,19 +235,6 @@ func pack(status int64, out []byte) *C.zdb_result {
 		copy(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), 16)), len(out)), out)
 	}
 	return r
-}
-
-// run carries an operation out. A panic is its error: the interpreter has other work.
-func (r *request) run(ctx context.Context) (out []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("zarrdb: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	if r.op < 0 || r.op >= len(operations) {
-		return nil, fmt.Errorf("zarrdb: no operation %d", r.op)
-	}
-	return operations[r.op](ctx, r)
 }
 
 // sockets are the connections of this process, in memory that a child after fork can read: for each its descriptor,

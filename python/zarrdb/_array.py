@@ -186,6 +186,12 @@ class Array:
     # --- elements
 
     def __getitem__(self, key: Any) -> Any:
+        if type(key) is tuple and len(key) == len(self.shape) and self._fixed:
+            for k, n in zip(key, self.shape):  # noqa: B905 - in less time
+                if type(k) is not int or not 0 <= k < n:
+                    break
+            else:
+                return self._elements.element(key)
         sel = Selection(key, self.shape)
         got = self._read(sel)
         return got.reshape(sel.final) if sel.final else got[()]

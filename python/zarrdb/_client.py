@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import json
 import os
 import socket
@@ -229,7 +228,6 @@ class Client:
     def __init__(self, dir: str, wait: float | None = None) -> None:
         if not hasattr(socket, "AF_UNIX"):
             raise UnsupportedError("the package connects to databases through Unix sockets, which Python lacks on this system; the program zarrdb runs here")
-        importlib.import_module("concurrent.futures.thread")  # arrays need it, and it cannot be imported while the program ends
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
@@ -320,7 +318,7 @@ class Client:
             with self._lock:
                 engine = self._engine
                 if engine is None or not engine.here():
-                    engine = self._engine = _engine.Handle(_engine.OPEN, None, self.dir)
+                    engine = self._engine = _engine.database(self.dir, self.wait or w.LIMIT)
         return engine
 
     def link(self) -> w.Link:
@@ -477,6 +475,7 @@ def _after_fork() -> None:
     _started.clear()
     for c in list(_clients):
         c._forked()
+    _engine.close_files()
 
 
 if hasattr(os, "register_at_fork"):

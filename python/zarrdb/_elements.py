@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from array import array
+import struct
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
 from typing import Any, TypeVar
@@ -27,15 +28,15 @@ class Elements:
     in the library; it must not refer to the owner of the elements, or only the cycle collector would let the
     version go."""
 
-    __slots__ = ("_opened", "check", "dtype", "path", "shape", "view")
+    __slots__ = ("_cells", "_opened", "check", "dtype", "path", "view")
 
     def __init__(self, view: View, path: str, dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None], opened: tuple[e.Handle, e.Opened] | None = None) -> None:
         self.view, self.path, self.dtype, self.check = view, path, dtype, check
         self._opened = opened  # the array, and the view in which it was opened
+        self._cells: list[tuple[Numbers, int]] = []  # memory for one element, with its address
 
-    def _call(self, op: int, ints: Sequence[int] = (), text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
-        packed = array("q", ints).tobytes()
-        return self.view._inside(lambda view: e.call(op, self._in(view)[1].number, packed, text, body, address, size))
+    def _call(self, op: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
+        return self.view._inside(lambda view: e.call(op, self._in(view)[1].number, ints, text, body, address, size))
 
     def _in(self, view: e.Handle) -> tuple[e.Handle, e.Opened]:
         opened = self._opened
@@ -49,6 +50,25 @@ class Elements:
         """The array in the library, and the view in which it is open."""
         return self.view._inside(self._in)
 
+    def element(self, at: tuple[int, ...]) -> Any:
+        """The element at a place inside the array."""
+        try:
+            cell = self._cells.pop()
+        except IndexError:
+            value = np.empty((), self.dtype)
+            cell = value, _address(value)
+        self._fill(_packer(len(at) + 1)(-len(at), *at), cell[0], cell[1], cell[0].itemsize)
+        got = cell[0][()]
+        if got.base is None:  # else it is not a copy
+            self._cells.append(cell)
+        return got
+
+    def _fill(self, ints: bytes, into: Numbers, address: int, size: int) -> None:
+        """Read into memory in C order."""
+        opened = self._opened
+        if opened is None or not self.view._holds(opened[0]) or not e.read(opened[1], ints, address, size):
+            self._call(e.READ, ints, body=into, address=address, size=size)
+
     def read(self, sel: Selection, out: Numbers | None = None) -> Numbers:
         """The elements of a selection. With out they are written there."""
         into = out
@@ -56,13 +76,11 @@ class Elements:
             into = np.empty(sel.shape, self.dtype)
         assert into is not None
         if size := into.nbytes:
-            if into.flags.c_contiguous:
-                ints, address = array("q", sel.ints()).tobytes(), _address(into)
-                self.view._inside(lambda view: e.read(self._in(view)[1].number, ints, into, address, size))
+            if out is None or into.flags.c_contiguous:
+                self._fill(_packed(sel.ints), into, _address(into), size)
             else:
                 low, high = _bounds(into)
-                where = [into.ctypes.data - low, *into.strides]
-                self._call(e.READ, sel.ints() + where, body=into, address=low, size=high - low)
+                self._call(e.READ, _packed([*sel.ints, into.ctypes.data - low, *into.strides]), body=into, address=low, size=high - low)
         if out is not None and out is not into:
             out[...] = into
             return out
@@ -74,7 +92,7 @@ class Elements:
         sizes = [math.prod(s) for s in shapes]
         values = np.empty(sum(sizes), self.dtype)
         if values.size and self.dtype.itemsize:
-            ints = [n for s, size in zip(sels, sizes, strict=True) if size for n in s.ints()]
+            ints = _packed([n for s, size in zip(sels, sizes, strict=True) if size for n in s.ints])
             self._call(e.READ_MANY, ints, body=values, address=values.ctypes.data, size=values.nbytes)
         out, at = [], 0
         for shape, n in zip(shapes, sizes, strict=True):
@@ -85,19 +103,23 @@ class Elements:
     def write(self, sel: Selection, values: Numbers) -> None:
         """Write elements."""
         session = self.view._writable()
-        values = np.ascontiguousarray(values, self.dtype)
-        self._call(e.WRITE, sel.ints(), body=values, address=values.ctypes.data, size=values.nbytes)
+        values = np.asarray(values, self.dtype)
+        if values.size == 0:
+            return
+        low, high = _bounds(values)
+        where = [values.ctypes.data - low, *values.strides]
+        self._call(e.WRITE, _packed([*sel.ints, *where]), body=values, address=low, size=high - low)
         session._dirty += 1
 
     def read_variable(self, sel: Selection) -> bytes:
         """Elements of variable length: where they end, then their bytes."""
-        return self._call(e.READ_VARIABLE, sel.ints())
+        return self._call(e.READ_VARIABLE, _packed(sel.ints))
 
     def write_variable(self, sel: Selection, body: bytes) -> None:
         """Write elements in that form."""
         session = self.view._writable()
         values = np.frombuffer(body, "u1")
-        self._call(e.WRITE_VARIABLE, sel.ints(), body=values, address=values.ctypes.data, size=len(body))
+        self._call(e.WRITE_VARIABLE, _packed(sel.ints), body=values, address=values.ctypes.data, size=len(body))
         session._dirty += 1
 
     def select(self, labels: str) -> str:
@@ -105,6 +127,16 @@ class Elements:
         import json
 
         return str(json.loads(self._call(e.SELECT, text=labels.encode())))
+
+
+@functools.lru_cache(256)
+def _packer(n: int) -> Callable[..., bytes]:
+    """Packs n integers."""
+    return struct.Struct(f"{n}q").pack
+
+
+def _packed(ints: Sequence[int]) -> bytes:
+    return _packer(len(ints))(*ints)
 
 
 def _address(a: Numbers) -> int:

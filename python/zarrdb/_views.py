@@ -99,14 +99,13 @@ class View:
                     raise
         raise AssertionError
 
+    def _holds(self, view: _engine.Handle) -> bool:
+        """Whether the library of this process has this view open under that handle, and the server lives."""
+        within = self._within
+        return within is not None and within[1] is view and within[0] is self._client._engine and within[0].number != 0 and self._link.over is None
+
     def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
-        within = self._within
-        if within is not None and within[0] is self._client._engine and within[0].number and self._link.over is None:
-            try:  # most often; the same as below in less time
-                return fn(within[1])
-            except ConnectionLostError:
-                pass
         for n in range(RECONNECTS + 1):
             try:
                 self._at()
@@ -117,9 +116,12 @@ class View:
                         if within is None or within[0] is not engine:
                             within = self._within = engine, _engine.Handle(_engine.VIEW, engine, self._rev())
                 return fn(within[1])
-            except ConnectionLostError:
-                if n == RECONNECTS:
+            except ZarrdbError as e:
+                if n == RECONNECTS or not isinstance(e, ConnectionLostError) and e.code not in ("view_closed", "closed"):
                     raise
+                if not isinstance(e, ConnectionLostError):  # another thread has closed it, or the database
+                    self._within = None
+                    continue
                 self._client.query(w.DATABASES, {})  # finds the next process that has the database open, or starts one
         raise AssertionError
 

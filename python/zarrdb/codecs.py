@@ -157,8 +157,9 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
         values = np.asarray(value.as_numpy_array())
         if values.ndim and values.size != math.prod(box.shape):
             raise _Refused
+        values = values.astype(chunks.little, copy=False)
         values = np.broadcast_to(values, box.shape) if values.ndim == 0 else values.reshape(box.shape)
-        write = lambda: chunks.ask(lambda: chunks.elements().write(box, values.astype(chunks.little, copy=False)))
+        write = lambda: chunks.ask(lambda: chunks.elements().write(box, values))
         await _run(values.size * chunks.dtype.itemsize, write)
         for where, *_ in batch:
             session._seen.pop(where.path, None)  # it is another value by now
@@ -208,7 +209,7 @@ class _Chunks:
         except (SessionLostError, SessionClosedError, ConnectionLostError):
             raise
         except (ZarrdbError, _Refused) as e:
-            if getattr(e, "code", "") not in ("corrupt", "corrupt_data", "selection", "no_node"):
+            if isinstance(e, _Refused) or e.code in ("unsupported", "type", "metadata", "invalid"):
                 _refused.setdefault(self.view, set()).add(self.path)
             raise _Refused from e
 

@@ -2,10 +2,12 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -14,10 +16,18 @@ import (
 // Attach opens the database in a directory as a peer of the process that serves it. This process never
 // takes the database over: where no process serves the database, the error is [ErrGone], also of what
 // was opened before, until another process serves the database. dialed, if not nil, gets each
-// connection that is made.
+// connection that is made. The caller has the versions leased that it opens, and lists them in a file; see docs/protocol.md.
 func Attach(ctx context.Context, dir string, o *DialOptions, e *engine.Options, dialed func(net.Conn)) (*engine.DB, error) {
 	to := *o
-	to.Dir = dir
+	to.Dir, to.listed = dir, true
+	to.holder = func() *engine.LockedError {
+		held := &engine.LockedError{Dir: filepath.Join(dir, "index")}
+		text, err := os.ReadFile(filepath.Join(held.Dir, "HOLDER"))
+		if err != nil || json.Unmarshal(text, &held.Holder) != nil {
+			return nil
+		}
+		return held
+	}
 	to.Redial = func(ctx context.Context) (conn net.Conn, err error) {
 		sockets, err := Sockets(dir)
 		for _, socket := range sockets {

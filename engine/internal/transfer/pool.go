@@ -2,8 +2,9 @@ package transfer
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/kv/gather"
 )
 
 // Pool runs the chunks of all operations of a database with a bounded number
@@ -43,11 +44,11 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i in
 			}
 		}
 	}
-	var wg sync.WaitGroup
+	var workers gather.Workers
 	for helpers := n - 1; helpers > 0; helpers-- {
 		select {
 		case <-p.spare:
-			wg.Go(func() {
+			workers.Go(func() {
 				defer func() { p.spare <- struct{}{} }()
 				work()
 			})
@@ -56,8 +57,8 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i in
 		}
 		break
 	}
-	work()
-	wg.Wait()
+	workers.Do(work)
+	workers.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,6 +1,6 @@
-//go:build cgo
-
-package main
+// Package elements does what the Python package asks of the engine in its process. Its caller is the library of C
+// in python/lib.
+package elements
 
 import (
 	"context"
@@ -8,10 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine"
@@ -25,18 +29,40 @@ import (
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
-// request is a call of an operation. body is memory of the caller.
-type request struct {
-	op     int
-	handle int64
-	ints   []int64
-	text   string
-	body   []byte
+// Request is a call of an operation of [Read] and so on. Body is memory of the caller.
+type Request struct {
+	Op     int
+	Handle int64
+	Ints   []int64
+	Text   string
+	Body   []byte
 }
 
-// operations have the numbers of _engine.py.
-var operations = []func(ctx context.Context, r *request) ([]byte, error){
-	open, end, openView, openArray, read, readMany, write, readVariable, writeVariable, selectLabels,
+// Read is the operation that reads elements into memory.
+const Read = 4
+
+// operations have the numbers of _engine.py. Version counts their changes.
+var operations = []func(ctx context.Context, r *Request) ([]byte, error){
+	open, end, openView, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
+}
+
+// Version is the number of the operations and their arguments, which _engine.py has too.
+const Version = 1
+
+// Dialed gets each connection that is made.
+var Dialed func(net.Conn)
+
+// Run carries an operation out. A panic is its error: the interpreter has other work.
+func (r *Request) Run(ctx context.Context) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("zarrdb: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if r.Op < 0 || r.Op >= len(operations) {
+		return nil, fmt.Errorf("zarrdb: no operation %d", r.Op)
+	}
+	return operations[r.Op](ctx, r)
 }
 
 // handles are what the interpreter has open, by number.
@@ -46,10 +72,10 @@ var handles = struct {
 }{open: map[int64]any{}}
 
 // add opens the handle that the caller has chosen: so the caller can close it also if it never saw the answer.
-func (r *request) add(v any) {
+func (r *Request) add(v any) {
 	handles.Lock()
 	defer handles.Unlock()
-	handles.open[r.ints[0]] = v
+	handles.open[r.Ints[0]] = v
 }
 
 // of returns what a handle stands for.
@@ -63,9 +89,15 @@ func of[T any](handle int64) (v T, err error) {
 	return v, nil
 }
 
-// open opens the database in the directory that the text names.
-func open(ctx context.Context, r *request) ([]byte, error) {
-	db, err := local.Attach(ctx, r.text, &local.DialOptions{Share: true}, &engine.Options{}, note)
+// open opens the database in the directory that the text names, before the environment of the interpreter. The second integer is how many
+// milliseconds to wait for a process that does not answer, 0 for the default.
+func open(ctx context.Context, r *Request) ([]byte, error) {
+	dir, environ, _ := strings.Cut(r.Text, "\x00")
+	if err := setEnviron(environ); err != nil {
+		return nil, err
+	}
+	o := &local.DialOptions{Share: true, Limit: time.Duration(r.Ints[1]) * time.Millisecond}
+	db, err := local.Attach(ctx, dir, o, &engine.Options{}, Dialed)
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +105,42 @@ func open(ctx context.Context, r *request) ([]byte, error) {
 	return nil, nil
 }
 
+// setEnviron takes over the environment of the interpreter, such as credentials. Go has its own copy, of when the process began.
+func setEnviron(environ string) error {
+	gone := map[string]bool{}
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		gone[name] = true
+	}
+	for kv := range strings.SplitSeq(environ, "\x00") {
+		name, value, ok := strings.Cut(kv, "=")
+		delete(gone, name)
+		if old, set := os.LookupEnv(name); !ok || set && old == value {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	for name := range gone {
+		if err := os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // end closes what a handle stands for, if it is open. A view is closed without waiting if the integer is 0.
-func end(_ context.Context, r *request) ([]byte, error) {
+func end(_ context.Context, r *Request) ([]byte, error) {
 	handles.Lock()
-	v := handles.open[r.handle]
-	delete(handles.open, r.handle)
+	v := handles.open[r.Handle]
+	delete(handles.open, r.Handle)
 	handles.Unlock()
 	switch v := v.(type) {
 	case *engine.DB:
 		return nil, v.Close()
 	case *view:
-		if len(r.ints) > 0 && r.ints[0] != 0 {
+		if len(r.Ints) > 0 && r.Ints[0] != 0 {
 			return nil, v.close()
 		}
 		go v.close() //nolint:errcheck // nobody waits for it
@@ -91,28 +148,28 @@ func end(_ context.Context, r *request) ([]byte, error) {
 	return nil, nil
 }
 
-// view is a version or a session.
+// view is a version or a session; the other one is nil.
 type view struct {
 	db       *engine.DB
-	snapshot *engine.Snapshot // nil for a session
-
-	mu      sync.RWMutex // held for reading while the session is used
-	session *engine.Session
-	id      txn.SessionID
+	snapshot *engine.Snapshot
+	session  *engine.Session
 }
 
 // openView opens the version or session that the text names.
-func openView(ctx context.Context, r *request) ([]byte, error) {
-	db, err := of[*engine.DB](r.handle)
+func openView(ctx context.Context, r *Request) ([]byte, error) {
+	db, err := of[*engine.DB](r.Handle)
 	if err != nil {
 		return nil, err
 	}
 	v := &view{db: db}
-	id, ok := strings.CutPrefix(r.text, serve.SessionPrefix)
+	name, ok := strings.CutPrefix(r.Text, serve.SessionPrefix)
 	if !ok {
-		v.snapshot, err = db.At(ctx, r.text)
-	} else if v.id, err = txn.ParseSessionID(id); err == nil {
-		v.session, err = db.Resume(ctx, v.id)
+		v.snapshot, err = db.At(ctx, r.Text)
+	} else {
+		var id txn.SessionID
+		if id, err = txn.ParseSessionID(name); err == nil {
+			v.session, err = db.Resume(ctx, id)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -125,9 +182,15 @@ func (v *view) close() error {
 	if v.snapshot != nil {
 		return v.snapshot.Close()
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	return v.session.Close()
+}
+
+// array opens an array as it is now.
+func (v *view) array(ctx context.Context, path string) (*zarr.Array, error) {
+	if v.snapshot != nil {
+		return v.snapshot.Array(ctx, path)
+	}
+	return v.session.Array(ctx, path)
 }
 
 // array is an array of a view. In a session, it is the path of one, as which it is opened for each call.
@@ -152,19 +215,12 @@ type info struct {
 }
 
 // openArray opens and describes the array at the path that the text names.
-func openArray(ctx context.Context, r *request) ([]byte, error) {
-	v, err := of[*view](r.handle)
+func openArray(ctx context.Context, r *Request) ([]byte, error) {
+	v, err := of[*view](r.Handle)
 	if err != nil {
 		return nil, err
 	}
-	var a *zarr.Array
-	if v.snapshot != nil {
-		a, err = v.snapshot.Array(ctx, r.text)
-	} else {
-		v.mu.RLock()
-		a, err = v.session.Array(ctx, r.text)
-		v.mu.RUnlock()
-	}
+	a, err := v.array(ctx, r.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -187,21 +243,19 @@ func openArray(ctx context.Context, r *request) ([]byte, error) {
 	if out.Attributes, err = m.Attributes.MarshalJSON(); err != nil { // a bare NaN becomes a string
 		return nil, err
 	}
-	r.add(&array{v: v, path: r.text, a: a, typ: m.Type.String()})
+	r.add(&array{v: v, path: r.Text, a: a, typ: m.Type.String()})
 	return json.Marshal(out)
 }
 
 // use runs fn with the array of a request, as it is now.
-func (r *request) use(ctx context.Context, fn func(h *array, a *zarr.Array) error) error {
-	h, err := of[*array](r.handle)
+func (r *Request) use(ctx context.Context, fn func(h *array, a *zarr.Array) error) error {
+	h, err := of[*array](r.Handle)
 	if err != nil {
 		return err
 	}
 	if h.v.snapshot != nil {
 		return fn(h, h.a)
 	}
-	h.v.mu.RLock()
-	defer h.v.mu.RUnlock()
 	a, err := h.v.session.Array(ctx, h.path)
 	if err != nil {
 		return err
@@ -212,20 +266,30 @@ func (r *request) use(ctx context.Context, fn func(h *array, a *zarr.Array) erro
 	return fn(h, a)
 }
 
+var errShort = errors.New("zarrdb: the selection is too short")
+
 // selection takes a selection from the integers: the number of dimensions, then for each one the first element,
-// how many there are, or -1 for one without a dimension in the result, and the step.
-func (r *request) selection(a *zarr.Array, path string) (sel zarr.Selection, shape []int64, err error) {
-	if len(r.ints) == 0 || len(r.ints) < 1+3*int(r.ints[0]) {
-		return sel, nil, errors.New("zarrdb: the selection is too short")
+// how many there are, or -1 for one without a dimension in the result, and the step. Or the negative number of
+// dimensions, then the place of one element.
+func (r *Request) selection(h *array, a *zarr.Array) (sel zarr.Selection, shape []int64, err error) {
+	if len(r.Ints) == 0 {
+		return sel, nil, errShort
 	}
-	n := int(r.ints[0])
+	n, each := int(r.Ints[0]), 3
+	if n < 0 {
+		n, each = -n, 1
+	}
+	if len(r.Ints) < 1+each*n {
+		return sel, nil, errShort
+	}
 	index := make([]zarr.Index, n)
 	for i := range n {
-		at, count, step := r.ints[1+3*i], r.ints[2+3*i], r.ints[3+3*i]
-		if count < 0 {
+		at := r.Ints[1+each*i]
+		if each == 1 || r.Ints[2+3*i] < 0 {
 			index[i] = zarr.At(at)
 			continue
 		}
+		count, step := r.Ints[2+3*i], r.Ints[3+3*i]
 		shape = append(shape, count)
 		stop := at + count*step
 		if count == 0 {
@@ -235,45 +299,53 @@ func (r *request) selection(a *zarr.Array, path string) (sel zarr.Selection, sha
 		}
 		index[i] = zarr.Slice(at, stop, step)
 	}
-	r.ints = r.ints[1+3*n:]
+	r.Ints = r.Ints[1+each*n:]
 	sel = zarr.Sel(index...)
+	if h.v.snapshot != nil {
+		return sel, shape, nil
+	}
 	got, err := a.Resolve(sel)
 	if err == nil && !slices.Equal(got, shape) {
-		err = fmt.Errorf("%w: /%s has another shape by now: the selection is %v, not %v; refresh or open it again", zarr.ErrSelection, path, got, shape)
+		err = fmt.Errorf("%w: /%s has another shape by now: the selection is %v, not %v; refresh or open it again", zarr.ErrSelection, h.path, got, shape)
 	}
 	return sel, shape, err
 }
 
 // read reads the elements of a selection into memory. The integers that follow the selection are the offset of
 // the first element and a stride for each dimension of the result, or nothing for C order.
-func read(ctx context.Context, r *request) ([]byte, error) {
+func read(ctx context.Context, r *Request) ([]byte, error) {
 	return nil, r.use(ctx, func(h *array, a *zarr.Array) error {
-		sel, _, err := r.selection(a, h.path)
+		sel, _, err := r.selection(h, a)
 		if err != nil {
 			return err
 		}
-		if len(r.ints) == 0 {
-			return a.ReadBytes(ctx, sel, r.body)
+		if len(r.Ints) == 0 {
+			return a.ReadBytes(ctx, sel, r.Body)
 		}
-		d := codecs.Dst{Data: r.body, Offset: int(r.ints[0])}
-		for _, s := range r.ints[1:] {
-			d.Strides = append(d.Strides, int(s))
-		}
-		return a.ReadInto(ctx, sel, d)
+		return a.ReadInto(ctx, sel, r.memory())
 	})
 }
 
+// memory is the memory with the layout that the integers have.
+func (r *Request) memory() codecs.Dst {
+	m := codecs.Dst{Data: r.Body, Offset: int(r.Ints[0])}
+	for _, s := range r.Ints[1:] {
+		m.Strides = append(m.Strides, int(s))
+	}
+	return m
+}
+
 // readMany reads the elements of several selections, one selection after the other.
-func readMany(ctx context.Context, r *request) ([]byte, error) {
+func readMany(ctx context.Context, r *Request) ([]byte, error) {
 	return nil, r.use(ctx, func(h *array, a *zarr.Array) error {
 		type part struct {
 			sel zarr.Selection
 			to  []byte
 		}
 		var parts []part
-		left := r.body
-		for len(r.ints) > 0 {
-			sel, shape, err := r.selection(a, h.path)
+		left := r.Body
+		for len(r.Ints) > 0 {
+			sel, shape, err := r.selection(h, a)
 			if err != nil {
 				return err
 			}
@@ -296,65 +368,51 @@ func readMany(ctx context.Context, r *request) ([]byte, error) {
 const tries = 1000
 
 // writing runs fn, which writes to a part of an array. Writes to parts of a chunk by several processes are all
-// kept: the one that is late begins anew, without the values that it has read before.
-func (r *request) writing(ctx context.Context, fn func(a *zarr.Array, sel zarr.Selection, shape []int64) error) error {
-	h, err := of[*array](r.handle)
-	if err != nil {
-		return err
-	}
-	if h.v.snapshot != nil {
-		return fmt.Errorf("%w: a version cannot be written", engine.ErrReadOnly)
-	}
-	ints := r.ints
+// kept. Who writes a whole chunk does not ask what it was: what this process has read of it before is no condition.
+func (r *Request) writing(ctx context.Context, fn func(a *zarr.Array, sel zarr.Selection, shape []int64) error) error {
+	ints := r.Ints
 	for n := 0; ; n++ {
-		r.ints = ints
+		var v *view
+		r.Ints = ints
 		err := r.use(ctx, func(h *array, a *zarr.Array) error {
-			sel, shape, err := r.selection(a, h.path)
+			if v = h.v; v.snapshot != nil {
+				return fmt.Errorf("%w: a version cannot be written", engine.ErrReadOnly)
+			}
+			sel, shape, err := r.selection(h, a)
 			if err != nil {
 				return err
 			}
 			return fn(a, sel, shape)
 		})
 		var changed *engine.ChangedError
-		if !errors.As(err, &changed) || n >= tries || ctx.Err() != nil {
+		if !errors.As(err, &changed) || n >= tries {
 			return err
 		}
-		if err := h.v.reopen(ctx); err != nil {
+		if _, err := kv.Locate(ctx, v.session, changed.Key); err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
 	}
 }
 
-// reopen opens the session anew: what was read before is no condition of a write.
-func (v *view) reopen(ctx context.Context) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err := v.session.Close(); err != nil {
-		return err
-	}
-	s, err := v.db.Resume(ctx, v.id)
-	if err == nil {
-		v.session = s
-	}
-	return err
-}
-
-// write writes the elements in the memory, in C order, to a selection.
-func write(ctx context.Context, r *request) ([]byte, error) {
+// write writes the elements in memory, with a layout as of read, to a selection.
+func write(ctx context.Context, r *Request) ([]byte, error) {
 	return nil, r.writing(ctx, func(a *zarr.Array, sel zarr.Selection, _ []int64) error {
-		return a.WriteBytes(ctx, sel, r.body)
+		return a.WriteFrom(ctx, sel, r.memory())
 	})
 }
 
+// maxVariable bounds the elements that are read at a time, of which there are several copies.
+const maxVariable = 64 << 20
+
 // readVariable returns elements of variable length: 4 bytes for the place of each, and for the end, then the bytes.
-func readVariable(ctx context.Context, r *request) ([]byte, error) {
+func readVariable(ctx context.Context, r *Request) ([]byte, error) {
 	var out []byte
 	err := r.use(ctx, func(h *array, a *zarr.Array) error {
-		sel, _, err := r.selection(a, h.path)
+		sel, _, err := r.selection(h, a)
 		if err != nil {
 			return err
 		}
-		got, err := a.ReadVarAtMost(ctx, sel, 1<<30)
+		got, err := a.ReadVarAtMost(ctx, sel, maxVariable)
 		if err != nil {
 			return err
 		}
@@ -370,22 +428,22 @@ func readVariable(ctx context.Context, r *request) ([]byte, error) {
 }
 
 // writeVariable writes elements in that form.
-func writeVariable(ctx context.Context, r *request) ([]byte, error) {
+func writeVariable(ctx context.Context, r *Request) ([]byte, error) {
 	return nil, r.writing(ctx, func(a *zarr.Array, sel zarr.Selection, shape []int64) error {
 		n := 1
 		for _, k := range shape {
 			n *= int(k)
 		}
-		src, err := dtype.OpenVariable(r.body, n)
+		src, err := dtype.OpenVariable(r.Body, n)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", txn.ErrRequest, err)
 		}
 		return a.WriteVar(ctx, sel, src)
 	})
 }
 
 // selectLabels turns a selection by labels of coordinates, which the text has, into one by numbers.
-func selectLabels(ctx context.Context, r *request) ([]byte, error) {
+func selectLabels(ctx context.Context, r *Request) ([]byte, error) {
 	var out []byte
 	err := r.use(ctx, func(h *array, a *zarr.Array) error {
 		beside := func(ctx context.Context, name string) (*zarr.Node, error) {
@@ -398,7 +456,7 @@ func selectLabels(ctx context.Context, r *request) ([]byte, error) {
 			}
 			return h.v.session.Node(ctx, path)
 		}
-		sel, _, err := cf.ParseSelection(ctx, r.text, a, beside)
+		sel, _, err := cf.ParseSelection(ctx, r.Text, a, beside)
 		if err == nil {
 			out, err = json.Marshal(sel.String())
 		}
